@@ -1,0 +1,260 @@
+//! Talking to `mfaas-server`: one place that knows addresses, tokens and problem documents.
+//!
+//! A token is never sent over plain HTTP to another machine.
+
+use std::time::Duration;
+
+use mfaas_wire::{IDEMPOTENCY_KEY, PROBLEM_MEDIA_TYPE, Problem, UPLOAD_MEDIA_TYPE};
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+use crate::profile::Profile;
+
+/// How long a connection may take to stand.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long an ordinary exchange may take.
+const EXCHANGE_LIMIT: Duration = Duration::from_secs(60);
+/// The largest answer that is read into memory, in bytes: an artifact is the largest of them.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// How often an upload is tried when the connection breaks.
+const UPLOAD_TRIES: u32 = 4;
+
+/// The server when nobody names one.
+pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7700";
+
+/// A connection to one server with one token.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: Url,
+    token: Option<Secret>,
+    /// Another tenant than the token's own; for administrators.
+    tenant: Option<String>,
+}
+
+/// A token; never printed.
+#[derive(Clone)]
+struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl Client {
+    /// A client for `server`; refuses to send a token in the clear to another machine.
+    pub(crate) fn new(server: &str, token: Option<String>, tenant: Option<String>) -> Result<Self, Failure> {
+        let base =
+            Url::parse(server).map_err(|e| Failure::Usage(format!("server {server:?} is not a URL: {e}")))?;
+        match base.scheme() {
+            "https" => {}
+            "http" if is_loopback(&base) => {}
+            "http" => {
+                return Err(Failure::Usage(format!(
+                    "{server} is plain HTTP to another machine, which would show your token to the network; use https"
+                )));
+            }
+            other => {
+                return Err(Failure::Usage(format!("{other}: is no scheme of a server; use http or https")));
+            }
+        }
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_LIMIT)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .user_agent(concat!("mfaas/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|e| Failure::Local(format!("cannot make an HTTP client: {}", innermost(&e))))?;
+        Ok(Self { http, base, token: token.map(Secret), tenant })
+    }
+
+    /// A client for what a profile says.
+    pub(crate) fn of_profile(profile: &Profile) -> Result<Self, Failure> {
+        Self::new(profile.server.as_deref().unwrap_or(DEFAULT_SERVER), profile.token.clone(), None)
+    }
+
+    /// The server's address without a trailing slash.
+    pub(crate) fn server(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// GET of a JSON document.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let request = self.request(Method::GET, path)?;
+        self.json(self.send(request, path).await?, path).await
+    }
+
+    /// GET of raw bytes.
+    pub(crate) async fn get_bytes(&self, path: &str) -> Result<Vec<u8>, Failure> {
+        let request = self.request(Method::GET, path)?;
+        bounded(self.send(request, path).await?, path).await
+    }
+
+    /// POST of a JSON document.
+    pub(crate) async fn post<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<T, Failure> {
+        let request = self.request(Method::POST, path)?.json(body);
+        self.json(self.send(request, path).await?, path).await
+    }
+
+    /// PUT of a JSON document.
+    pub(crate) async fn put<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<T, Failure> {
+        let request = self.request(Method::PUT, path)?.json(body);
+        self.json(self.send(request, path).await?, path).await
+    }
+
+    /// DELETE.
+    pub(crate) async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let request = self.request(Method::DELETE, path)?;
+        self.json(self.send(request, path).await?, path).await
+    }
+
+    /// Uploads an archive. A broken connection is tried again with the same key, so that one
+    /// command makes one deployment.
+    pub(crate) async fn upload<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        archive: Vec<u8>,
+    ) -> Result<T, Failure> {
+        let key = uuid::Uuid::new_v4().to_string();
+        let archive = bytes_of(archive);
+        let mut pause = Duration::from_millis(200);
+        for attempt in 1.. {
+            let request = self
+                .request(Method::POST, path)?
+                .header(IDEMPOTENCY_KEY, &key)
+                .header(reqwest::header::CONTENT_TYPE, UPLOAD_MEDIA_TYPE)
+                .body(archive.clone());
+            match self.send(request, path).await {
+                Err(Failure::Unreachable { .. }) if attempt < UPLOAD_TRIES => {}
+                Err(failure) => return Err(failure),
+                Ok(response) => return self.json(response, path).await,
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        // The loop has no other end than a return.
+        Err(Failure::Local("the upload was given up".to_owned()))
+    }
+
+    /// Opens an event stream behind `after`; the answer has no time limit of its own.
+    pub(crate) async fn events(&self, path: &str, after: Option<&str>) -> Result<Response, Failure> {
+        let mut request = self.http.get(self.url(path)?).header(reqwest::header::ACCEPT, "text/event-stream");
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(&token.0);
+        }
+        if let Some(after) = after {
+            request = request.header("last-event-id", after);
+        }
+        self.send(request, path).await
+    }
+
+    fn url(&self, path: &str) -> Result<Url, Failure> {
+        let mut url =
+            self.base.join(path).map_err(|e| Failure::Usage(format!("{path:?} is no path: {e}")))?;
+        if let Some(tenant) = &self.tenant {
+            url.query_pairs_mut().append_pair("tenant", tenant);
+        }
+        Ok(url)
+    }
+
+    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, Failure> {
+        let request = self.http.request(method, self.url(path)?).timeout(EXCHANGE_LIMIT);
+        Ok(match &self.token {
+            Some(token) => request.bearer_auth(&token.0),
+            None => request,
+        })
+    }
+
+    async fn send(&self, request: RequestBuilder, path: &str) -> Result<Response, Failure> {
+        let response = request
+            .send()
+            .await
+            .map_err(|e| Failure::Unreachable { what: self.server().to_owned(), cause: innermost(&e) })?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(refusal(response, path).await)
+    }
+
+    async fn json<T: DeserializeOwned>(&self, response: Response, path: &str) -> Result<T, Failure> {
+        let bytes = bounded(response, path).await?;
+        serde_json::from_slice(&bytes)
+            .map_err(|e| Failure::Protocol { what: format!("{}{path}", self.server()), cause: e.to_string() })
+    }
+}
+
+/// The problem document of a refusal; an answer without one becomes a plain failure.
+pub(crate) async fn refusal(response: Response, path: &str) -> Failure {
+    let status = response.status();
+    let is_problem = response
+        .headers()
+        .get(reqwest::header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.starts_with(PROBLEM_MEDIA_TYPE));
+    let parsed = match bounded(response, path).await {
+        Ok(bytes) if is_problem => serde_json::from_slice::<Problem>(&bytes).ok(),
+        Ok(_) | Err(_) => None,
+    };
+    match parsed {
+        Some(problem) if problem.status == 401 => {
+            Failure::SignIn(format!("{}: {}", problem.code, problem.detail))
+        }
+        Some(problem) => Failure::Problem(Box::new(problem)),
+        None => Failure::Protocol {
+            what: path.to_owned(),
+            cause: format!("status {status} without a problem document"),
+        },
+    }
+}
+
+/// Reads a body that may not be larger than what we are willing to hold.
+pub(crate) async fn bounded(mut response: Response, path: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let broken = |e: &reqwest::Error| Failure::Unreachable { what: path.to_owned(), cause: innermost(e) };
+    while let Some(chunk) = response.chunk().await.map_err(|e| broken(&e))? {
+        if bytes.len() + chunk.len() > ANSWER_BYTES_MAX {
+            return Err(Failure::Protocol {
+                what: path.to_owned(),
+                cause: format!("the answer is larger than {} MiB", ANSWER_BYTES_MAX >> 20),
+            });
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// The last cause of an error: "connection refused" instead of "error sending request".
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+/// A body that can be sent more than once without copying.
+fn bytes_of(archive: Vec<u8>) -> bytes::Bytes {
+    bytes::Bytes::from(archive)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host_str() {
+        Some("localhost" | "[::1]") => true,
+        Some(host) => host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback()),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

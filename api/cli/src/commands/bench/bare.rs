@@ -1,0 +1,87 @@
+//! The compiler alone: the same rustc commands that the builder runs, without cage, queue, audit,
+//! inspection, signature or node.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::supervise::launch::Siblings;
+use crate::supervise::layout::Home;
+use crate::supervise::materials::current_in;
+
+/// The commands for one package.
+#[derive(Debug)]
+pub(super) struct Bare {
+    commands: Vec<Line>,
+    out: tempfile::TempDir,
+}
+
+#[derive(Debug, Deserialize)]
+struct Printed {
+    commands: Vec<Line>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Line {
+    program: PathBuf,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+}
+
+impl Bare {
+    /// Asks the builder for its commands.
+    pub(super) fn of(home: &Home, package: &Path) -> Result<Self, Failure> {
+        let builder = Siblings::beside_us()?.path("mfaas-builder");
+        let out = tempfile::tempdir().map_err(|e| Failure::Local(format!("no temporary directory: {e}")))?;
+        let output = Command::new(&builder)
+            .arg("commands")
+            .arg(package)
+            .arg("--out")
+            .arg(out.path())
+            .arg("--json")
+            .env("MFAAS_TOOLCHAIN_DIR", current_in(&home.join("toolchains"))?)
+            .env("MFAAS_DEPS_DIR", current_in(&home.join("deps"))?)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(Failure::io("cannot start", &builder))?;
+        if !output.status.success() {
+            return Err(Failure::Local(format!(
+                "mfaas-builder commands: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            )));
+        }
+        let printed: Printed = serde_json::from_slice(&output.stdout).map_err(|e| Failure::Protocol {
+            what: "mfaas-builder commands".to_owned(),
+            cause: e.to_string(),
+        })?;
+        Ok(Self { commands: printed.commands, out })
+    }
+
+    /// Runs them one after the other and makes sure that they made an image.
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        for line in &self.commands {
+            let output = Command::new(&line.program)
+                .args(&line.args)
+                .env_clear()
+                .envs(&line.env)
+                .current_dir(self.out.path())
+                .stdin(Stdio::null())
+                .output()
+                .map_err(Failure::io("cannot start", &line.program))?;
+            if !output.status.success() {
+                return Err(Failure::Local(format!(
+                    "bare rustc failed: {}",
+                    String::from_utf8_lossy(&output.stderr).trim()
+                )));
+            }
+        }
+        let made = std::fs::read_dir(self.out.path())
+            .map_err(Failure::io("cannot read", self.out.path()))?
+            .flatten()
+            .any(|entry| entry.path().extension().is_some_and(|extension| extension == "so"));
+        if made { Ok(()) } else { Err(Failure::Local("bare rustc made no image".to_owned())) }
+    }
+}

@@ -1,0 +1,167 @@
+//! Medians, spreads, and the aims they are held against.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// Aim for hello: CPU above the bare compiler, in milliseconds.
+const HELLO_EXTRA_CPU_MS_MAX: f64 = 250.0;
+/// Aim for hello: from the command's start to the first answer, in milliseconds.
+const HELLO_ANSWER_MS_MAX: f64 = 1500.0;
+/// Aim for real work: CPU as a multiple of the bare compiler's.
+const REAL_CPU_RATIO_MAX: f64 = 1.35;
+
+/// What one thing took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    /// By the clock.
+    pub(super) wall: Duration,
+    /// On processors.
+    pub(super) cpu: Duration,
+}
+
+/// A deploy and the bare compilation beside it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Round {
+    /// The deploy, to the first answer.
+    pub(super) deployed: Sample,
+    /// The compiler alone.
+    pub(super) bare: Sample,
+}
+
+/// All rounds of all packages.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    packages: Vec<(String, Vec<Round>)>,
+}
+
+/// Median and the range of the middle three fifths.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) p20: f64,
+    pub(super) median: f64,
+    pub(super) p80: f64,
+}
+
+struct Aim {
+    what: String,
+    value: f64,
+    limit: f64,
+}
+
+impl Report {
+    /// Adds a package's rounds.
+    pub(super) fn add(&mut self, name: String, rounds: Vec<Round>) {
+        self.packages.push((name, rounds));
+    }
+
+    /// Whether every aim is met.
+    pub(super) fn all_aims_met(&self) -> bool {
+        self.aims().iter().all(|aim| aim.value <= aim.limit)
+    }
+
+    /// The table for people.
+    pub(super) fn text(&self) -> String {
+        let mut lines = Vec::new();
+        for (name, rounds) in &self.packages {
+            lines.push(format!("{name}  ({} rounds; median, p20–p80)", rounds.len()));
+            for (what, unit, spread) in rows(rounds) {
+                lines.push(format!(
+                    "  {what:22} {:9.2} {unit:2}  {:9.2} – {:.2}",
+                    spread.median, spread.p20, spread.p80
+                ));
+            }
+        }
+        for aim in self.aims() {
+            let verdict = if aim.value <= aim.limit { "met   " } else { "MISSED" };
+            lines.push(format!("{verdict}  {}: {:.2} (aim {:.2})", aim.what, aim.value, aim.limit));
+        }
+        lines.join("\n")
+    }
+
+    /// The same for scripts.
+    pub(super) fn document(&self) -> Value {
+        let packages: Vec<Value> = self
+            .packages
+            .iter()
+            .map(|(name, rounds)| {
+                let measures: serde_json::Map<String, Value> = rows(rounds)
+                    .into_iter()
+                    .map(|(what, unit, s)| {
+                        (
+                            what.to_owned(),
+                            json!({ "unit": unit, "median": s.median, "p20": s.p20, "p80": s.p80 }),
+                        )
+                    })
+                    .collect();
+                json!({ "function": name, "rounds": rounds.len(), "measures": measures })
+            })
+            .collect();
+        let aims: Vec<Value> = self
+            .aims()
+            .iter()
+            .map(|aim| json!({ "aim": aim.what, "value": aim.value, "limit": aim.limit, "met": aim.value <= aim.limit }))
+            .collect();
+        json!({ "packages": packages, "aims": aims })
+    }
+
+    /// The first package is the small one, every other is real work.
+    fn aims(&self) -> Vec<Aim> {
+        let mut aims = Vec::new();
+        for (index, (name, rounds)) in self.packages.iter().enumerate() {
+            if index == 0 {
+                let extra = spread(rounds.iter().map(|r| ms(r.deployed.cpu) - ms(r.bare.cpu)));
+                let answered = spread(rounds.iter().map(|r| ms(r.deployed.wall)));
+                aims.push(Aim {
+                    what: format!("{name}: CPU above bare, ms"),
+                    value: extra.median,
+                    limit: HELLO_EXTRA_CPU_MS_MAX,
+                });
+                aims.push(Aim {
+                    what: format!("{name}: answered, ms"),
+                    value: answered.median,
+                    limit: HELLO_ANSWER_MS_MAX,
+                });
+            } else {
+                let ratio = spread(rounds.iter().map(|r| ratio(r.deployed.cpu, r.bare.cpu)));
+                aims.push(Aim {
+                    what: format!("{name}: CPU as a multiple of bare"),
+                    value: ratio.median,
+                    limit: REAL_CPU_RATIO_MAX,
+                });
+            }
+        }
+        aims
+    }
+}
+
+fn rows(rounds: &[Round]) -> Vec<(&'static str, &'static str, Spread)> {
+    vec![
+        ("deploy wall", "ms", spread(rounds.iter().map(|r| ms(r.deployed.wall)))),
+        ("bare rustc wall", "ms", spread(rounds.iter().map(|r| ms(r.bare.wall)))),
+        ("wall ratio", "", spread(rounds.iter().map(|r| ratio(r.deployed.wall, r.bare.wall)))),
+        ("deploy cpu", "ms", spread(rounds.iter().map(|r| ms(r.deployed.cpu)))),
+        ("bare rustc cpu", "ms", spread(rounds.iter().map(|r| ms(r.bare.cpu)))),
+        ("cpu ratio", "", spread(rounds.iter().map(|r| ratio(r.deployed.cpu, r.bare.cpu)))),
+    ]
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// A bare time of zero ticks makes the ratio infinite: a missed aim, not a met one.
+fn ratio(ours: Duration, bare: Duration) -> f64 {
+    ours.as_secs_f64() / bare.as_secs_f64()
+}
+
+/// Percentiles by nearest rank; not a number without values, which meets no aim.
+pub(super) fn spread(values: impl Iterator<Item = f64>) -> Spread {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let rank = |percent: usize| {
+        let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+        sorted.get(index).copied().unwrap_or(f64::NAN)
+    };
+    Spread { p20: rank(20), median: rank(50), p80: rank(80) }
+}

@@ -1,0 +1,161 @@
+//! `mfaas deploy`: from a directory to a served version, with every stage and every complaint on
+//! the way.
+
+mod follow;
+mod outcome;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mfaas_ident::FunctionName;
+use mfaas_unpack::{SourceTree, UnpackError};
+use mfaas_wire::{DeploymentAccepted, DeploymentState, Diagnostic};
+
+pub(crate) use follow::follow;
+pub(crate) use outcome::{Outcome, exit_of};
+
+use crate::client::Client;
+use crate::failure::{Exit, Failure};
+use crate::settings::Context;
+
+/// Upload a package, wait for the verdict and for the first node that serves it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Deploy {
+    /// The directory with Cargo.toml.
+    #[arg(value_name = "PATH", default_value = ".")]
+    path: PathBuf,
+    /// The function's name; the package's when absent.
+    #[arg(long, value_name = "NAME", env = "MFAAS_FUNCTION")]
+    name: Option<FunctionName>,
+    /// Return as soon as the upload is accepted.
+    #[arg(long)]
+    no_wait: bool,
+    /// Return at the verdict, without waiting for a node.
+    #[arg(long, conflicts_with = "no_wait")]
+    no_serve_wait: bool,
+    /// Wait until a node reports the version (this is the default).
+    #[arg(long, conflicts_with_all = ["no_wait", "no_serve_wait"])]
+    serve_wait: bool,
+    /// Give up waiting after this many seconds (exit code 8); the deployment goes on.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    timeout: u64,
+}
+
+/// How far to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitFor {
+    /// Until the server has the upload.
+    Upload,
+    /// Until it is admitted, refused, waits or failed.
+    Verdict,
+    /// Until a node serves it.
+    Served,
+}
+
+impl Deploy {
+    /// Packs, uploads, follows, reports.
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let begin = Instant::now();
+        let client = context.client()?;
+        let wait_for = match (self.no_wait, self.no_serve_wait) {
+            (true, _) => WaitFor::Upload,
+            (false, true) => WaitFor::Verdict,
+            (false, false) => WaitFor::Served,
+        };
+        let archive = match pack(&self.path) {
+            Ok(archive) => archive,
+            Err(Packing::Refused(diagnostic)) => return refused_here(context, &diagnostic),
+            Err(Packing::Broken(failure)) => return Err(failure),
+        };
+        let name = match self.name {
+            Some(name) => name,
+            None => name_of_package(&self.path)?,
+        };
+        let waited = tokio::time::timeout(
+            Duration::from_secs(self.timeout),
+            deploy(context, &client, &name, archive, wait_for),
+        )
+        .await;
+        match waited {
+            Ok(outcome) => outcome?.report(context, begin.elapsed()),
+            Err(_) => Err(Failure::Pending(format!("{name} is still pending after {} s", self.timeout))),
+        }
+    }
+}
+
+/// Uploads and waits as far as asked.
+pub(crate) async fn deploy(
+    context: &Context,
+    client: &Client,
+    name: &FunctionName,
+    archive: Vec<u8>,
+    wait_for: WaitFor,
+) -> Result<Outcome, Failure> {
+    let spinner = context.screen.spinner("uploading");
+    let path = format!("/v1/functions/{name}/deployments");
+    let accepted: DeploymentAccepted = client.upload(&path, archive).await?;
+    context.screen.detail(&format!("deployment {}", accepted.deployment.id));
+    let mut outcome = Outcome::accepted(accepted.deployment);
+    if wait_for == WaitFor::Upload {
+        return Ok(outcome);
+    }
+    follow(context, client, &accepted.events_url, &spinner, &mut outcome).await?;
+    outcome.deployment = client.get(&format!("/v1/deployments/{}", outcome.deployment.id)).await?;
+    if wait_for == WaitFor::Served && outcome.deployment.state == DeploymentState::Admitted {
+        spinner.message("waiting for a node");
+        outcome.wait_until_served(client).await?;
+    }
+    Ok(outcome)
+}
+
+/// Why a directory could not become an upload.
+pub(crate) enum Packing {
+    /// The server would refuse it for this; there is no need to ask.
+    Refused(Box<Diagnostic>),
+    /// Our own trouble.
+    Broken(Failure),
+}
+
+/// The archive of a directory, the same bytes for the same content.
+pub(crate) fn pack(path: &Path) -> Result<Vec<u8>, Packing> {
+    let broken = |error: UnpackError| match error.finding() {
+        Some(finding) => Packing::Refused(Box::new(Diagnostic::from(&finding))),
+        None => Packing::Broken(Failure::Local(format!("cannot pack {}: {error}", path.display()))),
+    };
+    if !path.is_dir() {
+        return Err(Packing::Broken(Failure::Usage(format!("{} is not a directory", path.display()))));
+    }
+    SourceTree::from_dir(path)
+        .and_then(|tree| tree.pack())
+        .map(mfaas_unpack::Upload::into_bytes)
+        .map_err(broken)
+}
+
+fn refused_here(context: &Context, diagnostic: &Diagnostic) -> Result<Exit, Failure> {
+    if !context.screen.is_json() {
+        context.screen.diagnostic(diagnostic);
+    }
+    context
+        .screen
+        .result(&serde_json::json!({ "state": "refused", "diagnostics": [diagnostic] }), String::new)?;
+    context.screen.note("refused before the upload");
+    Ok(Exit::of_code(&diagnostic.code))
+}
+
+/// The last place a name can come from: the package's own.
+pub(crate) fn name_of_package(path: &Path) -> Result<FunctionName, Failure> {
+    let manifest = path.join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).map_err(Failure::io("cannot read", &manifest))?;
+    let document: toml_edit::DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| {
+        Failure::Usage(format!("{}: {}; give --name", manifest.display(), e.message()))
+    })?;
+    let name = document
+        .get("package")
+        .and_then(|package| package.get("name"))
+        .and_then(toml_edit::Item::as_str)
+        .ok_or_else(|| Failure::Usage(format!("{} has no package name; give --name", manifest.display())))?;
+    FunctionName::parse(name).map_err(|e| Failure::Usage(format!("{e}; give --name")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! What became of a deployment: collected from its events, told once at the end.
+
+use std::time::Duration;
+
+use mfaas_ident::VersionNumber;
+use mfaas_wire::{DeploymentState, DeploymentView, Diagnostic, Endpoint, Event, EventKind, Level, Page};
+use serde::Serialize;
+
+use crate::client::Client;
+use crate::failure::{Exit, Failure};
+use crate::settings::Context;
+
+/// How often the endpoints are asked for while waiting for a node.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// One finished stage with its times in milliseconds.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct StageTime {
+    /// For example `compile`.
+    pub(crate) stage: String,
+    /// By the clock.
+    pub(crate) wall_ms: Option<f64>,
+    /// On processors, children included.
+    pub(crate) cpu_ms: Option<f64>,
+}
+
+/// A deployment as far as it was followed.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Outcome {
+    /// As the server last told it.
+    pub(crate) deployment: DeploymentView,
+    /// The stages that finished.
+    pub(crate) stages: Vec<StageTime>,
+    /// What the events said about the source.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Where it is served, once a node said so.
+    pub(crate) url: Option<String>,
+}
+
+impl Outcome {
+    /// The beginning.
+    pub(crate) fn accepted(deployment: DeploymentView) -> Self {
+        Self { deployment, stages: Vec::new(), diagnostics: Vec::new(), url: None }
+    }
+
+    /// Takes an event in; true when it is the last.
+    pub(crate) fn take(&mut self, event: Event) -> bool {
+        for diagnostic in event.diagnostics {
+            // A verdict repeats what its stage has already said.
+            if !self.diagnostics.contains(&diagnostic) {
+                self.diagnostics.push(diagnostic);
+            }
+        }
+        match event.kind {
+            EventKind::Finished => self.stages.push(StageTime {
+                stage: event.stage,
+                wall_ms: event.wall_ms,
+                cpu_ms: event.cpu_ms,
+            }),
+            EventKind::State => {
+                if let Some(state) = event.state {
+                    self.deployment.state = state;
+                    return state.ends_stream();
+                }
+            }
+            EventKind::Started | EventKind::Diagnostic => {}
+        }
+        false
+    }
+
+    /// Waits until a node has loaded the version.
+    pub(crate) async fn wait_until_served(&mut self, client: &Client) -> Result<(), Failure> {
+        let version = self.deployment.version.ok_or_else(|| Failure::Protocol {
+            what: "the deployment".to_owned(),
+            cause: "it is admitted without a version".to_owned(),
+        })?;
+        let path = format!("/v1/functions/{}/endpoints", self.deployment.function);
+        loop {
+            let endpoints: Page<Endpoint> = client.get(&path).await?;
+            if let Some(url) = endpoints.items.iter().find_map(|endpoint| serves(endpoint, version)) {
+                self.url = Some(url);
+                return Ok(());
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+    }
+
+    /// Tells the person or the script how it ended.
+    pub(crate) fn report(&self, context: &Context, took: Duration) -> Result<Exit, Failure> {
+        let screen = &context.screen;
+        let diagnostics = self.diagnostics();
+        if !screen.is_json() {
+            diagnostics.iter().for_each(|diagnostic| screen.diagnostic(diagnostic));
+        }
+        screen.result(self, || self.sentence(took))?;
+        if let Some(review) = &self.deployment.review_url {
+            screen.note(&format!("a reviewer decides at {review}; then it goes on by itself"));
+        }
+        Ok(exit_of(self.deployment.state, diagnostics))
+    }
+
+    /// The server's list, which survives a broken stream; the events' otherwise.
+    fn diagnostics(&self) -> &[Diagnostic] {
+        if self.deployment.diagnostics.is_empty() { &self.diagnostics } else { &self.deployment.diagnostics }
+    }
+
+    fn sentence(&self, took: Duration) -> String {
+        let (name, id) = (&self.deployment.function, &self.deployment.id);
+        let seconds = took.as_secs_f64();
+        match self.deployment.state {
+            DeploymentState::Admitted => {
+                let version = self.deployment.version.map_or("?".to_owned(), |version| version.to_string());
+                match &self.url {
+                    Some(url) => format!("{name} version {version} is served after {seconds:.2} s\n{url}"),
+                    None => format!("{name} version {version} is admitted after {seconds:.2} s"),
+                }
+            }
+            DeploymentState::Refused => format!("{name} is refused"),
+            DeploymentState::Waiting => format!("{name} waits for a review"),
+            DeploymentState::Failed => format!("{name} failed on the server's side (deployment {id})"),
+            DeploymentState::Received | DeploymentState::Building | DeploymentState::Built => {
+                format!("{name} is accepted as deployment {id}")
+            }
+        }
+    }
+}
+
+/// The address at which an endpoint serves the version, if it does.
+fn serves(endpoint: &Endpoint, version: VersionNumber) -> Option<String> {
+    let loaded = endpoint.loaded_versions.contains(&version) || endpoint.live_version == Some(version);
+    if loaded { endpoint.url.clone() } else { None }
+}
+
+/// The exit code of a deployment in `state`; the first error decides which kind of refusal it is.
+pub(crate) fn exit_of(state: DeploymentState, diagnostics: &[Diagnostic]) -> Exit {
+    match state {
+        DeploymentState::Received
+        | DeploymentState::Building
+        | DeploymentState::Built
+        | DeploymentState::Admitted => Exit::Ok,
+        DeploymentState::Waiting => Exit::Waiting,
+        DeploymentState::Failed => Exit::Failed,
+        DeploymentState::Refused => {
+            let first = diagnostics.iter().find(|diagnostic| diagnostic.level == Level::Error);
+            match first.map(|diagnostic| Exit::of_code(&diagnostic.code)) {
+                Some(Exit::CompileError) => Exit::CompileError,
+                Some(_) | None => Exit::Refused,
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use mfaas_wire::{DeploymentState, Diagnostic, Level};
+
+use super::{Packing, exit_of, name_of_package, pack};
+use crate::failure::Exit;
+
+fn diagnostic(code: &str, level: Level) -> Diagnostic {
+    Diagnostic {
+        code: code.to_owned(),
+        level,
+        message: String::new(),
+        hint: String::new(),
+        rendered: String::new(),
+        span: None,
+        layer: String::new(),
+    }
+}
+
+#[test]
+fn the_first_error_tells_the_kind_of_refusal() {
+    let warning = diagnostic("MF0301", Level::Warning);
+    let compiler = diagnostic("MF0401", Level::Error);
+    let policy = diagnostic("MF0301", Level::Error);
+    let refused = DeploymentState::Refused;
+    assert_eq!(exit_of(refused, &[warning.clone(), compiler.clone()]), Exit::CompileError);
+    assert_eq!(exit_of(refused, &[policy, compiler]), Exit::Refused);
+    assert_eq!(exit_of(refused, &[]), Exit::Refused);
+    assert_eq!(exit_of(refused, &[warning]), Exit::Refused);
+    assert_eq!(exit_of(DeploymentState::Waiting, &[]), Exit::Waiting);
+    assert_eq!(exit_of(DeploymentState::Failed, &[]), Exit::Failed);
+    assert_eq!(exit_of(DeploymentState::Admitted, &[]), Exit::Ok);
+}
+
+#[test]
+fn a_directory_packs_to_the_same_bytes_without_build_output() {
+    let make = |extra: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("src")).unwrap();
+        std::fs::write(dir.path().join("src/lib.rs"), "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }")
+            .unwrap();
+        std::fs::write(dir.path().join("Cargo.toml"), "[package]\nname = \"demo\"\n").unwrap();
+        std::fs::create_dir_all(dir.path().join(extra)).unwrap();
+        std::fs::write(dir.path().join(extra).join("junk"), "junk").unwrap();
+        dir
+    };
+    let (first, second) = (make("target"), make(".git"));
+    let packed = |dir: &tempfile::TempDir| pack(dir.path()).map_err(|_| "refused").unwrap();
+    assert_eq!(packed(&first), packed(&second));
+    assert_eq!(name_of_package(first.path()).unwrap().as_str(), "demo");
+}
+
+#[test]
+fn what_cannot_be_uploaded_is_refused_with_a_code_before_the_upload() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("src")).unwrap();
+    std::fs::write(dir.path().join("src/lib.rs"), "").unwrap();
+    match pack(dir.path()) {
+        Err(Packing::Refused(diagnostic)) => assert_eq!(diagnostic.code, "MF0108"),
+        _ => panic!("a directory without Cargo.toml must be refused"),
+    }
+    std::fs::write(dir.path().join("Cargo.toml"), "[package]\nname = \"demo\"\n").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", dir.path().join("src/link.rs")).unwrap();
+    assert!(matches!(pack(dir.path()), Err(Packing::Refused(_))));
+    assert!(matches!(pack(&dir.path().join("nowhere")), Err(Packing::Broken(_))));
+}
+
+#[test]
+fn a_package_name_that_is_no_function_name_asks_for_one() {
+    let dir = tempfile::tempdir().unwrap();
+    for manifest in ["[package]\nname = \"Demo\"\n", "[package]\n", "[", ""] {
+        std::fs::write(dir.path().join("Cargo.toml"), manifest).unwrap();
+        let failure = name_of_package(dir.path()).unwrap_err();
+        assert_eq!(failure.exit(), Exit::Usage, "{manifest:?}");
+        assert!(failure.to_string().contains("--name"), "{failure}");
+    }
+}

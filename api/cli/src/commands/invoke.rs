@@ -1,0 +1,184 @@
+//! `mfaas invoke`: calls a function at a node, directly. The server only says where.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use mfaas_ident::{FunctionRef, Selector};
+use mfaas_wire::{Endpoint, PROBLEM_MEDIA_TYPE, Page, Problem};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::client::{bounded, innermost};
+use crate::failure::{Exit, Failure};
+use crate::settings::Context;
+
+/// The largest request body that is read, in bytes; a node takes less and says so itself.
+const BODY_BYTES_MAX: u64 = 64 << 20;
+
+/// How long a call may take, queueing included.
+const CALL_LIMIT: Duration = Duration::from_secs(60);
+
+/// Call a function; its answer goes to standard output as it is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Invoke {
+    /// The function, with a version or alias if it is not `live`: NAME, NAME@3, NAME@next.
+    #[arg(value_name = "NAME[@VERSION|ALIAS]")]
+    function: FunctionRef,
+    /// The request body.
+    #[arg(long, short, value_name = "TEXT", conflicts_with = "file")]
+    data: Option<String>,
+    /// Read the request body from a file; `-` is standard input.
+    #[arg(long, short, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// A request header, `Name: value`; may be given more than once.
+    #[arg(long, short = 'H', value_name = "NAME: VALUE", value_parser = parse_header)]
+    header: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// One answered call.
+pub(crate) struct Answer {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// All headers.
+    pub(crate) headers: HeaderMap,
+    /// The body.
+    pub(crate) body: Vec<u8>,
+    /// From sending to the last byte.
+    pub(crate) took: Duration,
+}
+
+impl Invoke {
+    /// Finds a node, calls, shows.
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let body = self.body()?;
+        let url = find_endpoint(context, &self.function).await?;
+        let headers: HeaderMap = self.header.into_iter().collect();
+        let answer = call(&url, headers, body).await?;
+        context.screen.detail(&timing(&answer));
+        if let Some(problem) = problem_of(&answer) {
+            return Err(Failure::Problem(Box::new(problem)));
+        }
+        if context.screen.is_json() {
+            context.screen.result(&document(&url, &answer), String::new)?;
+        } else {
+            context.screen.bytes(&answer.body)?;
+        }
+        Ok(if answer.status < 400 { Exit::Ok } else { Exit::FunctionFailed })
+    }
+
+    /// The body from the argument, a file or standard input; nothing when a person sits there.
+    fn body(&self) -> Result<Vec<u8>, Failure> {
+        let stdin = std::io::stdin();
+        let mut body = Vec::new();
+        match (&self.data, &self.file) {
+            (Some(text), _) => body.extend_from_slice(text.as_bytes()),
+            (None, Some(path)) if path.as_os_str() != "-" => {
+                let file = std::fs::File::open(path).map_err(Failure::io("cannot open", path))?;
+                file.take(BODY_BYTES_MAX).read_to_end(&mut body).map_err(Failure::io("cannot read", path))?;
+            }
+            (None, None) if stdin.is_terminal() => {}
+            (None, _) => {
+                stdin
+                    .lock()
+                    .take(BODY_BYTES_MAX)
+                    .read_to_end(&mut body)
+                    .map_err(Failure::io("cannot read", "standard input"))?;
+            }
+        }
+        Ok(body)
+    }
+}
+
+/// The address of a node that is ready for this function, with the selector attached.
+pub(crate) async fn find_endpoint(context: &Context, function: &FunctionRef) -> Result<String, Failure> {
+    let path = format!("/v1/functions/{}/endpoints", function.name);
+    let page: Page<Endpoint> = context.client()?.get(&path).await?;
+    let wanted = |endpoint: &&Endpoint| match &function.selector {
+        Some(Selector::Version(version)) => endpoint.loaded_versions.contains(version),
+        Some(Selector::Alias(_)) | None => endpoint.live_version.is_some(),
+    };
+    // A node that has not reported the version may still have it by now: better ask than give up.
+    let best = page.items.iter().filter(|endpoint| endpoint.url.is_some());
+    let endpoint = best
+        .clone()
+        .find(|e| e.ready && wanted(e))
+        .or_else(|| best.clone().find(wanted))
+        .or_else(|| best.clone().next());
+    let url = endpoint.and_then(|endpoint| endpoint.url.clone()).ok_or_else(|| Failure::Unreachable {
+        what: function.name.to_string(),
+        cause: "no node has reported an address".to_owned(),
+    })?;
+    Ok(match &function.selector {
+        Some(selector) => format!("{url}@{selector}"),
+        None => url,
+    })
+}
+
+/// One call at a node. It carries no token: functions must not see one.
+pub(crate) async fn call(url: &str, headers: HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
+    let unreachable =
+        |error: &reqwest::Error| Failure::Unreachable { what: url.to_owned(), cause: innermost(error) };
+    let http = reqwest::Client::builder()
+        .timeout(CALL_LIMIT)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .build()
+        .map_err(|e| Failure::Local(innermost(&e)))?;
+    let begin = Instant::now();
+    let response = http.post(url).headers(headers).body(body).send().await.map_err(|e| unreachable(&e))?;
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let body = bounded(response, url).await?;
+    Ok(Answer { status, headers, body, took: begin.elapsed() })
+}
+
+/// The node's problem document, when the call did not reach an answer of the function. A function
+/// may answer with that media type, too; only a code of ours makes it a problem.
+fn problem_of(answer: &Answer) -> Option<Problem> {
+    if answer.status < 400 || !header(answer, "content-type").starts_with(PROBLEM_MEDIA_TYPE) {
+        return None;
+    }
+    serde_json::from_slice::<Problem>(&answer.body).ok().filter(|problem| problem.code.starts_with("MF"))
+}
+
+fn document(url: &str, answer: &Answer) -> serde_json::Value {
+    let mut document = serde_json::json!({
+        "url": url,
+        "status": answer.status,
+        "version": header(answer, "mfaas-version"),
+        "start": header(answer, "mfaas-start"),
+        "server_timing": header(answer, "server-timing"),
+        "took_ms": answer.took.as_secs_f64() * 1e3,
+    });
+    match std::str::from_utf8(&answer.body) {
+        Ok(text) => document["body"] = text.into(),
+        Err(_) => document["body_hex"] = hex::encode(&answer.body).into(),
+    }
+    document
+}
+
+fn timing(answer: &Answer) -> String {
+    format!(
+        "status {} · version {} · {} start · {} · {:.2} ms with the way there and back",
+        answer.status,
+        header(answer, "mfaas-version"),
+        header(answer, "mfaas-start"),
+        header(answer, "server-timing"),
+        answer.took.as_secs_f64() * 1e3
+    )
+}
+
+/// A header's text, sanitised; empty when it is missing or no text.
+pub(crate) fn header(answer: &Answer, name: &str) -> String {
+    let text = answer.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
+    mfaas_ident::sanitise_line(text, 200)
+}
+
+fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text.split_once(':').ok_or("write it as `Name: value`")?;
+    let name = name.trim().parse().map_err(|_| "that is no header name")?;
+    let value = HeaderValue::from_str(value.trim()).map_err(|_| "that is no header value")?;
+    Ok((name, value))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! The commands: one file each, with its help, what was typed turned into what is meant, and its
+//! tests beside it.
+
+mod allow;
+mod bench;
+mod check;
+mod completions;
+mod delete;
+mod deploy;
+mod doctor;
+mod down;
+mod explain;
+mod invoke;
+mod list;
+mod login;
+mod logs;
+mod new;
+mod node;
+mod rollback;
+mod status;
+mod token;
+mod up;
+mod verify;
+mod versions;
+
+use crate::block_on;
+use crate::failure::{Exit, Failure};
+use crate::settings::{Context, Global};
+
+/// Functions from Rust source, native and apart from each other.
+#[derive(Debug, clap::Parser)]
+#[command(name = "mfaas", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit codes: 0 done · 1 failed · 2 usage · 3 refused by policy · 4 sign in · 5 compile error\n\
+    6 waiting for review · 7 function failed or over budget · 8 pending at --timeout · 9 verification failed · 130 interrupted"
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+impl Arguments {
+    /// The options of every command, and the command.
+    pub(crate) fn parts(self) -> (Global, Command) {
+        (self.global, self.command)
+    }
+}
+
+/// What can be asked for.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    New(new::New),
+    Check(check::Check),
+    Deploy(deploy::Deploy),
+    Invoke(invoke::Invoke),
+    Logs(logs::Logs),
+    List(list::List),
+    Status(status::Status),
+    Versions(versions::Versions),
+    Rollback(rollback::Rollback),
+    Delete(delete::Delete),
+    Allow(allow::Allow),
+    Node(node::Node),
+    Token(token::Token),
+    Login(login::Login),
+    Verify(verify::Verify),
+    Explain(explain::Explain),
+    Doctor(doctor::Doctor),
+    Up(up::Up),
+    Down(down::Down),
+    Bench(bench::Bench),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    /// Whether the profile is read: a damaged one must not stand in the way of repairing it.
+    pub(crate) fn needs_profile(&self) -> bool {
+        match self {
+            Self::New(_)
+            | Self::Check(_)
+            | Self::Explain(_)
+            | Self::Up(_)
+            | Self::Down(_)
+            | Self::Completions(_) => false,
+            Self::Deploy(_)
+            | Self::Invoke(_)
+            | Self::Logs(_)
+            | Self::List(_)
+            | Self::Status(_)
+            | Self::Versions(_)
+            | Self::Rollback(_)
+            | Self::Delete(_)
+            | Self::Allow(_)
+            | Self::Node(_)
+            | Self::Token(_)
+            | Self::Login(_)
+            | Self::Verify(_)
+            | Self::Doctor(_)
+            | Self::Bench(_) => true,
+        }
+    }
+
+    /// Does it.
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::New(command) => command.run(context),
+            Self::Check(command) => command.run(context),
+            Self::Deploy(command) => block_on(command.run(context)),
+            Self::Invoke(command) => block_on(command.run(context)),
+            Self::Logs(command) => block_on(command.run(context)),
+            Self::List(command) => block_on(command.run(context)),
+            Self::Status(command) => block_on(command.run(context)),
+            Self::Versions(command) => block_on(command.run(context)),
+            Self::Rollback(command) => block_on(command.run(context)),
+            Self::Delete(command) => block_on(command.run(context)),
+            Self::Allow(command) => block_on(command.run(context)),
+            Self::Node(command) => block_on(command.run(context)),
+            Self::Token(command) => block_on(command.run(context)),
+            Self::Login(command) => block_on(command.run(context)),
+            Self::Verify(command) => block_on(command.run(context)),
+            Self::Explain(command) => command.run(context),
+            Self::Doctor(command) => block_on(command.run(context)),
+            Self::Up(command) => command.run(context),
+            Self::Down(command) => command.run(context),
+            Self::Bench(command) => block_on(command.run(context)),
+            Self::Completions(command) => command.run(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

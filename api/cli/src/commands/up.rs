@@ -1,0 +1,248 @@
+//! `mfaas up`: everything on this machine, set up and running.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Gid, Uid};
+
+use crate::failure::{Exit, Failure};
+use crate::profile;
+use crate::settings::Context;
+use crate::supervise::config::Ports;
+use crate::supervise::identity;
+use crate::supervise::launch::open_named_log;
+use crate::supervise::layout::Home;
+use crate::supervise::materials::Materials;
+use crate::supervise::state::{Lock, Phase, State};
+use crate::supervise::{Supervised, Wishes, supervise};
+
+/// How long `--detach` waits: the first run compiles the dependencies.
+const READY_LIMIT: Duration = Duration::from_secs(1800);
+
+/// Set up and run everything on this machine: database, signer, server, builder, node.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Up {
+    /// Where everything lives; /var/lib/mfaas for root, ~/.local/share/mfaas for a user.
+    #[arg(long, value_name = "DIR", env = "MFAAS_HOME")]
+    home: Option<PathBuf>,
+    /// Return when everything runs, and leave it running.
+    #[arg(long)]
+    detach: bool,
+    /// Port of REST and console on 127.0.0.1; 0 takes any.
+    #[arg(long, value_name = "PORT", default_value_t = 7700)]
+    http_port: u16,
+    /// Port for nodes on 127.0.0.1; 0 takes any.
+    #[arg(long, value_name = "PORT", default_value_t = 7701)]
+    node_port: u16,
+    /// Port for invocations on 127.0.0.1; 0 takes any.
+    #[arg(long, value_name = "PORT", default_value_t = 7800)]
+    ingress_port: u16,
+    /// Worker processes of the node; one a core when absent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    workers: Option<u32>,
+    /// The weakest build cage that is accepted.
+    #[arg(long, value_name = "LEVEL", value_parser = ["full", "landlock"])]
+    cage_minimum: Option<String>,
+    /// The seed workspace: the dependencies that are offered.
+    #[arg(long, value_name = "DIR")]
+    seed: Option<PathBuf>,
+    /// The sysroot of Rust 1.95.0; asked of rustup when absent.
+    #[arg(long, value_name = "DIR")]
+    sysroot: Option<PathBuf>,
+    /// Where imported toolchains are, when several homes share them.
+    #[arg(long, value_name = "DIR")]
+    toolchains: Option<PathBuf>,
+    /// Where vendored sources are, when several homes share them.
+    #[arg(long, value_name = "DIR")]
+    vendor: Option<PathBuf>,
+    /// Where compiled dependencies are, when several homes share them.
+    #[arg(long, value_name = "DIR")]
+    deps: Option<PathBuf>,
+    /// An existing database (URL of its owner) instead of a private cluster.
+    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
+    database_url: Option<String>,
+    /// The log filter of the programs.
+    #[arg(long, value_name = "FILTER", env = "MFAAS_LOG", default_value = "info")]
+    log: String,
+    /// We are the detached supervisor.
+    #[arg(long, hide = true)]
+    session: bool,
+}
+
+impl Up {
+    /// Becomes the supervisor, or starts one and waits for it.
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let home = home_of(self.home.as_deref())?;
+        if !self.session && Lock::is_held(&home)? {
+            return already_running(context, &home);
+        }
+        if self.detach {
+            return self.start_detached(context, &home);
+        }
+        if self.session {
+            // Our own session: the terminal's end must not be ours. Fails only for a group
+            // leader, which a freshly started child is not.
+            rustix::process::setsid().map_err(|e| Failure::Local(format!("cannot start a session: {e}")))?;
+        }
+        let ports = Ports { http: self.http_port, node: self.node_port, ingress: self.ingress_port };
+        let loud = !self.session;
+        match supervise(&home, ports, &self.wishes(context, &home)?, loud)? {
+            Supervised::AlreadyRunning => already_running(context, &home),
+            Supervised::Stopped(complaints) => {
+                complaints.iter().for_each(|complaint| context.screen.note(complaint));
+                Ok(Exit::Ok)
+            }
+        }
+    }
+
+    fn wishes(&self, context: &Context, home: &Home) -> Result<Wishes, Failure> {
+        let (profile, profile_owner) = profile_of(context, self.home.is_some(), home)?;
+        let absolute = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
+        Ok(Wishes {
+            workers: self.workers,
+            cage_minimum: self.cage_minimum.clone(),
+            database_url: self.database_url.clone(),
+            materials: Materials {
+                seed: absolute(&self.seed)?,
+                sysroot: absolute(&self.sysroot)?,
+                toolchains: absolute(&self.toolchains)?.unwrap_or_else(|| home.join("toolchains")),
+                vendor: absolute(&self.vendor)?.unwrap_or_else(|| home.join("vendor")),
+                deps: absolute(&self.deps)?.unwrap_or_else(|| home.join("deps")),
+            },
+            profile,
+            profile_owner,
+            log: self.log.clone(),
+        })
+    }
+
+    /// Starts ourselves again as a supervisor without a terminal, and shows its steps.
+    fn start_detached(&self, context: &Context, home: &Home) -> Result<Exit, Failure> {
+        std::fs::create_dir_all(home.join("logs")).map_err(Failure::io("cannot make", home.join("logs")))?;
+        let log = open_named_log(home, "supervisor")?;
+        let second =
+            log.try_clone().map_err(Failure::io("cannot share", home.join("logs/supervisor.log")))?;
+        let own = std::env::current_exe().map_err(|e| Failure::Local(e.to_string()))?;
+        let mut child = Command::new(&own)
+            .args(std::env::args_os().skip(1).filter(|argument| argument != "--detach"))
+            .arg("--session")
+            .stdin(Stdio::null())
+            .stdout(second)
+            .stderr(log)
+            .spawn()
+            .map_err(Failure::io("cannot start", &own))?;
+        let state = wait_for(context, home, &mut child)?;
+        context.screen.result(&state, || summary(home, &state))?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// Shows the supervisor's steps as they come, until everything runs or it gave up.
+fn wait_for(context: &Context, home: &Home, child: &mut std::process::Child) -> Result<State, Failure> {
+    let begin = Instant::now();
+    let pid = i32::try_from(child.id()).unwrap_or(0);
+    let spinner = context.screen.spinner("starting");
+    let mut shown = 0;
+    while begin.elapsed() < READY_LIMIT {
+        let ended = child.try_wait().map_err(|e| Failure::Local(e.to_string()))?;
+        // A state of an earlier run does not count.
+        if let Some(state) = State::load(home)?.filter(|state| state.pid == pid) {
+            for step in state.steps.iter().skip(shown) {
+                let Some(seconds) = step.seconds else {
+                    spinner.message(&step.name);
+                    break;
+                };
+                spinner.above(&context.screen, &format!("  {:50} {seconds:6.1} s", step.name));
+                shown += 1;
+            }
+            match (state.phase, ended) {
+                (Phase::Ready, None) => return Ok(state),
+                (Phase::Failed, _) => {
+                    return Err(Failure::Local(
+                        state.failure.unwrap_or_else(|| "the supervisor gave up".to_owned()),
+                    ));
+                }
+                (Phase::Starting | Phase::Stopping | Phase::Ready, _) => {}
+            }
+        }
+        if let Some(status) = ended {
+            let log = home.join("logs/supervisor.log");
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").to_owned();
+            return Err(Failure::Local(format!(
+                "the supervisor ended ({status}): {last} ({})",
+                log.display()
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(Failure::Pending(format!("not everything runs after {} s", READY_LIMIT.as_secs())))
+}
+
+fn already_running(context: &Context, home: &Home) -> Result<Exit, Failure> {
+    context.screen.note("already running");
+    if let Some(state) = State::load(home)? {
+        context.screen.result(&state, || summary(home, &state))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn summary(home: &Home, state: &State) -> String {
+    let address = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let mut lines = vec![
+        format!("console and REST  http://{}/", address(&state.addresses.http)),
+        format!("invocations       http://{}/f/TENANT/NAME", address(&state.addresses.ingress)),
+        format!("home              {}", home.root().display()),
+    ];
+    if let Some(profile) = &state.profile {
+        lines.push(format!("token             in {profile}"));
+        if profile::default_path().is_none_or(|default| default.as_os_str() != profile.as_str()) {
+            lines.push(format!("                  (export MFAAS_PROFILE_FILE={profile})"));
+        }
+    }
+    if state.one_uid {
+        lines.push("one uid           every program runs as you; as root each gets its own user".to_owned());
+    }
+    lines.push("stop              mfaas down".to_owned());
+    lines.join("\n")
+}
+
+/// The home that is meant, absolute.
+pub(crate) fn home_of(wanted: Option<&Path>) -> Result<Home, Failure> {
+    let root = match wanted {
+        Some(path) => absolute(path)?,
+        None => Home::default_root()?,
+    };
+    Ok(Home::at(&root))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    let path = std::path::absolute(path).map_err(Failure::io("cannot resolve", path))?;
+    // A path that exists is taken without links, so that /proc shows it the same way.
+    Ok(path.canonicalize().unwrap_or(path))
+}
+
+/// Where the first token goes and whose it is. An explicit home keeps its own profile, so that a
+/// second installation does not replace the first one's token; under sudo it belongs to the
+/// person, not to root.
+fn profile_of(
+    context: &Context,
+    explicit_home: bool,
+    home: &Home,
+) -> Result<(PathBuf, Option<(Uid, Gid)>), Failure> {
+    if let Some(path) = &context.global.profile_file {
+        return Ok((absolute(path)?, None));
+    }
+    if explicit_home {
+        return Ok((home.join("profile.toml"), None));
+    }
+    let sudo_user = std::env::var("SUDO_USER").ok().filter(|user| user != "root");
+    if let (true, Some(user)) = (rustix::process::geteuid().is_root(), sudo_user)
+        && let (Some(owner), Some(dir)) = (identity::lookup(&user)?, identity::home_of(&user)?)
+    {
+        return Ok((dir.join(".config/mfaas/profile.toml"), Some(owner)));
+    }
+    let path = profile::default_path()
+        .ok_or_else(|| Failure::Usage("HOME is not set; give --profile-file".to_owned()))?;
+    Ok((path, None))
+}

@@ -1,0 +1,152 @@
+//! `mfaas verify`: believes nobody but the pinned root key. Fetches artifact, statement and key
+//! list and checks that they belong together, on this machine.
+
+use std::path::{Path, PathBuf};
+
+use mfaas_attest::{KeyList, Statement, Trust, Verified};
+use mfaas_ident::{Digest, FunctionName, FunctionRef, Selector, VersionNumber};
+use mfaas_wire::{AliasView, Page, VersionView};
+use serde::Serialize;
+
+use crate::client::Client;
+use crate::failure::{Exit, Failure};
+use crate::settings::Context;
+
+/// Check signature, digest and statement of a version, or of an artifact in a file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Verify {
+    /// NAME, NAME@3, NAME@live, or the path of an artifact (a file that exists).
+    #[arg(value_name = "NAME[@VERSION]|FILE")]
+    what: String,
+}
+
+/// What was proved.
+#[derive(Debug, Serialize)]
+struct Proof {
+    name: String,
+    artifact: Digest,
+    statement: Digest,
+    signed_by: String,
+    key_list_version: u32,
+    toolchain: String,
+    source_tree: Digest,
+    policy_version: i64,
+}
+
+impl Verify {
+    /// Fetches, checks, tells.
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let client = context.client()?;
+        let root = context.root_key()?;
+        let (artifact, wanted) = self.artifact(&client).await?;
+        let digest = Digest::of(&artifact);
+        let list_bytes = client.get_bytes("/v1/keys").await?;
+        let statement_bytes =
+            client.get_bytes(&format!("/v1/artifacts/{digest}/statement")).await.map_err(unknown)?;
+        let proof = prove(&Trust::pinned(root), &artifact, &list_bytes, &statement_bytes, wanted.as_ref())?;
+        context.screen.result(&proof, || {
+            format!(
+                "{} is what was signed\n  artifact   {}\n  signed by  key {} of key list {}\n  toolchain  {}\n  source     {}",
+                proof.name, proof.artifact, proof.signed_by, proof.key_list_version, proof.toolchain, proof.source_tree
+            )
+        })?;
+        Ok(Exit::Ok)
+    }
+
+    /// The bytes, and the function and version that they should be.
+    async fn artifact(
+        &self,
+        client: &Client,
+    ) -> Result<(Vec<u8>, Option<(FunctionName, VersionNumber)>), Failure> {
+        let path = Path::new(&self.what);
+        if path.is_file() {
+            return Ok((read(path)?, None));
+        }
+        let function: FunctionRef = self.what.parse().map_err(|e: mfaas_ident::ParseError| {
+            Failure::Usage(format!("{e}, and there is no such file"))
+        })?;
+        let version = resolve(client, &function).await?;
+        let view: VersionView =
+            client.get(&format!("/v1/functions/{}/versions/{version}", function.name)).await?;
+        let bytes = client.get_bytes(&format!("/v1/artifacts/{}", view.artifact_digest)).await?;
+        if Digest::of(&bytes) != view.artifact_digest {
+            return Err(Failure::Unverified(format!(
+                "the registry names artifact {} and delivers {}",
+                view.artifact_digest,
+                Digest::of(&bytes)
+            )));
+        }
+        Ok((bytes, Some((function.name, version))))
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(Failure::io("cannot read", PathBuf::from(path)))
+}
+
+/// An artifact without a statement is not "missing": it is not ours.
+fn unknown(failure: Failure) -> Failure {
+    match failure {
+        Failure::Problem(problem) if problem.status == 404 => {
+            Failure::Unverified("the registry has no statement for these bytes".to_owned())
+        }
+        other => other,
+    }
+}
+
+async fn resolve(client: &Client, function: &FunctionRef) -> Result<VersionNumber, Failure> {
+    let alias = match &function.selector {
+        Some(Selector::Version(version)) => return Ok(*version),
+        Some(Selector::Alias(alias)) => alias.clone(),
+        None => mfaas_ident::AliasName::live(),
+    };
+    let page: Page<AliasView> = client.get(&format!("/v1/functions/{}/aliases", function.name)).await?;
+    page.items
+        .iter()
+        .find(|view| view.alias == alias)
+        .map(|view| view.version)
+        .ok_or_else(|| Failure::Usage(format!("{} has no alias {alias}", function.name)))
+}
+
+/// The whole check, without a network: root key → key list → statement → artifact.
+fn prove(
+    trust: &Trust,
+    artifact: &[u8],
+    list_bytes: &[u8],
+    statement_bytes: &[u8],
+    wanted: Option<&(FunctionName, VersionNumber)>,
+) -> Result<Proof, Failure> {
+    let unverified = |error: mfaas_attest::AttestError| Failure::Unverified(error.to_string());
+    let list: Verified<KeyList> = mfaas_attest::verify(list_bytes, trust).map_err(unverified)?;
+    let trust = trust.with_list(&list, chrono::Utc::now());
+    let statement: Verified<Statement> = mfaas_attest::verify(statement_bytes, &trust).map_err(unverified)?;
+    let admission = &statement.get().predicate;
+    let digest = Digest::of(artifact);
+    if admission.artifact != digest {
+        return Err(Failure::Unverified(format!(
+            "the statement is about {}, the artifact is {digest}",
+            admission.artifact
+        )));
+    }
+    if let Some((function, version)) = wanted
+        && (&admission.function, admission.version) != (function, *version)
+    {
+        return Err(Failure::Unverified(format!(
+            "the statement is about {}@{}, not {function}@{version}",
+            admission.function, admission.version
+        )));
+    }
+    Ok(Proof {
+        name: format!("{}/{}@{}", admission.tenant, admission.function, admission.version),
+        artifact: digest,
+        statement: statement.digest(),
+        signed_by: statement.key().0.short(),
+        key_list_version: list.get().version,
+        toolchain: admission.toolchain.to_string(),
+        source_tree: admission.source_tree,
+        policy_version: admission.policy_version,
+    })
+}
+
+#[cfg(test)]
+mod tests;

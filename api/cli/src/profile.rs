@@ -1,0 +1,106 @@
+//! The profile file: which server a person talks to, as which tenant, with which token, and the
+//! root key that signatures are checked against.
+//!
+//! It holds a secret, so it is 0600 and this module refuses to read one that others can.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use mfaas_ident::TenantName;
+use rustix::fs::{Gid, Mode, Uid};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// What the file holds; every part may be missing.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Profile {
+    /// `http://127.0.0.1:7700`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<String>,
+    /// The tenant that the token opens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<TenantName>,
+    /// The secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<String>,
+    /// The pinned root key, 64 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) root_key: Option<String>,
+}
+
+impl std::fmt::Debug for Profile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Profile")
+            .field("server", &self.server)
+            .field("tenant", &self.tenant)
+            .field("token", &self.token.as_ref().map(|_| "…"))
+            .field("root_key", &self.root_key)
+            .finish()
+    }
+}
+
+/// Where the profile is when nobody says otherwise: `~/.config/mfaas/profile.toml`.
+pub(crate) fn default_path() -> Option<PathBuf> {
+    std::env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| std::env::home_dir().map(|home| home.join(".config")))
+        .map(|config| config.join("mfaas/profile.toml"))
+}
+
+impl Profile {
+    /// Reads the file; a missing one is an empty profile.
+    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(Failure::io("cannot read", path)(error)),
+        };
+        let meta = std::fs::metadata(path).map_err(Failure::io("cannot read", path))?;
+        if meta.mode() & 0o077 != 0 {
+            return Err(Failure::Local(format!(
+                "{} can be read by others and holds a token: chmod 600 {}",
+                path.display(),
+                path.display()
+            )));
+        }
+        toml::from_str(&text)
+            .map_err(|e| Failure::Local(format!("{} is damaged: {}", path.display(), e.message())))
+    }
+
+    /// Writes the file 0600, for `owner` when root writes it for somebody else.
+    pub(crate) fn save(&self, path: &Path, owner: Option<(Uid, Gid)>) -> Result<(), Failure> {
+        let text = toml::to_string(self).map_err(|e| Failure::Local(e.to_string()))?;
+        if let Some(parent) = path.parent() {
+            make_private_dirs(parent, owner)?;
+        }
+        crate::supervise::config::write_atomically(path, text.as_bytes(), 0o600)?;
+        match owner {
+            Some((uid, gid)) => rustix::fs::chown(path, Some(uid), Some(gid))
+                .map_err(|e| Failure::io("cannot chown", path)(e.into())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Makes the missing directories down to `path`, 0700, for the owner of the file.
+fn make_private_dirs(path: &Path, owner: Option<(Uid, Gid)>) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        make_private_dirs(parent, owner)?;
+    }
+    std::fs::create_dir(path).map_err(Failure::io("cannot make", path))?;
+    rustix::fs::chmod(path, Mode::RWXU).map_err(|e| Failure::io("cannot chmod", path)(e.into()))?;
+    if let Some((uid, gid)) = owner {
+        rustix::fs::chown(path, Some(uid), Some(gid))
+            .map_err(|e| Failure::io("cannot chown", path)(e.into()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Where a setting comes from: a flag, else an `MFAAS_*` variable, else the profile file, else the
+//! package's manifest. Flag and variable are told apart by clap; this module adds the rest.
+
+use std::path::PathBuf;
+
+use mfaas_attest::PublicKey;
+use mfaas_ident::TenantName;
+
+use crate::client::{Client, DEFAULT_SERVER};
+use crate::failure::Failure;
+use crate::profile::{self, Profile};
+use crate::screen::Screen;
+
+/// Options of every command.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Everywhere")]
+pub(crate) struct Global {
+    /// The server, for example http://127.0.0.1:7700.
+    #[arg(long, global = true, env = "MFAAS_SERVER", value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// The access token; better in the variable or the profile, since arguments are visible.
+    #[arg(long, global = true, env = "MFAAS_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// Another tenant than the token's own; needs the scope admin.
+    #[arg(long, global = true, env = "MFAAS_TENANT", value_name = "TENANT")]
+    pub(crate) tenant: Option<TenantName>,
+    /// The profile file, usually ~/.config/mfaas/profile.toml.
+    #[arg(long, global = true, env = "MFAAS_PROFILE_FILE", value_name = "FILE")]
+    pub(crate) profile_file: Option<PathBuf>,
+    /// Print JSON and nothing else on standard output.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say more on standard error.
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// Say nothing on standard error but errors.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+}
+
+/// The settings of one run and the way to the terminal.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// Flags and variables.
+    pub(crate) global: Global,
+    /// The profile file's path, where there can be one.
+    pub(crate) profile_path: Option<PathBuf>,
+    /// What stands in it.
+    pub(crate) profile: Profile,
+    /// Where things are said.
+    pub(crate) screen: Screen,
+}
+
+impl Context {
+    /// Reads the profile, unless the command has no use for one.
+    pub(crate) fn of(global: Global, needs_profile: bool) -> Result<Self, Failure> {
+        let profile_path = global.profile_file.clone().or_else(profile::default_path);
+        let profile = match &profile_path {
+            Some(path) if needs_profile => Profile::load(path)?,
+            Some(_) | None => Profile::default(),
+        };
+        let screen = Screen::new(global.json, global.quiet, global.verbose);
+        Ok(Self { global, profile_path, profile, screen })
+    }
+
+    /// The server's address.
+    pub(crate) fn server(&self) -> &str {
+        self.global.server.as_deref().or(self.profile.server.as_deref()).unwrap_or(DEFAULT_SERVER)
+    }
+
+    /// A client with a token; without one there is no point in asking.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let token = self.token().ok_or_else(|| Failure::SignIn("no access token is set".to_owned()))?;
+        Client::new(self.server(), Some(token), self.other_tenant())
+    }
+
+    /// The token of flag, variable or profile.
+    pub(crate) fn token(&self) -> Option<String> {
+        self.global.token.clone().or_else(|| self.profile.token.clone()).filter(|token| !token.is_empty())
+    }
+
+    /// The tenant to name in requests: only when it is not the one that the token opens anyway.
+    fn other_tenant(&self) -> Option<String> {
+        let wanted = self.global.tenant.as_ref()?;
+        (self.profile.tenant.as_ref() != Some(wanted)).then(|| wanted.to_string())
+    }
+
+    /// The pinned root key.
+    pub(crate) fn root_key(&self) -> Result<PublicKey, Failure> {
+        let text = self.profile.root_key.as_deref().ok_or_else(|| {
+            Failure::Unverified(
+                "no root key is pinned in the profile (root_key, 64 hexadecimal digits)".to_owned(),
+            )
+        })?;
+        PublicKey::from_hex(text).map_err(|e| Failure::Unverified(format!("the pinned root key: {e}")))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! `up.json`: what one machine's installation has decided once and keeps: passwords of the
+//! database roles, ports, the node's name.
+//!
+//! The file is 0600 and is the only place below the home where passwords are written.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rand::RngCore as _;
+use serde::{Deserialize, Serialize};
+
+use super::layout::Home;
+use crate::failure::Failure;
+
+/// The format that this program writes and the only one it reads.
+const FORMAT: u32 = 1;
+
+/// The database roles, each with its own password. The first owns the schema.
+pub(crate) const OWNER_ROLE: &str = "mfaas_owner";
+/// The role of `mfaas-server`.
+pub(crate) const SERVER_ROLE: &str = "mfaas_server";
+/// The role of `mfaas-builder`.
+pub(crate) const BUILDER_ROLE: &str = "mfaas_builder";
+/// The role of `mfaas-signer`.
+pub(crate) const SIGNER_ROLE: &str = "mfaas_signer";
+
+/// The database's name in a private cluster.
+const DATABASE: &str = "mfaas";
+
+/// What `up` remembers from run to run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpConfig {
+    format: u32,
+    /// The ports asked for; 0 takes any free one at each start.
+    pub(crate) ports: Ports,
+    /// Worker processes of the node; one a core when absent.
+    pub(crate) workers: Option<u32>,
+    /// The name under which this machine's node joined.
+    pub(crate) node_name: String,
+    /// The weakest cage that the builder may fall back to.
+    pub(crate) cage_minimum: String,
+    /// An external database's owner URL; a private cluster when absent.
+    pub(crate) external_database: Option<String>,
+    /// Password by database role.
+    passwords: BTreeMap<String, String>,
+}
+
+/// The ports on 127.0.0.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ports {
+    /// REST and console.
+    pub(crate) http: u16,
+    /// The nodes' mTLS listener.
+    pub(crate) node: u16,
+    /// The node's ingress.
+    pub(crate) ingress: u16,
+}
+
+impl UpConfig {
+    /// Reads `up.json`, or makes the first one with fresh passwords.
+    pub(crate) fn load_or_new(home: &Home, ports: Ports) -> Result<Self, Failure> {
+        match Self::load(home)? {
+            Some(config) => Ok(Self { ports, ..config }),
+            None => Ok(Self {
+                format: FORMAT,
+                ports,
+                workers: None,
+                node_name: "local".to_owned(),
+                cage_minimum: "full".to_owned(),
+                external_database: None,
+                passwords: [OWNER_ROLE, SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE]
+                    .map(|role| (role.to_owned(), new_password()))
+                    .into(),
+            }),
+        }
+    }
+
+    /// Reads `up.json`; `None` when there is none.
+    pub(crate) fn load(home: &Home) -> Result<Option<Self>, Failure> {
+        let path = home.join("up.json");
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Failure::io("cannot read", &path)(error)),
+        };
+        let config: Self = serde_json::from_str(&text)
+            .map_err(|e| Failure::Local(format!("{} is damaged: {e}", path.display())))?;
+        if config.format != FORMAT {
+            return Err(Failure::Local(format!(
+                "{} has format {}, this mfaas knows format {FORMAT}",
+                path.display(),
+                config.format
+            )));
+        }
+        Ok(Some(config))
+    }
+
+    /// Writes `up.json` atomically, 0600.
+    pub(crate) fn save(&self, home: &Home) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(self).map_err(|e| Failure::Local(e.to_string()))?;
+        write_atomically(&home.join("up.json"), text.as_bytes(), 0o600)
+    }
+
+    /// The password of a database role; every role has one since the file was made.
+    pub(crate) fn password(&self, role: &str) -> Result<&str, Failure> {
+        self.passwords
+            .get(role)
+            .map(String::as_str)
+            .ok_or_else(|| Failure::Local(format!("up.json has no password for {role}")))
+    }
+
+    /// The database URL of `role`, in the spelling that libpq, sqlx and the postgres crate share.
+    pub(crate) fn database_url(&self, home: &Home, role: &str) -> Result<String, Failure> {
+        match &self.external_database {
+            Some(owner) if role == OWNER_ROLE => Ok(owner.clone()),
+            Some(owner) => with_credentials(owner, role, self.password(role)?),
+            None => Ok(format!(
+                "postgres:///{DATABASE}?host={}&user={role}&password={}",
+                home.socket_dir().display(),
+                self.password(role)?
+            )),
+        }
+    }
+}
+
+/// The same server and database with another user: the owner's URL with its credentials replaced.
+fn with_credentials(owner: &str, role: &str, password: &str) -> Result<String, Failure> {
+    let mut url =
+        reqwest::Url::parse(owner).map_err(|e| Failure::Usage(format!("DATABASE_URL is not a URL: {e}")))?;
+    let kept: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(|(key, _)| key != "user" && key != "password")
+        .map(|(k, v)| (k.into(), v.into()))
+        .collect();
+    if url.has_host() && url.host_str().is_some_and(|host| !host.is_empty()) {
+        url.set_username(role)
+            .and_then(|()| url.set_password(Some(password)))
+            .map_err(|()| Failure::Usage("DATABASE_URL cannot carry a user".to_owned()))?;
+        let mut pairs = url.query_pairs_mut();
+        pairs.clear().extend_pairs(kept);
+        drop(pairs);
+    } else {
+        url.query_pairs_mut()
+            .clear()
+            .extend_pairs(kept)
+            .append_pair("user", role)
+            .append_pair("password", password);
+    }
+    Ok(url.to_string())
+}
+
+/// 32 random bytes as hexadecimal: safe in a URL, in SQL and in an environment without quoting.
+fn new_password() -> String {
+    let mut bytes = [0; 32];
+    rand::rng().fill_bytes(&mut bytes);
+    hex::encode(bytes)
+}
+
+/// Replaces `path` in one step, so that a reader sees the old or the new text and nothing else.
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".new-{}", std::process::id()));
+    let temporary = path.with_file_name(name);
+    // Left over from a crash of a process with our pid; create_new would refuse it.
+    let _ = std::fs::remove_file(&temporary);
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&temporary)
+        .and_then(|mut file| {
+            rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(mode))?;
+            file.write_all(bytes)
+        })
+        .map_err(Failure::io("cannot write", &temporary))?;
+    std::fs::rename(&temporary, path).map_err(Failure::io("cannot replace", path))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use super::{OWNER_ROLE, Ports, SERVER_ROLE, UpConfig, with_credentials};
+use crate::supervise::layout::Home;
+
+const PORTS: Ports = Ports { http: 0, node: 0, ingress: 0 };
+
+#[test]
+fn passwords_are_made_once_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = Home::at(dir.path());
+    let first = UpConfig::load_or_new(&home, PORTS).unwrap();
+    first.save(&home).unwrap();
+    let second = UpConfig::load_or_new(&home, Ports { http: 7, ..PORTS }).unwrap();
+    assert_eq!(first.password(SERVER_ROLE).unwrap(), second.password(SERVER_ROLE).unwrap());
+    assert_ne!(first.password(SERVER_ROLE).unwrap(), first.password(OWNER_ROLE).unwrap());
+    assert_eq!(second.ports.http, 7);
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(dir.path().join("up.json")).unwrap());
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_damaged_or_newer_file_is_an_error_and_not_a_fresh_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = Home::at(dir.path());
+    std::fs::write(dir.path().join("up.json"), "{").unwrap();
+    assert!(UpConfig::load_or_new(&home, PORTS).is_err());
+    let mut config =
+        serde_json::to_value(UpConfig::load_or_new(&Home::at("/nowhere".as_ref()), PORTS).unwrap()).unwrap();
+    config["format"] = 2.into();
+    std::fs::write(dir.path().join("up.json"), config.to_string()).unwrap();
+    assert!(UpConfig::load(&home).unwrap_err().to_string().contains("format 2"));
+}
+
+#[test]
+fn an_external_database_keeps_its_address_and_changes_its_user() {
+    assert_eq!(
+        with_credentials("postgres://boss:x@db.example:5433/mfaas?sslmode=require", "mfaas_server", "pw")
+            .unwrap(),
+        "postgres://mfaas_server:pw@db.example:5433/mfaas?sslmode=require"
+    );
+    assert_eq!(
+        with_credentials("postgres:///mfaas?host=/run/pg&user=boss&password=x", "mfaas_signer", "pw")
+            .unwrap(),
+        "postgres:///mfaas?host=%2Frun%2Fpg&user=mfaas_signer&password=pw"
+    );
+}
+
+#[test]
+fn a_private_cluster_is_reached_through_its_socket() {
+    let home = Home::at("/srv/m".as_ref());
+    let config = UpConfig::load_or_new(&home, PORTS).unwrap();
+    let url = config.database_url(&home, SERVER_ROLE).unwrap();
+    assert!(url.starts_with("postgres:///mfaas?host=/srv/m/run/pg&user=mfaas_server&password="), "{url}");
+}

@@ -1,0 +1,168 @@
+//! Where everything of one machine lives, and with which owner and mode.
+//!
+//! The table [`DIRECTORIES`] is the whole truth about permissions below the home; nothing else in
+//! this program may widen one. Secrets sit in directories that only their program can enter.
+
+use std::path::{Path, PathBuf};
+
+use mfaas_ident::Digest;
+use rustix::fs::{Gid, Mode, Uid};
+
+use super::identity::{Identities, Role};
+use crate::failure::Failure;
+
+/// A unix socket's path may have 107 bytes; the longest name below `run/` is `pg/.s.PGSQL.5432`.
+const RUN_PATH_BYTES_MAX: usize = 85;
+
+/// One directory below the home.
+struct Directory {
+    path: &'static str,
+    mode: u32,
+    owner: Option<Role>,
+}
+
+const fn directory(path: &'static str, mode: u32, owner: Option<Role>) -> Directory {
+    Directory { path, mode, owner }
+}
+
+/// Every directory of the home; `None` is the supervisor's own user. Parents come first.
+const DIRECTORIES: &[Directory] = &[
+    directory("bin", 0o755, None),
+    directory("postgres", 0o700, Some(Role::Postgres)),
+    // Set-group-id: whatever server, builder and signer put here belongs to their common group.
+    directory("blobs", 0o2770, Some(Role::Server)),
+    directory("server", 0o711, None),
+    directory("server/tls", 0o700, Some(Role::Server)),
+    directory("signer", 0o711, None),
+    directory("signer/keys", 0o700, Some(Role::Signer)),
+    directory("root-key", 0o700, None),
+    directory("toolchains", 0o755, None),
+    directory("vendor", 0o755, None),
+    directory("deps", 0o755, None),
+    directory("builder", 0o711, None),
+    directory("builder/work", 0o700, Some(Role::Builder)),
+    directory("node", 0o711, None),
+    directory("node/state", 0o700, Some(Role::Node)),
+    directory("logs", 0o700, None),
+];
+
+/// The same for the runtime directory, which may be elsewhere (see [`Home::run`]).
+const RUN_DIRECTORIES: &[Directory] = &[
+    directory("pg", 0o711, Some(Role::Postgres)),
+    directory("server", 0o755, Some(Role::Server)),
+    directory("builder", 0o755, Some(Role::Builder)),
+    directory("signer", 0o755, Some(Role::Signer)),
+    directory("node", 0o755, Some(Role::Node)),
+];
+
+/// The home of one `mfaas up`.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    root: PathBuf,
+    run: PathBuf,
+}
+
+impl Home {
+    /// The home at `root`, an absolute path; nothing is touched.
+    pub(crate) fn at(root: &Path) -> Self {
+        let below = root.join("run");
+        let run = if below.as_os_str().len() <= RUN_PATH_BYTES_MAX {
+            below
+        } else {
+            let name = Digest::of(root.as_os_str().as_encoded_bytes()).short();
+            PathBuf::from("/tmp").join(format!("mfaas-{name}"))
+        };
+        Self { root: root.to_owned(), run }
+    }
+
+    /// The default home: `/var/lib/mfaas` for root, `~/.local/share/mfaas` for a user.
+    pub(crate) fn default_root() -> Result<PathBuf, Failure> {
+        if rustix::process::geteuid().is_root() {
+            return Ok(PathBuf::from("/var/lib/mfaas"));
+        }
+        std::env::home_dir()
+            .map(|home| home.join(".local/share/mfaas"))
+            .ok_or_else(|| Failure::Usage("HOME is not set; give --home".to_owned()))
+    }
+
+    /// The home itself.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A path below the home.
+    pub(crate) fn join(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// The runtime directory: ready files, pid files, the database's socket. Below the home, or
+    /// in /tmp when the home's path is too long for a socket.
+    pub(crate) fn run(&self) -> &Path {
+        &self.run
+    }
+
+    /// The directory of the database's socket.
+    pub(crate) fn socket_dir(&self) -> PathBuf {
+        self.run.join("pg")
+    }
+
+    /// Makes every directory with its owner and mode; repairs modes that drifted.
+    pub(crate) fn prepare(&self, identities: &Identities) -> Result<(), Failure> {
+        std::fs::create_dir_all(self.root.parent().unwrap_or(Path::new("/")))
+            .map_err(Failure::io("cannot make the parent of", &self.root))?;
+        make(&self.root, 0o711, None)?;
+        make(&self.run, 0o711, None)?;
+        for (base, table) in [(&self.root, DIRECTORIES), (&self.run, RUN_DIRECTORIES)] {
+            for directory in table {
+                make(&base.join(directory.path), directory.mode, identities.owner(directory.owner))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the directory if needed, refuses anything else at its place, and sets owner and mode.
+/// A symlink or a foreign owner in /tmp would let another user choose where secrets go.
+fn make(path: &Path, mode: u32, owner: Option<(Uid, Gid)>) -> Result<(), Failure> {
+    match std::fs::create_dir(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(Failure::io("cannot make", path)(error));
+        }
+        _ => {}
+    }
+    let meta = std::fs::symlink_metadata(path).map_err(Failure::io("cannot read", path))?;
+    if !meta.is_dir() {
+        return Err(Failure::Local(format!("{} exists and is not a directory", path.display())));
+    }
+    if let Some((uid, gid)) = owner {
+        rustix::fs::chown(path, Some(uid), Some(gid))
+            .map_err(|e| Failure::io("cannot chown", path)(e.into()))?;
+    }
+    rustix::fs::chmod(path, Mode::from_raw_mode(mode))
+        .map_err(|e| Failure::io("cannot chmod", path)(e.into()))
+}
+
+/// Gives `path` and everything below it to `owner` with modes that others may read but not
+/// write: how toolchains, vendored sources and dependencies are published.
+pub(crate) fn publish_tree(path: &Path, owner: Option<(Uid, Gid)>) -> Result<(), Failure> {
+    let meta = std::fs::symlink_metadata(path).map_err(Failure::io("cannot read", path))?;
+    if meta.is_symlink() {
+        return Ok(());
+    }
+    if let Some((uid, gid)) = owner {
+        rustix::fs::chown(path, Some(uid), Some(gid))
+            .map_err(|e| Failure::io("cannot chown", path)(e.into()))?;
+    }
+    let raw = std::os::unix::fs::MetadataExt::mode(&meta);
+    let mode = if meta.is_dir() || raw & 0o111 != 0 { 0o755 } else { 0o644 };
+    if raw & 0o7777 != mode {
+        rustix::fs::chmod(path, Mode::from_raw_mode(mode))
+            .map_err(|e| Failure::io("cannot chmod", path)(e.into()))?;
+    }
+    if meta.is_dir() {
+        for entry in std::fs::read_dir(path).map_err(Failure::io("cannot read", path))? {
+            publish_tree(&entry.map_err(Failure::io("cannot read", path))?.path(), owner)?;
+        }
+    }
+    Ok(())
+}

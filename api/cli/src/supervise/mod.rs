@@ -1,0 +1,166 @@
+//! `mfaas up` and `mfaas down`: everything on one machine, set up, started, watched, stopped.
+//!
+//! Root only supervises here: every program runs as its own user (see [`identity`]), with an
+//! environment of its own (see [`programs`]). What runs is decided by this code alone; nothing
+//! below the home that a program can write is ever executed or believed.
+
+pub(crate) mod config;
+pub(crate) mod identity;
+pub(crate) mod launch;
+pub(crate) mod layout;
+pub(crate) mod materials;
+pub(crate) mod postgres;
+pub(crate) mod processes;
+mod programs;
+mod setup;
+pub(crate) mod state;
+mod supervisor;
+
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::failure::Failure;
+use config::{Ports, UpConfig};
+use identity::Identities;
+use layout::Home;
+pub(crate) use setup::Wishes;
+use state::{Lock, Phase, State, wait_until};
+use supervisor::{Supervisor, say, signal_one};
+
+/// How long `down` waits for the supervisor to stop everything in order.
+const DOWN_LIMIT: Duration = Duration::from_secs(60);
+
+/// What became of a request to supervise.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Supervised {
+    /// Another supervisor of this home runs.
+    AlreadyRunning,
+    /// It ran until somebody stopped it; these had to be killed.
+    Stopped(Vec<String>),
+}
+
+/// Sets everything up, runs it and returns when it was told to stop.
+pub(crate) fn supervise(
+    home: &Home,
+    ports: Ports,
+    wishes: &Wishes,
+    loud: bool,
+) -> Result<Supervised, Failure> {
+    let identities = Identities::establish()?;
+    home.prepare(&identities)?;
+    let Some(_lock) = Lock::take(home)? else { return Ok(Supervised::AlreadyRunning) };
+    // Orphans of our programs become our children, so that stopping leaves none.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|e| Failure::Local(format!("cannot become a subreaper: {e}")))?;
+    // No program of ours gains rights by executing something.
+    rustix::thread::set_no_new_privs(true)
+        .map_err(|e| Failure::Local(format!("cannot give up new rights: {e}")))?;
+    stop_strays(home)?;
+    let config = configure(home, ports, wishes)?;
+    let mut supervisor = Supervisor::new(home, &identities, stop_requests()?, loud);
+    let ran = setup::bring_up(&mut supervisor, home, &identities, &config, wishes).and_then(|()| {
+        say(&format!("everything runs; home {}", home.root().display()));
+        supervisor.watch()
+    });
+    let mut complaints = supervisor.stop();
+    match ran {
+        Ok(()) => {
+            if let Err(error) = std::fs::remove_file(state::path(home)) {
+                complaints.push(format!("cannot remove the state file: {error}"));
+            }
+            Ok(Supervised::Stopped(complaints))
+        }
+        Err(failure) => {
+            let state = supervisor.state_mut();
+            state.phase = Phase::Failed;
+            state.failure = Some(failure.to_string());
+            supervisor.publish()?;
+            Err(failure)
+        }
+    }
+}
+
+fn configure(home: &Home, ports: Ports, wishes: &Wishes) -> Result<UpConfig, Failure> {
+    let mut config = UpConfig::load_or_new(home, ports)?;
+    if wishes.workers.is_some() {
+        config.workers = wishes.workers;
+    }
+    if let Some(minimum) = &wishes.cage_minimum {
+        config.cage_minimum.clone_from(minimum);
+    }
+    if wishes.database_url.is_some() {
+        config.external_database.clone_from(&wishes.database_url);
+    }
+    config.save(home)?;
+    Ok(config)
+}
+
+/// One item for each SIGTERM, SIGINT or SIGHUP.
+fn stop_requests() -> Result<Receiver<()>, Failure> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])
+        .map_err(|e| Failure::Local(format!("cannot listen for signals: {e}")))?;
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            if sender.send(()).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+/// Ends programs that a killed supervisor left behind: they hold ports, sockets and the data
+/// directory. Their parent is gone, so nobody else will.
+fn stop_strays(home: &Home) -> Result<(), Failure> {
+    let Some(state) = State::load(home)? else { return Ok(()) };
+    let strays: Vec<_> = state.alive().cloned().collect();
+    for stray in strays.iter().rev() {
+        say(&format!("stopping {} (pid {}) of an earlier run", stray.name, stray.pid));
+        signal_one(stray.pid, if stray.name == "postgres" { Signal::INT } else { Signal::TERM });
+        let gone = || Ok(processes::start_ticks(stray.pid) != Some(stray.start_ticks));
+        if !wait_until(Duration::from_secs(12), gone)? {
+            signal_one(stray.pid, Signal::KILL);
+            wait_until(Duration::from_secs(5), gone)?;
+        }
+    }
+    Ok(())
+}
+
+/// Stops everything of this home and returns what is left of it; an empty list is success.
+pub(crate) fn stop_everything(home: &Home) -> Result<Vec<String>, Failure> {
+    if let Some(state) = State::load(home)? {
+        if Lock::is_held(home)? {
+            signal_one(state.pid, Signal::TERM);
+            if !wait_until(DOWN_LIMIT, || Lock::is_held(home).map(|held| !held))? {
+                return Ok(vec![format!("the supervisor (pid {}) does not stop", state.pid)]);
+            }
+        } else {
+            stop_strays(home)?;
+            let _ = std::fs::remove_file(state::path(home));
+        }
+        return Ok(left_of(home, &state));
+    }
+    Ok(processes::leftovers(&[home.root(), home.run()]))
+}
+
+/// Processes, sockets, mounts, listening ports and ready files that should be gone.
+fn left_of(home: &Home, state: &State) -> Vec<String> {
+    let mut left = processes::leftovers(&[home.root(), home.run()]);
+    let addresses = [&state.addresses.http, &state.addresses.nodes, &state.addresses.ingress];
+    for address in addresses.into_iter().flatten() {
+        if std::net::TcpStream::connect(address.as_str()).is_ok() {
+            left.push(format!("something still listens on {address}"));
+        }
+    }
+    for role in identity::Role::ALL {
+        let file = supervisor::ready_file(home, role);
+        if file.exists() {
+            left.push(format!("file {}", file.display()));
+        }
+    }
+    left
+}

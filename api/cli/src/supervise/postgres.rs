@@ -1,0 +1,257 @@
+//! The private database: a PostgreSQL cluster of our own from the installed programs, on a unix
+//! socket below the home, without TCP.
+//!
+//! It never touches a cluster that is not ours, and no password appears in an argument.
+
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::config::{BUILDER_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig, write_atomically};
+use super::identity::{Identities, Role};
+use super::launch::Launch;
+use super::layout::Home;
+use super::state::wait_until;
+use crate::failure::Failure;
+
+/// How long a start may take; crash recovery of a small cluster is seconds.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// Settings of a cluster for one machine: durable, small, local. Each as `name=value`.
+const SETTINGS: &[&str] = &[
+    "listen_addresses=",
+    "unix_socket_permissions=0777",
+    "fsync=on",
+    "shared_buffers=64MB",
+    "max_connections=80",
+    "jit=off",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "max_wal_size=256MB",
+    "max_parallel_workers=0",
+    // A statement that sets a password must not reach the log when it fails.
+    "log_min_error_statement=panic",
+    "logging_collector=off",
+    "timezone=UTC",
+    "log_timezone=UTC",
+];
+
+/// The directory with `initdb`, `postgres` and `psql`: the newest Debian one, or that of PATH.
+pub(crate) fn find_programs() -> Result<PathBuf, Failure> {
+    let complete = |dir: &PathBuf| ["initdb", "postgres", "psql"].iter().all(|name| dir.join(name).is_file());
+    let mut debian: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin")))
+        })
+        .collect();
+    debian.sort();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    debian
+        .into_iter()
+        .rev()
+        .map(|(_, dir)| dir)
+        .chain(std::env::split_paths(&path))
+        .find(complete)
+        .ok_or_else(|| Failure::Local("PostgreSQL is not installed (apt-get install postgresql)".to_owned()))
+}
+
+/// The private cluster of a home.
+#[derive(Debug)]
+pub(crate) struct Cluster<'a> {
+    home: &'a Home,
+    identities: &'a Identities,
+    programs: PathBuf,
+}
+
+impl<'a> Cluster<'a> {
+    /// The cluster of `home`; nothing is touched yet.
+    pub(crate) fn of(home: &'a Home, identities: &'a Identities) -> Result<Self, Failure> {
+        Ok(Self { home, identities, programs: find_programs()? })
+    }
+
+    fn data(&self) -> PathBuf {
+        self.home.join("postgres")
+    }
+
+    /// Makes the cluster on the first run: password logins only, checksums on.
+    pub(crate) fn initialise(&self, config: &UpConfig) -> Result<(), Failure> {
+        if self.data().join("PG_VERSION").exists() {
+            return self.check_version();
+        }
+        let secret = self.home.socket_dir().join("first-password");
+        write_atomically(&secret, config.password(OWNER_ROLE)?.as_bytes(), 0o600)?;
+        if let Some((uid, gid)) = self.identities.of(Role::Postgres) {
+            rustix::fs::chown(&secret, Some(uid), Some(gid))
+                .map_err(|e| Failure::io("cannot chown", &secret)(e.into()))?;
+        }
+        let made = Launch::new(Role::Postgres, self.programs.join("initdb"))
+            .args([
+                "--auth=scram-sha-256",
+                "--encoding=UTF8",
+                "--locale=C.UTF-8",
+                "--data-checksums",
+                "--no-instructions",
+            ])
+            .arg(format!("--username={OWNER_ROLE}"))
+            .arg(format!("--pwfile={}", secret.display()))
+            .arg("-D")
+            .arg(self.data())
+            .env("PATH", "/usr/bin:/bin")
+            .env("LC_ALL", "C.UTF-8")
+            .run(self.home, self.identities);
+        let _ = std::fs::remove_file(&secret);
+        made.map(drop)
+    }
+
+    /// A cluster of another major version cannot be opened; say so instead of failing to start.
+    fn check_version(&self) -> Result<(), Failure> {
+        let path = self.data().join("PG_VERSION");
+        let made_by = std::fs::read_to_string(&path).map_err(Failure::io("cannot read", &path))?;
+        let installed = super::launch::run_as_self(&self.programs.join("postgres"), ["--version"])?;
+        let major = installed.split_ascii_whitespace().nth(2).and_then(|v| v.split('.').next()).unwrap_or("");
+        if made_by.trim() == major {
+            return Ok(());
+        }
+        Err(Failure::Local(format!(
+            "{} was made by PostgreSQL {}, installed is {installed}; install version {} beside it",
+            self.data().display(),
+            made_by.trim(),
+            made_by.trim()
+        )))
+    }
+
+    /// The server process.
+    pub(crate) fn launch(&self) -> Launch {
+        Launch::new(Role::Postgres, self.programs.join("postgres"))
+            .arg("-D")
+            .arg(self.data())
+            .arg("-k")
+            .arg(self.home.socket_dir())
+            .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
+            .env("PATH", "/usr/bin:/bin")
+            .env("LC_ALL", "C.UTF-8")
+    }
+
+    /// Waits until it answers; `alive` tells whether the process is still there.
+    pub(crate) fn wait_ready(
+        &self,
+        config: &UpConfig,
+        mut alive: impl FnMut() -> bool,
+    ) -> Result<(), Failure> {
+        let url = config.database_url(self.home, OWNER_ROLE)?.replace("///mfaas?", "///postgres?");
+        let mut last = String::new();
+        let ready = wait_until(START_LIMIT, || {
+            if !alive() {
+                return Err(Failure::Local(
+                    "PostgreSQL ended at its start; see logs/postgres.log".to_owned(),
+                ));
+            }
+            if !self.home.socket_dir().join(".s.PGSQL.5432").exists() {
+                return Ok(false);
+            }
+            match psql(&self.programs, &url, "SELECT 1") {
+                Ok(_) => Ok(true),
+                Err(error) => {
+                    last = error.to_string();
+                    Ok(false)
+                }
+            }
+        })?;
+        if ready {
+            return Ok(());
+        }
+        Err(Failure::Local(format!("PostgreSQL does not answer after {} s: {last}", START_LIMIT.as_secs())))
+    }
+
+    /// Makes the database itself.
+    pub(crate) fn create_database(&self, config: &UpConfig) -> Result<(), Failure> {
+        let url = config.database_url(self.home, OWNER_ROLE)?.replace("///mfaas?", "///postgres?");
+        let known = psql(&self.programs, &url, "SELECT count(*) FROM pg_database WHERE datname = 'mfaas'")?;
+        if known == "0" {
+            psql(&self.programs, &url, "CREATE DATABASE mfaas")?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the login roles of the programs and gives them their passwords. Idempotent; for a
+/// private cluster and an external database alike.
+pub(crate) fn create_roles(programs: &Path, config: &UpConfig, owner_url: &str) -> Result<(), Failure> {
+    let mut sql = String::new();
+    for role in [SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE] {
+        let password = config.password(role)?;
+        // Names are constants and passwords hexadecimal: nothing here needs quoting.
+        sql.push_str(&format!(
+            "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') \
+             THEN CREATE ROLE {role}; END IF; END $$;\n\
+             ALTER ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD '{password}';\n"
+        ));
+    }
+    psql(programs, owner_url, &sql).map(drop)
+}
+
+/// Runs SQL given on standard input. The URL holds a password, so it goes through the
+/// environment: arguments are visible to everybody.
+pub(crate) fn psql(programs: &Path, url: &str, sql: &str) -> Result<String, Failure> {
+    let program = programs.join("psql");
+    // libpq reads no URL from the environment; a connection service file on a private pipe would
+    // be more machinery than these five variables.
+    let parts = libpq_environment(url)?;
+    let mut child = Command::new(&program)
+        .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", "--file=-"])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("PGCONNECT_TIMEOUT", "5")
+        .envs(parts)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(Failure::io("cannot start", &program))?;
+    if let Some(mut input) = child.stdin.take() {
+        // A psql that could not connect closes its input; its own message says more.
+        let _ = input.write_all(sql.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(Failure::io("cannot wait for", &program))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    Err(Failure::Local(format!("psql: {}", String::from_utf8_lossy(&output.stderr).trim())))
+}
+
+/// The variables of libpq that say the same as the URL.
+fn libpq_environment(url: &str) -> Result<Vec<(String, String)>, Failure> {
+    let url = reqwest::Url::parse(url)
+        .map_err(|e| Failure::Usage(format!("the database URL is not a URL: {e}")))?;
+    let mut variables = vec![("PGDATABASE".to_owned(), url.path().trim_start_matches('/').to_owned())];
+    let mut put = |name: &str, value: &str| {
+        if !value.is_empty() {
+            variables.push((name.to_owned(), value.to_owned()));
+        }
+    };
+    put("PGHOST", url.host_str().unwrap_or(""));
+    put("PGPORT", &url.port().map(|port| port.to_string()).unwrap_or_default());
+    put("PGUSER", url.username());
+    put("PGPASSWORD", url.password().unwrap_or(""));
+    for (key, value) in url.query_pairs() {
+        match &*key {
+            "host" => put("PGHOST", &value),
+            "user" => put("PGUSER", &value),
+            "password" => put("PGPASSWORD", &value),
+            "port" => put("PGPORT", &value),
+            "sslmode" => put("PGSSLMODE", &value),
+            "sslrootcert" => put("PGSSLROOTCERT", &value),
+            _ => {}
+        }
+    }
+    Ok(variables)
+}
+
+#[cfg(test)]
+mod tests;

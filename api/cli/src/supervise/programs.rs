@@ -1,0 +1,114 @@
+//! What each program is started with: its slice of the configuration and nothing else.
+
+use std::ffi::OsString;
+
+use super::config::{BUILDER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
+use super::identity::Role;
+use super::launch::{Launch, Siblings};
+use super::layout::Home;
+use super::supervisor::ready_file;
+use crate::failure::Failure;
+
+/// The facts of one machine from which every program's environment is made.
+#[derive(Debug)]
+pub(crate) struct Programs<'a> {
+    /// Where everything lives.
+    pub(crate) home: &'a Home,
+    /// What was decided once.
+    pub(crate) config: &'a UpConfig,
+    /// The executables.
+    pub(crate) siblings: &'a Siblings,
+    /// The filter for the programs' logs.
+    pub(crate) log: &'a str,
+}
+
+impl Programs<'_> {
+    fn base(&self, role: Role, name: &str) -> Launch {
+        Launch::new(role, self.siblings.path(name)).env("MFAAS_LOG", self.log)
+    }
+
+    fn blobs_url(&self) -> OsString {
+        let mut url = OsString::from("file://");
+        url.push(self.home.join("blobs"));
+        url
+    }
+
+    /// `mfaas-signer` with its database and its key.
+    pub(crate) fn signer(&self) -> Result<Launch, Failure> {
+        Ok(self
+            .base(Role::Signer, "mfaas-signer")
+            .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, SIGNER_ROLE)?)
+            .env("MFAAS_BLOBS_URL", self.blobs_url())
+            .env("MFAAS_KEYS_DIR", self.home.join("signer/keys"))
+            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Signer)))
+    }
+
+    /// `mfaas-server`, listening on the two given addresses.
+    pub(crate) fn server(&self, http: &str, nodes: &str) -> Result<Launch, Failure> {
+        Ok(self
+            .base(Role::Server, "mfaas-server")
+            .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, SERVER_ROLE)?)
+            .env("MFAAS_BLOBS_URL", self.blobs_url())
+            .env("MFAAS_LISTEN", http)
+            .env("MFAAS_NODE_LISTEN", nodes)
+            .env("MFAAS_TLS_DIR", self.home.join("server/tls"))
+            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Server)))
+    }
+
+    /// An administrative command of `mfaas-server` with the rights of the given database role.
+    pub(crate) fn server_command(&self, role: &str) -> Result<Launch, Failure> {
+        Ok(self
+            .base(Role::Server, "mfaas-server")
+            .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, role)?)
+            .env("MFAAS_BLOBS_URL", self.blobs_url())
+            .env("MFAAS_TLS_DIR", self.home.join("server/tls")))
+    }
+
+    /// `mfaas-builder` with one toolchain and one set of dependencies.
+    pub(crate) fn builder(
+        &self,
+        toolchain: &std::path::Path,
+        dependencies: &std::path::Path,
+    ) -> Result<Launch, Failure> {
+        Ok(self
+            .base(Role::Builder, "mfaas-builder")
+            .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, BUILDER_ROLE)?)
+            .env("MFAAS_BLOBS_URL", self.blobs_url())
+            .env("MFAAS_TOOLCHAIN_DIR", toolchain)
+            .env("MFAAS_DEPS_DIR", dependencies)
+            .env("MFAAS_WORK_DIR", self.home.join("builder/work"))
+            .env("MFAAS_CAGE_MINIMUM", &self.config.cage_minimum)
+            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Builder)))
+    }
+
+    /// A command of `mfaas-builder` that needs no database.
+    pub(crate) fn builder_command(&self) -> Launch {
+        self.base(Role::Builder, "mfaas-builder")
+            .env("MFAAS_WORK_DIR", self.home.join("builder/work"))
+            .env("MFAAS_CAGE_MINIMUM", &self.config.cage_minimum)
+            .env("PATH", "/usr/bin:/bin")
+    }
+
+    /// `mfaas-node`, which talks to the server's mTLS listener at `nodes`.
+    pub(crate) fn node(&self, nodes: &str, ingress: &str) -> Launch {
+        let launch = self
+            .base(Role::Node, "mfaas-node")
+            .env("MFAAS_NODE_NAME", &self.config.node_name)
+            .env("MFAAS_SERVER", format!("https://{nodes}"))
+            .env("MFAAS_CA_FILE", self.home.join("ca.pem"))
+            .env("MFAAS_STATE_DIR", self.home.join("node/state"))
+            .env("MFAAS_INGRESS_LISTEN", ingress)
+            .env("MFAAS_ROOT_KEY_FILE", self.home.join("root.pub"))
+            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Node));
+        match self.config.workers {
+            Some(workers) => launch.env("MFAAS_WORKERS", workers.to_string()),
+            None => launch,
+        }
+    }
+}
+
+/// The same program with one variable changed.
+pub(crate) fn with_env(mut launch: Launch, name: &'static str, value: &str) -> Launch {
+    launch.env.retain(|(known, _)| *known != name);
+    launch.env(name, value)
+}

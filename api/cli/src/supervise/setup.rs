@@ -1,0 +1,309 @@
+//! From nothing to everything serving, step by step. Every step finds its own result again, so a
+//! second run only starts the programs.
+//!
+//! Nothing here may leave a secret readable by a program that does not need it: keys and
+//! certificates go to directories that only their program enters.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mfaas_wire::{NodeView, Page};
+
+use super::config::{OWNER_ROLE, SERVER_ROLE, UpConfig, write_atomically};
+use super::identity::{Identities, Role};
+use super::launch::{Siblings, run_as_self};
+use super::layout::Home;
+use super::materials::Materials;
+use super::postgres::{self, Cluster};
+use super::programs::{Programs, with_env};
+use super::supervisor::Supervisor;
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::profile::Profile;
+
+/// The tenant of the first token.
+const FIRST_TENANT: &str = "main";
+
+/// How long the node may take to report its first serving set.
+const FIRST_REPORT_LIMIT: Duration = Duration::from_secs(60);
+
+/// What `mfaas up` was asked for, apart from the home and the ports.
+#[derive(Debug, Clone)]
+pub(crate) struct Wishes {
+    /// Worker processes of the node; as before, or one a core, when absent.
+    pub(crate) workers: Option<u32>,
+    /// The weakest cage that is accepted; as before when absent.
+    pub(crate) cage_minimum: Option<String>,
+    /// An external database.
+    pub(crate) database_url: Option<String>,
+    /// Toolchain and dependencies.
+    pub(crate) materials: Materials,
+    /// Where the first token goes.
+    pub(crate) profile: PathBuf,
+    /// Whom the profile belongs to, when root writes it for somebody else.
+    pub(crate) profile_owner: Option<(rustix::fs::Uid, rustix::fs::Gid)>,
+    /// The filter for the programs' logs.
+    pub(crate) log: String,
+}
+
+/// Sets up and starts everything; returns when the node has reported its first serving set.
+pub(crate) fn bring_up(
+    supervisor: &mut Supervisor<'_>,
+    home: &Home,
+    identities: &Identities,
+    config: &UpConfig,
+    wishes: &Wishes,
+) -> Result<(), Failure> {
+    let siblings = supervisor.step("programs", |_| Siblings::beside_us()?.reachable(home, identities))?;
+    let programs = Programs { home, config, siblings: &siblings, log: &wishes.log };
+    database(supervisor, &programs, identities)?;
+    supervisor.step("keys", |_| keys(&programs, identities))?;
+    supervisor.step("certificates", |_| certificates(&programs, identities))?;
+    let toolchain = supervisor.step("toolchain", |_| wishes.materials.toolchain(&programs))?;
+    supervisor.state_mut().toolchain = toolchain.file_name().map(|id| id.to_string_lossy().into_owned());
+    let dependencies = supervisor.step("dependencies (compiled once for each toolchain)", |_| {
+        wishes.materials.dependencies(&programs, identities, &toolchain)
+    })?;
+    supervisor.step("allowlist", |_| {
+        let list = dependencies.join("allowlist.json");
+        programs
+            .server_command(OWNER_ROLE)?
+            .args(["allowlist", "import"])
+            .arg(list)
+            .run(home, identities)
+            .map(drop)
+    })?;
+    supervisor.step("signer", |s| {
+        s.start(programs.signer()?)?;
+        s.wait_ready(Role::Signer).map(drop)
+    })?;
+    let addresses = supervisor.step("server", |s| start_server(s, &programs))?;
+    supervisor.step("first token", |_| first_token(&programs, identities, wishes, &addresses))?;
+    supervisor.state_mut().profile = Some(wishes.profile.display().to_string());
+    supervisor.step("builder", |s| {
+        s.start(programs.builder(&toolchain, &dependencies)?)?;
+        s.wait_ready(Role::Builder).map(drop)
+    })?;
+    supervisor.step("node", |s| start_node(s, &programs, identities, &addresses))?;
+    supervisor.step("first serving set", |s| wait_for_report(s, config, wishes, &addresses))
+}
+
+/// Where the server listens.
+struct ServerAddresses {
+    http: String,
+    nodes: String,
+}
+
+fn database(
+    supervisor: &mut Supervisor<'_>,
+    programs: &Programs<'_>,
+    identities: &Identities,
+) -> Result<(), Failure> {
+    let (home, config) = (programs.home, programs.config);
+    let owner_url = config.database_url(home, OWNER_ROLE)?;
+    let tools = postgres::find_programs()?;
+    if config.external_database.is_none() {
+        let cluster = Cluster::of(home, identities)?;
+        supervisor.step("database cluster", |_| cluster.initialise(config))?;
+        supervisor.step("database", |s| {
+            s.start(cluster.launch())?;
+            cluster.wait_ready(config, || s.is_alive(Role::Postgres))?;
+            cluster.create_database(config)
+        })?;
+    }
+    supervisor.step("database roles and schema", |_| {
+        postgres::create_roles(&tools, config, &owner_url)?;
+        programs.server_command(OWNER_ROLE)?.arg("migrate").run(home, identities).map(drop)
+    })
+}
+
+/// Root and online key on the first run. The root key stays in a directory that no program can
+/// enter; the signer gets the online key alone.
+fn keys(programs: &Programs<'_>, identities: &Identities) -> Result<(), Failure> {
+    let home = programs.home;
+    let (root_dir, keys_dir) = (home.join("root-key"), home.join("signer/keys"));
+    let list = root_dir.join("keylist.json");
+    if !list.is_file() {
+        let arguments = [
+            "init".as_ref(),
+            "--root-dir".as_ref(),
+            root_dir.as_os_str(),
+            "--keys-dir".as_ref(),
+            keys_dir.as_os_str(),
+        ];
+        run_as_self(&programs.siblings.path("mfaas-signer"), arguments.map(std::ffi::OsStr::to_owned))?;
+    }
+    for path in files_below(&keys_dir)? {
+        if let Some((uid, gid)) = identities.of(Role::Signer) {
+            rustix::fs::chown(&path, Some(uid), Some(gid))
+                .map_err(|e| Failure::io("cannot chown", &path)(e.into()))?;
+        }
+        rustix::fs::chmod(&path, rustix::fs::Mode::from_raw_mode(0o600))
+            .map_err(|e| Failure::io("cannot chmod", &path)(e.into()))?;
+    }
+    publish_copy(&root_dir.join("root.pub"), &home.join("root.pub"))?;
+    publish_copy(&list, &home.join("keylist.json"))?;
+    programs.signer()?.arg("publish-keylist").arg(home.join("keylist.json")).run(home, identities).map(drop)
+}
+
+/// The private certificate authority and the server's certificate, on the first run.
+fn certificates(programs: &Programs<'_>, identities: &Identities) -> Result<(), Failure> {
+    let home = programs.home;
+    programs.server_command(SERVER_ROLE)?.arg("init").run(home, identities)?;
+    publish_copy(&home.join("server/tls/ca.pem"), &home.join("ca.pem"))
+}
+
+/// Starts the server; from then on it keeps the ports that it got, restarts included.
+fn start_server(
+    supervisor: &mut Supervisor<'_>,
+    programs: &Programs<'_>,
+) -> Result<ServerAddresses, Failure> {
+    let ports = programs.config.ports;
+    let local = |port: u16| format!("127.0.0.1:{port}");
+    supervisor.start(programs.server(&local(ports.http), &local(ports.node))?)?;
+    let ready = supervisor.wait_ready(Role::Server)?;
+    let addresses = ServerAddresses { http: text(&ready, "http")?, nodes: text(&ready, "nodes")? };
+    supervisor.relaunch_as(Role::Server, |launch| {
+        let launch = with_env(launch, "MFAAS_LISTEN", &addresses.http);
+        with_env(launch, "MFAAS_NODE_LISTEN", &addresses.nodes)
+    });
+    let told = &mut supervisor.state_mut().addresses;
+    told.http = Some(addresses.http.clone());
+    told.nodes = Some(addresses.nodes.clone());
+    Ok(addresses)
+}
+
+/// The administrator's token, unless the profile's still opens this server.
+fn first_token(
+    programs: &Programs<'_>,
+    identities: &Identities,
+    wishes: &Wishes,
+    addresses: &ServerAddresses,
+) -> Result<(), Failure> {
+    let home = programs.home;
+    let mut profile = Profile::load(&wishes.profile)?;
+    profile.server = Some(format!("http://{}", addresses.http));
+    profile.root_key = Some(pinned_root_key(home)?);
+    let works = profile.token.is_some()
+        && block_on(async {
+            let client = Client::of_profile(&profile)?;
+            client.get::<mfaas_wire::WhoAmI>("/v1/whoami").await
+        })
+        .is_ok();
+    if !works {
+        let printed = programs
+            .server_command(OWNER_ROLE)?
+            .args([
+                "token",
+                "create",
+                "--tenant",
+                FIRST_TENANT,
+                "--scopes",
+                "read,deploy,review,admin",
+                "--name",
+                "first",
+            ])
+            .run(home, identities)?;
+        profile.token = Some(printed.lines().last().unwrap_or("").trim().to_owned());
+        profile.tenant = mfaas_ident::TenantName::parse(FIRST_TENANT).ok();
+    }
+    profile.save(&wishes.profile, wishes.profile_owner)
+}
+
+/// The root key of this installation as a profile pins it.
+fn pinned_root_key(home: &Home) -> Result<String, Failure> {
+    let path = home.join("root.pub");
+    let pem = std::fs::read_to_string(&path).map_err(Failure::io("cannot read", &path))?;
+    mfaas_attest::PublicKey::from_pem(&pem)
+        .map(|key| key.to_hex())
+        .map_err(|e| Failure::Unverified(format!("{}: {e}", path.display())))
+}
+
+fn start_node(
+    supervisor: &mut Supervisor<'_>,
+    programs: &Programs<'_>,
+    identities: &Identities,
+    addresses: &ServerAddresses,
+) -> Result<(), Failure> {
+    let home = programs.home;
+    let node = programs.node(&addresses.nodes, &format!("127.0.0.1:{}", programs.config.ports.ingress));
+    if !home.join("node/state/node.pem").is_file() {
+        let printed = programs
+            .server_command(OWNER_ROLE)?
+            .args(["join-token", "create", "--node"])
+            .arg(&programs.config.node_name)
+            .run(home, identities)?;
+        let token = printed.lines().last().unwrap_or("").trim().to_owned();
+        node.clone().args(["join", "--token"]).arg(token).run(home, identities)?;
+    }
+    supervisor.start(node)?;
+    let ready = supervisor.wait_ready(Role::Node)?;
+    let ingress = text(&ready, "ingress")?;
+    supervisor.relaunch_as(Role::Node, |launch| with_env(launch, "MFAAS_INGRESS_LISTEN", &ingress));
+    supervisor.state_mut().addresses.ingress = Some(ingress);
+    Ok(())
+}
+
+/// Waits until our node serves what is desired.
+fn wait_for_report(
+    supervisor: &mut Supervisor<'_>,
+    config: &UpConfig,
+    wishes: &Wishes,
+    addresses: &ServerAddresses,
+) -> Result<(), Failure> {
+    let mut profile = Profile::load(&wishes.profile)?;
+    profile.server = Some(format!("http://{}", addresses.http));
+    let client = Client::of_profile(&profile)?;
+    let begin = Instant::now();
+    loop {
+        let nodes: Result<Page<NodeView>, Failure> = block_on(async { client.get("/v1/nodes").await });
+        let seen = match &nodes {
+            Ok(page) => page.items.iter().find(|node| node.name.as_str() == config.node_name),
+            Err(_) => None,
+        };
+        if seen
+            .is_some_and(|node| node.state == mfaas_wire::NodeState::Ready && node.reported_epoch.is_some())
+        {
+            return Ok(());
+        }
+        if begin.elapsed() >= FIRST_REPORT_LIMIT {
+            let why = match (&nodes, seen) {
+                (Err(error), _) => error.to_string(),
+                (Ok(_), None) => "the server does not know it".to_owned(),
+                (Ok(_), Some(node)) => format!("it is {} {}", node.state.as_str(), node.problems.join("; ")),
+            };
+            return Err(Failure::Local(format!("the node has not reported a serving set: {why}")));
+        }
+        supervisor.pause(Duration::from_millis(50))?;
+    }
+}
+
+fn text(ready: &serde_json::Value, field: &str) -> Result<String, Failure> {
+    ready.get(field).and_then(serde_json::Value::as_str).map(str::to_owned).ok_or_else(|| Failure::Protocol {
+        what: "the ready file".to_owned(),
+        cause: format!("it has no `{field}`"),
+    })
+}
+
+/// Copies something public out of a closed directory.
+fn publish_copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    let bytes = std::fs::read(from).map_err(Failure::io("cannot read", from))?;
+    write_atomically(to, &bytes, 0o644)
+}
+
+fn files_below(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    std::fs::read_dir(dir)
+        .map_err(Failure::io("cannot read", dir))?
+        .map(|entry| entry.map(|entry| entry.path()).map_err(Failure::io("cannot read", dir)))
+        .collect()
+}
+
+/// Runs one short exchange with the server. The supervisor itself is single-threaded and waits
+/// for nothing else meanwhile.
+fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::Local(format!("cannot start the runtime: {e}")))?
+        .block_on(future)
+}

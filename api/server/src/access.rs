@@ -1,0 +1,209 @@
+//! Who may call what: one table from route to the scope it needs, and the gate that enforces it.
+//!
+//! The gate stands in front of every route and looks into the table with the route's own
+//! template. A route without a row is refused, so forgetting a row can only close a door. Nothing
+//! else in the server decides about scopes; tenants are separated by the queries, which all take
+//! the caller's tenant.
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use http::header::{ALLOW, AUTHORIZATION};
+use http::request::Parts;
+use http::{HeaderMap, Method};
+use mfaas_catalog::{Actor, Token};
+use mfaas_ident::{Scope, TenantName};
+use mfaas_rules::codes;
+
+use crate::app::App;
+use crate::console::Session;
+use crate::refusal::Refusal;
+use crate::token::Secret;
+
+/// What a route asks of its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing: health, numbers, the API's description, the sign-in page.
+    Open,
+    /// A bearer token with this scope.
+    Token(Scope),
+    /// A console session whose token has this scope.
+    Session(Scope),
+}
+
+/// Every route of the HTTP listener. `GET` rows answer `HEAD` too.
+pub const TABLE: &[(&str, &str, Access)] = &[
+    ("GET", "/healthz", Access::Open),
+    ("GET", "/readyz", Access::Open),
+    ("GET", "/metrics", Access::Open),
+    ("GET", "/openapi.json", Access::Open),
+    ("POST", "/v1/functions/{name}/deployments", Access::Token(Scope::Deploy)),
+    ("GET", "/v1/functions/{name}/deployments", Access::Token(Scope::Read)),
+    ("GET", "/v1/deployments/{id}", Access::Token(Scope::Read)),
+    ("GET", "/v1/deployments/{id}/events", Access::Token(Scope::Read)),
+    ("GET", "/v1/functions", Access::Token(Scope::Read)),
+    ("GET", "/v1/functions/{name}", Access::Token(Scope::Read)),
+    ("DELETE", "/v1/functions/{name}", Access::Token(Scope::Deploy)),
+    ("GET", "/v1/functions/{name}/versions", Access::Token(Scope::Read)),
+    ("GET", "/v1/functions/{name}/versions/{version}", Access::Token(Scope::Read)),
+    ("GET", "/v1/functions/{name}/aliases", Access::Token(Scope::Read)),
+    ("PUT", "/v1/functions/{name}/aliases/{alias}", Access::Token(Scope::Deploy)),
+    ("GET", "/v1/functions/{name}/logs", Access::Token(Scope::Read)),
+    ("GET", "/v1/functions/{name}/endpoints", Access::Token(Scope::Read)),
+    ("GET", "/v1/artifacts/{digest}", Access::Token(Scope::Read)),
+    ("GET", "/v1/artifacts/{digest}/statement", Access::Token(Scope::Read)),
+    ("GET", "/v1/crates", Access::Token(Scope::Read)),
+    ("GET", "/v1/keys", Access::Token(Scope::Read)),
+    ("GET", "/v1/whoami", Access::Token(Scope::Read)),
+    ("GET", "/v1/nodes", Access::Token(Scope::Admin)),
+    ("GET", "/v1/tokens", Access::Token(Scope::Admin)),
+    ("POST", "/v1/tokens", Access::Token(Scope::Admin)),
+    ("DELETE", "/v1/tokens/{id}", Access::Token(Scope::Admin)),
+    ("GET", "/v1/audit", Access::Token(Scope::Admin)),
+    ("GET", "/static/{file}", Access::Open),
+    ("GET", "/sign-in", Access::Open),
+    ("POST", "/sign-in", Access::Open),
+    ("POST", "/sign-out", Access::Session(Scope::Read)),
+    ("GET", "/", Access::Session(Scope::Read)),
+    ("GET", "/functions", Access::Session(Scope::Read)),
+    ("GET", "/functions/{name}", Access::Session(Scope::Read)),
+    ("GET", "/deployments/{id}", Access::Session(Scope::Read)),
+    ("GET", "/deployments/{id}/events", Access::Session(Scope::Read)),
+    ("GET", "/crates", Access::Session(Scope::Read)),
+];
+
+/// The row of a route; `None` for a route that was forgotten.
+pub fn access_of(method: &Method, template: &str) -> Option<Access> {
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    TABLE.iter().find(|(m, path, _)| *m == method && *path == template).map(|(_, _, access)| *access)
+}
+
+/// The gate: a layer around every route.
+pub async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let Some(template) = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned())
+    else {
+        // No route: the fallback answers 404 and touches nothing.
+        return next.run(request).await;
+    };
+    let Some(access) = access_of(request.method(), &template) else { return no_row(&template) };
+    match admit(&app, &mut request, access).await {
+        Ok(true) => next.run(request).await,
+        Ok(false) => Redirect::to("/sign-in").into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+/// Puts the caller's token (and session) into the request. `false` when a page has to ask for a
+/// sign-in first.
+async fn admit(app: &App, request: &mut Request, access: Access) -> Result<bool, Refusal> {
+    match access {
+        Access::Open => {}
+        Access::Token(scope) => {
+            let token = bearer(app, request.headers(), scope).await?;
+            request.extensions_mut().insert(token);
+        }
+        Access::Session(scope) => {
+            let Some((session, token)) = session(app, request.headers(), scope).await? else {
+                return Ok(false);
+            };
+            request.extensions_mut().insert(token);
+            request.extensions_mut().insert(session);
+        }
+    }
+    Ok(true)
+}
+
+/// A route without a row for this method: 405 when the path has other methods; otherwise a row
+/// was forgotten, which closes the route.
+fn no_row(template: &str) -> Response {
+    let allowed: Vec<_> = TABLE.iter().filter(|(_, path, _)| *path == template).map(|(m, _, _)| *m).collect();
+    if allowed.is_empty() {
+        return Refusal::internal(format!("route {template} has no row in the access table")).into_response();
+    }
+    let detail = format!("`{template}` answers {} only.", allowed.join(", "));
+    let refusal = Refusal::new(codes::MF0911, detail).status(http::StatusCode::METHOD_NOT_ALLOWED);
+    ([(ALLOW, allowed.join(", "))], refusal).into_response()
+}
+
+async fn bearer(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Token, Refusal> {
+    let missing = || Refusal::new(codes::MF0901, "The request carries no bearer token.");
+    let header = headers.get(AUTHORIZATION).ok_or_else(missing)?;
+    let text = header.to_str().ok().and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(missing)?;
+    authenticate(app, text, scope).await
+}
+
+/// The token of that text, provided that it holds `scope`.
+pub async fn authenticate(app: &App, text: &str, scope: Scope) -> Result<Token, Refusal> {
+    let unknown = || Refusal::new(codes::MF0901, "The token is not known, has expired or was withdrawn.");
+    let (id, secret) = Secret::parse(text).ok_or_else(unknown)?;
+    let token = app.catalog.authenticate(&secret.hash()).await?.ok_or_else(unknown)?;
+    if token.id != id {
+        return Err(unknown());
+    }
+    require(token, scope)
+}
+
+/// `None` when nobody is signed in. The token is looked up each time: withdrawing it ends its
+/// sessions at once.
+async fn session(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Option<(Session, Token)>, Refusal> {
+    let Some(session) = app.sessions.of(headers) else { return Ok(None) };
+    match app.catalog.authenticate(&session.secret_sha256).await? {
+        Some(token) => Ok(Some((session, require(token, scope)?))),
+        None => Ok(None),
+    }
+}
+
+fn require(token: Token, scope: Scope) -> Result<Token, Refusal> {
+    if token.holds(scope) {
+        return Ok(token);
+    }
+    Err(Refusal::new(codes::MF0902, format!("The token lacks the scope `{scope}`.")))
+}
+
+/// The caller and the tenant whose things are meant: the token's own, or for an admin the one
+/// named by `?tenant=`.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who calls.
+    pub token: Token,
+    /// Whose things.
+    pub tenant: TenantName,
+}
+
+impl Caller {
+    /// How audit rows name the caller.
+    pub fn actor(&self) -> Actor {
+        Actor::token(&self.token)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let token = parts
+            .extensions
+            .get::<Token>()
+            .cloned()
+            .ok_or_else(|| Refusal::internal("a handler that needs a caller is behind an open door"))?;
+        let tenant = match named_tenant(parts.uri.query().unwrap_or(""))? {
+            None => token.tenant.clone(),
+            Some(named) if named == token.tenant || token.holds(Scope::Admin) => named,
+            Some(named) => return Err(Refusal::not_found(format!("tenant `{named}`"))),
+        };
+        Ok(Self { token, tenant })
+    }
+}
+
+/// The value of `tenant=` in a query string. Tenant names need no percent-encoding, so a value
+/// with one is no tenant name.
+fn named_tenant(query: &str) -> Result<Option<TenantName>, Refusal> {
+    let mut values = query.split('&').filter_map(|pair| pair.strip_prefix("tenant="));
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => {
+            TenantName::parse(value).map(Some).map_err(|error| Refusal::invalid(error.to_string()))
+        }
+        (Some(_), Some(_)) => Err(Refusal::invalid("`tenant` is given more than once.")),
+    }
+}

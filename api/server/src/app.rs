@@ -1,0 +1,130 @@
+//! What every request shares, and the assembly of the routes.
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use metrics_exporter_prometheus::PrometheusHandle;
+use mfaas_blobs::Blobs;
+use mfaas_catalog::Catalog;
+use mfaas_push::Push;
+use mfaas_rules::codes;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use utoipa::openapi::OpenApi;
+
+use crate::authority::Authority;
+use crate::config::ServeConfig;
+use crate::console::{self, Sessions};
+use crate::live::News;
+use crate::refusal::Refusal;
+use crate::{access, edge, limits, nodes, routes};
+
+/// A handle on the state of the process; cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Shared>);
+
+/// The state itself.
+pub struct Shared {
+    /// The parsed environment.
+    pub config: ServeConfig,
+    /// Where the console is reached, without a slash at the end.
+    pub public_url: String,
+    /// The registry.
+    pub catalog: Catalog,
+    /// Uploads and artifacts.
+    pub blobs: Blobs,
+    /// Signs nodes' certificates.
+    pub authority: Authority,
+    /// Who is signed in to the console.
+    pub sessions: Sessions,
+    /// Hints for event streams.
+    pub news: News,
+    /// Where nodes wait for a newer serving set.
+    pub push: Push,
+    /// What Prometheus scrapes.
+    pub metrics: PrometheusHandle,
+    /// One permit for each request that is worked on.
+    pub requests: Arc<Semaphore>,
+    /// The same for nodes.
+    pub node_requests: Arc<Semaphore>,
+    /// One permit for each upload that is received.
+    pub uploads: Arc<Semaphore>,
+    /// One permit for each open event stream.
+    pub streams: Arc<Semaphore>,
+    /// Cancelled when the server stops.
+    pub stop: CancellationToken,
+}
+
+impl Deref for App {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl App {
+    /// The state of a server that is reached at `http`. Needs a tokio runtime.
+    pub fn new(
+        config: ServeConfig,
+        http: SocketAddr,
+        catalog: Catalog,
+        blobs: Blobs,
+        authority: Authority,
+        metrics: PrometheusHandle,
+    ) -> Self {
+        let local = format!("http://localhost:{}", http.port());
+        Self(Arc::new(Shared {
+            public_url: config.public_url.clone().unwrap_or(local),
+            config,
+            push: Push::start(catalog.clone()),
+            catalog,
+            blobs,
+            authority,
+            sessions: Sessions::new(limits::SESSIONS_MAX, limits::SESSION_LIFE),
+            news: News::default(),
+            metrics,
+            requests: Arc::new(Semaphore::new(limits::REQUESTS_MAX)),
+            node_requests: Arc::new(Semaphore::new(limits::NODE_REQUESTS_MAX)),
+            uploads: Arc::new(Semaphore::new(limits::UPLOADS_MAX)),
+            streams: Arc::new(Semaphore::new(limits::STREAMS_MAX)),
+            stop: CancellationToken::new(),
+        }))
+    }
+
+    /// Where a reviewer decides about dependencies.
+    pub fn review_url(&self) -> String {
+        format!("{}/crates", self.public_url)
+    }
+}
+
+/// The routes of the HTTP listener with their gate and their edge, and the API's description.
+pub fn http_router(app: &App) -> (Router, OpenApi) {
+    let (api, description) = routes::router().split_for_parts();
+    let router = api
+        .merge(routes::description_route(&description))
+        .merge(console::router())
+        .fallback(no_route)
+        .layer(DefaultBodyLimit::max(limits::JSON_BYTES_MAX))
+        .layer(from_fn_with_state(app.clone(), access::gate))
+        .layer(from_fn_with_state(app.clone(), edge::edge))
+        .with_state(app.clone());
+    (router, description)
+}
+
+/// The routes of the node listener with their gate and their edge.
+pub fn node_router(app: &App) -> Router {
+    nodes::router()
+        .fallback(no_route)
+        .layer(DefaultBodyLimit::max(limits::NODE_BODY_BYTES_MAX))
+        .layer(from_fn_with_state(app.clone(), nodes::gate))
+        .layer(from_fn_with_state(app.clone(), edge::node_edge))
+        .with_state(app.clone())
+}
+
+async fn no_route() -> Refusal {
+    Refusal::new(codes::MF0911, "There is no such route.")
+}

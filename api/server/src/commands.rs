@@ -1,0 +1,168 @@
+//! The command line: `serve`, and what an operator does once.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use mfaas_catalog::{Actor, AllowlistSeed, Catalog, NewToken, RolePasswords};
+use mfaas_ident::{NodeName, Scope, TenantName};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::config::{ServeConfig, required};
+use crate::token::Secret;
+use crate::{authority, limits, views};
+
+/// The control plane of mfaas: REST, console, node protocol.
+#[derive(Debug, Parser)]
+#[command(name = "mfaas-server", version)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve until SIGTERM (the default).
+    Serve,
+    /// Bring the schema up to date; MFAAS_DATABASE_URL is the owner's. Repeatable.
+    Migrate,
+    /// Make the private authority and the server's certificate in MFAAS_TLS_DIR. Repeatable.
+    Init,
+    /// Tokens of people and programs.
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Tokens by which a node joins, once.
+    #[command(subcommand)]
+    JoinToken(JoinTokenCommand),
+    /// Which crates functions may use.
+    #[command(subcommand)]
+    Allowlist(AllowlistCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Make a token, and its tenant if that is new; prints the secret.
+    Create {
+        /// What it opens.
+        #[arg(long)]
+        tenant: TenantName,
+        /// What it may do: read, deploy, review, admin.
+        #[arg(long, value_delimiter = ',', required = true)]
+        scopes: Vec<Scope>,
+        /// What to call it.
+        #[arg(long)]
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum JoinTokenCommand {
+    /// Make a join token, good for a day; prints it.
+    Create {
+        /// The node's name.
+        #[arg(long)]
+        node: NodeName,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum AllowlistCommand {
+    /// Take over the file that `mfaas-builder deps build` wrote. Decisions of reviewers stay.
+    Import {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// Does what was typed.
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    // Both the blob store's client and our listener use this provider; a second one is refused.
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => serve().await,
+        Command::Migrate => migrate().await,
+        Command::Init => init(),
+        Command::Token(TokenCommand::Create { tenant, scopes, name }) => {
+            create_token(&tenant, &scopes, &name).await
+        }
+        Command::JoinToken(JoinTokenCommand::Create { node }) => create_join_token(&node).await,
+        Command::Allowlist(AllowlistCommand::Import { file }) => import_allowlist(&file).await,
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+async fn serve() -> anyhow::Result<()> {
+    let config = ServeConfig::parse(&variable)?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let running = crate::start(config).await?;
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+        _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+    }
+    running.stop().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn migrate() -> anyhow::Result<()> {
+    let url = required(&variable, "MFAAS_DATABASE_URL")?;
+    mfaas_catalog::migrate(&url, &RolePasswords::default()).await.context("migrate")
+}
+
+fn init() -> anyhow::Result<()> {
+    let dir = PathBuf::from(required(&variable, "MFAAS_TLS_DIR")?);
+    let made = authority::init(&dir)?;
+    tracing::info!(dir = %dir.display(), made, "the private authority is there");
+    Ok(())
+}
+
+async fn create_token(tenant: &TenantName, scopes: &[Scope], name: &str) -> anyhow::Result<()> {
+    let catalog = connect().await?;
+    let secret = Secret::generate()?;
+    let new = NewToken { tenant, name, scopes, secret_sha256: secret.hash(), expires_at: None };
+    let token = catalog.create_token(&operator(), &new).await?;
+    print(&secret.reveal_with(token.id))
+}
+
+async fn create_join_token(node: &NodeName) -> anyhow::Result<()> {
+    let catalog = connect().await?;
+    let secret = Secret::generate()?;
+    let life_s = u32::try_from(limits::JOIN_TOKEN_LIFE.as_secs())?;
+    catalog.create_join_token(&operator(), node, &secret.hash(), life_s).await?;
+    print(secret.reveal_bare())
+}
+
+async fn import_allowlist(path: &Path) -> anyhow::Result<()> {
+    let seed = read_seed(path).with_context(|| path.display().to_string())?;
+    let changed = connect().await?.import_allowlist(&Actor::program(views::SEED), &seed).await?;
+    tracing::info!(crates = seed.crates.len(), changed, "the allowlist is imported");
+    Ok(())
+}
+
+fn read_seed(path: &Path) -> anyhow::Result<AllowlistSeed> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(limits::ALLOWLIST_FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    anyhow::ensure!(bytes.len() as u64 <= limits::ALLOWLIST_FILE_BYTES_MAX, "the file is larger than 16 MiB");
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+async fn connect() -> anyhow::Result<Catalog> {
+    Ok(Catalog::connect(&required(&variable, "MFAAS_DATABASE_URL")?, 2).await?)
+}
+
+/// Whoever may run this program with the server's database role.
+fn operator() -> Actor {
+    Actor::program("mfaas-server:operator")
+}
+
+fn print(line: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{line}")?;
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! The server's slice of the environment, parsed once at start. A missing or unfit variable is
+//! an error that names it; there is no second place where the environment is read.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why the configuration is no good.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A variable that has no default is not set.
+    #[error("{0} is not set")]
+    Missing(&'static str),
+    /// A variable has a value that does not fit.
+    #[error("{name} is not valid: {reason}")]
+    Invalid {
+        /// The variable.
+        name: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What `serve` needs.
+#[derive(Clone)]
+pub struct ServeConfig {
+    /// `MFAAS_DATABASE_URL`, with the server's own role. Holds a password: never logged.
+    pub database_url: String,
+    /// `MFAAS_BLOBS_URL`.
+    pub blobs_url: String,
+    /// `MFAAS_LISTEN`, plain HTTP, loopback only.
+    pub listen: SocketAddr,
+    /// `MFAAS_NODE_LISTEN`, mutual TLS.
+    pub node_listen: SocketAddr,
+    /// `MFAAS_TLS_DIR`, made by `init`.
+    pub tls_dir: PathBuf,
+    /// Names that the HTTP listener answers to: the loopback names and `MFAAS_HOSTS`.
+    pub hosts: Vec<String>,
+    /// `MFAAS_PUBLIC_URL`: how people reach the console, without a slash at the end. Absent: by
+    /// the address that is listened on.
+    pub public_url: Option<String>,
+    /// `MFAAS_READY_FILE`.
+    pub ready_file: Option<PathBuf>,
+}
+
+/// Hand-written so that no password reaches a log.
+impl std::fmt::Debug for ServeConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServeConfig")
+            .field("listen", &self.listen)
+            .field("node_listen", &self.node_listen)
+            .field("tls_dir", &self.tls_dir)
+            .field("hosts", &self.hosts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Names of this machine for itself; a request under them cannot come through a stranger's DNS.
+const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+impl ServeConfig {
+    /// Reads every variable through `var` (the process's environment, or a test's).
+    pub fn parse(var: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        Ok(Self {
+            database_url: required(var, "MFAAS_DATABASE_URL")?,
+            blobs_url: required(var, "MFAAS_BLOBS_URL")?,
+            listen: loopback("MFAAS_LISTEN", address(var, "MFAAS_LISTEN", "127.0.0.1:7700")?)?,
+            node_listen: address(var, "MFAAS_NODE_LISTEN", "127.0.0.1:7701")?,
+            tls_dir: required(var, "MFAAS_TLS_DIR")?.into(),
+            hosts: hosts(var),
+            public_url: public_url(var)?,
+            ready_file: optional(var, "MFAAS_READY_FILE").map(PathBuf::from),
+        })
+    }
+}
+
+/// A variable that has to be there and not empty.
+pub fn required(var: &dyn Fn(&str) -> Option<String>, name: &'static str) -> Result<String, ConfigError> {
+    optional(var, name).ok_or(ConfigError::Missing(name))
+}
+
+fn optional(var: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+    var(name).filter(|value| !value.is_empty())
+}
+
+fn address(
+    var: &dyn Fn(&str) -> Option<String>,
+    name: &'static str,
+    default: &str,
+) -> Result<SocketAddr, ConfigError> {
+    let text = optional(var, name).unwrap_or_else(|| default.to_owned());
+    text.parse().map_err(|_| ConfigError::Invalid {
+        name,
+        reason: "expected an address and a port, for example 127.0.0.1:7700".to_owned(),
+    })
+}
+
+fn loopback(name: &'static str, address: SocketAddr) -> Result<SocketAddr, ConfigError> {
+    if address.ip().is_loopback() {
+        return Ok(address);
+    }
+    let reason =
+        "tokens would cross the network in the clear; listen on 127.0.0.1 and put a TLS proxy in front";
+    Err(ConfigError::Invalid { name, reason: reason.to_owned() })
+}
+
+fn hosts(var: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let configured = optional(var, "MFAAS_HOSTS").unwrap_or_default();
+    let configured = configured.split(',').map(str::trim).filter(|name| !name.is_empty());
+    LOOPBACK_NAMES.into_iter().chain(configured).map(str::to_owned).collect()
+}
+
+fn public_url(var: &dyn Fn(&str) -> Option<String>) -> Result<Option<String>, ConfigError> {
+    let Some(url) = optional(var, "MFAAS_PUBLIC_URL") else { return Ok(None) };
+    let parsed = url.parse::<http::Uri>().ok();
+    let fits = parsed.is_some_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.authority().is_some()
+            && uri.query().is_none()
+    });
+    if fits {
+        return Ok(Some(url.trim_end_matches('/').to_owned()));
+    }
+    let reason = "expected an address such as https://mfaas.example".to_owned();
+    Err(ConfigError::Invalid { name: "MFAAS_PUBLIC_URL", reason })
+}
+
+#[cfg(test)]
+mod tests;

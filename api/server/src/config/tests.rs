@@ -1,0 +1,43 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use super::{ConfigError, ServeConfig};
+
+fn parse(changes: &[(&str, &str)]) -> Result<ServeConfig, ConfigError> {
+    let mut variables = vec![
+        ("MFAAS_DATABASE_URL", "postgres://u:hidden@localhost/db"),
+        ("MFAAS_BLOBS_URL", "file:///b"),
+        ("MFAAS_TLS_DIR", "/t"),
+    ];
+    for (name, value) in changes {
+        variables.retain(|(known, _)| known != name);
+        variables.push((name, value));
+    }
+    ServeConfig::parse(&|name| {
+        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    })
+}
+
+#[test]
+fn defaults_are_loopback_and_the_password_stays_silent() {
+    let config = parse(&[("MFAAS_HOSTS", "mfaas.example, ,other")]).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:7700");
+    assert_eq!(config.hosts, ["localhost", "127.0.0.1", "[::1]", "mfaas.example", "other"]);
+    assert!(!format!("{config:?}").contains("hidden"));
+}
+
+#[test]
+fn what_is_missing_or_unfit_is_named() {
+    for (name, value) in [
+        ("MFAAS_DATABASE_URL", ""),
+        ("MFAAS_BLOBS_URL", ""),
+        ("MFAAS_TLS_DIR", ""),
+        ("MFAAS_LISTEN", "7700"),
+        ("MFAAS_LISTEN", "0.0.0.0:7700"),
+        ("MFAAS_NODE_LISTEN", "nowhere"),
+        ("MFAAS_PUBLIC_URL", "javascript:alert(1)"),
+        ("MFAAS_PUBLIC_URL", "/x"),
+    ] {
+        let error = parse(&[(name, value)]).unwrap_err().to_string();
+        assert!(error.contains(name), "{error} does not name {name}");
+    }
+}

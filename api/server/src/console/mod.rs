@@ -1,0 +1,52 @@
+//! The console: server-rendered pages over the same rows as the API.
+//!
+//! Templates escape by default, and what a tenant or a node wrote has passed the sanitiser before
+//! it gets there. Pages work without script; the one module is allowed by its nonce. Nothing here
+//! changes anything but sessions, and no page loads anything from another host.
+
+mod frame;
+mod pages;
+mod rows;
+mod session;
+mod sign;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::middleware::from_fn;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+
+use crate::app::App;
+use crate::refusal::Refusal;
+use crate::routes;
+
+pub use session::{Session, Sessions};
+
+/// The pages, the forms and the static files.
+pub fn router() -> Router<App> {
+    Router::new()
+        .route("/", get(pages::dashboard))
+        .route("/functions", get(pages::functions))
+        .route("/functions/{name}", get(pages::function))
+        .route("/deployments/{id}", get(pages::deployment))
+        .route("/crates", get(pages::crates))
+        .route("/sign-in", get(sign::form).post(sign::sign_in))
+        .route("/sign-out", post(sign::sign_out))
+        .layer(from_fn(frame::problem_page))
+        .route("/deployments/{id}/events", get(routes::follow_events))
+        .route("/static/{file}", get(static_file))
+}
+
+/// Files as they are in `web/static`, built into the program.
+const STATIC_FILES: &[(&str, &str, &str)] = &[
+    ("console.css", "text/css; charset=utf-8", include_str!("../../../../web/static/console.css")),
+    ("live.js", "text/javascript; charset=utf-8", include_str!("../../../../web/static/live.js")),
+    ("icon.svg", "image/svg+xml", include_str!("../../../../web/static/icon.svg")),
+];
+
+async fn static_file(Path(name): Path<String>) -> Result<Response, Refusal> {
+    let file = STATIC_FILES.iter().find(|(known, _, _)| *known == name);
+    let (_, media_type, text) = file.ok_or_else(|| Refusal::not_found("such file"))?;
+    Ok(([(CONTENT_TYPE, *media_type), (CACHE_CONTROL, "public, max-age=300")], *text).into_response())
+}

@@ -1,0 +1,207 @@
+//! The pages: each reads what it shows and renders it.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use chrono::Utc;
+use mfaas_ident::{DeploymentId, FunctionName, Scope};
+use mfaas_wire::{DeploymentView, NodeState};
+
+use super::frame::{Frame, html};
+use super::rows::{
+    AliasRow, CrateRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, VersionRow,
+    time, tone,
+};
+use crate::access::Caller;
+use crate::app::App;
+use crate::extract::Path;
+use crate::limits;
+use crate::refusal::Refusal;
+use crate::{routes, views};
+
+#[derive(Template)]
+#[template(path = "dashboard.html")]
+struct DashboardPage {
+    frame: Frame,
+    functions_count: usize,
+    live_count: usize,
+    deployments: Vec<DeploymentRow>,
+    waiting: Vec<CrateRow>,
+    nodes: Option<Nodes>,
+}
+
+/// The nodes, for those who may see them.
+struct Nodes {
+    ready: usize,
+    items: Vec<NodeRow>,
+}
+
+/// What runs, what came in, what waits.
+pub(super) async fn dashboard(
+    State(app): State<App>,
+    caller: Caller,
+    frame: Frame,
+) -> Result<Response, Refusal> {
+    let functions = app.catalog.functions(&caller.tenant, None, limits::PAGE_ROWS_MAX).await?;
+    let recent = app.catalog.deployments(&caller.tenant, None, None, limits::CONSOLE_ROWS_MAX / 5).await?;
+    let page = DashboardPage {
+        frame: frame.at("dashboard"),
+        functions_count: functions.len(),
+        live_count: functions.iter().filter(|function| function.live_version.is_some()).count(),
+        deployments: recent.into_iter().map(|row| views::deployment(row, "").into()).collect(),
+        waiting: crate_rows(&app, &caller).await?.into_iter().filter(|row| row.waits).collect(),
+        nodes: nodes(&app, &caller).await?,
+    };
+    html(&page, &page.frame.nonce)
+}
+
+async fn nodes(app: &App, caller: &Caller) -> Result<Option<Nodes>, Refusal> {
+    if !caller.token.holds(Scope::Admin) {
+        return Ok(None);
+    }
+    let now = Utc::now();
+    let rows = app.catalog.nodes().await?;
+    let views: Vec<_> = rows.into_iter().map(|row| routes::node_view(row, now)).collect();
+    let ready = views.iter().filter(|view| view.state == NodeState::Ready).count();
+    Ok(Some(Nodes { ready, items: views.into_iter().map(NodeRow::from).collect() }))
+}
+
+#[derive(Template)]
+#[template(path = "functions.html")]
+struct FunctionsPage {
+    frame: Frame,
+    functions: Vec<FunctionRow>,
+    truncated: bool,
+}
+
+/// The functions of the tenant.
+pub(super) async fn functions(
+    State(app): State<App>,
+    caller: Caller,
+    frame: Frame,
+) -> Result<Response, Refusal> {
+    let limit = limits::PAGE_ROWS_MAX;
+    let functions = app.catalog.functions(&caller.tenant, None, limit).await?;
+    let page = FunctionsPage {
+        frame: frame.at("functions"),
+        truncated: functions.len() >= limit as usize,
+        functions: functions.into_iter().map(|row| views::function(row).into()).collect(),
+    };
+    html(&page, &page.frame.nonce)
+}
+
+#[derive(Template)]
+#[template(path = "function.html")]
+struct FunctionPage {
+    frame: Frame,
+    name: FunctionName,
+    tenant: String,
+    aliases: Vec<AliasRow>,
+    versions: Vec<VersionRow>,
+    deployments: Vec<DeploymentRow>,
+    log: Vec<LogRow>,
+}
+
+/// One function. A name with deployments and no version yet has a page too: it shows why.
+pub(super) async fn function(
+    State(app): State<App>,
+    caller: Caller,
+    frame: Frame,
+    Path(name): Path<FunctionName>,
+) -> Result<Response, Refusal> {
+    let (tenant, catalog) = (&caller.tenant, &app.catalog);
+    let deployments = catalog.deployments(tenant, Some(&name), None, limits::CONSOLE_ROWS_MAX).await?;
+    if deployments.is_empty() {
+        catalog.function(tenant, &name).await?;
+    }
+    let aliases = catalog.aliases(tenant, &name).await?;
+    let versions = catalog.versions(tenant, &name, None, limits::CONSOLE_ROWS_MAX).await?;
+    let log = catalog.logs_after(tenant, &name, 0, limits::CONSOLE_LOG_LINES_MAX).await?;
+    let page = FunctionPage {
+        frame: frame.at("functions"),
+        tenant: tenant.to_string(),
+        versions: versions.into_iter().map(|row| views::version(row, &aliases).into()).collect(),
+        aliases: aliases.into_iter().map(|row| views::alias(row).into()).collect(),
+        deployments: deployments.into_iter().map(|row| views::deployment(row, "").into()).collect(),
+        log: log.into_iter().map(|row| views::log_line(row).into()).collect(),
+        name,
+    };
+    html(&page, &page.frame.nonce)
+}
+
+#[derive(Template)]
+#[template(path = "deployment.html")]
+struct DeploymentPage {
+    frame: Frame,
+    id: String,
+    function: String,
+    state: &'static str,
+    tone: &'static str,
+    running: bool,
+    version: String,
+    created_at: String,
+    source: String,
+    source_bytes: u64,
+    attempts: u32,
+    review_url: Option<&'static str>,
+    diagnostics: Vec<DiagnosticRow>,
+    events: Vec<EventRow>,
+    last_seq: i64,
+}
+
+/// One deployment with its stages; live as long as it runs.
+pub(super) async fn deployment(
+    State(app): State<App>,
+    caller: Caller,
+    frame: Frame,
+    Path(id): Path<DeploymentId>,
+) -> Result<Response, Refusal> {
+    let row = app.catalog.deployment(&caller.tenant, id).await?;
+    let events = app.catalog.events_after(&caller.tenant, id, 0, limits::PAGE_ROWS_MAX).await?;
+    let view: DeploymentView = views::deployment(row, "");
+    let events: Vec<EventRow> = events.into_iter().map(|row| views::event(row).into()).collect();
+    let page = DeploymentPage {
+        frame,
+        id: view.id.to_string(),
+        function: view.function.to_string(),
+        state: view.state.as_str(),
+        tone: tone(view.state),
+        running: !view.state.ends_stream(),
+        version: view.version.map_or_else(|| "–".to_owned(), |version| version.to_string()),
+        created_at: time(view.created_at),
+        source: view.source_digest.short(),
+        source_bytes: view.source_bytes,
+        attempts: view.attempts,
+        review_url: view.review_url.map(|_| "/crates"),
+        diagnostics: view.diagnostics.into_iter().map(DiagnosticRow::from).collect(),
+        last_seq: events.last().map_or(0, |row| row.seq),
+        events,
+    };
+    html(&page, &page.frame.nonce)
+}
+
+#[derive(Template)]
+#[template(path = "crates.html")]
+struct CratesPage {
+    frame: Frame,
+    waiting: Vec<CrateRow>,
+    crates: Vec<CrateRow>,
+    unreviewed_count: usize,
+}
+
+/// The allowlist and what waits for it.
+pub(super) async fn crates(
+    State(app): State<App>,
+    caller: Caller,
+    frame: Frame,
+) -> Result<Response, Refusal> {
+    let (waiting, crates): (Vec<_>, Vec<_>) =
+        crate_rows(&app, &caller).await?.into_iter().partition(|row| row.waits);
+    let unreviewed_count = crates.iter().filter(|row| !row.reviewed).count();
+    let page = CratesPage { frame: frame.at("crates"), waiting, crates, unreviewed_count };
+    html(&page, &page.frame.nonce)
+}
+
+async fn crate_rows(app: &App, caller: &Caller) -> Result<Vec<CrateRow>, Refusal> {
+    Ok(routes::crate_views(app, caller).await?.into_iter().map(CrateRow::from).collect())
+}

@@ -1,0 +1,265 @@
+//! What tables of the console show: texts that are ready to be escaped and printed.
+
+use chrono::{DateTime, Utc};
+use mfaas_ident::{Budget, Digest, MemoryLimit};
+use mfaas_wire::{
+    AliasView, CrateStatus, CrateView, DeploymentState, DeploymentView, Diagnostic, Event, FunctionView,
+    Level, LogLine, NodeState, NodeView, VersionView,
+};
+
+/// A time for people.
+pub(super) fn time(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+fn number<T: std::fmt::Display>(value: Option<T>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| value.to_string())
+}
+
+fn digest(value: &Digest) -> String {
+    value.short()
+}
+
+/// The colour of a state; the word beside it says the same.
+pub(super) fn tone(state: DeploymentState) -> &'static str {
+    match state {
+        DeploymentState::Admitted => "good",
+        DeploymentState::Refused | DeploymentState::Failed => "bad",
+        DeploymentState::Waiting => "wait",
+        DeploymentState::Received | DeploymentState::Building | DeploymentState::Built => "busy",
+    }
+}
+
+/// A row of a table of deployments.
+pub(super) struct DeploymentRow {
+    pub(super) id: String,
+    pub(super) short_id: String,
+    pub(super) function: String,
+    pub(super) state: &'static str,
+    pub(super) tone: &'static str,
+    pub(super) version: String,
+    pub(super) created_at: String,
+}
+
+impl From<DeploymentView> for DeploymentRow {
+    fn from(view: DeploymentView) -> Self {
+        let id = view.id.to_string();
+        Self {
+            short_id: id.chars().take(13).collect(),
+            id,
+            function: view.function.to_string(),
+            state: view.state.as_str(),
+            tone: tone(view.state),
+            version: number(view.version),
+            created_at: time(view.created_at),
+        }
+    }
+}
+
+/// A row of the table of functions.
+pub(super) struct FunctionRow {
+    pub(super) name: String,
+    pub(super) live: String,
+    pub(super) latest: String,
+    pub(super) created_at: String,
+}
+
+impl From<FunctionView> for FunctionRow {
+    fn from(view: FunctionView) -> Self {
+        Self {
+            name: view.name.to_string(),
+            live: number(view.live_version),
+            latest: view.latest_version.to_string(),
+            created_at: time(view.created_at),
+        }
+    }
+}
+
+/// A row of the table of versions.
+pub(super) struct VersionRow {
+    pub(super) version: String,
+    pub(super) deployment: String,
+    pub(super) artifact: String,
+    pub(super) source: String,
+    pub(super) handler: String,
+    pub(super) budget: String,
+    pub(super) memory: String,
+    pub(super) created_at: String,
+    pub(super) state: String,
+    pub(super) tone: &'static str,
+}
+
+impl From<VersionView> for VersionRow {
+    fn from(view: VersionView) -> Self {
+        let aliases: Vec<_> = view.aliases.iter().map(ToString::to_string).collect();
+        let (state, tone) = match (view.revoked, aliases.is_empty()) {
+            (true, _) => ("revoked".to_owned(), "bad"),
+            (false, true) => ("kept".to_owned(), "off"),
+            (false, false) => (aliases.join(", "), "good"),
+        };
+        let micros = view.budget_us;
+        let bytes = view.memory_bytes;
+        Self {
+            version: view.version.to_string(),
+            deployment: view.deployment.to_string(),
+            artifact: digest(&view.artifact_digest),
+            source: digest(&view.source_digest),
+            handler: view.handler,
+            budget: Budget::from_micros(micros)
+                .map_or_else(|_| format!("{micros}us"), |budget| budget.to_string()),
+            memory: MemoryLimit::from_bytes(bytes)
+                .map_or_else(|_| format!("{bytes} B"), |limit| limit.to_string()),
+            created_at: time(view.created_at),
+            state,
+            tone,
+        }
+    }
+}
+
+/// A row of the table of aliases.
+pub(super) struct AliasRow {
+    pub(super) alias: String,
+    pub(super) version: String,
+    pub(super) updated_at: String,
+}
+
+impl From<AliasView> for AliasRow {
+    fn from(view: AliasView) -> Self {
+        Self {
+            alias: view.alias.to_string(),
+            version: view.version.to_string(),
+            updated_at: time(view.updated_at),
+        }
+    }
+}
+
+/// A line of a log.
+pub(super) struct LogRow {
+    pub(super) at: String,
+    pub(super) node: String,
+    pub(super) version: String,
+    pub(super) level: String,
+    pub(super) message: String,
+}
+
+impl From<LogLine> for LogRow {
+    fn from(line: LogLine) -> Self {
+        Self {
+            at: time(line.at),
+            node: line.node.to_string(),
+            version: line.version.to_string(),
+            level: line.level,
+            message: line.message,
+        }
+    }
+}
+
+/// A row of the table of stages.
+pub(super) struct EventRow {
+    pub(super) seq: i64,
+    pub(super) stage: String,
+    pub(super) what: String,
+    pub(super) wall_ms: String,
+    pub(super) cpu_ms: String,
+}
+
+impl From<Event> for EventRow {
+    fn from(event: Event) -> Self {
+        let milliseconds = |value: Option<f64>| value.map(|ms| format!("{ms:.1}")).unwrap_or_default();
+        let what = match (event.state, event.diagnostics.first()) {
+            (Some(state), _) => state.as_str().to_owned(),
+            (None, Some(diagnostic)) => diagnostic.message.clone(),
+            (None, None) => event.kind.as_str().to_owned(),
+        };
+        Self {
+            seq: event.seq,
+            stage: event.stage,
+            what,
+            wall_ms: milliseconds(event.wall_ms),
+            cpu_ms: milliseconds(event.cpu_ms),
+        }
+    }
+}
+
+/// A drawn diagnostic.
+pub(super) struct DiagnosticRow {
+    pub(super) rendered: String,
+    pub(super) tone: &'static str,
+}
+
+impl From<Diagnostic> for DiagnosticRow {
+    fn from(diagnostic: Diagnostic) -> Self {
+        let tone = match diagnostic.level {
+            Level::Error => "error",
+            Level::Warning => "warning",
+        };
+        Self { rendered: diagnostic.rendered, tone }
+    }
+}
+
+/// A row of the allowlist or of its waiting requests.
+pub(super) struct CrateRow {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) features: String,
+    pub(super) status: &'static str,
+    pub(super) tone: &'static str,
+    pub(super) decided_by: String,
+    pub(super) reviewed: bool,
+    pub(super) reason: String,
+    pub(super) waits: bool,
+}
+
+impl From<CrateView> for CrateRow {
+    fn from(view: CrateView) -> Self {
+        let tone = match view.status {
+            CrateStatus::Allowed => "good",
+            CrateStatus::Denied | CrateStatus::Revoked => "bad",
+            CrateStatus::Waiting => "wait",
+        };
+        Self {
+            name: view.name.to_string(),
+            version: view.version,
+            features: view.features.join(", "),
+            status: view.status.as_str(),
+            tone,
+            decided_by: view.decided_by.unwrap_or_default(),
+            reviewed: view.reviewed,
+            reason: view.reason,
+            waits: view.status == CrateStatus::Waiting,
+        }
+    }
+}
+
+/// A row of the table of nodes.
+pub(super) struct NodeRow {
+    pub(super) name: String,
+    pub(super) state: &'static str,
+    pub(super) tone: &'static str,
+    pub(super) desired: u64,
+    pub(super) reported: String,
+    pub(super) loaded: u32,
+    pub(super) reported_at: String,
+    pub(super) problems: String,
+}
+
+impl From<NodeView> for NodeRow {
+    fn from(view: NodeView) -> Self {
+        let tone = match view.state {
+            NodeState::Ready => "good",
+            NodeState::Behind => "busy",
+            NodeState::Silent => "bad",
+            NodeState::Joined => "off",
+        };
+        Self {
+            name: view.name.to_string(),
+            state: view.state.as_str(),
+            tone,
+            desired: view.desired_epoch,
+            reported: number(view.reported_epoch),
+            loaded: view.loaded,
+            reported_at: view.reported_at.map_or_else(|| "never".to_owned(), time),
+            problems: view.problems.join("; "),
+        }
+    }
+}

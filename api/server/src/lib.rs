@@ -1,0 +1,28 @@
+//! The parts of `mfaas-server`, as a library so that tests start the same routes that the
+//! program serves.
+//!
+//! The server talks: to people and programs over REST, to browsers over the console, to nodes
+//! over mutual TLS. What may run is decided elsewhere; what it accepts it stores unopened, and
+//! what it hands out was signed by somebody else.
+
+pub mod access;
+pub mod app;
+pub mod authority;
+pub mod commands;
+pub mod config;
+pub mod console;
+pub mod edge;
+pub mod extract;
+pub mod limits;
+pub mod live;
+pub mod logging;
+pub mod metrics;
+pub mod nodes;
+mod program;
+pub mod refusal;
+pub mod routes;
+mod serve;
+pub mod token;
+pub mod views;
+
+pub use program::{Running, start};

@@ -1,0 +1,76 @@
+//! Every limit of the server, named with its unit. Nothing in the server waits, grows or reads
+//! without one of these.
+
+use std::time::Duration;
+
+/// Connections that are open at once on the HTTP listener; further ones wait in the kernel.
+pub const HTTP_CONNECTIONS_MAX: usize = 1_024;
+/// Connections that are open at once on the node listener.
+pub const NODE_CONNECTIONS_MAX: usize = 1_024;
+/// Requests that are worked on at once; one more is MF0912.
+pub const REQUESTS_MAX: usize = 256;
+/// Requests of nodes that are worked on at once, long polls included.
+pub const NODE_REQUESTS_MAX: usize = 1_024;
+/// Uploads that are received at once.
+pub const UPLOADS_MAX: usize = 16;
+/// Event streams that are open at once.
+pub const STREAMS_MAX: usize = 256;
+/// How long an event stream lives at most; a client resumes with `Last-Event-ID`.
+pub const STREAM_LIFE_MAX: Duration = Duration::from_secs(3_600);
+/// Events that are read from the catalog in one go.
+pub const EVENTS_PER_READ_MAX: u32 = 200;
+/// A comment line goes over a silent stream after this time.
+pub const STREAM_KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// A stream looks for news after this time even if no notice came.
+pub const STREAM_POLL: Duration = Duration::from_secs(1);
+
+/// Bodies other than uploads, in bytes.
+pub const JSON_BYTES_MAX: usize = 64 << 10;
+/// A node's report or log batch, in bytes: 100,000 rows of about 300 bytes.
+pub const NODE_BODY_BYTES_MAX: usize = 32 << 20;
+/// What is read and thrown away of an upload that is too large, in bytes, so that the client
+/// gets to read the refusal instead of a reset connection.
+pub const DRAIN_BYTES_MAX: u64 = 8 << 20;
+/// How long that reading may take.
+pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// The longest pause between two pieces of an upload.
+pub const UPLOAD_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Rows of a page when the caller names no number.
+pub const PAGE_ROWS_DEFAULT: u32 = 100;
+/// Rows of a page at most.
+pub const PAGE_ROWS_MAX: u32 = 1_000;
+/// The longest idempotency key, in bytes.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 200;
+/// The longest name of a token, in characters.
+pub const TOKEN_NAME_CHARS_MAX: usize = 80;
+
+/// How long the request line and the headers may take to arrive.
+pub const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a TLS handshake may take.
+pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long open requests get to end when the server stops.
+pub const DRAIN_CONNECTIONS_MAX: Duration = Duration::from_secs(8);
+
+/// How long a join token is good for.
+pub const JOIN_TOKEN_LIFE: Duration = Duration::from_secs(24 * 3_600);
+/// How long a node's certificate is good for, in days.
+pub const NODE_CERTIFICATE_DAYS: u64 = 365;
+/// A node that has not reported for this long is called silent, in seconds.
+pub const NODE_SILENT_S: i64 = 30;
+
+/// Console sessions that are held at once; the oldest goes first.
+pub const SESSIONS_MAX: usize = 1_000;
+/// How long a console session lives.
+pub const SESSION_LIFE: Duration = Duration::from_secs(12 * 3_600);
+/// Rows of a table in the console.
+pub const CONSOLE_ROWS_MAX: u32 = 100;
+/// Log lines that the console shows.
+pub const CONSOLE_LOG_LINES_MAX: u32 = 200;
+/// One log line as shown, in bytes.
+pub const LOG_LINE_BYTES_MAX: usize = 4_096;
+
+/// Connections to the database.
+pub const DATABASE_CONNECTIONS_MAX: u32 = 16;
+/// An allowlist file, in bytes.
+pub const ALLOWLIST_FILE_BYTES_MAX: u64 = 16 << 20;

@@ -1,0 +1,22 @@
+//! `mfaas-server`: the REST interface, the console and the node protocol, and the commands that
+//! set them up. It never unpacks, compiles or signs: it holds no signing key and opens no upload.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use mfaas_server::commands::{Arguments, run};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = mfaas_server::logging::install()
+        .and_then(|()| Ok(tokio::runtime::Runtime::new()?))
+        .and_then(|runtime| runtime.block_on(run(arguments)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Also when the log is not installed yet; whoever started us reads stderr.
+            mfaas_server::logging::last_words(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

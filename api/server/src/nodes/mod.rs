@@ -1,0 +1,65 @@
+//! The side of the server that nodes talk to, over mutual TLS.
+//!
+//! A certificate of our authority opens the connection; the catalog decides whether it is still
+//! the node's. Only `join` answers without one, and only to a single-use token. Signed documents
+//! pass through as the bytes that were signed; nothing here can make one.
+
+mod peer;
+mod protocol;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use mfaas_catalog::JoinedNode;
+use mfaas_rules::codes;
+
+use crate::app::App;
+use crate::limits;
+use crate::refusal::Refusal;
+
+pub use peer::{Peer, TlsError, acceptor};
+
+/// The only route without a client certificate.
+const JOIN: &str = "/node/v1/join";
+
+/// The node protocol.
+pub fn router() -> Router<App> {
+    Router::new()
+        .route(JOIN, post(protocol::join).layer(DefaultBodyLimit::max(limits::JSON_BYTES_MAX)))
+        .route("/node/v1/serving-set", get(protocol::serving_set))
+        .route("/node/v1/key-list", get(protocol::key_list))
+        .route("/node/v1/artifacts/{digest}", get(protocol::artifact))
+        .route("/node/v1/statements/{digest}", get(protocol::statement))
+        .route("/node/v1/report", post(protocol::report))
+        .route("/node/v1/logs", post(protocol::logs))
+}
+
+/// The gate: a layer around every route of the node listener.
+pub async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let joins = request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == JOIN);
+    if !joins {
+        let peer = request.extensions().get::<Peer>().cloned();
+        match node_of(&app, peer).await {
+            Ok(node) => request.extensions_mut().insert(node),
+            Err(refusal) => return refusal.into_response(),
+        };
+    }
+    next.run(request).await
+}
+
+/// The node that the connection's certificate belongs to today.
+async fn node_of(app: &App, peer: Option<Peer>) -> Result<JoinedNode, Refusal> {
+    let stranger = |detail| Refusal::new(codes::MF0710, detail);
+    let certificate =
+        peer.and_then(|peer| peer.certificate).ok_or_else(|| stranger("No client certificate."))?;
+    let found = app.catalog.node_by_certificate(&certificate.sha256).await?;
+    let node = found.ok_or_else(|| stranger("The certificate is not the current one of any node."))?;
+    // The catalog knows the certificate by its digest; that its name agrees is a second look at
+    // the same fact, made by other code.
+    if certificate.common_name.as_deref() != Some(node.name.as_str()) {
+        return Err(stranger("The certificate names another node."));
+    }
+    Ok(node)
+}

@@ -1,0 +1,84 @@
+//! Who is at the other end of a connection, and the TLS that proves it.
+
+use std::sync::Arc;
+
+use mfaas_ident::Digest;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection};
+use tokio_rustls::TlsAcceptor;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use crate::authority::Authority;
+
+/// Why TLS cannot be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A certificate or key of the authority is not readable PEM.
+    #[error("the server's certificate files: {0}")]
+    Pem(#[from] rustls::pki_types::pem::Error),
+    /// They do not fit together.
+    #[error("the server's certificates: {0}")]
+    Rustls(#[from] rustls::Error),
+    /// The authority's certificate is no root.
+    #[error("the authority's certificate: {0}")]
+    Verifier(#[from] rustls::server::VerifierBuilderError),
+}
+
+/// The other end of a connection on the node listener.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// The certificate that it proved to hold; none for a node that is about to join.
+    pub certificate: Option<PeerCertificate>,
+}
+
+/// A certificate that our authority signed and the peer holds the key of.
+#[derive(Debug, Clone)]
+pub struct PeerCertificate {
+    /// SHA-256 of the DER.
+    pub sha256: Digest,
+    /// The one common name of its subject; none when there are several, or none.
+    pub common_name: Option<String>,
+}
+
+impl Peer {
+    /// The peer of a connection whose handshake is done.
+    pub fn of(connection: &ServerConnection) -> Self {
+        let leaf = connection.peer_certificates().and_then(<[_]>::first);
+        Self { certificate: leaf.map(|der| peer_certificate(der)) }
+    }
+}
+
+fn peer_certificate(der: &CertificateDer<'_>) -> PeerCertificate {
+    PeerCertificate { sha256: Digest::of(der), common_name: common_name(der) }
+}
+
+fn common_name(der: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let mut names = certificate.subject().iter_common_name();
+    let name = names.next()?.as_str().ok()?.to_owned();
+    names.next().is_none().then_some(name)
+}
+
+/// TLS that shows the server's certificate and takes a client's if our authority signed it. No
+/// certificate is taken too, for `join`; a certificate of somebody else breaks the handshake.
+pub fn acceptor(authority: &Authority) -> Result<TlsAcceptor, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(authority.ca_pem.as_bytes()) {
+        roots.add(certificate?)?;
+    }
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+        .allow_unauthenticated()
+        .build()?;
+    let chain =
+        CertificateDer::pem_slice_iter(authority.server_pem.as_bytes()).collect::<Result<Vec<_>, _>>()?;
+    let key = PrivateKeyDer::from_pem_slice(authority.server_key_pem.as_bytes())?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,142 @@
+//! The routes of the node protocol. Every message of a node is checked against the limits of
+//! `mfaas-delivery` before it is used.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use mfaas_catalog::{CatalogError, JoinedNode};
+use mfaas_delivery::{JoinRequest, JoinResponse, LogBatch, MessageError, NODE_PROTOCOL, Report};
+use mfaas_ident::{Digest, Epoch};
+use mfaas_push::PushError;
+use mfaas_rules::codes;
+use serde::Deserialize;
+
+use crate::app::App;
+use crate::authority::AuthorityError;
+use crate::extract::{Json, Path, Query};
+use crate::refusal::Refusal;
+use crate::routes::{artifact_response, envelope_response};
+use crate::token::Secret;
+
+impl From<PushError> for Refusal {
+    fn from(error: PushError) -> Self {
+        match error {
+            PushError::Message(error) => error.into(),
+            PushError::Catalog(error) => error.into(),
+        }
+    }
+}
+
+impl From<MessageError> for Refusal {
+    fn from(error: MessageError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+/// Exchanges a join token and a certificate request for a certificate.
+pub(super) async fn join(
+    State(app): State<App>,
+    Json(request): Json<JoinRequest>,
+) -> Result<axum::Json<JoinResponse>, Refusal> {
+    request.check()?;
+    let stranger = || Refusal::new(codes::MF0710, "The join token is not valid for this node.");
+    let secret = Secret::parse_bare(&request.token).ok_or_else(stranger)?;
+    // Signed before the token is used up, so that a bad request does not cost the token. The
+    // certificate opens nothing until the catalog knows it, and leaves only if it does.
+    let certificate =
+        app.authority.sign_node(&request.name, &request.csr_pem).map_err(|error| match error {
+            AuthorityError::Request(_) => {
+                Refusal::invalid("The certificate request cannot be used.").because(error)
+            }
+            other => Refusal::internal(other),
+        })?;
+    match app.catalog.join_node(&request.name, &secret.hash(), &certificate.sha256).await {
+        Ok(_) => {}
+        Err(CatalogError::NotFound { .. }) => return Err(stranger()),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(axum::Json(JoinResponse {
+        protocol: NODE_PROTOCOL,
+        certificate_pem: certificate.pem,
+        ca_pem: app.authority.ca_pem.clone(),
+    }))
+}
+
+/// What a node has and how long it would wait for something newer.
+#[derive(Debug, Deserialize)]
+pub(super) struct PollQuery {
+    after: u64,
+    #[serde(default)]
+    wait: u64,
+}
+
+/// The newest serving set, as soon as there is one above `after`; 204 when the wait is over.
+pub(super) async fn serving_set(
+    State(app): State<App>,
+    Extension(node): Extension<JoinedNode>,
+    Query(query): Query<PollQuery>,
+) -> Result<Response, Refusal> {
+    let wait = Duration::from_secs(query.wait);
+    let found = tokio::select! {
+        found = app.push.desired_for(&node.name, Epoch(query.after), wait) => found?,
+        () = app.stop.cancelled() => None,
+    };
+    Ok(match found {
+        Some(set) => envelope_response(set.envelope),
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+/// The newest list of keys, signed by the root key.
+pub(super) async fn key_list(State(app): State<App>) -> Result<Response, Refusal> {
+    let list = app.catalog.key_list().await?;
+    Ok(envelope_response(list.ok_or_else(|| Refusal::not_found("key list yet"))?))
+}
+
+/// The bytes of an artifact, unless it was revoked.
+pub(super) async fn artifact(
+    State(app): State<App>,
+    Path(digest): Path<Digest>,
+) -> Result<Response, Refusal> {
+    if !app.catalog.is_servable(&digest).await? {
+        return Err(Refusal::not_found("such artifact"));
+    }
+    artifact_response(&app, &digest).await
+}
+
+/// A statement by the digest of its envelope.
+pub(super) async fn statement(
+    State(app): State<App>,
+    Path(digest): Path<Digest>,
+) -> Result<Response, Refusal> {
+    let found = app.catalog.statement(&digest).await?;
+    Ok(envelope_response(found.ok_or_else(|| Refusal::not_found("such statement"))?.envelope))
+}
+
+/// What the node has loaded. A report that is older than the last is dropped without a word: it
+/// was overtaken.
+pub(super) async fn report(
+    State(app): State<App>,
+    Extension(node): Extension<JoinedNode>,
+    Json(report): Json<Report>,
+) -> Result<StatusCode, Refusal> {
+    app.push.record_report(&node.name, &report).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Log lines of functions.
+pub(super) async fn logs(
+    State(app): State<App>,
+    Extension(node): Extension<JoinedNode>,
+    Json(batch): Json<LogBatch>,
+) -> Result<StatusCode, Refusal> {
+    batch.check()?;
+    if batch.dropped > 0 {
+        tracing::warn!(node = %node.name, dropped = batch.dropped, "a node dropped log lines of functions");
+    }
+    app.catalog.append_logs(&node.name, &batch).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,118 @@
+//! How the server says no.
+//!
+//! Handlers return a [`Refusal`]; it carries the problem for the caller and, apart from it, the
+//! cause for the operator. It becomes bytes in one place ([`crate::edge`]), which knows the
+//! request id, and is logged there once. A cause never reaches the caller.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use mfaas_rules::{Code, codes};
+use mfaas_wire::Problem;
+
+/// Why a request does not get what it asked for.
+#[derive(Debug, Clone)]
+pub struct Refusal(Arc<Inner>);
+
+#[derive(Debug, Clone)]
+struct Inner {
+    problem: Problem,
+    cause: Option<String>,
+    retry_after_s: Option<u32>,
+}
+
+impl Refusal {
+    /// A refusal with `code`; `detail` is one sentence for the caller.
+    pub fn new(code: Code, detail: impl AsRef<str>) -> Self {
+        Self::with(Problem::new(code, detail), None)
+    }
+
+    /// There is no such thing, or it belongs to another tenant: the caller cannot tell which.
+    pub fn not_found(what: impl std::fmt::Display) -> Self {
+        Self::new(codes::MF0903, format!("There is no {what}."))
+    }
+
+    /// The request breaks a rule of the interface.
+    pub fn invalid(detail: impl AsRef<str>) -> Self {
+        Self::new(codes::MF0904, detail)
+    }
+
+    /// A fault of ours: the caller gets a fixed sentence, the operator the cause.
+    pub fn internal(cause: impl std::fmt::Display) -> Self {
+        let problem = Problem::new(codes::MF0909, "The server could not finish the request.");
+        Self::with(problem, Some(cause.to_string()))
+    }
+
+    /// Something that the server needs is away.
+    pub fn unavailable(detail: &str, cause: impl std::fmt::Display) -> Self {
+        Self::with(Problem::new(codes::MF0910, detail), Some(cause.to_string())).retry_after(5)
+    }
+
+    /// More at once than a limit allows.
+    pub fn busy(detail: &str) -> Self {
+        Self::new(codes::MF0912, detail).retry_after(1)
+    }
+
+    fn with(problem: Problem, cause: Option<String>) -> Self {
+        Self(Arc::new(Inner { problem, cause, retry_after_s: None }))
+    }
+
+    /// The same refusal under another status, where one code covers several (404 and 405).
+    #[must_use]
+    pub fn status(self, status: StatusCode) -> Self {
+        self.map(|inner| inner.problem.status = status.as_u16())
+    }
+
+    /// The same refusal with a cause for the operator.
+    #[must_use]
+    pub fn because(self, cause: impl std::fmt::Display) -> Self {
+        let cause = cause.to_string();
+        self.map(|inner| inner.cause = Some(cause))
+    }
+
+    fn retry_after(self, seconds: u32) -> Self {
+        self.map(|inner| inner.retry_after_s = Some(seconds))
+    }
+
+    fn map(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        change(&mut inner);
+        Self(Arc::new(inner))
+    }
+
+    /// What the caller is told.
+    pub fn problem(&self) -> &Problem {
+        &self.0.problem
+    }
+
+    /// What the operator is told.
+    pub fn cause(&self) -> Option<&str> {
+        self.0.cause.as_deref()
+    }
+
+    /// Seconds until another try makes sense.
+    pub fn retry_after_s(&self) -> Option<u32> {
+        self.0.retry_after_s
+    }
+
+    /// The HTTP status of the answer.
+    pub fn http_status(&self) -> StatusCode {
+        StatusCode::from_u16(self.0.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.0.problem.code, self.0.problem.detail)
+    }
+}
+
+/// An empty answer that carries the refusal; the edge writes the body.
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = self.http_status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

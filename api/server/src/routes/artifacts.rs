@@ -1,0 +1,111 @@
+//! What the registry holds: artifacts, statements, keys, the allowlist. Bytes are hashed again on
+//! their way out; an artifact of another tenant is not found.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use mfaas_blobs::BlobError;
+use mfaas_ident::{Digest, Scope};
+use mfaas_rules::codes;
+use mfaas_rules::limits::BINARY;
+use mfaas_wire::{CrateView, Page};
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::extract::Path;
+use crate::refusal::Refusal;
+use crate::{limits, views};
+
+/// The bytes of an artifact.
+#[utoipa::path(
+    get, path = "/v1/artifacts/{digest}", tag = "registry", operation_id = "artifact",
+    params(("digest" = String, Path, description = "SHA-256 of the artifact")),
+    responses((status = 200, description = "The shared object", body = Vec<u8>, content_type = "application/octet-stream"))
+)]
+pub(super) async fn artifact(
+    State(app): State<App>,
+    caller: Caller,
+    Path(digest): Path<Digest>,
+) -> Result<Response, Refusal> {
+    if !app.catalog.owns_artifact(&caller.tenant, &digest).await? {
+        return Err(Refusal::not_found("such artifact"));
+    }
+    artifact_response(&app, &digest).await
+}
+
+/// The bytes of an artifact whose reader was checked.
+pub async fn artifact_response(app: &App, digest: &Digest) -> Result<Response, Refusal> {
+    let bytes = app.blobs.get(digest, BINARY.file_bytes_max).await?;
+    let headers = [
+        (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (CACHE_CONTROL, "private, max-age=31536000, immutable".to_owned()),
+        (ETAG, format!("\"{digest}\"")),
+    ];
+    Ok((headers, bytes).into_response())
+}
+
+/// The signed statement about an artifact, as the bytes that were signed.
+#[utoipa::path(
+    get, path = "/v1/artifacts/{digest}/statement", tag = "registry", operation_id = "statement",
+    params(("digest" = String, Path, description = "SHA-256 of the artifact")),
+    responses((status = 200, description = "A DSSE envelope", body = serde_json::Value, content_type = "application/json"))
+)]
+pub(super) async fn statement(
+    State(app): State<App>,
+    caller: Caller,
+    Path(digest): Path<Digest>,
+) -> Result<Response, Refusal> {
+    let statement = app.catalog.statement_of(&caller.tenant, &digest).await?;
+    Ok(envelope_response(statement.envelope))
+}
+
+/// The newest list of keys, signed by the root key.
+#[utoipa::path(
+    get, path = "/v1/keys", tag = "registry", operation_id = "keys",
+    responses((status = 200, description = "A DSSE envelope", body = serde_json::Value, content_type = "application/json"))
+)]
+pub(super) async fn keys(State(app): State<App>, _caller: Caller) -> Result<Response, Refusal> {
+    let list = app.catalog.key_list().await?.ok_or_else(|| Refusal::not_found("key list yet"))?;
+    Ok(envelope_response(list))
+}
+
+/// A signed envelope as it is stored: a byte that changed on the way would break the signature.
+pub fn envelope_response(envelope: String) -> Response {
+    ([(CONTENT_TYPE, "application/json")], envelope).into_response()
+}
+
+/// The allowlist by name, and before it what waits for a decision: the caller's own requests, or
+/// everybody's for a reviewer.
+#[utoipa::path(
+    get, path = "/v1/crates", tag = "registry", operation_id = "list_crates",
+    responses((status = 200, body = Page<CrateView>))
+)]
+pub(super) async fn crates(
+    State(app): State<App>,
+    caller: Caller,
+) -> Result<axum::Json<Page<CrateView>>, Refusal> {
+    let items = crate_views(&app, &caller).await?;
+    Ok(axum::Json(Page { items, next: None }))
+}
+
+/// Waiting requests that the caller may see, then every decision.
+pub async fn crate_views(app: &App, caller: &Caller) -> Result<Vec<CrateView>, Refusal> {
+    let everybody = caller.token.holds(Scope::Review);
+    let of = if everybody { None } else { Some(&caller.tenant) };
+    let waiting = app.catalog.waiting_requests(of, limits::PAGE_ROWS_MAX).await?;
+    let decided = app.catalog.crates().await?;
+    let waiting = waiting.into_iter().map(views::waiting_crate);
+    Ok(waiting.chain(decided.into_iter().map(views::decided_crate)).collect())
+}
+
+impl From<BlobError> for Refusal {
+    fn from(error: BlobError) -> Self {
+        match error.code() {
+            Some(code) if code == codes::MF0601 || code == codes::MF0607 => {
+                Self::new(code, "The stored bytes cannot be used.").because(error)
+            }
+            Some(code) => Self::new(code, error.to_string()),
+            None => Self::unavailable("The blob store is not available.", error),
+        }
+    }
+}

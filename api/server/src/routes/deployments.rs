@@ -1,0 +1,234 @@
+//! Uploads: received as a stream, stored by digest, recorded once, followed by their events.
+//! Nothing here looks into an upload.
+
+use std::io;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::response::sse::{KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use futures::{Stream, StreamExt as _};
+use http::{HeaderMap, StatusCode};
+use mfaas_blobs::BlobError;
+use mfaas_catalog::{NewDeployment, Recorded};
+use mfaas_ident::{DeploymentId, FunctionName};
+use mfaas_rules::codes;
+use mfaas_wire::{
+    DeploymentAccepted, DeploymentView, Event, IDEMPOTENCY_KEY, Page, Problem, UPLOAD_BYTES_MAX,
+};
+use serde::Deserialize;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::{page, rows};
+use crate::access::Caller;
+use crate::app::App;
+use crate::extract::{Path, Query};
+use crate::live::Follow;
+use crate::refusal::Refusal;
+use crate::{limits, views};
+
+/// Uploads the source of a function; answers before anything is compiled.
+#[utoipa::path(
+    post, path = "/v1/functions/{name}/deployments", tag = "deployments", operation_id = "create_deployment",
+    params(
+        ("name" = String, Path, description = "The function"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A repeat with the same key and bytes answers with the first deployment"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/gzip", description = "tar.gz of the crate, at most 10 MiB"),
+    responses(
+        (status = 202, description = "Stored and queued", body = DeploymentAccepted),
+        (status = 413, description = "Larger than 10 MiB (MF0101)", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The key was used for another upload (MF0905)", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<FunctionName>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let key = idempotency_key(&headers)?;
+    let permit = app.uploads.clone().try_acquire_owned();
+    let _permit = permit.map_err(|_| Refusal::busy("The server receives as many uploads as it may."))?;
+    let (source_digest, source_bytes) = receive(&app, &headers, body).await?;
+    let new = NewDeployment {
+        tenant: &caller.tenant,
+        function: &name,
+        idempotency_key: &key,
+        source_digest,
+        source_bytes,
+    };
+    let recorded = app.catalog.record_deployment(&caller.actor(), &new).await?;
+    let (Recorded::Created(deployment) | Recorded::Repeated(deployment)) = recorded;
+    metrics::counter!("mfaas_upload_bytes_total").increment(source_bytes);
+    let events_url = format!("/v1/deployments/{}/events", deployment.id);
+    let deployment = views::deployment(deployment, &app.review_url());
+    Ok((StatusCode::ACCEPTED, axum::Json(DeploymentAccepted { deployment, events_url })).into_response())
+}
+
+/// The caller's key, or one of our own: then every upload is its own.
+fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let key = match (values.next(), values.next()) {
+        (None, _) => return Ok(format!("server-{}", Uuid::new_v4())),
+        (Some(value), None) => value.to_str().unwrap_or(""),
+        (Some(_), Some(_)) => "",
+    };
+    if (1..=limits::IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len()) {
+        return Ok(key.to_owned());
+    }
+    Err(Refusal::invalid("`Idempotency-Key` is given once and has 1 to 200 visible ASCII characters."))
+}
+
+/// Streams the body into the blob store under the byte budget.
+async fn receive(app: &App, headers: &HeaderMap, body: Body) -> Result<(mfaas_ident::Digest, u64), Refusal> {
+    let mut stream = Box::pin(with_pause_limit(body));
+    let announced = headers
+        .get(http::header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse::<u64>().ok());
+    if announced.is_some_and(|bytes| bytes > UPLOAD_BYTES_MAX) {
+        drain(&mut stream).await;
+        return Err(too_large());
+    }
+    match app.blobs.put_stream(&mut stream, UPLOAD_BYTES_MAX).await {
+        Ok((_, 0)) => Err(Refusal::invalid("The upload is empty.")),
+        Ok(stored) => Ok(stored),
+        Err(BlobError::TooLarge { .. }) => {
+            drain(&mut stream).await;
+            Err(too_large())
+        }
+        Err(BlobError::Source(cause)) => Err(Refusal::invalid("The upload broke off.").because(cause)),
+        Err(error) => Err(Refusal::unavailable("The blob store is not available.", error)),
+    }
+}
+
+fn too_large() -> Refusal {
+    Refusal::new(codes::MF0101, format!("The upload is larger than {UPLOAD_BYTES_MAX} bytes."))
+}
+
+/// The body's pieces; a sender that pauses too long has gone.
+fn with_pause_limit(body: Body) -> impl Stream<Item = io::Result<Bytes>> {
+    let mut stream = body.into_data_stream();
+    async_stream::stream! {
+        loop {
+            match timeout(limits::UPLOAD_PAUSE_MAX, stream.next()).await {
+                Ok(None) => return,
+                Ok(Some(piece)) => yield piece.map_err(io::Error::other),
+                Err(_) => {
+                    yield Err(io::Error::from(io::ErrorKind::TimedOut));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Reads on for a while and throws it away: a client that is still sending does not read the
+/// answer, and a connection that is closed on it looks like a fault of the network.
+async fn drain(stream: &mut (impl Stream<Item = io::Result<Bytes>> + Unpin)) {
+    let reading = async {
+        let mut bytes_left = limits::DRAIN_BYTES_MAX;
+        while let Some(Ok(piece)) = stream.next().await {
+            bytes_left = bytes_left.saturating_sub(piece.len() as u64);
+            if bytes_left == 0 {
+                return;
+            }
+        }
+    };
+    // Being done and being out of time are the same here.
+    let _ = timeout(limits::DRAIN_TIME_MAX, reading).await;
+}
+
+/// One deployment.
+#[utoipa::path(
+    get, path = "/v1/deployments/{id}", tag = "deployments", operation_id = "show_deployment",
+    params(("id" = Uuid, Path, description = "The deployment")),
+    responses((status = 200, body = DeploymentView))
+)]
+pub(super) async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<DeploymentId>,
+) -> Result<axum::Json<DeploymentView>, Refusal> {
+    let row = app.catalog.deployment(&caller.tenant, id).await?;
+    Ok(axum::Json(views::deployment(row, &app.review_url())))
+}
+
+/// Where a stream begins.
+#[derive(Debug, Deserialize)]
+pub struct StreamQuery {
+    /// The same as `Last-Event-ID`, for clients that cannot set a header.
+    after: Option<u64>,
+}
+
+/// The deployment's events as server-sent events; `id` counts up, `event` is the kind. Ends when
+/// the deployment is final or waits for a reviewer.
+#[utoipa::path(
+    get, path = "/v1/deployments/{id}/events", tag = "deployments", operation_id = "follow_deployment",
+    params(
+        ("id" = Uuid, Path, description = "The deployment"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "Resume behind this event"),
+        ("after" = Option<u64>, Query, description = "The same, for clients that cannot set a header"),
+    ),
+    responses((status = 200, description = "Events, one JSON object each", body = Event, content_type = "text/event-stream"))
+)]
+pub async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<DeploymentId>,
+    Query(query): Query<StreamQuery>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, Refusal> {
+    let after = match headers.get("last-event-id") {
+        None => query.after.unwrap_or(0),
+        Some(value) => value
+            .to_str()
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| Refusal::invalid("`Last-Event-ID` is a whole number."))?,
+    };
+    let permit = app.streams.clone().try_acquire_owned();
+    let permit = permit.map_err(|_| Refusal::busy("The server has as many open streams as it may."))?;
+    let stream = Follow::new(&app, caller.tenant, id, after).await?.stream();
+    let stream = stream.map(move |event| {
+        // The permit lives as long as the stream.
+        let _held = &permit;
+        event
+    });
+    Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(limits::STREAM_KEEP_ALIVE)))
+}
+
+/// What part of the list is wanted.
+#[derive(Debug, Deserialize)]
+pub(super) struct ListQuery {
+    after: Option<DateTime<Utc>>,
+    limit: Option<u32>,
+}
+
+/// The deployments of a function, newest first.
+#[utoipa::path(
+    get, path = "/v1/functions/{name}/deployments", tag = "deployments", operation_id = "list_deployments",
+    params(
+        ("name" = String, Path, description = "The function"),
+        ("after" = Option<String>, Query, description = "`next` of the page before"),
+        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+    ),
+    responses((status = 200, body = Page<DeploymentView>))
+)]
+pub(super) async fn list_of_function(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<FunctionName>,
+    Query(query): Query<ListQuery>,
+) -> Result<axum::Json<Page<DeploymentView>>, Refusal> {
+    let limit = rows(query.limit);
+    let found = app.catalog.deployments(&caller.tenant, Some(&name), query.after, limit + 1).await?;
+    let review_url = app.review_url();
+    let views = found.into_iter().map(|row| views::deployment(row, &review_url)).collect();
+    let cursor = |view: &DeploymentView| view.created_at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+    Ok(axum::Json(page(views, limit, cursor)))
+}

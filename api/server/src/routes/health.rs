@@ -1,0 +1,60 @@
+//! For whoever keeps the server running: is it alive, can it work, what does it count.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::CONTENT_TYPE;
+use mfaas_wire::Problem;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::refusal::Refusal;
+
+/// Answer of a health route.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Health {
+    /// Always `ok`; a server that is not answers with a problem.
+    status: &'static str,
+}
+
+/// Alive: answers as long as the process does.
+#[utoipa::path(
+    get, path = "/healthz", tag = "operation", operation_id = "healthz", security(()),
+    responses((status = 200, body = Health))
+)]
+pub(super) async fn healthz() -> axum::Json<Health> {
+    axum::Json(Health { status: "ok" })
+}
+
+/// Able to work: the database answers and its schema is current, the blob store answers.
+#[utoipa::path(
+    get, path = "/readyz", tag = "operation", operation_id = "readyz", security(()),
+    responses(
+        (status = 200, body = Health),
+        (status = 503, description = "Names what is missing (MF0910)", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn readyz(State(app): State<App>) -> Result<axum::Json<Health>, Refusal> {
+    if app.stop.is_cancelled() {
+        return Err(Refusal::unavailable("The server is stopping.", "stop was requested"));
+    }
+    app.catalog.ready().await?;
+    app.blobs.ready().await?;
+    Ok(axum::Json(Health { status: "ok" }))
+}
+
+/// Numbers in Prometheus' text format.
+#[utoipa::path(
+    get, path = "/metrics", tag = "operation", operation_id = "metrics", security(()),
+    responses((status = 200, body = String, content_type = "text/plain"))
+)]
+pub(super) async fn metrics(State(app): State<App>) -> Result<Response, Refusal> {
+    for row in app.catalog.deployment_counts().await? {
+        metrics::gauge!("mfaas_deployments", "state" => row.state.as_str()).set(row.count as f64);
+    }
+    let streams = crate::limits::STREAMS_MAX - app.streams.available_permits();
+    metrics::gauge!("mfaas_event_streams").set(streams as f64);
+    app.metrics.run_upkeep();
+    let headers = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    Ok((headers, app.metrics.render()).into_response())
+}

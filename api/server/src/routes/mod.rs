@@ -1,0 +1,124 @@
+//! The REST interface, one module for each noun. Each handler parses its input into checked
+//! types, makes one or two calls into the catalog or the blob store, and answers with a type of
+//! `mfaas-wire`. Who may call is decided before a handler runs (`access`), never in one.
+
+mod artifacts;
+mod deployments;
+mod functions;
+mod health;
+mod nodes;
+mod tokens;
+
+use axum::Router;
+use axum::routing::get;
+use mfaas_catalog::CatalogError;
+use mfaas_rules::codes;
+use mfaas_wire::Page;
+use utoipa::OpenApi as _;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::limits;
+use crate::refusal::Refusal;
+
+pub use artifacts::{artifact_response, crate_views, envelope_response};
+pub use deployments::events as follow_events;
+pub use nodes::node_view;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "mfaas",
+        description = "Deploys hostile Rust source as native functions. Errors are problem documents (RFC 9457)."
+    ),
+    modifiers(&BearerTokens),
+    security(("token" = [])),
+    components(schemas(mfaas_wire::Event, mfaas_wire::Problem)),
+    tags(
+        (name = "deployments", description = "Uploads and what comes of them"),
+        (name = "functions", description = "Functions, versions, aliases, logs"),
+        (name = "registry", description = "Artifacts, statements, keys, the allowlist"),
+        (name = "operation", description = "Nodes, tokens, the audit log, health"),
+    )
+)]
+struct Description;
+
+struct BearerTokens;
+
+impl utoipa::Modify for BearerTokens {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        description.components.get_or_insert_default().add_security_scheme("token", scheme);
+    }
+}
+
+/// Every described route.
+pub fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(deployments::create, deployments::list_of_function))
+        .routes(routes!(deployments::show))
+        .routes(routes!(deployments::events))
+        .routes(routes!(functions::list))
+        .routes(routes!(functions::show, functions::delete))
+        .routes(routes!(functions::versions))
+        .routes(routes!(functions::version))
+        .routes(routes!(functions::aliases))
+        .routes(routes!(functions::move_alias))
+        .routes(routes!(functions::logs))
+        .routes(routes!(nodes::endpoints))
+        .routes(routes!(artifacts::artifact))
+        .routes(routes!(artifacts::statement))
+        .routes(routes!(artifacts::crates))
+        .routes(routes!(artifacts::keys))
+        .routes(routes!(nodes::list))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(tokens::whoami))
+        .routes(routes!(tokens::audit))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+}
+
+/// The description itself, rendered once.
+pub fn description_route(description: &utoipa::openapi::OpenApi) -> Router<App> {
+    // A description that does not serialise is found by the first test that reads it.
+    let text = description.to_pretty_json().unwrap_or_default();
+    let answer = move || async move { ([(http::header::CONTENT_TYPE, "application/json")], text) };
+    Router::new().route("/openapi.json", get(answer))
+}
+
+/// Rows that a caller asked for, within the limits.
+fn rows(limit: Option<u32>) -> u32 {
+    limit.unwrap_or(limits::PAGE_ROWS_DEFAULT).clamp(1, limits::PAGE_ROWS_MAX)
+}
+
+/// A page out of rows of which one more than `limit` was asked for; `cursor` names the last row
+/// that is shown.
+fn page<T>(mut items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Page<T> {
+    let more = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    let next = if more { items.last().map(cursor) } else { None };
+    Page { items, next }
+}
+
+impl From<CatalogError> for Refusal {
+    fn from(error: CatalogError) -> Self {
+        match &error {
+            CatalogError::NotFound { what } => Self::not_found(what),
+            CatalogError::Conflict { reason } => Self::new(codes::MF0908, reason),
+            CatalogError::IdempotencyKeyReused => {
+                Self::new(codes::MF0905, "The idempotency key was used for another upload.")
+            }
+            CatalogError::Fenced => Self::new(codes::MF0605, error.to_string()),
+            CatalogError::Unavailable(cause) => Self::unavailable("The database is not available.", cause),
+            CatalogError::Schema { reason } => {
+                Self::unavailable("The database schema is not current.", reason)
+            }
+            CatalogError::Denied => Self::internal(error),
+            CatalogError::Database(cause) => Self::internal(format!("{error}: {cause}")),
+        }
+    }
+}

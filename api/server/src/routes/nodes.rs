@@ -1,0 +1,130 @@
+//! Nodes as people see them: what each should serve and what it says it serves.
+//!
+//! What a node says is hostile until sanitised: a node can be taken over.
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use mfaas_catalog::NodeStatus;
+use mfaas_delivery::{Report, SetState};
+use mfaas_ident::{FunctionName, TenantName, VersionNumber, sanitise_line};
+use mfaas_wire::{Endpoint, NodeState, NodeView, Page};
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::extract::Path;
+use crate::limits;
+use crate::refusal::Refusal;
+
+/// Complaints of a node that are shown.
+const PROBLEMS_MAX: usize = 20;
+
+/// Every node.
+#[utoipa::path(
+    get, path = "/v1/nodes", tag = "operation", operation_id = "list_nodes",
+    responses((status = 200, body = Page<NodeView>))
+)]
+pub(super) async fn list(
+    State(app): State<App>,
+    _caller: Caller,
+) -> Result<axum::Json<Page<NodeView>>, Refusal> {
+    let now = Utc::now();
+    let items = app.catalog.nodes().await?.into_iter().map(|status| node_view(status, now)).collect();
+    Ok(axum::Json(Page { items, next: None }))
+}
+
+/// One node as it stands at `now`.
+pub fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
+    let state = node_state(&status, now);
+    let desired_epoch = status.desired.0;
+    let (name, joined_at) = (status.row.node.name, status.row.node.joined_at);
+    let report = status.row.report.as_ref();
+    NodeView {
+        name,
+        state,
+        cordoned: status.row.cordoned,
+        joined_at,
+        desired_epoch,
+        reported_epoch: report.map(|(_, report)| report.epoch.0),
+        reported_at: report.map(|(at, _)| *at),
+        ingress_url: report.map(|(_, report)| sanitise_line(&report.ingress_url, 300)),
+        loaded: report.map_or(0, |(_, report)| u32::try_from(report.loaded.len()).unwrap_or(u32::MAX)),
+        workers: report.map_or(0, |(_, report)| report.workers),
+        problems: report.map(|(_, report)| problems(report)).unwrap_or_default(),
+    }
+}
+
+fn node_state(status: &NodeStatus, now: DateTime<Utc>) -> NodeState {
+    let Some((at, report)) = &status.row.report else { return NodeState::Joined };
+    if is_silent(*at, now) {
+        return NodeState::Silent;
+    }
+    if report.epoch == status.desired { NodeState::Ready } else { NodeState::Behind }
+}
+
+fn is_silent(reported_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    (now - reported_at).num_seconds() > limits::NODE_SILENT_S
+}
+
+fn problems(report: &Report) -> Vec<String> {
+    let expired = match report.set {
+        SetState::Expired => Some("the serving set has expired; nothing new is loaded".to_owned()),
+        SetState::None | SetState::Current => None,
+    };
+    let refused = report.refused.iter().map(|row| {
+        let message = sanitise_line(&row.message, 300);
+        format!("{}/{}@{}: {} {message}", row.tenant, row.function, row.version, row.code)
+    });
+    expired.into_iter().chain(refused).take(PROBLEMS_MAX).collect()
+}
+
+/// Where the function answers, node by node, and which version each says it has.
+#[utoipa::path(
+    get, path = "/v1/functions/{name}/endpoints", tag = "functions", operation_id = "list_endpoints",
+    params(("name" = String, Path, description = "The function")),
+    responses((status = 200, body = Page<Endpoint>))
+)]
+pub(super) async fn endpoints(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<FunctionName>,
+) -> Result<axum::Json<Page<Endpoint>>, Refusal> {
+    let live = app.catalog.function(&caller.tenant, &name).await?.live_version;
+    let now = Utc::now();
+    let nodes = app.catalog.nodes().await?;
+    let items = nodes.into_iter().map(|status| endpoint(status, &caller.tenant, &name, live, now)).collect();
+    Ok(axum::Json(Page { items, next: None }))
+}
+
+fn endpoint(
+    status: NodeStatus,
+    tenant: &TenantName,
+    name: &FunctionName,
+    live: Option<VersionNumber>,
+    now: DateTime<Utc>,
+) -> Endpoint {
+    let state = node_state(&status, now);
+    let node = status.row.node.name;
+    let Some((reported_at, report)) = status.row.report else {
+        return Endpoint {
+            node,
+            url: None,
+            live_version: None,
+            loaded_versions: Vec::new(),
+            reported_at: None,
+            ready: false,
+        };
+    };
+    let mine = report.loaded.iter().filter(|row| row.tenant == *tenant && row.function == *name);
+    let loaded_versions: Vec<VersionNumber> = mine.map(|row| row.version).collect();
+    // A node reports versions, not aliases: at the desired epoch it serves `live` as the catalog has it.
+    let live_version = live.filter(|live| state == NodeState::Ready && loaded_versions.contains(live));
+    let base = sanitise_line(report.ingress_url.trim_end_matches('/'), 300);
+    Endpoint {
+        node,
+        url: Some(format!("{base}/f/{tenant}/{name}")),
+        live_version,
+        loaded_versions,
+        reported_at: Some(reported_at),
+        ready: live_version.is_some() && !status.row.cordoned,
+    }
+}

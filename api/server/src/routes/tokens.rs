@@ -1,0 +1,130 @@
+//! Tokens and who did what with them.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use mfaas_catalog::NewToken;
+use mfaas_ident::Scope;
+use mfaas_wire::{AuditEntry, CreateToken, Page, Removed, TokenCreated, TokenView, WhoAmI};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{page, rows};
+use crate::access::Caller;
+use crate::app::App;
+use crate::extract::{Json, Path, Query};
+use crate::refusal::Refusal;
+use crate::token::Secret;
+use crate::{limits, views};
+
+/// The tokens of the tenant, newest first, without their secrets.
+#[utoipa::path(
+    get, path = "/v1/tokens", tag = "operation", operation_id = "list_tokens",
+    responses((status = 200, body = Page<TokenView>))
+)]
+pub(super) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+) -> Result<axum::Json<Page<TokenView>>, Refusal> {
+    let found = app.catalog.tokens(Some(&caller.tenant), limits::PAGE_ROWS_MAX).await?;
+    Ok(axum::Json(Page { items: found.into_iter().map(views::token).collect(), next: None }))
+}
+
+/// Makes a token. The answer is the only place where its secret ever appears.
+#[utoipa::path(
+    post, path = "/v1/tokens", tag = "operation", operation_id = "create_token",
+    request_body = CreateToken,
+    responses((status = 201, body = TokenCreated))
+)]
+pub(super) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Json(body): Json<CreateToken>,
+) -> Result<Response, Refusal> {
+    if !(1..=limits::TOKEN_NAME_CHARS_MAX).contains(&body.name.chars().count()) {
+        return Err(Refusal::invalid("`name` has 1 to 80 characters."));
+    }
+    check_scopes(&caller, &body.scopes)?;
+    let tenant = body.tenant.unwrap_or_else(|| caller.tenant.clone());
+    let secret = Secret::generate().map_err(Refusal::internal)?;
+    let new = NewToken {
+        tenant: &tenant,
+        name: &body.name,
+        scopes: &body.scopes,
+        secret_sha256: secret.hash(),
+        expires_at: None,
+    };
+    let token = app.catalog.create_token(&caller.actor(), &new).await?;
+    let secret = secret.reveal_with(token.id);
+    let created = TokenCreated { token: views::token(token), secret };
+    Ok((StatusCode::CREATED, axum::Json(created)).into_response())
+}
+
+/// Nobody gives what they do not have. Admins hold everything, so today this only refuses an
+/// empty set; it stays true when the route opens to others.
+fn check_scopes(caller: &Caller, scopes: &[Scope]) -> Result<(), Refusal> {
+    if scopes.is_empty() {
+        return Err(Refusal::invalid("`scopes` names at least one of read, deploy, review, admin."));
+    }
+    match scopes.iter().find(|scope| !caller.token.holds(**scope)) {
+        None => Ok(()),
+        Some(scope) => Err(Refusal::invalid(format!("The calling token itself lacks the scope `{scope}`."))),
+    }
+}
+
+/// Withdraws a token of the tenant; it opens nothing from now on.
+#[utoipa::path(
+    delete, path = "/v1/tokens/{id}", tag = "operation", operation_id = "revoke_token",
+    params(("id" = Uuid, Path, description = "The token's id")),
+    responses((status = 200, body = Removed))
+)]
+pub(super) async fn revoke(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<Uuid>,
+) -> Result<axum::Json<Removed>, Refusal> {
+    app.catalog.revoke_token(&caller.actor(), Some(&caller.tenant), id).await?;
+    Ok(axum::Json(Removed { removed: format!("token {id}") }))
+}
+
+/// Who the calling token is.
+#[utoipa::path(
+    get, path = "/v1/whoami", tag = "operation", operation_id = "whoami",
+    responses((status = 200, body = WhoAmI))
+)]
+pub(super) async fn whoami(caller: Caller) -> axum::Json<WhoAmI> {
+    axum::Json(WhoAmI {
+        tenant: caller.tenant,
+        token_id: caller.token.id.to_string(),
+        token_name: caller.token.name,
+        scopes: caller.token.scopes,
+        server_version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+/// What part of the log is wanted.
+#[derive(Debug, Deserialize)]
+pub(super) struct AuditQuery {
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+/// The audit log, oldest first, of all tenants.
+#[utoipa::path(
+    get, path = "/v1/audit", tag = "operation", operation_id = "list_audit",
+    params(
+        ("after" = Option<i64>, Query, description = "`next` of the page before"),
+        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+    ),
+    responses((status = 200, body = Page<AuditEntry>))
+)]
+pub(super) async fn audit(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(query): Query<AuditQuery>,
+) -> Result<axum::Json<Page<AuditEntry>>, Refusal> {
+    let limit = rows(query.limit);
+    let found = app.catalog.audit_after(query.after.unwrap_or(0), limit + 1).await?;
+    let views = found.into_iter().map(views::audit).collect();
+    Ok(axum::Json(page(views, limit, |view: &AuditEntry| view.seq.to_string())))
+}

@@ -1,0 +1,239 @@
+//! From rows of the catalog to objects of the API. Both the routes and the console show these,
+//! so what is drawn or sanitised here is so everywhere.
+
+use chrono::Utc;
+use mfaas_catalog::{
+    Alias, AuditRow, CrateRow, Deployment, Function, StoredLine, Token, Version, WaitingRequest,
+};
+use mfaas_delivery as delivery;
+use mfaas_ident::{AliasName, sanitise, sanitise_line};
+use mfaas_rules::CrateStatus as Decision;
+use mfaas_wire as wire;
+
+use crate::limits;
+
+/// The principal of the decisions that ship with the product.
+pub const SEED: &str = "seed";
+
+/// A state by its other name. Two types, because the protocol of the programs and the interface
+/// for people may come to differ; the match says where they do.
+pub fn state(state: delivery::DeploymentState) -> wire::DeploymentState {
+    use delivery::DeploymentState as From;
+    use wire::DeploymentState as To;
+    match state {
+        From::Received => To::Received,
+        From::Building => To::Building,
+        From::Built => To::Built,
+        From::Admitted => To::Admitted,
+        From::Refused => To::Refused,
+        From::Waiting => To::Waiting,
+        From::Failed => To::Failed,
+    }
+}
+
+/// One deployment; `review_url` is where its dependencies are decided about.
+pub fn deployment(row: Deployment, review_url: &str) -> wire::DeploymentView {
+    let waits = row.state == delivery::DeploymentState::Waiting;
+    wire::DeploymentView {
+        id: row.id,
+        tenant: row.tenant,
+        function: row.function,
+        state: state(row.state),
+        created_at: row.created_at,
+        updated_at: row.updated_at,
+        source_digest: row.source_digest,
+        source_bytes: row.source_bytes,
+        attempts: row.attempt,
+        version: row.version,
+        diagnostics: row.diagnostics.into_iter().map(diagnostic).collect(),
+        review_url: waits.then(|| review_url.to_owned()),
+    }
+}
+
+/// One event.
+pub fn event(row: delivery::Event) -> wire::Event {
+    wire::Event {
+        seq: i64::try_from(row.seq).unwrap_or(i64::MAX),
+        // Rows of the catalog always have a time; only an event that was never stored has none.
+        at: row.at.unwrap_or_else(Utc::now),
+        stage: stage_word(row.stage).to_owned(),
+        kind: match row.kind {
+            delivery::EventKind::Started => wire::EventKind::Started,
+            delivery::EventKind::Finished => wire::EventKind::Finished,
+            delivery::EventKind::Diagnostic => wire::EventKind::Diagnostic,
+            delivery::EventKind::State => wire::EventKind::State,
+        },
+        wall_ms: row.wall_ms.map(milliseconds),
+        cpu_ms: row.cpu_ms.map(milliseconds),
+        state: row.state.map(state),
+        diagnostics: row.diagnostics.into_iter().map(diagnostic).collect(),
+        version: row.version.map(u32::from),
+    }
+}
+
+/// Milliseconds as JSON numbers; a time that f64 cannot count exactly is longer than the age of
+/// the universe.
+fn milliseconds(ms: u64) -> f64 {
+    ms as f64
+}
+
+fn stage_word(stage: delivery::Stage) -> &'static str {
+    use delivery::Stage;
+    match stage {
+        Stage::Receive => "receive",
+        Stage::Claim => "claim",
+        Stage::Unpack => "unpack",
+        Stage::Audit => "audit",
+        Stage::Dependencies => "dependencies",
+        Stage::Expand => "expand",
+        Stage::Compile => "compile",
+        Stage::Link => "link",
+        Stage::Inspect => "inspect",
+        Stage::Load => "load",
+        Stage::Sign => "sign",
+        Stage::Publish => "publish",
+    }
+}
+
+/// One diagnostic. rustc's own drawing stays as it is, apart from control characters; ours is
+/// drawn here, whatever the builder sent.
+fn diagnostic(row: delivery::Diagnostic) -> wire::Diagnostic {
+    let level = match row.level {
+        delivery::Level::Error => wire::Level::Error,
+        delivery::Level::Warning => wire::Level::Warning,
+    };
+    let span = row.span.as_ref().map(wire::SourceSpan::from);
+    let rendered = if row.layer == mfaas_rules::Layer::Compiler && !row.rendered.is_empty() {
+        wire::render::foreign(&row.rendered)
+    } else {
+        wire::render::diagnostic(level, row.code.id(), &row.message, span.as_ref(), &row.hint)
+    };
+    wire::Diagnostic {
+        code: row.code.id().to_owned(),
+        level,
+        message: row.message,
+        hint: row.hint,
+        rendered,
+        span,
+        layer: wire::layer_word(row.layer).to_owned(),
+    }
+}
+
+/// One function.
+pub fn function(row: Function) -> wire::FunctionView {
+    wire::FunctionView {
+        tenant: row.tenant,
+        name: row.name,
+        created_at: row.created_at,
+        live_version: row.live_version,
+        latest_version: row.last_version,
+    }
+}
+
+/// One version with the aliases that name it, out of all `aliases` of its function.
+pub fn version(row: Version, aliases: &[Alias]) -> wire::VersionView {
+    let named = |alias: &&Alias| alias.version == row.version;
+    let aliases: Vec<AliasName> = aliases.iter().filter(named).map(|alias| alias.alias.clone()).collect();
+    wire::VersionView {
+        version: row.version,
+        deployment: row.deployment,
+        artifact_digest: row.artifact,
+        artifact_bytes: row.artifact_bytes,
+        statement_digest: row.statement,
+        source_digest: row.source_digest,
+        toolchain: row.toolchain,
+        created_at: row.created_at,
+        budget_us: row.budget.as_micros(),
+        memory_bytes: row.memory.as_bytes(),
+        handler: row.handler.to_string(),
+        abi_version: row.abi_version,
+        policy_version: row.policy_version,
+        revoked: row.revoked,
+        aliases,
+    }
+}
+
+/// One alias.
+pub fn alias(row: Alias) -> wire::AliasView {
+    wire::AliasView { alias: row.alias, version: row.version, updated_at: row.updated_at }
+}
+
+/// One decision about a crate.
+pub fn decided_crate(row: CrateRow) -> wire::CrateView {
+    let allowed = row.allowed;
+    wire::CrateView {
+        name: allowed.name,
+        version: allowed.version.to_string(),
+        features: allowed.features,
+        direct: allowed.direct,
+        status: match allowed.status {
+            Decision::Allowed => wire::CrateStatus::Allowed,
+            Decision::Denied => wire::CrateStatus::Denied,
+            Decision::Revoked => wire::CrateStatus::Revoked,
+        },
+        reviewed: allowed.decided_by != SEED,
+        decided_by: Some(sanitise_line(&allowed.decided_by, 200)),
+        reason: sanitise(&allowed.reason, 1_000),
+        checksum: Some(allowed.checksum),
+    }
+}
+
+/// One crate that a deployment waits for. The requirement and the features are a tenant's text.
+pub fn waiting_crate(row: WaitingRequest) -> wire::CrateView {
+    wire::CrateView {
+        name: row.name,
+        version: sanitise_line(&row.requirement, 100),
+        features: row.features.iter().map(|feature| sanitise_line(feature, 100)).collect(),
+        direct: true,
+        status: wire::CrateStatus::Waiting,
+        decided_by: None,
+        reviewed: false,
+        reason: row.code.title().to_owned(),
+        checksum: None,
+    }
+}
+
+/// One token.
+pub fn token(row: Token) -> wire::TokenView {
+    wire::TokenView {
+        id: row.id.to_string(),
+        tenant: row.tenant,
+        name: sanitise_line(&row.name, 400),
+        scopes: row.scopes,
+        created_at: row.created_at,
+        expires_at: row.expires_at,
+        revoked_at: row.revoked_at,
+    }
+}
+
+/// One row of the audit log.
+pub fn audit(row: AuditRow) -> wire::AuditEntry {
+    wire::AuditEntry {
+        seq: row.seq,
+        at: row.at,
+        role: row.role,
+        actor: sanitise_line(&row.actor, 400),
+        action: row.action,
+        tenant: row.tenant,
+        subject: sanitise_line(&row.subject, 400),
+        detail: row.detail,
+        hash: row.hash,
+    }
+}
+
+/// A line of a function's log, made harmless for whoever reads it.
+fn log_text(text: &str) -> String {
+    sanitise_line(text, limits::LOG_LINE_BYTES_MAX)
+}
+
+/// One line of a function's log.
+pub fn log_line(row: StoredLine) -> wire::LogLine {
+    wire::LogLine {
+        seq: row.id,
+        at: row.at,
+        node: row.node,
+        version: row.version,
+        level: row.level.as_str().to_owned(),
+        message: log_text(&row.text),
+    }
+}

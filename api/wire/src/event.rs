@@ -1,0 +1,229 @@
+//! What a deployment tells while it runs: events, and the diagnostics inside them.
+
+use chrono::{DateTime, Utc};
+use mfaas_rules::{Finding, Layer, Span};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::render;
+
+/// Where a deployment is. `admitted`, `refused` and `failed` are final; `waiting` resumes when a
+/// reviewer decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeploymentState {
+    /// Stored, not yet claimed by a builder.
+    Received,
+    /// A builder holds the lease.
+    Building,
+    /// Compiled and inspected, not yet signed.
+    Built,
+    /// Signed, stored, on its way to the nodes.
+    Admitted,
+    /// Refused by policy or by the compiler; the diagnostics say why.
+    Refused,
+    /// Waits for a decision about a dependency.
+    Waiting,
+    /// Broke on our side, after all attempts.
+    Failed,
+}
+
+impl DeploymentState {
+    /// Every state, in the order of the road.
+    pub const ALL: [Self; 7] = [
+        Self::Received,
+        Self::Building,
+        Self::Built,
+        Self::Admitted,
+        Self::Refused,
+        Self::Waiting,
+        Self::Failed,
+    ];
+
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Building => "building",
+            Self::Built => "built",
+            Self::Admitted => "admitted",
+            Self::Refused => "refused",
+            Self::Waiting => "waiting",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The state of that word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
+    /// Whether an event stream ends here: nothing more happens without a person.
+    pub fn ends_stream(self) -> bool {
+        match self {
+            Self::Admitted | Self::Refused | Self::Waiting | Self::Failed => true,
+            Self::Received | Self::Building | Self::Built => false,
+        }
+    }
+}
+
+impl std::fmt::Display for DeploymentState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What an event is about; also the `event:` field of the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A stage began.
+    Started,
+    /// A stage ended, with its times.
+    Finished,
+    /// A stage has something to say about the source.
+    Diagnostic,
+    /// The deployment moved to another state.
+    State,
+}
+
+impl EventKind {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Finished => "finished",
+            Self::Diagnostic => "diagnostic",
+            Self::State => "state",
+        }
+    }
+}
+
+/// One thing that happened to a deployment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// Grows within the deployment; `Last-Event-ID` resumes behind it.
+    pub seq: i64,
+    /// When it happened, by the database's clock.
+    pub at: DateTime<Utc>,
+    /// `unpack`, `audit`, `dependencies`, `expand`, `compile`, `link`, `inspect`, `load`, `sign`, `publish`, …
+    pub stage: String,
+    /// What it is about.
+    pub kind: EventKind,
+    /// How long the stage took, wall clock, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<f64>,
+    /// How much CPU the stage used, children included, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<f64>,
+    /// The new state, on `state` events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<DeploymentState>,
+    /// What was found, on `diagnostic` and some `state` events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diagnostics: Vec<Diagnostic>,
+    /// The version that came of it, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+}
+
+/// How bad a diagnostic is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// The deployment is refused for it.
+    Error,
+    /// The deployment goes on.
+    Warning,
+}
+
+impl Level {
+    /// The word that rustc prints.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// A place in the caller's own files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SourceSpan {
+    /// Path inside the upload, for example `src/lib.rs`.
+    pub file: String,
+    /// 1-based.
+    pub line: u32,
+    /// 1-based, in characters.
+    pub column: u32,
+    /// 1-based, in characters, the first column behind the place.
+    pub end_column: u32,
+    /// That line of the file, sanitised.
+    pub text: String,
+}
+
+impl From<&Span> for SourceSpan {
+    fn from(span: &Span) -> Self {
+        Self {
+            file: span.file.clone(),
+            line: span.line,
+            column: span.column,
+            end_column: span.end_column,
+            text: span.text.clone(),
+        }
+    }
+}
+
+/// One finding of ours or one message of rustc.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Diagnostic {
+    /// The stable code; `MF0401` stands for everything that rustc says.
+    pub code: String,
+    /// How bad it is.
+    pub level: Level,
+    /// One sentence.
+    pub message: String,
+    /// What to do about it; may be empty.
+    #[serde(default)]
+    pub hint: String,
+    /// The drawing for a terminal, plain text: rustc's own, or ours in the same look.
+    pub rendered: String,
+    /// The place, where there is one.
+    #[serde(default)]
+    pub span: Option<SourceSpan>,
+    /// Which line of defence spoke, for example `lexer` or `compiler`.
+    pub layer: String,
+}
+
+impl From<&Finding> for Diagnostic {
+    fn from(finding: &Finding) -> Self {
+        Self {
+            code: finding.code.id().to_owned(),
+            level: Level::Error,
+            message: finding.message.clone(),
+            hint: finding.hint.clone(),
+            rendered: render::finding(finding),
+            span: finding.span.as_ref().map(SourceSpan::from),
+            layer: layer_word(finding.layer).to_owned(),
+        }
+    }
+}
+
+/// The word for a layer, the same that `Layer` has in JSON.
+pub fn layer_word(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Archive => "archive",
+        Layer::Manifest => "manifest",
+        Layer::Lexer => "lexer",
+        Layer::Expansion => "expansion",
+        Layer::DepInfo => "dep_info",
+        Layer::Compiler => "compiler",
+        Layer::Linker => "linker",
+        Layer::Binary => "binary",
+        Layer::ThrowawayLoad => "throwaway_load",
+        Layer::Cage => "cage",
+        Layer::Signer => "signer",
+        Layer::Node => "node",
+        Layer::Runtime => "runtime",
+    }
+}

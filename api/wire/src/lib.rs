@@ -1,0 +1,37 @@
+//! What crosses the HTTP border between `mfaas-server` and whoever calls it: request and answer
+//! types, the problem document, the one table from error code to HTTP status, and the drawing of
+//! a finding.
+//!
+//! Both programs are built from these types, so neither can drift. Nothing here opens a socket,
+//! reads a clock or decides anything. Texts that a client only shows (`code`, `layer`, `stage`)
+//! stay plain strings: an older `mfaas` must be able to show a code that it does not know.
+
+mod event;
+mod problem;
+pub mod render;
+mod status;
+mod views;
+
+pub use event::{DeploymentState, Diagnostic, Event, EventKind, Level, SourceSpan, layer_word};
+pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
+pub use status::{STATUSES, status_of};
+pub use views::{
+    AliasView, AuditEntry, CrateStatus, CrateView, CreateToken, DeploymentAccepted, DeploymentView, Endpoint,
+    FunctionView, LogLine, MoveAlias, NodeState, NodeView, Page, Removed, TokenCreated, TokenView,
+    VersionView, WhoAmI,
+};
+
+/// The header that makes a repeated deploy answer with the first one's deployment.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The header (and the field of a problem) that names one request in the server's log.
+pub const REQUEST_ID: &str = "x-request-id";
+
+/// The largest upload, in bytes; a larger one is MF0101 with status 413.
+pub const UPLOAD_BYTES_MAX: u64 = 10 << 20;
+
+/// The media type of an upload.
+pub const UPLOAD_MEDIA_TYPE: &str = "application/gzip";
+
+#[cfg(test)]
+mod tests;

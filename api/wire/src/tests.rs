@@ -1,0 +1,120 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use mfaas_rules::{Finding, Layer, Span, codes};
+
+use crate::{DeploymentState, Diagnostic, Event, Level, Problem, STATUSES, SourceSpan, render, status_of};
+
+fn unsafe_finding() -> Finding {
+    Finding::new(codes::MF0301, Layer::Lexer, "`unsafe` is not available to functions").at(Span {
+        file: "src/lib.rs".to_owned(),
+        line: 12,
+        column: 5,
+        end_column: 11,
+        text: "    unsafe { *p }".to_owned(),
+    })
+}
+
+#[test]
+fn every_code_has_exactly_one_status_and_no_row_is_left_over() {
+    let coded: Vec<_> = codes::ALL.iter().map(|code| code.id()).collect();
+    let tabled: Vec<_> = STATUSES.iter().map(|(code, _)| code.id()).collect();
+    assert_eq!(coded, tabled, "status.rs lists the codes in their own order, each once");
+    for (code, status) in STATUSES {
+        assert!((400..=599).contains(status), "{code} has status {status}, which is no error");
+    }
+    assert_eq!(status_of(codes::MF0101), 413);
+    assert_eq!(status_of(codes::MF0906), 421);
+}
+
+#[test]
+fn a_finding_is_drawn_in_the_look_of_rustc() {
+    let finding = unsafe_finding().hint("Write it in safe Rust.");
+    let expected = "\
+error[MF0301]: `unsafe` is not available to functions
+  --> src/lib.rs:12:5
+   |
+12 |     unsafe { *p }
+   |     ^^^^^^
+   |
+   = help: Write it in safe Rust.
+";
+    assert_eq!(render::finding(&finding), expected);
+}
+
+#[test]
+fn a_finding_without_a_place_is_a_headline_and_its_help() {
+    let finding = Finding::new(codes::MF0108, Layer::Archive, "there is no Cargo.toml").hint("Add one.");
+    assert_eq!(render::finding(&finding), "error[MF0108]: there is no Cargo.toml\n = help: Add one.\n");
+}
+
+#[test]
+fn carets_stay_inside_the_line_whatever_the_span_says() {
+    let mut span = SourceSpan {
+        file: "src/lib.rs".to_owned(),
+        line: 1,
+        column: 4_000_000_000,
+        end_column: 0,
+        text: "\tä x".to_owned(),
+    };
+    let drawing = render::diagnostic(Level::Warning, "MF0301", "m", Some(&span), "");
+    assert!(drawing.ends_with("1 |     ä x\n  |        ^\n"), "{drawing}");
+    (span.column, span.end_column) = (2, 4_000_000_000);
+    let drawing = render::diagnostic(Level::Error, "MF0301", "m", Some(&span), "");
+    assert!(drawing.ends_with("  |     ^^^\n"), "tabs are four columns, ä is one: {drawing}");
+}
+
+#[test]
+fn no_control_character_survives_a_drawing() {
+    let span = SourceSpan {
+        file: "src/\u{1b}[2J.rs".to_owned(),
+        line: 1,
+        column: 1,
+        end_column: 2,
+        text: "a\u{202e}\r\u{1b}]0;x\u{7}".to_owned(),
+    };
+    let drawing = render::diagnostic(Level::Error, "M\u{7}", "x\n\u{1b}[31m", Some(&span), "\u{9b}1m");
+    let foreign = render::foreign("error\u{1b}[2K: \u{202e}x\n");
+    for text in [drawing, foreign] {
+        assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text:?}");
+    }
+}
+
+#[test]
+fn a_problem_keeps_its_shape_on_the_wire() {
+    let problem = Problem::of_findings(&[unsafe_finding()]).unwrap().with_request_id("r1");
+    let json = serde_json::to_value(&problem).unwrap();
+    assert_eq!(json["type"], "urn:mfaas:error:MF0301");
+    assert_eq!(json["status"], 422);
+    assert_eq!(json["code"], "MF0301");
+    assert_eq!(json["request_id"], "r1");
+    assert_eq!(json["diagnostics"][0]["layer"], "lexer");
+    assert!(json.get("crate").is_none(), "absent members are left out, not null");
+    assert_eq!(serde_json::from_value::<Problem>(json).unwrap(), problem);
+    assert!(Problem::of_findings(&[]).is_none());
+}
+
+#[test]
+fn layers_are_spelled_as_the_rules_spell_them() {
+    for layer in [Layer::Archive, Layer::DepInfo, Layer::ThrowawayLoad, Layer::Runtime, Layer::Cage] {
+        let diagnostic = Diagnostic::from(&Finding::new(codes::MF0401, layer, "x"));
+        assert_eq!(serde_json::to_value(layer).unwrap(), diagnostic.layer);
+    }
+}
+
+#[test]
+fn states_know_their_words_and_which_end_a_stream() {
+    for state in DeploymentState::ALL {
+        assert_eq!(DeploymentState::parse(state.as_str()), Some(state));
+        assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+    }
+    assert!(DeploymentState::Waiting.ends_stream() && !DeploymentState::Built.ends_stream());
+}
+
+#[test]
+fn an_event_needs_only_what_it_has() {
+    let event: Event = serde_json::from_str(
+        r#"{"seq":3,"at":"2026-01-02T03:04:05Z","stage":"compile","kind":"finished","wall_ms":12,"cpu_ms":11.5}"#,
+    )
+    .unwrap();
+    assert_eq!((event.wall_ms, event.cpu_ms, event.version), (Some(12.0), Some(11.5), None));
+}

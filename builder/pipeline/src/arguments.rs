@@ -1,0 +1,124 @@
+//! What was typed, and which part of the program it means.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::config::{self, LogConfig, ServeConfig};
+use crate::error::BuilderError;
+use crate::{check, deps, log, serve, toolchain};
+
+/// Builds functions from source: the build machine's program.
+#[derive(Debug, clap::Parser)]
+#[command(name = "mfaas-builder", version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Take builds from the registry until SIGTERM.
+    Serve,
+    /// Run the stages of a deploy on a project directory or an archive, without a registry.
+    Check {
+        /// A directory with Cargo.toml, or a .tar.gz of one.
+        path: PathBuf,
+        /// Print the report as JSON.
+        #[arg(long)]
+        json: bool,
+        /// Write the artifact to this file if one comes of it.
+        #[arg(long, value_name = "FILE")]
+        keep: Option<PathBuf>,
+    },
+    /// The pinned compiler.
+    #[command(subcommand)]
+    Toolchain(ToolchainCommand),
+    /// The dependency cache.
+    #[command(subcommand)]
+    Deps(DepsCommand),
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ToolchainCommand {
+    /// Copy an installed Rust 1.95.0 into a directory named by its digest; prints the digest.
+    Import {
+        /// The sysroot, as `rustc --print sysroot` prints it.
+        #[arg(long, value_name = "SYSROOT")]
+        from: PathBuf,
+        /// The directory of toolchains.
+        #[arg(long, value_name = "DIR")]
+        into: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum DepsCommand {
+    /// Download the sources that the seed's Cargo.lock names, with their checksums verified.
+    Vendor {
+        /// The seed workspace.
+        #[arg(long, value_name = "DIR")]
+        seed: PathBuf,
+        /// Where the sources go.
+        #[arg(long, value_name = "DIR")]
+        into: PathBuf,
+    },
+    /// Compile the vendored crates once for a toolchain, in the cage; prints the cache's key.
+    Build {
+        /// The seed workspace.
+        #[arg(long, value_name = "DIR")]
+        seed: PathBuf,
+        /// The vendored sources.
+        #[arg(long, value_name = "DIR")]
+        vendor: PathBuf,
+        /// The imported toolchain, `…/toolchains/<id>`.
+        #[arg(long, value_name = "DIR")]
+        toolchain: PathBuf,
+        /// The directory of caches.
+        #[arg(long, value_name = "DIR")]
+        into: PathBuf,
+    },
+}
+
+impl Arguments {
+    /// Runs the command; an internal failure is said once on stderr and ends with 1.
+    pub(crate) fn run(self) -> ExitCode {
+        match self.command.run() {
+            Ok(code) => code,
+            Err(error) => {
+                complain(&error);
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<ExitCode, BuilderError> {
+        match self {
+            Self::Serve => {
+                log::start(&LogConfig::from_environment()?)?;
+                serve::serve(&ServeConfig::from_environment()?)?;
+            }
+            Self::Check { path, json, keep } => return check::check(&path, json, keep.as_deref()),
+            Self::Toolchain(ToolchainCommand::Import { from, into }) => {
+                say(toolchain::import(&from, &into)?);
+            }
+            Self::Deps(DepsCommand::Vendor { seed, into }) => deps::vendor(&seed, &into)?,
+            Self::Deps(DepsCommand::Build { seed, vendor, toolchain, into }) => {
+                let toolchain = toolchain::Toolchain::open(&toolchain)?;
+                say(deps::build(&seed, &vendor, &toolchain, &into, config::cage_minimum()?)?);
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "the answer of a command")]
+fn say(line: impl std::fmt::Display) {
+    println!("{line}");
+}
+
+#[allow(clippy::print_stderr, reason = "the one place where a failed command says why")]
+fn complain(error: &BuilderError) {
+    eprintln!("error: {error}");
+}

@@ -1,0 +1,161 @@
+//! One command in the build cage, and what became of it.
+//!
+//! Everything that runs because of somebody else's source goes through [`Cage::run`]: the
+//! compiler on a tenant's crate, cargo on the dependencies, the throw-away load. There is no way
+//! to run one of them without it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mfaas_attest::CageLevel;
+use mfaas_rules::limits::CompileLimits;
+use mfaas_sandbox::{Access, CageSpec, Cancel, Exit, Level, Mount, Placement};
+
+use crate::error::BuilderError;
+
+/// A directory or file of the host, the path under which a command finds it, and what it may do
+/// with it.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    pub(crate) host: PathBuf,
+    pub(crate) inside: String,
+    access: Access,
+}
+
+impl View {
+    /// The path inside of something below.
+    pub(crate) fn path(&self, relative: &str) -> String {
+        format!("{}/{relative}", self.inside)
+    }
+}
+
+/// A command with everything it may see.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// The program's path inside.
+    pub(crate) program: String,
+    /// Its arguments.
+    pub(crate) arguments: Vec<String>,
+    /// Its whole environment.
+    pub(crate) environment: Vec<(String, String)>,
+    /// The directory it starts in, inside.
+    pub(crate) directory: String,
+    /// What it sees.
+    pub(crate) views: Vec<View>,
+    /// How much it may use.
+    pub(crate) limits: CompileLimits,
+}
+
+/// What a command left behind.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// How it ended.
+    pub(crate) exit: Exit,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    /// User and system time of all its processes, the cage's own included.
+    pub(crate) cpu: Duration,
+}
+
+/// The weakest cage that the configuration accepts.
+pub(crate) type CageMinimum = Level;
+
+/// The cage that this machine can build. Decided once at start; a machine that loses a layer
+/// later gets refusals, not weaker cages.
+#[derive(Debug, Clone)]
+pub(crate) struct Cage {
+    level: Level,
+    helper: PathBuf,
+    cancel: Cancel,
+}
+
+impl Cage {
+    /// Asks the kernel what it offers; less than `minimum` is an error.
+    pub(crate) fn new(minimum: CageMinimum) -> Result<Self, BuilderError> {
+        let support = mfaas_sandbox::probe();
+        let level = support.level().map_err(BuilderError::Cage)?;
+        if level < minimum {
+            let missing = support.namespaces.err().unwrap_or_default();
+            return Err(BuilderError::Cage(format!("{level} is reached, {minimum} is demanded: {missing}")));
+        }
+        let helper = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
+        Ok(Self { level, helper, cancel: Cancel::new() })
+    }
+
+    /// How strong every cage of this process is.
+    pub(crate) fn level(&self) -> CageLevel {
+        match self.level {
+            Level::Full => CageLevel::Full,
+            Level::Landlock => CageLevel::Landlock,
+        }
+    }
+
+    /// The same cage with its own end: [`Cage::cancel`] ends what runs in it and nothing else.
+    pub(crate) fn separately(&self) -> Self {
+        Self { cancel: Cancel::new(), ..self.clone() }
+    }
+
+    /// Ends what runs, and everything that is started later.
+    pub(crate) fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Something to read.
+    pub(crate) fn read(&self, host: &Path, fixed: &str) -> View {
+        self.view(host, fixed, Access::Read)
+    }
+
+    /// Something to read, and to map as code.
+    pub(crate) fn load(&self, host: &Path, fixed: &str) -> View {
+        self.view(host, fixed, Access::Load)
+    }
+
+    /// Something to execute.
+    pub(crate) fn execute(&self, host: &Path, fixed: &str) -> View {
+        self.view(host, fixed, Access::Execute)
+    }
+
+    /// Something to write, and never to map as code.
+    pub(crate) fn write(&self, host: &Path, fixed: &str) -> View {
+        self.view(host, fixed, Access::Write)
+    }
+
+    /// Something to write and then to run: for the trusted dependency build alone, which makes
+    /// build scripts and macros and executes them.
+    pub(crate) fn write_and_execute(&self, host: &Path, fixed: &str) -> View {
+        self.view(host, fixed, Access::WriteAndLoad)
+    }
+
+    /// Where `host` will be found: at `fixed` in a full cage, at its own place in one without a
+    /// root of its own.
+    fn view(&self, host: &Path, fixed: &str, access: Access) -> View {
+        let inside = Placement::at(self.level).inside(host, Path::new(fixed));
+        View { host: host.to_path_buf(), inside: inside.to_string_lossy().into_owned(), access }
+    }
+
+    /// Runs one command to its end. Blocks.
+    pub(crate) fn run(&self, job: Job) -> Result<Ran, BuilderError> {
+        let mounts = job
+            .views
+            .into_iter()
+            .map(|view| Mount { source: view.host, target: PathBuf::from(view.inside), access: view.access })
+            .collect();
+        let spec = CageSpec {
+            program: job.program.into(),
+            arguments: job.arguments,
+            environment: job.environment,
+            directory: job.directory.into(),
+            mounts,
+            limits: job.limits,
+            minimum: self.level,
+        };
+        let failed = |error: mfaas_sandbox::SandboxError| BuilderError::Cage(error.to_string());
+        let outcome = mfaas_sandbox::Cage::new(spec, &self.helper)
+            .and_then(|cage| cage.run(&self.cancel))
+            .map_err(failed)?;
+        match outcome.exit {
+            Exit::Cancelled => Err(BuilderError::Cancelled),
+            exit => Ok(Ran { exit, stdout: outcome.stdout, stderr: outcome.stderr, cpu: outcome.cpu }),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! This program's slice of the environment, read once at start.
+
+use std::path::PathBuf;
+
+use crate::cage::CageMinimum;
+use crate::error::BuilderError;
+
+/// What `serve` needs.
+#[derive(Debug)]
+pub(crate) struct ServeConfig {
+    /// `MFAAS_DATABASE_URL`.
+    pub(crate) database_url: String,
+    /// `MFAAS_BLOBS_URL`.
+    pub(crate) blobs_url: String,
+    /// `MFAAS_TOOLCHAIN_DIR`: one imported toolchain, `…/toolchains/<id>`.
+    pub(crate) toolchain: PathBuf,
+    /// `MFAAS_DEPS_DIR`: one dependency cache, `…/deps/<key>`.
+    pub(crate) deps: PathBuf,
+    /// `MFAAS_WORK_DIR`: where scratch directories are made.
+    pub(crate) work: PathBuf,
+    /// `MFAAS_CAGE_MINIMUM`: `full` (default) or `landlock`.
+    pub(crate) cage_minimum: CageMinimum,
+    /// `MFAAS_READY_FILE`, if it is to be written.
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Where `check` finds a compiler, if it finds one.
+#[derive(Debug)]
+pub(crate) struct CheckConfig {
+    /// `MFAAS_TOOLCHAIN_DIR`.
+    pub(crate) toolchain: Option<PathBuf>,
+    /// `MFAAS_DEPS_DIR`.
+    pub(crate) deps: Option<PathBuf>,
+    /// `MFAAS_CAGE_MINIMUM`.
+    pub(crate) cage_minimum: CageMinimum,
+}
+
+/// How this program logs.
+#[derive(Debug)]
+pub(crate) struct LogConfig {
+    /// `MFAAS_LOG`: a filter, default `info`.
+    pub(crate) filter: String,
+    /// `MFAAS_LOG_JSON=1`.
+    pub(crate) json: bool,
+}
+
+impl ServeConfig {
+    /// Reads and checks every variable.
+    pub(crate) fn from_environment() -> Result<Self, BuilderError> {
+        Ok(Self {
+            database_url: required("MFAAS_DATABASE_URL")?,
+            blobs_url: required("MFAAS_BLOBS_URL")?,
+            toolchain: required("MFAAS_TOOLCHAIN_DIR")?.into(),
+            deps: required("MFAAS_DEPS_DIR")?.into(),
+            work: required("MFAAS_WORK_DIR")?.into(),
+            cage_minimum: cage_minimum()?,
+            ready_file: optional("MFAAS_READY_FILE")?.map(PathBuf::from),
+        })
+    }
+}
+
+impl CheckConfig {
+    /// Reads the variables; all are optional.
+    pub(crate) fn from_environment() -> Result<Self, BuilderError> {
+        Ok(Self {
+            toolchain: optional("MFAAS_TOOLCHAIN_DIR")?.map(PathBuf::from),
+            deps: optional("MFAAS_DEPS_DIR")?.map(PathBuf::from),
+            cage_minimum: cage_minimum()?,
+        })
+    }
+}
+
+impl LogConfig {
+    /// Reads the variables; both are optional.
+    pub(crate) fn from_environment() -> Result<Self, BuilderError> {
+        let json = match optional("MFAAS_LOG_JSON")?.as_deref() {
+            None | Some("0") => false,
+            Some("1") => true,
+            Some(_) => return Err(invalid("MFAAS_LOG_JSON", "it is neither 0 nor 1")),
+        };
+        Ok(Self { filter: optional("MFAAS_LOG")?.unwrap_or_else(|| "info".to_owned()), json })
+    }
+}
+
+/// The directories in which `mfaas up` keeps its home, the present user's first.
+pub(crate) fn homes() -> Vec<PathBuf> {
+    let user = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share/mfaas"));
+    user.into_iter().chain([PathBuf::from("/var/lib/mfaas")]).collect()
+}
+
+/// `MFAAS_CAGE_MINIMUM`: `full` (default) or `landlock`.
+pub(crate) fn cage_minimum() -> Result<CageMinimum, BuilderError> {
+    match optional("MFAAS_CAGE_MINIMUM")?.as_deref() {
+        None | Some("full") => Ok(CageMinimum::Full),
+        Some("landlock") => Ok(CageMinimum::Landlock),
+        Some(_) => Err(invalid("MFAAS_CAGE_MINIMUM", "it is neither full nor landlock")),
+    }
+}
+
+fn required(name: &'static str) -> Result<String, BuilderError> {
+    optional(name)?.ok_or_else(|| invalid(name, "it is not set"))
+}
+
+/// An empty variable counts as not set.
+fn optional(name: &'static str) -> Result<Option<String>, BuilderError> {
+    match std::env::var(name) {
+        Ok(value) if value.is_empty() => Ok(None),
+        Ok(value) => Ok(Some(value)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(invalid(name, "it is not UTF-8")),
+    }
+}
+
+fn invalid(name: &'static str, problem: &str) -> BuilderError {
+    BuilderError::Config { name, problem: problem.to_owned() }
+}

@@ -1,0 +1,200 @@
+//! Compiles the offered crates, and ours, for one toolchain: a trusted job, caged all the same,
+//! because build scripts and procedural macros run in it.
+//!
+//! No network: every byte comes from the vendored sources, whose checksums cargo compares with
+//! the committed Cargo.lock. The result is complete under its key or not there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use mfaas_catalog::AllowlistSeed;
+use mfaas_ident::{CrateName, Digest};
+use mfaas_rules::{AllowedCrate, CrateStatus};
+
+use super::index::{CachedCrate, ClosureCrate, CrateKind, Index, Product};
+use super::lockfile::PackageKey;
+use super::messages::Compiled;
+use super::seed::Seed;
+use super::site::Site;
+use super::{ALLOWLIST_FILE, INDEX_FILE, RECIPE_FILE, bundle};
+use crate::cage::CageMinimum;
+use crate::error::BuilderError;
+use crate::flags;
+use crate::toolchain::Toolchain;
+
+/// The package that only names what is offered.
+const SEED_PACKAGE: &str = "mfaas-seed";
+/// Crates that the SDK is compiled against.
+const SDK_NEEDS: &[&str] = &["serde", "serde_json"];
+
+/// Builds `into/<key>` from `seed` and the vendored sources, and answers the key. A cache that is
+/// there already is left alone.
+pub(crate) fn build(
+    seed: &Path,
+    vendor: &Path,
+    toolchain: &Toolchain,
+    into: &Path,
+    minimum: CageMinimum,
+) -> Result<Digest, BuilderError> {
+    std::fs::create_dir_all(into).map_err(BuilderError::io(into))?;
+    let seed = Seed::read(seed)?;
+    let recipe = recipe(&seed, toolchain);
+    let key = Digest::of(recipe.as_bytes());
+    let target = into.join(key.to_string());
+    if target.join(INDEX_FILE).exists() {
+        return Ok(key);
+    }
+    let staging =
+        tempfile::Builder::new().prefix(".build-").tempdir_in(into).map_err(BuilderError::io(into))?;
+    let site = Site::prepare(&seed, vendor, toolchain, staging.path(), minimum)?;
+    let mut crates = collect(&seed, &site, &site.run_cargo()?)?;
+    let shim = add_ours(&site, &mut crates)?;
+    crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
+    let index = Index { toolchain: toolchain.id(), abi_version: bundle::abi_version()?, shim, crates };
+    finish(&site, &recipe, &index, &target)?;
+    Ok(key)
+}
+
+/// Everything that can change a byte of the result; its digest is the key.
+fn recipe(seed: &Seed, toolchain: &Toolchain) -> String {
+    let mut text = format!(
+        "mfaas dependency cache, format 1\ntoolchain {}\nown crates {}\nflags {}\n",
+        toolchain.id(),
+        bundle::digest(),
+        flags::CODE_GENERATION.join(" "),
+    );
+    for (name, value) in flags::CARGO_PROFILE {
+        text.push_str(&format!("{name}={value}\n"));
+    }
+    for (path, bytes) in &seed.files {
+        text.push_str(&format!("{}  {path}\n", Digest::of(bytes)));
+    }
+    text
+}
+
+/// Copies what cargo made into the library directory and describes each crate.
+fn collect(seed: &Seed, site: &Site, compiled: &[Compiled]) -> Result<Vec<CachedCrate>, BuilderError> {
+    let mut units: BTreeMap<&PackageKey, Vec<&Compiled>> = BTreeMap::new();
+    for unit in compiled.iter().filter(|unit| unit.package.0.as_str() != SEED_PACKAGE) {
+        units.entry(&unit.package).or_default().push(unit);
+    }
+    let mut crates = Vec::new();
+    for (package, parts) in &units {
+        let closure = seed
+            .lock
+            .closure(package)
+            .into_iter()
+            .filter(|key| units.contains_key(key))
+            .map(|key| ClosureCrate { checksum: seed.checksum(&key), name: key.0, version: key.1 })
+            .collect();
+        let features: BTreeSet<&String> = parts.iter().flat_map(|unit| &unit.features).collect();
+        crates.push(CachedCrate {
+            name: package.0.clone(),
+            version: package.1.clone(),
+            checksum: seed.checksum(package),
+            features: features.into_iter().cloned().collect(),
+            product: product(site, parts)?,
+            direct: seed.direct.contains(&package.0),
+            closure,
+        });
+    }
+    Ok(crates)
+}
+
+/// What of a package can be linked or loaded; `None` if it only served build scripts and macros.
+fn product(site: &Site, parts: &[&Compiled]) -> Result<Option<Product>, BuilderError> {
+    let Some((unit, kind, path)) =
+        parts.iter().find_map(|unit| unit.product.as_ref().map(|(kind, path)| (unit, *kind, path)))
+    else {
+        return Ok(None);
+    };
+    let (file, digest) = site.keep(path)?;
+    Ok(Some(Product { kind, extern_name: unit.extern_name.clone(), file, digest }))
+}
+
+/// Compiles ABI, shim and SDK against the crates of the same resolution. The SDK becomes a crate
+/// that tenants may name, like any other; the shim's file name is answered.
+fn add_ours(site: &Site, crates: &mut Vec<CachedCrate>) -> Result<String, BuilderError> {
+    let mut externs = Vec::new();
+    let mut closure = BTreeSet::new();
+    for name in SDK_NEEDS {
+        let found = crates.iter().find(|entry| entry.name.as_str() == *name);
+        let Some((entry, product)) = found.and_then(|entry| Some((entry, entry.product.as_ref()?))) else {
+            return Err(BuilderError::Deps {
+                path: site.result.clone(),
+                problem: format!("the SDK needs {name}, and the seed does not offer it"),
+            });
+        };
+        externs.push((product.extern_name.clone(), product.file.clone()));
+        closure.extend(entry.closure.iter().cloned());
+        closure.insert(entry.as_part());
+    }
+    let (abi, _) = site.compile_own("abi", "mfaas_abi", &[], &[])?;
+    externs.push(("mfaas_abi".to_owned(), abi));
+    let own = externs.last().map(std::slice::from_ref).unwrap_or_default();
+    let (shim, _) = site.compile_own("shim", "mfaas_shim", &["feature=\"hosted\""], own)?;
+    externs.push(("mfaas_shim".to_owned(), shim.clone()));
+    let (sdk, sdk_digest) = site.compile_own("sdk", "mfaas", &[], &externs)?;
+    crates.push(CachedCrate {
+        name: own_name(site)?,
+        version: semver::Version::new(0, 1, 0),
+        checksum: bundle::digest().to_string(),
+        features: Vec::new(),
+        product: Some(Product {
+            kind: CrateKind::Library,
+            extern_name: "mfaas".to_owned(),
+            file: sdk,
+            digest: sdk_digest,
+        }),
+        direct: true,
+        closure: closure.into_iter().collect(),
+    });
+    Ok(shim)
+}
+
+fn own_name(site: &Site) -> Result<CrateName, BuilderError> {
+    CrateName::parse(super::SDK_CRATE)
+        .map_err(|error| BuilderError::Deps { path: site.result.clone(), problem: error.to_string() })
+}
+
+/// Writes index, allowlist and recipe, and gives the directory its name.
+fn finish(site: &Site, recipe: &str, index: &Index, target: &Path) -> Result<(), BuilderError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let write = |name: &str, bytes: &[u8]| {
+        let path = site.result.join(name);
+        std::fs::write(&path, bytes).map_err(BuilderError::io(&path))
+    };
+    let json = |value: Result<Vec<u8>, serde_json::Error>| {
+        value.map_err(|error| BuilderError::Deps { path: site.result.clone(), problem: error.to_string() })
+    };
+    write(ALLOWLIST_FILE, &json(serde_json::to_vec_pretty(&allowlist(index)))?)?;
+    write(RECIPE_FILE, recipe.as_bytes())?;
+    write(INDEX_FILE, &json(serde_json::to_vec_pretty(index))?)?;
+    std::fs::set_permissions(&site.result, std::fs::Permissions::from_mode(0o755))
+        .map_err(BuilderError::io(&site.result))?;
+    match std::fs::rename(&site.result, target) {
+        Ok(()) => Ok(()),
+        // Another build of the same key was faster: its content is the same.
+        Err(_) if target.join(INDEX_FILE).exists() => Ok(()),
+        Err(error) => Err(BuilderError::io(target)(error)),
+    }
+}
+
+/// The decisions that a new site starts with.
+fn allowlist(index: &Index) -> AllowlistSeed {
+    let crates = index
+        .crates
+        .iter()
+        .map(|entry| AllowedCrate {
+            name: entry.name.clone(),
+            version: entry.version.clone(),
+            checksum: entry.checksum.clone(),
+            features: entry.features.clone(),
+            direct: entry.direct,
+            status: CrateStatus::Allowed,
+            decided_by: "seed".to_owned(),
+            reason: "ships with mfaas; not yet reviewed for hostile callers".to_owned(),
+        })
+        .collect();
+    AllowlistSeed { format: AllowlistSeed::FORMAT, toolchain: index.toolchain, crates }
+}

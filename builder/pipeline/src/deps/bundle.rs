@@ -1,0 +1,78 @@
+//! Our own crates inside every artifact: ABI, SDK and shim, as source text carried in this
+//! program, so that builder and node runtime meet only through what a digest names.
+
+use std::path::Path;
+
+use mfaas_ident::Digest;
+
+use crate::error::BuilderError;
+
+macro_rules! sources {
+    ($($file:literal),* $(,)?) => {
+        /// Path below the bundle, and text.
+        const SOURCES: &[(&str, &str)] =
+            &[$(($file, include_str!(concat!("../../../../node-runtime/", $file)))),*];
+    };
+}
+
+sources![
+    "abi/src/call.rs",
+    "abi/src/frame.rs",
+    "abi/src/lib.rs",
+    "abi/src/log.rs",
+    "abi/src/status.rs",
+    "abi/src/symbols.rs",
+    "sdk/src/error.rs",
+    "sdk/src/handler.rs",
+    "sdk/src/json.rs",
+    "sdk/src/lib.rs",
+    "sdk/src/log.rs",
+    "sdk/src/request.rs",
+    "sdk/src/response.rs",
+    "shim/src/arena.rs",
+    "shim/src/bounded.rs",
+    "shim/src/entry.rs",
+    "shim/src/host.rs",
+    "shim/src/lib.rs",
+];
+
+/// The line of the ABI's source that holds its version.
+const ABI_VERSION_LINE: &str = "pub const ABI_VERSION: u32 = ";
+
+/// The version of the interface that the bundled shim speaks, as its source says.
+pub(super) fn abi_version() -> Result<u32, BuilderError> {
+    SOURCES
+        .iter()
+        .filter(|(path, _)| path.starts_with("abi/"))
+        .flat_map(|(_, text)| text.lines())
+        .find_map(|line| line.strip_prefix(ABI_VERSION_LINE)?.strip_suffix(';')?.parse().ok())
+        .ok_or_else(|| BuilderError::Command {
+            command: "reading the bundled ABI",
+            problem: "its source names no version".to_owned(),
+        })
+}
+
+/// The digest over every path and text.
+pub(super) fn digest() -> Digest {
+    let mut list = String::new();
+    for (path, text) in SOURCES {
+        list.push_str(&format!("{}  {path}\n", Digest::of(text.as_bytes())));
+    }
+    Digest::of(list.as_bytes())
+}
+
+/// Writes the sources below `root`.
+pub(super) fn write(root: &Path) -> Result<(), BuilderError> {
+    for (path, text) in SOURCES {
+        let path = root.join(path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(BuilderError::io(parent))?;
+        }
+        std::fs::write(&path, text).map_err(BuilderError::io(&path))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "bundle_tests.rs"]
+mod tests;

@@ -1,0 +1,83 @@
+//! The format of `deps.json`.
+
+use mfaas_ident::{CrateName, Digest, ToolchainId};
+use serde::{Deserialize, Serialize};
+
+/// Everything about one cache. Unknown fields are refused: a cache of another format is rebuilt,
+/// not guessed at.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Index {
+    /// The toolchain that compiled it.
+    pub(super) toolchain: ToolchainId,
+    /// The version of the interface that the shim speaks.
+    pub(super) abi_version: u32,
+    /// File name of the shim's rlib. The shim is not among the crates: tenants cannot name it.
+    pub(super) shim: String,
+    /// Every crate of the resolution that was compiled, and the SDK, sorted by name and version.
+    pub(super) crates: Vec<CachedCrate>,
+}
+
+/// One crate of the cache.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CachedCrate {
+    /// Package name in the registry.
+    pub(crate) name: CrateName,
+    /// The version of the one resolution.
+    pub(crate) version: semver::Version,
+    /// sha256 of the `.crate` file as Cargo.lock has it; of the source files for our own crates.
+    pub(crate) checksum: String,
+    /// Features that it was compiled with.
+    pub(crate) features: Vec<String>,
+    /// What functions link or the compiler loads; `None` for crates that only build scripts and
+    /// macros used.
+    pub(crate) product: Option<Product>,
+    /// Whether the seed offers it by name.
+    pub(crate) direct: bool,
+    /// What it needs, itself not included, sorted.
+    pub(crate) closure: Vec<ClosureCrate>,
+}
+
+impl CachedCrate {
+    /// The crate as a part of another one's closure.
+    pub(crate) fn as_part(&self) -> ClosureCrate {
+        ClosureCrate { name: self.name.clone(), version: self.version.clone(), checksum: self.checksum.clone() }
+    }
+}
+
+/// The compiled file of a crate.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Product {
+    /// Linked into functions, or loaded by the compiler.
+    pub(crate) kind: CrateKind,
+    /// The crate's name in source.
+    pub(crate) extern_name: String,
+    /// File name in the library directory.
+    pub(crate) file: String,
+    /// sha256 of that file.
+    pub(crate) digest: Digest,
+}
+
+/// A crate that comes along with another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClosureCrate {
+    /// Package name.
+    pub(crate) name: CrateName,
+    /// Version.
+    pub(crate) version: semver::Version,
+    /// As in [`CachedCrate::checksum`].
+    pub(crate) checksum: String,
+}
+
+/// What a compiled crate is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CrateKind {
+    /// An rlib.
+    Library,
+    /// A procedural macro: a shared object that the compiler loads.
+    ProcMacro,
+}

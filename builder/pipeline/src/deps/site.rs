@@ -1,0 +1,195 @@
+//! The work place of one dependency build: its directories, and the commands that run there.
+
+use std::path::{Path, PathBuf};
+
+use mfaas_ident::Digest;
+use mfaas_rules::limits::DEPENDENCY_BUILD;
+
+use super::messages::{self, Compiled};
+use super::seed::Seed;
+use super::{LIBRARY_PART, bundle};
+use crate::cage::{Cage, CageMinimum, Job, Ran, View};
+use crate::error::BuilderError;
+use crate::flags;
+use crate::toolchain::{TARGET, Toolchain, host_libraries};
+
+/// Where a system keeps the C compiler that links build scripts and macros. Functions are never
+/// linked by it.
+const HOST_LINKER: &str = "/usr/bin/gcc";
+/// The parts of the system that the host linker needs.
+const HOST_SYSTEM: &[&str] = &["/usr/bin", "/usr/lib", "/usr/lib64", "/usr/libexec", "/etc/alternatives"];
+
+/// The prepared directories, and where each is found inside the cage.
+pub(super) struct Site {
+    cage: Cage,
+    compiler: View,
+    trusted: View,
+    vendor: View,
+    seed: View,
+    own: View,
+    out: View,
+    /// Becomes the finished cache.
+    pub(super) result: PathBuf,
+}
+
+impl Site {
+    pub(super) fn prepare(
+        seed: &Seed,
+        vendor: &Path,
+        toolchain: &Toolchain,
+        staging: &Path,
+        minimum: CageMinimum,
+    ) -> Result<Self, BuilderError> {
+        let directory = |name: &str| {
+            let path = staging.join(name);
+            std::fs::create_dir_all(&path).map_err(BuilderError::io(&path)).map(|()| path)
+        };
+        let vendor = vendor.canonicalize().map_err(BuilderError::io(vendor))?;
+        let (seed_root, own_root, out) = (directory("seed")?, directory("own")?, directory("out")?);
+        let result = directory("result")?;
+        directory("result/lib")?;
+        for name in ["out/home", "out/tmp", "out/own", "out/cargo"] {
+            directory(name)?;
+        }
+        for (path, bytes) in &seed.files {
+            let path = seed_root.join(path);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(BuilderError::io(parent))?;
+            }
+            std::fs::write(&path, bytes).map_err(BuilderError::io(&path))?;
+        }
+        bundle::write(&own_root)?;
+        let cage = Cage::new(minimum)?;
+        let site = Self {
+            compiler: cage.execute(&toolchain.compiler_root(), "/toolchain"),
+            trusted: cage.execute(&toolchain.trusted_root(), "/trusted"),
+            vendor: cage.read(&vendor, "/vendor"),
+            seed: cage.read(&seed_root, "/seed"),
+            own: cage.read(&own_root, "/own"),
+            out: cage.write_and_execute(&out, "/out"),
+            result,
+            cage,
+        };
+        let config = format!(
+            "[source.crates-io]\nreplace-with = \"vendored\"\n[source.vendored]\ndirectory = {:?}\n",
+            site.vendor.inside
+        );
+        let path = out.join("cargo/config.toml");
+        std::fs::write(&path, config).map_err(BuilderError::io(&path))?;
+        Ok(site)
+    }
+
+    pub(super) fn run_cargo(&self) -> Result<Vec<Compiled>, BuilderError> {
+        let arguments = ["build", "--release", "--frozen", "--offline", "--message-format=json-render-diagnostics"]
+            .iter()
+            .map(|argument| (*argument).to_owned())
+            .chain([format!("--target={TARGET}"), format!("--target-dir={}", self.out.path("target"))])
+            .collect();
+        let rustflags = [
+            flags::remap(&self.vendor.inside, flags::CRATES_PREFIX),
+            flags::remap(&self.seed.inside, flags::CRATES_PREFIX),
+            flags::remap(&self.out.inside, flags::GENERATED_PREFIX),
+        ];
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut environment = vec![
+            ("PATH".to_owned(), "/usr/bin".to_owned()),
+            ("HOME".to_owned(), self.out.path("home")),
+            ("CARGO_HOME".to_owned(), self.out.path("cargo")),
+            ("CARGO_TERM_COLOR".to_owned(), "never".to_owned()),
+            ("CARGO_BUILD_JOBS".to_owned(), jobs.to_string()),
+            ("CARGO_ENCODED_RUSTFLAGS".to_owned(), rustflags.join("\u{1f}")),
+            ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER".to_owned(), HOST_LINKER.to_owned()),
+            ("RUSTC".to_owned(), self.compiler.path("bin/rustc")),
+        ];
+        environment.extend(flags::CARGO_PROFILE.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let mut views = vec![self.trusted.clone(), self.vendor.clone()];
+        views.extend(
+            HOST_SYSTEM.iter().filter(|path| Path::new(path).exists()).map(|path| self.cage.execute(Path::new(path), path)),
+        );
+        let ran = self.run("cargo", self.trusted.path("bin/cargo"), arguments, environment, views)?;
+        messages::parse(&ran.stdout, TARGET)
+            .map_err(|problem| BuilderError::Command { command: "cargo", problem })
+    }
+
+    /// Runs one trusted command with the compiler, the seed and our sources in view.
+    fn run(
+        &self,
+        command: &'static str,
+        program: String,
+        arguments: Vec<String>,
+        mut environment: Vec<(String, String)>,
+        mut views: Vec<View>,
+    ) -> Result<Ran, BuilderError> {
+        environment.push(("TMPDIR".to_owned(), self.out.path("tmp")));
+        environment.push(("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")));
+        views.extend(host_libraries(&self.cage));
+        views.extend([self.compiler.clone(), self.seed.clone(), self.own.clone(), self.out.clone()]);
+        let ran = self.cage.run(Job {
+            program,
+            arguments,
+            environment,
+            directory: self.seed.inside.clone(),
+            views,
+            limits: DEPENDENCY_BUILD,
+        })?;
+        if ran.exit.success() {
+            return Ok(ran);
+        }
+        let said = mfaas_ident::sanitise(&String::from_utf8_lossy(&ran.stderr), 8_000);
+        Err(BuilderError::Command { command, problem: format!("{:?}\n{said}", ran.exit) })
+    }
+
+    /// Compiles one of our own crates; answers the file name of its rlib in the library directory.
+    ///
+    /// `externs` are (name in source, file in the library directory).
+    pub(super) fn compile_own(
+        &self,
+        directory: &str,
+        name: &str,
+        configuration: &[&str],
+        externs: &[(String, String)],
+    ) -> Result<(String, Digest), BuilderError> {
+        let library = self.cage.load(&self.library(), "/deps");
+        let product = self.out.path(&format!("own/lib{name}.rlib"));
+        let mut arguments = vec![
+            flags::EDITION.to_owned(),
+            "--crate-type=rlib".to_owned(),
+            format!("--crate-name={name}"),
+            "--cap-lints=allow".to_owned(),
+            flags::remap(&self.own.inside, flags::OWN_PREFIX),
+            format!("--sysroot={}", self.compiler.inside),
+            format!("-Ldependency={}", library.inside),
+            "-o".to_owned(),
+            product.clone(),
+            self.own.path(&format!("{directory}/src/lib.rs")),
+        ];
+        arguments.extend(flags::CODE_GENERATION.iter().map(|flag| (*flag).to_owned()));
+        arguments.extend(configuration.iter().map(|flag| format!("--cfg={flag}")));
+        for (extern_name, file) in externs {
+            arguments.push(format!("--extern={extern_name}={}", library.path(file)));
+        }
+        let rustc = self.compiler.path("bin/rustc");
+        let views = vec![library];
+        self.run("rustc on our own crates", rustc, arguments, Vec::new(), views)?;
+        self.keep(Path::new(&product))
+    }
+
+    /// Copies one product into the library directory; answers its name and digest.
+    pub(super) fn keep(&self, inside: &Path) -> Result<(String, Digest), BuilderError> {
+        let problem =
+            |problem: &str| BuilderError::Deps { path: inside.to_path_buf(), problem: problem.to_owned() };
+        let relative = inside
+            .strip_prefix(&self.out.inside)
+            .map_err(|_| problem("the product lies outside the output directory"))?;
+        let name = inside.file_name().and_then(|name| name.to_str()).ok_or_else(|| problem("it has no name"))?;
+        let host = self.out.host.join(relative);
+        let bytes = std::fs::read(&host).map_err(BuilderError::io(&host))?;
+        let target = self.library().join(name);
+        std::fs::write(&target, &bytes).map_err(BuilderError::io(&target))?;
+        Ok((name.to_owned(), Digest::of(&bytes)))
+    }
+
+    fn library(&self) -> PathBuf {
+        self.result.join(LIBRARY_PART)
+    }
+}

@@ -1,0 +1,112 @@
+//! From what the compiler said, or how it ended, to diagnostics that a tenant understands.
+
+use mfaas_audit::rustc_json;
+use mfaas_delivery::{Diagnostic, Level, RENDERED_BYTES_MAX};
+use mfaas_rules::{Finding, Layer, codes};
+use mfaas_sandbox::Exit;
+
+use crate::cage::Ran;
+use crate::error::BuilderError;
+use crate::journal::Stop;
+
+/// Messages that are passed on from one run; a source with more errors has the same first ones
+/// after these are mended.
+const MESSAGES_MAX: usize = 50;
+
+/// The compiler's messages of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    /// What it would not compile.
+    pub(crate) errors: Vec<rustc_json::Diagnostic>,
+    /// What it only minded.
+    pub(crate) warnings: Vec<rustc_json::Diagnostic>,
+    /// What it said of its own crash.
+    crash: Option<String>,
+    /// Lines that are no message: the compiler's own panic, for example.
+    other: String,
+}
+
+impl Messages {
+    /// Reads the standard error of `rustc --error-format=json`.
+    pub(crate) fn read(stderr: &[u8]) -> Self {
+        let mut messages = Self::default();
+        for line in String::from_utf8_lossy(stderr).lines() {
+            let Some(message) = rustc_json::read(line) else {
+                messages.other.push_str(line);
+                messages.other.push('\n');
+                continue;
+            };
+            match message.level {
+                // The sum at the end says nothing that the errors before it do not say.
+                rustc_json::Level::Error if message.message.starts_with("aborting due to") => {}
+                rustc_json::Level::Error => messages.errors.push(message),
+                rustc_json::Level::Warning => messages.warnings.push(message),
+                rustc_json::Level::Note => {}
+                rustc_json::Level::InternalError => messages.crash = Some(message.message),
+            }
+        }
+        messages
+    }
+
+    /// The errors, as a tenant sees them.
+    pub(crate) fn error_diagnostics(&self) -> Vec<Diagnostic> {
+        self.errors.iter().take(MESSAGES_MAX).map(|message| diagnostic(message, Level::Error)).collect()
+    }
+
+    /// The warnings, as a tenant sees them.
+    pub(crate) fn warning_diagnostics(&self) -> Vec<Diagnostic> {
+        self.warnings.iter().take(MESSAGES_MAX).map(|message| diagnostic(message, Level::Warning)).collect()
+    }
+}
+
+fn diagnostic(message: &rustc_json::Diagnostic, level: Level) -> Diagnostic {
+    Diagnostic {
+        code: codes::MF0401,
+        level,
+        message: mfaas_ident::sanitise(&message.message, 500),
+        hint: String::new(),
+        rendered: mfaas_ident::sanitise(&message.rendered, RENDERED_BYTES_MAX),
+        span: message.span.clone(),
+        layer: Layer::Compiler,
+    }
+}
+
+/// Judges how the compiler ended on a tenant's source. `Ok` is a clean exit; every other ending
+/// is a refusal with the limit, or the compiler's words.
+pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop> {
+    let refuse = |code, layer, text: String| {
+        Err(Stop::Refused(vec![Diagnostic::from(&Finding::new(code, layer, text))]))
+    };
+    match ran.exit {
+        Exit::Code(0) => Ok(()),
+        Exit::Code(_) if messages.crash.is_some() => {
+            let said = messages.crash.as_deref().unwrap_or_default();
+            refuse(codes::MF0406, Layer::Compiler, format!("the compiler crashed: {said}"))
+        }
+        Exit::Code(_) if !messages.errors.is_empty() => Err(Stop::Refused(messages.error_diagnostics())),
+        Exit::Code(code) => {
+            let said = last_line(&messages.other);
+            refuse(codes::MF0406, Layer::Compiler, format!("the compiler ended with {code} and no error message{said}"))
+        }
+        Exit::Signal(signal) => {
+            let said = last_line(&messages.other);
+            refuse(codes::MF0406, Layer::Compiler, format!("the compiler crashed with signal {signal}{said}"))
+        }
+        Exit::Denied => {
+            refuse(codes::MF0406, Layer::Cage, "the compiler made a system call that it has no use for".to_owned())
+        }
+        Exit::CpuLimit => refuse(codes::MF0402, Layer::Cage, "the compiler used up its CPU time".to_owned()),
+        Exit::WallLimit => refuse(codes::MF0403, Layer::Cage, "the compiler used up its time".to_owned()),
+        Exit::MemoryLimit => refuse(codes::MF0404, Layer::Cage, "the compiler used up its memory".to_owned()),
+        Exit::OutputLimit | Exit::FileLimit => {
+            refuse(codes::MF0405, Layer::Cage, "the compiler wrote more than it may".to_owned())
+        }
+        Exit::Cancelled => Err(Stop::Failed(BuilderError::Cancelled)),
+    }
+}
+
+fn last_line(text: &str) -> String {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map_or_else(String::new, |line| {
+        format!(": {}", mfaas_ident::sanitise_line(line, 200))
+    })
+}

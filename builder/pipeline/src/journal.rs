@@ -1,0 +1,132 @@
+//! What is told about a build while it runs: each stage's start, end, and cost.
+//!
+//! The journal measures; it decides nothing. The CPU time of a stage is this thread's plus that
+//! of every caged command it ran.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use mfaas_delivery::{Diagnostic, Event, Stage};
+use mfaas_ident::CrateName;
+use mfaas_rules::{Code, Finding};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::BuilderError;
+
+/// Where events go: rows of the registry, or a list that is printed.
+pub(crate) trait Progress {
+    /// Takes one event. A failure to store it must not stop the build: the ending is what counts.
+    fn tell(&self, event: Event);
+}
+
+/// Why a build does not go on.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Policy or the compiler said no.
+    Refused(Vec<Diagnostic>),
+    /// Reviewers have to decide first.
+    Waiting(Review),
+    /// It is our fault.
+    Failed(BuilderError),
+}
+
+/// What reviewers are asked.
+#[derive(Debug, Default)]
+pub(crate) struct Review {
+    /// What the tenant is told.
+    pub(crate) findings: Vec<Finding>,
+    /// What is to be decided.
+    pub(crate) wanted: Vec<Wanted>,
+}
+
+/// One crate to be decided about.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// The package.
+    pub(crate) name: CrateName,
+    /// The requirement as the tenant wrote it.
+    pub(crate) requirement: String,
+    /// Features asked for.
+    pub(crate) features: Vec<String>,
+    /// Why it is not allowed today.
+    pub(crate) code: Code,
+}
+
+impl From<BuilderError> for Stop {
+    fn from(error: BuilderError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A refusal unless there are no findings.
+pub(crate) fn refuse_if_any(findings: &[Finding]) -> Result<(), Stop> {
+    if findings.is_empty() {
+        Ok(())
+    } else {
+        Err(Stop::Refused(findings.iter().map(Diagnostic::from).collect()))
+    }
+}
+
+/// Adds up the CPU time of caged commands within one stage.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    caged: Cell<Duration>,
+}
+
+impl Meter {
+    /// Counts a caged command.
+    pub(crate) fn add(&self, cpu: Duration) {
+        self.caged.set(self.caged.get() + cpu);
+    }
+}
+
+/// Tells the stages of one build.
+pub(crate) struct Journal<'a> {
+    progress: &'a dyn Progress,
+    current: Cell<Stage>,
+}
+
+impl<'a> Journal<'a> {
+    pub(crate) fn new(progress: &'a dyn Progress) -> Self {
+        Self { progress, current: Cell::new(Stage::Claim) }
+    }
+
+    /// The stage that was started last.
+    pub(crate) fn current(&self) -> Stage {
+        self.current.get()
+    }
+
+    /// Runs one stage between its two events. A stage that stops the build has no end of its
+    /// own: the ending tells what happened.
+    pub(crate) fn stage<T>(
+        &self,
+        stage: Stage,
+        work: impl FnOnce(&Meter) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        self.current.set(stage);
+        self.progress.tell(Event::started(stage));
+        let meter = Meter::default();
+        let (wall, cpu) = (Instant::now(), thread_cpu());
+        let result = work(&meter)?;
+        let cpu = thread_cpu().saturating_sub(cpu) + meter.caged.get();
+        self.progress.tell(Event::finished(stage, milliseconds(wall.elapsed()), milliseconds(cpu)));
+        Ok(result)
+    }
+
+    /// Passes warnings on; nothing is told when there are none.
+    pub(crate) fn warn(&self, stage: Stage, diagnostics: Vec<Diagnostic>) {
+        if !diagnostics.is_empty() {
+            self.progress.tell(Event::diagnostics(stage, diagnostics));
+        }
+    }
+}
+
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Rounded to the nearest, so that ten stages do not lose ten milliseconds.
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from((time + Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,190 @@
+//! `serve`: takes builds from the registry, one lease each, and ends every one of them definitely.
+//!
+//! A build runs on a thread of its own and knows no database; what it tells is written by a
+//! task, its lease is renewed by another, and its ending is one transaction that only the
+//! holder of the highest fencing token can commit. No transaction is open while hostile code
+//! runs.
+
+mod lease;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mfaas_blobs::Blobs;
+use mfaas_catalog::{Catalog, Channel, ClaimedBuild};
+use mfaas_rules::limits::LEASE_SECONDS;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::cage::Cage;
+use crate::config::ServeConfig;
+use crate::deps::Deps;
+use crate::error::BuilderError;
+use crate::stages::{self, Workshop};
+use crate::toolchain::Toolchain;
+use crate::workspace::InstanceDirectory;
+
+/// Connections to the database: the listener, claims, and heartbeats beside events.
+const CONNECTIONS_MAX: u32 = 4;
+/// How long this program waits for a notification before it looks by itself: a lease that ran
+/// out notifies nobody.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How long it waits before it tries a database again that did not answer.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+/// How long running builds may go on after SIGTERM before they are given back.
+const FINISH_WITHIN: Duration = Duration::from_secs(5);
+/// How long cancelled builds may take to clear up.
+const CLEAR_WITHIN: Duration = Duration::from_secs(4);
+/// Builds at a time: one a core, within reason.
+const BUILDS_MAX: usize = 8;
+
+/// What every build shares.
+#[derive(Debug)]
+struct Shop {
+    catalog: Catalog,
+    blobs: Blobs,
+    workshop: Workshop,
+    /// Names this start of the program.
+    instance: String,
+    /// Turns true when running builds are to be cancelled.
+    stopping: watch::Sender<bool>,
+}
+
+/// Runs until SIGTERM or SIGINT.
+pub(crate) fn serve(config: &ServeConfig) -> Result<(), BuilderError> {
+    let instance = uuid::Uuid::new_v4().to_string();
+    let directory = InstanceDirectory::make(&config.work, &instance)?;
+    let toolchain = Toolchain::open(&config.toolchain)?;
+    let workshop = Workshop {
+        cage: Cage::new(config.cage_minimum)?,
+        deps: Arc::new(Deps::open(&config.deps, toolchain.id())?),
+        toolchain,
+        work: directory.path().to_path_buf(),
+        worker: stages::find_worker()?,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(BuilderError::io("the asynchronous runtime"))?;
+    let result = runtime.block_on(run(config, workshop, instance));
+    runtime.shutdown_timeout(CLEAR_WITHIN);
+    result
+}
+
+async fn run(config: &ServeConfig, workshop: Workshop, instance: String) -> Result<(), BuilderError> {
+    let mut stop = Shutdown::listen()?;
+    let catalog = Catalog::connect(&config.database_url, CONNECTIONS_MAX).await?;
+    catalog.ready().await?;
+    let blobs = Blobs::open(&config.blobs_url)?;
+    blobs.ready().await?;
+    let shop = Arc::new(Shop { catalog, blobs, workshop, instance, stopping: watch::Sender::new(false) });
+    tracing::info!(
+        instance = %shop.instance, toolchain = %shop.workshop.toolchain.id(), deps = %shop.workshop.deps.key(),
+        cage = ?shop.workshop.cage.level(), "serving"
+    );
+    if let Some(path) = &config.ready_file {
+        write_ready_file(path)?;
+    }
+    let mut builds = JoinSet::new();
+    work_until(&shop, &mut builds, &mut stop).await;
+    drain(&shop, &mut builds).await;
+    shop.catalog.builder_gone(&shop.instance).await?;
+    shop.catalog.close().await;
+    Ok(())
+}
+
+/// Claims and starts builds until told to stop. A database that does not answer is waited for.
+async fn work_until(shop: &Arc<Shop>, builds: &mut JoinSet<()>, stop: &mut Shutdown) {
+    let slots = std::thread::available_parallelism().map_or(1, usize::from).min(BUILDS_MAX);
+    loop {
+        let mut wakes = match shop.catalog.listen(&[Channel::Builds]).await {
+            Ok(wakes) => wakes,
+            Err(error) => {
+                tracing::warn!(%error, "cannot listen for builds; trying again");
+                tokio::select! {
+                    () = stop.requested() => return,
+                    () = tokio::time::sleep(RETRY_AFTER) => continue,
+                }
+            }
+        };
+        loop {
+            while builds.len() < slots && claim_one(shop, builds).await {}
+            tokio::select! {
+                () = stop.requested() => return,
+                Some(_) = builds.join_next(), if !builds.is_empty() => {}
+                wake = wakes.next(LOOK_EVERY) => if let Err(error) = wake {
+                    tracing::warn!(%error, "the listening connection is lost; opening another");
+                    break;
+                }
+            }
+        }
+        tokio::time::sleep(RETRY_AFTER).await;
+    }
+}
+
+/// Takes one build if there is one, and starts it. Answers whether it is worth asking again.
+async fn claim_one(shop: &Arc<Shop>, builds: &mut JoinSet<()>) -> bool {
+    match shop.catalog.claim(&shop.instance, Duration::from_secs(LEASE_SECONDS.into())).await {
+        Ok(Some(claimed)) => {
+            tracing::info!(
+                deployment = %claimed.lease.deployment(), attempt = claimed.attempt, function = %claimed.function,
+                "claimed"
+            );
+            builds.spawn(one_build(shop.clone(), claimed));
+            true
+        }
+        Ok(None) => false,
+        Err(error) => {
+            tracing::warn!(%error, "cannot claim a build; trying again later");
+            false
+        }
+    }
+}
+
+async fn one_build(shop: Arc<Shop>, claimed: ClaimedBuild) {
+    let deployment = claimed.lease.deployment();
+    match lease::carry_out(&shop, &claimed).await {
+        Ok(state) => tracing::info!(%deployment, %state, "build ended"),
+        Err(error) => tracing::error!(%deployment, %error, "build given up"),
+    }
+}
+
+/// Lets running builds finish for a while, then cancels the rest; a cancelled build gives its
+/// lease back.
+async fn drain(shop: &Shop, builds: &mut JoinSet<()>) {
+    let _ = tokio::time::timeout(FINISH_WITHIN, async { while builds.join_next().await.is_some() {} }).await;
+    shop.stopping.send_replace(true);
+    let _ = tokio::time::timeout(CLEAR_WITHIN, async { while builds.join_next().await.is_some() {} }).await;
+}
+
+/// SIGTERM and SIGINT.
+struct Shutdown {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Shutdown {
+    fn listen() -> Result<Self, BuilderError> {
+        let failed = BuilderError::io("the signals of this process");
+        let listen = || Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?));
+        let (terminate, interrupt) = listen().map_err(failed)?;
+        Ok(Self { terminate, interrupt })
+    }
+
+    async fn requested(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Written beside and renamed, so that whoever waits for it never reads half of it.
+fn write_ready_file(path: &Path) -> Result<(), BuilderError> {
+    let text = serde_json::json!({ "pid": std::process::id() }).to_string();
+    let part = path.with_extension("part");
+    std::fs::write(&part, text).map_err(BuilderError::io(&part))?;
+    std::fs::rename(&part, path).map_err(BuilderError::io(path))
+}

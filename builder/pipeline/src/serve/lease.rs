@@ -1,0 +1,222 @@
+//! One leased build from the claim to its ending.
+//!
+//! While the build runs the lease is renewed; when it is lost, or the program stops, the cage is
+//! cancelled. Whatever happens, the build ends in the registry, is given back, or is left to a
+//! newer lease: nothing here commits without the fencing token.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mfaas_blobs::BlobError;
+use mfaas_catalog::{CatalogError, ClaimedBuild, CrateRequest, Lease};
+use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
+use mfaas_rules::limits::{ARCHIVE, HEARTBEAT_SECONDS, LEASE_SECONDS};
+use mfaas_rules::{Finding, Layer};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::Shop;
+use crate::error::BuilderError;
+use crate::journal::{Journal, Progress, Review, Stop};
+use crate::stages::{self, ProvenArtifact, Workshop};
+
+/// How long events are gathered into one statement: people do not notice, the database does.
+const GATHER: Duration = Duration::from_millis(15);
+/// Events in one statement.
+const GATHER_MAX: usize = 64;
+
+/// How a build ends.
+enum Ending {
+    Built(Box<ProvenArtifact>),
+    Refused(Stage, Vec<Diagnostic>),
+    Waiting(Review),
+    Failed(Stage, Vec<Diagnostic>),
+}
+
+/// Carries a claimed build out and commits its ending. An error means that the attempt was given
+/// up, given back or lost.
+pub(super) async fn carry_out(shop: &Arc<Shop>, claimed: &ClaimedBuild) -> Result<DeploymentState, BuilderError> {
+    let lease = &claimed.lease;
+    let heartbeat = Heartbeat::start(shop, lease);
+    let result = match attempt(shop, claimed, heartbeat.lost).await {
+        Ok(ending) => commit(shop, lease, ending).await,
+        Err(error) => Err(error),
+    };
+    heartbeat.task.abort();
+    match result {
+        Ok(state) => Ok(state),
+        Err(BuilderError::Cancelled) => {
+            shop.catalog.release(lease).await?;
+            Ok(DeploymentState::Received)
+        }
+        // A newer lease decides: there is nothing to give back.
+        Err(error @ BuilderError::Catalog(CatalogError::Fenced)) => Err(error),
+        Err(error) => {
+            shop.catalog.give_up_attempt(lease).await?;
+            Err(error)
+        }
+    }
+}
+
+/// Renews a lease until it is aborted; says so once when the lease is lost.
+struct Heartbeat {
+    task: JoinHandle<()>,
+    lost: oneshot::Receiver<()>,
+}
+
+impl Heartbeat {
+    fn start(shop: &Arc<Shop>, lease: &Lease) -> Self {
+        let (shop, lease) = (shop.clone(), lease.clone());
+        let (tell, lost) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(HEARTBEAT_SECONDS.into())).await;
+                match shop.catalog.heartbeat(&lease, Duration::from_secs(LEASE_SECONDS.into())).await {
+                    Ok(()) => {}
+                    Err(CatalogError::Fenced) => break,
+                    // The lease may outlast a short outage; if not, the commit finds out.
+                    Err(error) => {
+                        tracing::warn!(deployment = %lease.deployment(), %error, "the lease could not be renewed");
+                    }
+                }
+            }
+            // Nobody listens when the build has ended meanwhile.
+            let _ = tell.send(());
+        });
+        Self { task, lost }
+    }
+}
+
+/// Fetches what the build needs, runs it on a thread, and waits for its ending.
+async fn attempt(
+    shop: &Arc<Shop>,
+    claimed: &ClaimedBuild,
+    lost: oneshot::Receiver<()>,
+) -> Result<Ending, BuilderError> {
+    let upload = match shop.blobs.get(&claimed.source_digest, ARCHIVE.upload_bytes_max).await {
+        Ok(upload) => upload.to_vec(),
+        Err(error) => return damaged(error),
+    };
+    let allowlist = shop.catalog.allowlist_snapshot().await?;
+    let (events, receiver) = mpsc::unbounded_channel();
+    let writer = tokio::spawn(write_events(shop.clone(), claimed.lease.clone(), receiver));
+    let workshop = Workshop { cage: shop.workshop.cage.separately(), ..shop.workshop.clone() };
+    let cage = workshop.cage.clone();
+    let mut build = tokio::task::spawn_blocking(move || {
+        let told = Told(events);
+        let journal = Journal::new(&told);
+        let result = stages::build(upload, &allowlist, &workshop, &journal);
+        (result, journal.current())
+    });
+    let mut stopping = shop.stopping.subscribe();
+    let cut_short = async {
+        tokio::select! {
+            _ = lost => {}
+            // An error means that the program is at its end.
+            _ = stopping.changed() => {}
+        }
+    };
+    let ended = tokio::select! {
+        ended = &mut build => ended,
+        () = cut_short => {
+            cage.cancel();
+            build.await
+        }
+    };
+    let (result, stage) = ended.map_err(|_| BuilderError::Panicked)?;
+    // All events are written before the ending is.
+    writer.await.map_err(|_| BuilderError::Panicked)??;
+    match result {
+        Ok(artifact) => Ok(Ending::Built(Box::new(artifact))),
+        Err(Stop::Refused(diagnostics)) => Ok(Ending::Refused(stage, diagnostics)),
+        Err(Stop::Waiting(review)) => Ok(Ending::Waiting(review)),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+/// A stored upload that is damaged or gone cannot be built by anybody; any other failure may
+/// pass.
+fn damaged(error: BlobError) -> Result<Ending, BuilderError> {
+    match error.code() {
+        Some(code) => {
+            let finding = Finding::new(code, Layer::Archive, error.to_string());
+            Ok(Ending::Failed(Stage::Unpack, vec![Diagnostic::from(&finding)]))
+        }
+        None => Err(error.into()),
+    }
+}
+
+/// Stores what is to be stored and commits, fenced.
+async fn commit(shop: &Shop, lease: &Lease, ending: Ending) -> Result<DeploymentState, BuilderError> {
+    match ending {
+        Ending::Built(artifact) => {
+            let stored = shop.blobs.put(artifact.bytes().to_vec().into()).await?;
+            if stored != artifact.digest() {
+                return Err(BuilderError::Blobs(BlobError::Corrupt { digest: artifact.digest(), found: stored }));
+            }
+            shop.catalog.finish_built(lease, artifact.claim()).await?;
+            Ok(DeploymentState::Built)
+        }
+        Ending::Refused(stage, diagnostics) => {
+            shop.catalog.finish_refused(lease, stage, &diagnostics).await?;
+            Ok(DeploymentState::Refused)
+        }
+        Ending::Waiting(review) => {
+            let diagnostics: Vec<Diagnostic> = review.findings.iter().map(Diagnostic::from).collect();
+            let requests: Vec<CrateRequest> = review
+                .wanted
+                .into_iter()
+                .map(|wanted| CrateRequest {
+                    name: wanted.name,
+                    requirement: wanted.requirement,
+                    features: wanted.features,
+                    code: wanted.code,
+                })
+                .collect();
+            shop.catalog.finish_waiting(lease, &diagnostics, &requests).await?;
+            Ok(DeploymentState::Waiting)
+        }
+        Ending::Failed(stage, diagnostics) => {
+            shop.catalog.finish_failed(lease, stage, &diagnostics).await?;
+            Ok(DeploymentState::Failed)
+        }
+    }
+}
+
+/// Events on their way from the build's thread to the writer.
+struct Told(mpsc::UnboundedSender<Event>);
+
+impl Progress for Told {
+    fn tell(&self, event: Event) {
+        // The writer ends early only when the lease is lost; then nobody wants the events.
+        let _ = self.0.send(event);
+    }
+}
+
+/// Writes events until the build has ended. At most two for each stage and one with warnings come,
+/// so the channel needs no bound.
+async fn write_events(
+    shop: Arc<Shop>,
+    lease: Lease,
+    mut receiver: mpsc::UnboundedReceiver<Event>,
+) -> Result<(), BuilderError> {
+    let mut batch = Vec::new();
+    while receiver.recv_many(&mut batch, GATHER_MAX).await > 0 {
+        tokio::time::sleep(GATHER).await;
+        while batch.len() < GATHER_MAX
+            && let Ok(event) = receiver.try_recv()
+        {
+            batch.push(event);
+        }
+        match shop.catalog.append_events(&lease, &batch).await {
+            Ok(()) => {}
+            Err(error @ CatalogError::Fenced) => return Err(error.into()),
+            // Events are for people; the ending, which counts, is written with its own check.
+            Err(error) => {
+                tracing::warn!(deployment = %lease.deployment(), %error, "events could not be stored");
+            }
+        }
+        batch.clear();
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! The scratch directories of one build, and rustc as it is called on a tenant's crate.
+//!
+//! Inside a full cage every path is constant (`/src`, `/out`, `/entry`, `/deps`, `/link`,
+//! `/toolchain`), so nothing of the machine can reach an artifact. The environment is empty but
+//! for what rustc itself needs.
+
+use std::path::{Path, PathBuf};
+
+use mfaas_rules::limits::COMPILE;
+use mfaas_unpack::SourceTree;
+
+use super::Workshop;
+use super::dependencies::Extern;
+use crate::cage::{Job, Ran, View};
+use crate::error::BuilderError;
+use crate::flags;
+use crate::journal::Meter;
+use crate::toolchain::{TARGET, host_libraries};
+
+/// The root of every tenant's crate; a manifest cannot name another.
+pub(super) const CRATE_ROOT: &str = "src/lib.rs";
+
+/// One build's directories; removed when dropped.
+#[derive(Debug)]
+pub(super) struct Bench {
+    /// Keeps the directories alive.
+    scratch: tempfile::TempDir,
+    source: View,
+    entry: View,
+    out: View,
+    compiler: View,
+    link: View,
+    library: View,
+    host: Vec<View>,
+}
+
+impl Bench {
+    /// Writes the tree to a new scratch directory.
+    pub(super) fn prepare(tree: &SourceTree, workshop: &Workshop) -> Result<Self, BuilderError> {
+        let scratch = tempfile::Builder::new()
+            .prefix("build-")
+            .tempdir_in(&workshop.work)
+            .map_err(BuilderError::io(&workshop.work))?;
+        let directory = |name: &str| {
+            let path = scratch.path().join(name);
+            std::fs::create_dir(&path).map_err(BuilderError::io(&path)).map(|()| path)
+        };
+        let (source, entry, out) = (directory("src")?, directory("entry")?, directory("out")?);
+        tree.write_into(&source).map_err(BuilderError::Unpack)?;
+        let cage = &workshop.cage;
+        Ok(Self {
+            source: cage.read(&source, flags::SOURCE_PREFIX),
+            entry: cage.read(&entry, "/entry"),
+            out: cage.write(&out, "/out"),
+            compiler: cage.execute(&workshop.toolchain.compiler_root(), "/toolchain"),
+            link: cage.read(&workshop.toolchain.link_root(), "/link"),
+            library: cage.load(&workshop.deps.library_root(), "/deps"),
+            host: host_libraries(cage),
+            scratch,
+        })
+    }
+
+    /// Writes the generated entry crate and answers its path inside.
+    pub(super) fn write_entry(&self, text: &str) -> Result<String, BuilderError> {
+        let path = self.entry.host.join("entry.rs");
+        std::fs::write(&path, text).map_err(BuilderError::io(&path))?;
+        Ok(self.entry.path("entry.rs"))
+    }
+
+    /// The path inside of a product.
+    pub(super) fn product(&self, name: &str) -> String {
+        self.out.path(name)
+    }
+
+    /// The path on the host of a product.
+    pub(super) fn product_on_host(&self, name: &str) -> PathBuf {
+        self.out.host.join(name)
+    }
+
+    /// The path inside of a compiled dependency.
+    pub(super) fn library(&self, file: &str) -> String {
+        self.library.path(file)
+    }
+
+    /// Where the source lies inside, and what else the compiler may read.
+    pub(super) fn source_root(&self) -> &str {
+        &self.source.inside
+    }
+
+    /// Where compiled crates and std lie inside.
+    pub(super) fn library_roots(&self) -> [&str; 2] {
+        [&self.library.inside, &self.compiler.inside]
+    }
+
+    /// The flags that every compilation of a build has in common.
+    pub(super) fn common_flags(&self) -> Vec<String> {
+        let mut flags = vec![
+            flags::EDITION.to_owned(),
+            "--error-format=json".to_owned(),
+            format!("--sysroot={}", self.compiler.inside),
+            format!("--target={TARGET}"),
+            // `dependency`: what a crate needs is found, and cannot be named.
+            format!("-Ldependency={}", self.library.inside),
+            flags::remap(&self.source.inside, flags::SOURCE_PREFIX),
+        ];
+        flags.extend(flags::CODE_GENERATION.iter().map(|flag| (*flag).to_owned()));
+        flags
+    }
+
+    /// The flags for the tenant's own crate.
+    pub(super) fn tenant_flags(&self, crate_name: &str, externs: &[Extern]) -> Vec<String> {
+        let mut flags = self.common_flags();
+        flags.push("--crate-type=rlib".to_owned());
+        flags.push(format!("--crate-name={crate_name}"));
+        flags.extend(flags::FORBIDDEN.iter().map(|flag| (*flag).to_owned()));
+        for item in externs {
+            flags.push(format!("--extern={}={}", item.name, self.library(&item.file)));
+        }
+        flags
+    }
+
+    /// The flags that make a shared object without any C compiler.
+    pub(super) fn linker_flags(&self) -> Vec<String> {
+        vec![
+            format!("-Clinker={}", self.compiler.path(&format!("lib/rustlib/{TARGET}/bin/rust-lld"))),
+            "-Clinker-flavor=ld.lld".to_owned(),
+            format!("-Lnative={}", self.link.inside),
+            format!("-Ldependency={}", self.out.inside),
+            "-Clink-arg=--no-undefined".to_owned(),
+            "-Clink-arg=--error-limit=0".to_owned(),
+            "-Clink-arg=--build-id=none".to_owned(),
+            "-Cstrip=symbols".to_owned(),
+        ]
+    }
+
+    /// Runs rustc in the cage, in the source's root.
+    pub(super) fn rustc(
+        &self,
+        workshop: &Workshop,
+        arguments: Vec<String>,
+        bootstrap: bool,
+        meter: &Meter,
+    ) -> Result<Ran, BuilderError> {
+        let mut environment = vec![
+            ("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")),
+            ("TMPDIR".to_owned(), self.out.inside.clone()),
+        ];
+        if bootstrap {
+            environment.push(("RUSTC_BOOTSTRAP".to_owned(), "1".to_owned()));
+        }
+        let mut views = self.host.clone();
+        views.extend([
+            self.compiler.clone(),
+            self.link.clone(),
+            self.library.clone(),
+            self.source.clone(),
+            self.entry.clone(),
+            self.out.clone(),
+        ]);
+        let ran = workshop.cage.run(Job {
+            program: self.compiler.path("bin/rustc"),
+            arguments,
+            environment,
+            directory: self.source.inside.clone(),
+            views,
+            limits: COMPILE,
+        })?;
+        meter.add(ran.cpu);
+        Ok(ran)
+    }
+
+    /// Where the scratch directory is on the host.
+    pub(super) fn root(&self) -> &Path {
+        self.scratch.path()
+    }
+}

@@ -1,0 +1,121 @@
+//! The generated entry, the shim and the tenant's crate become one shared object.
+//!
+//! Linked against the stub of allowed symbols and nothing else. What the linker misses is named
+//! to the tenant together with the part of std that wanted it; what does not type-check in the
+//! generated entry is said about the handler, since nothing else in it is the tenant's.
+
+use std::collections::BTreeSet;
+
+use mfaas_rules::profiles::imports;
+use mfaas_rules::{Finding, Layer, Span, codes};
+
+use super::Workshop;
+use super::compile::CompiledCrate;
+use super::expand::AdmittedSource;
+use crate::diagnostics::{Messages, judge_compiler};
+use crate::error::BuilderError;
+use crate::journal::{Meter, Stop, refuse_if_any};
+
+/// The entry crate's source.
+const ENTRY: &str = include_str!("../../../toolchain/entry.rs");
+/// What is replaced in it.
+const PLACEHOLDER: &str = "function::HANDLER";
+/// File name of the result in the output directory.
+const PRODUCT: &str = "function.so";
+/// Symbols that one refusal names.
+const SYMBOLS_MAX: usize = 20;
+
+/// A shared object that nobody has looked at. Made by [`link`] alone.
+#[derive(Debug)]
+pub(super) struct BuiltArtifact {
+    pub(super) admitted: AdmittedSource,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Compiles the entry and links, in the cage.
+pub(super) fn link(
+    compiled: CompiledCrate,
+    workshop: &Workshop,
+    meter: &Meter,
+) -> Result<BuiltArtifact, Stop> {
+    let CompiledCrate { admitted, rlib, .. } = compiled;
+    let (resolved, bench) = (&admitted.resolved, &admitted.bench);
+    let handler = &resolved.source.handler;
+    let entry = bench.write_entry(&ENTRY.replace(PLACEHOLDER, &format!("function::{handler}")))?;
+    let mut arguments = bench.common_flags();
+    arguments.extend(bench.linker_flags());
+    arguments.push("--crate-type=cdylib".to_owned());
+    arguments.push("--crate-name=mfaas_entry".to_owned());
+    arguments.push(format!("--extern=function={}", bench.product(&rlib)));
+    arguments.push(format!("--extern=mfaas_shim={}", bench.library(workshop.deps.shim())));
+    arguments.push(format!("--extern=mfaas={}", bench.library(&workshop.deps.sdk()?.file)));
+    arguments.push("-o".to_owned());
+    arguments.push(bench.product(PRODUCT));
+    arguments.push(entry);
+    let ran = bench.rustc(workshop, arguments, false, meter)?;
+    let messages = Messages::read(&ran.stderr);
+    refuse_if_any(&undefined_symbols(&messages))?;
+    refuse_if_any(&handler_findings(&messages, handler.as_str(), resolved.source.tree.manifest()))?;
+    judge_compiler(&ran, &messages)?;
+    let path = bench.product_on_host(PRODUCT);
+    let bytes = std::fs::read(&path).map_err(BuilderError::io(&path))?;
+    Ok(BuiltArtifact { admitted, bytes })
+}
+
+/// A finding for each symbol that the stub does not define.
+fn undefined_symbols(messages: &Messages) -> Vec<Finding> {
+    let symbols: BTreeSet<&str> = messages
+        .errors
+        .iter()
+        .flat_map(|error| error.rendered.lines())
+        .filter_map(|line| line.split_once("undefined symbol: "))
+        .map(|(_, symbol)| symbol.trim())
+        .collect();
+    let mut apis = BTreeSet::new();
+    let mut findings = Vec::new();
+    for symbol in symbols.into_iter().take(SYMBOLS_MAX) {
+        let api = imports::api_of(symbol);
+        // Several symbols stand behind one part of std; it is named once.
+        if api.is_some_and(|api| !apis.insert(api)) {
+            continue;
+        }
+        let symbol = mfaas_ident::sanitise_line(symbol, 100);
+        let message = match api {
+            Some(api) => format!("the function uses `{api}`, which needs `{symbol}` from the operating system"),
+            None => format!("the function needs `{symbol}` from the operating system"),
+        };
+        findings.push(Finding::new(codes::MF0407, Layer::Linker, message));
+    }
+    findings
+}
+
+/// Errors with a code of the type checker in the generated entry are about the handler. The
+/// linker's own failures carry no code.
+fn handler_findings(messages: &Messages, handler: &str, manifest: &[u8]) -> Vec<Finding> {
+    messages
+        .errors
+        .iter()
+        .filter(|error| error.code.is_some())
+        .map(|error| {
+            let message = format!("the handler `{handler}` does not fit: {}", error.message);
+            let finding = Finding::new(codes::MF0408, Layer::Compiler, message.replace("function::", "crate::"));
+            finding.at_opt(handler_line(manifest))
+        })
+        .collect()
+}
+
+/// The line of Cargo.toml that names the handler, if one does.
+fn handler_line(manifest: &[u8]) -> Option<Span> {
+    let text = String::from_utf8_lossy(manifest);
+    let (index, line) = text.lines().enumerate().find(|(_, line)| {
+        line.trim_start().strip_prefix("handler").is_some_and(|rest| rest.trim_start().starts_with('='))
+    })?;
+    let column = line.chars().take_while(|c| c.is_whitespace()).count();
+    Some(Span {
+        file: "Cargo.toml".to_owned(),
+        line: u32::try_from(index).ok()?.checked_add(1)?,
+        column: u32::try_from(column).ok()?.checked_add(1)?,
+        end_column: u32::try_from(line.trim_end().chars().count()).ok()?.checked_add(1)?,
+        text: mfaas_ident::sanitise_line(line, 200),
+    })
+}

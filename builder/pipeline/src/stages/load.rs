@@ -1,0 +1,119 @@
+//! The throw-away load: a worker loads the image once, locked down as in production, and ends.
+//!
+//! What every static check missed runs its constructors here, in the cage, and not on a node.
+
+use std::path::{Path, PathBuf};
+
+use mfaas_attest::BuildClaim;
+use mfaas_ident::Digest;
+use mfaas_rules::limits::COMPILE;
+use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
+
+use super::Workshop;
+use super::inspect::InspectedArtifact;
+use crate::cage::{Job, Ran};
+use crate::error::BuilderError;
+use crate::journal::{Meter, Stop};
+use crate::toolchain::host_libraries;
+
+/// What only the builder could check; the signer marks these as seen by the builder alone.
+const CHECKS: &[&str] = &["expansion", "compiler_lints", "dep_info", "throwaway_load"];
+/// The lints of [`crate::flags::FORBIDDEN`], by name.
+const LINTS: &[&str] = &["unsafe_code", "long_running_const_eval"];
+
+/// The end of the road: bytes that may be stored, and the claim about them. Made by [`load`]
+/// alone.
+#[derive(Debug)]
+pub(crate) struct ProvenArtifact {
+    bytes: Vec<u8>,
+    claim: BuildClaim,
+}
+
+impl ProvenArtifact {
+    /// The shared object.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What is claimed about it.
+    pub(crate) fn claim(&self) -> &BuildClaim {
+        &self.claim
+    }
+
+    /// Its name.
+    pub(crate) fn digest(&self) -> Digest {
+        self.claim.artifact
+    }
+}
+
+/// Loads the image in a throw-away worker.
+pub(super) fn load(
+    inspected: InspectedArtifact,
+    workshop: &Workshop,
+    meter: &Meter,
+) -> Result<ProvenArtifact, Stop> {
+    let root = inspected.admitted.bench.root();
+    let image = root.join("image");
+    std::fs::create_dir(&image).map_err(BuilderError::io(&image))?;
+    let file = image.join("function.so");
+    std::fs::write(&file, &inspected.bytes).map_err(BuilderError::io(&file))?;
+    let scratch = root.join("probe");
+    std::fs::create_dir(&scratch).map_err(BuilderError::io(&scratch))?;
+    let ran = probe(workshop, &image, &scratch)?;
+    meter.add(ran.cpu);
+    if !ran.exit.success() {
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
+        let message = format!("the worker ended with {:?} and said: {said}", ran.exit);
+        let finding = Finding::new(codes::MF0510, Layer::ThrowawayLoad, message);
+        return Err(Stop::Refused(vec![mfaas_delivery::Diagnostic::from(&finding)]));
+    }
+    Ok(prove(inspected, workshop))
+}
+
+fn probe(workshop: &Workshop, image: &Path, scratch: &Path) -> Result<Ran, BuilderError> {
+    let cage = &workshop.cage;
+    let worker = cage.execute(&workshop.worker, "/mfaas-worker");
+    let image = cage.load(image, "/image");
+    let scratch = cage.write(scratch, "/out");
+    let mut views = host_libraries(cage);
+    views.extend([worker.clone(), image.clone(), scratch.clone()]);
+    cage.run(Job {
+        program: worker.inside,
+        arguments: vec!["--probe".to_owned(), image.path("function.so")],
+        environment: Vec::new(),
+        directory: scratch.inside,
+        views,
+        limits: COMPILE,
+    })
+}
+
+/// `mfaas-worker` beside this program.
+pub(crate) fn find_worker() -> Result<PathBuf, BuilderError> {
+    let own = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
+    let worker = own.with_file_name("mfaas-worker");
+    if worker.is_file() { Ok(worker) } else { Err(BuilderError::WorkerMissing(worker)) }
+}
+
+/// The claim about what was built.
+fn prove(inspected: InspectedArtifact, workshop: &Workshop) -> ProvenArtifact {
+    let InspectedArtifact { admitted, bytes, digest, facts } = inspected;
+    let resolved = admitted.resolved;
+    let claim = BuildClaim {
+        artifact: digest,
+        artifact_bytes: facts.file_bytes,
+        source_tree: resolved.source.tree.tree_digest(),
+        handler: resolved.source.handler,
+        budget_us: resolved.source.budget,
+        memory_bytes: resolved.source.memory,
+        toolchain: workshop.toolchain.id(),
+        abi_version: workshop.deps.abi_version(),
+        lints: LINTS.iter().map(|lint| (*lint).to_owned()).collect(),
+        policy_revision: POLICY_REVISION.to_owned(),
+        policy_version: resolved.policy_version,
+        decisions: resolved.decisions,
+        cage_level: workshop.cage.level(),
+        checks: CHECKS.iter().map(|check| (*check).to_owned()).collect(),
+    };
+    ProvenArtifact { bytes, claim }
+}

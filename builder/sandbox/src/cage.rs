@@ -1,0 +1,339 @@
+//! Running a command: start the helper, feed it the spec, gather output, keep the limits that the
+//! kernel does not keep (wall time, output, bytes written together).
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use mfaas_confine::Layer;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::exit::{Used, classify};
+use crate::helper::{Reply, Request};
+use crate::written::written;
+use crate::{CAGE_EXEC, CageSpec, Exit, Outcome, SandboxError};
+
+/// How often the bytes written are counted.
+const COUNT_EVERY: Duration = Duration::from_millis(50);
+/// How long a cage that has been told to end may take, before its helper is killed.
+const END_GRACE: Duration = Duration::from_secs(5);
+/// Size of a reply; it holds a few numbers and a sentence.
+const REPLY_BYTES_MAX: usize = 64 << 10;
+
+/// A command that is ready to run, any number of times.
+#[derive(Debug, Clone)]
+pub struct Cage {
+    spec: CageSpec,
+    helper: PathBuf,
+    without: Option<Layer>,
+}
+
+/// Ends a running cage from another thread. A cage that is started with a cancelled one ends at
+/// once.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<Mutex<CancelState>>);
+
+#[derive(Debug, Default)]
+struct CancelState {
+    cancelled: bool,
+    control: Option<UnixStream>,
+}
+
+impl Cancel {
+    /// Nothing is cancelled yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Kills everything in the cage. [`Cage::run`] then returns [`Exit::Cancelled`], unless the
+    /// command ended before.
+    pub fn cancel(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.cancelled = true;
+        if let Some(control) = &state.control {
+            // An error means that the helper has ended.
+            let _ = control.shutdown(Shutdown::Write);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).cancelled
+    }
+
+    fn watch(&self, control: Option<UnixStream>) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.control = control;
+        if let (true, Some(control)) = (state.cancelled, &state.control) {
+            let _ = control.shutdown(Shutdown::Write);
+        }
+    }
+}
+
+impl Cage {
+    /// Checks the spec. `helper` is an executable that calls [`crate::cage_exec_main`] when its
+    /// first argument is [`CAGE_EXEC`]: the calling program's own.
+    pub fn new(spec: CageSpec, helper: impl Into<PathBuf>) -> Result<Self, SandboxError> {
+        spec.profile().map_err(|error| SandboxError::Refused { reason: error.to_string() })?;
+        Ok(Self { spec, helper: helper.into(), without: None })
+    }
+
+    /// The same cage without one layer, if its helper is a test's.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn without(mut self, _token: &mfaas_confine::AblationToken, layer: Layer) -> Self {
+        self.without = Some(layer);
+        self
+    }
+
+    /// Runs the command to its end. Blocks; returns when nothing of it is left.
+    pub fn run(&self, cancel: &Cancel) -> Result<Outcome, SandboxError> {
+        let start = Instant::now();
+        let (ours, theirs) = UnixStream::pair().map_err(|error| SandboxError::Lost(error.to_string()))?;
+        let child = self.start(theirs)?;
+        let mut running = Running::new(self, child, ours, start)?;
+        let control = running.socket.try_clone().map_err(|error| SandboxError::Lost(error.to_string()))?;
+        cancel.watch(Some(control));
+        let gathered = running.gather(cancel);
+        cancel.watch(None);
+        let reaped = running.finish();
+        gathered.and(reaped)?;
+        running.outcome(self)
+    }
+
+    fn start(&self, theirs: UnixStream) -> Result<Child, SandboxError> {
+        Command::new(&self.helper)
+            .arg(CAGE_EXEC)
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|source| SandboxError::Helper { helper: self.helper.display().to_string(), source })
+    }
+
+    /// What the helper is to know.
+    fn request(&self) -> Result<Vec<u8>, SandboxError> {
+        let request = Request { spec: self.spec.clone(), without: self.without };
+        let mut line = serde_json::to_vec(&request).map_err(|error| SandboxError::Refused {
+            reason: format!("the spec cannot be written: {error}"),
+        })?;
+        line.push(b'\n');
+        Ok(line)
+    }
+
+    fn writable(&self) -> Vec<PathBuf> {
+        use mfaas_confine::Access;
+        let mounts = self.spec.mounts.iter();
+        let writable = mounts.filter(|mount| match mount.access {
+            Access::Write | Access::WriteAndLoad => true,
+            Access::Read | Access::Load | Access::Execute => false,
+        });
+        writable.map(|mount| mount.source.clone()).collect()
+    }
+}
+
+/// A started helper and what it has said so far.
+struct Running<'cage> {
+    cage: &'cage Cage,
+    child: Child,
+    socket: UnixStream,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    out: Vec<u8>,
+    err: Vec<u8>,
+    reply: Vec<u8>,
+    reply_ended: bool,
+    writable: Vec<PathBuf>,
+    start: Instant,
+    /// Why it was told to end, and when.
+    ended: Option<(Exit, Instant)>,
+}
+
+fn lost(what: &'static str) -> impl Fn(std::io::Error) -> SandboxError {
+    move |error| SandboxError::Lost(format!("{what}: {error}"))
+}
+
+impl<'cage> Running<'cage> {
+    fn new(
+        cage: &'cage Cage,
+        mut child: Child,
+        mut socket: UnixStream,
+        start: Instant,
+    ) -> Result<Self, SandboxError> {
+        let sent = socket.write_all(&cage.request()?);
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let running = Self {
+            cage,
+            child,
+            socket,
+            stdout,
+            stderr,
+            out: Vec::new(),
+            err: Vec::new(),
+            reply: Vec::new(),
+            reply_ended: false,
+            writable: cage.writable(),
+            start,
+            ended: None,
+        };
+        sent.map_err(lost("the helper takes no request"))?;
+        Ok(running)
+    }
+
+    /// Reads until all three ends are closed, and ends the cage when a limit is reached.
+    fn gather(&mut self, cancel: &Cancel) -> Result<(), SandboxError> {
+        let mut counted = Instant::now();
+        while self.stdout.is_some() || self.stderr.is_some() || !self.reply_ended {
+            self.wait_and_read()?;
+            if self.ended.is_none() && counted.elapsed() >= COUNT_EVERY {
+                counted = Instant::now();
+                if written(&self.writable).total_bytes > self.cage.spec.limits.file_bytes_max {
+                    self.end(Exit::FileLimit);
+                }
+            }
+            let limits = &self.cage.spec.limits;
+            if self.ended.is_none() && cancel.cancelled() {
+                self.ended = Some((Exit::Cancelled, Instant::now()));
+            } else if self.ended.is_none()
+                && self.start.elapsed() >= Duration::from_secs(limits.wall_seconds_max)
+            {
+                self.end(Exit::WallLimit);
+            } else if self.output_bytes() > limits.output_bytes_max {
+                self.end(Exit::OutputLimit);
+            }
+            if self.ended.is_some_and(|(_, since)| since.elapsed() > END_GRACE) {
+                return Err(SandboxError::Lost("the cage did not end when it was told to".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn output_bytes(&self) -> u64 {
+        (self.out.len() + self.err.len()) as u64
+    }
+
+    /// Tells the helper to kill everything. The first reason counts.
+    fn end(&mut self, exit: Exit) {
+        if self.ended.is_none() {
+            self.ended = Some((exit, Instant::now()));
+            // An error means that the helper has ended.
+            let _ = self.socket.shutdown(Shutdown::Write);
+        }
+    }
+
+    /// One round of poll and read.
+    fn wait_and_read(&mut self) -> Result<(), SandboxError> {
+        let mut ends = Vec::new();
+        let mut kinds = Vec::new();
+        let named = [
+            (End::Out, self.stdout.as_ref().map(AsFd::as_fd)),
+            (End::Err, self.stderr.as_ref().map(AsFd::as_fd)),
+            (End::Reply, (!self.reply_ended).then(|| self.socket.as_fd())),
+        ];
+        for (kind, descriptor) in named {
+            if let Some(descriptor) = descriptor {
+                ends.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+                kinds.push(kind);
+            }
+        }
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(COUNT_EVERY.subsec_nanos()) };
+        match rustix::event::poll(&mut ends, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(lost("waiting for the cage")(errno.into())),
+        }
+        let ready: Vec<End> = ends
+            .iter()
+            .zip(&kinds)
+            .filter(|(end, _)| !end.revents().is_empty())
+            .map(|(_, kind)| *kind)
+            .collect();
+        ready.into_iter().try_for_each(|kind| self.read(kind))
+    }
+
+    fn read(&mut self, kind: End) -> Result<(), SandboxError> {
+        let mut chunk = [0; 64 << 10];
+        let result = match kind {
+            End::Out => self.stdout.as_mut().map_or(Ok(0), |pipe| pipe.read(&mut chunk)),
+            End::Err => self.stderr.as_mut().map_or(Ok(0), |pipe| pipe.read(&mut chunk)),
+            End::Reply => self.socket.read(&mut chunk),
+        };
+        match (kind, result) {
+            (End::Out, Ok(0)) => self.stdout = None,
+            (End::Err, Ok(0)) => self.stderr = None,
+            // A helper that dies with the request unread resets the connection.
+            (End::Reply, Ok(0) | Err(_)) => self.reply_ended = true,
+            (End::Out, Ok(length)) => keep(&mut self.out, &chunk[..length], self.ended.is_none()),
+            (End::Err, Ok(length)) => keep(&mut self.err, &chunk[..length], self.ended.is_none()),
+            (End::Reply, Ok(length)) if self.reply.len() + length <= REPLY_BYTES_MAX => {
+                self.reply.extend_from_slice(&chunk[..length]);
+            }
+            (End::Reply, Ok(_)) => self.reply_ended = true,
+            (End::Out | End::Err, Err(error)) if error.kind() == ErrorKind::Interrupted => {}
+            (End::Out | End::Err, Err(error)) => return Err(lost("reading the cage's output")(error)),
+        }
+        Ok(())
+    }
+
+    /// Leaves no helper behind, whatever happened before.
+    fn finish(&mut self) -> Result<(), SandboxError> {
+        let _ = self.socket.shutdown(Shutdown::Both);
+        let deadline = Instant::now() + END_GRACE;
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(Some(_)) => return Ok(()),
+                Ok(None) => std::thread::sleep(Duration::from_micros(200)),
+                Err(error) => return Err(lost("waiting for the helper")(error)),
+            }
+        }
+        let _ = self.child.kill();
+        self.child.wait().map(|_| ()).map_err(lost("waiting for the helper"))
+    }
+
+    fn outcome(self, cage: &Cage) -> Result<Outcome, SandboxError> {
+        let wall = self.start.elapsed();
+        let reply: Reply =
+            serde_json::from_slice(&self.reply).map_err(|_| SandboxError::Lost(self.last_words()))?;
+        let (level, wait_status, cpu, max_rss_bytes) = match reply {
+            Reply::Refused { reason } => return Err(SandboxError::Refused { reason }),
+            Reply::Ended { level, wait_status, cpu, max_rss_bytes } => {
+                (level, wait_status, cpu, max_rss_bytes)
+            }
+        };
+        let limits = &cage.spec.limits;
+        let left = written(&self.writable);
+        let used = Used { cpu, max_rss_bytes, file_full: left.longest_bytes >= limits.file_bytes_max };
+        let exit = match (self.ended, wait_status) {
+            (Some((exit, _)), _) => exit,
+            (None, None) => return Err(SandboxError::Lost("it was killed from outside".to_owned())),
+            (None, Some(_)) if left.total_bytes > limits.file_bytes_max => Exit::FileLimit,
+            (None, Some(status)) => classify(status, used, &self.err, limits),
+        };
+        Ok(Outcome { exit, stdout: self.out, stderr: self.err, cpu, wall, max_rss_bytes, level })
+    }
+
+    /// What a helper that sent no reply has printed instead.
+    fn last_words(&self) -> String {
+        let text = String::from_utf8_lossy(&self.err);
+        format!("the helper sent no reply: {}", text.chars().take(500).collect::<String>())
+    }
+}
+
+/// One of the descriptors that are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Out,
+    Err,
+    Reply,
+}
+
+/// Output of a cage that has been told to end is read, so that it can end, and dropped.
+fn keep(buffer: &mut Vec<u8>, bytes: &[u8], wanted: bool) {
+    if wanted {
+        buffer.extend_from_slice(bytes);
+    }
+}

@@ -1,0 +1,1 @@
+//! Nothing: this package exists so that cargo resolves and builds what Cargo.toml offers.

@@ -1,0 +1,335 @@
+//! Requests and responses as bytes: a bounded binary encoding, safe to decode from either side.
+//!
+//! ```text
+//! request  := u8 1 · text(method) · text(path) · headers · body
+//! response := u8 2 · u16 status               · headers · body
+//! headers  := u16 count · count × ( text(name) · text(value) )
+//! text     := u16 bytes · bytes        body := u32 bytes · bytes, then nothing
+//! ```
+//! Integers are little-endian. A decoder allocates nothing, refuses what passes a limit of
+//! [`crate::limits`], and refuses trailing bytes.
+
+use alloc::vec::Vec;
+
+use crate::limits;
+
+const TAG_REQUEST: u8 = 1;
+const TAG_RESPONSE: u8 = 2;
+
+/// Why bytes are not a frame, or why a message cannot become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameError {
+    /// The bytes end inside a field.
+    Truncated,
+    /// The first byte names another kind of frame.
+    WrongTag,
+    /// Bytes follow the body.
+    TrailingBytes,
+    /// A field is longer than its limit; the name of the limit.
+    TooLong(&'static str),
+    /// More than [`limits::HEADERS_MAX`] headers.
+    TooManyHeaders,
+    /// Method, path, header name or value holds a byte that may not stand there.
+    BadText(&'static str),
+    /// The response status is not in 200..=599.
+    BadStatus(u16),
+}
+
+impl core::fmt::Display for FrameError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("the frame ends inside a field"),
+            Self::WrongTag => f.write_str("the frame is of another kind"),
+            Self::TrailingBytes => f.write_str("bytes follow the body"),
+            Self::TooLong(field) => write!(f, "the {field} is longer than its limit"),
+            Self::TooManyHeaders => write!(f, "more than {} headers", limits::HEADERS_MAX),
+            Self::BadText(field) => write!(f, "the {field} holds a byte that may not stand there"),
+            Self::BadStatus(status) => write!(f, "status {status} is not in 200..=599"),
+        }
+    }
+}
+
+impl core::error::Error for FrameError {}
+
+/// A decoded request; every part borrows from the frame.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestFrame<'a> {
+    /// `GET`, `POST`, …: upper-case ASCII letters.
+    pub method: &'a str,
+    /// Path and query as the caller sent them, beginning with `/`, visible ASCII.
+    pub path: &'a str,
+    /// Headers in the order sent.
+    pub headers: Headers<'a>,
+    /// The body, at most [`limits::BODY_BYTES_MAX`].
+    pub body: &'a [u8],
+}
+
+/// A decoded response; every part borrows from the frame.
+#[derive(Debug, Clone, Copy)]
+pub struct ResponseFrame<'a> {
+    /// HTTP status, 200..=599.
+    pub status: u16,
+    /// Headers in the order set.
+    pub headers: Headers<'a>,
+    /// The body, at most [`limits::BODY_BYTES_MAX`].
+    pub body: &'a [u8],
+}
+
+/// The checked headers of a frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Headers<'a> {
+    count: u16,
+    bytes: &'a [u8],
+}
+
+impl<'a> Headers<'a> {
+    /// Name and value of each, in order. Names are lower-case tokens; values hold no control bytes.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let mut reader = Reader { rest: self.bytes };
+        (0..self.count).map_while(move |_| reader.header().ok())
+    }
+
+    /// The first value with this name; `name` in lower case.
+    pub fn get(&self, name: &str) -> Option<&'a str> {
+        self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl<'a> RequestFrame<'a> {
+    /// Reads a frame of any origin.
+    pub fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
+        let mut reader = Reader::open(frame, TAG_REQUEST)?;
+        let method = reader.text()?;
+        check_method(method)?;
+        let path = reader.text()?;
+        check_path(path)?;
+        let headers = reader.headers()?;
+        let body = reader.body()?;
+        Ok(Self { method, path, headers, body })
+    }
+}
+
+impl<'a> ResponseFrame<'a> {
+    /// Reads a frame of any origin.
+    pub fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
+        let mut reader = Reader::open(frame, TAG_RESPONSE)?;
+        let status = reader.u16()?;
+        check_status(status)?;
+        let headers = reader.headers()?;
+        let body = reader.body()?;
+        Ok(Self { status, headers, body })
+    }
+}
+
+/// Appends a request frame to `into`; on an error `into` is as before.
+pub fn encode_request<'h>(
+    into: &mut Vec<u8>,
+    method: &str,
+    path: &str,
+    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+    body: &[u8],
+) -> Result<(), FrameError> {
+    check_method(method)?;
+    check_path(path)?;
+    check_body(body)?;
+    let start = into.len();
+    into.push(TAG_REQUEST);
+    put_text(into, method);
+    put_text(into, path);
+    finish(into, start, headers, body)
+}
+
+/// Appends a response frame to `into`; on an error `into` is as before.
+pub fn encode_response<'h>(
+    into: &mut Vec<u8>,
+    status: u16,
+    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+    body: &[u8],
+) -> Result<(), FrameError> {
+    check_status(status)?;
+    check_body(body)?;
+    let start = into.len();
+    into.push(TAG_RESPONSE);
+    into.extend_from_slice(&status.to_le_bytes());
+    finish(into, start, headers, body)
+}
+
+/// Headers and body, the common tail of both frames; takes back everything on an error.
+fn finish<'h>(
+    into: &mut Vec<u8>,
+    start: usize,
+    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+    body: &[u8],
+) -> Result<(), FrameError> {
+    let written = put_headers(into, headers);
+    if written.is_err() {
+        into.truncate(start);
+        return written;
+    }
+    // A length over u32::MAX was refused by `check_body`.
+    into.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    into.extend_from_slice(body);
+    Ok(())
+}
+
+fn put_headers<'h>(
+    into: &mut Vec<u8>,
+    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+) -> Result<(), FrameError> {
+    let count_at = into.len();
+    into.extend_from_slice(&[0, 0]);
+    let mut budget = HeaderBudget::default();
+    for (name, value) in headers {
+        budget.take(name, value)?;
+        put_text(into, name);
+        put_text(into, value);
+    }
+    let [low, high] = budget.count.to_le_bytes();
+    into[count_at] = low;
+    into[count_at + 1] = high;
+    Ok(())
+}
+
+/// Every caller has checked `text` against a limit below 64 KiB.
+fn put_text(into: &mut Vec<u8>, text: &str) {
+    into.extend_from_slice(&(text.len() as u16).to_le_bytes());
+    into.extend_from_slice(text.as_bytes());
+}
+
+/// Counts headers and their bytes against the limits, the same way in both directions.
+#[derive(Default)]
+struct HeaderBudget {
+    count: u16,
+    bytes: usize,
+}
+
+impl HeaderBudget {
+    fn take(&mut self, name: &str, value: &str) -> Result<(), FrameError> {
+        check_header(name, value)?;
+        self.count += 1;
+        self.bytes += name.len() + value.len();
+        if usize::from(self.count) > limits::HEADERS_MAX {
+            Err(FrameError::TooManyHeaders)
+        } else if self.bytes > limits::HEADERS_BYTES_MAX {
+            Err(FrameError::TooLong("headers"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Cuts fields off the front of hostile bytes.
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn open(frame: &'a [u8], tag: u8) -> Result<Self, FrameError> {
+        if frame.len() > limits::FRAME_BYTES_MAX {
+            return Err(FrameError::TooLong("frame"));
+        }
+        let (&found, rest) = frame.split_first().ok_or(FrameError::Truncated)?;
+        if found == tag { Ok(Self { rest }) } else { Err(FrameError::WrongTag) }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], FrameError> {
+        let (taken, rest) = self.rest.split_at_checked(bytes).ok_or(FrameError::Truncated)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn u16(&mut self) -> Result<u16, FrameError> {
+        let (&bytes, rest) = self.rest.split_first_chunk::<2>().ok_or(FrameError::Truncated)?;
+        self.rest = rest;
+        Ok(u16::from_le_bytes(bytes))
+    }
+
+    fn u32(&mut self) -> Result<u32, FrameError> {
+        let (&bytes, rest) = self.rest.split_first_chunk::<4>().ok_or(FrameError::Truncated)?;
+        self.rest = rest;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn text(&mut self) -> Result<&'a str, FrameError> {
+        let bytes = usize::from(self.u16()?);
+        core::str::from_utf8(self.take(bytes)?).map_err(|_| FrameError::BadText("text"))
+    }
+
+    fn header(&mut self) -> Result<(&'a str, &'a str), FrameError> {
+        Ok((self.text()?, self.text()?))
+    }
+
+    fn headers(&mut self) -> Result<Headers<'a>, FrameError> {
+        let count = self.u16()?;
+        let bytes = self.rest;
+        let mut budget = HeaderBudget::default();
+        for _ in 0..count {
+            let (name, value) = self.header()?;
+            budget.take(name, value)?;
+        }
+        Ok(Headers { count, bytes: &bytes[..bytes.len() - self.rest.len()] })
+    }
+
+    fn body(&mut self) -> Result<&'a [u8], FrameError> {
+        let bytes = usize::try_from(self.u32()?).map_err(|_| FrameError::TooLong("body"))?;
+        let body = self.take(bytes)?;
+        check_body(body)?;
+        if self.rest.is_empty() { Ok(body) } else { Err(FrameError::TrailingBytes) }
+    }
+}
+
+fn check_method(method: &str) -> Result<(), FrameError> {
+    if method.len() > limits::METHOD_BYTES_MAX {
+        Err(FrameError::TooLong("method"))
+    } else if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        Err(FrameError::BadText("method"))
+    } else {
+        Ok(())
+    }
+}
+
+fn check_path(path: &str) -> Result<(), FrameError> {
+    if path.len() > limits::PATH_BYTES_MAX {
+        Err(FrameError::TooLong("path"))
+    } else if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Err(FrameError::BadText("path"))
+    } else {
+        Ok(())
+    }
+}
+
+/// Tokens and field values of RFC 9110 5.6.2 and 5.5, names in lower case: what HTTP/2 demands.
+fn check_header(name: &str, value: &str) -> Result<(), FrameError> {
+    let token =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let visible = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
+    if name.len() > limits::HEADER_NAME_BYTES_MAX {
+        Err(FrameError::TooLong("header name"))
+    } else if value.len() > limits::HEADER_VALUE_BYTES_MAX {
+        Err(FrameError::TooLong("header value"))
+    } else if name.is_empty() || !name.bytes().all(token) {
+        Err(FrameError::BadText("header name"))
+    } else if !value.bytes().all(visible) {
+        Err(FrameError::BadText("header value"))
+    } else {
+        Ok(())
+    }
+}
+
+fn check_status(status: u16) -> Result<(), FrameError> {
+    if (200..=599).contains(&status) { Ok(()) } else { Err(FrameError::BadStatus(status)) }
+}
+
+fn check_body(body: &[u8]) -> Result<(), FrameError> {
+    if body.len() > limits::BODY_BYTES_MAX { Err(FrameError::TooLong("body")) } else { Ok(()) }
+}

@@ -1,0 +1,48 @@
+//! What a function's shared object and the node agree on: the entry symbol, the `Call` record,
+//! the statuses, the host's symbols, the arena header and the two frames.
+//!
+//! Compiled into every artifact and into the node, so it must never depend on anything but `core`
+//! and `alloc`, never contain unsafe code, and never change a layout without a new
+//! [`ABI_VERSION`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod frame;
+pub mod symbols;
+
+mod call;
+mod log;
+mod status;
+
+pub use call::{ABI_VERSION, ArenaHeader, Call, Reply};
+pub use log::{Level, LogEntry, LogReader, log_entry_header};
+pub use status::Status;
+
+/// Named limits of one invocation. The node, the worker and the SDK all refuse beyond them.
+pub mod limits {
+    /// Body of a request or of a response, in bytes.
+    pub const BODY_BYTES_MAX: usize = 1 << 20;
+    /// Headers in one frame.
+    pub const HEADERS_MAX: usize = 64;
+    /// Name of one header, in bytes.
+    pub const HEADER_NAME_BYTES_MAX: usize = 128;
+    /// Value of one header, in bytes.
+    pub const HEADER_VALUE_BYTES_MAX: usize = 8 << 10;
+    /// Names and values of all headers of one frame together, in bytes.
+    pub const HEADERS_BYTES_MAX: usize = 32 << 10;
+    /// Request method, in bytes.
+    pub const METHOD_BYTES_MAX: usize = 16;
+    /// Path with its query, in bytes.
+    pub const PATH_BYTES_MAX: usize = 8 << 10;
+    /// A whole frame, in bytes: the body and room for everything before it.
+    pub const FRAME_BYTES_MAX: usize = BODY_BYTES_MAX + (64 << 10);
+    /// Log records of one invocation with their headers, in bytes; what comes after is dropped.
+    pub const LOG_BYTES_MAX: usize = 16 << 10;
+    /// The text of one panic with its place, in bytes.
+    pub const PANIC_BYTES_MAX: usize = 1 << 10;
+}
+
+#[cfg(test)]
+mod tests;

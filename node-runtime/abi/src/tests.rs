@@ -1,0 +1,115 @@
+//! Frames round trip, refuse every kind of damage, and never panic on foreign bytes.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use proptest::prelude::*;
+
+use crate::frame::{FrameError, RequestFrame, ResponseFrame, encode_request, encode_response};
+use crate::{Level, LogReader, Status, limits, log_entry_header};
+
+fn request() -> Vec<u8> {
+    let mut frame = Vec::new();
+    let headers = [("content-type", "text/plain"), ("x-a", "ü")];
+    encode_request(&mut frame, "POST", "/a?b=c", headers, b"body").expect("a plain request");
+    frame
+}
+
+#[test]
+fn a_request_comes_back_as_it_went() {
+    let frame = request();
+    let view = RequestFrame::decode(&frame).expect("our own frame");
+    assert_eq!((view.method, view.path, view.body), ("POST", "/a?b=c", &b"body"[..]));
+    assert_eq!(view.headers.iter().collect::<Vec<_>>(), [("content-type", "text/plain"), ("x-a", "ü")]);
+    assert_eq!(view.headers.get("x-a"), Some("ü"));
+    assert_eq!(view.headers.get("x-b"), None);
+}
+
+#[test]
+fn a_response_comes_back_as_it_went() {
+    let mut frame = Vec::new();
+    encode_response(&mut frame, 404, [("a", "")], b"").expect("a plain response");
+    let view = ResponseFrame::decode(&frame).expect("our own frame");
+    assert_eq!((view.status, view.headers.len(), view.body), (404, 1, &b""[..]));
+}
+
+#[test]
+fn every_shortening_and_every_extra_byte_is_refused() {
+    let frame = request();
+    for end in 0..frame.len() {
+        assert!(RequestFrame::decode(&frame[..end]).is_err(), "cut at {end}");
+    }
+    let mut longer = frame.clone();
+    longer.push(0);
+    assert_eq!(RequestFrame::decode(&longer).err(), Some(FrameError::TrailingBytes));
+    assert_eq!(ResponseFrame::decode(&frame).err(), Some(FrameError::WrongTag));
+}
+
+#[test]
+fn limits_hold_in_the_encoder_and_leave_the_buffer_as_it_was() {
+    let mut frame = vec![7];
+    let long = vec![0; limits::BODY_BYTES_MAX + 1];
+    assert_eq!(encode_response(&mut frame, 200, [], &long), Err(FrameError::TooLong("body")));
+    let many = (0..=limits::HEADERS_MAX).map(|_| ("a", "b"));
+    assert_eq!(encode_response(&mut frame, 200, many, b""), Err(FrameError::TooManyHeaders));
+    let value = String::from_utf8(vec![b'v'; limits::HEADER_VALUE_BYTES_MAX]).expect("ascii");
+    let heavy = (0..5).map(|_| ("a", value.as_str()));
+    assert_eq!(encode_response(&mut frame, 200, heavy, b""), Err(FrameError::TooLong("headers")));
+    assert_eq!(encode_response(&mut frame, 199, [], b""), Err(FrameError::BadStatus(199)));
+    let split = [("a", "b\r\nset-cookie: c")];
+    assert_eq!(encode_response(&mut frame, 200, split, b""), Err(FrameError::BadText("header value")));
+    assert_eq!(frame, [7]);
+}
+
+#[test]
+fn the_largest_frame_fits_its_limit() {
+    let value = String::from_utf8(vec![b'v'; 500]).expect("ascii");
+    let path = String::from_utf8(vec![b'/'; limits::PATH_BYTES_MAX]).expect("ascii");
+    let headers = (0..limits::HEADERS_MAX).map(|_| ("x-name", value.as_str()));
+    let mut frame = Vec::new();
+    encode_request(&mut frame, "POST", &path, headers, &vec![1; limits::BODY_BYTES_MAX])
+        .expect("within limits");
+    assert!(frame.len() <= limits::FRAME_BYTES_MAX);
+    assert!(RequestFrame::decode(&frame).is_ok());
+}
+
+#[test]
+fn statuses_survive_their_number_and_others_do_not_exist() {
+    for status in Status::ALL {
+        assert_eq!(Status::from_u32(status.as_u32()), Some(status));
+    }
+    assert_eq!(Status::from_u32(10), None);
+    assert_eq!(Status::from_u32(u32::MAX), None);
+}
+
+#[test]
+fn log_records_end_at_the_first_that_is_cut() {
+    let mut bytes = Vec::from(log_entry_header(Level::Warn, 2));
+    bytes.extend_from_slice(b"hi");
+    bytes.extend_from_slice(&log_entry_header(Level::Info, 9));
+    bytes.extend_from_slice(b"cut");
+    let lines: Vec<_> = LogReader::new(&bytes).collect();
+    assert_eq!(lines.len(), 1);
+    assert_eq!((lines[0].level, lines[0].text), (Level::Warn, &b"hi"[..]));
+}
+
+proptest! {
+    #[test]
+    fn foreign_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = RequestFrame::decode(&bytes).map(|frame| frame.headers.iter().count());
+        let _ = ResponseFrame::decode(&bytes).map(|frame| frame.headers.iter().count());
+        prop_assert!(LogReader::new(&bytes).count() <= bytes.len() / 3);
+    }
+
+    #[test]
+    fn a_flipped_byte_decodes_to_something_bounded_or_nothing(at in 0usize..40, bits in 1u8..) {
+        let mut frame = request();
+        let at = at % frame.len();
+        frame[at] ^= bits;
+        if let Ok(view) = RequestFrame::decode(&frame) {
+            prop_assert!(view.body.len() <= frame.len());
+            prop_assert!(view.headers.iter().count() == view.headers.len());
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Runs functions: loads an image, calls it on a stack of its own, ends the call when it must, and
+//! leaves no trace of it.
+//!
+//! ```text
+//! Cage::new ── Image::load (any number) ── lock-down by the worker ── Cage::call, again and again
+//! ```
+//! A call runs as ordinary code of the worker's thread. It ends in one of three ways: it returns;
+//! it calls a host function that ends it (panic, out of memory, abort); or a signal handler finds
+//! that it must end (budget, fault, denied system call). In the last two the function's stack is
+//! abandoned where it stands: nothing of it is unwound, dropped or unlocked, since all that it
+//! wrote is wiped.
+//!
+//! Invariants:
+//! - INV-CAGE-1: one cage per thread, which never leaves its thread; the thread-local [`state`] is
+//!   that cage's. Kept by `Cage` (not `Send`, one per thread).
+//! - INV-CAGE-2: memory between the guards of [`Grounds`](memory::Grounds) is mapped, writable and
+//!   the current call's. Kept by [`memory`].
+//! - INV-CAGE-3: an image is mapped exactly as its checked layout says, never writable and
+//!   executable at once, and stays mapped as long as its `Image`. Kept by [`image`]; noticed by
+//!   `no_page_is_ever_writable_and_executable`.
+//! - INV-CAGE-4: code that runs on a function's stack (the host's services) holds no lock, owns
+//!   nothing and allocates nothing, so it may be abandoned at any instruction. Kept by [`services`];
+//!   noticed by `ten_thousand_kills_leave_no_trace`.
+//! - INV-CAGE-5: a call is abandoned only while the stack pointer lies in the function's stack, so
+//!   never in the middle of the host's own work. Kept by [`signals`]; noticed by the same test.
+//! - INV-CAGE-6: what a function left behind (pointers, lengths, counters) is checked before use.
+//!   Kept by [`judge`]; noticed by `a_lying_function_is_bad_output`.
+//!
+//! It must never run an image's constructors or destructors, never trust a value that a function
+//! wrote, and never return from a call before the call's memory is wiped.
+
+#![allow(unsafe_code, reason = "loads and runs native code; see the invariants above")]
+
+mod bind;
+mod budget;
+mod call;
+mod gate;
+mod image;
+mod judge;
+mod logs;
+mod memory;
+mod message;
+mod relocate;
+mod sealed;
+mod services;
+mod signals;
+mod state;
+
+pub use call::{Cage, Limits, Outcome};
+pub use image::Image;
+pub use sealed::sealed_copy;
+
+/// Size of a function's stack, in bytes.
+pub const STACK_BYTES: usize = 512 << 10;
+
+/// Why a cage could not be made or an image not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum CageError {
+    /// The kernel refused something.
+    #[error("{step}")]
+    System {
+        /// What was being done.
+        step: &'static str,
+        /// The kernel's answer.
+        #[source]
+        source: std::io::Error,
+    },
+    /// This thread has a cage already.
+    #[error("this thread has a cage already")]
+    SecondCage,
+    /// The bytes behind the descriptor could still change.
+    #[error("the image is not sealed against writing")]
+    NotSealed,
+    /// The image cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] mfaas_inspect::InspectError),
+    /// The image wants a symbol that no row of the import profile offers.
+    #[error("the image imports `{0}`, which is not offered")]
+    UnknownImport(String),
+    /// The image has no entry symbol in executable memory.
+    #[error("the image does not export `mfaas_entry_v1` as code")]
+    NoEntry,
+    /// A segment that no honest linker makes.
+    #[error("the image cannot be mapped: {0}")]
+    Unmappable(&'static str),
+}
+
+impl CageError {
+    /// The last error of a libc call.
+    fn last(step: &'static str) -> Self {
+        Self::System { step, source: std::io::Error::last_os_error() }
+    }
+}
+
+fn system(step: &'static str) -> impl Fn(rustix::io::Errno) -> CageError {
+    move |errno| CageError::System { step, source: errno.into() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Each end of a call has its own status, and the next call is right.
+
+use mfaas_abi::{Level, Status};
+use mfaas_cage::{Cage, CageError};
+
+use crate::{Fixture, toolchain};
+
+fn fixture() -> Fixture {
+    Fixture::new(toolchain::tenant())
+}
+
+/// The status of one call, after which the function answers as always.
+fn ends(fixture: &mut Fixture, body: &str) -> (Status, String) {
+    let answer = fixture.call(body.as_bytes());
+    assert_eq!(fixture.ok("after"), "AFTER", "after {body}");
+    assert_eq!(answer.body, b"", "{body}");
+    (answer.status, answer.message)
+}
+
+#[test]
+fn a_plain_call_answers() {
+    let mut fixture = fixture();
+    let answer = fixture.call(b"hello");
+    assert_eq!((answer.status, &*answer.body), (Status::Ok, &b"HELLO"[..]));
+    assert_eq!((&*answer.message, answer.logs.len()), ("", 0));
+    assert!(answer.cpu_ns > 0 && answer.memory_bytes > 0 && answer.memory_bytes < 64 << 10, "{answer:?}");
+}
+
+#[test]
+fn what_std_offers_works() {
+    let mut fixture = fixture();
+    assert_eq!(fixture.ok("map"), "328350");
+    assert_eq!(fixture.ok("mathematics"), "0.479426 0.353553 -0.693147 0.462117");
+    assert_eq!(fixture.ok("clocks"), "true true");
+    assert_eq!(fixture.ok("outside"), "true true true");
+    assert_eq!(fixture.ok("deep"), "80200");
+    assert_eq!(fixture.ok("large-frame"), "409600");
+    assert_eq!(fixture.call(b"zeroed").body, [0]);
+    assert_eq!(fixture.call(b"most").body, vec![b'm'; 1 << 20]);
+}
+
+#[test]
+fn panics_end_with_text_and_place() {
+    let mut fixture = fixture();
+    let (status, message) = ends(&mut fixture, "panic");
+    assert_eq!(status, Status::Panicked);
+    assert!(message.starts_with("no panic (") && message.contains("tenant.rs:"), "{message}");
+    let (status, message) = ends(&mut fixture, "panic-index");
+    assert_eq!(status, Status::Panicked);
+    assert!(message.starts_with("index out of bounds: the len is 11"), "{message}");
+    let (status, message) = ends(&mut fixture, "panic-long");
+    assert_eq!(status, Status::Panicked);
+    assert!(message.starts_with("xxx") && message.contains("tenant.rs:") && message.len() <= 1_024, "{message}");
+}
+
+#[test]
+fn a_panic_cannot_be_caught_or_bent_into_an_answer() {
+    let mut fixture = fixture();
+    assert_eq!(ends(&mut fixture, "panic-caught").0, Status::Panicked);
+    assert_eq!(ends(&mut fixture, "panic-hook").0, Status::Aborted);
+    assert_eq!(ends(&mut fixture, "panic-display").0, Status::Aborted);
+    let (status, _) = ends(&mut fixture, "panic-endless");
+    assert!(matches!(status, Status::OutOfMemory | Status::OverBudget), "whichever comes first: {status}");
+}
+
+#[test]
+fn whatever_runs_on_is_over_budget() {
+    let mut fixture = fixture().with_budget_us(2_000);
+    let endless = [
+        "spin", "spin-allocating", "spin-working", "spin-locked", "spin-logging", "deadlock", "drop-loop",
+    ];
+    for body in endless {
+        let (status, message) = ends(&mut fixture, body);
+        assert_eq!((status, &*message), (Status::OverBudget, "the budget of 2ms of CPU time is used up"), "{body}");
+    }
+}
+
+#[test]
+fn the_budget_is_kept_within_a_tick() {
+    let mut fixture = fixture().with_budget_us(3_000);
+    for _ in 0..20 {
+        let answer = fixture.call(b"spin");
+        assert_eq!(answer.status, Status::OverBudget);
+        assert!((3_000_000..8_000_000).contains(&answer.cpu_ns), "{} ns", answer.cpu_ns);
+    }
+}
+
+#[test]
+fn stack_and_arena_have_their_own_ends() {
+    let mut fixture = fixture();
+    assert_eq!(ends(&mut fixture, "overflow").0, Status::StackOverflow);
+    for body in ["bomb", "bomb-small", "bomb-one"] {
+        let (status, message) = ends(&mut fixture, body);
+        assert_eq!(status, Status::OutOfMemory, "{body}");
+        assert!(message.starts_with("no room for ") && message.ends_with(" in 4MiB of memory"), "{message}");
+    }
+}
+
+#[test]
+fn abort_and_huge_output_have_their_own_ends() {
+    let mut fixture = fixture();
+    assert_eq!(ends(&mut fixture, "abort").0, Status::Aborted);
+    assert_eq!(ends(&mut fixture, "huge").0, Status::BadOutput);
+}
+
+#[test]
+fn printing_becomes_log_lines() {
+    let mut fixture = fixture();
+    let expected = [
+        (Level::Info, "one line".to_owned()),
+        (Level::Error, "1 and 2".to_owned()),
+        (Level::Info, "no end".to_owned()),
+    ];
+    assert_eq!(fixture.call(b"print").logs, expected);
+    assert_eq!(fixture.call(b"quiet").logs, []);
+}
+
+#[test]
+fn a_thread_has_one_cage() {
+    let fixture = fixture();
+    let second = Cage::new(fixture.limits.memory);
+    assert!(matches!(second, Err(CageError::SecondCage)));
+    drop(fixture);
+    assert!(Cage::new(mfaas_ident::MemoryLimit::DEFAULT).is_ok());
+}

@@ -1,0 +1,87 @@
+//! A function that the compiler's rules did not stop: native code that lies and breaks things. It
+//! stands for a hole in the compiler, in a library or in our filters.
+#![no_std]
+
+use core::arch::asm;
+
+/// The layout of `mfaas_abi::Call`.
+#[repr(C)]
+pub struct Call {
+    version: u32,
+    flags: u32,
+    request: *const u8,
+    request_bytes: usize,
+    arena: *mut u8,
+    arena_bytes: usize,
+    response: *const u8,
+    response_bytes: usize,
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
+
+unsafe extern "C" {
+    fn mfaas_host_log(level: u32, text: *const u8, bytes: usize);
+    fn mfaas_host_random(into: *mut u8, bytes: usize);
+}
+
+/// Where the body of a request frame with method `POST` and path `/` begins.
+const BODY_AT: usize = 1 + 2 + 4 + 2 + 1 + 2 + 4;
+
+const OK_FRAME: [u8; 10] = [2, 200, 0, 0, 0, 1, 0, 0, 0, b'!'];
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
+    unsafe {
+        let call = &mut *call;
+        let what = *call.request.add(BODY_AT);
+        let frame = call.arena.add(8_192);
+        for (index, byte) in OK_FRAME.iter().enumerate() {
+            *frame.add(index) = *byte;
+        }
+        call.response = frame;
+        call.response_bytes = OK_FRAME.len();
+        match what {
+            b'a' => call.response = 8 as *const u8,
+            b'b' => call.response = call.arena.wrapping_sub(1),
+            b'c' => call.response_bytes = usize::MAX,
+            b'd' => call.response_bytes = call.arena_bytes,
+            b'e' => *frame = 9,
+            b'f' => return 7_777,
+            b'g' => return 2,
+            b'h' => *(16 as *mut u8) = 1,
+            b'i' => asm!("ud2"),
+            b'j' => asm!("int3"),
+            b'k' => asm!("std"),
+            b'l' => asm!("push 0x40100", "popfq"),
+            b'm' => {
+                let control: u32 = 0;
+                asm!("ldmxcsr [{}]", in(reg) &control)
+            }
+            b'n' => asm!("xor edx, edx", "div edx", inout("eax") 1 => _, out("edx") _),
+            b'o' => mfaas_host_log(1, 4_096 as *const u8, 100),
+            b'p' => mfaas_host_random(4_096 as *mut u8, 100),
+            b'q' => asm!("mov rsp, {}", "xor ebx, ebx", "xor ebp, ebp", "ret", in(reg) call.arena.add(call.arena_bytes - 64)),
+            b'r' => {
+                // Zeros on a fresh stack and in the whole arena, or what another call left.
+                let here = &raw const what;
+                let stack = core::slice::from_raw_parts(here.sub(400 << 10), 399 << 10);
+                let arena = core::slice::from_raw_parts(call.arena.add(8_208), call.arena_bytes - 8_208);
+                let any = stack.iter().chain(arena).fold(0, |any, byte| any | byte);
+                *frame.add(9) = b'0' + u8::from(any != 0);
+            }
+            b's' => {
+                let result: isize;
+                asm!("syscall", inout("rax") 39isize => result, out("rcx") _, out("r11") _);
+                *frame.add(9) = b'0' + u8::from(result > 0);
+            }
+            b't' => *(call.arena as *mut usize) = usize::MAX,
+            b'u' => asm!("fninit", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1"),
+            b'v' => asm!("xor ebx, ebx", "xor r12d, r12d", "xor r13d, r13d", "xor r14d, r14d", "xor r15d, r15d", "ud2", options(noreturn)),
+            _ => {}
+        }
+        0
+    }
+}

@@ -1,0 +1,124 @@
+//! Which documents this node believes: the decisions, without files, clocks or sockets.
+//!
+//! The chain starts at the pinned root key. A key list counts when that key signed it and no newer
+//! one was seen; a serving set counts when a listed key signed it and no higher epoch was seen,
+//! before this start included ([`Seen`] is durable). Nothing in here ever lowers a number.
+
+use chrono::{DateTime, Utc};
+use mfaas_attest::{AttestError, KeyList, Payload, PublicKey, ServingSet, Trust, Verified};
+use mfaas_rules::{Code, codes};
+
+use crate::state::Seen;
+
+/// Why something is not taken: a stable code and one sentence, both for the report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+}
+
+impl Refused {
+    pub(crate) fn new(code: Code, message: impl AsRef<str>) -> Self {
+        Self { code, message: mfaas_ident::sanitise_line(message.as_ref(), 400) }
+    }
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code.id(), self.message)
+    }
+}
+
+/// What to do with a serving set whose signature and epoch are good.
+#[derive(Debug)]
+pub(crate) enum Admitted {
+    /// It may be loaded.
+    Valid(Box<Verified<ServingSet>>),
+    /// It is expired, or from the future: keep serving, load nothing of it. Its epoch counts as
+    /// seen all the same.
+    Expired(Box<Verified<ServingSet>>),
+}
+
+/// The gate and what it has learned.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    pinned: Trust,
+    list: Option<Verified<KeyList>>,
+    seen: Seen,
+}
+
+impl Gate {
+    /// A gate that believes `root` for key lists, and has seen what `seen` says.
+    pub(crate) fn new(root: PublicKey, seen: Seen) -> Self {
+        Self { pinned: Trust::pinned(root), list: None, seen }
+    }
+
+    /// The highest numbers so far. To be made durable before anything is loaded.
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen
+    }
+
+    /// The keys that count at `now`; a key whose time is over drops out by itself.
+    pub(crate) fn trust(&self, now: DateTime<Utc>) -> Trust {
+        match &self.list {
+            Some(list) => self.pinned.with_list(list, now),
+            None => self.pinned.clone(),
+        }
+    }
+
+    /// Takes a key list, if the pinned root signed it and it is not older than one seen before.
+    pub(crate) fn key_list(&mut self, envelope: &[u8]) -> Result<(), Refused> {
+        let list = mfaas_attest::verify::<KeyList>(envelope, &self.pinned)
+            .map_err(|e| Refused::new(codes::MF0701, format!("the list of keys: {e}")))?;
+        if list.version < self.seen.key_list_version {
+            let message = format!(
+                "the list of keys is version {}, seen was {}",
+                list.version, self.seen.key_list_version
+            );
+            return Err(Refused::new(codes::MF0702, message));
+        }
+        self.seen.key_list_version = list.version;
+        self.list = Some(list);
+        Ok(())
+    }
+
+    /// Judges a serving set by signature, epoch and time, in this order.
+    ///
+    /// The same epoch again is the same state signed anew (for a longer validity), so it must not
+    /// have been signed earlier than the one seen.
+    pub(crate) fn serving_set(&mut self, envelope: &[u8], now: DateTime<Utc>) -> Result<Admitted, Refused> {
+        let set = mfaas_attest::verify::<ServingSet>(envelope, &self.trust(now)).map_err(|e| {
+            let code = set_code(&e);
+            Refused::new(code, format!("the serving set: {e}"))
+        })?;
+        let older = set.epoch < self.seen.epoch
+            || (set.epoch == self.seen.epoch && self.seen.issued_at.is_some_and(|seen| set.issued_at < seen));
+        if older {
+            let message = format!("epoch {} after epoch {} was seen", set.epoch, self.seen.epoch);
+            return Err(Refused::new(codes::MF0702, message));
+        }
+        self.seen.epoch = set.epoch;
+        self.seen.issued_at = Some(set.issued_at);
+        let set = Box::new(set);
+        Ok(if set.is_expired(now) { Admitted::Expired(set) } else { Admitted::Valid(set) })
+    }
+}
+
+/// Everything that stops a set before its epoch is known means the same to an operator: it is not
+/// a set of a key that this node trusts.
+fn set_code(error: &AttestError) -> Code {
+    match error {
+        AttestError::TooLarge { .. }
+        | AttestError::Malformed { .. }
+        | AttestError::WrongType { .. }
+        | AttestError::Untrusted { .. }
+        | AttestError::BadSignature { .. }
+        | AttestError::Inconsistent { .. }
+        | AttestError::Key { .. } => codes::MF0701,
+    }
+}
+
+/// The largest envelopes that are fetched at all, in bytes.
+pub(crate) const SET_BYTES_MAX: usize = ServingSet::ENVELOPE_BYTES_MAX;
+/// See [`SET_BYTES_MAX`].
+pub(crate) const KEY_LIST_BYTES_MAX: usize = KeyList::ENVELOPE_BYTES_MAX;

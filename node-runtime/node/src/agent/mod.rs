@@ -1,0 +1,263 @@
+//! The agent: asks the server for the serving set, believes it or not, and brings the node to the
+//! state that it names.
+//!
+//! Nothing is loaded that [`gate`] and [`image`] did not let through. A document that is refused
+//! changes nothing: the node keeps what it serves and says why. Before a set is used, it and its
+//! epoch are on the disk.
+
+mod gate;
+mod image;
+mod reconcile;
+mod report;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use mfaas_attest::{PublicKey, ServingSet, Verified};
+use mfaas_delivery::SetState;
+use mfaas_ident::Epoch;
+use mfaas_rules::codes;
+use tokio::sync::watch;
+
+pub(crate) use image::{ImageKey, VerifiedImage, sealed_memory};
+pub(crate) use report::{Problem, Reporter, Status};
+
+use crate::serving::{Dispatcher, Fleet};
+use crate::state::{StateDir, StateError};
+use crate::upstream::{Upstream, UpstreamError};
+use gate::{Admitted, Gate, KEY_LIST_BYTES_MAX, Refused, SET_BYTES_MAX};
+
+/// Between two questions when the server gives no answer or a bad one.
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long a missing blob is left alone before it is asked for again.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// How often expiry is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often the list of keys is asked for without a reason.
+const KEY_LIST_AGE_MAX: Duration = Duration::from_secs(300);
+
+/// The agent's state.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    gate: Gate,
+    state: StateDir,
+    upstream: Upstream,
+    fleet: Arc<Fleet>,
+    dispatcher: Arc<Dispatcher>,
+    status: watch::Sender<Status>,
+    /// The set that the node follows; `None` before the first.
+    set: Option<Arc<Verified<ServingSet>>>,
+    loaded: Loaded,
+    /// Some blob of the set could not be fetched: try again.
+    incomplete: bool,
+}
+
+/// What the current generation holds.
+#[derive(Debug, Default)]
+struct Loaded {
+    images: BTreeMap<ImageKey, Arc<VerifiedImage>>,
+    routes: reconcile::Routes,
+    /// A generation was swapped in, even if it is empty.
+    serving: bool,
+}
+
+impl Agent {
+    /// An agent that has seen what the state directory says, and serves nothing yet.
+    pub(crate) fn new(
+        root: PublicKey,
+        state: StateDir,
+        upstream: Upstream,
+        fleet: Arc<Fleet>,
+        dispatcher: Arc<Dispatcher>,
+    ) -> Result<(Self, watch::Receiver<Status>), StateError> {
+        let gate = Gate::new(root, state.seen()?);
+        let (status, heard) = watch::channel(Status::default());
+        let agent = Self {
+            gate,
+            state,
+            upstream,
+            fleet,
+            dispatcher,
+            status,
+            set: None,
+            loaded: Loaded::default(),
+            incomplete: false,
+        };
+        Ok((agent, heard))
+    }
+
+    /// Serves the last good set from the disk, then follows the server for ever.
+    pub(crate) async fn run(mut self) {
+        self.recall().await;
+        let mut pause = PAUSE_MIN;
+        let mut key_list_due = tokio::time::Instant::now();
+        loop {
+            let step = async {
+                if key_list_due <= tokio::time::Instant::now() {
+                    self.refresh_key_list().await?;
+                    key_list_due = tokio::time::Instant::now() + KEY_LIST_AGE_MAX;
+                }
+                self.follow().await
+            };
+            match step.await {
+                Ok(()) => pause = PAUSE_MIN,
+                Err(trouble) => {
+                    tracing::warn!(%trouble, "the agent tries again");
+                    if let Trouble::Refused(refused) = &trouble {
+                        // A rotated key may be the reason: ask for the list before the next try.
+                        key_list_due = tokio::time::Instant::now();
+                        self.problem(refused);
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+
+    /// What the disk holds is verified like anything from the network. Trouble with it is told and
+    /// leaves the node without a set, which the server will then give.
+    async fn recall(&mut self) {
+        let recalled = async {
+            if let Some(list) = self.state.key_list()? {
+                self.gate.key_list(&list)?;
+            }
+            match self.state.serving_set()? {
+                Some(set) => self.consider(&set).await,
+                None => Ok(()),
+            }
+        };
+        if let Err(trouble) = recalled.await {
+            tracing::error!(%trouble, "the last serving set on the disk is not used");
+            if let Trouble::Refused(refused) = &trouble {
+                self.problem(refused);
+            }
+        }
+    }
+
+    /// One long question, interrupted for what cannot wait that long.
+    async fn follow(&mut self) -> Result<(), Trouble> {
+        let after = self.asked_after();
+        let question = self.upstream.clone();
+        let answer = question.serving_set(after, SET_BYTES_MAX);
+        tokio::pin!(answer);
+        let started = tokio::time::Instant::now();
+        loop {
+            tokio::select! {
+                answer = &mut answer => {
+                    return match answer? {
+                        Some(envelope) => self.consider(&envelope).await,
+                        None => Ok(()),
+                    };
+                }
+                () = tokio::time::sleep(LOOK) => {
+                    self.note_expiry();
+                    if self.incomplete && started.elapsed() > RETRY_PAUSE {
+                        return self.load_again().await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The epoch after which the server is to answer at once. An expired set is asked for again,
+    /// since the same state may have been signed anew.
+    fn asked_after(&self) -> Epoch {
+        match &self.set {
+            Some(set) if set.is_expired(Utc::now()) => Epoch(set.epoch.0.saturating_sub(1)),
+            Some(set) => set.epoch,
+            None => Epoch(0),
+        }
+    }
+
+    async fn refresh_key_list(&mut self) -> Result<(), Trouble> {
+        let list = self.upstream.key_list(KEY_LIST_BYTES_MAX).await?;
+        self.gate.key_list(&list)?;
+        self.state.store_key_list(&list)?;
+        self.state.record_seen(&self.gate.seen())?;
+        Ok(())
+    }
+
+    /// Judges an envelope and, when it is good, makes it durable and then brings the node there.
+    async fn consider(&mut self, envelope: &[u8]) -> Result<(), Trouble> {
+        let admitted = self.gate.serving_set(envelope, Utc::now())?;
+        match admitted {
+            Admitted::Valid(set) => {
+                // First the set, then its epoch: after a crash between the two the set on the disk
+                // is the newer one, which is accepted.
+                self.state.store_serving_set(envelope)?;
+                self.state.record_seen(&self.gate.seen())?;
+                self.set = Some(Arc::new(*set));
+                self.load_again().await
+            }
+            Admitted::Expired(set) => {
+                self.state.record_seen(&self.gate.seen())?;
+                self.status.send_modify(|status| status.set = SetState::Expired);
+                let message = format!("epoch {} was valid until {}", set.epoch, set.expires_at);
+                Err(Trouble::Refused(Refused::new(codes::MF0703, message)))
+            }
+        }
+    }
+
+    /// Brings the node to the set that it follows, unless that set is expired.
+    async fn load_again(&mut self) -> Result<(), Trouble> {
+        let Some(set) = self.set.clone() else { return Ok(()) };
+        if set.is_expired(Utc::now()) {
+            self.note_expiry();
+            return Ok(());
+        }
+        let outcome = reconcile::bring_to(self, &set).await;
+        self.incomplete = outcome.incomplete;
+        self.status.send_modify(|status| {
+            status.epoch = if outcome.complete { set.epoch } else { status.epoch };
+            status.set = if outcome.complete { SetState::Current } else { status.set };
+            status.loaded = self.loaded.routes.loaded();
+            status.refused = outcome.refused;
+            status.problems = outcome.problems;
+        });
+        Ok(())
+    }
+
+    fn note_expiry(&mut self) {
+        let expired = self.set.as_ref().is_some_and(|set| set.is_expired(Utc::now()));
+        self.status.send_if_modified(|status| {
+            let news = expired && status.set != SetState::Expired;
+            if news {
+                tracing::error!("the serving set has expired: serving goes on, nothing new is loaded");
+                status.set = SetState::Expired;
+                status.note(Problem::new(codes::MF0703, "the serving set has expired"));
+            }
+            news
+        });
+    }
+
+    fn problem(&self, refused: &Refused) {
+        let problem = Problem::new(refused.code, &refused.message);
+        self.status.send_if_modified(|status| status.note(problem));
+    }
+}
+
+/// Why a step of the agent did not get through. The node keeps what it serves.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("{0}")]
+    Refused(Refused),
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+impl From<Refused> for Trouble {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,329 @@
+//! From the set that the node follows to what it serves.
+//!
+//! Each version is obtained and verified by itself: one that fails is reported and stops no other.
+//! Where an alias points at a version that failed, the version that answered before goes on
+//! answering, unless it is revoked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chrono::Utc;
+use mfaas_attest::{ServingSet, Trust};
+use mfaas_delivery::{LoadedVersion, RefusedVersion};
+use mfaas_dispatch::FunctionId;
+use mfaas_ident::{AliasName, Digest, FunctionName, TenantName, VersionNumber};
+use mfaas_ring::preload::ITEMS_MAX;
+use mfaas_rules::codes;
+
+use super::gate::Refused;
+use super::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, VerifiedImage};
+use super::report::Problem;
+use super::{Agent, Loaded};
+use crate::serving::{Dispatcher, Route, Served, StartError, Table};
+
+/// Names of functions and the images behind them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Routes(BTreeMap<(TenantName, FunctionName), KeyRoute>);
+
+/// One function: its aliases, and the image of each version that an alias or a number can name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct KeyRoute {
+    aliases: BTreeMap<AliasName, VersionNumber>,
+    versions: BTreeMap<VersionNumber, ImageKey>,
+}
+
+/// Images by what they are.
+pub(super) type Images = BTreeMap<ImageKey, Arc<VerifiedImage>>;
+
+/// What came of bringing the node to a set.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// The set is in force, perhaps without the versions in `refused`.
+    pub(super) complete: bool,
+    /// Trying again may help.
+    pub(super) incomplete: bool,
+    pub(super) refused: Vec<RefusedVersion>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// A version that is not available.
+struct Missing {
+    refused: Refused,
+    /// The bytes could not be had, which may change; a verdict on them does not.
+    again: bool,
+}
+
+impl From<Refused> for Missing {
+    fn from(refused: Refused) -> Self {
+        Self { refused, again: false }
+    }
+}
+
+/// Brings the node to `set`, which the caller found valid and made durable.
+pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified<ServingSet>>) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut good = obtain_all(agent, set, &mut outcome).await;
+    // Each round either ends or takes at least one image out, so the rounds end.
+    loop {
+        let (routes, images) = plan(set, &good, &agent.loaded);
+        match put_into_force(agent, set, routes, images).await {
+            Ok(()) => {
+                outcome.complete = true;
+                prune(agent, set);
+                return outcome;
+            }
+            Err(failed) if failed.is_empty() => {
+                outcome.incomplete = true;
+                outcome
+                    .problems
+                    .push(Problem::new(codes::MF0709, "no worker could be started with the new set"));
+                return outcome;
+            }
+            Err(failed) => {
+                for (key, text) in failed {
+                    let refused = Refused::new(codes::MF0709, format!("{key} cannot be loaded: {text}"));
+                    outcome.refused.push(row(&key, refused));
+                    good.remove(&key);
+                    agent.loaded.images.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+async fn obtain_all(
+    agent: &Agent,
+    set: &Arc<mfaas_attest::Verified<ServingSet>>,
+    outcome: &mut Outcome,
+) -> Images {
+    let trust = agent.gate.trust(Utc::now());
+    let mut good = Images::new();
+    for function in &set.functions {
+        for version in &function.versions {
+            let key = ImageKey::of(function, version);
+            let obtained = if good.len() < ITEMS_MAX {
+                obtain(agent, set, &key, &trust).await
+            } else {
+                let message = format!("a node loads at most {ITEMS_MAX} versions");
+                Err(Refused::new(codes::MF0709, message).into())
+            };
+            match obtained {
+                Ok(image) => drop(good.insert(key, image)),
+                Err(Missing { refused, again }) => {
+                    tracing::warn!(function = %key, %refused, "a version is not loaded");
+                    outcome.incomplete |= again;
+                    outcome.refused.push(row(&key, refused));
+                }
+            }
+        }
+    }
+    good
+}
+
+/// The verified image of one version: the loaded one if it is still good, else from the bytes.
+async fn obtain(
+    agent: &Agent,
+    set: &Arc<mfaas_attest::Verified<ServingSet>>,
+    key: &ImageKey,
+    trust: &Trust,
+) -> Result<Arc<VerifiedImage>, Missing> {
+    if let Some(image) = agent.loaded.images.get(key) {
+        image.recheck(set, trust)?;
+        return Ok(Arc::clone(image));
+    }
+    image::check_revoked(set, key)?;
+    let artifact = blob(agent, key.digest, Kind::Artifact).await?;
+    let statement = blob(agent, key.statement, Kind::Statement).await?;
+    let (set, key, trust) = (Arc::clone(set), key.clone(), trust.clone());
+    // Hashing and decoding a whole image takes milliseconds: not on the threads that answer calls.
+    let verified =
+        tokio::task::spawn_blocking(move || image::verify(&set, &key, &artifact, &statement, &trust)).await;
+    match verified {
+        Ok(verified) => Ok(Arc::new(verified?)),
+        Err(e) => Err(Refused::new(codes::MF0708, format!("the inspection did not end well: {e}")).into()),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Artifact,
+    Statement,
+}
+
+/// Bytes by digest: from the cache, else from the server, hashed in both cases.
+async fn blob(agent: &Agent, digest: Digest, kind: Kind) -> Result<Vec<u8>, Missing> {
+    let again = |code, message: String| Missing { refused: Refused::new(code, message), again: true };
+    let cached = agent.state.blob(digest).map_err(|e| again(codes::MF0709, e.to_string()))?;
+    if let Some(bytes) = cached {
+        return Ok(bytes);
+    }
+    let fetched = match kind {
+        Kind::Artifact => agent.upstream.artifact(digest, ARTIFACT_BYTES_MAX).await,
+        Kind::Statement => agent.upstream.statement(digest, STATEMENT_BYTES_MAX).await,
+    };
+    let bytes = fetched.map_err(|e| again(codes::MF0607, e.to_string()))?;
+    if Digest::of(&bytes) != digest {
+        let message = format!("what the server gave for {digest} has the digest {}", Digest::of(&bytes));
+        return Err(again(codes::MF0704, message));
+    }
+    agent.state.store_blob(&bytes).map_err(|e| again(codes::MF0709, e.to_string()))?;
+    Ok(bytes)
+}
+
+/// Which names lead where, and which images that takes.
+fn plan(set: &ServingSet, good: &Images, before: &Loaded) -> (Routes, Images) {
+    let mut routes = BTreeMap::new();
+    let mut images = Images::new();
+    for function in &set.functions {
+        let name = (function.tenant.clone(), function.name.clone());
+        let mut route = KeyRoute { aliases: function.aliases.clone(), versions: BTreeMap::new() };
+        for version in &function.versions {
+            let key = ImageKey::of(function, version);
+            if let Some(image) = good.get(&key) {
+                route.versions.insert(key.version, key.clone());
+                images.insert(key, Arc::clone(image));
+            }
+        }
+        let old = before.routes.0.get(&name);
+        for alias in function.aliases.keys() {
+            keep_or_fall_back(set, alias, &mut route, old, before, &mut images);
+        }
+        if !route.versions.is_empty() {
+            routes.insert(name, route);
+        }
+    }
+    (Routes(routes), images)
+}
+
+/// Leaves the alias where the set puts it, if that version is there; else puts it back to what it
+/// named before, if that is still loaded and not revoked; else takes it away.
+fn keep_or_fall_back(
+    set: &ServingSet,
+    alias: &AliasName,
+    route: &mut KeyRoute,
+    old: Option<&KeyRoute>,
+    before: &Loaded,
+    images: &mut Images,
+) {
+    if route.aliases.get(alias).is_some_and(|version| route.versions.contains_key(version)) {
+        return;
+    }
+    route.aliases.remove(alias);
+    let previous = old.and_then(|old| old.versions.get(old.aliases.get(alias)?));
+    let still_there = previous.and_then(|key| Some((key, before.images.get(key)?)));
+    if let Some((key, image)) = still_there
+        && !set.revoked.contains(&key.digest)
+    {
+        route.aliases.insert(alias.clone(), key.version);
+        route.versions.insert(key.version, key.clone());
+        images.insert(key.clone(), Arc::clone(image));
+    }
+}
+
+/// Starts a generation with the images and swaps it in; with the same images as now, only the
+/// names change. The error holds the images that cannot be loaded; empty = none is to blame.
+async fn put_into_force(
+    agent: &mut Agent,
+    set: &ServingSet,
+    routes: Routes,
+    images: Images,
+) -> Result<(), Vec<(ImageKey, String)>> {
+    let table = routes.table(&agent.dispatcher);
+    if agent.loaded.serving && agent.loaded.images.keys().eq(images.keys()) {
+        agent.dispatcher.reroute(table);
+        agent.loaded.routes = routes;
+        return Ok(());
+    }
+    let order: Vec<_> = images.values().map(Arc::clone).collect();
+    let generation = match agent.fleet.start(order.clone()).await {
+        Ok(generation) => generation,
+        Err(StartError::Functions(failed)) => {
+            let blame = |(index, text)| Some((order.get::<usize>(index)?.key().clone(), text));
+            return Err(failed.into_iter().filter_map(blame).collect());
+        }
+        Err(StartError::Worker(text)) => {
+            tracing::error!(%text, "a generation of workers did not start");
+            return Err(find_culprits(agent, &order).await);
+        }
+    };
+    let withdrawn: Vec<FunctionId> = agent
+        .loaded
+        .images
+        .keys()
+        .filter(|key| set.revoked.contains(&key.digest))
+        .map(|key| agent.dispatcher.function(key))
+        .collect();
+    if let Err(error) = agent.dispatcher.swap(generation, table, &withdrawn) {
+        tracing::error!(%error, "the generation is gone before it served");
+        return Err(Vec::new());
+    }
+    agent.loaded = Loaded { images, routes, serving: true };
+    Ok(())
+}
+
+/// A worker died without saying why: each image that is new gets a worker of its own for a moment.
+async fn find_culprits(agent: &Agent, order: &[Arc<VerifiedImage>]) -> Vec<(ImageKey, String)> {
+    let mut culprits = Vec::new();
+    for image in order.iter().filter(|image| !agent.loaded.images.contains_key(image.key())) {
+        if let Err(error) = agent.fleet.probe(Arc::clone(image)).await {
+            let text = match error {
+                StartError::Functions(failed) => failed.into_iter().map(|(_, text)| text).collect(),
+                StartError::Worker(text) => text,
+            };
+            culprits.push((image.key().clone(), text));
+        }
+    }
+    let suspects = order.iter().filter(|image| !agent.loaded.images.contains_key(image.key())).count();
+    // When every one fails alone, and none worked before, the worker itself is at fault.
+    if culprits.len() == suspects && agent.loaded.images.is_empty() && suspects > 1 {
+        culprits.clear();
+    }
+    culprits
+}
+
+/// The cache keeps what the set names and what is loaded.
+fn prune(agent: &Agent, set: &ServingSet) {
+    let named = set.artifacts().flat_map(|(_, version)| [version.digest, version.statement]);
+    let loaded = agent.loaded.images.keys().flat_map(|key| [key.digest, key.statement]);
+    let keep: BTreeSet<Digest> = named.chain(loaded).collect();
+    agent.state.prune_blobs(|digest| keep.contains(&digest));
+}
+
+fn row(key: &ImageKey, refused: Refused) -> RefusedVersion {
+    RefusedVersion {
+        tenant: key.tenant.clone(),
+        function: key.function.clone(),
+        version: key.version,
+        digest: key.digest,
+        code: refused.code,
+        message: refused.message,
+    }
+}
+
+impl Routes {
+    /// Every version that answers, for the report.
+    pub(super) fn loaded(&self) -> Vec<LoadedVersion> {
+        let keys = self.0.values().flat_map(|route| route.versions.values());
+        keys.map(|key| LoadedVersion {
+            tenant: key.tenant.clone(),
+            function: key.function.clone(),
+            version: key.version,
+            digest: key.digest,
+        })
+        .collect()
+    }
+
+    fn table(&self, dispatcher: &Dispatcher) -> Table {
+        let mut table = Table::default();
+        for ((tenant, function), route) in &self.0 {
+            let served = |key: &ImageKey| Arc::new(Served { id: dispatcher.function(key), key: key.clone() });
+            let versions = route.versions.iter().map(|(version, key)| (*version, served(key))).collect();
+            let route = Route { aliases: route.aliases.clone(), versions };
+            table.insert(tenant.clone(), function.clone(), route);
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests;

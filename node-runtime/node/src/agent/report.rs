@@ -1,0 +1,142 @@
+//! What the node tells its server: after every change, and every ten seconds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mfaas_delivery::{LoadedVersion, NODE_PROTOCOL, REPORT_ROWS_MAX, RefusedVersion, Report, SetState};
+use mfaas_ident::{Epoch, sanitise_line};
+use mfaas_rules::{Code, codes};
+use tokio::sync::watch;
+
+use crate::serving::Dispatcher;
+use crate::upstream::Upstream;
+
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Bans and dead workers show between two changes of the set; looked at this often.
+const LOOK: Duration = Duration::from_secs(1);
+const PROBLEMS_MAX: usize = 16;
+const MESSAGE_BYTES_MAX: usize = 400;
+
+/// Something wrong with the set as a whole, or with the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+}
+
+impl Problem {
+    pub(crate) fn new(code: Code, message: &str) -> Self {
+        Self { code, message: sanitise_line(message, MESSAGE_BYTES_MAX) }
+    }
+}
+
+/// Where the node stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// The epoch whose set is loaded.
+    pub(crate) epoch: Epoch,
+    pub(crate) set: SetState,
+    pub(crate) loaded: Vec<LoadedVersion>,
+    pub(crate) refused: Vec<RefusedVersion>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        let (loaded, refused, problems) = Default::default();
+        Self { epoch: Epoch(0), set: SetState::None, loaded, refused, problems }
+    }
+}
+
+impl Status {
+    /// Adds a problem, or replaces the last one of the same code. `true` when that changed
+    /// something.
+    pub(crate) fn note(&mut self, problem: Problem) -> bool {
+        if self.problems.contains(&problem) {
+            return false;
+        }
+        self.problems.retain(|known| known.code != problem.code);
+        self.problems.push(problem);
+        if self.problems.len() > PROBLEMS_MAX {
+            self.problems.remove(0);
+        }
+        true
+    }
+}
+
+/// Sends reports.
+#[derive(Debug)]
+pub(crate) struct Reporter {
+    pub(crate) upstream: Upstream,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) status: watch::Receiver<Status>,
+    pub(crate) boot: uuid::Uuid,
+    pub(crate) ingress_url: String,
+    pub(crate) cage_level: String,
+}
+
+impl Reporter {
+    /// Reports for ever. A report that cannot be sent is replaced by the next one.
+    pub(crate) async fn run(mut self) {
+        let mut sequence = 0;
+        let mut failing = false;
+        let mut last: Option<(tokio::time::Instant, Report)> = None;
+        loop {
+            let report = self.report(sequence);
+            let due =
+                last.as_ref().is_none_or(|(at, sent)| at.elapsed() >= INTERVAL || differs(sent, &report));
+            if due {
+                sequence += 1;
+                match self.upstream.report(&report).await {
+                    Ok(()) => {
+                        failing = false;
+                        last = Some((tokio::time::Instant::now(), report));
+                    }
+                    Err(error) if !std::mem::replace(&mut failing, true) => {
+                        tracing::warn!(%error, "the report cannot be sent; the next one will be tried");
+                    }
+                    Err(_) => {}
+                }
+            }
+            tokio::select! {
+                changed = self.status.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    fn report(&mut self, sequence: u64) -> Report {
+        let status = self.status.borrow_and_update().clone();
+        let mut refused = status.refused;
+        refused.extend(self.dispatcher.banned().into_iter().map(|(served, crashes)| RefusedVersion {
+            tenant: served.key.tenant.clone(),
+            function: served.key.function.clone(),
+            version: served.key.version,
+            digest: served.key.digest,
+            code: codes::MF0813,
+            message: format!("banned on this node after {crashes} crashes of its worker"),
+        }));
+        let mut loaded = status.loaded;
+        loaded.truncate(REPORT_ROWS_MAX / 2);
+        refused.truncate(REPORT_ROWS_MAX / 2);
+        Report {
+            protocol: NODE_PROTOCOL,
+            boot: self.boot,
+            sequence,
+            epoch: status.epoch,
+            set: status.set,
+            ingress_url: self.ingress_url.clone(),
+            workers: u32::try_from(self.dispatcher.snapshot().workers).unwrap_or(u32::MAX),
+            cage_level: self.cage_level.clone(),
+            loaded,
+            refused,
+        }
+    }
+}
+
+/// Whether anything but the count changed.
+fn differs(sent: &Report, now: &Report) -> bool {
+    let mut same_count = now.clone();
+    same_count.sequence = sent.sequence;
+    same_count != *sent
+}

@@ -1,0 +1,113 @@
+//! The node's slice of the environment, read once at start.
+//!
+//! A missing or malformed variable is an error that names it. Nothing reads the environment later.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use mfaas_ident::NodeName;
+
+/// Workers at most; each has its own copy of every writable image.
+const WORKERS_MAX: usize = 256;
+
+/// What every subcommand needs to talk to its server.
+#[derive(Debug, Clone)]
+pub(crate) struct Membership {
+    /// `MFAAS_NODE_NAME`.
+    pub(crate) name: NodeName,
+    /// `MFAAS_SERVER`: `https://host:port`, no path. The only server this node ever asks.
+    pub(crate) server: String,
+    /// `MFAAS_CA_FILE`: the only certificate authority that is believed, PEM.
+    pub(crate) ca_file: PathBuf,
+    /// `MFAAS_STATE_DIR`.
+    pub(crate) state_dir: PathBuf,
+}
+
+/// What `serve` needs besides.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) membership: Membership,
+    /// `MFAAS_INGRESS_LISTEN`.
+    pub(crate) ingress_listen: SocketAddr,
+    /// `MFAAS_WORKERS`, one for each core by default.
+    pub(crate) workers: usize,
+    /// `MFAAS_ROOT_KEY_FILE`: the pinned root, PEM.
+    pub(crate) root_key_file: PathBuf,
+    /// `MFAAS_READY_FILE`, if any.
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// A variable that is missing or does not say what it should.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    #[error("{0} is not set")]
+    Missing(&'static str),
+    #[error("{variable}: {reason}")]
+    Malformed { variable: &'static str, reason: String },
+}
+
+/// Where variables come from; the environment, or a table in a test.
+pub(crate) type Lookup<'a> = &'a dyn Fn(&'static str) -> Option<String>;
+
+/// The process's environment. Text that is not UTF-8 counts as absent.
+pub(crate) fn environment(name: &'static str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+impl Membership {
+    /// Reads the four variables.
+    pub(crate) fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
+        let server = required(lookup, "MFAAS_SERVER")?;
+        check_server(&server)?;
+        Ok(Self {
+            name: parsed("MFAAS_NODE_NAME", &required(lookup, "MFAAS_NODE_NAME")?)?,
+            server: server.trim_end_matches('/').to_owned(),
+            ca_file: required(lookup, "MFAAS_CA_FILE")?.into(),
+            state_dir: required(lookup, "MFAAS_STATE_DIR")?.into(),
+        })
+    }
+}
+
+impl Config {
+    /// Reads everything that `serve` needs.
+    pub(crate) fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
+        let listen = lookup("MFAAS_INGRESS_LISTEN").unwrap_or_else(|| "127.0.0.1:7800".to_owned());
+        let workers = match lookup("MFAAS_WORKERS") {
+            Some(text) => parsed("MFAAS_WORKERS", &text)?,
+            None => std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX),
+        };
+        if !(1..=WORKERS_MAX).contains(&workers) {
+            let reason = format!("a number from 1 to {WORKERS_MAX}");
+            return Err(ConfigError::Malformed { variable: "MFAAS_WORKERS", reason });
+        }
+        Ok(Self {
+            membership: Membership::read(lookup)?,
+            ingress_listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
+            workers,
+            root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
+            ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
+        })
+    }
+}
+
+fn required(lookup: Lookup<'_>, variable: &'static str) -> Result<String, ConfigError> {
+    lookup(variable).ok_or(ConfigError::Missing(variable))
+}
+
+fn parsed<T>(variable: &'static str, text: &str) -> Result<T, ConfigError>
+where
+    T: std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|e: T::Err| ConfigError::Malformed { variable, reason: e.to_string() })
+}
+
+fn check_server(server: &str) -> Result<(), ConfigError> {
+    let authority = server.strip_prefix("https://").unwrap_or_default().trim_end_matches('/');
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+    if authority.is_empty() || !authority.chars().all(plain) {
+        let reason = "https://host:port without a path".to_owned();
+        return Err(ConfigError::Malformed { variable: "MFAAS_SERVER", reason });
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Which headers pass, in both directions, and which the node adds.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use mfaas_ident::VersionNumber;
+
+const VERSION: HeaderName = HeaderName::from_static("mfaas-version");
+const START: HeaderName = HeaderName::from_static("mfaas-start");
+/// `handler-error` when the function answered with an error of its own.
+pub(super) const STATUS: HeaderName = HeaderName::from_static("mfaas-status");
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+/// Meant for one connection only (RFC 9110 7.6.1), besides what `Connection` names.
+const HOP_BY_HOP: &[&str] = &[
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+/// Not for a function to see: a browser adds them for the host, whichever port it talks to.
+const SECRET: &[&str] = &["authorization", "cookie", "cookie2"];
+/// Not for a function to say: they speak for the whole origin, or for the node.
+const FOR_ORIGIN: &[&str] = &[
+    "alt-svc",
+    "clear-site-data",
+    "content-length",
+    "content-security-policy",
+    "content-security-policy-report-only",
+    "date",
+    "nel",
+    "origin-agent-cluster",
+    "permissions-policy",
+    "report-to",
+    "reporting-endpoints",
+    "server",
+    "server-timing",
+    "service-worker-allowed",
+    "set-cookie",
+    "set-cookie2",
+    "strict-transport-security",
+    "x-content-type-options",
+];
+/// The node's own; a caller or a function that sends one is not believed.
+const OWN_PREFIX: &str = "mfaas-";
+
+/// What a function may see of a request: names and values. Values that are not UTF-8 stay behind.
+pub(super) fn for_function(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let named = named_by_connection(headers);
+    headers.iter().filter_map(move |(name, value)| {
+        let name = name.as_str();
+        let passes = !HOP_BY_HOP.contains(&name)
+            && !SECRET.contains(&name)
+            && !name.starts_with(OWN_PREFIX)
+            && !named.iter().any(|listed| listed.eq_ignore_ascii_case(name));
+        passes.then_some(name).zip(std::str::from_utf8(value.as_bytes()).ok())
+    })
+}
+
+/// Copies what a function may say into the response. What is not a header is left out: the frame
+/// was checked, so there is none.
+pub(super) fn from_function<'f>(into: &mut HeaderMap, headers: impl Iterator<Item = (&'f str, &'f str)>) {
+    for (name, value) in headers {
+        let passes =
+            !HOP_BY_HOP.contains(&name) && !FOR_ORIGIN.contains(&name) && !name.starts_with(OWN_PREFIX);
+        let parsed =
+            HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_bytes(value.as_bytes()).ok());
+        if let Some((name, value)) = parsed.filter(|_| passes) {
+            into.append(name, value);
+        }
+    }
+}
+
+/// On every response of a function or about one: it is no page of this origin, and it is what its
+/// type says.
+pub(super) fn harden(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers
+        .entry(header::CONTENT_TYPE)
+        .or_insert_with(|| HeaderValue::from_static("application/octet-stream"));
+}
+
+/// Version, warm or cold, and times in milliseconds.
+pub(super) fn describe(
+    headers: &mut HeaderMap,
+    version: VersionNumber,
+    cold: Option<bool>,
+    queued: Duration,
+    ran: Duration,
+) {
+    headers.insert(VERSION, HeaderValue::from(version.get()));
+    if let Some(cold) = cold {
+        headers.insert(START, HeaderValue::from_static(if cold { "cold" } else { "warm" }));
+    }
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let timing = format!("queue;dur={:.3}, run;dur={:.4}", ms(queued), ms(ran));
+    if let Ok(timing) = HeaderValue::from_str(&timing) {
+        headers.insert(SERVER_TIMING, timing);
+    }
+}
+
+fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
+    let values = headers.get_all(header::CONNECTION);
+    let texts = values.iter().filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).map(|name| name.trim().to_owned()).collect()
+}

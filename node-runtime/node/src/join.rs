@@ -1,0 +1,46 @@
+//! `mfaas-node join`: a key that never leaves this machine, and a certificate for it.
+
+use anyhow::Context as _;
+use mfaas_delivery::{JoinRequest, NODE_PROTOCOL};
+use rcgen::{CertificateParams, DnType, KeyPair};
+
+use crate::config::Membership;
+use crate::state::{NodeIdentity, StateDir};
+use crate::upstream::Upstream;
+
+/// Joins with a single-use token, unless the node has joined before.
+pub(crate) async fn join(membership: &Membership, token: &str) -> anyhow::Result<()> {
+    let state = StateDir::open(&membership.state_dir)?;
+    if let Some(identity) = state.identity()? {
+        Upstream::joined(membership, &identity)
+            .context("the identity in MFAAS_STATE_DIR is damaged; remove node.pem to join again")?;
+        tracing::info!("this node has joined before; nothing to do");
+        return Ok(());
+    }
+    let key = KeyPair::generate().context("making a private key")?;
+    let request = JoinRequest {
+        protocol: NODE_PROTOCOL,
+        name: membership.name.clone(),
+        token: token.to_owned(),
+        csr_pem: certificate_request(membership.name.as_str(), &key)?,
+    };
+    let answer = Upstream::anonymous(membership)?.join(&request).await.context("joining")?;
+    anyhow::ensure!(answer.protocol == NODE_PROTOCOL, "the server speaks node protocol {}", answer.protocol);
+    let identity = NodeIdentity {
+        key_pem: key.serialize_pem().into_bytes(),
+        certificate_pem: answer.certificate_pem.into_bytes(),
+    };
+    // The pair must work before it is kept. `ca_pem` of the answer is not used: the authority that
+    // counts is the one the operator put into MFAAS_CA_FILE.
+    Upstream::joined(membership, &identity).context("the certificate does not fit the key")?;
+    state.store_identity(&identity)?;
+    tracing::info!(node = %membership.name, "joined");
+    Ok(())
+}
+
+fn certificate_request(name: &str, key: &KeyPair) -> anyhow::Result<String> {
+    let mut params = CertificateParams::new(Vec::new()).context("preparing the certificate request")?;
+    params.distinguished_name.push(DnType::CommonName, name);
+    let request = params.serialize_request(key).context("signing the certificate request")?;
+    request.pem().context("writing the certificate request")
+}

@@ -1,0 +1,70 @@
+//! `mfaas-node`: serves functions. It receives signed serving sets, verifies everything itself,
+//! loads what passed into worker processes, and answers invocations over HTTP.
+//!
+//! Must never load what is unsigned, revoked, of another toolchain or interface, or named by a
+//! serving set that is expired or older than one it ever saw; must never run a function in this
+//! process; must never lose or repeat the answer of an accepted call.
+
+mod agent;
+mod config;
+mod ingress;
+mod join;
+mod logs;
+mod node;
+mod serving;
+mod state;
+mod upstream;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use config::{Config, Membership, environment};
+
+/// Serves functions on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "mfaas-node", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Follow the server and answer invocations (the default).
+    Serve,
+    /// Trade a single-use token for this node's certificate.
+    Join {
+        /// The token that `mfaas-server join-token create` printed.
+        #[arg(long)]
+        token: String,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    start_logging()?;
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .map_err(|_| anyhow::anyhow!("another TLS provider is already installed"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting the asynchronous runtime")?;
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => runtime.block_on(node::serve(Config::read(&environment)?)),
+        Command::Join { token } => runtime.block_on(join::join(&Membership::read(&environment)?, &token)),
+    }
+}
+
+fn start_logging() -> anyhow::Result<()> {
+    let filter = environment("MFAAS_LOG").unwrap_or_else(|| "info".to_owned());
+    let filter = EnvFilter::try_new(filter).context("MFAAS_LOG")?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if environment("MFAAS_LOG_JSON").as_deref() == Some("1") {
+        builder.json().init();
+    } else {
+        builder.init();
+    }
+    Ok(())
+}

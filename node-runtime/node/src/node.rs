@@ -1,0 +1,183 @@
+//! The parts put together: start in order, run, stop in order.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use mfaas_attest::PublicKey;
+use mfaas_dispatch::Limits;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::agent::{Agent, Reporter, Status};
+use crate::config::Config;
+use crate::ingress::{self, Face};
+use crate::logs::{self, LogSink};
+use crate::serving::{Dispatcher, Fleet};
+use crate::state::{StateDir, write_durably};
+use crate::upstream::Upstream;
+
+/// How often deadlines are looked at; a wall backstop is a second and more.
+const TICK: Duration = Duration::from_millis(20);
+/// How often gauges are set.
+const GAUGES: Duration = Duration::from_secs(1);
+/// Accepted calls get this long to end when the node stops.
+const DRAIN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Workers get this long after it.
+const WORKERS_WAIT_MAX: Duration = Duration::from_secs(3);
+/// The last log lines get this long.
+const LAST_LINES_WAIT_MAX: Duration = Duration::from_secs(1);
+/// Upper bounds of the run time histogram in seconds: 1 µs to 10 s.
+const RUN_SECONDS: &[f64] = &[
+    1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1.0,
+    5.0, 10.0,
+];
+
+/// Runs the node until SIGTERM or SIGINT.
+pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
+    raise_descriptor_limit();
+    let prometheus = start_metrics()?;
+    let state = StateDir::open(&config.membership.state_dir)?;
+    let identity =
+        state.identity()?.context("this node has not joined: run `mfaas-node join --token …` first")?;
+    let upstream = Upstream::joined(&config.membership, &identity)?;
+    let root = read_root(&config.root_key_file)?;
+
+    let boot = uuid::Uuid::now_v7();
+    let sink = Arc::new(LogSink::default());
+    let dispatcher = Arc::new(Dispatcher::new(Limits::NODE, Arc::clone(&sink)));
+    let fleet =
+        Arc::new(Fleet::new(Arc::clone(&dispatcher), Arc::clone(&sink), worker_program()?, config.workers));
+    let (agent, status) =
+        Agent::new(root, state, upstream.clone(), Arc::clone(&fleet), Arc::clone(&dispatcher))?;
+
+    let listener = TcpListener::bind(config.ingress_listen)
+        .await
+        .with_context(|| format!("MFAAS_INGRESS_LISTEN: listening on {}", config.ingress_listen))?;
+    let address = listener.local_addr().context("reading the ingress address")?;
+    let (stop, stopping) = watch::channel(false);
+    let face = Arc::new(Face { dispatcher: Arc::clone(&dispatcher), prometheus });
+    let reporter = Reporter {
+        upstream: upstream.clone(),
+        dispatcher: Arc::clone(&dispatcher),
+        status: status.clone(),
+        boot,
+        ingress_url: format!("http://{address}"),
+        cage_level: "full".to_owned(),
+    };
+
+    let agent = tokio::spawn(agent.run());
+    let reporter = tokio::spawn(reporter.run());
+    let ticker = tokio::spawn(tick(Arc::clone(&dispatcher)));
+    let gauges = tokio::spawn(gauges(Arc::clone(&dispatcher), status));
+    let shipper = tokio::spawn({
+        let (sink, upstream, stopping) = (Arc::clone(&sink), upstream.clone(), stopping.clone());
+        async move { logs::ship(&sink, &upstream, boot, stopping).await }
+    });
+    let ingress = tokio::spawn(ingress::serve(listener, ingress::router(face), stopping));
+    if let Some(path) = &config.ready_file {
+        let ready = serde_json::json!({ "pid": std::process::id(), "ingress": address.to_string() });
+        write_durably(path, ready.to_string().as_bytes())
+            .with_context(|| format!("MFAAS_READY_FILE: writing {}", path.display()))?;
+    }
+    tracing::info!(%address, node = %config.membership.name, workers = config.workers, "the node is up");
+
+    wait_for_signal().await?;
+    tracing::info!("stopping");
+    agent.abort();
+    // The ingress closes its listener and ends what is open; accepted calls still get answers.
+    stop.send_replace(true);
+    drain(&dispatcher).await;
+    let _ = ingress.await;
+    let gone = fleet.ended(WORKERS_WAIT_MAX).await;
+    let _ = tokio::time::timeout(LAST_LINES_WAIT_MAX, shipper).await;
+    for task in [reporter, ticker, gauges] {
+        task.abort();
+    }
+    anyhow::ensure!(gone, "some workers did not end in time");
+    Ok(())
+}
+
+/// Refuses new calls and waits until the accepted ones are answered.
+async fn drain(dispatcher: &Dispatcher) {
+    dispatcher.stop();
+    let drained = async {
+        while !dispatcher.is_idle() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(DRAIN_WAIT_MAX, drained).await.is_err() {
+        tracing::warn!("calls that did not end are given up");
+    }
+}
+
+async fn tick(dispatcher: Arc<Dispatcher>) {
+    let mut interval = tokio::time::interval(TICK);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        dispatcher.tick();
+    }
+}
+
+async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>) {
+    loop {
+        let snapshot = dispatcher.snapshot();
+        metrics::gauge!("mfaas_queue_calls").set(snapshot.waiting as f64);
+        metrics::gauge!("mfaas_running_calls").set(snapshot.running as f64);
+        metrics::gauge!("mfaas_workers").set(snapshot.workers as f64);
+        metrics::gauge!("mfaas_generations_draining").set(snapshot.draining as f64);
+        metrics::gauge!("mfaas_generation").set(snapshot.current.map_or(0.0, |id| id.0 as f64));
+        {
+            let status = status.borrow();
+            metrics::gauge!("mfaas_epoch").set(status.epoch.0 as f64);
+            metrics::gauge!("mfaas_versions_loaded").set(status.loaded.len() as f64);
+            metrics::gauge!("mfaas_versions_refused").set(status.refused.len() as f64);
+        }
+        tokio::time::sleep(GAUGES).await;
+    }
+}
+
+async fn wait_for_signal() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+fn start_metrics() -> anyhow::Result<PrometheusHandle> {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Full("mfaas_run_seconds".to_owned()), RUN_SECONDS)
+        .and_then(PrometheusBuilder::install_recorder)
+        .context("setting up metrics")
+}
+
+fn read_root(path: &Path) -> anyhow::Result<PublicKey> {
+    let pem = std::fs::read_to_string(path)
+        .with_context(|| format!("MFAAS_ROOT_KEY_FILE: reading {}", path.display()))?;
+    PublicKey::from_pem(&pem).with_context(|| format!("MFAAS_ROOT_KEY_FILE: {}", path.display()))
+}
+
+/// The worker lies beside this program, so that both are of one release.
+fn worker_program() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("finding this program")?;
+    let worker = own.with_file_name("mfaas-worker");
+    anyhow::ensure!(worker.is_file(), "{} does not exist", worker.display());
+    Ok(worker)
+}
+
+/// Each image is a descriptor here and, while a worker starts, once more for that worker.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}

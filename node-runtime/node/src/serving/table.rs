@@ -1,0 +1,60 @@
+//! What an invocation may name, and which loaded version it then means.
+//!
+//! A table is built whole and swapped whole, together with the generation behind it; nothing ever
+//! changes in one that is in use.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use mfaas_dispatch::FunctionId;
+use mfaas_ident::{AliasName, FunctionName, Selector, TenantName, VersionNumber};
+
+use crate::agent::ImageKey;
+
+/// One version that answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Served {
+    /// Its number in the scheduler.
+    pub(crate) id: FunctionId,
+    pub(crate) key: ImageKey,
+}
+
+/// The versions of one function and the aliases into them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) aliases: BTreeMap<AliasName, VersionNumber>,
+    pub(crate) versions: BTreeMap<VersionNumber, Arc<Served>>,
+}
+
+/// All routes.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    routes: HashMap<TenantName, HashMap<FunctionName, Route>>,
+}
+
+impl Table {
+    pub(crate) fn insert(&mut self, tenant: TenantName, function: FunctionName, route: Route) {
+        self.routes.entry(tenant).or_default().insert(function, route);
+    }
+
+    /// The version that `selector` means now; none given means the alias `live`.
+    pub(crate) fn resolve(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+    ) -> Option<&Arc<Served>> {
+        let route = self.routes.get(tenant)?.get(function)?;
+        let version = match selector {
+            Some(Selector::Version(version)) => *version,
+            Some(Selector::Alias(alias)) => *route.aliases.get(alias)?,
+            None => *route.aliases.get(&AliasName::live())?,
+        };
+        route.versions.get(&version)
+    }
+
+    /// Every version that answers.
+    pub(crate) fn served(&self) -> impl Iterator<Item = &Arc<Served>> {
+        self.routes.values().flat_map(HashMap::values).flat_map(|route| route.versions.values())
+    }
+}

@@ -1,0 +1,186 @@
+//! The node's one server: a client that believes one certificate authority and asks one address.
+//!
+//! Must never follow a redirect, use a proxy, or read an answer without a limit. What arrives is
+//! bytes; whether they count is decided in [`crate::agent`].
+
+use std::time::Duration;
+
+use mfaas_delivery::{JoinRequest, JoinResponse, LogBatch, Report};
+use mfaas_ident::{Digest, Epoch};
+use reqwest::{Certificate, Client, Identity, Method, Response, StatusCode, redirect};
+
+use crate::config::Membership;
+use crate::state::NodeIdentity;
+
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
+/// For everything but the long poll.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How long the server may hold the question for a newer serving set.
+const POLL_WAIT: Duration = Duration::from_secs(25);
+const SMALL_BYTES_MAX: usize = 64 << 10;
+
+/// Why the server did not give what was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpstreamError {
+    #[error("{path}: {reason}")]
+    Unreadable { path: std::path::PathBuf, reason: String },
+    #[error("the TLS client cannot be set up: {0}")]
+    Setup(#[source] reqwest::Error),
+    #[error("the server cannot be reached: {}", causes(.0))]
+    Unreachable(#[source] reqwest::Error),
+    #[error("the server answers {status} to {path}: {text}")]
+    Refused { status: StatusCode, path: String, text: String },
+    #[error("the answer to {path} is larger than {bytes_max} bytes")]
+    TooLarge { path: String, bytes_max: usize },
+    #[error("the answer to {path} cannot be read: {reason}")]
+    Malformed { path: String, reason: String },
+}
+
+/// A connection pool to the one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Upstream {
+    client: Client,
+    base: String,
+}
+
+impl Upstream {
+    /// A client without a certificate: it may only join.
+    pub(crate) fn anonymous(membership: &Membership) -> Result<Self, UpstreamError> {
+        Self::build(membership, None)
+    }
+
+    /// A client that shows the node's certificate.
+    pub(crate) fn joined(membership: &Membership, identity: &NodeIdentity) -> Result<Self, UpstreamError> {
+        let pem = [&identity.certificate_pem[..], b"\n", &identity.key_pem].concat();
+        Self::build(membership, Some(Identity::from_pem(&pem).map_err(UpstreamError::Setup)?))
+    }
+
+    fn build(membership: &Membership, identity: Option<Identity>) -> Result<Self, UpstreamError> {
+        let path = membership.ca_file.clone();
+        let ca_pem = std::fs::read(&path)
+            .map_err(|e| UpstreamError::Unreadable { path: path.clone(), reason: e.to_string() })?;
+        let roots = Certificate::from_pem_bundle(&ca_pem).map_err(UpstreamError::Setup)?;
+        if roots.is_empty() {
+            return Err(UpstreamError::Unreadable { path, reason: "holds no certificate".to_owned() });
+        }
+        let mut builder = Client::builder()
+            .tls_certs_only(roots)
+            .https_only(true)
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT_WAIT_MAX)
+            .tcp_keepalive(Duration::from_secs(15))
+            .user_agent("mfaas-node");
+        if let Some(identity) = identity {
+            builder = builder.identity(identity);
+        }
+        let client = builder.build().map_err(UpstreamError::Setup)?;
+        Ok(Self { client, base: membership.server.clone() })
+    }
+
+    /// Trades a join token and a certificate request for a certificate.
+    pub(crate) async fn join(&self, request: &JoinRequest) -> Result<JoinResponse, UpstreamError> {
+        let path = "/node/v1/join";
+        let bytes = self.post(path, request, SMALL_BYTES_MAX).await?;
+        serde_json::from_slice(&bytes)
+            .map_err(|e| UpstreamError::Malformed { path: path.to_owned(), reason: e.to_string() })
+    }
+
+    /// The envelope of a serving set after `epoch`, or `None` when there was none for a while.
+    pub(crate) async fn serving_set(
+        &self,
+        after: Epoch,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<u8>>, UpstreamError> {
+        let path = format!("/node/v1/serving-set?after={after}&wait={}", POLL_WAIT.as_secs());
+        let wait_max = POLL_WAIT + ANSWER_WAIT_MAX;
+        let request = self.client.request(Method::GET, self.url(&path)).timeout(wait_max);
+        let response = request.send().await.map_err(UpstreamError::Unreachable)?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
+        body(accepted(response, &path).await?, &path, bytes_max).await.map(Some)
+    }
+
+    /// The envelope of the root-signed key list.
+    pub(crate) async fn key_list(&self, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
+        self.get("/node/v1/key-list", bytes_max).await
+    }
+
+    /// The bytes of an artifact. Not hashed here.
+    pub(crate) async fn artifact(&self, digest: Digest, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
+        self.get(&format!("/node/v1/artifacts/{digest}"), bytes_max).await
+    }
+
+    /// The envelope of a statement. Not hashed here.
+    pub(crate) async fn statement(&self, digest: Digest, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
+        self.get(&format!("/node/v1/statements/{digest}"), bytes_max).await
+    }
+
+    /// Says what is loaded.
+    pub(crate) async fn report(&self, report: &Report) -> Result<(), UpstreamError> {
+        self.post("/node/v1/report", report, SMALL_BYTES_MAX).await.map(drop)
+    }
+
+    /// Hands over log lines.
+    pub(crate) async fn logs(&self, batch: &LogBatch) -> Result<(), UpstreamError> {
+        self.post("/node/v1/logs", batch, SMALL_BYTES_MAX).await.map(drop)
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    async fn get(&self, path: &str, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
+        let request = self.client.get(self.url(path)).timeout(ANSWER_WAIT_MAX);
+        let response = request.send().await.map_err(UpstreamError::Unreachable)?;
+        body(accepted(response, path).await?, path, bytes_max).await
+    }
+
+    async fn post(
+        &self,
+        path: &str,
+        message: &impl serde::Serialize,
+        bytes_max: usize,
+    ) -> Result<Vec<u8>, UpstreamError> {
+        let request = self.client.post(self.url(path)).timeout(ANSWER_WAIT_MAX).json(message);
+        let response = request.send().await.map_err(UpstreamError::Unreachable)?;
+        body(accepted(response, path).await?, path, bytes_max).await
+    }
+}
+
+async fn accepted(response: Response, path: &str) -> Result<Response, UpstreamError> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let text = match body(response, path, SMALL_BYTES_MAX).await {
+        Ok(bytes) => mfaas_ident::sanitise_line(&String::from_utf8_lossy(&bytes), 300),
+        Err(error) => error.to_string(),
+    };
+    Err(UpstreamError::Refused { status, path: path.to_owned(), text })
+}
+
+/// Reads the body piece by piece, so that no answer is ever larger than its limit in memory.
+async fn body(mut response: Response, path: &str, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(UpstreamError::Unreachable)? {
+        if bytes.len() + piece.len() > bytes_max {
+            return Err(UpstreamError::TooLarge { path: path.to_owned(), bytes_max });
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// The chain of causes in one line: reqwest's own text stops at "error sending request".
+fn causes(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}

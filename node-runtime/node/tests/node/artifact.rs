@@ -1,0 +1,100 @@
+//! Real artifacts: a shared object linked like a tenant's, against a stub of the allowed symbols,
+//! with the project's own shim inside.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use mfaas_rules::profiles::{imports, instructions};
+
+const FUNCTION: &str = include_str!("function.rs");
+
+/// `version` is answered by the function; it makes another artifact.
+pub fn build(version: u32) -> Vec<u8> {
+    static KIT: OnceLock<Kit> = OnceLock::new();
+    KIT.get_or_init(Kit::make).function(version)
+}
+
+/// Everything that is the same for each function.
+struct Kit {
+    home: tempfile::TempDir,
+    sysroot: PathBuf,
+}
+
+impl Kit {
+    fn make() -> Self {
+        let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
+        let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout).unwrap().trim());
+        let kit = Self { home: tempfile::tempdir().unwrap(), sysroot };
+        kit.link_root();
+        let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        kit.rustc(&["--crate-type=rlib", "--crate-name=mfaas_abi"], &runtime.join("abi/src/lib.rs"));
+        let shim = ["--crate-type=rlib", "--crate-name=mfaas_shim", "--cfg=feature=\"hosted\""];
+        kit.rustc(&shim, &runtime.join("shim/src/lib.rs"));
+        kit
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn linker(&self) -> PathBuf {
+        self.sysroot.join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld")
+    }
+
+    /// A library that defines the allowed symbols under the only name that an artifact may need.
+    fn link_root(&self) {
+        for name in ["dl", "gcc_s", "m", "pthread", "rt", "util"] {
+            std::fs::write(self.path(&format!("lib{name}.a")), "!<arch>\n").unwrap();
+        }
+        let symbols = imports::ROWS
+            .iter()
+            .map(|row| format!("#[unsafe(no_mangle)] pub extern \"C\" fn {}() {{}}\n", row.symbol));
+        let source = self.path("stub.rs");
+        std::fs::write(&source, format!("#![no_std]\n{}", symbols.collect::<String>())).unwrap();
+        self.rustc(&["--crate-type=lib", "--emit=obj", "--cap-lints=allow"], &source);
+        run(Command::new(self.linker())
+            .args(["-flavor", "gnu", "-shared", "-soname", instructions::NEEDED, "-o"])
+            .args([self.path("libc.so"), self.path("stub.o")]));
+    }
+
+    fn function(&self, version: u32) -> Vec<u8> {
+        let source = self.path(&format!("function{version}.rs"));
+        std::fs::write(&source, FUNCTION.replace("VERSION_HERE", &version.to_string())).unwrap();
+        let linker = format!("-Clinker={}", self.linker().display());
+        let native = format!("-Lnative={}", self.home.path().display());
+        let flags = [
+            "--crate-type=cdylib",
+            linker.as_str(),
+            "-Clinker-flavor=ld.lld",
+            native.as_str(),
+            "-Clink-arg=--no-undefined",
+            "-Clink-arg=--build-id=none",
+            "-Cstrip=symbols",
+            "--extern=mfaas_abi",
+            "--extern=mfaas_shim",
+        ];
+        self.rustc(&flags, &source);
+        std::fs::read(self.path(&format!("libfunction{version}.so"))).unwrap()
+    }
+
+    fn rustc(&self, flags: &[&str], source: &Path) {
+        run(Command::new("rustc")
+            .args([
+                "--edition=2024",
+                "-Cpanic=abort",
+                "-Copt-level=2",
+                "-Ccodegen-units=1",
+                "-Cembed-bitcode=no",
+            ])
+            .args(["-L", self.home.path().to_str().unwrap(), "--out-dir"])
+            .arg(self.home.path())
+            .args(flags)
+            .arg(source));
+    }
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+}

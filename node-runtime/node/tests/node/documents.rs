@@ -1,0 +1,136 @@
+//! Signed documents, made with real keys through the same code as the signer's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{TimeDelta, Utc};
+use mfaas_attest::{
+    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, KeyList, ListedKey, PrivateKey,
+    Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
+};
+use mfaas_ident::{
+    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
+    ToolchainId, VersionNumber,
+};
+
+use crate::server::Desk;
+
+/// A signer with its keys.
+pub struct Signer {
+    pub root: PrivateKey,
+    pub online: PrivateKey,
+}
+
+impl Signer {
+    pub fn new() -> Self {
+        Self { root: PrivateKey::generate().unwrap(), online: PrivateKey::generate().unwrap() }
+    }
+
+    pub fn key_list(&self) -> Vec<u8> {
+        let (public, not_after) = (self.online.public(), Utc::now() + TimeDelta::hours(1));
+        let row = |purpose| ListedKey { keyid: public.id(), public, purpose, not_after };
+        let keys = vec![row(Purpose::Artifact), row(Purpose::ServingSet)];
+        sign(&KeyList { version: 1, issued_at: Utc::now(), keys }, &[&self.root]).unwrap()
+    }
+
+    /// Puts artifact and statement of `acme/{name}@{version}` where the node fetches them.
+    pub fn admit(
+        &self,
+        desk: &mut Desk,
+        name: &str,
+        version: u32,
+        artifact: &[u8],
+        budget_us: u64,
+    ) -> ServedVersion {
+        let served = ServedVersion {
+            version: VersionNumber::new(version).unwrap(),
+            digest: Digest::of(artifact),
+            statement: Digest::of(b""),
+            budget_us: Budget::from_micros(budget_us).unwrap(),
+            memory_bytes: MemoryLimit::DEFAULT,
+        };
+        let statement = sign(&Statement::new(admission(name, &served)), &[&self.online]).unwrap();
+        let served = ServedVersion { statement: Digest::of(&statement), ..served };
+        desk.blobs.insert(served.digest, artifact.to_vec());
+        desk.blobs.insert(served.statement, statement);
+        served
+    }
+
+    /// Signs a set and puts it where the node asks for it.
+    pub fn publish(&self, desk: &mut Desk, set: &ServingSet) {
+        desk.set = Some((set.epoch.0, sign(set, &[&self.online]).unwrap()));
+    }
+}
+
+/// A set of these functions, valid for twelve hours.
+pub fn set(epoch: u64, functions: &[ServedFunction]) -> ServingSet {
+    let mut functions = functions.to_vec();
+    functions.sort_by(|a, b| a.name.cmp(&b.name));
+    ServingSet {
+        version: ServingSet::FORMAT,
+        epoch: Epoch(epoch),
+        issued_at: Utc::now(),
+        expires_at: Utc::now() + TimeDelta::hours(12),
+        accepted_toolchains: BTreeSet::from([toolchain()]),
+        abi_versions: BTreeSet::from([mfaas_abi::ABI_VERSION]),
+        required_lints: BTreeSet::from(["unsafe_code".to_owned()]),
+        functions,
+        revoked: BTreeSet::new(),
+    }
+}
+
+/// A function with these versions, `live` on `live`.
+pub fn function(name: &str, versions: &[&ServedVersion], live: u32) -> ServedFunction {
+    ServedFunction {
+        tenant: TenantName::parse("acme").unwrap(),
+        name: FunctionName::parse(name).unwrap(),
+        aliases: BTreeMap::from([(AliasName::live(), VersionNumber::new(live).unwrap())]),
+        versions: versions.iter().map(|version| (*version).clone()).collect(),
+    }
+}
+
+fn toolchain() -> ToolchainId {
+    ToolchainId(Digest::of(b"toolchain"))
+}
+
+fn admission(name: &str, served: &ServedVersion) -> Admission {
+    Admission {
+        tenant: TenantName::parse("acme").unwrap(),
+        function: FunctionName::parse(name).unwrap(),
+        version: served.version,
+        deployment: DeploymentId(uuid::Uuid::nil()),
+        artifact: served.digest,
+        artifact_bytes: 1,
+        handler: HandlerPath::parse("handle").unwrap(),
+        budget_us: served.budget_us,
+        memory_bytes: served.memory_bytes,
+        source_upload: Digest::of(b"upload"),
+        source_tree: Digest::of(b"tree"),
+        toolchain: toolchain(),
+        abi_version: mfaas_abi::ABI_VERSION,
+        lints: vec!["unsafe_code".to_owned()],
+        policy_version: 1,
+        policy_revision: "test".to_owned(),
+        decisions: Vec::new(),
+        elf_facts: Digest::of(b"facts"),
+        cage_level: CageLevel::Full,
+        checks: Vec::new(),
+        bindings: Vec::new(),
+        calls: Vec::new(),
+        provenance: Provenance {
+            build_definition: BuildDefinition {
+                build_type: Provenance::BUILD_TYPE.to_owned(),
+                external_parameters: BTreeMap::new(),
+                internal_parameters: BTreeMap::new(),
+                resolved_dependencies: Vec::new(),
+            },
+            run_details: RunDetails {
+                builder: Builder { id: Provenance::BUILDER_ID.to_owned() },
+                metadata: BuildMetadata {
+                    invocation_id: "test".to_owned(),
+                    started_on: Utc::now(),
+                    finished_on: Utc::now(),
+                },
+            },
+        },
+    }
+}

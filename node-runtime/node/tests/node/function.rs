@@ -1,0 +1,52 @@
+//! The function of the tests: does what the body says. Compiled by `artifact.rs`, not by cargo.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mfaas_abi::frame::{RequestFrame, encode_response};
+use mfaas_shim::Reply;
+
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+#[unsafe(no_mangle)]
+pub extern "C" fn mfaas_entry_v1(call: *mut mfaas_shim::Call) -> u32 {
+    mfaas_shim::enter(call, handle)
+}
+
+fn handle(frame: &[u8]) -> Reply {
+    let request = RequestFrame::decode(frame).expect("the host sends frames");
+    let text = match request.body {
+        b"panic" => panic!("on purpose"),
+        b"spin" => spin(),
+        b"deep" => format!("{}", deep(1)),
+        b"hoard" => hoard(),
+        b"log" => {
+            println!("a line");
+            "logged".to_owned()
+        }
+        b"count" => format!("call {}", CALLS.fetch_add(1, Ordering::Relaxed) + 1),
+        b"headers" => request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect(),
+        _ => "version VERSION_HERE".to_owned(),
+    };
+    let mut frame = Vec::new();
+    let headers = [("content-type", "text/plain"), ("set-cookie", "stolen=1")];
+    encode_response(&mut frame, 200, headers, text.as_bytes()).expect("the answer is small");
+    Reply { status: mfaas_abi::Status::Ok, frame }
+}
+
+fn spin() -> ! {
+    loop {
+        std::hint::black_box(());
+    }
+}
+
+fn deep(level: u64) -> u64 {
+    let ballast = std::hint::black_box([level; 64]);
+    if std::hint::black_box(level) == 0 { 0 } else { deep(level + 1) + ballast[7] }
+}
+
+fn hoard() -> ! {
+    let mut kept = Vec::new();
+    loop {
+        kept.push(std::hint::black_box(vec![1_u8; 1 << 16]));
+    }
+}

@@ -1,0 +1,297 @@
+//! The whole node: real programs, real TLS, real signatures, real functions.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(unreachable_pub, reason = "the modules of a test have no other reader")]
+
+mod artifact;
+mod documents;
+mod program;
+mod server;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use chrono::{TimeDelta, Utc};
+use documents::{Signer, function, set};
+use mfaas_attest::{ServingSet, sign};
+use mfaas_delivery::SetState;
+use mfaas_ident::Epoch;
+use mfaas_rules::codes;
+use program::{Home, Node, gone, kill};
+use rustix::process::Signal;
+use server::Server;
+
+const BUDGET_US: u64 = 50_000;
+
+/// A server, a signer and a joined node's home; nothing published.
+async fn stage() -> (Server, Signer, Home) {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| rustls::crypto::ring::default_provider().install_default().unwrap());
+    let (server, signer) = (Server::start().await, Signer::new());
+    server.desk().key_list = signer.key_list();
+    let home = Home::joined(&server, &signer).await;
+    (server, signer, home)
+}
+
+/// The same with `acme/hello@1` published as epoch 1, and the node serving it.
+async fn serving() -> (Server, Signer, Home, Node) {
+    let (server, signer, home) = stage().await;
+    publish(&server, &signer, 1, 1);
+    let node = home.start().await;
+    node.answers("hello", "version 1").await;
+    (server, signer, home, node)
+}
+
+/// Publishes `hello` with all versions up to `live`.
+fn publish(server: &Server, signer: &Signer, epoch: u64, live: u32) -> ServingSet {
+    let mut desk = server.desk();
+    let versions: Vec<_> =
+        (1..=live).map(|n| signer.admit(&mut desk, "hello", n, &artifact::build(n), BUDGET_US)).collect();
+    let set = set(epoch, &[function("hello", &versions.iter().collect::<Vec<_>>(), live)]);
+    signer.publish(&mut desk, &set);
+    set
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_token_joins_nothing() {
+    let (server, signer) = (Server::start().await, Signer::new());
+    let home = Home::new(&server, &signer);
+    assert!(!home.join("guessed").await.success());
+    assert!(!home.path("state/node.pem").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_published_function_answers_with_its_headers_logs_and_report() {
+    let (server, _signer, home, node) = serving().await;
+    assert!(home.join("any token: joined already").await.success());
+    let answer = node.call("hello@1", "count").await;
+    assert_eq!((answer.status, answer.body.as_str()), (200, "call 1"));
+    assert_eq!(node.call("hello@live", "count").await.body, "call 1", "no state survives a call");
+    assert_eq!(answer.headers["mfaas-version"], "1");
+    assert!(answer.headers["server-timing"].to_str().unwrap().starts_with("queue;dur="));
+    assert!(!answer.headers.contains_key("set-cookie"));
+    assert!(!node.call("hello", "headers").await.body.contains("cookie"));
+    assert_eq!(node.call("hello@2", "").await.status, 404);
+    assert_eq!(node.get("/readyz").await.status, 200);
+    let metrics = node.get("/metrics").await.body;
+    assert!(
+        metrics.contains("mfaas_calls_total") && metrics.contains("mfaas_run_seconds_bucket"),
+        "{metrics}"
+    );
+
+    node.call("hello", "log").await;
+    let report = server.reported("loaded", |report| report.set == SetState::Current).await;
+    assert_eq!((report.epoch, report.workers, report.loaded.len()), (Epoch(1), 2, 1));
+    for _ in 0..200 {
+        if server.desk().lines.iter().any(|line| line.text == "a line") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the log line never arrived: {:?}", server.desk().lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_bad_end_has_its_code_and_the_next_call_is_served() {
+    let (_server, _signer, _home, node) = serving().await;
+    for (body, status, code) in
+        [("panic", 502, "MF0802"), ("spin", 504, "MF0803"), ("deep", 502, "MF0804"), ("hoard", 502, "MF0805")]
+    {
+        let answer = node.call("hello", body).await;
+        assert_eq!(answer.status, status, "{body}: {answer:?}");
+        assert!(answer.body.contains(code), "{body}: {answer:?}");
+        assert_eq!(node.call("hello", "").await.body, "version 1", "after {body}");
+    }
+    assert_eq!(node.call("hello", &"x".repeat((1 << 20) + 1)).await.status, 413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_fails_while_versions_change() {
+    let (server, signer, _home, node) = serving().await;
+    let node = Arc::new(node);
+    let over = Arc::new(AtomicBool::new(false));
+    let callers: Vec<_> = (0..4)
+        .map(|_| {
+            let (node, over) = (Arc::clone(&node), Arc::clone(&over));
+            tokio::spawn(async move {
+                let mut calls = 0;
+                while !over.load(Ordering::Relaxed) {
+                    let answer = node.call("hello", "").await;
+                    assert_eq!(answer.status, 200, "{answer:?}");
+                    calls += 1;
+                }
+                calls
+            })
+        })
+        .collect();
+    let mut forward = publish(&server, &signer, 2, 2);
+    node.answers("hello", "version 2").await;
+    // Back: a higher epoch with the old version, the images as they are.
+    forward.epoch = Epoch(3);
+    forward.functions[0]
+        .aliases
+        .values_mut()
+        .for_each(|live| *live = forward.functions[0].versions[0].version);
+    signer.publish(&mut server.desk(), &forward);
+    node.answers("hello", "version 1").await;
+    publish(&server, &signer, 4, 1);
+    server.reported("epoch 4", |report| report.epoch == Epoch(4) && report.loaded.len() == 1).await;
+    over.store(true, Ordering::Relaxed);
+    for caller in callers {
+        assert!(caller.await.unwrap() > 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_worker_costs_one_answer_and_is_replaced() {
+    let (server, signer, _home, node) = serving().await;
+    let slow = signer.admit(&mut server.desk(), "slow", 1, &artifact::build(1), 5_000_000);
+    signer.publish(&mut server.desk(), &set(2, &[function("slow", &[&slow], 1)]));
+    node.answers("slow", "version 1").await;
+    let before = settled(&node).await;
+    let node = Arc::new(node);
+    let call = tokio::spawn({
+        let node = Arc::clone(&node);
+        async move { node.call("slow", "spin").await }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    for pid in &before {
+        kill(*pid, Signal::KILL);
+    }
+    let answer = call.await.unwrap();
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert!(answer.body.contains("MF0808"), "{answer:?}");
+    node.answers("slow", "version 1").await;
+    gone(&before).await;
+    assert_eq!(settled(&node).await.len(), 2);
+}
+
+/// The workers, once there are exactly two.
+async fn settled(node: &Node) -> Vec<u32> {
+    for _ in 0..500 {
+        let workers = node.workers();
+        if workers.len() == 2 {
+            return workers;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("workers: {:?}", node.workers());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_node_serves_without_its_server_and_refuses_an_old_set() {
+    let (mut server, signer, home, node) = serving().await;
+    let old = server.desk().set.clone().unwrap();
+    publish(&server, &signer, 2, 2);
+    node.answers("hello", "version 2").await;
+    server.down().await;
+    node.signal(Signal::TERM);
+    assert!(node.ended().await.success());
+
+    let node = home.start().await;
+    node.answers("hello", "version 2").await;
+    // The replayed set claims to be newer on the outside; what is signed says epoch 1.
+    server.desk().set = Some((99, old.1));
+    server.desk().reports.clear();
+    server.up().await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let report = server.reported("a report", |_| true).await;
+    assert_eq!(report.epoch, Epoch(2));
+    assert_eq!(node.call("hello", "").await.body, "version 2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flipped_byte_or_another_key_stops_that_function_alone() {
+    let (server, signer, _home, node) = serving().await;
+    let stranger = Signer::new();
+    {
+        let mut desk = server.desk();
+        let hello = signer.admit(&mut desk, "hello", 1, &artifact::build(1), BUDGET_US);
+        let flipped = signer.admit(&mut desk, "flipped", 1, &artifact::build(2), BUDGET_US);
+        desk.blobs.get_mut(&flipped.digest).unwrap()[1000] ^= 1;
+        let foreign = stranger.admit(&mut desk, "foreign", 1, &artifact::build(3), BUDGET_US);
+        let broken = signer.admit(&mut desk, "broken", 1, b"\x7fELF", BUDGET_US);
+        let functions = [
+            function("hello", &[&hello], 1),
+            function("flipped", &[&flipped], 1),
+            function("foreign", &[&foreign], 1),
+            function("broken", &[&broken], 1),
+        ];
+        signer.publish(&mut desk, &set(2, &functions));
+    }
+    let report = server.reported("epoch 2", |report| report.epoch == Epoch(2)).await;
+    let codes: Vec<_> = report.refused.iter().map(|row| (row.function.as_str(), row.code)).collect();
+    assert_eq!(codes, [("broken", codes::MF0708), ("flipped", codes::MF0704), ("foreign", codes::MF0602)]);
+    assert_eq!(node.call("hello", "").await.body, "version 1");
+    for name in ["flipped", "foreign", "broken"] {
+        assert_eq!(node.call(name, "").await.status, 404, "{name}");
+    }
+    let healed = artifact::build(2);
+    server.desk().blobs.insert(mfaas_ident::Digest::of(&healed), healed);
+    node.answers("flipped", "version 2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_of_another_key_changes_nothing() {
+    let (server, _signer, _home, node) = serving().await;
+    let foreign = sign(&set(9, &[]), &[&Signer::new().online]).unwrap();
+    server.desk().set = Some((9, foreign));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(node.call("hello", "").await.body, "version 1");
+    let report = server.reported("a report", |_| true).await;
+    assert_eq!(report.epoch, Epoch(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_version_is_gone_even_when_it_is_still_named() {
+    let (server, signer, _home, node) = serving().await;
+    let mut revoking = publish(&server, &signer, 2, 1);
+    revoking.epoch = Epoch(3);
+    revoking.revoked.insert(revoking.functions[0].versions[0].digest);
+    signer.publish(&mut server.desk(), &revoking);
+    let report = server.reported("epoch 3", |report| report.epoch == Epoch(3)).await;
+    assert_eq!(report.refused[0].code, codes::MF0706);
+    assert_eq!(node.call("hello", "").await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_set_serves_on_but_loads_nothing_after_a_restart() {
+    let (server, signer, home) = stage().await;
+    {
+        let mut desk = server.desk();
+        let hello = signer.admit(&mut desk, "hello", 1, &artifact::build(1), BUDGET_US);
+        let mut short = set(1, &[function("hello", &[&hello], 1)]);
+        short.expires_at = Utc::now() + TimeDelta::seconds(8);
+        signer.publish(&mut desk, &short);
+    }
+    let node = home.start().await;
+    node.answers("hello", "version 1").await;
+    server.reported("expired", |report| report.set == SetState::Expired).await;
+    assert_eq!(node.call("hello", "").await.body, "version 1", "what is loaded goes on");
+    node.signal(Signal::TERM);
+    assert!(node.ended().await.success());
+
+    server.desk().reports.clear();
+    let node = home.start().await;
+    let report = server.reported("expired", |report| report.set == SetState::Expired).await;
+    assert!(report.loaded.is_empty());
+    assert_eq!(node.get("/readyz").await.status, 503);
+    assert_eq!(node.call("hello", "").await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_of_a_node_that_stopped_or_was_killed() {
+    let (_server, _signer, home, node) = serving().await;
+    let workers = settled(&node).await;
+    node.signal(Signal::TERM);
+    assert!(node.ended().await.success());
+    gone(&workers).await;
+
+    let node = home.start().await;
+    node.answers("hello", "version 1").await;
+    let workers = settled(&node).await;
+    node.signal(Signal::KILL);
+    assert!(!node.ended().await.success());
+    gone(&workers).await;
+}

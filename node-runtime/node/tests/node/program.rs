@@ -1,0 +1,187 @@
+//! The real programs: `mfaas-node` as a child process, with `mfaas-worker` beside it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::documents::Signer;
+use crate::server::{Server, TOKEN};
+
+const NODE: &str = env!("CARGO_BIN_EXE_mfaas-node");
+
+/// A home of a node: what stays between two starts.
+pub struct Home {
+    directory: tempfile::TempDir,
+    server: String,
+}
+
+/// A running node.
+pub struct Node {
+    child: Child,
+    pub ingress: String,
+    client: reqwest::Client,
+}
+
+/// An answer of the ingress.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: http::HeaderMap,
+    pub body: String,
+}
+
+impl Home {
+    pub fn new(server: &Server, signer: &Signer) -> Self {
+        build_worker();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("ca.pem"), server.ca_pem()).unwrap();
+        std::fs::write(directory.path().join("root.pub"), signer.root.public().to_pem().unwrap()).unwrap();
+        Self { directory, server: format!("https://{}", server.address) }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(NODE);
+        command
+            .env_clear()
+            .env("MFAAS_NODE_NAME", "node-1")
+            .env("MFAAS_SERVER", &self.server)
+            .env("MFAAS_CA_FILE", self.path("ca.pem"))
+            .env("MFAAS_STATE_DIR", self.path("state"))
+            .env("MFAAS_INGRESS_LISTEN", "127.0.0.1:0")
+            .env("MFAAS_WORKERS", "2")
+            .env("MFAAS_ROOT_KEY_FILE", self.path("root.pub"))
+            .env("MFAAS_READY_FILE", self.path("ready.json"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub async fn join(&self, token: &str) -> ExitStatus {
+        let mut command = self.command();
+        command.args(["join", "--token", token]);
+        tokio::task::spawn_blocking(move || command.status().unwrap()).await.unwrap()
+    }
+
+    pub async fn joined(server: &Server, signer: &Signer) -> Self {
+        let home = Self::new(server, signer);
+        assert!(home.join(TOKEN).await.success());
+        home
+    }
+
+    pub async fn start(&self) -> Node {
+        let ready = self.path("ready.json");
+        let _ = std::fs::remove_file(&ready);
+        let child = self.command().arg("serve").spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !ready.exists() {
+            assert!(Instant::now() < deadline, "the node did not become ready");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let ready: serde_json::Value = serde_json::from_slice(&std::fs::read(&ready).unwrap()).unwrap();
+        assert_eq!(ready["pid"], child.id());
+        let client = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+        Node { child, ingress: format!("http://{}", ready["ingress"].as_str().unwrap()), client }
+    }
+}
+
+impl Node {
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.client.get(format!("{}{path}", self.ingress))).await.unwrap()
+    }
+
+    pub async fn call(&self, function: &str, body: &str) -> Answer {
+        self.try_call(function, body).await.unwrap()
+    }
+
+    pub async fn try_call(&self, function: &str, body: &str) -> Result<Answer, reqwest::Error> {
+        let request = self.client.post(format!("{}/f/acme/{function}", self.ingress));
+        self.send(request.header("cookie", "secret=1").body(body.to_owned())).await
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
+        let response = request.send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Answer { status, headers, body: response.text().await? })
+    }
+
+    /// Waits until `function` answers `body`.
+    pub async fn answers(&self, function: &str, body: &str) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let answer = self.try_call(function, "").await;
+            if answer.as_ref().is_ok_and(|answer| answer.body == body) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{function} never answered {body:?}: {answer:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Process ids of the living workers of this node.
+    pub fn workers(&self) -> Vec<u32> {
+        processes().into_iter().filter(|(_, parent)| *parent == self.child.id()).map(|(pid, _)| pid).collect()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(self.child.id(), signal);
+    }
+
+    /// Waits for the end of the node.
+    pub async fn ended(mut self) -> ExitStatus {
+        tokio::task::spawn_blocking(move || self.child.wait().unwrap()).await.unwrap()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn kill(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
+}
+
+/// Waits until none of these processes lives.
+pub async fn gone(pids: &[u32]) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while processes().iter().any(|(pid, _)| pids.contains(pid)) {
+        assert!(Instant::now() < deadline, "left behind: {pids:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Every living process with its parent; zombies are not alive.
+fn processes() -> Vec<(u32, u32)> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let stats = entries.filter_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
+        (state != "Z").then_some((pid, parent))
+    });
+    stats.collect()
+}
+
+/// The worker is another package: cargo does not build it for this test by itself.
+fn build_worker() {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let target = Path::new(NODE).parent().and_then(Path::parent).unwrap();
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "mfaas-worker", "--target-dir"])
+            .arg(target)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .unwrap();
+        assert!(status.success(), "mfaas-worker does not build");
+    });
+}

@@ -1,0 +1,205 @@
+//! The server's side of the node protocol over real mutual TLS, with the answers of a test.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use axum::extract::{Path, Query, State};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use http::StatusCode;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use mfaas_delivery::{JoinRequest, JoinResponse, LogBatch, LogLine, NODE_PROTOCOL, Report};
+use mfaas_ident::Digest;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateSigningRequestParams, CertifiedIssuer,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair,
+};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+pub const TOKEN: &str = "join-me";
+
+/// What the server gives and what it was told.
+#[derive(Default)]
+pub struct Desk {
+    pub key_list: Vec<u8>,
+    /// Epoch and envelope.
+    pub set: Option<(u64, Vec<u8>)>,
+    pub blobs: HashMap<Digest, Vec<u8>>,
+    pub reports: Vec<Report>,
+    pub lines: Vec<LogLine>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    desk: Arc<Mutex<Desk>>,
+    issuer: Arc<CertifiedIssuer<'static, KeyPair>>,
+}
+
+pub struct Server {
+    shared: Shared,
+    tls: Arc<ServerConfig>,
+    pub address: SocketAddr,
+    accepting: JoinHandle<()>,
+}
+
+impl Server {
+    pub async fn start() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let shared = Shared { desk: Arc::default(), issuer: Arc::new(issuer) };
+        let tls = Arc::new(tls_config(&shared.issuer));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&tls), routes(shared.clone())));
+        Self { shared, tls, address, accepting }
+    }
+
+    /// Closes the listener: connections are refused from now on.
+    pub async fn down(&mut self) {
+        self.accepting.abort();
+        let _ = (&mut self.accepting).await;
+    }
+
+    /// Listens again on the same address.
+    pub async fn up(&mut self) {
+        let listener = TcpListener::bind(self.address).await.unwrap();
+        self.accepting = tokio::spawn(accept(listener, Arc::clone(&self.tls), routes(self.shared.clone())));
+    }
+
+    pub fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.shared.desk.lock().unwrap()
+    }
+
+    pub fn ca_pem(&self) -> String {
+        self.shared.issuer.pem()
+    }
+
+    /// Waits until the newest report fulfils `wish`.
+    pub async fn reported(&self, what: &str, wish: impl Fn(&Report) -> bool) -> Report {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let last = self.desk().reports.last().cloned();
+            if let Some(report) = last.clone().filter(&wish) {
+                return report;
+            }
+            assert!(Instant::now() < deadline, "never reported: {what}; last: {last:#?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn tls_config(issuer: &CertifiedIssuer<'static, KeyPair>) -> ServerConfig {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let certificate = params.signed_by(&key, issuer).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(issuer.der().clone()).unwrap();
+    let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).allow_unauthenticated().build().unwrap();
+    ServerConfig::builder()
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+        )
+        .unwrap()
+}
+
+async fn accept(listener: TcpListener, tls: Arc<ServerConfig>, router: Router) {
+    let acceptor = TlsAcceptor::from(tls);
+    // Dropped with this task, so that a stopped server breaks its connections.
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let (acceptor, router) = (acceptor.clone(), router.clone());
+        connections.spawn(async move {
+            let Ok(stream) = acceptor.accept(stream).await else { return };
+            let known = stream.get_ref().1.peer_certificates().is_some();
+            let router = router.layer(axum::Extension(Known(known)));
+            let connection = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+            let _ = connection.await;
+        });
+    }
+}
+
+/// Whether the connection showed a certificate of our authority.
+#[derive(Clone, Copy)]
+struct Known(bool);
+
+fn routes(shared: Shared) -> Router {
+    let known = axum::middleware::from_fn(only_known);
+    Router::new()
+        .route("/node/v1/serving-set", get(serving_set))
+        .route(
+            "/node/v1/key-list",
+            get(async |State(s): State<Shared>| s.desk.lock().unwrap().key_list.clone()),
+        )
+        .route("/node/v1/artifacts/{digest}", get(blob))
+        .route("/node/v1/statements/{digest}", get(blob))
+        .route("/node/v1/report", post(report))
+        .route("/node/v1/logs", post(logs))
+        .route_layer(known)
+        .route("/node/v1/join", post(join))
+        .with_state(shared)
+}
+
+async fn only_known(
+    axum::Extension(known): axum::Extension<Known>,
+    request: axum::extract::Request,
+    next: axum::middleware::Next,
+) -> Result<axum::response::Response, StatusCode> {
+    if known.0 { Ok(next.run(request).await) } else { Err(StatusCode::UNAUTHORIZED) }
+}
+
+async fn join(
+    State(shared): State<Shared>,
+    Json(request): Json<JoinRequest>,
+) -> Result<Json<JoinResponse>, StatusCode> {
+    if request.token != TOKEN || request.check().is_err() {
+        return Err(StatusCode::FORBIDDEN);
+    }
+    let mut csr = CertificateSigningRequestParams::from_pem(&request.csr_pem).unwrap();
+    csr.params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let certificate_pem = csr.signed_by(&shared.issuer).unwrap().pem();
+    Ok(Json(JoinResponse { protocol: NODE_PROTOCOL, certificate_pem, ca_pem: shared.issuer.pem() }))
+}
+
+async fn serving_set(
+    State(shared): State<Shared>,
+    Query(query): Query<HashMap<String, u64>>,
+) -> Result<Vec<u8>, StatusCode> {
+    let deadline = Instant::now() + Duration::from_secs(query["wait"].min(5));
+    while Instant::now() < deadline {
+        if let Some((epoch, envelope)) = &shared.desk.lock().unwrap().set
+            && *epoch > query["after"]
+        {
+            return Ok(envelope.clone());
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Err(StatusCode::NO_CONTENT)
+}
+
+async fn blob(State(shared): State<Shared>, Path(digest): Path<Digest>) -> Result<Vec<u8>, StatusCode> {
+    shared.desk.lock().unwrap().blobs.get(&digest).cloned().ok_or(StatusCode::NOT_FOUND)
+}
+
+async fn report(State(shared): State<Shared>, Json(report): Json<Report>) {
+    report.check().unwrap();
+    shared.desk.lock().unwrap().reports.push(report);
+}
+
+async fn logs(State(shared): State<Shared>, Json(batch): Json<LogBatch>) {
+    batch.check().unwrap();
+    shared.desk.lock().unwrap().lines.extend(batch.lines);
+}

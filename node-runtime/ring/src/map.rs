@@ -1,0 +1,138 @@
+//! The mapping itself: the only place that turns addresses into references.
+//!
+//! It must never hand out anything but atomics, and never an offset that was not checked.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::RingError;
+use crate::layout::{Geometry, Header, Part, Record};
+
+/// Shared memory of one ring, unmapped when the last end goes.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    geometry: Geometry,
+}
+
+// SAFETY: INV-RING-2. The address is only ever read as atomics, which any thread may use.
+unsafe impl Send for Mapping {}
+// SAFETY: INV-RING-2. As above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Makes the memory and seals its size.
+    pub(crate) fn create(geometry: Geometry) -> Result<(OwnedFd, Self), RingError> {
+        let fd = rustix::fs::memfd_create("mfaas-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+            .map_err(system("memfd_create"))?;
+        rustix::fs::ftruncate(&fd, geometry.memory_bytes() as u64).map_err(system("ftruncate"))?;
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&fd, seals).map_err(system("seal"))?;
+        let mapping = Self::map(&fd, geometry)?;
+        Ok((fd, mapping))
+    }
+
+    /// Maps memory that somebody else made, if its size is sealed and is that of a ring.
+    pub(crate) fn attach(fd: impl AsFd) -> Result<Self, RingError> {
+        let seals = rustix::fs::fcntl_get_seals(&fd).map_err(system("read seals"))?;
+        if !seals.contains(SealFlags::SHRINK | SealFlags::GROW) {
+            return Err(RingError::Violation("the memory's size is not sealed"));
+        }
+        let stat = rustix::fs::fstat(&fd).map_err(system("fstat"))?;
+        let geometry = u64::try_from(stat.st_size)
+            .ok()
+            .and_then(Geometry::of_memory)
+            .ok_or(RingError::Violation("the memory has not the size of a ring"))?;
+        Self::map(&fd, geometry)
+    }
+
+    fn map(fd: &impl AsFd, geometry: Geometry) -> Result<Self, RingError> {
+        let bytes = geometry.memory_bytes();
+        // SAFETY: INV-RING-1. A new mapping at an address of the kernel's choice.
+        let address = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                fd,
+                0,
+            )
+        };
+        let address = address.map_err(system("mmap"))?;
+        let base = NonNull::new(address.cast()).ok_or(RingError::Violation("mapped at address 0"))?;
+        Ok(Self { base, geometry })
+    }
+
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The header page.
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: INV-RING-1 and 2. The mapping begins with the header page, page-aligned, and the
+        // header consists of atomics only, for which every bit pattern is a value.
+        unsafe { self.base.cast::<Header>().as_ref() }
+    }
+
+    /// The record of the slot that `counter` falls on.
+    pub(crate) fn record(&self, counter: u32) -> &Record {
+        let offset = self.geometry.record_offset(counter);
+        // SAFETY: INV-RING-1. Records of all slots lie inside the mapping, by `Geometry`.
+        let record = unsafe { self.base.add(offset) }.cast::<Record>();
+        // SAFETY: INV-RING-1 and 2. Offsets of records are multiples of 64; atomics only.
+        unsafe { record.as_ref() }
+    }
+
+    /// Copies `bytes` into a part of a slot. The caller has checked the length against the part.
+    pub(crate) fn put(&self, counter: u32, part: Part, bytes: &[u8]) {
+        for (word, chunk) in self.part(counter, part).iter().zip(bytes.chunks(8)) {
+            let mut filled = [0; 8];
+            filled[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_ne_bytes(filled), Ordering::Relaxed);
+        }
+    }
+
+    /// Copies the first `into.len()` bytes of a part out and wipes them where they were. The caller
+    /// has checked the length against the part.
+    pub(crate) fn take(&self, counter: u32, part: Part, into: &mut [u8]) {
+        for (word, chunk) in self.part(counter, part).iter().zip(into.chunks_mut(8)) {
+            let filled = word.load(Ordering::Relaxed).to_ne_bytes();
+            word.store(0, Ordering::Relaxed);
+            chunk.copy_from_slice(&filled[..chunk.len()]);
+        }
+    }
+
+    fn part(&self, counter: u32, part: Part) -> &[AtomicU64] {
+        let offset = self.geometry.part_offset(counter, part);
+        // SAFETY: INV-RING-1. Every part of every slot lies inside the mapping, by `Geometry`.
+        let start = unsafe { self.base.add(offset) }.cast::<AtomicU64>();
+        let words = NonNull::slice_from_raw_parts(start, part.bytes_max() / 8);
+        // SAFETY: INV-RING-1 and 2. Offsets and lengths of parts are multiples of 8; atomics only.
+        unsafe { words.as_ref() }
+    }
+
+    /// The whole memory as words, for tests that play a hostile peer.
+    #[cfg(test)]
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        let words = NonNull::slice_from_raw_parts(self.base.cast(), self.geometry.memory_bytes() / 8);
+        // SAFETY: INV-RING-1 and 2. Exactly the mapping; atomics only.
+        unsafe { words.as_ref() }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: INV-RING-1. Nothing refers to the mapping any more, since every view borrows `self`.
+        let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.geometry.memory_bytes()) };
+        debug_assert!(unmapped.is_ok(), "our own mapping");
+    }
+}
+
+fn system(step: &'static str) -> impl Fn(rustix::io::Errno) -> RingError {
+    move |errno| RingError::System { step, source: errno.into() }
+}

@@ -1,0 +1,209 @@
+//! The allocator of a function: a bump pointer with free lists by size class, over memory that the
+//! host wipes after every call.
+//!
+//! All state is the [`ArenaHeader`] at the start of the arena and the links in freed blocks, so a
+//! call that was ended in the middle of an allocation leaves nothing behind. It never gives memory
+//! back to the host, never takes a lock, and never returns null to std: a full arena ends the call.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::ptr;
+
+use mfaas_abi::ArenaHeader;
+
+use crate::host;
+
+/// Blocks are multiples of this and aligned to it.
+const GRAIN_BYTES: usize = 16;
+/// Blocks up to this size are rounded up to their class; larger ones only to the grain, so that a
+/// buffer may fill the arena.
+const CLASSED_BYTES_MAX: usize = 32 << 10;
+/// No block is larger; what asks for more is out of memory.
+const BLOCK_BYTES_MAX: usize = 1 << 31;
+/// Where the first block may begin.
+const FIRST_BLOCK: usize = size_of::<ArenaHeader>().next_multiple_of(GRAIN_BYTES);
+
+/// The arena of the current call.
+#[derive(Debug)]
+pub struct Arena {
+    base: Cell<*mut u8>,
+    bytes: Cell<usize>,
+}
+
+// SAFETY: INV-SHIM-2. There is one thread.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// An arena without memory.
+    pub const fn empty() -> Self {
+        Self { base: Cell::new(ptr::null_mut()), bytes: Cell::new(0) }
+    }
+
+    /// Takes over wiped memory.
+    ///
+    /// # Safety
+    /// `base` is aligned to 4096, and `bytes` bytes from it are zero and nobody else's until the
+    /// call ends (INV-SHIM-1).
+    pub unsafe fn adopt(&self, base: *mut u8, bytes: usize) {
+        self.base.set(base);
+        self.bytes.set(bytes);
+        if let Some(header) = self.header() {
+            header.top = FIRST_BLOCK;
+            header.high_water = FIRST_BLOCK;
+        }
+    }
+
+    /// The header, unless the arena is too small to hold even that.
+    #[allow(clippy::mut_from_ref, reason = "the one thread holds at most one such reference at a time")]
+    fn header(&self) -> Option<&mut ArenaHeader> {
+        if self.bytes.get() < FIRST_BLOCK {
+            return None;
+        }
+        // SAFETY: INV-SHIM-1 and 2. Mapped, aligned, a value for every bit pattern, and no caller
+        // in this module holds another reference.
+        unsafe { self.base.get().cast::<ArenaHeader>().as_mut() }
+    }
+
+    /// A block for `layout`, or null. Its offset says whether its bytes were used before.
+    fn take(&self, layout: Layout) -> *mut u8 {
+        let Some(header) = self.header().filter(|_| layout.size() <= BLOCK_BYTES_MAX) else {
+            return ptr::null_mut();
+        };
+        let reused = if layout.align() <= GRAIN_BYTES { self.pop(header, layout.size()) } else { None };
+        match reused.or_else(|| self.bump(header, layout)) {
+            Some(offset) => self.at(offset),
+            None => ptr::null_mut(),
+        }
+    }
+
+    /// New room behind the last block.
+    fn bump(&self, header: &mut ArenaHeader, layout: Layout) -> Option<usize> {
+        let base = self.base.get().addr();
+        let start = (base + header.top).checked_next_multiple_of(layout.align().max(GRAIN_BYTES))? - base;
+        let end = start.checked_add(block_bytes(layout.size()))?;
+        if end > self.bytes.get() {
+            return None;
+        }
+        header.top = end;
+        header.high_water = header.high_water.max(end);
+        Some(start)
+    }
+
+    /// A freed block that is large enough.
+    fn pop(&self, header: &mut ArenaHeader, size: usize) -> Option<usize> {
+        let head = header.free.get_mut(class_above(size))?;
+        if *head == 0 {
+            return None;
+        }
+        let offset = *head;
+        // SAFETY: INV-SHIM-3. A freed block of at least 16 aligned bytes that holds its link.
+        *head = unsafe { self.at(offset).cast::<usize>().read() };
+        Some(offset)
+    }
+
+    /// Gives a block back: to the free room if it was the last one, else to its list.
+    fn give(&self, offset: usize, size: usize) {
+        let Some(header) = self.header() else { return };
+        let bytes = block_bytes(size);
+        if offset + bytes == header.top {
+            header.top = offset;
+        } else if let Some(head) = header.free.get_mut(class_below(bytes)) {
+            // SAFETY: INV-SHIM-3. The block is at least 16 aligned bytes and nobody's any more.
+            unsafe { self.at(offset).cast::<usize>().write(*head) };
+            *head = offset;
+        }
+    }
+
+    /// Whether the block could change its size where it is.
+    fn resize_in_place(&self, offset: usize, old: usize, new: usize) -> bool {
+        let Some(header) = self.header().filter(|_| new <= BLOCK_BYTES_MAX) else { return false };
+        let (old, new) = (block_bytes(old), block_bytes(new));
+        if offset + old == header.top && offset + new <= self.bytes.get() {
+            header.top = offset + new;
+            header.high_water = header.high_water.max(header.top);
+            return true;
+        }
+        new <= old
+    }
+
+    fn at(&self, offset: usize) -> *mut u8 {
+        self.base.get().wrapping_add(offset)
+    }
+
+    fn offset_of(&self, block: *mut u8) -> usize {
+        block.addr() - self.base.get().addr()
+    }
+
+    /// The block, or the end of the call.
+    fn or_end(block: *mut u8, bytes: usize) -> *mut u8 {
+        if block.is_null() { host::out_of_memory(bytes) } else { block }
+    }
+}
+
+// SAFETY: INV-SHIM-3. Blocks are disjoint, aligned, large enough, and stay until given back.
+unsafe impl GlobalAlloc for Arena {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::or_end(self.take(layout), layout.size())
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        self.give(self.offset_of(block), layout.size());
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let used = self.header().map_or(0, |header| header.high_water);
+        let block = Self::or_end(self.take(layout), layout.size());
+        // INV-SHIM-4: only what lies below the old mark can hold anything.
+        let dirty = used.saturating_sub(self.offset_of(block)).min(layout.size());
+        // SAFETY: INV-SHIM-3. The block has at least `layout.size()` bytes.
+        unsafe { block.write_bytes(0, dirty) };
+        block
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if self.resize_in_place(self.offset_of(block), layout.size(), size) {
+            return block;
+        }
+        // `size` rounded up to the alignment does not overflow: what `realloc` demands.
+        let Ok(wanted) = Layout::from_size_align(size, layout.align()) else { host::out_of_memory(size) };
+        let new = Self::or_end(self.take(wanted), size);
+        // SAFETY: INV-SHIM-3. Two disjoint blocks, both at least as large as what is copied.
+        unsafe { new.copy_from_nonoverlapping(block, layout.size().min(size)) };
+        self.give(self.offset_of(block), layout.size());
+        new
+    }
+}
+
+/// The bytes that a block for `size` bytes takes. The same size always takes the same.
+fn block_bytes(size: usize) -> usize {
+    if size <= CLASSED_BYTES_MAX {
+        class_bytes(class_above(size))
+    } else {
+        size.next_multiple_of(GRAIN_BYTES)
+    }
+}
+
+/// The smallest class whose blocks hold `size` bytes.
+fn class_above(size: usize) -> usize {
+    if size <= 64 {
+        return size.saturating_sub(1) / GRAIN_BYTES;
+    }
+    let last = size - 1;
+    let power = last.ilog2() as usize;
+    4 + (power - 6) * 4 + ((last >> (power - 2)) & 3)
+}
+
+/// The largest class whose blocks are at most `bytes` long.
+fn class_below(bytes: usize) -> usize {
+    let above = class_above(bytes);
+    if class_bytes(above) > bytes { above - 1 } else { above }
+}
+
+/// The size of the blocks of a class.
+fn class_bytes(class: usize) -> usize {
+    if class < 4 {
+        return (class + 1) * GRAIN_BYTES;
+    }
+    let (power, quarter) = ((class - 4) / 4 + 6, (class - 4) % 4);
+    (1 << power) + (quarter + 1) * (1 << (power - 2))
+}

@@ -1,0 +1,42 @@
+//! The trusted half inside a function's shared object: entry, arena allocator, end by panic.
+//!
+//! With the feature `hosted` the crate binds to the host's symbols and installs the allocator;
+//! without it the same functions have local stand-ins, so that a developer's `cargo test` runs
+//! handlers on the developer's machine.
+//!
+//! Nothing here survives a call: the allocator keeps its state in the arena, everything else lies
+//! in writable segments, and the host restores both. So nothing is ever freed, closed or unset at
+//! the end, and nothing catches a panic: every panic ends the call in the host.
+//!
+//! Invariants:
+//! - INV-SHIM-1: the host hands over a `Call` whose request and arena are mapped, do not overlap,
+//!   and stay as they are until the call ends. Kept by the cage; noticed by its tests.
+//! - INV-SHIM-2: one thread, and no call begins before the last one ended. So statics of this
+//!   crate are never used twice at once. Kept by the cage (there is no `pthread_create` to bind to).
+//! - INV-SHIM-3: a block handed out lies inside the arena, behind the header, and overlaps no
+//!   other; the link in a freed block is written and read only while it is on a list. Kept by
+//!   [`arena`]; noticed by `blocks_never_overlap`.
+//! - INV-SHIM-4: bytes of the arena at and beyond the high-water mark are zero. The host hands
+//!   over a wiped arena; kept by [`arena`]; noticed by `zeroed_blocks_are_zero`.
+
+#![allow(
+    unsafe_code,
+    reason = "entry from the host, global allocator, host symbols; see the invariants above"
+)]
+
+pub mod host;
+
+mod arena;
+#[cfg(any(feature = "hosted", test))]
+mod bounded;
+#[cfg(feature = "hosted")]
+mod entry;
+
+pub use arena::Arena;
+pub use mfaas_abi::{Call, Reply};
+
+#[cfg(feature = "hosted")]
+pub use entry::enter;
+
+#[cfg(test)]
+mod tests;

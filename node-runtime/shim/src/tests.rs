@@ -1,0 +1,211 @@
+//! The arena over ordinary memory: disjoint, aligned, zeroed where promised, never beyond its end.
+
+use std::alloc::{GlobalAlloc as _, Layout};
+
+use mfaas_abi::limits::PANIC_BYTES_MAX;
+use proptest::prelude::*;
+
+use crate::arena::Arena;
+use crate::bounded::BoundedText;
+
+const ARENA_BYTES: usize = 1 << 20;
+/// More than any single step below needs, so that a full arena is the test's choice.
+const LIVE_BYTES_MAX: usize = 400 << 10;
+
+/// A wiped arena and the memory under it.
+struct Fixture {
+    arena: Arena,
+    base: *mut u8,
+}
+
+const MEMORY: Layout = match Layout::from_size_align(ARENA_BYTES, 4096) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a constant"),
+};
+
+impl Fixture {
+    fn new() -> Self {
+        // SAFETY: INV-SHIM-1. Of non-zero size.
+        let base = unsafe { std::alloc::alloc_zeroed(MEMORY) };
+        let arena = Arena::empty();
+        // SAFETY: INV-SHIM-1. Fresh, zero and ours until the fixture goes.
+        unsafe { arena.adopt(base, ARENA_BYTES) };
+        Self { arena, base }
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        // SAFETY: INV-SHIM-1. Allocated with the same layout.
+        unsafe { std::alloc::dealloc(self.base, MEMORY) };
+    }
+}
+
+struct Block {
+    start: *mut u8,
+    layout: Layout,
+    tag: u8,
+}
+
+impl Block {
+    fn bytes(&self) -> &mut [u8] {
+        // SAFETY: INV-SHIM-3. A live block of this size.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.layout.size()) }
+    }
+
+    fn check(&self, fixture: &Fixture) {
+        let offset = self.start.addr() - fixture.base.addr();
+        assert!(offset + self.layout.size() <= ARENA_BYTES, "beyond the arena");
+        assert_eq!(self.start.addr() % self.layout.align(), 0, "misaligned");
+        assert!(self.bytes().iter().all(|byte| *byte == self.tag), "overwritten by another block");
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Alloc { size: usize, align_power: u32, zeroed: bool },
+    Free { which: usize },
+    Resize { which: usize, size: usize },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let size = prop_oneof![1usize..200, 200usize..5_000, 5_000usize..60_000];
+    let step = prop_oneof![
+        (size.clone(), 0u32..8, any::<bool>()).prop_map(|(size, align_power, zeroed)| Step::Alloc {
+            size,
+            align_power,
+            zeroed
+        }),
+        any::<usize>().prop_map(|which| Step::Free { which }),
+        (any::<usize>(), size).prop_map(|(which, size)| Step::Resize { which, size }),
+    ];
+    proptest::collection::vec(step, 1..120)
+}
+
+fn run(steps: Vec<Step>) {
+    let fixture = Fixture::new();
+    let mut live: Vec<Block> = Vec::new();
+    for (number, step) in steps.into_iter().enumerate() {
+        let tag = number as u8 | 1;
+        let in_use: usize = live.iter().map(|block| block.layout.size()).sum();
+        match step {
+            Step::Alloc { size, align_power, zeroed } if in_use + size < LIVE_BYTES_MAX / 4 => {
+                live.push(allocate(&fixture, size, 1 << align_power, zeroed, tag));
+            }
+            Step::Alloc { .. } => live.clear(),
+            Step::Free { which } if !live.is_empty() => {
+                let block = live.swap_remove(which % live.len());
+                // SAFETY: INV-SHIM-3. A live block with its own layout.
+                unsafe { fixture.arena.dealloc(block.start, block.layout) };
+            }
+            Step::Resize { which, size } if !live.is_empty() && in_use + size < LIVE_BYTES_MAX / 4 => {
+                let index = which % live.len();
+                resize(&fixture, &mut live[index], size);
+            }
+            Step::Free { .. } | Step::Resize { .. } => {}
+        }
+        live.iter().for_each(|block| block.check(&fixture));
+        if live.is_empty() {
+            // Blocks that were dropped above without being freed must not fill the arena.
+            // SAFETY: INV-SHIM-1. Nothing refers to the memory now.
+            unsafe { fixture.base.write_bytes(0, ARENA_BYTES) };
+            // SAFETY: INV-SHIM-1. As in the fixture.
+            unsafe { fixture.arena.adopt(fixture.base, ARENA_BYTES) };
+        }
+    }
+}
+
+fn allocate(fixture: &Fixture, size: usize, align: usize, zeroed: bool, tag: u8) -> Block {
+    let layout = Layout::from_size_align(size, align).expect("a small power of two");
+    let start = if zeroed {
+        // SAFETY: INV-SHIM-3. Of non-zero size.
+        unsafe { fixture.arena.alloc_zeroed(layout) }
+    } else {
+        // SAFETY: INV-SHIM-3. Of non-zero size.
+        unsafe { fixture.arena.alloc(layout) }
+    };
+    let block = Block { start, layout, tag };
+    assert!(!zeroed || block.bytes().iter().all(|byte| *byte == 0), "not zeroed");
+    block.bytes().fill(tag);
+    block
+}
+
+fn resize(fixture: &Fixture, block: &mut Block, size: usize) {
+    let kept = block.layout.size().min(size);
+    // SAFETY: INV-SHIM-3. A live block with its own layout, and a new size that is not zero.
+    block.start = unsafe { fixture.arena.realloc(block.start, block.layout, size) };
+    block.layout = Layout::from_size_align(size, block.layout.align()).expect("as before");
+    assert!(block.bytes()[..kept].iter().all(|byte| *byte == block.tag), "lost by a resize");
+    block.bytes().fill(block.tag);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn blocks_never_overlap(steps in steps()) {
+        run(steps);
+    }
+}
+
+#[test]
+fn zeroed_blocks_are_zero() {
+    let fixture = Fixture::new();
+    let first = allocate(&fixture, 5_000, 8, true, 0xff);
+    // SAFETY: INV-SHIM-3. A live block with its own layout.
+    unsafe { fixture.arena.dealloc(first.start, first.layout) };
+    allocate(&fixture, 4_999, 8, true, 0xff);
+    allocate(&fixture, 20_000, 8, true, 0xff);
+}
+
+#[test]
+fn a_growing_vector_at_the_top_stays_where_it_is() {
+    let fixture = Fixture::new();
+    let mut block = allocate(&fixture, 16, 1, false, 7);
+    let start = block.start;
+    while block.layout.size() < ARENA_BYTES / 2 {
+        let size = block.layout.size() * 2;
+        resize(&fixture, &mut block, size);
+        assert_eq!(block.start, start);
+    }
+    // Nearly the whole arena is usable as one buffer.
+    resize(&fixture, &mut block, ARENA_BYTES - 2_048);
+}
+
+#[test]
+fn freed_memory_is_used_again() {
+    let fixture = Fixture::new();
+    let mut highest = 0;
+    for _ in 0..2_000 {
+        let blocks: Vec<_> = (1..8).map(|n| allocate(&fixture, n * 700, 8, false, 3)).collect();
+        for block in blocks {
+            highest = highest.max(block.start.addr() - fixture.base.addr());
+            // SAFETY: INV-SHIM-3. A live block with its own layout.
+            unsafe { fixture.arena.dealloc(block.start, block.layout) };
+        }
+    }
+    assert!(highest < 64 << 10, "{highest} bytes for 20 KiB at a time");
+}
+
+#[test]
+#[should_panic(expected = "no room for")]
+fn a_full_arena_ends_the_call() {
+    let fixture = Fixture::new();
+    allocate(&fixture, ARENA_BYTES, 8, false, 1);
+}
+
+#[test]
+#[should_panic(expected = "no room for")]
+fn a_size_beyond_every_class_ends_the_call() {
+    allocate(&Fixture::new(), isize::MAX as usize - 64, 8, false, 1);
+}
+
+#[test]
+fn long_texts_are_cut_and_keep_room_for_the_place() {
+    let mut text = BoundedText::new();
+    text.push(&"ü".repeat(PANIC_BYTES_MAX));
+    text.push_fmt(format_args!(" at {}", "src/lib.rs:1:2"));
+    let shown = std::str::from_utf8(text.as_bytes()).expect("cut between characters");
+    assert!(shown.ends_with("ü at src/lib.rs:1:2"));
+    text.push_fmt(format_args!("{}", "x".repeat(2 * PANIC_BYTES_MAX)));
+    assert_eq!(text.as_bytes().len(), PANIC_BYTES_MAX);
+}

@@ -1,0 +1,260 @@
+//! The macro-expanded source, with the hygiene context of every identifier.
+//!
+//! What arrives is the text of `rustc -Zunpretty=expanded,hygiene`: each identifier is followed by
+//! a comment `/* name#context */`, and the last comment holds two tables that lead from a context
+//! to the macro that emitted the identifier. So the text tells apart what the tenant wrote
+//! (context #0, or emitted by a macro of its own) and what std or a dependency emitted, which a
+//! filter over the source cannot.
+//!
+//! Keywords, operators and literals carry no context. An `unsafe` is therefore attributed to the
+//! macros that all foreign identifiers within it have in common: whoever emitted the keyword also
+//! emitted everything around them. Where that says nothing, the chain stays empty, which the rules
+//! refuse; tokens without a mark that could do harm count as the tenant's.
+//!
+//! The tenant's own comments survive into the text. A context is believed only in the first
+//! comment behind an identifier, the tables only in the last comment of all, and never behind a
+//! keyword.
+
+mod hygiene;
+mod locate;
+mod region;
+
+use std::collections::BTreeSet;
+
+use mfaas_rules::facts::{ExpansionFact, ExpansionFacts};
+use mfaas_unpack::SourceTree;
+use ra_ap_rustc_lexer::TokenKind;
+
+use self::hygiene::Hygiene;
+use self::locate::Locator;
+use crate::imports::Imports;
+use crate::lexer::{declarations, macro_definition};
+use crate::path::{Path, is_plain_keyword, path_at, use_tree};
+use crate::token::{Cut, Token, behind_group, cut};
+
+/// Size of an expanded text.
+const TEXT_BYTES_MAX: usize = 32 << 20;
+/// Tokens of an expanded text.
+const TOKENS_MAX: usize = 4_000_000;
+/// Facts of an expanded text; honest programs have dozens.
+const FACTS_MAX: usize = 10_000;
+
+/// Reads an expanded text. The tenant's tree serves to find the places that facts speak of.
+pub fn read(text: &[u8], tree: &SourceTree) -> ExpansionFacts {
+    parse(text, tree)
+        .unwrap_or_else(|reason| ExpansionFacts { unreadable: Some(reason), ..ExpansionFacts::default() })
+}
+
+fn parse(text: &[u8], tree: &SourceTree) -> Result<ExpansionFacts, String> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err("it is larger than 32 MiB".to_owned());
+    }
+    let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
+    let mut cut = cut(text, TOKENS_MAX, true);
+    if cut.truncated {
+        return Err(format!("it has more than {TOKENS_MAX} tokens"));
+    }
+    if let Some(fault) = cut.faults.first() {
+        return Err(format!("it contains {}", fault.reason));
+    }
+    let mut hygiene = tables(&cut)?;
+    attach_contexts(&mut cut, &hygiene)?;
+    remove_macro_definitions(&mut cut.tokens);
+    let locator = Locator::new(tree);
+    hygiene.declare_own(own_macros(&cut.tokens, &locator));
+    let view = View::new(&cut.tokens, &hygiene);
+    let mut facts = region::facts(&view, &locator)?;
+    facts.extend(std_paths(&view, &locator)?);
+    if facts.len() > FACTS_MAX {
+        return Err(format!("it has more than {FACTS_MAX} places to look at"));
+    }
+    Ok(ExpansionFacts { facts, unreadable: None })
+}
+
+/// The tables stand in the last comment, and nothing follows them.
+fn tables(cut: &Cut<'_>) -> Result<Hygiene, String> {
+    let last = cut.comments.last().filter(|comment| comment.after == cut.tokens.len());
+    let table = last.and_then(|comment| comment.text.strip_prefix("/*")?.strip_suffix("*/"));
+    Hygiene::parse(table.ok_or("it does not end with the tables of hygiene")?)
+}
+
+/// Moves the contexts from the comments to the identifiers and lifetimes before them.
+fn attach_contexts(cut: &mut Cut<'_>, hygiene: &Hygiene) -> Result<(), String> {
+    for comment in &cut.comments {
+        let Some(context) = context_of(comment.text) else { continue };
+        let Some(token) = comment.after.checked_sub(1).and_then(|index| cut.tokens.get_mut(index)) else {
+            continue;
+        };
+        let carries = match token.kind {
+            TokenKind::Lifetime { .. } | TokenKind::RawLifetime | TokenKind::RawIdent => true,
+            TokenKind::Ident => !is_plain_keyword(token),
+            // A comment of the tenant that looks like a context.
+            _ => false,
+        };
+        if !carries {
+            continue;
+        }
+        if token.context.is_some() {
+            return Err(format!("`{}` is followed by two contexts", token.text));
+        }
+        if !hygiene.knows(context) {
+            return Err(format!("context #{context} is not in the table"));
+        }
+        token.context = Some(context);
+    }
+    Ok(())
+}
+
+/// `/* 123#4 */`, possibly broken over lines, is context 4.
+fn context_of(comment: &str) -> Option<u32> {
+    let inner = comment.strip_prefix("/*")?.strip_suffix("*/")?;
+    let (name, context) = inner.trim().split_once('#')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (inner.len() != inner.trim().len() && digits(name) && digits(context))
+        .then(|| context.parse().ok())
+        .flatten()
+}
+
+/// Macro definitions stay in the text with their bodies as written, without contexts. A body has
+/// no effect before it is expanded, and what it expands to is in the text too.
+fn remove_macro_definitions(tokens: &mut Vec<Token<'_>>) {
+    let mut kept = Vec::with_capacity(tokens.len());
+    let mut at = 0;
+    while at < tokens.len() {
+        let is_definition =
+            macro_definition(tokens, at).is_some() && tokens.get(at + 3).is_some_and(Token::opens);
+        if is_definition {
+            // The head stays, so that the names of the tenant's macros can be collected.
+            kept.extend_from_slice(&tokens[at..at + 3]);
+            at = behind_group(tokens, at + 3);
+        } else {
+            kept.push(tokens[at]);
+            at += 1;
+        }
+    }
+    *tokens = kept;
+}
+
+/// Every name under which a macro of the tenant may be called: the definitions in its files and
+/// in the expanded text, and what `use … as …` makes of them.
+fn own_macros(tokens: &[Token<'_>], locator: &Locator<'_>) -> BTreeSet<String> {
+    let mut own: BTreeSet<String> = locator.own_macros().iter().cloned().collect();
+    own.extend((0..tokens.len()).filter_map(|at| macro_definition(tokens, at)).map(str::to_owned));
+    let mut renames: Vec<(&str, &str)> = Vec::new();
+    for at in (0..tokens.len()).filter(|at| tokens[*at].is_keyword("use")) {
+        for leaf in &use_tree(tokens, at).0 {
+            if let (Some(name), Some(alias)) = (leaf.segments.last(), leaf.alias) {
+                renames.push((name, alias));
+            }
+        }
+    }
+    loop {
+        let before = own.len();
+        renames.retain(|(name, alias)| {
+            let is_own = own.contains(*name);
+            if is_own {
+                own.insert((*alias).to_owned());
+            }
+            !is_own
+        });
+        if own.len() == before {
+            return own;
+        }
+    }
+}
+
+/// The tokens with the question that everything turns on: whose are they?
+struct View<'a> {
+    tokens: &'a [Token<'a>],
+    hygiene: &'a Hygiene,
+    /// For each token, whether it stands among the arguments of an attribute, which are printed
+    /// without contexts.
+    in_attribute: Vec<bool>,
+    /// For each token, whether it belongs to a path that one of std's derives emitted. They mark
+    /// only its head as theirs and the rest as the tenant's.
+    in_derived_path: Vec<bool>,
+}
+
+impl<'a> View<'a> {
+    fn new(tokens: &'a [Token<'a>], hygiene: &'a Hygiene) -> Self {
+        let mut in_attribute = vec![false; tokens.len()];
+        for at in (0..tokens.len()).filter(|at| tokens[*at].is(TokenKind::Pound)) {
+            if let Some((_, behind)) = crate::attribute::attributes_at(tokens, at) {
+                in_attribute[at..behind].fill(true);
+            }
+        }
+        let mut in_derived_path = vec![false; tokens.len()];
+        for at in 0..tokens.len() {
+            if tokens[at].context.is_some_and(|context| hygiene.is_std_derive(context))
+                && let Some(path) = path_at(tokens, at)
+            {
+                in_derived_path[at..=path.last].fill(true);
+            }
+        }
+        Self { tokens, hygiene, in_attribute, in_derived_path }
+    }
+
+    /// Written by the tenant, or emitted by a macro of its own, or without a mark to tell.
+    fn is_tenants(&self, at: usize) -> bool {
+        let token = &self.tokens[at];
+        match token.context {
+            Some(context) => {
+                token.word().is_some() && self.hygiene.is_own(context) && !self.in_derived_path[at]
+            }
+            // `&self` and `super let` are printed without a mark; as a path they have one.
+            None if matches!(token.text, "crate" | "self" | "super" | "Self") => false,
+            None => token.word().is_some() && !is_plain_keyword(token),
+        }
+    }
+
+    /// The context of an identifier that std or a dependency emitted.
+    fn foreign_context(&self, at: usize) -> Option<u32> {
+        self.tokens[at].context.filter(|context| !self.hygiene.is_own(*context))
+    }
+}
+
+/// Paths into std, core and alloc that the tenant wrote or chose a part of.
+fn std_paths(view: &View<'_>, locator: &Locator<'_>) -> Result<Vec<ExpansionFact>, String> {
+    let mut imports = Imports::default();
+    declarations(view.tokens, &mut imports, &mut Vec::new());
+    let mut leaves = Vec::new();
+    let mut paths = Vec::new();
+    let mut at = 0;
+    while at < view.tokens.len() {
+        if view.tokens[at].is_keyword("use") {
+            let (found, behind) = use_tree(view.tokens, at);
+            leaves.extend(found.into_iter().filter(|path| is_tenants_path(view, path)));
+            at = behind;
+            continue;
+        }
+        if !view.in_attribute[at]
+            && let Some(path) = path_at(view.tokens, at)
+            && path.segments.len() > 1
+            && is_tenants_path(view, &path)
+        {
+            paths.push(path);
+        }
+        at += 1;
+    }
+    leaves.iter().for_each(|leaf| imports.add(leaf));
+    imports.settle();
+    if imports.overflow {
+        return Err("one name is imported in too many meanings".to_owned());
+    }
+    let mut seen = BTreeSet::new();
+    let mut facts = Vec::new();
+    for path in leaves.iter().chain(&paths) {
+        for resolved in imports.resolve(path) {
+            if seen.insert(resolved.clone()) {
+                let span = locator.path(&path.segments);
+                facts.push(ExpansionFact::TenantStdPath { path: resolved, span });
+            }
+        }
+    }
+    Ok(facts)
+}
+
+/// The tenant wrote the head, or any part behind a head that a macro emitted.
+fn is_tenants_path(view: &View<'_>, path: &Path<'_>) -> bool {
+    (path.head..=path.last).any(|at| view.is_tenants(at))
+}

@@ -1,0 +1,92 @@
+//! Where in the tenant's files something of the expansion came from, as well as names can tell.
+
+use std::cell::Cell;
+
+use mfaas_rules::Span;
+use mfaas_rules::limits::LEXER;
+use mfaas_unpack::SourceTree;
+use ra_ap_rustc_lexer::TokenKind;
+
+use crate::lexer::macro_definition;
+use crate::text::Text;
+use crate::token::{Token, behind_group, cut};
+
+/// Searches through the tree that one expansion may cost; facts past it have no place.
+const SEARCHES_MAX: usize = 500;
+
+/// The tenant's files, cut into tokens.
+pub(super) struct Locator<'a> {
+    files: Vec<(Text<'a>, Vec<Token<'a>>)>,
+    own_macros: Vec<String>,
+    searches: Cell<usize>,
+}
+
+impl<'a> Locator<'a> {
+    pub(super) fn new(tree: &'a SourceTree) -> Self {
+        let mut files = Vec::new();
+        let mut own_macros = Vec::new();
+        let mut left = LEXER.tokens_max;
+        for (name, bytes) in tree.files().filter(|(name, _)| name.ends_with(".rs")) {
+            let Ok(content) = std::str::from_utf8(bytes) else { continue };
+            let tokens = cut(content, left, false).tokens;
+            left -= tokens.len();
+            own_macros
+                .extend((0..tokens.len()).filter_map(|at| macro_definition(&tokens, at)).map(str::to_owned));
+            files.push((Text::new(name, content), tokens));
+        }
+        Self { files, own_macros, searches: Cell::new(0) }
+    }
+
+    /// Names of the macros that the tree defines.
+    pub(super) fn own_macros(&self) -> &[String] {
+        &self.own_macros
+    }
+
+    /// The first call of `called` whose arguments contain `word`, or else its first call, or else
+    /// the first `word` anywhere.
+    pub(super) fn call(&self, called: Option<&str>, word: Option<&str>) -> Option<Span> {
+        let name = called.map(|called| called.rsplit("::").next().unwrap_or(called));
+        let is_call = |tokens: &[Token<'_>], at: usize| {
+            name.is_some() && tokens[at].word() == name && kind_is(tokens, at + 1, TokenKind::Bang)
+        };
+        let holds = |tokens: &[Token<'_>], at: usize| {
+            let end =
+                if tokens.get(at + 2).is_some_and(Token::opens) { behind_group(tokens, at + 2) } else { at };
+            word.is_some() && tokens[at..end].iter().any(|token| Some(token.text) == word)
+        };
+        self.find(|tokens, at| is_call(tokens, at) && holds(tokens, at))
+            .or_else(|| self.find(is_call))
+            .or_else(|| self.word(word?))
+    }
+
+    /// The first `word` that is an identifier.
+    pub(super) fn word(&self, word: &str) -> Option<Span> {
+        self.find(|tokens, at| tokens[at].word() == Some(word))
+    }
+
+    /// The first place where the last two of `segments` stand in a row, or else the last one.
+    pub(super) fn path(&self, segments: &[&str]) -> Option<Span> {
+        let (last, before) = segments.split_last()?;
+        let in_a_row = |tokens: &[Token<'_>], at: usize| {
+            tokens[at].word() == Some(*last)
+                && at >= 3
+                && before.last().is_none_or(|before| tokens[at - 3].word() == Some(before))
+        };
+        self.find(in_a_row).or_else(|| self.word(last))
+    }
+
+    fn find(&self, matches: impl Fn(&[Token<'_>], usize) -> bool) -> Option<Span> {
+        if self.searches.get() >= SEARCHES_MAX {
+            return None;
+        }
+        self.searches.set(self.searches.get() + 1);
+        self.files.iter().find_map(|(text, tokens)| {
+            let at = (0..tokens.len()).find(|at| matches(tokens, *at))?;
+            Some(text.span(tokens[at].at, tokens[at].text.len()))
+        })
+    }
+}
+
+fn kind_is(tokens: &[Token<'_>], at: usize, kind: TokenKind) -> bool {
+    tokens.get(at).is_some_and(|token| token.is(kind))
+}

@@ -1,0 +1,303 @@
+//! Regions of the expanded text that have power: `unsafe` in all its forms, foreign functions,
+//! machine code, `static mut`, and attributes.
+
+use mfaas_rules::facts::{ExpansionFact, MacroOrigin, PrivilegedKind};
+use mfaas_rules::profiles::attributes;
+use ra_ap_rustc_lexer::TokenKind;
+
+use super::View;
+use super::locate::Locator;
+use crate::attribute::{Attribute, attributes_at};
+use crate::token::{Token, behind_group};
+
+/// Tokens that all regions together may hold, nested ones counted again.
+const REGION_TOKENS_MAX: usize = 64_000_000;
+/// Tokens of the tenant that one fact spells out.
+const SHOWN_MAX: usize = 8;
+/// Macros that are machine code. The printer writes them as calls.
+const ASSEMBLY: &[&str] = &["asm", "global_asm", "llvm_asm", "naked_asm"];
+
+/// A region: its kind, and the tokens that decide about it.
+struct Region {
+    kind: PrivilegedKind,
+    tokens: std::ops::Range<usize>,
+}
+
+/// Every region, in text order.
+pub(super) fn facts(view: &View<'_>, locator: &Locator<'_>) -> Result<Vec<ExpansionFact>, String> {
+    let mut facts = Vec::new();
+    let mut budget = REGION_TOKENS_MAX;
+    for at in 0..view.tokens.len() {
+        if view.tokens[at].is(TokenKind::Pound) {
+            let attributes = attributes_at(view.tokens, at).map_or_else(Vec::new, |(found, _)| found);
+            facts.extend(attributes.iter().filter_map(|attribute| attribute_fact(view, locator, attribute)));
+        } else if !view.in_attribute[at]
+            && let Some(region) = region_at(view.tokens, at)
+        {
+            budget =
+                budget.checked_sub(region.tokens.len()).ok_or("its regions of unsafe code are too large")?;
+            facts.push(region_fact(view, locator, &region));
+        }
+        if facts.len() > super::FACTS_MAX {
+            return Err(format!("it has more than {} places to look at", super::FACTS_MAX));
+        }
+    }
+    Ok(facts)
+}
+
+/// The region that token `at` begins, if it does.
+fn region_at(tokens: &[Token<'_>], at: usize) -> Option<Region> {
+    let token = &tokens[at];
+    let keyword =
+        |index: usize, word| tokens.get(index).is_some_and(|token: &Token<'_>| token.is_keyword(word));
+    let region = |kind, end| Some(Region { kind, tokens: at..end });
+    if token.is_keyword("unsafe") {
+        return Some(unsafe_region(tokens, at));
+    }
+    // `unsafe extern` has been taken at its `unsafe`.
+    if token.is_keyword("extern") && !(at > 0 && tokens[at - 1].is_keyword("unsafe")) {
+        let open = at + 1 + usize::from(tokens.get(at + 1).is_some_and(Token::is_literal));
+        let is_block = tokens.get(open).is_some_and(|token| token.is(TokenKind::OpenBrace));
+        return if is_block { region(PrivilegedKind::ExternBlock, behind_group(tokens, open)) } else { None };
+    }
+    if token.is_keyword("static") && keyword(at + 1, "mut") {
+        return region(PrivilegedKind::StaticMut, item_end(tokens, at));
+    }
+    let is_assembly = token.word().is_some_and(|word| ASSEMBLY.contains(&word))
+        && tokens.get(at + 1).is_some_and(|token| token.is(TokenKind::Bang));
+    if is_assembly {
+        let opens = tokens.get(at + 2).is_some_and(Token::opens);
+        return region(PrivilegedKind::Assembly, if opens { behind_group(tokens, at + 2) } else { at + 2 });
+    }
+    None
+}
+
+fn unsafe_region(tokens: &[Token<'_>], at: usize) -> Region {
+    let keyword =
+        |index: usize, word| tokens.get(index).is_some_and(|token: &Token<'_>| token.is_keyword(word));
+    let is = |index: usize, kind| tokens.get(index).is_some_and(|token: &Token<'_>| token.is(kind));
+    let next = at + 1;
+    let abi = usize::from(tokens.get(next + 1).is_some_and(Token::is_literal));
+    let (kind, end) = if is(next, TokenKind::OpenBrace) {
+        (PrivilegedKind::Block, behind_group(tokens, next))
+    } else if keyword(next, "impl") {
+        (PrivilegedKind::Impl, item_end(tokens, next))
+    } else if keyword(next, "trait") || keyword(next, "auto") {
+        (PrivilegedKind::Trait, item_end(tokens, next))
+    } else if keyword(next, "extern") && is(next + 1 + abi, TokenKind::OpenBrace) {
+        (PrivilegedKind::ExternBlock, behind_group(tokens, next + 1 + abi))
+    } else if keyword(next, "fn") && is(next + 1, TokenKind::OpenParen) {
+        // The type of a function pointer.
+        (PrivilegedKind::Fn, behind_group(tokens, next + 1))
+    } else if keyword(next, "fn") || keyword(next, "extern") || keyword(next, "static") {
+        (PrivilegedKind::Fn, item_end(tokens, next))
+    } else {
+        // A form that this reader does not know has no foreign identifier, so no chain either.
+        (PrivilegedKind::Block, next)
+    };
+    Region { kind, tokens: at..end }
+}
+
+/// Behind the item whose head begins at `from`: its `;`, or its first `{…}` outside of generics.
+fn item_end(tokens: &[Token<'_>], from: usize) -> usize {
+    let mut nesting = Nesting::default();
+    for at in from..tokens.len() {
+        if nesting.is_flat() {
+            match tokens[at].kind {
+                TokenKind::OpenBrace => return behind_group(tokens, at),
+                TokenKind::Semi => return at + 1,
+                // The item stood inside brackets that end here, as a function pointer's type does.
+                _ if tokens[at].closes() => return at,
+                _ => {}
+            }
+        }
+        nesting.take(tokens, at);
+    }
+    tokens.len()
+}
+
+/// Open brackets, generics among them.
+#[derive(Default)]
+struct Nesting {
+    open: Vec<TokenKind>,
+}
+
+impl Nesting {
+    fn is_flat(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Within generics, and not within a block inside them.
+    fn in_generics(&self) -> bool {
+        self.open
+            .iter()
+            .rev()
+            .take_while(|kind| **kind != TokenKind::OpenBrace)
+            .any(|kind| *kind == TokenKind::Lt)
+    }
+
+    /// A block is open that `depth` brackets do not include.
+    fn has_block_above(&self, depth: usize) -> bool {
+        self.open.iter().skip(depth).any(|kind| *kind == TokenKind::OpenBrace)
+    }
+
+    fn take(&mut self, tokens: &[Token<'_>], at: usize) {
+        let token = &tokens[at];
+        let before = at.checked_sub(1).map(|index| &tokens[index]);
+        match token.kind {
+            // `name<` and `::<` open generics; `a < b` looks the same and ends at the next bracket.
+            TokenKind::Lt
+                if before.is_some_and(|before| before.word().is_some() || before.is(TokenKind::Colon)) =>
+            {
+                self.open.push(TokenKind::Lt);
+            }
+            TokenKind::Gt
+                if self.open.last() == Some(&TokenKind::Lt)
+                    && !before
+                        .is_some_and(|before| matches!(before.kind, TokenKind::Minus | TokenKind::Eq)) =>
+            {
+                self.open.pop();
+            }
+            _ if token.opens() => self.open.push(token.kind),
+            _ if token.closes() => while self.open.pop().is_some_and(|kind| kind == TokenKind::Lt) {},
+            _ => {}
+        }
+    }
+}
+
+fn region_fact(view: &View<'_>, locator: &Locator<'_>, region: &Region) -> ExpansionFact {
+    let chain = common_chain(view, region.tokens.clone());
+    let (tenant_tokens, type_tokens) = match region.kind {
+        PrivilegedKind::Impl => impl_tokens(view, region.tokens.clone()),
+        PrivilegedKind::Block
+        | PrivilegedKind::Fn
+        | PrivilegedKind::Trait
+        | PrivilegedKind::ExternBlock
+        | PrivilegedKind::Attribute
+        | PrivilegedKind::Assembly
+        | PrivilegedKind::StaticMut => code_tokens(view, region.tokens.clone()),
+    };
+    // The innermost macro whose name can stand in the tenant's text.
+    let nameable = chain.iter().rfind(|origin| !origin.own && !origin.name.starts_with("$crate"));
+    let called = nameable.map(|origin| origin.name.as_str());
+    let word = tenant_tokens.first().or(type_tokens.first()).map(String::as_str);
+    let span = locator.call(called, word);
+    ExpansionFact::Privileged { kind: region.kind, chain, tenant_tokens, type_tokens, span }
+}
+
+/// The macros within whose output all foreign identifiers of the region stand: whoever emitted
+/// the region is among them. Empty if there are none, or if they have nothing in common.
+fn common_chain(view: &View<'_>, tokens: std::ops::Range<usize>) -> Vec<MacroOrigin> {
+    let mut contexts: Vec<u32> = tokens.filter_map(|at| view.foreign_context(at)).collect();
+    contexts.sort_unstable();
+    contexts.dedup();
+    let mut chains = contexts.iter().map(|context| view.hygiene.chain(*context));
+    let mut common = chains.next().unwrap_or_default();
+    for chain in chains {
+        let shared = common.iter().zip(&chain).take_while(|(a, b)| a == b).count();
+        common.truncate(shared);
+    }
+    common.iter().filter_map(|expansion| view.hygiene.origin(expansion).cloned()).collect()
+}
+
+/// The tenant's tokens in code: those in type position apart, which is between the angle brackets
+/// of a path and behind the colon of a `static`.
+fn code_tokens(view: &View<'_>, tokens: std::ops::Range<usize>) -> (Vec<String>, Vec<String>) {
+    let (mut code, mut types) = (Shown::default(), Shown::default());
+    let mut nesting = Nesting::default();
+    // Inside `static NAME: …` up to its `=`, at this many open brackets.
+    let mut static_type: Option<usize> = None;
+    for at in tokens {
+        let token = &view.tokens[at];
+        if token.is_keyword("static") {
+            static_type = Some(nesting.open.len());
+        } else if token.is(TokenKind::Eq) && static_type == Some(nesting.open.len()) {
+            static_type = None;
+        }
+        if may_be_tenants(view, at) {
+            let in_static_type = static_type.is_some_and(|depth| !nesting.has_block_above(depth));
+            if nesting.in_generics() || in_static_type { types.add(token.text) } else { code.add(token.text) }
+        }
+        nesting.take(view.tokens, at);
+    }
+    (code.0, types.0)
+}
+
+/// The tenant's tokens in `unsafe impl<…> Trait for Type where … {…}`: all but the trait's own
+/// path and the body are types.
+fn impl_tokens(view: &View<'_>, tokens: std::ops::Range<usize>) -> (Vec<String>, Vec<String>) {
+    let (mut code, mut types) = (Shown::default(), Shown::default());
+    let mut nesting = Nesting::default();
+    let mut behind_trait = false;
+    let mut in_body = false;
+    for at in tokens {
+        let token = &view.tokens[at];
+        let flat = nesting.is_flat();
+        behind_trait |= flat && token.is_keyword("for");
+        in_body |= flat && token.is(TokenKind::OpenBrace);
+        if may_be_tenants(view, at) {
+            let in_generics = !flat && nesting.in_generics();
+            if !in_body && (behind_trait || in_generics) {
+                types.add(token.text);
+            } else {
+                code.add(token.text);
+            }
+        }
+        nesting.take(view.tokens, at);
+    }
+    (code.0, types.0)
+}
+
+/// Identifiers that are the tenant's, and unmarked tokens that could be and could do harm: a
+/// literal or a cast is all that a wild pointer needs.
+fn may_be_tenants(view: &View<'_>, at: usize) -> bool {
+    let token = &view.tokens[at];
+    if token.text == "_" {
+        return false;
+    }
+    view.is_tenants(at) || token.is_literal() || token.is_keyword("as")
+}
+
+/// Spelled-out tokens, bounded.
+#[derive(Default)]
+struct Shown(Vec<String>);
+
+impl Shown {
+    fn add(&mut self, text: &str) {
+        if self.0.len() < SHOWN_MAX {
+            self.0.push(mfaas_ident::sanitise_line(text, 60));
+        }
+    }
+}
+
+/// An attribute that gives power to whoever wrote it: over symbols and sections, machine code,
+/// `unsafe(…)`; and every one of the tenant that is not known to be harmless, since a macro may
+/// have put it together.
+fn attribute_fact(view: &View<'_>, locator: &Locator<'_>, attribute: &Attribute) -> Option<ExpansionFact> {
+    let last = attribute.path.rsplit("::").next().unwrap_or(&attribute.path);
+    let powerful = attribute.in_unsafe
+        || attributes::LINKAGE.contains(&last)
+        || attributes::MACHINE_CODE.contains(&last)
+        || matches!(last, "global_allocator" | "panic_handler" | "alloc_error_handler");
+    let tenants = view.is_tenants(attribute.head);
+    // The printer itself writes this one, in the tenant's name.
+    let printers = attribute.path == "feature" && attribute.tokens == "(prelude_import)";
+    if printers || !(powerful || (tenants && !is_listed(&attribute.path))) {
+        return None;
+    }
+    let tenant_tokens =
+        if tenants { vec![mfaas_ident::sanitise_line(&attribute.path, 60)] } else { Vec::new() };
+    Some(ExpansionFact::Privileged {
+        kind: PrivilegedKind::Attribute,
+        chain: common_chain(view, attribute.head..attribute.head + 1),
+        tenant_tokens,
+        type_tokens: Vec::new(),
+        span: locator.word(last),
+    })
+}
+
+fn is_listed(path: &str) -> bool {
+    attributes::ROWS
+        .iter()
+        .any(|row| row.path.strip_suffix('*').map_or(row.path == path, |start| path.starts_with(start)))
+}

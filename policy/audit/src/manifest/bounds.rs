@@ -1,0 +1,73 @@
+//! Size and depth of a TOML text, told without parsing it: parsers recurse.
+
+use mfaas_rules::limits::MANIFEST;
+
+/// The text, if it is UTF-8, small enough and not nested too deep. What the parser will refuse
+/// anyway (unterminated strings) is let through to it.
+pub(super) fn check(bytes: &[u8]) -> Result<&str, &'static str> {
+    if bytes.len() > MANIFEST.bytes_max {
+        return Err("it is larger than 64 KiB");
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?;
+    let mut depth = Depth::default();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'#' => at = end_of_comment(bytes, at),
+            b'"' | b'\'' => at = end_of_string(bytes, at),
+            byte => {
+                depth.take(byte);
+                at += 1;
+            }
+        }
+        if depth.brackets > MANIFEST.depth_max || depth.dots > MANIFEST.depth_max {
+            return Err("it is nested deeper than 16 levels");
+        }
+    }
+    Ok(text)
+}
+
+#[derive(Default)]
+struct Depth {
+    brackets: usize,
+    /// Dots since the last character that cannot be part of a dotted key.
+    dots: usize,
+}
+
+impl Depth {
+    fn take(&mut self, byte: u8) {
+        match byte {
+            b'[' | b'{' => {
+                self.brackets += 1;
+                self.dots = 0;
+            }
+            b']' | b'}' => self.brackets = self.brackets.saturating_sub(1),
+            b'.' => self.dots += 1,
+            b'\n' | b'=' | b',' => self.dots = 0,
+            _ => {}
+        }
+    }
+}
+
+fn end_of_comment(bytes: &[u8], at: usize) -> usize {
+    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
+}
+
+/// Behind the string that begins at `at`: three quotes span lines, one quote does not.
+fn end_of_string(bytes: &[u8], at: usize) -> usize {
+    let quote = bytes[at];
+    let long = bytes[at..].starts_with(&[quote; 3]);
+    let width = if long { 3 } else { 1 };
+    let mut index = at + width;
+    while index < bytes.len() {
+        match bytes[index] {
+            b'\\' if quote == b'"' => index += 2,
+            b'\n' if !long => return index,
+            byte if byte == quote && bytes[index..].starts_with(&[quote; 3][..width]) => {
+                return index + width;
+            }
+            _ => index += 1,
+        }
+    }
+    bytes.len()
+}

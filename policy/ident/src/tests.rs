@@ -1,0 +1,79 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use super::{
+    Budget, Digest, FunctionName, FunctionRef, HandlerPath, MemoryLimit, Selector, VersionNumber, sanitise,
+};
+
+#[test]
+fn a_handler_is_source_text_so_only_plain_paths_pass() {
+    for good in ["handle", "api::v1::handle", "_x", "a::b::c::d::e::f::g::h"] {
+        assert_eq!(HandlerPath::parse(good).unwrap().as_str(), good);
+    }
+    for bad in [
+        "",
+        "handle; std::process::exit(7)",
+        "r#fn",
+        "fn",
+        "crate::handle",
+        "self",
+        "a::",
+        "::a",
+        "a:b",
+        "a b",
+        "_",
+        "a::b::c::d::e::f::g::h::i",
+        "hänDle",
+        "handle::<u8>",
+        "Self",
+    ] {
+        assert!(HandlerPath::parse(bad).is_err(), "{bad:?} must be refused");
+    }
+}
+
+#[test]
+fn names_have_one_spelling() {
+    assert!(FunctionName::parse("markdown-to-html").is_ok());
+    for bad in ["", "-a", "9a", "A", "a/b", "a.b", "ä", &"a".repeat(64), "a\0"] {
+        assert!(FunctionName::parse(bad).is_err(), "{bad:?} must be refused");
+    }
+}
+
+#[test]
+fn quantities_keep_their_unit_and_bounds() {
+    assert_eq!(Budget::parse("10ms").unwrap().as_micros(), 10_000);
+    assert_eq!(Budget::parse("93us").unwrap().to_string(), "93us");
+    assert_eq!(MemoryLimit::parse("4MiB").unwrap().as_bytes(), 4 << 20);
+    for bad in ["", "10", "ms", "-1ms", "1.5ms", "11s", "9us", "99999999999999999999s", "10 ms", "1h"] {
+        assert!(Budget::parse(bad).is_err(), "{bad:?} must be refused");
+    }
+    for bad in ["4MB", "63KiB", "257MiB", "65KiB", "4mib", ""] {
+        assert!(MemoryLimit::parse(bad).is_err(), "{bad:?} must be refused");
+    }
+}
+
+#[test]
+fn a_selector_is_a_version_or_an_alias() {
+    assert_eq!(Selector::parse("3").unwrap(), Selector::Version(VersionNumber::new(3).unwrap()));
+    assert!(matches!(Selector::parse("live").unwrap(), Selector::Alias(_)));
+    assert!(Selector::parse("03").is_err());
+    assert!(Selector::parse("0").is_err());
+    assert!("hello@".parse::<FunctionRef>().is_err());
+    assert!("hello@2".parse::<FunctionRef>().unwrap().selector.is_some());
+}
+
+#[test]
+fn a_digest_has_one_spelling_and_survives_json() {
+    let digest = Digest::of(b"mfaas");
+    assert_eq!(Digest::parse(&digest.to_string()).unwrap(), digest);
+    assert!(Digest::parse(&digest.to_string().to_uppercase()).is_err());
+    let json = serde_json::to_string(&digest).unwrap();
+    assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), digest);
+    assert!(serde_json::from_str::<Digest>("\"abc\"").is_err());
+}
+
+#[test]
+fn the_sanitiser_shows_what_would_hide_and_bounds_what_it_shows() {
+    assert_eq!(sanitise("a\u{1b}[2Jb\n\u{202e}c", 100), "a\\u{1b}[2Jb\n\\u{202e}c");
+    assert_eq!(sanitise("aaaa", 3), "aaa…");
+    assert_eq!(sanitise("äöü", 4), "äö…");
+}

@@ -1,0 +1,104 @@
+//! [`inspect`]: everything that the rules ask about an image.
+
+use mfaas_rules::facts::BinaryFacts;
+use object::elf;
+
+use crate::image::{Image, ProgramRange};
+use crate::instructions::{key_instructions, system_instructions};
+use crate::relocations::{RawRelocation, read_relocations};
+use crate::symbols::{RawSymbol, read_symbols};
+use crate::{InspectError, PAGE_BYTES};
+
+/// Facts about an image, for `mfaas_rules::judge_binary`.
+///
+/// Bytes that are no x86-64 shared object yield facts that say so. An error means that a table
+/// of the image cannot be read, which is as good as a refusal.
+pub fn inspect(data: &[u8]) -> Result<BinaryFacts, InspectError> {
+    let file_bytes = data.len() as u64;
+    let Some(image) = Image::parse(data)? else {
+        return Ok(BinaryFacts { file_bytes, ..BinaryFacts::default() });
+    };
+    let symbols = read_symbols(&image)?;
+    let relocations = read_relocations(&image)?;
+    let mut facts = BinaryFacts { file_bytes, is_x86_64_shared_object: true, ..BinaryFacts::default() };
+    segment_facts(&image, &mut facts);
+    dynamic_facts(&image, &mut facts)?;
+    symbol_facts(&symbols, &mut facts);
+    relocation_facts(&relocations, &mut facts);
+    facts.key_instructions = key_instructions(&image);
+    facts.system_instructions = system_instructions(&image);
+    Ok(facts)
+}
+
+fn segment_facts(image: &Image<'_>, facts: &mut BinaryFacts) {
+    let loads = &image.loads;
+    let (first, last) = (loads.first(), loads.last());
+    facts.image_bytes =
+        first.zip(last).map_or(0, |(first, last)| last.memory().end.saturating_sub(first.memory().start));
+    facts.writable_bytes = loads.iter().filter(|load| load.writable()).map(|load| load.mem_size).sum::<u64>();
+    facts.writable_bytes = facts.writable_bytes.saturating_sub(relro_bytes(image));
+    facts.tls_bytes = image.tls.map_or(0, |tls| tls.mem_size);
+    facts.writable_and_executable = loads.iter().any(|load| load.writable() && load.executable());
+    facts.executable_stack = image.stack_flags.is_none_or(|flags| flags & elf::PF_X.0 != 0);
+    facts.relro_missing = image.relro.is_none();
+    facts.interpreter = image.interpreter;
+    facts.segment_faults.clone_from(&image.segment_faults);
+}
+
+/// How much of the writable segments the RELRO range covers; a range that lies elsewhere covers
+/// nothing.
+fn relro_bytes(image: &Image<'_>) -> u64 {
+    let Some(ProgramRange { va, mem_size, .. }) = image.relro else { return 0 };
+    let end = va.saturating_add(mem_size);
+    let covered = |load: &ProgramRange| {
+        end.min(load.memory().end.next_multiple_of(PAGE_BYTES))
+            .saturating_sub(va.max(load.va))
+            .min(load.mem_size)
+    };
+    image.loads.iter().filter(|load| load.writable()).map(covered).sum()
+}
+
+fn dynamic_facts(image: &Image<'_>, facts: &mut BinaryFacts) -> Result<(), InspectError> {
+    let dynamic = &image.dynamic;
+    let flags = dynamic.get(elf::DT_FLAGS).unwrap_or(0);
+    facts.text_relocations = dynamic.has(elf::DT_TEXTREL) || flags & elf::DF_TEXTREL.0 != 0;
+    for name in &dynamic.needed {
+        facts.needed.push(image.string(*name)?);
+    }
+    facts.search_paths = dynamic.search_paths.iter().map(|tag| (*tag).to_owned()).collect();
+    facts.init_array = entries(image, elf::DT_INIT_ARRAY, elf::DT_INIT_ARRAYSZ);
+    facts.other_constructors = entries(image, elf::DT_FINI_ARRAY, elf::DT_FINI_ARRAYSZ)
+        .saturating_add(entries(image, elf::DT_PREINIT_ARRAY, elf::DT_PREINIT_ARRAYSZ))
+        .saturating_add(usize::from(dynamic.has(elf::DT_INIT)))
+        .saturating_add(usize::from(dynamic.has(elf::DT_FINI)));
+    Ok(())
+}
+
+/// Entries of an array of functions. Either tag alone counts as one: it is not what a linker writes.
+fn entries(image: &Image<'_>, start: elf::DynamicTag, size: elf::DynamicTag) -> usize {
+    match (image.dynamic.get(start), image.dynamic.get(size)) {
+        (None, None) => 0,
+        (Some(_), Some(bytes)) => usize::try_from(bytes.div_ceil(8)).unwrap_or(usize::MAX),
+        (Some(_), None) | (None, Some(_)) => 1,
+    }
+}
+
+fn symbol_facts(symbols: &[RawSymbol], facts: &mut BinaryFacts) {
+    for symbol in symbols.iter().skip(1) {
+        facts.ifuncs += usize::from(symbol.kind == elf::STT_GNU_IFUNC);
+        facts.unique_symbols += usize::from(symbol.binding == elf::STB_GNU_UNIQUE);
+        if symbol.undefined() {
+            facts.imports.push(symbol.name.clone());
+        } else if !symbol.local() {
+            facts.exports.push(symbol.name.clone());
+        }
+    }
+}
+
+fn relocation_facts(relocations: &[RawRelocation], facts: &mut BinaryFacts) {
+    let mut types: Vec<u32> = relocations.iter().map(|relocation| relocation.kind).collect();
+    facts.ifuncs += types.iter().filter(|kind| **kind == elf::R_X86_64_IRELATIVE.0).count();
+    types.sort_unstable();
+    types.dedup();
+    facts.relocation_types = types;
+}

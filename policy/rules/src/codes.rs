@@ -1,0 +1,198 @@
+//! The stable codes. A code is forever: it is never given another meaning and never reused.
+//!
+//! Domain errors know no HTTP; `mfaas-wire` gives each code its status, and a test there fails
+//! when a code has none.
+
+use serde::{Deserialize, Serialize};
+
+/// A stable code such as `MF0301`. Values exist only for rows of the table below.
+#[derive(Clone, Copy)]
+pub struct Code(&'static Row);
+
+struct Row {
+    id: &'static str,
+    title: &'static str,
+    hint: &'static str,
+}
+
+impl Code {
+    /// `MF0301`.
+    pub fn id(self) -> &'static str {
+        self.0.id
+    }
+
+    /// What it means, one sentence.
+    pub fn title(self) -> &'static str {
+        self.0.title
+    }
+
+    /// What to do about it, one sentence.
+    pub fn hint(self) -> &'static str {
+        self.0.hint
+    }
+
+    /// The code of that id.
+    pub fn parse(id: &str) -> Option<Self> {
+        ALL.iter().copied().find(|code| code.id() == id)
+    }
+
+    /// The two digits of its family: `01` archive … `09` access.
+    pub fn family(self) -> &'static str {
+        &self.0.id[2..4]
+    }
+}
+
+impl PartialEq for Code {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+impl Eq for Code {}
+impl PartialOrd for Code {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Code {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.id().cmp(other.id())
+    }
+}
+impl std::hash::Hash for Code {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.id().hash(state);
+    }
+}
+impl std::fmt::Debug for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id())
+    }
+}
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id())
+    }
+}
+impl Serialize for Code {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
+    }
+}
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let id = String::deserialize(deserializer)?;
+        Self::parse(&id).ok_or_else(|| serde::de::Error::custom("unknown mfaas code"))
+    }
+}
+
+macro_rules! table {
+    ($($id:ident $title:literal, $hint:literal;)*) => {
+        $(#[doc = $title] pub const $id: Code = Code(&Row { id: stringify!($id), title: $title, hint: $hint });)*
+        /// Every code, in order.
+        pub const ALL: &[Code] = &[$($id),*];
+    };
+}
+
+table! {
+    MF0101 "The upload is larger than 10 MiB.", "Leave build output and data files out; `mfaas deploy` skips `target/` and `.git/` by itself.";
+    MF0102 "The upload is not one complete gzip-compressed tar archive.", "Pack with `mfaas deploy`, or with `tar --format=ustar -czf`; nothing may follow the archive.";
+    MF0103 "The upload unpacks to more than 64 MiB.", "Leave data files out; a function gets its data with the request.";
+    MF0104 "The upload holds more than 2,000 files and directories.", "Leave generated files out.";
+    MF0105 "A path in the upload is not allowed.", "Use relative paths of at most 16 components from A-Z a-z 0-9 . _ -, 200 bytes in all.";
+    MF0106 "The upload holds something other than plain files and directories.", "Replace links, devices and special modes by plain files.";
+    MF0107 "Two paths in the upload are the same, or differ only in upper and lower case.", "Rename or remove one of them.";
+    MF0108 "The upload has no Cargo.toml at its root.", "Deploy the directory that holds Cargo.toml.";
+    MF0109 "The upload holds a file that would steer the build.", "Remove `.cargo/`, `rust-toolchain`, `rust-toolchain.toml` and `build.rs`: the toolchain and its flags belong to the server.";
+
+    MF0201 "Cargo.toml cannot be read.", "Check it with `cargo metadata`; it must be UTF-8 TOML of at most 64 KiB.";
+    MF0202 "Cargo.toml has a key that is not allowed.", "Remove the key: lints, profiles, patches, build scripts and workspaces belong to the server.";
+    MF0203 "A dependency does not come from the registry.", "Use a version from the allowlist (`mfaas allow list`), or copy the source into your crate.";
+    MF0204 "A dependency is not on the allowlist.", "A reviewer has been asked; the deployment goes on by itself after approval. `mfaas allow list` shows what is allowed today.";
+    MF0205 "No allowed version of a dependency satisfies the requirement.", "Widen the requirement to the version that `mfaas allow list` shows, or wait for the review.";
+    MF0206 "A dependency is asked for with a feature that is not offered.", "Use the features that `mfaas allow list` shows, or wait for the review.";
+    MF0207 "A value in Cargo.toml is not valid.", "See the reason at the line.";
+    MF0209 "A dependency has been denied or revoked by a reviewer.", "Use another crate; `mfaas allow list` shows the reason.";
+
+    MF0301 "The source contains `unsafe`.", "Write it in safe Rust, or use a crate from the allowlist that offers it safely.";
+    MF0302 "The source declares or links foreign functions.", "A function is pure Rust: remove `extern` blocks and `extern fn`.";
+    MF0303 "The source contains machine code.", "Write it in Rust; the compiler vectorises plain loops.";
+    MF0304 "The source takes in files or variables of the build machine.", "Write the content into the source, or send it with the request.";
+    MF0305 "The source uses an attribute that is not on the allowlist.", "Remove the attribute; `mfaas explain MF0305` lists those allowed.";
+    MF0306 "The source uses a macro that is not allowed.", "Remove the call, or write what it does as a function.";
+    MF0307 "The source uses a part of the standard library that functions do not have.", "A function reaches its request, its memory, a clock, random bytes and log lines: see the crate `mfaas`.";
+    MF0308 "A macro would put your code inside `unsafe`, or emit something with the same power.", "Call the macro's crate through its functions, or use another crate; the macro trusts its caller, and callers here are not trusted.";
+    MF0309 "The source is larger or nested deeper than the compiler survives.", "Split the file or the expression.";
+    MF0310 "A source file is not readable Rust text.", "Save it as UTF-8 without control and bidirectional characters, and check it with `cargo check`.";
+    MF0311 "The compiler read something outside the upload.", "Remove what reaches outside: includes, paths and build variables.";
+    MF0312 "The expanded source could not be checked.", "Simplify the macros; if this happens to ordinary code, report it: the check refuses what it does not understand.";
+    MF0313 "The root of the standard library is renamed or imported as a whole.", "Name what you use: `use std::collections::HashMap;`.";
+
+    MF0401 "The source does not compile.", "See the compiler's own messages.";
+    MF0402 "The compiler used more CPU time than a build may.", "Make constant evaluation, generics and macros smaller; the limit is 30 s of CPU.";
+    MF0403 "The build took longer than it may.", "Make the source smaller; the limit is 120 s.";
+    MF0404 "The compiler used more memory than a build may.", "Make constants, generics and macros smaller; the limit is 2 GiB.";
+    MF0405 "The compiler wrote more than a build may.", "Make the source smaller; the limits are 256 MiB for a file and 4 MiB of messages.";
+    MF0406 "The compiler crashed on this source.", "Simplify the source; a crash of the compiler is treated as a refusal.";
+    MF0407 "The function needs something from the operating system that functions do not have.", "Remove the use of the named part of the standard library.";
+    MF0408 "The handler does not fit.", "Use `fn(&[u8]) -> Vec<u8>`, `fn(mfaas::Request) -> mfaas::Response` or `fn(mfaas::Json<T>) -> Result<mfaas::Json<R>, E>`, and make it `pub`.";
+    MF0409 "The build cage is not as strong as the configuration demands.", "Ask the operator: `mfaas doctor` on the build machine names what is missing.";
+    MF0410 "The build was lost three times and has been given up.", "Deploy again; if it happens again, ask the operator for the log of this deployment.";
+
+    MF0501 "The result is not an x86-64 shared object.", "This is a fault of the build; report it.";
+    MF0502 "The image has segments that could be written and run, or that do not fit the file.", "This does not come from ordinary source; remove tricks with sections and statics.";
+    MF0503 "The image asks for libraries.", "Remove what links: functions are bound to the host alone.";
+    MF0504 "The image imports a symbol that is not offered.", "Remove the use of the named part of the standard library.";
+    MF0505 "The image exports something other than its entry.", "Remove attributes that export symbols.";
+    MF0506 "The image has relocations of a kind that is not allowed.", "This does not come from ordinary source; report it.";
+    MF0507 "The image would run code before its entry.", "Remove what registers constructors.";
+    MF0508 "The image contains instructions that change protection keys or call the kernel.", "Change the code a little if this is ordinary source (the bytes can occur by chance), and report it.";
+    MF0509 "The image is too large.", "Make statics and constants smaller: 16 MiB of file, 64 MiB of memory and 4 MiB of writable data are the limits.";
+    MF0510 "The throw-away load of the image failed.", "This is a fault of the build; report it.";
+
+    MF0601 "Stored bytes do not match their digest.", "Deploy again; the operator has to look at the blob store.";
+    MF0602 "A signature does not verify.", "Do not use the artifact; ask the operator which key signed it.";
+    MF0603 "The signer found something else than the builder.", "Deploy again; the operator has to look at the builder.";
+    MF0604 "The policy changed while the build was under way.", "Deploy again.";
+    MF0605 "The build was taken over by another builder.", "Nothing to do: the newer attempt decides.";
+    MF0606 "A statement is malformed.", "Do not use the artifact; ask the operator.";
+    MF0607 "Stored bytes are missing.", "Deploy again; the operator has to look at the blob store.";
+
+    MF0701 "A serving set is not signed by a trusted key.", "The node keeps what it serves; the operator has to look at the keys.";
+    MF0702 "A serving set is older than one already seen.", "The node keeps what it serves; the operator has to look for a replay or a restored backup.";
+    MF0703 "The serving set has expired.", "The node keeps serving and loads nothing new; the operator has to look at the signer.";
+    MF0704 "An artifact's bytes do not match its digest.", "The node refuses it; the operator has to look at the blob store.";
+    MF0705 "An artifact's statement does not fit what the serving set names.", "The node refuses it; the operator has to look at the registry.";
+    MF0706 "The artifact has been revoked.", "Deploy a new version.";
+    MF0707 "The artifact was built by a toolchain or for an interface that the node does not accept.", "Deploy again: it is built by the current toolchain.";
+    MF0708 "The node's own inspection refuses the artifact.", "Deploy again; the operator has to compare the policy revisions.";
+    MF0709 "The node could not load the artifact.", "See the node's log.";
+    MF0710 "The node is not known, or its join token is not valid.", "Create a new token with `mfaas-server join-token create`; a token joins one node once.";
+
+    MF0801 "No such function is served here.", "Check tenant, name and version with `mfaas list`; a new version takes a moment to arrive.";
+    MF0802 "The function panicked.", "See `mfaas logs` for the message; the next call starts from a clean state.";
+    MF0803 "The function used more CPU time than its budget.", "Raise `budget` under [package.metadata.mfaas], or make it faster.";
+    MF0804 "The function overflowed its stack.", "Make the recursion shallower; the stack is 512 KiB.";
+    MF0805 "The function used more memory than it may.", "Raise `memory` under [package.metadata.mfaas], or use less.";
+    MF0806 "The function tried something that is denied.", "Functions reach only their request, a clock, random bytes and log lines.";
+    MF0807 "The function touched memory that it may not.", "Safe Rust does not do this: report it with the source.";
+    MF0808 "The call was lost with its worker.", "Try again if the call may run twice; the worker has been replaced.";
+    MF0809 "The request is larger than a call may be.", "Send at most 1 MiB.";
+    MF0810 "The answer is larger than it may be, or malformed.", "Answer with at most 1 MiB.";
+    MF0811 "The node is busy.", "Try again after the time named in Retry-After.";
+    MF0812 "The function answered with an error.", "The body is the function's own message.";
+    MF0813 "The function is banned on this node after repeated crashes.", "Deploy a new version.";
+    MF0814 "The function ended itself.", "Return from the handler instead of aborting; see `mfaas logs`.";
+
+    MF0901 "The token is missing or not valid.", "Sign in with `mfaas login`.";
+    MF0902 "The token may not do this.", "Ask for a token with the scope named in the message.";
+    MF0903 "There is no such thing.", "Check the name with `mfaas list`; things of other tenants do not show.";
+    MF0904 "The request is not valid.", "See the reason; the interface is described at /openapi.json.";
+    MF0905 "The idempotency key was used for another request.", "Use a new key for a new upload.";
+    MF0906 "The server does not answer to this host name.", "Use the address that `mfaas status` shows.";
+    MF0907 "The request body is too large.", "See the limit in the message.";
+    MF0908 "The request conflicts with the present state.", "Look again and repeat if it still makes sense.";
+    MF0909 "Something went wrong inside the server.", "Try again; give the operator the request id if it stays.";
+    MF0910 "The server cannot work at the moment.", "Try again later; `/readyz` says what is missing.";
+    MF0911 "There is no such route, or not with this method.", "The interface is described at /openapi.json.";
+    MF0912 "Too many requests at once.", "Try again after the time named in Retry-After.";
+}

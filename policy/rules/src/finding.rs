@@ -1,0 +1,102 @@
+//! A finding: one thing that is wrong, with its code, its place and the way out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Code;
+
+/// The layer that saw it. The threat table of docs/threat-model.md has one column for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// The archive reader.
+    Archive,
+    /// The key allowlist of Cargo.toml, and the dependency allowlist.
+    Manifest,
+    /// The lexer over the tenant's files.
+    Lexer,
+    /// The lexer over the macro-expanded source, with hygiene marks.
+    Expansion,
+    /// The list of files and variables that the compiler read.
+    DepInfo,
+    /// rustc itself.
+    Compiler,
+    /// The link against the stub of allowed symbols.
+    Linker,
+    /// The inspection of the ELF image.
+    Binary,
+    /// The throw-away load in a locked-down worker.
+    ThrowawayLoad,
+    /// The build cage and its limits.
+    Cage,
+    /// The signer's repetition.
+    Signer,
+    /// The node's verification.
+    Node,
+    /// The worker that runs the function.
+    Runtime,
+}
+
+/// A place in the tenant's own files. Lines and columns count from 1, columns in characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Span {
+    /// Path within the source tree, for example `src/lib.rs`.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// First column, from 1, in characters.
+    pub column: u32,
+    /// The column behind the last one.
+    pub end_column: u32,
+    /// The whole line, sanitised and cut to 200 bytes.
+    pub text: String,
+}
+
+/// One reason for a refusal or a wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The stable code.
+    pub code: Code,
+    /// One sentence about this occurrence, sanitised.
+    pub message: String,
+    /// Where, if it is in a file of the tenant.
+    pub span: Option<Span>,
+    /// What to do instead.
+    pub hint: String,
+    /// Who saw it.
+    pub layer: Layer,
+}
+
+impl Finding {
+    /// A finding without a place, with the code's own hint. The message is sanitised here, so
+    /// that no caller can forget it.
+    pub fn new(code: Code, layer: Layer, message: impl AsRef<str>) -> Self {
+        Self {
+            code,
+            message: mfaas_ident::sanitise(message.as_ref(), 500),
+            span: None,
+            hint: code.hint().to_owned(),
+            layer,
+        }
+    }
+
+    /// The same finding, at a place.
+    #[must_use]
+    pub fn at(mut self, span: Span) -> Self {
+        self.span = Some(span);
+        self
+    }
+
+    /// The same finding, with or without a place.
+    #[must_use]
+    pub fn at_opt(mut self, span: Option<Span>) -> Self {
+        self.span = span;
+        self
+    }
+
+    /// The same finding, with a hint for this occurrence.
+    #[must_use]
+    pub fn hint(mut self, hint: impl AsRef<str>) -> Self {
+        self.hint = mfaas_ident::sanitise(hint.as_ref(), 500);
+        self
+    }
+}

@@ -1,0 +1,116 @@
+//! The macro-expanded source, and the list of what the compiler read.
+
+use crate::{
+    Finding, Layer, codes,
+    facts::{DepInfoFacts, ExpansionFact, ExpansionFacts, MacroOrigin, PrivilegedKind},
+    judge::source::std_path_finding,
+    profiles::macros::AUDITED,
+};
+
+/// Refusals of the expansion; empty = nothing to say against it.
+pub fn judge_expansion(expansion: &ExpansionFacts) -> Vec<Finding> {
+    if let Some(reason) = &expansion.unreadable {
+        return vec![Finding::new(
+            codes::MF0312,
+            Layer::Expansion,
+            format!("the expanded source was not understood: {reason}"),
+        )];
+    }
+    expansion.facts.iter().filter_map(judge_fact).collect()
+}
+
+fn judge_fact(fact: &ExpansionFact) -> Option<Finding> {
+    match fact {
+        ExpansionFact::TenantStdPath { path, span } => std_path_finding(path, Layer::Expansion, span.clone()),
+        ExpansionFact::Privileged { kind, chain, tenant_tokens, type_tokens, span } => {
+            let message = judge_privileged(*kind, chain, tenant_tokens, type_tokens)?;
+            Some(Finding::new(codes::MF0308, Layer::Expansion, message).at_opt(span.clone()))
+        }
+    }
+}
+
+fn judge_privileged(
+    kind: PrivilegedKind,
+    chain: &[MacroOrigin],
+    tenant_tokens: &[String],
+    type_tokens: &[String],
+) -> Option<String> {
+    let Some(emitter) = chain.iter().find(|origin| !origin.own) else {
+        return Some(format!("{} stands outside of any macro of a dependency", describe(kind)));
+    };
+    let wrapped = if is_audited(chain) {
+        tenant_tokens.to_vec()
+    } else {
+        tenant_tokens.iter().chain(type_tokens).cloned().collect()
+    };
+    match kind {
+        // An `unsafe fn` or trait is harmless until called, and a call is an `unsafe` block.
+        PrivilegedKind::Block | PrivilegedKind::Impl | PrivilegedKind::Fn | PrivilegedKind::Trait => {
+            (!wrapped.is_empty()).then(|| {
+                format!(
+                    "macro `{}` puts your code inside {}: {}",
+                    emitter.name,
+                    describe(kind),
+                    wrapped.join(" ")
+                )
+            })
+        }
+        PrivilegedKind::ExternBlock
+        | PrivilegedKind::Attribute
+        | PrivilegedKind::Assembly
+        | PrivilegedKind::StaticMut => {
+            Some(format!("macro `{}` emits {} into your crate", emitter.name, describe(kind)))
+        }
+    }
+}
+
+/// Whether std's authors answer for the whole chain. The tenant's own macros may stand anywhere
+/// in it (they cannot contain the word `unsafe`, the lexer saw to that); every other step must be
+/// audited, or be called by an audited one through `$crate`.
+fn is_audited(chain: &[MacroOrigin]) -> bool {
+    let mut foreign = chain.iter().filter(|origin| !origin.own);
+    foreign.next().is_some_and(has_row)
+        && foreign.all(|origin| origin.name.starts_with("$crate::") || has_row(origin))
+}
+
+fn has_row(origin: &MacroOrigin) -> bool {
+    let last = origin.name.rsplit("::").next().unwrap_or(&origin.name);
+    AUDITED.iter().any(|row| row.name == last && row.kind == origin.kind)
+}
+
+fn describe(kind: PrivilegedKind) -> &'static str {
+    match kind {
+        PrivilegedKind::Block => "an `unsafe` block",
+        PrivilegedKind::Fn => "an `unsafe fn`",
+        PrivilegedKind::Impl => "an `unsafe impl`",
+        PrivilegedKind::Trait => "an `unsafe trait`",
+        PrivilegedKind::ExternBlock => "an `extern` block",
+        PrivilegedKind::Attribute => "an attribute with power over symbols and code",
+        PrivilegedKind::Assembly => "machine code",
+        PrivilegedKind::StaticMut => "a `static mut`",
+    }
+}
+
+/// Refusals of what the compiler read: every file must lie under `source_root` or one of the
+/// `library_roots`, and no variable may have been read.
+pub fn judge_dep_info(facts: &DepInfoFacts, source_root: &str, library_roots: &[&str]) -> Vec<Finding> {
+    if let Some(reason) = &facts.unreadable {
+        return vec![Finding::new(
+            codes::MF0311,
+            Layer::DepInfo,
+            format!("the compiler's list of files was not understood: {reason}"),
+        )];
+    }
+    let within = |file: &str, root: &str| {
+        file.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
+            && !file.split('/').any(|component| component == "..")
+    };
+    let files = facts
+        .files
+        .iter()
+        .filter(|file| !within(file, source_root) && !library_roots.iter().any(|root| within(file, root)))
+        .map(|file| format!("the compiler read `{file}`, which is not in the upload"));
+    let variables =
+        facts.variables.iter().map(|name| format!("the compiler read the build variable `{name}`"));
+    files.chain(variables).map(|message| Finding::new(codes::MF0311, Layer::DepInfo, message)).collect()
+}

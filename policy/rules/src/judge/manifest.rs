@@ -1,0 +1,62 @@
+//! Cargo.toml: keys by allowlist, values by type, sources by the registry alone.
+
+use crate::{
+    Finding, Layer, Span, codes,
+    facts::{ManifestFact, ManifestFacts},
+    limits,
+    profiles::manifest_keys::{BUILD_SCRIPT_KEYS, ROWS},
+};
+
+/// Refusals of Cargo.toml; empty = nothing to say against it. Dependencies are judged apart.
+pub fn judge_manifest(manifest: &ManifestFacts) -> Vec<Finding> {
+    let mut findings: Vec<Finding> =
+        manifest.facts.iter().filter_map(|(fact, span)| judge_fact(fact, span.clone())).collect();
+    if manifest.dependencies.len() > limits::MANIFEST.dependencies_max {
+        findings.push(Finding::new(
+            codes::MF0202,
+            Layer::Manifest,
+            format!(
+                "{} dependencies are named; at most {} may be",
+                manifest.dependencies.len(),
+                limits::MANIFEST.dependencies_max
+            ),
+        ));
+    }
+    findings
+}
+
+fn judge_fact(fact: &ManifestFact, span: Option<Span>) -> Option<Finding> {
+    let (code, message) = match fact {
+        ManifestFact::Key(path) if is_allowed(path) => return None,
+        ManifestFact::Key(path) if is_build_script(path) => {
+            (codes::MF0109, format!("`{}` would run a program on the build machine", path.join(".")))
+        }
+        ManifestFact::Key(path) => {
+            (codes::MF0202, format!("`{}` is not allowed in Cargo.toml", path.join(".")))
+        }
+        ManifestFact::ForeignDependency { name, source } => {
+            (codes::MF0203, format!("dependency `{name}` comes from `{source}`, not from the registry"))
+        }
+        ManifestFact::BadValue { key, reason } => (codes::MF0207, format!("`{key}`: {reason}")),
+        ManifestFact::Unreadable(reason) => (codes::MF0201, format!("Cargo.toml cannot be read: {reason}")),
+        ManifestFact::Missing(key) => (codes::MF0201, format!("`{key}` is missing")),
+        ManifestFact::ObeyedFile(path) => (codes::MF0109, format!("`{path}` would steer the build")),
+    };
+    Some(Finding::new(code, Layer::Manifest, message).at_opt(span))
+}
+
+fn is_allowed(path: &[String]) -> bool {
+    // The tenant's feature names and lists are read by nobody, but a feature may be switched on
+    // by `default`, so they stay; what they name is checked by the resolution.
+    path.first().is_some_and(|first| first == "features")
+        || ROWS.iter().any(|row| {
+            row.path.len() == path.len()
+                && row.path.iter().zip(path).all(|(allowed, written)| *allowed == "*" || allowed == written)
+        })
+}
+
+fn is_build_script(path: &[String]) -> bool {
+    BUILD_SCRIPT_KEYS
+        .iter()
+        .any(|key| path.len() >= key.len() && key.iter().zip(path).all(|(wanted, written)| wanted == written))
+}

@@ -1,0 +1,16 @@
+//! The verdicts, one file for each kind of fact.
+
+mod binary;
+mod dependencies;
+mod expansion;
+mod manifest;
+mod source;
+
+pub use binary::judge_binary;
+pub use dependencies::{
+    AllowedCrate, AllowlistSnapshot, CrateStatus, DependencyVerdict, Granted, LinkedCrate, judge_closure,
+    judge_dependencies,
+};
+pub use expansion::{judge_dep_info, judge_expansion};
+pub use manifest::judge_manifest;
+pub use source::judge_source;

@@ -1,0 +1,27 @@
+//! What may run: facts and an allowlist snapshot go in, a verdict comes out.
+//!
+//! Everything here is pure. Facts are gathered by `mfaas-audit` (source) and `mfaas-inspect`
+//! (binaries); verdicts are made here and nowhere else, so that the builder, the signer, the
+//! node and `mfaas check` cannot disagree about the same facts. No file, clock, socket or
+//! environment variable is read, and no verdict depends on the order of its input.
+
+pub mod codes;
+pub mod facts;
+mod finding;
+mod judge;
+pub mod limits;
+pub mod profiles;
+
+pub use codes::Code;
+pub use finding::{Finding, Layer, Span};
+pub use judge::{
+    AllowedCrate, AllowlistSnapshot, CrateStatus, DependencyVerdict, Granted, LinkedCrate, judge_binary,
+    judge_closure, judge_dep_info, judge_dependencies, judge_expansion, judge_manifest, judge_source,
+};
+
+/// Names this set of rows and limits in signed statements. It changes with every row, which
+/// `tests/snapshot.rs` enforces.
+pub const POLICY_REVISION: &str = "2026-11.1";
+
+#[cfg(test)]
+mod tests;

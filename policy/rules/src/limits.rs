@@ -1,0 +1,147 @@
+//! Every limit of the road from upload to artifact, with its unit and its reason.
+
+/// Limits of the archive reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArchiveLimits {
+    /// Upload size.
+    pub upload_bytes_max: u64,
+    /// Sum of all file sizes.
+    pub unpacked_bytes_max: u64,
+    /// Files and directories.
+    pub entries_max: usize,
+    /// Length of one path.
+    pub path_bytes_max: usize,
+    /// Components of one path.
+    pub path_depth_max: usize,
+}
+
+/// The archive limits in force.
+pub const ARCHIVE: ArchiveLimits = ArchiveLimits {
+    upload_bytes_max: 10 << 20,
+    unpacked_bytes_max: 64 << 20,
+    entries_max: 2_000,
+    path_bytes_max: 200,
+    path_depth_max: 16,
+};
+
+/// Limits of Cargo.toml, before it is parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ManifestLimits {
+    /// Size of the file.
+    pub bytes_max: usize,
+    /// Nesting of tables, arrays and dotted keys.
+    pub depth_max: usize,
+    /// Dependencies named.
+    pub dependencies_max: usize,
+}
+
+/// The manifest limits in force.
+pub const MANIFEST: ManifestLimits =
+    ManifestLimits { bytes_max: 64 << 10, depth_max: 16, dependencies_max: 64 };
+
+/// Limits of the lexer. Measured on rustc 1.95: 3,000 `{` or 20,000 `(` overflow its stack, so
+/// nesting is bounded an order of magnitude below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LexerLimits {
+    /// Size of one `.rs` file.
+    pub file_bytes_max: usize,
+    /// Size of all `.rs` files together.
+    pub total_bytes_max: usize,
+    /// Tokens of all files together, white space and comments not counted.
+    pub tokens_max: usize,
+    /// Open `(`, `[`, `{` at one point.
+    pub nesting_max: usize,
+    /// Prefix operators (`-`, `!`, `&`, `*`) in a row, and other chains that a parser follows by
+    /// recursion.
+    pub operator_chain_max: usize,
+    /// Bytes of one literal.
+    pub literal_bytes_max: usize,
+    /// Bytes of one identifier.
+    pub identifier_bytes_max: usize,
+}
+
+/// The lexer limits in force.
+pub const LEXER: LexerLimits = LexerLimits {
+    file_bytes_max: 4 << 20,
+    total_bytes_max: 16 << 20,
+    tokens_max: 2_000_000,
+    nesting_max: 200,
+    operator_chain_max: 200,
+    literal_bytes_max: 1 << 20,
+    identifier_bytes_max: 255,
+};
+
+/// Limits of one command in the build cage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct CompileLimits {
+    /// CPU time of the whole command.
+    pub cpu_seconds_max: u64,
+    /// Wall time of the whole command.
+    pub wall_seconds_max: u64,
+    /// Address space of each process.
+    pub memory_bytes_max: u64,
+    /// Size of each file written.
+    pub file_bytes_max: u64,
+    /// Bytes taken from stdout and stderr together.
+    pub output_bytes_max: u64,
+    /// Processes and threads.
+    pub processes_max: u64,
+    /// Open descriptors of each process.
+    pub descriptors_max: u64,
+}
+
+/// The limits for a tenant's compiler.
+pub const COMPILE: CompileLimits = CompileLimits {
+    cpu_seconds_max: 30,
+    wall_seconds_max: 120,
+    memory_bytes_max: 2 << 30,
+    file_bytes_max: 256 << 20,
+    output_bytes_max: 4 << 20,
+    processes_max: 256,
+    descriptors_max: 256,
+};
+
+/// The limits for the trusted job that builds the dependency cache.
+pub const DEPENDENCY_BUILD: CompileLimits = CompileLimits {
+    cpu_seconds_max: 1_800,
+    wall_seconds_max: 3_600,
+    memory_bytes_max: 8 << 30,
+    file_bytes_max: 1 << 30,
+    output_bytes_max: 64 << 20,
+    processes_max: 512,
+    descriptors_max: 1_024,
+};
+
+/// Limits of a finished image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BinaryLimits {
+    /// Size of the file.
+    pub file_bytes_max: u64,
+    /// Address space of all segments: a 4 MB file can claim 537 MB of `.bss`.
+    pub image_bytes_max: u64,
+    /// Writable bytes, which are copied back on every call.
+    pub writable_bytes_max: u64,
+    /// Thread-local bytes.
+    pub tls_bytes_max: u64,
+    /// Segments, relocations and symbols that an inspector will look at.
+    pub relocations_max: usize,
+    /// Dynamic symbols.
+    pub symbols_max: usize,
+}
+
+/// The image limits in force.
+pub const BINARY: BinaryLimits = BinaryLimits {
+    file_bytes_max: 16 << 20,
+    image_bytes_max: 64 << 20,
+    writable_bytes_max: 4 << 20,
+    tls_bytes_max: 64 << 10,
+    relocations_max: 500_000,
+    symbols_max: 4_096,
+};
+
+/// Attempts at one build before it is given up.
+pub const BUILD_ATTEMPTS_MAX: u32 = 3;
+/// How long a builder holds a build without a heartbeat.
+pub const LEASE_SECONDS: u32 = 30;
+/// How often a builder renews its lease.
+pub const HEARTBEAT_SECONDS: u32 = 10;

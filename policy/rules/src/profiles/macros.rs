@@ -1,0 +1,99 @@
+//! Macros that a tenant may call by name. Its own macros and those of allowed crates pass here
+//! and are checked in the expansion.
+
+/// A macro of std with a special judgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MacroRule {
+    /// Nothing to say against it.
+    Allow,
+    /// Takes in files or variables of the build machine (MF0304).
+    BuildInput,
+    /// Machine code (MF0303).
+    MachineCode,
+    /// Not offered for another reason (MF0306).
+    Refuse,
+}
+
+/// One macro of std.
+#[derive(Debug, Clone, Copy)]
+pub struct MacroRow {
+    /// The last segment of its path.
+    pub name: &'static str,
+    /// The judgement.
+    pub rule: MacroRule,
+    /// Why.
+    pub why: &'static str,
+}
+
+macro_rules! rows {
+    ($($rule:ident $why:literal: $($name:ident)+;)*) => {
+        /// Every macro of std 1.95, stable or not, with its judgement.
+        pub const ROWS: &[MacroRow] =
+            &[$($(MacroRow { name: stringify!($name), rule: MacroRule::$rule, why: $why }),+),*];
+    };
+}
+
+rows! {
+    Allow "checks and ends the invocation": assert assert_eq assert_ne debug_assert debug_assert_eq debug_assert_ne
+        panic todo unimplemented unreachable assert_matches debug_assert_matches;
+    Allow "formats text": format format_args write writeln concat stringify;
+    Allow "becomes a log line": print println eprint eprintln dbg;
+    Allow "builds values": vec matches thread_local cfg cfg_select ready pin join;
+    Allow "positions in the tenant's own source, remapped": line column file module_path;
+    Allow "ends the compilation": compile_error;
+    BuildInput "reads files of the build machine": include include_str include_bytes;
+    BuildInput "reads variables of the build machine": env option_env;
+    MachineCode "machine code": asm global_asm naked_asm llvm_asm is_x86_feature_detected;
+    Refuse "internals of the compiler": concat_bytes concat_idents log_syntax trace_macros format_args_nl const_format_args
+        unsafe_binder unwrap_unsafe_binder wrap_unsafe_binder;
+    Allow "layout of the tenant's own types": offset_of addr_of;
+    Allow "the tenant's own macros": macro_rules;
+    Allow "old spelling of the question mark": r#try;
+}
+
+/// A macro of std whose expansion contains `unsafe` that std's authors have audited: tokens of
+/// the caller inside do not gain power.
+#[derive(Debug, Clone, Copy)]
+pub struct AuditedRow {
+    /// The macro's name as rustc prints it in an expansion chain; the last segment decides.
+    pub name: &'static str,
+    /// `Bang`, `Attr` or `Derive`.
+    pub kind: &'static str,
+    /// Why the caller's tokens inside are harmless.
+    pub why: &'static str,
+}
+
+/// Macros of std that may emit `unsafe`.
+pub const AUDITED: &[AuditedRow] = &[
+    AuditedRow {
+        name: "thread_local",
+        kind: "Bang",
+        why: "the caller's type is in type position; its initialiser is in a safe function outside",
+    },
+    AuditedRow {
+        name: "derive",
+        kind: "Attr",
+        why: "only calls the derives, which are judged by their own rows",
+    },
+    AuditedRow {
+        name: "Clone",
+        kind: "Derive",
+        why: "`unsafe impl TrivialClone` with the caller's type in type position",
+    },
+    AuditedRow {
+        name: "Copy",
+        kind: "Derive",
+        why: "`unsafe impl TrivialClone` with the caller's type in type position",
+    },
+    AuditedRow {
+        name: "pin",
+        kind: "Bang",
+        why: "the caller's expression is bound by `super let` outside the block",
+    },
+    AuditedRow { name: "vec", kind: "Bang", why: "the caller's elements are arguments of a function call" },
+    AuditedRow {
+        name: "format_args",
+        kind: "Bang",
+        why: "emits a checked constructor around its own tables",
+    },
+];

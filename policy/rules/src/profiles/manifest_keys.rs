@@ -1,0 +1,37 @@
+//! The keys of Cargo.toml that a tenant may write. Everything else is refused, known to cargo or not.
+
+/// A key path that may appear. A segment `*` stands for any one segment, a last segment `**` for
+/// any number of them.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyRow {
+    /// The path, segment by segment.
+    pub path: &'static [&'static str],
+    /// Why it is harmless.
+    pub why: &'static str,
+}
+
+macro_rules! rows {
+    ($($why:literal: $([$($segment:literal),+])+;)*) => {
+        /// The allowed keys.
+        pub const ROWS: &[KeyRow] = &[$($(KeyRow { path: &[$($segment),+], why: $why }),+),*];
+    };
+}
+
+rows! {
+    "the table itself": ["package"] ["package", "metadata"] ["package", "metadata", "mfaas"] ["dependencies"] ["features"] ["lib"];
+    "names the function": ["package", "name"];
+    "description for people; the server writes its own manifest": ["package", "version"] ["package", "authors"]
+        ["package", "description"] ["package", "license"] ["package", "repository"] ["package", "homepage"]
+        ["package", "documentation"] ["package", "readme"] ["package", "keywords"] ["package", "categories"]
+        ["package", "publish"] ["package", "exclude"] ["package", "include"] ["package", "rust-version"];
+    "overwritten: the server compiles edition 2024": ["package", "edition"];
+    "a library is what a function is; its path is fixed": ["lib", "name"] ["lib", "doctest"] ["lib", "test"] ["lib", "bench"] ["lib", "doc"];
+    "how the function runs": ["package", "metadata", "mfaas", "handler"] ["package", "metadata", "mfaas", "budget"]
+        ["package", "metadata", "mfaas", "memory"];
+    "a dependency from the registry": ["dependencies", "*"] ["dependencies", "*", "version"] ["dependencies", "*", "features"]
+        ["dependencies", "*", "default-features"] ["dependencies", "*", "package"];
+}
+
+/// Keys with a code of their own, so that the answer says more than "not allowed".
+pub const BUILD_SCRIPT_KEYS: &[&[&str]] =
+    &[&["package", "build"], &["package", "links"], &["build-dependencies"]];

@@ -1,0 +1,13 @@
+//! Profiles are data: every row says why it is there.
+//!
+//! A row that nobody needs and a need that has no row are both found by tests: the rows of
+//! `imports` against the worker's bind table, those of `seccomp` by the cage's tests, the source
+//! rows by the honest and hostile programs.
+
+pub mod attributes;
+pub mod imports;
+pub mod instructions;
+pub mod macros;
+pub mod manifest_keys;
+pub mod seccomp;
+pub mod std_paths;

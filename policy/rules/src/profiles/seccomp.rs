@@ -1,0 +1,159 @@
+//! System calls that a caged process may make. What no row names does not exist for it.
+//!
+//! `mfaas-confine` compiles these rows for x86-64 alone: the i386 and x32 tables have other
+//! numbers for the same names, so a call through them ends the process whatever its number is.
+
+/// One row of a filter. A call passes if any row of its name lets it pass.
+#[derive(Debug, Clone, Copy)]
+pub struct SeccompRow {
+    /// The name in the kernel's x86-64 table.
+    pub name: &'static str,
+    /// What happens to the call.
+    pub rule: Rule,
+    /// Why the row is needed.
+    pub why: &'static str,
+}
+
+/// What a row does with a call of its name.
+#[derive(Debug, Clone, Copy)]
+pub enum Rule {
+    /// It passes, whatever its arguments are.
+    Allow,
+    /// It passes if every check holds.
+    AllowIf(&'static [Check]),
+    /// The process is killed: nothing honest in this profile makes this call.
+    Kill,
+}
+
+/// A condition on one argument of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Check {
+    /// Which argument, from 0 to 5.
+    pub argument: u8,
+    /// What it must be.
+    pub test: Test,
+}
+
+/// What an argument must be.
+#[derive(Debug, Clone, Copy)]
+pub enum Test {
+    /// `argument & mask == value`.
+    Masked {
+        /// Which bits count.
+        mask: u64,
+        /// Their value.
+        value: u64,
+    },
+    /// The id of the process that installs the filter.
+    OwnProcess,
+}
+
+const fn is(argument: u8, value: u64) -> Check {
+    Check { argument, test: Test::Masked { mask: u64::MAX, value } }
+}
+
+/// `argument` is an `int` or `unsigned int`: the kernel ignores its upper half.
+const fn is_u32(argument: u8, value: u32) -> Check {
+    Check { argument, test: Test::Masked { mask: u32::MAX as u64, value: value as u64 } }
+}
+
+const fn masked(argument: u8, mask: u64, value: u64) -> Check {
+    Check { argument, test: Test::Masked { mask, value } }
+}
+
+const fn own_process(argument: u8) -> Check {
+    Check { argument, test: Test::OwnProcess }
+}
+
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+const CLONE_THREAD: u64 = 0x1_0000;
+/// Every CLONE_NEW… flag, CLONE_PTRACE and CLONE_PARENT.
+const CLONE_FOREIGN: u64 = 0x7e02_0000 | 0x80 | 0x2000 | 0x8000;
+const CLONE_SHAPE: u64 = CLONE_FOREIGN | CLONE_VM | CLONE_VFORK | CLONE_THREAD;
+
+const TCGETS: u32 = 0x5401;
+const TIOCGWINSZ: u32 = 0x5413;
+const FIONBIO: u32 = 0x5421;
+const FIOCLEX: u32 = 0x5451;
+
+const PR_SET_NAME: u32 = 15;
+const PR_SET_VMA: u32 = 0x5356_4d41;
+
+const SIGABRT: u32 = 6;
+const SIGUSR1: u32 = 10;
+
+const MADV_DONTNEED: u32 = 4;
+
+const F_DUPFD: u32 = 0;
+const F_GETFD: u32 = 1;
+const F_SETFD: u32 = 2;
+const F_GETFL: u32 = 3;
+const F_SETFL: u32 = 4;
+const F_DUPFD_CLOEXEC: u32 = 1030;
+
+macro_rules! rows {
+    ($(#[$doc:meta])* $list:ident: $($why:literal: $($name:ident $(if [$($checks:expr),+])? $(=> $rule:ident)?),+;)*) => {
+        $(#[$doc])*
+        pub const $list: &[SeccompRow] = &[
+            $($(SeccompRow { name: stringify!($name), rule: rows!(@rule $(if [$($checks),+])? $(=> $rule)?), why: $why }),+),*
+        ];
+    };
+    (@rule) => { Rule::Allow };
+    (@rule if [$($checks:expr),+]) => { Rule::AllowIf(&[$($checks),+]) };
+    (@rule => Kill) => { Rule::Kill };
+}
+
+rows! {
+    /// For rustc 1.95, rust-lld and the proc macros that rustc loads: many threads, files, one
+    /// child process at a time. No sockets, no signals to others, no namespaces, no fork (a
+    /// child shares its parent's memory until it executes something, which landlock limits to
+    /// the toolchain). `clone3` is absent: its flags cannot be seen by a filter, and glibc falls
+    /// back to `clone` when it does not exist.
+    COMPILER:
+    "memory": futex, madvise, mmap, munmap, mprotect, mremap, brk, membarrier;
+    "files, within what landlock and the mounts leave": read, write, openat, open, close, lseek, pread64, pwrite64, readv,
+        writev, fstat, newfstatat, stat, lstat, statx, getdents64, readlink, readlinkat, access, faccessat, faccessat2, ftruncate,
+        fallocate, rename, renameat, renameat2, unlink, unlinkat, mkdir, mkdirat, rmdir, link, linkat, flock, fsync, fdatasync,
+        copy_file_range, sendfile, getcwd, chdir, umask, chmod, fchmod, fchmodat, dup, dup2, dup3, pipe2, poll, ppoll, msync,
+        fadvise64, utimensat, statfs, fstatfs;
+    "flags of a descriptor": fcntl if [is_u32(1, F_GETFD)], fcntl if [is_u32(1, F_SETFD)], fcntl if [is_u32(1, F_GETFL)],
+        fcntl if [is_u32(1, F_SETFL)], fcntl if [is_u32(1, F_DUPFD)], fcntl if [is_u32(1, F_DUPFD_CLOEXEC)];
+    "is it a terminal, how wide; close on exec; non-blocking": ioctl if [is_u32(1, TCGETS)], ioctl if [is_u32(1, TIOCGWINSZ)],
+        ioctl if [is_u32(1, FIONBIO)], ioctl if [is_u32(1, FIOCLEX)];
+    "a thread": clone if [masked(0, CLONE_SHAPE, CLONE_VM | CLONE_THREAD)];
+    "the linker, by posix_spawn": clone if [masked(0, CLONE_SHAPE, CLONE_VM | CLONE_VFORK)];
+    "start of a program": execve, arch_prctl, set_tid_address, set_robust_list, rseq;
+    "names of threads and of mappings": prctl if [is_u32(0, PR_SET_NAME)], prctl if [is_u32(0, PR_SET_VMA)];
+    "end of a thread, of a process, waiting for the linker": exit, exit_group, wait4, waitid;
+    "signal handlers and their stacks": rt_sigaction, rt_sigprocmask, rt_sigreturn, sigaltstack, restart_syscall;
+    "rustc's job server wakes its helper thread; abort": tgkill if [own_process(0), is_u32(2, SIGUSR1)],
+        tgkill if [own_process(0), is_u32(2, SIGABRT)];
+    "limits are read, never set": prlimit64 if [is_u32(0, 0), is(2, 0)], getrlimit, getrusage;
+    "clocks and sleeping": clock_gettime, clock_getres, gettimeofday, clock_nanosleep, nanosleep, sched_yield, times;
+    "what machine this is": sched_getaffinity, sysinfo, uname, getcpu;
+    "who am I": getpid, getppid, gettid, getuid, geteuid, getgid, getegid;
+    "keys of hash maps": getrandom;
+    "an attack: reaching into another process": ptrace => Kill, process_vm_readv => Kill, process_vm_writev => Kill,
+        pidfd_getfd => Kill;
+    "an attack: changing the cage": mount => Kill, umount2 => Kill, pivot_root => Kill, unshare => Kill, setns => Kill,
+        open_tree => Kill, move_mount => Kill, fsopen => Kill, chroot => Kill;
+    "an attack: parts of the kernel with a history": bpf => Kill, perf_event_open => Kill, keyctl => Kill, add_key => Kill,
+        request_key => Kill, io_uring_setup => Kill, userfaultfd => Kill, init_module => Kill, finit_module => Kill,
+        kexec_load => Kill;
+    "an attack: the network": socket => Kill, socketpair => Kill;
+}
+
+rows! {
+    /// For a worker after it has loaded its images. A call without a row becomes SIGSYS, whose
+    /// handler ends the invocation.
+    WORKER:
+    "waiting for the ring and waking its peer": futex;
+    "the budget, where the vDSO has to ask the kernel": clock_gettime;
+    "the coarse tick of the budget, armed while a call runs": timer_settime;
+    "wiping the arena and the stack": madvise if [is_u32(2, MADV_DONTNEED)];
+    "random bytes for the function": getrandom;
+    "return from the handlers that end an invocation": rt_sigreturn;
+    "a wait that a stopped and continued worker resumes": restart_syscall;
+    "the end": exit_group;
+}

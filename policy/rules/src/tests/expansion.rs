@@ -1,0 +1,77 @@
+use super::codes;
+use crate::{
+    facts::{DepInfoFacts, ExpansionFact, ExpansionFacts, MacroOrigin, PrivilegedKind},
+    judge_dep_info, judge_expansion,
+};
+
+fn origin(name: &str, kind: &str, own: bool) -> MacroOrigin {
+    MacroOrigin { name: name.into(), kind: kind.into(), own }
+}
+
+fn judged(
+    kind: PrivilegedKind,
+    chain: Vec<MacroOrigin>,
+    tokens: &[&str],
+    types: &[&str],
+) -> Vec<&'static str> {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let fact = ExpansionFact::Privileged {
+        kind,
+        chain,
+        tenant_tokens: owned(tokens),
+        type_tokens: owned(types),
+        span: None,
+    };
+    codes(&judge_expansion(&ExpansionFacts { facts: vec![fact], unreadable: None }))
+}
+
+#[test]
+fn a_foreign_macro_may_not_wrap_the_tenants_tokens() {
+    let wrap = || vec![origin("dep::wrap", "Bang", false)];
+    assert_eq!(judged(PrivilegedKind::Block, wrap(), &["p"], &[]), ["MF0308"]);
+    assert_eq!(judged(PrivilegedKind::Block, wrap(), &[], &["T"]), ["MF0308"]);
+    assert!(judged(PrivilegedKind::Block, wrap(), &[], &[]).is_empty());
+    assert_eq!(judged(PrivilegedKind::Assembly, wrap(), &[], &[]), ["MF0308"]);
+    assert_eq!(judged(PrivilegedKind::ExternBlock, wrap(), &[], &[]), ["MF0308"]);
+    assert_eq!(judged(PrivilegedKind::Attribute, wrap(), &[], &[]), ["MF0308"]);
+}
+
+#[test]
+fn audited_macros_of_std_take_the_tenants_types_and_nothing_else() {
+    let audited =
+        vec![origin("thread_local", "Bang", false), origin("$crate::x::thread_local_inner", "Bang", false)];
+    assert!(judged(PrivilegedKind::Block, audited.clone(), &[], &["RefCell"]).is_empty());
+    assert_eq!(judged(PrivilegedKind::Block, audited.clone(), &["p"], &[]), ["MF0308"]);
+    let mut own = audited;
+    own.insert(0, origin("mine", "Bang", true));
+    assert!(judged(PrivilegedKind::Block, own, &[], &["RefCell"]).is_empty());
+    assert_eq!(judged(PrivilegedKind::Block, Vec::new(), &[], &[]), ["MF0308"]);
+    assert_eq!(judged(PrivilegedKind::Block, vec![origin("mine", "Bang", true)], &[], &[]), ["MF0308"]);
+    let hidden = vec![origin("dep::wrap", "Bang", false), origin("pin", "Bang", false)];
+    assert_eq!(judged(PrivilegedKind::Block, hidden, &[], &["T"]), ["MF0308"]);
+}
+
+#[test]
+fn what_is_not_understood_is_refused() {
+    let facts = ExpansionFacts { facts: Vec::new(), unreadable: Some("no table".into()) };
+    assert_eq!(codes(&judge_expansion(&facts)), ["MF0312"]);
+    let facts = DepInfoFacts { unreadable: Some("no colon".into()), ..DepInfoFacts::default() };
+    assert_eq!(codes(&judge_dep_info(&facts, "/src", &[])), ["MF0311"]);
+}
+
+#[test]
+fn the_compiler_reads_the_upload_and_nothing_else() {
+    let read = |files: &[&str], variables: &[&str]| {
+        let facts = DepInfoFacts {
+            files: files.iter().map(|file| (*file).to_owned()).collect(),
+            variables: variables.iter().map(|name| (*name).to_owned()).collect(),
+            unreadable: None,
+        };
+        codes(&judge_dep_info(&facts, "/src", &["/deps"]))
+    };
+    assert!(read(&["/src/src/lib.rs", "/deps/lib/libserde.rlib"], &[]).is_empty());
+    for bad in ["/etc/passwd", "/srcs/lib.rs", "/src/../etc/passwd", "src/lib.rs", "/src"] {
+        assert_eq!(read(&[bad], &[]), ["MF0311"], "{bad}");
+    }
+    assert_eq!(read(&[], &["HOME"]), ["MF0311"]);
+}

@@ -1,0 +1,58 @@
+use super::codes;
+use crate::{
+    facts::{ManifestFact, ManifestFacts},
+    judge_manifest,
+};
+
+fn judged(fact: ManifestFact) -> Vec<&'static str> {
+    codes(&judge_manifest(&ManifestFacts { facts: vec![(fact, None)], ..ManifestFacts::default() }))
+}
+
+fn key(path: &str) -> ManifestFact {
+    ManifestFact::Key(path.split('.').map(str::to_owned).collect())
+}
+
+#[test]
+fn keys_are_known_by_allowlist() {
+    for good in [
+        "package.name",
+        "package.metadata.mfaas.handler",
+        "dependencies.serde.version",
+        "features.extra",
+        "lib.name",
+    ] {
+        assert!(judged(key(good)).is_empty(), "{good}");
+    }
+    for bad in [
+        "profile.release.panic",
+        "lints.rust.unsafe_code",
+        "patch.crates-io",
+        "replace",
+        "workspace",
+        "lib.path",
+        "lib.crate-type",
+        "lib.proc-macro",
+        "dev-dependencies",
+        "target",
+        "package.metadata.other",
+        "cargo-features",
+        "package.default-run",
+        "dependencies.serde.artifact",
+        "package.name.deeper",
+        "hints",
+    ] {
+        assert_eq!(judged(key(bad)), ["MF0202"], "{bad}");
+    }
+    for script in ["package.build", "package.links", "build-dependencies.cc"] {
+        assert_eq!(judged(key(script)), ["MF0109"], "{script}");
+    }
+}
+
+#[test]
+fn sources_and_values_have_their_codes() {
+    let foreign = ManifestFact::ForeignDependency { name: "x".into(), source: "git".into() };
+    assert_eq!(judged(foreign), ["MF0203"]);
+    let bad = ManifestFact::BadValue { key: "package.metadata.mfaas.handler".into(), reason: "no".into() };
+    assert_eq!(judged(bad), ["MF0207"]);
+    assert_eq!(judged(ManifestFact::Unreadable("no".into())), ["MF0201"]);
+}

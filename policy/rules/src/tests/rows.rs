@@ -1,0 +1,96 @@
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use crate::{
+    Code, POLICY_REVISION, codes, limits,
+    profiles::{attributes, imports, instructions, macros, manifest_keys, seccomp, std_paths},
+};
+
+/// Codes are forever: a changed line here is a broken promise to every client.
+#[test]
+fn the_table_of_codes_is_what_it_was() {
+    let table: String = codes::ALL.iter().map(|code| format!("{code} {}\n", code.title())).collect();
+    insta::assert_snapshot!("codes", table);
+}
+
+#[test]
+fn codes_are_unique_ordered_and_parse_back() {
+    let ids: Vec<&str> = codes::ALL.iter().map(|code| code.id()).collect();
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(unique.len(), ids.len());
+    assert!(ids.is_sorted());
+    for code in codes::ALL {
+        assert_eq!(Code::parse(code.id()), Some(*code));
+        assert!(
+            code.title().ends_with('.') && code.hint().ends_with('.'),
+            "{code}: sentences end with a dot"
+        );
+        let json = serde_json::to_string(code).unwrap();
+        assert_eq!(serde_json::from_str::<Code>(&json).unwrap(), *code);
+    }
+    assert!(serde_json::from_str::<Code>("\"MF9999\"").is_err());
+}
+
+/// The revision is part of signed statements: rows that change under the same name would make two
+/// policies look like one. The snapshot's file bears the revision's name.
+#[test]
+fn the_rows_of_this_revision_are_what_they_were() {
+    let mut dump = String::new();
+    for row in attributes::ROWS {
+        writeln!(dump, "attribute {}", row.path).unwrap();
+    }
+    for row in macros::ROWS {
+        writeln!(dump, "macro {} {:?}", row.name, row.rule).unwrap();
+    }
+    for row in macros::AUDITED {
+        writeln!(dump, "audited {} {}", row.kind, row.name).unwrap();
+    }
+    for row in std_paths::ROWS {
+        writeln!(dump, "path {} {:?}", row.path, row.rule).unwrap();
+    }
+    for row in manifest_keys::ROWS {
+        writeln!(dump, "key {}", row.path.join(".")).unwrap();
+    }
+    for row in imports::ROWS {
+        writeln!(dump, "import {} {:?}", row.symbol, row.binding).unwrap();
+    }
+    for row in instructions::RELOCATIONS {
+        writeln!(dump, "relocation {} {}", row.number, row.name).unwrap();
+    }
+    for row in seccomp::WORKER {
+        writeln!(dump, "worker {row:?}").unwrap();
+    }
+    for row in seccomp::COMPILER {
+        writeln!(dump, "compiler {row:?}").unwrap();
+    }
+    writeln!(
+        dump,
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        limits::ARCHIVE,
+        limits::MANIFEST,
+        limits::LEXER,
+        limits::COMPILE,
+        limits::BINARY
+    )
+    .unwrap();
+    insta::assert_snapshot!(format!("policy-{POLICY_REVISION}"), dump);
+}
+
+#[test]
+fn no_table_names_a_thing_twice() {
+    fn assert_unique<T: Ord + std::fmt::Debug>(what: &str, items: impl Iterator<Item = T>) {
+        let mut seen = BTreeSet::new();
+        for item in items {
+            let shown = format!("{item:?}");
+            assert!(seen.insert(item), "{what}: {shown} has two rows");
+        }
+    }
+    assert_unique("attributes", attributes::ROWS.iter().map(|row| row.path));
+    assert_unique("macros", macros::ROWS.iter().map(|row| row.name));
+    assert_unique("paths", std_paths::ROWS.iter().map(|row| row.path));
+    assert_unique("keys", manifest_keys::ROWS.iter().map(|row| row.path));
+    assert_unique("imports", imports::ROWS.iter().map(|row| row.symbol));
+    let refused: BTreeSet<&str> = imports::REFUSED.iter().map(|row| row.symbol).collect();
+    for row in imports::ROWS {
+        assert!(!refused.contains(row.symbol), "{} is offered and refused", row.symbol);
+    }
+}

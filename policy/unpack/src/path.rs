@@ -1,0 +1,131 @@
+//! The rules for paths, and the register that finds two spellings of one path.
+//!
+//! A path here never begins with `/`, never has an empty, `.` or `..` component, and consists
+//! of `[A-Za-z0-9._-]` only, so it means the same on every file system, in every shell word and
+//! in every log line.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use mfaas_rules::limits::ARCHIVE;
+
+use crate::UnpackError;
+use crate::error::shown;
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+}
+
+/// Checks a path as an archive spells it and returns its one spelling, or `None` for the root
+/// directory itself (`.` and `./`).
+///
+/// Two ways of writing are common and mean nothing else: GNU tar's exact leading `./` and a
+/// directory's single trailing `/`. Both are dropped. Everything else must be in its one
+/// spelling already.
+pub(crate) fn parse(raw: &[u8], kind: Kind) -> Result<Option<String>, UnpackError> {
+    let refuse = |rule| UnpackError::Path { path: shown(raw), rule };
+    if kind == Kind::Directory && matches!(raw, b"." | b"./") {
+        return Ok(None);
+    }
+    let inner = raw.strip_prefix(b"./").unwrap_or(raw);
+    let inner = match kind {
+        Kind::Directory => inner.strip_suffix(b"/").unwrap_or(inner),
+        Kind::File => inner,
+    };
+    if inner.is_empty() || inner.len() > ARCHIVE.path_bytes_max {
+        return Err(refuse("1 to 200 bytes"));
+    }
+    let mut depth = 0;
+    for component in inner.split(|byte| *byte == b'/') {
+        check_component(component).map_err(refuse)?;
+        depth += 1;
+    }
+    if depth > ARCHIVE.path_depth_max {
+        return Err(refuse("at most 16 components"));
+    }
+    let path = String::from_utf8(inner.to_vec()).map_err(|_| refuse("only A-Z a-z 0-9 . _ -"))?;
+    check_forbidden(&path)?;
+    Ok(Some(path))
+}
+
+fn check_component(component: &[u8]) -> Result<(), &'static str> {
+    if component.is_empty() {
+        return Err("no absolute paths and no empty components");
+    }
+    if matches!(component, b"." | b"..") {
+        return Err("no '.' or '..' components");
+    }
+    if component[0] == b'-' {
+        return Err("no component starts with '-'");
+    }
+    if !component.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
+        return Err("only A-Z a-z 0-9 . _ - in names");
+    }
+    Ok(())
+}
+
+/// Files that cargo and rustup obey, which is how an upload would run programs on the build
+/// host, and version-control data, which is private and never source.
+fn check_forbidden(path: &str) -> Result<(), UnpackError> {
+    let why = |why| Err(UnpackError::Forbidden { path: path.to_owned(), why });
+    if path.eq_ignore_ascii_case("build.rs") {
+        return why("build scripts are never run");
+    }
+    for component in path.split('/') {
+        match component.to_ascii_lowercase().as_str() {
+            ".cargo" => return why("cargo's configuration is the service's"),
+            "rust-toolchain" | "rust-toolchain.toml" => return why("the toolchain is the service's"),
+            ".git" => return why("version-control data is not source"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Every path seen so far, directories implied by files included, by its case-folded spelling.
+#[derive(Debug, Default)]
+pub(crate) struct Register {
+    seen: HashMap<String, Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    spelling: String,
+    kind: Kind,
+    /// Named by an entry of its own, not only as some file's parent.
+    named: bool,
+}
+
+impl Register {
+    /// Enters a checked path and its parents. Refuses a repeated path, a spelling that differs
+    /// only in case, and a path that is a file here and a directory there.
+    pub(crate) fn enter(&mut self, path: &str, kind: Kind) -> Result<(), UnpackError> {
+        for (slash, _) in path.match_indices('/') {
+            self.enter_one(&path[..slash], Kind::Directory, false)?;
+        }
+        self.enter_one(path, kind, true)
+    }
+
+    fn enter_one(&mut self, path: &str, kind: Kind, named: bool) -> Result<(), UnpackError> {
+        match self.seen.entry(path.to_ascii_lowercase()) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(Seen { spelling: path.to_owned(), kind, named });
+                Ok(())
+            }
+            Entry::Occupied(mut occupied) => {
+                let seen = occupied.get_mut();
+                if seen.spelling != path || seen.kind != kind || (seen.named && named) {
+                    return Err(UnpackError::Collision {
+                        path: path.to_owned(),
+                        other: seen.spelling.clone(),
+                    });
+                }
+                seen.named |= named;
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What a builder says it did. Nobody believes it: the signer repeats what can be repeated and
+//! marks the rest as seen by the builder only.
+
+use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
+
+use crate::{CageLevel, DecisionUsed};
+
+/// The builder's record of a finished build; stored with the build, compared by the signer.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BuildClaim {
+    /// SHA-256 of the shared object, which is in the blob store.
+    pub artifact: Digest,
+    /// Its size in bytes.
+    pub artifact_bytes: u64,
+    /// Digest over the unpacked source tree, as `unpack` computes it.
+    pub source_tree: Digest,
+    /// From the manifest, defaults filled in.
+    pub handler: HandlerPath,
+    /// From the manifest, defaults filled in.
+    pub budget_us: Budget,
+    /// From the manifest, defaults filled in.
+    pub memory_bytes: MemoryLimit,
+    /// What compiled it.
+    pub toolchain: ToolchainId,
+    /// The ABI version of the shim that was linked in.
+    pub abi_version: u32,
+    /// Lints that were forbidden while compiling, for example `unsafe_code`.
+    pub lints: Vec<String>,
+    /// `rules::POLICY_REVISION` of the builder.
+    pub policy_revision: String,
+    /// Version of the allowlist snapshot that it decided with.
+    pub policy_version: i64,
+    /// Every crate that was linked in, with the decision that let it.
+    pub decisions: Vec<DecisionUsed>,
+    /// What held the compiler.
+    pub cage_level: CageLevel,
+    /// Checks that only the builder could make, for example `expansion`, `dep_info`,
+    /// `throwaway_load`; all of them passed.
+    pub checks: Vec<String>,
+}

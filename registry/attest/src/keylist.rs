@@ -1,0 +1,61 @@
+//! The list of keys that nodes trust, signed by the root key that they have pinned.
+//!
+//! Rotation is a new list with a higher version; a node keeps the highest version it ever saw.
+
+use chrono::{DateTime, Utc};
+
+use crate::{KeyId, Payload, PublicKey, Purpose};
+
+/// Keys in one list.
+const KEYS_MAX: usize = 64;
+
+/// Which keys may sign what, until when.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyList {
+    /// Only grows; a verifier refuses a lower one than it has seen.
+    pub version: u32,
+    /// When it was signed.
+    pub issued_at: DateTime<Utc>,
+    /// The keys.
+    pub keys: Vec<ListedKey>,
+}
+
+/// One key of the list; a key with two purposes has two rows.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListedKey {
+    /// SHA-256 of the public key.
+    pub keyid: KeyId,
+    /// The public key in hexadecimal.
+    pub public: PublicKey,
+    /// What it may sign; never `root`.
+    pub purpose: Purpose,
+    /// From this moment on nothing it signed is accepted.
+    pub not_after: DateTime<Utc>,
+}
+
+impl Payload for KeyList {
+    const TYPE: &'static str = "application/vnd.mfaas.key-list.v1+json";
+    const PURPOSE: Purpose = Purpose::Root;
+    const ENVELOPE_BYTES_MAX: usize = 64 << 10;
+
+    fn check(&self) -> Result<(), String> {
+        if self.version == 0 {
+            return Err("key list version 0".to_owned());
+        }
+        if self.keys.len() > KEYS_MAX {
+            return Err(format!("{} keys, the limit is {KEYS_MAX}", self.keys.len()));
+        }
+        for key in &self.keys {
+            if key.keyid != key.public.id() {
+                return Err(format!("key {} does not name its public key", key.keyid));
+            }
+            // A listed root would let one leaked list replace the pinned key for good.
+            if key.purpose == Purpose::Root {
+                return Err(format!("key {} is listed as a root", key.keyid));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! Ed25519 keys and what each is trusted for.
+//!
+//! Private keys are wiped when dropped and never printed. Signatures are checked strictly
+//! (`verify_strict`: no small-order keys, no malleable encodings), so that one document has one
+//! signature per key.
+
+use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
+use ed25519_dalek::pkcs8::{DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _};
+use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use mfaas_ident::Digest;
+use rand::TryRngCore as _;
+use zeroize::Zeroizing;
+
+use crate::AttestError;
+
+/// The name of a key: SHA-256 of the 32 bytes of the public key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct KeyId(pub Digest);
+
+impl std::fmt::Display for KeyId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a key may sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The list of keys; the root key alone, pinned by every node, never listed.
+    Root,
+    /// Artifact statements.
+    Artifact,
+    /// Serving sets.
+    ServingSet,
+}
+
+impl std::fmt::Display for Purpose {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Root => "root",
+            Self::Artifact => "artifact",
+            Self::ServingSet => "serving set",
+        })
+    }
+}
+
+/// A public key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublicKey(VerifyingKey);
+
+impl PublicKey {
+    /// The key's name.
+    pub fn id(&self) -> KeyId {
+        KeyId(Digest::of(self.0.as_bytes()))
+    }
+
+    /// 64 hexadecimal digits, as in the key list.
+    pub fn to_hex(&self) -> String {
+        hex::encode(self.0.as_bytes())
+    }
+
+    /// Reads 64 hexadecimal digits; refuses small-order points.
+    pub fn from_hex(text: &str) -> Result<Self, AttestError> {
+        let bytes = Digest::parse(text).map_err(|e| AttestError::Key { reason: e.to_string() })?;
+        let key = VerifyingKey::from_bytes(bytes.as_bytes())
+            .map_err(|e| AttestError::Key { reason: e.to_string() })?;
+        Self::strong(key)
+    }
+
+    /// The PEM form of the file `root.pub` (SubjectPublicKeyInfo, RFC 8410).
+    pub fn to_pem(&self) -> Result<String, AttestError> {
+        self.0.to_public_key_pem(LineEnding::LF).map_err(|e| AttestError::Key { reason: e.to_string() })
+    }
+
+    /// Reads the PEM form.
+    pub fn from_pem(text: &str) -> Result<Self, AttestError> {
+        let key = VerifyingKey::from_public_key_pem(text)
+            .map_err(|e| AttestError::Key { reason: e.to_string() })?;
+        Self::strong(key)
+    }
+
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        Signature::from_slice(signature).is_ok_and(|s| self.0.verify_strict(message, &s).is_ok())
+    }
+
+    fn strong(key: VerifyingKey) -> Result<Self, AttestError> {
+        if key.is_weak() {
+            return Err(AttestError::Key { reason: "a point of small order".to_owned() });
+        }
+        Ok(Self(key))
+    }
+}
+
+impl serde::Serialize for PublicKey {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_hex())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for PublicKey {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::from_hex(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A private key; wiped from memory when dropped.
+pub struct PrivateKey(SigningKey);
+
+impl PrivateKey {
+    /// A new key from the operating system's random source.
+    pub fn generate() -> Result<Self, AttestError> {
+        let mut seed = Zeroizing::new([0_u8; 32]);
+        rand::rngs::OsRng
+            .try_fill_bytes(seed.as_mut())
+            .map_err(|e| AttestError::Key { reason: format!("no random bytes: {e}") })?;
+        Ok(Self(SigningKey::from_bytes(&seed)))
+    }
+
+    /// The PKCS#8 PEM form for the key file; the text wipes itself too.
+    pub fn to_pem(&self) -> Result<Zeroizing<String>, AttestError> {
+        self.0.to_pkcs8_pem(LineEnding::LF).map_err(|e| AttestError::Key { reason: e.to_string() })
+    }
+
+    /// Reads the PKCS#8 PEM form.
+    pub fn from_pem(text: &str) -> Result<Self, AttestError> {
+        SigningKey::from_pkcs8_pem(text).map(Self).map_err(|e| AttestError::Key { reason: e.to_string() })
+    }
+
+    /// Its public half.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key())
+    }
+
+    pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.0.sign(message).to_bytes()
+    }
+}
+
+impl std::fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PrivateKey({})", self.public().id())
+    }
+}
+
+/// The keys that a verifier believes, each for its purposes.
+///
+/// Starts from a pinned root; everything else comes from a key list that this root signed.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    keys: Vec<(Purpose, PublicKey)>,
+}
+
+impl Trust {
+    /// Trusts `root` for key lists and nothing for anything else.
+    pub fn pinned(root: PublicKey) -> Self {
+        Self { keys: vec![(Purpose::Root, root)] }
+    }
+
+    /// Trusts one key for one purpose: for whoever checks what it has just signed itself, and for
+    /// a key that came by a road that is trusted already.
+    pub fn of_key(purpose: Purpose, key: PublicKey) -> Self {
+        Self { keys: vec![(purpose, key)] }
+    }
+
+    /// Adds a key that is trusted for one purpose.
+    #[must_use]
+    pub fn and_key(mut self, purpose: Purpose, key: PublicKey) -> Self {
+        self.keys.push((purpose, key));
+        self
+    }
+
+    /// The same with the keys of a verified list, replacing those of any earlier list; keys past
+    /// their `not_after` at `now` are left out.
+    pub fn with_list(
+        &self,
+        list: &crate::Verified<crate::KeyList>,
+        now: chrono::DateTime<chrono::Utc>,
+    ) -> Self {
+        let roots = self.keys.iter().filter(|(purpose, _)| *purpose == Purpose::Root).copied();
+        let listed = list.keys.iter().filter(|k| k.not_after > now).map(|k| (k.purpose, k.public));
+        Self { keys: roots.chain(listed).collect() }
+    }
+
+    pub(crate) fn key(&self, purpose: Purpose, id: KeyId) -> Option<PublicKey> {
+        self.keys.iter().find(|(p, key)| *p == purpose && key.id() == id).map(|(_, key)| *key)
+    }
+}

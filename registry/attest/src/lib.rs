@@ -1,0 +1,83 @@
+//! What is signed, in which bytes, and when a signature counts.
+//!
+//! Three documents travel in DSSE envelopes (<https://github.com/secure-systems-lab/dsse>), each
+//! with its own payload type, so that no signature of one kind can stand in for another:
+//! the **artifact statement** ([`Statement`], an in-toto Statement v1 whose predicate is
+//! `admission/v1` with the SLSA v1 provenance inside it), the **serving set** ([`ServingSet`])
+//! and the root-signed **key list** ([`KeyList`]).
+//!
+//! A [`Verified`] value exists only because [`verify`] made it. This crate must never read a
+//! clock, a file or a socket: the time is an argument, and bytes come from the caller. It must
+//! never accept what it does not know: unknown fields, purposes and payload types are refusals.
+
+mod claim;
+mod dsse;
+mod keys;
+mod keylist;
+mod serving;
+mod slsa;
+mod statement;
+
+pub use claim::BuildClaim;
+pub use dsse::{Envelope, Payload, Verified, sign, verify};
+pub use keylist::{KeyList, ListedKey};
+pub use keys::{KeyId, PrivateKey, PublicKey, Purpose, Trust};
+pub use serving::{SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet};
+pub use slsa::{BuildDefinition, BuildMetadata, Builder, Provenance, ResourceDescriptor, RunDetails};
+pub use statement::{
+    ADMISSION_V1, Admission, CageLevel, Check, Checker, DecisionUsed, REQUIRED_LINTS, Statement, Subject,
+};
+
+/// Why bytes are not a document that we sign or believe.
+#[derive(Debug, thiserror::Error)]
+pub enum AttestError {
+    /// Larger than the limit of its kind; nothing was parsed.
+    #[error("the signed document has {bytes} bytes, the limit is {bytes_max}")]
+    TooLarge {
+        /// What arrived.
+        bytes: usize,
+        /// What is accepted.
+        bytes_max: usize,
+    },
+    /// The envelope or the payload is not the JSON that we expect.
+    #[error("the signed document cannot be read: {reason}")]
+    Malformed {
+        /// What is wrong, in words of the parser.
+        reason: String,
+    },
+    /// A document of another kind, for example a key list where a statement belongs.
+    #[error("the envelope holds `{found}`, expected `{expected}`")]
+    WrongType {
+        /// The payload type in the envelope, sanitised.
+        found: String,
+        /// The payload type of the document that was asked for.
+        expected: &'static str,
+    },
+    /// No signature by a key that is trusted for this purpose.
+    #[error("no signature by a trusted {purpose} key")]
+    Untrusted {
+        /// What the key would have to be good for.
+        purpose: Purpose,
+    },
+    /// A trusted key id with a signature that does not match.
+    #[error("the signature by key {key} does not match")]
+    BadSignature {
+        /// The key that should have signed.
+        key: KeyId,
+    },
+    /// Signed, but contradicting itself: such a document is never used.
+    #[error("the signed document contradicts itself: {reason}")]
+    Inconsistent {
+        /// Which rule it breaks.
+        reason: String,
+    },
+    /// A key file or key text that is not an Ed25519 key.
+    #[error("not an Ed25519 key: {reason}")]
+    Key {
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+#[cfg(test)]
+mod tests;

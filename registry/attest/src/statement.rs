@@ -1,0 +1,184 @@
+//! The artifact statement: in-toto Statement v1 with the predicate `admission/v1`.
+//!
+//! One statement, one predicate, one signature: the admission decision with the SLSA provenance
+//! as its field `provenance`. Versioned by the predicate type; a reader that meets a field it does
+//! not know refuses, because an unknown field may be a restriction. `bindings` and `calls` are
+//! reserved and must be empty in v1.
+
+use std::collections::BTreeMap;
+
+use mfaas_ident::{
+    Budget, CrateName, DeploymentId, Digest, FunctionName, HandlerPath, MemoryLimit, TenantName, ToolchainId,
+    VersionNumber,
+};
+
+use crate::{Payload, Provenance, Purpose};
+
+/// The predicate type.
+pub const ADMISSION_V1: &str = "https://mfaas.dev/attestation/admission/v1";
+const STATEMENT_V1: &str = "https://in-toto.io/Statement/v1";
+/// Lints that every artifact must have been compiled with at `forbid`.
+pub const REQUIRED_LINTS: &[&str] = &["unsafe_code", "long_running_const_eval"];
+
+/// An in-toto statement about one artifact.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    #[serde(rename = "_type")]
+    kind: String,
+    /// Exactly one.
+    subject: Vec<Subject>,
+    #[serde(rename = "predicateType")]
+    predicate_type: String,
+    /// The decision.
+    pub predicate: Admission,
+}
+
+/// What a statement is about.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subject {
+    /// `tenant/function@version`.
+    pub name: String,
+    /// `sha256` and nothing else.
+    pub digest: BTreeMap<String, Digest>,
+}
+
+/// What isolates the compiler, or a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CageLevel {
+    /// Landlock, seccomp and limits, but no namespaces.
+    Landlock,
+    /// Namespaces, pivoted root, landlock, seccomp, limits.
+    Full,
+}
+
+/// Why, by whom, and from what this artifact was admitted.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Admission {
+    /// Owner.
+    pub tenant: TenantName,
+    /// Function.
+    pub function: FunctionName,
+    /// Version.
+    pub version: VersionNumber,
+    /// The upload that it came from.
+    pub deployment: DeploymentId,
+    /// SHA-256 of the shared object.
+    pub artifact: Digest,
+    /// Size of the shared object in bytes.
+    pub artifact_bytes: u64,
+    /// Where the handler is.
+    pub handler: HandlerPath,
+    /// CPU time per invocation, µs.
+    pub budget_us: Budget,
+    /// Arena, bytes.
+    pub memory_bytes: MemoryLimit,
+    /// SHA-256 of the upload as the server recorded it, before any builder saw it.
+    pub source_upload: Digest,
+    /// Digest over the unpacked tree, recomputed by the signer.
+    pub source_tree: Digest,
+    /// What compiled it.
+    pub toolchain: ToolchainId,
+    /// ABI of the shim inside.
+    pub abi_version: u32,
+    /// Lints at `forbid`.
+    pub lints: Vec<String>,
+    /// Version of the allowlist at the moment of signing.
+    pub policy_version: i64,
+    /// Revision of the rules at the moment of signing.
+    pub policy_revision: String,
+    /// Allowlist decisions that the artifact rests on.
+    pub decisions: Vec<DecisionUsed>,
+    /// Digest of the ELF facts as the signer gathered them.
+    pub elf_facts: Digest,
+    /// What held the compiler.
+    pub cage_level: CageLevel,
+    /// Every check that passed, and who made it.
+    pub checks: Vec<Check>,
+    /// Reserved: data that the function may reach. Empty in v1.
+    pub bindings: Vec<serde_json::Value>,
+    /// Reserved: functions that it may call. Empty in v1.
+    pub calls: Vec<serde_json::Value>,
+    /// SLSA v1 provenance.
+    pub provenance: Provenance,
+}
+
+/// One allowlist decision, as it stood when it was used.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionUsed {
+    /// Crate.
+    pub name: CrateName,
+    /// Exact version, semver.
+    pub version: String,
+    /// SHA-256 of the crate file, hexadecimal.
+    pub checksum: String,
+    /// The principal who allowed it.
+    pub decided_by: String,
+}
+
+/// A check that passed.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// For example `lexer`, `elf`, `expansion`.
+    pub name: String,
+    /// Whose word it is.
+    pub by: Checker,
+}
+
+/// Who made a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Checker {
+    /// The signer made or repeated it from the blobs.
+    Signer,
+    /// Only the builder saw it; a taken-over builder could have lied.
+    BuilderOnly,
+}
+
+impl Statement {
+    /// The statement about the artifact that `predicate` names.
+    pub fn new(predicate: Admission) -> Self {
+        Self {
+            kind: STATEMENT_V1.to_owned(),
+            subject: vec![predicate.subject()],
+            predicate_type: ADMISSION_V1.to_owned(),
+            predicate,
+        }
+    }
+}
+
+impl Admission {
+    fn subject(&self) -> Subject {
+        Subject {
+            name: format!("{}/{}@{}", self.tenant, self.function, self.version),
+            digest: BTreeMap::from([("sha256".to_owned(), self.artifact)]),
+        }
+    }
+}
+
+impl Payload for Statement {
+    const TYPE: &'static str = "application/vnd.in-toto+json";
+    const PURPOSE: Purpose = Purpose::Artifact;
+    const ENVELOPE_BYTES_MAX: usize = 1 << 20;
+
+    fn check(&self) -> Result<(), String> {
+        if self.kind != STATEMENT_V1 {
+            return Err("not an in-toto Statement v1".to_owned());
+        }
+        if self.predicate_type != ADMISSION_V1 {
+            return Err("a predicate type other than admission/v1".to_owned());
+        }
+        if self.subject != [self.predicate.subject()] {
+            return Err("the subject is not what the predicate admits".to_owned());
+        }
+        if !self.predicate.bindings.is_empty() || !self.predicate.calls.is_empty() {
+            return Err("bindings and calls are reserved".to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! Bytes by their SHA-256: uploads and artifacts, in a directory or an S3-compatible store.
+//!
+//! Writing goes to `incoming/<uuid>` and is renamed to `sha256/<2 digits>/<64 digits>` when it is
+//! whole, so no reader ever sees half a blob. Reading hashes again: a name is a claim about the
+//! bytes, and a store that lies is found out here. Must never return bytes that do not match,
+//! read more than the caller asked for, or decide what bytes mean.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
+use mfaas_ident::Digest;
+use mfaas_rules::{Code, codes};
+use object_store::aws::AmazonS3Builder;
+use object_store::buffered::BufWriter;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _};
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncWriteExt as _;
+
+/// Bytes held back before a write turns into a multipart upload (S3 wants at least 5 MiB a part).
+const WRITE_BUFFER_BYTES: usize = 8 << 20;
+/// What a crashed writer left in `incoming/` is removed after this time.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3_600);
+
+/// Why bytes could not be stored or read.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobError {
+    /// The store's address is not one that we understand.
+    #[error("`{url}` is not a blob store: {reason}")]
+    Address {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is no blob of that name.
+    #[error("blob {digest} is missing")]
+    Missing {
+        /// Its name.
+        digest: Digest,
+    },
+    /// The bytes do not hash to their name.
+    #[error("blob {digest} is corrupt: its bytes hash to {found}")]
+    Corrupt {
+        /// Its name.
+        digest: Digest,
+        /// What the bytes hash to.
+        found: Digest,
+    },
+    /// More bytes than the caller allowed.
+    #[error("more than {bytes_max} bytes")]
+    TooLarge {
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// The sender of the bytes failed, for example a client that went away.
+    #[error("the bytes could not be received")]
+    Source(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The store failed; trying again may help.
+    #[error("the blob store is not available")]
+    Store(#[source] object_store::Error),
+    /// The directory failed; trying again may help.
+    #[error("the blob store is not available")]
+    Io(#[from] std::io::Error),
+}
+
+impl BlobError {
+    /// The stable code, for errors that say something about the bytes.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Corrupt { .. } => Some(codes::MF0601),
+            Self::Missing { .. } => Some(codes::MF0607),
+            Self::TooLarge { .. } => Some(codes::MF0101),
+            Self::Address { .. } | Self::Source(_) | Self::Store(_) | Self::Io(_) => None,
+        }
+    }
+
+    /// True when the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Store(_) | Self::Io(_) | Self::Source(_) => true,
+            Self::Address { .. } | Self::Missing { .. } | Self::Corrupt { .. } | Self::TooLarge { .. } => false,
+        }
+    }
+}
+
+/// A store. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Blobs {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    /// Set for a directory, whose abandoned files have to be found by hand.
+    directory: Option<PathBuf>,
+}
+
+impl Blobs {
+    /// Opens `file:///absolute/directory` (made by whoever owns it) or `s3://bucket/prefix`
+    /// (credentials, region and endpoint from the `AWS_*` variables).
+    pub fn open(url: &str) -> Result<Self, BlobError> {
+        let address = |reason: &str| BlobError::Address { url: url.to_owned(), reason: reason.to_owned() };
+        if let Some(path) = url.strip_prefix("file://") {
+            let directory = PathBuf::from(path);
+            if !directory.is_absolute() || !directory.is_dir() {
+                return Err(address("it is not an existing absolute directory"));
+            }
+            let store = LocalFileSystem::new_with_prefix(&directory).map_err(|e| address(&e.to_string()))?;
+            // A row that names a blob is durable, so the blob has to be as well.
+            let store = Arc::new(store.with_fsync(true));
+            return Ok(Self { store, prefix: Path::default(), directory: Some(directory) });
+        }
+        let rest = url.strip_prefix("s3://").ok_or_else(|| address("it starts with neither file:// nor s3://"))?;
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let store = AmazonS3Builder::from_env()
+            .with_bucket_name(bucket)
+            .build()
+            .map_err(|e| address(&e.to_string()))?;
+        Ok(Self { store: Arc::new(store), prefix: Path::from(prefix), directory: None })
+    }
+
+    /// Stores `bytes`; storing the same bytes again is harmless.
+    pub async fn put(&self, bytes: Bytes) -> Result<Digest, BlobError> {
+        let digest = Digest::of(&bytes);
+        let incoming = self.incoming();
+        self.store.put(&incoming, bytes.into()).await.map_err(BlobError::Store)?;
+        self.publish(&incoming, &digest).await?;
+        Ok(digest)
+    }
+
+    /// Stores a stream of at most `bytes_max` bytes, hashing while it flows; returns name and size.
+    ///
+    /// Nothing stays behind when the stream fails or is too long.
+    pub async fn put_stream<S, E>(&self, stream: S, bytes_max: u64) -> Result<(Digest, u64), BlobError>
+    where
+        S: Stream<Item = Result<Bytes, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let incoming = self.incoming();
+        let mut writer = BufWriter::with_capacity(Arc::clone(&self.store), incoming.clone(), WRITE_BUFFER_BYTES);
+        match copy(stream, &mut writer, bytes_max).await {
+            Ok((digest, bytes)) => {
+                writer.shutdown().await?;
+                self.publish(&incoming, &digest).await?;
+                Ok((digest, bytes))
+            }
+            Err(error) => {
+                // The first error is the one to tell; what is left is swept later.
+                let _ = writer.abort().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The bytes of that name, hashed again; at most `bytes_max`.
+    pub async fn get(&self, digest: &Digest, bytes_max: u64) -> Result<Bytes, BlobError> {
+        let missing = |error| match error {
+            object_store::Error::NotFound { .. } => BlobError::Missing { digest: *digest },
+            other => BlobError::Store(other),
+        };
+        let found = self.store.get(&self.place(digest)).await.map_err(missing)?;
+        if found.meta.size > bytes_max {
+            return Err(BlobError::TooLarge { bytes_max });
+        }
+        let bytes = found.bytes().await.map_err(BlobError::Store)?;
+        let hash = Digest::of(&bytes);
+        if hash == *digest { Ok(bytes) } else { Err(BlobError::Corrupt { digest: *digest, found: hash }) }
+    }
+
+    /// Whether there is a blob of that name; says nothing about its bytes.
+    pub async fn exists(&self, digest: &Digest) -> Result<bool, BlobError> {
+        match self.store.head(&self.place(digest)).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(BlobError::Store(error)),
+        }
+    }
+
+    /// Answers when the store does.
+    pub async fn ready(&self) -> Result<(), BlobError> {
+        self.exists(&Digest::of(b"")).await.map(|_| ())
+    }
+
+    /// Removes what crashed writers left behind more than an hour ago; returns how many files.
+    pub async fn sweep(&self) -> Result<u64, BlobError> {
+        match &self.directory {
+            Some(directory) => sweep_directory(directory.join("incoming"), ABANDONED_AFTER),
+            None => self.sweep_store().await,
+        }
+    }
+
+    async fn sweep_store(&self) -> Result<u64, BlobError> {
+        let (mut removed, now) = (0, SystemTime::now());
+        let mut left = self.store.list(Some(&self.prefix.clone().join("incoming")));
+        while let Some(object) = left.next().await {
+            let object = object.map_err(BlobError::Store)?;
+            if now.duration_since(object.last_modified.into()).is_ok_and(|age| age > ABANDONED_AFTER) {
+                self.store.delete(&object.location).await.map_err(BlobError::Store)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn publish(&self, incoming: &Path, digest: &Digest) -> Result<(), BlobError> {
+        self.store.rename(incoming, &self.place(digest)).await.map_err(BlobError::Store)
+    }
+
+    fn incoming(&self) -> Path {
+        self.prefix.clone().join("incoming").join(uuid::Uuid::new_v4().to_string())
+    }
+
+    fn place(&self, digest: &Digest) -> Path {
+        let name = digest.to_string();
+        self.prefix.clone().join("sha256").join(&name[..2]).join(name.as_str())
+    }
+}
+
+async fn copy<S, E>(stream: S, writer: &mut BufWriter, bytes_max: u64) -> Result<(Digest, u64), BlobError>
+where
+    S: Stream<Item = Result<Bytes, E>>,
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut stream = std::pin::pin!(stream);
+    let (mut hash, mut total) = (Sha256::new(), 0_u64);
+    while let Some(piece) = stream.next().await {
+        let piece = piece.map_err(|e| BlobError::Source(e.into()))?;
+        total += piece.len() as u64;
+        if total > bytes_max {
+            return Err(BlobError::TooLarge { bytes_max });
+        }
+        hash.update(&piece);
+        writer.put(piece).await.map_err(BlobError::Store)?;
+    }
+    Ok((Digest::from_bytes(hash.finalize().into()), total))
+}
+
+/// Everything in `incoming` older than `age`, half-written staging files included.
+fn sweep_directory(incoming: PathBuf, age: Duration) -> Result<u64, BlobError> {
+    if !incoming.is_dir() {
+        return Ok(0);
+    }
+    let mut removed = 0;
+    for entry in std::fs::read_dir(&incoming)? {
+        let entry = entry?;
+        let modified = entry.metadata()?.modified()?;
+        if SystemTime::now().duration_since(modified).is_ok_and(|old| old > age) {
+            std::fs::remove_file(entry.path())?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests;

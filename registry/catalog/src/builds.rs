@@ -1,0 +1,430 @@
+//! Leased builds. Whoever commits must hold the highest token that was ever granted for the build.
+//!
+//! The lease runs by the database's clock. A builder that slept past it finds, in the very
+//! transaction that would commit its work, that a newer token exists, and commits nothing.
+
+use std::time::Duration;
+
+use mfaas_attest::BuildClaim;
+use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
+use mfaas_ident::{CrateName, DeploymentId, Digest, FencingToken, FunctionName, TenantName};
+use mfaas_rules::{Code, Finding, Layer, codes};
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+use sqlx::{PgConnection, Row as _};
+
+use crate::audit::{self, Entry};
+use crate::decode::{Decoded, parsed, small, unsigned};
+use crate::deployments::append_event;
+use crate::{Actor, Catalog, CatalogError};
+
+/// Attempts before a build is given up with MF0410.
+pub const BUILD_ATTEMPTS_MAX: i32 = 3;
+/// A builder that was not seen for this long does not count as alive.
+const BUILDER_ALIVE_SECONDS: i32 = 30;
+/// How long a lost build is kept for another instance while one is alive.
+const PREFER_OTHER_SECONDS: i32 = 30;
+
+/// The right to commit one build, as long as no newer one was granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    deployment: DeploymentId,
+    token: FencingToken,
+    instance: String,
+}
+
+impl Lease {
+    /// Which deployment.
+    pub fn deployment(&self) -> DeploymentId {
+        self.deployment
+    }
+
+    /// The fencing token.
+    pub fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    fn actor(&self) -> Actor {
+        Actor::program(&format!("mfaas-builder:{}", self.instance))
+    }
+}
+
+/// A build that this instance has to do now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedBuild {
+    /// The right to commit it.
+    pub lease: Lease,
+    /// Owner.
+    pub tenant: TenantName,
+    /// The function it is for.
+    pub function: FunctionName,
+    /// Where the upload is in the blob store.
+    pub source_digest: Digest,
+    /// Its size.
+    pub source_bytes: u64,
+    /// 1 for the first attempt.
+    pub attempt: u32,
+}
+
+/// A dependency that a reviewer has to decide about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CrateRequest {
+    /// The package.
+    pub name: CrateName,
+    /// The requirement as the tenant wrote it.
+    pub requirement: String,
+    /// Features asked for.
+    pub features: Vec<String>,
+    /// Why it is not allowed today: MF0204, MF0205 or MF0206.
+    pub code: Code,
+}
+
+/// How a build ends.
+enum Ending<'a> {
+    Built(&'a BuildClaim),
+    Refused(&'a [Diagnostic]),
+    Waiting(&'a [Diagnostic], &'a [CrateRequest]),
+    Failed(&'a [Diagnostic]),
+}
+
+impl Ending<'_> {
+    fn state(&self) -> DeploymentState {
+        match self {
+            Self::Built(_) => DeploymentState::Built,
+            Self::Refused(_) => DeploymentState::Refused,
+            Self::Waiting(..) => DeploymentState::Waiting,
+            Self::Failed(_) => DeploymentState::Failed,
+        }
+    }
+
+    fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Self::Built(_) => &[],
+            Self::Refused(d) | Self::Waiting(d, _) | Self::Failed(d) => d,
+        }
+    }
+
+    fn action(&self) -> &'static str {
+        match self {
+            Self::Built(_) => "build.built",
+            Self::Refused(_) => "build.refused",
+            Self::Waiting(..) => "build.waiting",
+            Self::Failed(_) => "build.failed",
+        }
+    }
+}
+
+impl Catalog {
+    /// Takes the oldest build that nobody holds, if there is one, for `ttl`.
+    ///
+    /// Builds whose last attempt was lost are failed with MF0410 on the way. A lost build goes
+    /// to another instance while one is alive, for half a minute at most.
+    pub async fn claim(&self, instance: &str, ttl: Duration) -> Result<Option<ClaimedBuild>, CatalogError> {
+        self.builder_alive(instance).await?;
+        self.bury_lost_builds().await?;
+        let mut tx = self.begin().await?;
+        let row = sqlx::query(
+            "WITH next AS (
+                 SELECT b.deployment_id FROM builds b
+                 WHERE b.finished_at IS NULL AND b.attempt < $3
+                   AND (b.lease_expires_at IS NULL OR b.lease_expires_at < now())
+                   AND (b.lease_holder IS DISTINCT FROM $1
+                        OR b.lease_expires_at < now() - make_interval(secs => $4)
+                        OR NOT EXISTS (SELECT 1 FROM builders o WHERE o.instance <> $1
+                                       AND o.seen_at > now() - make_interval(secs => $5)))
+                 ORDER BY b.queued_at, b.deployment_id LIMIT 1 FOR UPDATE OF b SKIP LOCKED)
+             UPDATE builds b SET attempt = b.attempt + 1, lease_holder = $1,
+                    lease_expires_at = now() + make_interval(secs => $2),
+                    fencing_token = nextval('fencing_token'), started_at = coalesce(b.started_at, now())
+             FROM next, deployments d
+             WHERE b.deployment_id = next.deployment_id AND d.id = next.deployment_id
+             RETURNING d.id, d.tenant, d.function, d.source_digest, d.source_bytes, b.attempt, b.fencing_token",
+        )
+        .bind(instance)
+        .bind(ttl.as_secs_f64())
+        .bind(BUILD_ATTEMPTS_MAX)
+        .bind(f64::from(PREFER_OTHER_SECONDS))
+        .bind(f64::from(BUILDER_ALIVE_SECONDS))
+        .fetch_optional(&mut *tx)
+        .await?;
+        let Some(claimed) = row.as_ref().map(|row| claimed(row, instance)).transpose()? else {
+            return Ok(None);
+        };
+        let id = claimed.lease.deployment.0;
+        sqlx::query("UPDATE deployments SET state = 'building' WHERE id = $1").bind(id).execute(&mut *tx).await?;
+        append_event(&mut tx, id, &Event::state(Stage::Claim, DeploymentState::Building)).await?;
+        tx.commit().await?;
+        Ok(Some(claimed))
+    }
+
+    /// Extends the lease by `ttl` from now. [`CatalogError::Fenced`] means: stop, the work is void.
+    pub async fn heartbeat(&self, lease: &Lease, ttl: Duration) -> Result<(), CatalogError> {
+        self.builder_alive(&lease.instance).await?;
+        let held = sqlx::query(
+            "UPDATE builds SET lease_expires_at = now() + make_interval(secs => $3)
+             WHERE deployment_id = $1 AND fencing_token = $2 AND finished_at IS NULL",
+        )
+        .bind(lease.deployment.0)
+        .bind(lease.token.0)
+        .bind(ttl.as_secs_f64())
+        .execute(&self.pool)
+        .await?
+        .rows_affected();
+        if held == 1 { Ok(()) } else { Err(CatalogError::Fenced) }
+    }
+
+    /// Appends events to the deployment's stream, in order, in one statement.
+    pub async fn append_events(&self, lease: &Lease, events: &[Event]) -> Result<(), CatalogError> {
+        let events: Vec<Json<&Event>> = events.iter().map(Json).collect();
+        let appended = sqlx::query(
+            "WITH held AS (SELECT deployment_id FROM builds
+                           WHERE deployment_id = $1 AND fencing_token = $2 AND finished_at IS NULL FOR UPDATE)
+             SELECT append_event(held.deployment_id, news.body)
+             FROM held, unnest($3::jsonb[]) WITH ORDINALITY AS news (body, place) ORDER BY news.place",
+        )
+        .bind(lease.deployment.0)
+        .bind(lease.token.0)
+        .bind(&events)
+        .fetch_all(&self.pool)
+        .await?;
+        if appended.len() == events.len() { Ok(()) } else { Err(CatalogError::Fenced) }
+    }
+
+    /// The artifact is in the blob store and waits for the signer.
+    pub async fn finish_built(&self, lease: &Lease, claim: &BuildClaim) -> Result<(), CatalogError> {
+        self.finish(lease, Stage::Inspect, Ending::Built(claim)).await
+    }
+
+    /// Policy or the compiler said no; `stage` is where.
+    pub async fn finish_refused(
+        &self,
+        lease: &Lease,
+        stage: Stage,
+        diagnostics: &[Diagnostic],
+    ) -> Result<(), CatalogError> {
+        self.finish(lease, stage, Ending::Refused(diagnostics)).await
+    }
+
+    /// Reviewers have to decide about `requests`; the deployment goes on when they have.
+    pub async fn finish_waiting(
+        &self,
+        lease: &Lease,
+        diagnostics: &[Diagnostic],
+        requests: &[CrateRequest],
+    ) -> Result<(), CatalogError> {
+        self.finish(lease, Stage::Dependencies, Ending::Waiting(diagnostics, requests)).await
+    }
+
+    /// It cannot be built here, and trying again would not help.
+    pub async fn finish_failed(
+        &self,
+        lease: &Lease,
+        stage: Stage,
+        diagnostics: &[Diagnostic],
+    ) -> Result<(), CatalogError> {
+        self.finish(lease, stage, Ending::Failed(diagnostics)).await
+    }
+
+    /// Gives an unfinished build back, for example on SIGTERM; the attempt does not count.
+    pub async fn release(&self, lease: &Lease) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        fence(&mut tx, lease).await?;
+        sqlx::query(
+            "UPDATE builds SET attempt = attempt - 1, lease_holder = NULL, lease_expires_at = NULL
+             WHERE deployment_id = $1",
+        )
+        .bind(lease.deployment.0)
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query("UPDATE deployments SET state = 'received' WHERE id = $1")
+            .bind(lease.deployment.0)
+            .execute(&mut *tx)
+            .await?;
+        append_event(&mut tx, lease.deployment.0, &Event::state(Stage::Claim, DeploymentState::Received)).await?;
+        notify(&mut tx, "mfaas_builds", lease.deployment).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Ends an attempt that went wrong on our side: the attempt counts and another may start at
+    /// once, or, when it was the last, the next claim fails the build with MF0410.
+    pub async fn give_up_attempt(&self, lease: &Lease) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        fence(&mut tx, lease).await?;
+        sqlx::query("UPDATE builds SET lease_expires_at = now() - interval '1 second' WHERE deployment_id = $1")
+            .bind(lease.deployment.0)
+            .execute(&mut *tx)
+            .await?;
+        notify(&mut tx, "mfaas_builds", lease.deployment).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// This instance is leaving; it must not keep lost builds waiting for it.
+    pub async fn builder_gone(&self, instance: &str) -> Result<(), CatalogError> {
+        sqlx::query("DELETE FROM builders WHERE instance = $1").bind(instance).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    async fn finish(&self, lease: &Lease, stage: Stage, ending: Ending<'_>) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        fence(&mut tx, lease).await?;
+        let id = lease.deployment.0;
+        let claim = match &ending {
+            Ending::Built(claim) => Some(Json(*claim)),
+            Ending::Refused(_) | Ending::Waiting(..) | Ending::Failed(_) => None,
+        };
+        sqlx::query(
+            "UPDATE builds SET finished_at = now(), claim = $2, committed_token = $3, lease_expires_at = NULL
+             WHERE deployment_id = $1",
+        )
+            .bind(id)
+            .bind(claim)
+            .bind(lease.token.0)
+            .execute(&mut *tx)
+            .await?;
+        let tenant: String = sqlx::query_scalar(
+            "UPDATE deployments SET state = $2, diagnostics = $3 WHERE id = $1 RETURNING tenant",
+        )
+        .bind(id)
+        .bind(ending.state().as_str())
+        .bind(Json(ending.diagnostics()))
+        .fetch_one(&mut *tx)
+        .await?;
+        if let Ending::Waiting(_, requests) = &ending {
+            ask_reviewers(&mut tx, id, &tenant, requests).await?;
+        }
+        if !ending.diagnostics().is_empty() {
+            append_event(&mut tx, id, &Event::diagnostics(stage, ending.diagnostics().to_vec())).await?;
+        }
+        append_event(&mut tx, id, &Event::state(stage, ending.state())).await?;
+        audit::append(
+            &mut tx,
+            Entry {
+                actor: &lease.actor(),
+                action: ending.action(),
+                tenant: &tenant,
+                subject: &id.to_string(),
+                detail: serde_json::json!({
+                    "token": lease.token, "artifact": claim.map(|c| c.0.artifact),
+                    "codes": ending.diagnostics().iter().map(|d| d.code.id()).collect::<Vec<_>>(),
+                }),
+            },
+        )
+        .await?;
+        if matches!(ending, Ending::Built(_)) {
+            notify(&mut tx, "mfaas_signer", lease.deployment).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    async fn builder_alive(&self, instance: &str) -> Result<(), CatalogError> {
+        sqlx::query(
+            "INSERT INTO builders (instance) VALUES ($1)
+             ON CONFLICT ON CONSTRAINT builders_pkey DO UPDATE SET seen_at = now()",
+        )
+        .bind(instance)
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// Fails every build whose last attempt was lost.
+    async fn bury_lost_builds(&self) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        let lost = sqlx::query(
+            "SELECT b.deployment_id, d.tenant, b.attempt FROM builds b JOIN deployments d ON d.id = b.deployment_id
+             WHERE b.finished_at IS NULL AND b.attempt >= $1 AND b.lease_expires_at < now()
+             FOR UPDATE OF b SKIP LOCKED",
+        )
+        .bind(BUILD_ATTEMPTS_MAX)
+        .fetch_all(&mut *tx)
+        .await?;
+        for row in &lost {
+            bury(&mut tx, row.try_get("deployment_id")?, row.try_get("tenant")?, row.try_get("attempt")?).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+}
+
+/// Locks the build and checks that `lease` is the newest one and still open.
+async fn fence(connection: &mut PgConnection, lease: &Lease) -> Result<(), CatalogError> {
+    let held: Option<i64> = sqlx::query_scalar(
+        "SELECT fencing_token FROM builds WHERE deployment_id = $1 AND finished_at IS NULL FOR UPDATE",
+    )
+    .bind(lease.deployment.0)
+    .fetch_optional(connection)
+    .await?
+    .flatten();
+    if held == Some(lease.token.0) { Ok(()) } else { Err(CatalogError::Fenced) }
+}
+
+async fn bury(connection: &mut PgConnection, id: uuid::Uuid, tenant: String, attempts: i32) -> Result<(), CatalogError> {
+    let message = format!("The build was lost {attempts} times: its builder stopped or hung each time.");
+    let finding = Finding::new(codes::MF0410, Layer::Cage, message);
+    let diagnostics = vec![Diagnostic::from(&finding)];
+    sqlx::query("UPDATE builds SET finished_at = now(), lease_expires_at = NULL WHERE deployment_id = $1")
+        .bind(id)
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query("UPDATE deployments SET state = 'failed', diagnostics = $2 WHERE id = $1")
+        .bind(id)
+        .bind(Json(&diagnostics))
+        .execute(&mut *connection)
+        .await?;
+    append_event(connection, id, &Event::diagnostics(Stage::Claim, diagnostics)).await?;
+    append_event(connection, id, &Event::state(Stage::Claim, DeploymentState::Failed)).await?;
+    let entry = Entry {
+        actor: &Actor::program("mfaas-builder"),
+        action: "build.failed",
+        tenant: &tenant,
+        subject: &id.to_string(),
+        detail: serde_json::json!({"codes": [codes::MF0410.id()], "attempts": attempts}),
+    };
+    audit::append(connection, entry).await
+}
+
+async fn ask_reviewers(
+    connection: &mut PgConnection,
+    id: uuid::Uuid,
+    tenant: &str,
+    requests: &[CrateRequest],
+) -> Result<(), CatalogError> {
+    for request in requests {
+        sqlx::query(
+            "INSERT INTO crate_requests (deployment_id, tenant, name, requirement, features, code)
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT ON CONSTRAINT crate_requests_once DO NOTHING",
+        )
+        .bind(id)
+        .bind(tenant)
+        .bind(request.name.as_str())
+        .bind(&request.requirement)
+        .bind(&request.features)
+        .bind(request.code.id())
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
+}
+
+async fn notify(
+    connection: &mut PgConnection,
+    channel: &'static str,
+    deployment: DeploymentId,
+) -> Result<(), CatalogError> {
+    sqlx::query("SELECT pg_notify($1, $2)").bind(channel).bind(deployment.to_string()).execute(connection).await?;
+    Ok(())
+}
+
+fn claimed(row: &PgRow, instance: &str) -> Decoded<ClaimedBuild> {
+    Ok(ClaimedBuild {
+        lease: Lease {
+            deployment: DeploymentId(row.try_get("id")?),
+            token: FencingToken(row.try_get("fencing_token")?),
+            instance: instance.to_owned(),
+        },
+        tenant: parsed(row, "tenant")?,
+        function: parsed(row, "function")?,
+        source_digest: parsed(row, "source_digest")?,
+        source_bytes: unsigned(row, "source_bytes")?,
+        attempt: small(row, "attempt")?,
+    })
+}

@@ -1,0 +1,81 @@
+//! Errors of the catalog. Constraints have names, and names become errors.
+
+/// Why the catalog could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// There is no such row, or it belongs to another tenant.
+    #[error("there is no such {what}")]
+    NotFound {
+        /// What was looked for.
+        what: &'static str,
+    },
+    /// The state of the row does not allow it, or it exists already.
+    #[error("{reason}")]
+    Conflict {
+        /// A sentence without secrets.
+        reason: String,
+    },
+    /// The idempotency key was used for another upload.
+    #[error("the idempotency key was used for another upload")]
+    IdempotencyKeyReused,
+    /// A newer lease was granted, or the build is finished: the caller's work is void.
+    #[error("the build is no longer held with this fencing token")]
+    Fenced,
+    /// The role may not do this.
+    #[error("the database role may not do this")]
+    Denied,
+    /// No connection within the time limit, or the server went away: try again.
+    #[error("the database is not available")]
+    Unavailable(#[source] sqlx::Error),
+    /// The schema is not the one that this build was made for.
+    #[error("the database schema is not current: {reason}")]
+    Schema {
+        /// What is missing.
+        reason: String,
+    },
+    /// Anything else that the database said.
+    #[error("the database refused a statement")]
+    Database(#[source] sqlx::Error),
+}
+
+/// Constraints that a caller can run into, with what it should be told.
+const CONSTRAINTS: &[(&str, &str)] = &[
+    ("tokens_secret_unique", "the token exists already"),
+    ("nodes_certificate_unique", "the certificate belongs to another node"),
+    ("aliases_version_fkey", "the function has no such version"),
+    ("deployments_state_transition", "the deployment is in another state by now"),
+    ("deployments_state_of_builder", "the deployment is not the builder's any more"),
+    ("deployments_idempotency_key_length", "the idempotency key has to have 1 to 200 characters"),
+    ("tokens_scopes_known", "a token needs at least one known scope"),
+    ("crates_checksum_sha256", "a crate's checksum has to be 64 hexadecimal digits"),
+];
+
+impl From<sqlx::Error> for CatalogError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::Tls(_) => {
+                Self::Unavailable(error)
+            }
+            sqlx::Error::Database(cause) => {
+                let constraint = cause.constraint();
+                if let Some((_, reason)) = CONSTRAINTS.iter().find(|(name, _)| constraint == Some(*name)) {
+                    return Self::Conflict { reason: (*reason).to_owned() };
+                }
+                match cause.code().as_deref() {
+                    Some("42501") => Self::Denied,
+                    // 57P0x: the server shuts down; 53300: too many connections; 08: connection.
+                    Some("57P01" | "57P02" | "57P03" | "53300") => Self::Unavailable(error),
+                    _ => Self::Database(error),
+                }
+            }
+            _ => Self::Database(error),
+        }
+    }
+}
+
+impl CatalogError {
+    /// True when the same call may succeed later without anything being changed.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable(_))
+    }
+}

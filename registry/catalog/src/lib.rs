@@ -1,0 +1,37 @@
+//! What the registry knows, in PostgreSQL: the only crate that speaks SQL through sqlx.
+//!
+//! Every change that matters is one transaction together with its audit row. A build is committed
+//! only by the holder of the highest fencing token. What a role may not do is denied by grants
+//! and triggers in `migrations/`, not by this code: a taken-over builder has its own connection.
+//! Must never decide policy, hold a transaction while hostile code runs, or return a row of
+//! another tenant than the one asked for.
+
+mod allowlist;
+mod audit;
+mod builds;
+mod connection;
+mod decode;
+mod deployments;
+mod error;
+mod functions;
+pub mod invariants;
+mod listen;
+mod logs;
+mod nodes;
+mod schema;
+mod serving;
+mod tokens;
+
+pub use allowlist::{AllowlistSeed, CrateRow, WaitingRequest};
+pub use audit::{AuditRow, ChainError};
+pub use builds::{BUILD_ATTEMPTS_MAX, ClaimedBuild, CrateRequest, Lease};
+pub use connection::{Actor, Catalog, RolePasswords, migrate};
+pub use deployments::{Deployment, NewDeployment, Recorded, StateCount};
+pub use error::CatalogError;
+pub use functions::{Alias, Function, Version};
+pub use listen::{Channel, Wake, Wakes};
+pub use logs::{FUNCTION_LOG_LINES_MAX, StoredLine};
+pub use nodes::{JoinedNode, NodeRow, NodeStatus};
+pub use schema::describe as describe_schema;
+pub use serving::{StoredServingSet, StoredStatement};
+pub use tokens::{NewToken, Token};

@@ -1,0 +1,182 @@
+//! Nodes: how they join, what they report, what they should have loaded.
+
+use chrono::{DateTime, Utc};
+use mfaas_delivery::Report;
+use mfaas_ident::{Digest, Epoch, NodeName};
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+
+use crate::audit::{self, Entry};
+use crate::decode::{Decoded, bad, int8, parsed, unsigned};
+use crate::{Actor, Catalog, CatalogError};
+
+/// A node that holds a certificate of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinedNode {
+    /// Its name.
+    pub name: NodeName,
+    /// SHA-256 of its certificate (DER).
+    pub certificate_sha256: Digest,
+    /// When it joined.
+    pub joined_at: DateTime<Utc>,
+}
+
+/// A node with its latest report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeRow {
+    /// The node.
+    pub node: JoinedNode,
+    /// True when it should get no new calls.
+    pub cordoned: bool,
+    /// What it said last, and when.
+    pub report: Option<(DateTime<Utc>, Report)>,
+}
+
+/// A node beside what it should serve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeStatus {
+    /// The node.
+    pub row: NodeRow,
+    /// The newest signed epoch; 0 before the first.
+    pub desired: Epoch,
+}
+
+impl NodeStatus {
+    /// The epoch that the node reported; 0 before its first report.
+    pub fn reported(&self) -> Epoch {
+        self.row.report.as_ref().map_or(Epoch(0), |(_, report)| report.epoch)
+    }
+
+    /// True when the node serves the newest epoch and refused nothing of it.
+    pub fn is_converged(&self) -> bool {
+        self.row.report.as_ref().is_some_and(|(_, report)| report.epoch == self.desired && report.refused.is_empty())
+    }
+}
+
+impl Catalog {
+    /// Makes a join token for `node`; `valid_for_seconds` by the database's clock.
+    pub async fn create_join_token(
+        &self,
+        actor: &Actor,
+        node: &NodeName,
+        secret_sha256: &Digest,
+        valid_for_seconds: u32,
+    ) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        sqlx::query(
+            "INSERT INTO join_tokens (secret_sha256, node, expires_at) VALUES ($1, $2, now() + make_interval(secs => $3))",
+        )
+        .bind(secret_sha256.to_string())
+        .bind(node.as_str())
+        .bind(f64::from(valid_for_seconds))
+        .execute(&mut *tx)
+        .await?;
+        let detail = serde_json::json!({"valid_for_seconds": valid_for_seconds});
+        let entry = Entry { actor, action: "join_token.created", tenant: "", subject: node.as_str(), detail };
+        audit::append(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Uses up a join token and records the node with its new certificate, in one transaction.
+    ///
+    /// # Errors
+    /// [`CatalogError::NotFound`] when the token is unknown, used, expired or for another node:
+    /// the caller cannot tell these apart, and shall not.
+    pub async fn join_node(
+        &self,
+        node: &NodeName,
+        secret_sha256: &Digest,
+        certificate_sha256: &Digest,
+    ) -> Result<JoinedNode, CatalogError> {
+        let mut tx = self.begin().await?;
+        let used = sqlx::query(
+            "UPDATE join_tokens SET used_at = now()
+             WHERE secret_sha256 = $1 AND node = $2 AND used_at IS NULL AND expires_at > now()",
+        )
+        .bind(secret_sha256.to_string())
+        .bind(node.as_str())
+        .execute(&mut *tx)
+        .await?
+        .rows_affected();
+        if used != 1 {
+            return Err(CatalogError::NotFound { what: "join token" });
+        }
+        let row = sqlx::query(
+            "INSERT INTO nodes (name, certificate_sha256) VALUES ($1, $2)
+             ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE SET certificate_sha256 = $2, joined_at = now()
+             RETURNING name, certificate_sha256, joined_at",
+        )
+        .bind(node.as_str())
+        .bind(certificate_sha256.to_string())
+        .fetch_one(&mut *tx)
+        .await?;
+        let detail = serde_json::json!({"certificate": certificate_sha256});
+        let actor = &Actor::node(node);
+        audit::append(&mut tx, Entry { actor, action: "node.joined", tenant: "", subject: node.as_str(), detail })
+            .await?;
+        tx.commit().await?;
+        Ok(joined(&row)?)
+    }
+
+    /// The node whose current certificate this is; an older certificate of it finds nothing.
+    pub async fn node_by_certificate(&self, sha256: &Digest) -> Result<Option<JoinedNode>, CatalogError> {
+        let row = sqlx::query("SELECT name, certificate_sha256, joined_at FROM nodes WHERE certificate_sha256 = $1")
+            .bind(sha256.to_string())
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(row.as_ref().map(joined).transpose()?)
+    }
+
+    /// Keeps a checked report if it is newer than the last; says whether it was.
+    ///
+    /// Another boot always replaces: a restarted node counts its reports from the start.
+    pub async fn record_report(&self, node: &NodeName, report: &Report) -> Result<bool, CatalogError> {
+        let stored = sqlx::query(
+            "INSERT INTO node_reports (node, boot, sequence, epoch, body) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT ON CONSTRAINT node_reports_pkey DO UPDATE
+             SET boot = $2, sequence = $3, epoch = $4, body = $5, at = now()
+             WHERE node_reports.boot <> $2 OR node_reports.sequence < $3",
+        )
+        .bind(node.as_str())
+        .bind(report.boot)
+        .bind(int8(report.sequence))
+        .bind(int8(report.epoch.0))
+        .bind(Json(report))
+        .execute(&self.pool)
+        .await?;
+        Ok(stored.rows_affected() == 1)
+    }
+
+    /// Every node with its latest report and the desired epoch, by name.
+    pub async fn nodes(&self) -> Result<Vec<NodeStatus>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT n.name, n.certificate_sha256, n.joined_at, n.cordoned, r.at, r.body,
+                    (SELECT coalesce(max(epoch), 0) FROM serving_sets) AS desired
+             FROM nodes n LEFT JOIN node_reports r ON r.node = n.name ORDER BY n.name",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(status).collect::<Result<_, _>>()?)
+    }
+}
+
+fn joined(row: &PgRow) -> Decoded<JoinedNode> {
+    Ok(JoinedNode {
+        name: parsed(row, "name")?,
+        certificate_sha256: parsed(row, "certificate_sha256")?,
+        joined_at: row.try_get("joined_at")?,
+    })
+}
+
+fn status(row: &PgRow) -> Decoded<NodeStatus> {
+    let body: Option<serde_json::Value> = row.try_get("body")?;
+    let report = match body {
+        None => None,
+        Some(body) => Some((row.try_get("at")?, serde_json::from_value(body).map_err(|e| bad("body", e))?)),
+    };
+    Ok(NodeStatus {
+        row: NodeRow { node: joined(row)?, cordoned: row.try_get("cordoned")?, report },
+        desired: Epoch(unsigned(row, "desired")?),
+    })
+}

@@ -1,0 +1,152 @@
+//! Signed documents and who may read them: serving sets, key lists, statements, artifacts.
+//!
+//! Envelopes are passed on as the bytes that were signed; nothing here opens them.
+
+use chrono::{DateTime, Utc};
+use mfaas_ident::{Digest, Epoch, TenantName};
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+
+use crate::audit::{self, Entry};
+use crate::decode::{Decoded, int8, parsed, unsigned};
+use crate::{Actor, Catalog, CatalogError};
+
+/// The newest serving set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredServingSet {
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// The envelope, to be sent as it is.
+    pub envelope: String,
+    /// When it was signed.
+    pub issued_at: DateTime<Utc>,
+    /// When it ends.
+    pub expires_at: DateTime<Utc>,
+}
+
+/// A signed statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredStatement {
+    /// SHA-256 of the envelope.
+    pub digest: Digest,
+    /// The artifact that it is about.
+    pub artifact: Digest,
+    /// The envelope, to be sent as it is.
+    pub envelope: String,
+}
+
+impl Catalog {
+    /// The newest serving set, if its epoch is above `after`.
+    pub async fn serving_set_after(&self, after: Epoch) -> Result<Option<StoredServingSet>, CatalogError> {
+        let row = sqlx::query(
+            "SELECT epoch, envelope, issued_at, expires_at FROM serving_sets
+             WHERE epoch > $1 ORDER BY epoch DESC LIMIT 1",
+        )
+        .bind(int8(after.0))
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(row.as_ref().map(serving_set).transpose()?)
+    }
+
+    /// The envelope of the newest key list.
+    pub async fn key_list(&self) -> Result<Option<String>, CatalogError> {
+        Ok(sqlx::query_scalar("SELECT envelope FROM key_lists ORDER BY version DESC LIMIT 1")
+            .fetch_optional(&self.pool)
+            .await?)
+    }
+
+    /// A statement by the digest of its envelope; for nodes, which serve every tenant.
+    pub async fn statement(&self, digest: &Digest) -> Result<Option<StoredStatement>, CatalogError> {
+        let row = sqlx::query("SELECT digest, artifact, envelope FROM statements WHERE digest = $1")
+            .bind(digest.to_string())
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(row.as_ref().map(stored_statement).transpose()?)
+    }
+
+    /// The newest statement about an artifact, if a version of `tenant` uses it. One artifact can
+    /// belong to several tenants that uploaded the same source.
+    pub async fn statement_of(
+        &self,
+        tenant: &TenantName,
+        artifact: &Digest,
+    ) -> Result<StoredStatement, CatalogError> {
+        let row = sqlx::query(
+            "SELECT s.digest, s.artifact, s.envelope FROM statements s JOIN versions v ON v.statement = s.digest
+             WHERE v.tenant = $1 AND v.artifact = $2 AND v.retired_at IS NULL
+             ORDER BY s.created_at DESC, v.version DESC LIMIT 1",
+        )
+        .bind(tenant.as_str())
+        .bind(artifact.to_string())
+        .fetch_optional(&self.pool)
+        .await?;
+        let row = row.ok_or(CatalogError::NotFound { what: "artifact" })?;
+        Ok(stored_statement(&row)?)
+    }
+
+    /// Whether a version of `tenant` uses the artifact.
+    pub async fn owns_artifact(&self, tenant: &TenantName, artifact: &Digest) -> Result<bool, CatalogError> {
+        Ok(sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM versions WHERE tenant = $1 AND artifact = $2 AND retired_at IS NULL)",
+        )
+        .bind(tenant.as_str())
+        .bind(artifact.to_string())
+        .fetch_one(&self.pool)
+        .await?)
+    }
+
+    /// Whether nodes may fetch the artifact: it is registered and not revoked.
+    pub async fn is_servable(&self, artifact: &Digest) -> Result<bool, CatalogError> {
+        Ok(sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM artifacts a WHERE a.digest = $1
+                            AND NOT EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = a.digest))",
+        )
+        .bind(artifact.to_string())
+        .fetch_one(&self.pool)
+        .await?)
+    }
+
+    /// Takes an artifact back everywhere: the next serving set names it as revoked. Repeatable.
+    pub async fn revoke_artifact(
+        &self,
+        actor: &Actor,
+        artifact: &Digest,
+        reason: &str,
+    ) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        let made = sqlx::query(
+            "INSERT INTO revocations (artifact, reason, revoked_by) VALUES ($1, $2, $3)
+             ON CONFLICT ON CONSTRAINT revocations_pkey DO NOTHING",
+        )
+        .bind(artifact.to_string())
+        .bind(reason)
+        .bind(actor.as_str())
+        .execute(&mut *tx)
+        .await?
+        .rows_affected();
+        if made == 1 {
+            let (subject, detail) = (artifact.to_string(), serde_json::json!({"reason": reason}));
+            let entry = Entry { actor, action: "artifact.revoked", tenant: "", subject: &subject, detail };
+            audit::append(&mut tx, entry).await?;
+            crate::functions::bump(&mut tx).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+}
+
+fn serving_set(row: &PgRow) -> Decoded<StoredServingSet> {
+    Ok(StoredServingSet {
+        epoch: Epoch(unsigned(row, "epoch")?),
+        envelope: row.try_get("envelope")?,
+        issued_at: row.try_get("issued_at")?,
+        expires_at: row.try_get("expires_at")?,
+    })
+}
+
+fn stored_statement(row: &PgRow) -> Decoded<StoredStatement> {
+    Ok(StoredStatement {
+        digest: parsed(row, "digest")?,
+        artifact: parsed(row, "artifact")?,
+        envelope: row.try_get("envelope")?,
+    })
+}

@@ -1,0 +1,168 @@
+//! Tenants and their tokens. Only the SHA-256 of a secret is ever here.
+
+use chrono::{DateTime, Utc};
+use mfaas_ident::{Digest, Scope, TenantName};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row as _};
+use uuid::Uuid;
+
+use crate::audit::{self, Entry};
+use crate::decode::{Decoded, bad, parsed};
+use crate::{Actor, Catalog, CatalogError};
+
+/// A token without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// Its id, for lists and revocation.
+    pub id: Uuid,
+    /// Its tenant.
+    pub tenant: TenantName,
+    /// What its owner calls it.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// From when on it is refused.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// When it was revoked.
+    pub revoked_at: Option<DateTime<Utc>>,
+}
+
+impl Token {
+    /// True when the token holds `scope`; `Admin` holds every scope.
+    pub fn holds(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+    }
+}
+
+/// A token to be made.
+#[derive(Debug, Clone)]
+pub struct NewToken<'a> {
+    /// Its tenant; made if it is new.
+    pub tenant: &'a TenantName,
+    /// What its owner calls it, 1 to 100 characters.
+    pub name: &'a str,
+    /// What it may do.
+    pub scopes: &'a [Scope],
+    /// SHA-256 of the secret.
+    pub secret_sha256: Digest,
+    /// From when on it is refused.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+impl Catalog {
+    /// Makes the tenant if there is none of that name.
+    pub async fn ensure_tenant(&self, actor: &Actor, tenant: &TenantName) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        ensure_tenant(&mut tx, actor, tenant).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Makes a token, and its tenant if that is new.
+    pub async fn create_token(&self, actor: &Actor, new: &NewToken<'_>) -> Result<Token, CatalogError> {
+        if !(1..=100).contains(&new.name.chars().count()) {
+            return Err(CatalogError::Conflict { reason: "a token's name has 1 to 100 characters".to_owned() });
+        }
+        let mut tx = self.begin().await?;
+        ensure_tenant(&mut tx, actor, new.tenant).await?;
+        let scopes: Vec<&str> = new.scopes.iter().map(|scope| scope.as_str()).collect();
+        let row = sqlx::query(
+            "INSERT INTO tokens (tenant, name, secret_sha256, scopes, expires_at) VALUES ($1, $2, $3, $4, $5)
+             RETURNING id, tenant, name, scopes, created_at, expires_at, revoked_at",
+        )
+        .bind(new.tenant.as_str())
+        .bind(new.name)
+        .bind(new.secret_sha256.to_string())
+        .bind(&scopes)
+        .bind(new.expires_at)
+        .fetch_one(&mut *tx)
+        .await?;
+        let token = token(&row)?;
+        let detail = serde_json::json!({"name": new.name, "scopes": scopes});
+        let subject = token.id.to_string();
+        let tenant = new.tenant.as_str();
+        audit::append(&mut tx, Entry { actor, action: "token.created", tenant, subject: &subject, detail }).await?;
+        tx.commit().await?;
+        Ok(token)
+    }
+
+    /// The token with this secret, unless it is revoked or expired by the database's clock.
+    pub async fn authenticate(&self, secret_sha256: &Digest) -> Result<Option<Token>, CatalogError> {
+        let row = sqlx::query(
+            "SELECT id, tenant, name, scopes, created_at, expires_at, revoked_at FROM tokens
+             WHERE secret_sha256 = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())",
+        )
+        .bind(secret_sha256.to_string())
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(row.as_ref().map(token).transpose()?)
+    }
+
+    /// The tokens of one tenant, or of all, newest first.
+    pub async fn tokens(&self, tenant: Option<&TenantName>, limit: u32) -> Result<Vec<Token>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT id, tenant, name, scopes, created_at, expires_at, revoked_at FROM tokens
+             WHERE $1::text IS NULL OR tenant = $1 ORDER BY created_at DESC, id LIMIT $2",
+        )
+        .bind(tenant.map(TenantName::as_str))
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(token).collect::<Result<_, _>>()?)
+    }
+
+    /// Revokes a token of `tenant`, or of any tenant when none is given. Repeatable.
+    pub async fn revoke_token(
+        &self,
+        actor: &Actor,
+        tenant: Option<&TenantName>,
+        id: Uuid,
+    ) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        let owner: Option<String> = sqlx::query_scalar(
+            "UPDATE tokens SET revoked_at = coalesce(revoked_at, now())
+             WHERE id = $1 AND ($2::text IS NULL OR tenant = $2) RETURNING tenant",
+        )
+        .bind(id)
+        .bind(tenant.map(TenantName::as_str))
+        .fetch_optional(&mut *tx)
+        .await?;
+        let owner = owner.ok_or(CatalogError::NotFound { what: "token" })?;
+        let (subject, detail) = (id.to_string(), serde_json::json!({}));
+        let entry = Entry { actor, action: "token.revoked", tenant: &owner, subject: &subject, detail };
+        audit::append(&mut tx, entry).await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+async fn ensure_tenant(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    tenant: &TenantName,
+) -> Result<(), CatalogError> {
+    let made = sqlx::query("INSERT INTO tenants (name) VALUES ($1) ON CONFLICT ON CONSTRAINT tenants_pkey DO NOTHING")
+        .bind(tenant.as_str())
+        .execute(&mut *connection)
+        .await?
+        .rows_affected();
+    if made == 1 {
+        let (tenant, detail) = (tenant.as_str(), serde_json::json!({}));
+        let entry = Entry { actor, action: "tenant.created", tenant, subject: tenant, detail };
+        audit::append(connection, entry).await?;
+    }
+    Ok(())
+}
+
+fn token(row: &PgRow) -> Decoded<Token> {
+    let scopes: Vec<String> = row.try_get("scopes")?;
+    Ok(Token {
+        id: row.try_get("id")?,
+        tenant: parsed(row, "tenant")?,
+        name: row.try_get("name")?,
+        scopes: scopes.iter().map(|s| Scope::parse(s).map_err(|e| bad("scopes", e))).collect::<Result<_, _>>()?,
+        created_at: row.try_get("created_at")?,
+        expires_at: row.try_get("expires_at")?,
+        revoked_at: row.try_get("revoked_at")?,
+    })
+}

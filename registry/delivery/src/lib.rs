@@ -1,0 +1,19 @@
+//! Messages that cross from one program to another: the node protocol, and the progress of a
+//! deployment as builder and signer tell it and the server passes it on.
+//!
+//! Pure data with limits. Signed documents are not here: they travel as the bytes that were
+//! signed. Must never hold a decision, a socket or a default that means "unlimited".
+
+mod node;
+mod progress;
+
+pub use node::{
+    JoinRequest, JoinResponse, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LoadedVersion, LogBatch, LogLevel, LogLine,
+    MessageError, NODE_PROTOCOL, REPORT_ROWS_MAX, RefusedVersion, Report, SetState,
+};
+pub use progress::{
+    DeploymentState, Diagnostic, Event, EventKind, Level, RENDERED_BYTES_MAX, Stage,
+};
+
+#[cfg(test)]
+mod tests;

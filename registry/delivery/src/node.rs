@@ -1,0 +1,252 @@
+//! What a node and the server say to each other over the mTLS listener.
+//!
+//! Every message names its protocol number; an unknown number is refused. Everything that a node
+//! sends is checked against the limits here before it is used ([`Report::check`],
+//! [`LogBatch::check`]): a taken-over node must not fill the database.
+
+use chrono::{DateTime, Utc};
+use mfaas_ident::{Digest, Epoch, FunctionName, NodeName, TenantName, VersionNumber};
+use mfaas_rules::Code;
+use serde::{Deserialize, Serialize};
+
+/// The protocol number of this build.
+pub const NODE_PROTOCOL: u32 = 1;
+/// Rows in one report.
+pub const REPORT_ROWS_MAX: usize = 100_000;
+/// Lines in one batch.
+pub const LOG_LINES_MAX: usize = 1_000;
+/// Bytes of one log line.
+pub const LOG_LINE_BYTES_MAX: usize = 4_096;
+/// Bytes of a name, an address or a message in a report.
+const TEXT_BYTES_MAX: usize = 500;
+
+/// Asks for a certificate. The only message without a client certificate.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinRequest {
+    /// [`NODE_PROTOCOL`].
+    pub protocol: u32,
+    /// The name that the join token was made for.
+    pub name: NodeName,
+    /// The single-use join token.
+    pub token: String,
+    /// PKCS#10 certificate request in PEM; its subject is ignored, the name above counts.
+    pub csr_pem: String,
+}
+
+/// Hand-written so that the token never reaches a log.
+impl std::fmt::Debug for JoinRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinRequest").field("protocol", &self.protocol).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The node's certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinResponse {
+    /// [`NODE_PROTOCOL`].
+    pub protocol: u32,
+    /// The certificate in PEM.
+    pub certificate_pem: String,
+    /// The private CA in PEM.
+    pub ca_pem: String,
+}
+
+/// What a node has loaded, sent after every change and every 10 s.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// [`NODE_PROTOCOL`].
+    pub protocol: u32,
+    /// One start of the node process.
+    pub boot: uuid::Uuid,
+    /// Counts the reports of this boot; older ones are dropped.
+    pub sequence: u64,
+    /// The epoch whose set is loaded; 0 before the first.
+    pub epoch: Epoch,
+    /// How the node stands to its set.
+    pub set: SetState,
+    /// Where invocations go, for example `http://127.0.0.1:7800`.
+    pub ingress_url: String,
+    /// Live workers.
+    pub workers: u32,
+    /// How workers are held, for example `full`.
+    pub cage_level: String,
+    /// Versions that answer now.
+    pub loaded: Vec<LoadedVersion>,
+    /// Versions of the set that the node would not load.
+    pub refused: Vec<RefusedVersion>,
+}
+
+/// How a node stands to the serving set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SetState {
+    /// None received yet.
+    None,
+    /// Loaded and valid.
+    Current,
+    /// Serving what it has; loads nothing new until a valid set arrives.
+    Expired,
+}
+
+/// One version that answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadedVersion {
+    /// Owner.
+    pub tenant: TenantName,
+    /// Function.
+    pub function: FunctionName,
+    /// Version.
+    pub version: VersionNumber,
+    /// Artifact.
+    pub digest: Digest,
+}
+
+/// One version that was refused on the node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefusedVersion {
+    /// Owner.
+    pub tenant: TenantName,
+    /// Function.
+    pub function: FunctionName,
+    /// Version.
+    pub version: VersionNumber,
+    /// Artifact.
+    pub digest: Digest,
+    /// Why, MF07xx or what the inspection found.
+    pub code: Code,
+    /// One sentence.
+    pub message: String,
+}
+
+/// Log lines of functions, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogBatch {
+    /// [`NODE_PROTOCOL`].
+    pub protocol: u32,
+    /// One start of the node process.
+    pub boot: uuid::Uuid,
+    /// Number of the first line since this boot; a repeated batch is stored once.
+    pub first: u64,
+    /// Lines the node had to drop since the last batch.
+    pub dropped: u64,
+    /// The lines.
+    pub lines: Vec<LogLine>,
+}
+
+/// One line that a function logged, or that the node logged about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogLine {
+    /// When, by the node's clock.
+    pub at: DateTime<Utc>,
+    /// Owner.
+    pub tenant: TenantName,
+    /// Function.
+    pub function: FunctionName,
+    /// Version.
+    pub version: VersionNumber,
+    /// How loud.
+    pub level: LogLevel,
+    /// The text, hostile until sanitised for whoever reads it.
+    pub text: String,
+}
+
+/// How loud a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// Chatter.
+    Debug,
+    /// Normal.
+    Info,
+    /// Odd.
+    Warn,
+    /// Wrong; panics and kills are told at this level.
+    Error,
+}
+
+impl LogLevel {
+    /// The word on the wire and in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+
+    /// The level of that word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Debug, Self::Info, Self::Warn, Self::Error].into_iter().find(|level| level.as_str() == text)
+    }
+}
+
+/// Why a message of a node is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MessageError {
+    /// Another protocol number than ours.
+    Protocol {
+        /// What the message says.
+        found: u32,
+    },
+    /// More or longer than the limits above.
+    TooLarge {
+        /// Which part.
+        what: &'static str,
+    },
+}
+
+impl std::fmt::Display for MessageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Protocol { found } => write!(f, "node protocol {found}, this build speaks {NODE_PROTOCOL}"),
+            Self::TooLarge { what } => write!(f, "the message of the node is too large: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for MessageError {}
+
+impl Report {
+    /// Checks protocol number and limits.
+    pub fn check(&self) -> Result<(), MessageError> {
+        check_protocol(self.protocol)?;
+        bound("rows", self.loaded.len() + self.refused.len(), REPORT_ROWS_MAX)?;
+        bound("ingress_url", self.ingress_url.len(), TEXT_BYTES_MAX)?;
+        bound("cage_level", self.cage_level.len(), TEXT_BYTES_MAX)?;
+        self.refused.iter().try_for_each(|r| bound("message", r.message.len(), TEXT_BYTES_MAX))
+    }
+}
+
+impl LogBatch {
+    /// Checks protocol number and limits.
+    pub fn check(&self) -> Result<(), MessageError> {
+        check_protocol(self.protocol)?;
+        bound("lines", self.lines.len(), LOG_LINES_MAX)?;
+        self.lines.iter().try_for_each(|line| bound("text", line.text.len(), LOG_LINE_BYTES_MAX))
+    }
+}
+
+impl JoinRequest {
+    /// Checks protocol number and limits.
+    pub fn check(&self) -> Result<(), MessageError> {
+        check_protocol(self.protocol)?;
+        bound("token", self.token.len(), TEXT_BYTES_MAX)?;
+        bound("csr_pem", self.csr_pem.len(), 16 << 10)
+    }
+}
+
+fn check_protocol(found: u32) -> Result<(), MessageError> {
+    if found == NODE_PROTOCOL { Ok(()) } else { Err(MessageError::Protocol { found }) }
+}
+
+fn bound(what: &'static str, len: usize, max: usize) -> Result<(), MessageError> {
+    if len <= max { Ok(()) } else { Err(MessageError::TooLarge { what }) }
+}

@@ -1,0 +1,58 @@
+//! This program's slice of the configuration: environment variables, read once.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use tracing_subscriber::EnvFilter;
+
+/// What `serve` needs.
+#[derive(Debug)]
+pub(crate) struct ServeConfig {
+    /// Connects as `mfaas_signer`.
+    pub(crate) database_url: String,
+    /// Where uploads and artifacts are.
+    pub(crate) blobs_url: String,
+    /// Holds `online.key`.
+    pub(crate) keys_dir: PathBuf,
+    /// Written once the loop runs.
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+impl ServeConfig {
+    /// Reads the environment; a missing variable is an error that names it.
+    pub(crate) fn from_env() -> anyhow::Result<Self> {
+        Ok(Self {
+            database_url: required("MFAAS_DATABASE_URL")?,
+            blobs_url: required("MFAAS_BLOBS_URL")?,
+            keys_dir: required("MFAAS_KEYS_DIR")?.into(),
+            ready_file: optional("MFAAS_READY_FILE")?.map(PathBuf::from),
+        })
+    }
+}
+
+/// A variable that must be set and not empty.
+pub(crate) fn required(name: &str) -> anyhow::Result<String> {
+    optional(name)?.with_context(|| format!("{name} is not set"))
+}
+
+fn optional(name: &str) -> anyhow::Result<Option<String>> {
+    match std::env::var(name) {
+        Ok(value) if value.is_empty() => bail!("{name} is set but empty"),
+        Ok(value) => Ok(Some(value)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => bail!("{name} is not UTF-8"),
+    }
+}
+
+/// Logs to stderr: `MFAAS_LOG` filters (default `info`), `MFAAS_LOG_JSON=1` makes JSON lines.
+pub(crate) fn start_logging() -> anyhow::Result<()> {
+    let filter = optional("MFAAS_LOG")?.unwrap_or_else(|| "info".to_owned());
+    let filter = EnvFilter::try_new(filter).context("MFAAS_LOG is not a log filter")?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match optional("MFAAS_LOG_JSON")?.as_deref() {
+        Some("1") => builder.json().init(),
+        None | Some("0") => builder.init(),
+        Some(other) => bail!("MFAAS_LOG_JSON is {other:?}, expected 0 or 1"),
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! The repetition: everything about a build that follows from bytes alone is computed again
+//! here and compared with what the builder claims.
+//!
+//! Pure: bytes, the claim and the allowlist of this moment go in; what may be signed, or a refusal,
+//! comes out. Must never believe a field of the claim that can be computed.
+
+use mfaas_attest::{BuildClaim, DecisionUsed, REQUIRED_LINTS};
+use mfaas_delivery::DeploymentState;
+use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit};
+use mfaas_rules::facts::ManifestFacts;
+use mfaas_rules::{
+    AllowlistSnapshot, Code, CrateStatus, DependencyVerdict, Finding, Granted, Layer, POLICY_REVISION, codes,
+    judge_binary, judge_dependencies, judge_manifest, judge_source,
+};
+use mfaas_unpack::{SourceTree, Upload};
+
+/// ABI versions that nodes of this release load.
+pub(crate) const ABI_VERSIONS: &[u32] = &[1];
+/// Where the handler is when the manifest does not say.
+const HANDLER_DEFAULT: &str = "handle";
+
+/// What lies on the table.
+pub(crate) struct Case<'a> {
+    /// The upload, read by the digest that the server recorded.
+    pub(crate) upload: Vec<u8>,
+    /// The artifact, read by the digest that the builder claims.
+    pub(crate) artifact: &'a [u8],
+    /// What the builder says.
+    pub(crate) claim: &'a BuildClaim,
+    /// What reviewers have decided up to now.
+    pub(crate) allowlist: &'a AllowlistSnapshot,
+}
+
+/// What was computed and may be signed.
+#[derive(Debug)]
+pub(crate) struct Examined {
+    pub(crate) handler: HandlerPath,
+    pub(crate) budget: Budget,
+    pub(crate) memory: MemoryLimit,
+    pub(crate) source_tree: Digest,
+    pub(crate) elf_facts: Digest,
+    pub(crate) decisions: Vec<DecisionUsed>,
+}
+
+/// Why nothing is signed.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// `Refused` when policy says no to the source, `Failed` when something of ours is wrong.
+    pub(crate) state: DeploymentState,
+    /// The reasons; at least one.
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Refusal {
+    /// Something of ours is wrong.
+    pub(crate) fn failed(code: Code, message: impl AsRef<str>) -> Self {
+        Self { state: DeploymentState::Failed, findings: vec![Finding::new(code, Layer::Signer, message)] }
+    }
+
+    /// Policy says no.
+    fn refused(findings: Vec<Finding>) -> Self {
+        Self { state: DeploymentState::Refused, findings }
+    }
+}
+
+/// Names of the checks made here, as the statement lists them.
+pub(crate) const CHECKS: &[&str] = &["unpack", "manifest", "lexer", "dependencies", "elf", "digests"];
+
+/// Examines a build.
+pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Refusal> {
+    check_claim(case.claim)?;
+    let tree = unpack(case.upload)?;
+    let manifest = mfaas_audit::manifest::read(tree.manifest());
+    accept(judge_manifest(&manifest))?;
+    accept(judge_source(&mfaas_audit::lexer::scan(&tree)))?;
+    let decisions = examine_dependencies(&manifest, case.claim, case.allowlist)?;
+    let elf_facts = examine_artifact(case.artifact)?;
+    let examined = Examined {
+        handler: handler(&manifest)?,
+        budget: manifest.budget.unwrap_or(Budget::DEFAULT),
+        memory: manifest.memory.unwrap_or(MemoryLimit::DEFAULT),
+        source_tree: tree.tree_digest(),
+        elf_facts,
+        decisions,
+    };
+    compare(&examined, case.artifact, case.claim)?;
+    Ok(examined)
+}
+
+/// What only the builder knows still has to be something that we accept.
+fn check_claim(claim: &BuildClaim) -> Result<(), Refusal> {
+    if claim.policy_revision != POLICY_REVISION {
+        let message = format!("the builder decided by rules {}, today's are {POLICY_REVISION}", claim.policy_revision);
+        return Err(Refusal::failed(codes::MF0604, message));
+    }
+    if let Some(lint) = REQUIRED_LINTS.iter().find(|lint| !claim.lints.iter().any(|l| l == *lint)) {
+        return Err(Refusal::failed(codes::MF0603, format!("the build does not claim the lint `{lint}`")));
+    }
+    if !ABI_VERSIONS.contains(&claim.abi_version) {
+        return Err(Refusal::failed(codes::MF0603, format!("the build claims ABI version {}", claim.abi_version)));
+    }
+    Ok(())
+}
+
+fn unpack(upload: Vec<u8>) -> Result<SourceTree, Refusal> {
+    Upload::new(upload).and_then(|upload| upload.unpack()).map_err(|error| match error.finding() {
+        Some(finding) => Refusal::refused(vec![finding]),
+        None => Refusal::failed(codes::MF0909, error.to_string()),
+    })
+}
+
+/// The decisions of this moment for everything that was linked in.
+fn examine_dependencies(
+    manifest: &ManifestFacts,
+    claim: &BuildClaim,
+    allowlist: &AllowlistSnapshot,
+) -> Result<Vec<DecisionUsed>, Refusal> {
+    let granted = match judge_dependencies(&manifest.dependencies, allowlist) {
+        DependencyVerdict::Admit(granted) => granted,
+        DependencyVerdict::Reject(findings) => return Err(Refusal::refused(findings)),
+        // The builder would have let it wait; a decision was taken back since.
+        DependencyVerdict::NeedsReview(findings) => {
+            let what = findings.first().map_or("a dependency is not allowed", |f| f.message.as_str());
+            return Err(Refusal::failed(codes::MF0604, what));
+        }
+    };
+    if let Some(grant) = granted.iter().find(|grant| !claim.decisions.iter().any(|d| is_about(d, grant))) {
+        let message = format!("the build does not claim the dependency {} {}", grant.name, grant.version);
+        return Err(Refusal::failed(codes::MF0603, message));
+    }
+    claim.decisions.iter().map(|used| decision_of_today(used, allowlist)).collect()
+}
+
+fn is_about(used: &DecisionUsed, grant: &Granted) -> bool {
+    used.name == grant.name && used.version == grant.version.to_string() && used.checksum == grant.checksum
+}
+
+fn decision_of_today(used: &DecisionUsed, allowlist: &AllowlistSnapshot) -> Result<DecisionUsed, Refusal> {
+    let about = || format!("{} {}", used.name, used.version);
+    let row = allowlist
+        .crates
+        .iter()
+        .find(|row| row.name == used.name && row.version.to_string() == used.version)
+        .ok_or_else(|| Refusal::failed(codes::MF0603, format!("{} was never decided about", about())))?;
+    if row.checksum != used.checksum {
+        return Err(Refusal::failed(codes::MF0603, format!("{} has another checksum than was decided about", about())));
+    }
+    match row.status {
+        CrateStatus::Allowed => Ok(DecisionUsed { decided_by: row.decided_by.clone(), ..used.clone() }),
+        CrateStatus::Denied | CrateStatus::Revoked => {
+            let message = format!("{} is no longer allowed: {}", about(), row.reason);
+            Err(Refusal::refused(vec![Finding::new(codes::MF0209, Layer::Signer, message)]))
+        }
+    }
+}
+
+/// Judges the image; returns the digest of the facts in their JSON form.
+fn examine_artifact(artifact: &[u8]) -> Result<Digest, Refusal> {
+    let facts = mfaas_inspect::inspect(artifact)
+        .map_err(|e| Refusal::refused(vec![Finding::new(codes::MF0501, Layer::Signer, e.to_string())]))?;
+    accept(judge_binary(&facts))?;
+    let json = serde_json::to_vec(&facts).map_err(|e| Refusal::failed(codes::MF0909, e.to_string()))?;
+    Ok(Digest::of(&json))
+}
+
+fn handler(manifest: &ManifestFacts) -> Result<HandlerPath, Refusal> {
+    match &manifest.handler {
+        Some(handler) => Ok(handler.clone()),
+        None => HandlerPath::parse(HANDLER_DEFAULT).map_err(|e| Refusal::failed(codes::MF0909, e.to_string())),
+    }
+}
+
+fn compare(examined: &Examined, artifact: &[u8], claim: &BuildClaim) -> Result<(), Refusal> {
+    let same = [
+        ("artifact digest", Digest::of(artifact) == claim.artifact),
+        ("artifact size", artifact.len() as u64 == claim.artifact_bytes),
+        ("source tree", examined.source_tree == claim.source_tree),
+        ("handler", examined.handler == claim.handler),
+        ("budget", examined.budget == claim.budget_us),
+        ("memory", examined.memory == claim.memory_bytes),
+    ];
+    match same.iter().find(|(_, same)| !same) {
+        None => Ok(()),
+        Some((what, _)) => Err(Refusal::failed(codes::MF0603, format!("the {what} is not what the builder claims"))),
+    }
+}
+
+fn accept(findings: Vec<Finding>) -> Result<(), Refusal> {
+    if findings.is_empty() { Ok(()) } else { Err(Refusal::refused(findings)) }
+}

@@ -1,0 +1,362 @@
+//! Every SQL statement of the signer.
+//!
+//! The synchronous `postgres` crate, not the catalog: the process that holds the key links as
+//! little as it can. The role `mfaas_signer` may do what stands here and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context as _;
+use chrono::{DateTime, Utc};
+use mfaas_attest::{Admission, ServedFunction, ServedVersion};
+use mfaas_delivery::{DeploymentState, Diagnostic, Event};
+use mfaas_ident::{DeploymentId, Digest, Epoch, FunctionName, TenantName, ToolchainId, VersionNumber};
+use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus};
+use postgres::{Client, GenericClient, NoTls, Row, Transaction};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const ACTOR: &str = "mfaas-signer";
+/// A statement of ours that takes longer is stuck.
+const STATEMENT_TIMEOUT: &str = "15s";
+/// Versions of a function that can be called by number beside those that an alias names.
+const RECENT_VERSIONS: i64 = 10;
+/// Serving sets kept; nodes only ever ask for the newest.
+const SERVING_SETS_KEPT: i64 = 100;
+
+/// A build that waits for its signature; its rows stay locked until the transaction ends.
+pub(crate) struct BuiltRow {
+    pub(crate) deployment: DeploymentId,
+    pub(crate) tenant: TenantName,
+    pub(crate) function: FunctionName,
+    /// As the server recorded it.
+    pub(crate) source_digest: Digest,
+    /// The builder's claim, not yet parsed.
+    pub(crate) claim: Value,
+    /// The highest token granted.
+    pub(crate) fencing_token: Option<i64>,
+    /// The token that ended the build.
+    pub(crate) committed_token: Option<i64>,
+    pub(crate) received_at: DateTime<Utc>,
+    pub(crate) built_at: DateTime<Utc>,
+}
+
+/// A statement with the bytes that were signed.
+pub(crate) struct SignedStatement<'a> {
+    pub(crate) admission: &'a Admission,
+    pub(crate) digest: Digest,
+    pub(crate) envelope: &'a str,
+}
+
+/// What the next serving set is made from.
+pub(crate) struct Desired {
+    pub(crate) generation: i64,
+    pub(crate) toolchains: BTreeSet<ToolchainId>,
+    pub(crate) functions: Vec<ServedFunction>,
+    pub(crate) revoked: BTreeSet<Digest>,
+}
+
+/// The newest serving set, without its content.
+pub(crate) struct LastSet {
+    pub(crate) epoch: Epoch,
+    pub(crate) generation: i64,
+    pub(crate) expires_at: DateTime<Utc>,
+}
+
+/// Connects and listens for wake-ups.
+pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
+    let mut client = Client::connect(database_url, NoTls).context("the database is not available")?;
+    client.batch_execute(&format!(
+        "SET application_name = 'mfaas-signer'; SET statement_timeout = '{STATEMENT_TIMEOUT}';
+         SET idle_in_transaction_session_timeout = '60s'; LISTEN mfaas_signer"
+    ))?;
+    Ok(client)
+}
+
+/// The oldest built row that no other signer holds and that is not in `deferred`.
+pub(crate) fn next_built(tx: &mut Transaction<'_>, deferred: &[Uuid]) -> anyhow::Result<Option<BuiltRow>> {
+    let row = tx.query_opt(
+        "SELECT d.id, d.tenant, d.function, d.source_digest, d.created_at, b.claim, b.fencing_token,
+                b.committed_token, b.finished_at
+         FROM deployments d JOIN builds b ON b.deployment_id = d.id
+         WHERE d.state = 'built' AND b.finished_at IS NOT NULL AND NOT d.id = ANY($1)
+         ORDER BY b.finished_at, d.id LIMIT 1 FOR UPDATE OF d, b SKIP LOCKED",
+        &[&deferred],
+    )?;
+    row.map(|row| {
+        Ok(BuiltRow {
+            deployment: DeploymentId(row.try_get("id")?),
+            tenant: text(&row, "tenant")?,
+            function: text(&row, "function")?,
+            source_digest: text(&row, "source_digest")?,
+            claim: row.try_get::<_, Option<Value>>("claim")?.unwrap_or(Value::Null),
+            fencing_token: row.try_get("fencing_token")?,
+            committed_token: row.try_get("committed_token")?,
+            received_at: row.try_get("created_at")?,
+            built_at: row.try_get("finished_at")?,
+        })
+    })
+    .transpose()
+}
+
+/// The allowlist of this moment; no decision can change until the transaction ends.
+pub(crate) fn hold_allowlist(tx: &mut Transaction<'_>) -> anyhow::Result<AllowlistSnapshot> {
+    let policy_version = tx.query_one("SELECT hold_policy_version()", &[])?.try_get(0)?;
+    let rows = tx.query(
+        "SELECT name, version, checksum, features, direct, status, decided_by, reason FROM crates
+         ORDER BY name, version",
+        &[],
+    )?;
+    let crates = rows.iter().map(allowed_crate).collect::<anyhow::Result<_>>()?;
+    Ok(AllowlistSnapshot { policy_version, crates })
+}
+
+/// Whether artifacts of this toolchain may be signed.
+pub(crate) fn is_accepted(tx: &mut Transaction<'_>, toolchain: &ToolchainId) -> anyhow::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM toolchains WHERE id = $1 AND accepted)";
+    Ok(tx.query_one(sql, &[&toolchain.to_string()])?.try_get(0)?)
+}
+
+/// Whether the artifact was taken back.
+pub(crate) fn is_revoked(tx: &mut Transaction<'_>, artifact: &Digest) -> anyhow::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM revocations WHERE artifact = $1)";
+    Ok(tx.query_one(sql, &[&artifact.to_string()])?.try_get(0)?)
+}
+
+/// Takes the function's next version number; makes the function, or brings a deleted one back.
+pub(crate) fn next_version(
+    tx: &mut Transaction<'_>,
+    tenant: &TenantName,
+    function: &FunctionName,
+) -> anyhow::Result<VersionNumber> {
+    let row = tx.query_one(
+        "INSERT INTO functions (tenant, name, last_version) VALUES ($1, $2, 1)
+         ON CONFLICT ON CONSTRAINT functions_pkey DO UPDATE
+         SET last_version = functions.last_version + 1, deleted_at = NULL RETURNING last_version",
+        &[&tenant.as_str(), &function.as_str()],
+    )?;
+    Ok(VersionNumber::new(u32::try_from(row.try_get::<_, i32>(0)?)?)?)
+}
+
+/// Everything that admits a version, except its events.
+pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> anyhow::Result<()> {
+    let a = signed.admission;
+    let (tenant, function) = (a.tenant.as_str(), a.function.as_str());
+    let (artifact, statement) = (a.artifact.to_string(), signed.digest.to_string());
+    let version = i32::try_from(a.version.get())?;
+    tx.execute(
+        "INSERT INTO artifacts (digest, bytes, toolchain) VALUES ($1, $2, $3)
+         ON CONFLICT ON CONSTRAINT artifacts_pkey DO NOTHING",
+        &[&artifact, &i64::try_from(a.artifact_bytes)?, &a.toolchain.to_string()],
+    )?;
+    tx.execute(
+        "INSERT INTO statements (digest, artifact, envelope) VALUES ($1, $2, $3)",
+        &[&statement, &artifact, &signed.envelope],
+    )?;
+    tx.execute(
+        "INSERT INTO versions (tenant, function, version, deployment_id, artifact, statement, source_digest, handler,
+                               budget_us, memory_bytes, toolchain, abi_version, policy_version)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+        &[
+            &tenant,
+            &function,
+            &version,
+            &a.deployment.0,
+            &artifact,
+            &statement,
+            &a.source_upload.to_string(),
+            &a.handler.as_str(),
+            &i64::try_from(a.budget_us.as_micros())?,
+            &i64::try_from(a.memory_bytes.as_bytes())?,
+            &a.toolchain.to_string(),
+            &i32::try_from(a.abi_version)?,
+            &a.policy_version,
+        ],
+    )?;
+    tx.execute(
+        "INSERT INTO aliases (tenant, function, alias, version) VALUES ($1, $2, 'live', $3)
+         ON CONFLICT ON CONSTRAINT aliases_pkey DO UPDATE SET version = $3, updated_at = now()",
+        &[&tenant, &function, &version],
+    )?;
+    tx.execute(
+        "UPDATE deployments SET state = 'admitted', version = $2 WHERE id = $1",
+        &[&a.deployment.0, &version],
+    )?;
+    let detail = json!({
+        "function": a.function, "version": a.version, "artifact": a.artifact, "statement": signed.digest,
+        "policy_version": a.policy_version,
+    });
+    audit(tx, "version.admitted", tenant, &a.deployment.to_string(), &detail)?;
+    tx.query_one("SELECT bump_desired_generation()", &[])?;
+    Ok(())
+}
+
+/// Ends a deployment that is not admitted.
+pub(crate) fn refuse(
+    tx: &mut Transaction<'_>,
+    row: &BuiltRow,
+    state: DeploymentState,
+    diagnostics: &[Diagnostic],
+) -> anyhow::Result<()> {
+    tx.execute(
+        "UPDATE deployments SET state = $2, diagnostics = $3 WHERE id = $1",
+        &[&row.deployment.0, &state.as_str(), &serde_json::to_value(diagnostics)?],
+    )?;
+    let codes: Vec<_> = diagnostics.iter().map(|d| d.code.id()).collect();
+    let action = if state == DeploymentState::Refused { "signing.refused" } else { "signing.failed" };
+    audit(tx, action, row.tenant.as_str(), &row.deployment.to_string(), &json!({"codes": codes}))
+}
+
+/// Appends an event to a deployment's stream.
+pub(crate) fn append_event(tx: &mut Transaction<'_>, id: DeploymentId, event: &Event) -> anyhow::Result<()> {
+    tx.query_one("SELECT append_event($1, $2)", &[&id.0, &serde_json::to_value(event)?])?;
+    Ok(())
+}
+
+/// The newest serving set, if there is one.
+pub(crate) fn last_set(client: &mut impl GenericClient) -> anyhow::Result<Option<LastSet>> {
+    let row = client.query_opt(
+        "SELECT epoch, generation, expires_at FROM serving_sets ORDER BY epoch DESC LIMIT 1",
+        &[],
+    )?;
+    row.map(|row| {
+        Ok(LastSet {
+            epoch: Epoch(u64::try_from(row.try_get::<_, i64>("epoch")?)?),
+            generation: row.try_get("generation")?,
+            expires_at: row.try_get("expires_at")?,
+        })
+    })
+    .transpose()
+}
+
+/// The generation that nodes should serve.
+pub(crate) fn desired_generation(client: &mut impl GenericClient) -> anyhow::Result<i64> {
+    Ok(client.query_one("SELECT generation FROM desired_generation", &[])?.try_get(0)?)
+}
+
+/// What nodes should serve, in one snapshot (the caller's transaction is repeatable read).
+///
+/// Revoked artifacts and those of toolchains that are no longer accepted are left out, with the
+/// aliases that name them.
+pub(crate) fn desired(tx: &mut Transaction<'_>) -> anyhow::Result<Desired> {
+    let toolchains = tx.query("SELECT id FROM toolchains WHERE accepted", &[])?;
+    let revoked = tx.query("SELECT artifact FROM revocations", &[])?;
+    let rows = tx.query(
+        "SELECT v.tenant, v.function, v.version, v.artifact, v.statement, v.budget_us, v.memory_bytes,
+                ARRAY(SELECT a.alias FROM aliases a WHERE a.tenant = v.tenant AND a.function = v.function
+                      AND a.version = v.version) AS aliases
+         FROM (SELECT *, row_number() OVER (PARTITION BY tenant, function ORDER BY version DESC) AS age
+               FROM versions WHERE retired_at IS NULL) v
+         JOIN functions f ON f.tenant = v.tenant AND f.name = v.function AND f.deleted_at IS NULL
+         JOIN toolchains t ON t.id = v.toolchain AND t.accepted
+         WHERE NOT EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact)
+           AND (v.age <= $1 OR EXISTS (SELECT 1 FROM aliases a WHERE a.tenant = v.tenant
+                                       AND a.function = v.function AND a.version = v.version))",
+        &[&RECENT_VERSIONS],
+    )?;
+    Ok(Desired {
+        generation: desired_generation(tx)?,
+        toolchains: toolchains.iter().map(|row| text(row, "id")).collect::<anyhow::Result<_>>()?,
+        functions: served_functions(&rows)?,
+        revoked: revoked.iter().map(|row| text(row, "artifact")).collect::<anyhow::Result<_>>()?,
+    })
+}
+
+/// Stores a serving set, forgets old ones, and wakes whoever passes it on.
+pub(crate) fn store_set(
+    tx: &mut Transaction<'_>,
+    set: &mfaas_attest::ServingSet,
+    generation: i64,
+    envelope: &str,
+) -> anyhow::Result<()> {
+    let (epoch, digest) = (i64::try_from(set.epoch.0)?, Digest::of(envelope.as_bytes()).to_string());
+    tx.execute(
+        "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+        &[&epoch, &generation, &digest, &envelope, &set.issued_at, &set.expires_at],
+    )?;
+    tx.execute("DELETE FROM serving_sets WHERE epoch <= $1", &[&(epoch - SERVING_SETS_KEPT)])?;
+    let detail = json!({"generation": generation, "digest": digest, "functions": set.functions.len()});
+    audit(tx, "serving_set.signed", "", &epoch.to_string(), &detail)?;
+    tx.execute("SELECT pg_notify('mfaas_serving_set', $1)", &[&epoch.to_string()])?;
+    Ok(())
+}
+
+/// Publishes a key list; repeating the newest one changes nothing, an older one is an error.
+pub(crate) fn publish_key_list(database_url: &str, version: u32, envelope: &str) -> anyhow::Result<()> {
+    let mut client = connect(database_url)?;
+    let mut tx = client.transaction()?;
+    let version = i32::try_from(version)?;
+    let newest = tx.query_opt("SELECT version, envelope FROM key_lists ORDER BY version DESC LIMIT 1", &[])?;
+    if let Some(row) = newest {
+        let (newest, published): (i32, String) = (row.try_get("version")?, row.try_get("envelope")?);
+        if (newest, published.as_str()) == (version, envelope) {
+            return Ok(());
+        }
+        anyhow::ensure!(newest < version, "key list {newest} is published already; a new one needs a higher version");
+    }
+    tx.execute("INSERT INTO key_lists (version, envelope) VALUES ($1, $2)", &[&version, &envelope])?;
+    audit(&mut tx, "key_list.published", "", &version.to_string(), &json!({}))?;
+    Ok(tx.commit()?)
+}
+
+fn audit(tx: &mut Transaction<'_>, action: &str, tenant: &str, subject: &str, detail: &Value) -> anyhow::Result<()> {
+    tx.query_one("SELECT append_audit($1, $2, $3, $4, $5)", &[&ACTOR, &action, &tenant, &subject, detail])?;
+    Ok(())
+}
+
+fn served_functions(rows: &[Row]) -> anyhow::Result<Vec<ServedFunction>> {
+    let mut functions: BTreeMap<(TenantName, FunctionName), ServedFunction> = BTreeMap::new();
+    for row in rows {
+        let (tenant, name): (TenantName, FunctionName) = (text(row, "tenant")?, text(row, "function")?);
+        let version = VersionNumber::new(u32::try_from(row.try_get::<_, i32>("version")?)?)?;
+        let function = functions.entry((tenant.clone(), name.clone())).or_insert_with(|| ServedFunction {
+            tenant,
+            name,
+            aliases: BTreeMap::new(),
+            versions: Vec::new(),
+        });
+        for alias in row.try_get::<_, Vec<String>>("aliases")? {
+            function.aliases.insert(alias.parse()?, version);
+        }
+        function.versions.push(ServedVersion {
+            version,
+            digest: text(row, "artifact")?,
+            statement: text(row, "statement")?,
+            budget_us: u64::try_from(row.try_get::<_, i64>("budget_us")?)?.try_into()?,
+            memory_bytes: u64::try_from(row.try_get::<_, i64>("memory_bytes")?)?.try_into()?,
+        });
+    }
+    // The database sorts by its collation, the document by bytes.
+    let mut functions: Vec<_> = functions.into_values().collect();
+    for function in &mut functions {
+        function.versions.sort_unstable_by_key(|v| v.version);
+    }
+    Ok(functions)
+}
+
+fn allowed_crate(row: &Row) -> anyhow::Result<AllowedCrate> {
+    let status = match row.try_get::<_, String>("status")?.as_str() {
+        "allowed" => CrateStatus::Allowed,
+        "denied" => CrateStatus::Denied,
+        "revoked" => CrateStatus::Revoked,
+        other => anyhow::bail!("unknown crate status {other:?}"),
+    };
+    Ok(AllowedCrate {
+        name: text(row, "name")?,
+        version: semver::Version::parse(&row.try_get::<_, String>("version")?)?,
+        checksum: row.try_get("checksum")?,
+        features: row.try_get("features")?,
+        direct: row.try_get("direct")?,
+        status,
+        decided_by: row.try_get("decided_by")?,
+        reason: row.try_get("reason")?,
+    })
+}
+
+fn text<T>(row: &Row, column: &str) -> anyhow::Result<T>
+where
+    T: std::str::FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    row.try_get::<_, String>(column)?.parse().with_context(|| format!("column {column}"))
+}

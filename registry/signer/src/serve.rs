@@ -1,0 +1,105 @@
+//! The loop: look, work, wait for a wake-up or a second, until SIGTERM.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use chrono::Utc;
+use mfaas_blobs::Blobs;
+use postgres::Client;
+use postgres::fallible_iterator::FallibleIterator as _;
+use uuid::Uuid;
+
+use crate::config::ServeConfig;
+use crate::deploy::{self, Desk, Looked};
+use crate::{keys, ledger, serving};
+
+/// How long a wake-up is waited for; a lost notification costs this much.
+const POLL: Duration = Duration::from_secs(1);
+/// How long a deployment whose blobs cannot be read is left alone.
+const DEFER: Duration = Duration::from_secs(5);
+
+/// Runs until SIGTERM or SIGINT.
+pub(crate) fn serve(config: ServeConfig) -> anyhow::Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        anyhow::bail!("another TLS provider is installed already");
+    }
+    let desk = open_desk(&config)?;
+    let mut client = ledger::connect(&config.database_url)?;
+    if let Some(file) = &config.ready_file {
+        write_ready(file)?;
+    }
+    tracing::info!(key = %desk.key.public().id(), "the signer serves");
+    let mut deferred = HashMap::new();
+    while !stop.load(Ordering::Relaxed) {
+        if let Err(error) = work(&mut client, &desk, &mut deferred, &stop) {
+            tracing::error!(error = format!("{error:#}"), "the signer lost its database, connecting again");
+            std::thread::sleep(POLL);
+            match ledger::connect(&config.database_url) {
+                Ok(fresh) => client = fresh,
+                Err(error) => tracing::error!(error = format!("{error:#}"), "the database is not available"),
+            }
+        }
+    }
+    tracing::info!("the signer stops");
+    Ok(())
+}
+
+fn open_desk(config: &ServeConfig) -> anyhow::Result<Desk> {
+    Ok(Desk {
+        blobs: Blobs::open(&config.blobs_url)?,
+        key: keys::load(&config.keys_dir)?,
+        runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
+    })
+}
+
+/// Everything that is to do now, then one wait.
+fn work(
+    client: &mut Client,
+    desk: &Desk,
+    deferred: &mut HashMap<Uuid, Instant>,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
+    while !stop.load(Ordering::Relaxed) {
+        deferred.retain(|_, since| since.elapsed() < DEFER);
+        let waiting: Vec<Uuid> = deferred.keys().copied().collect();
+        let looked = deploy::next(client, desk, &waiting)?;
+        // After each one: a node should not wait for the whole queue.
+        if let Some(epoch) = serving::sign_if_due(client, &desk.key, Utc::now())? {
+            tracing::info!(%epoch, "signed a serving set");
+        }
+        match looked {
+            Looked::Idle => break,
+            Looked::Done(deployment, state) => tracing::info!(%deployment, %state, "ended a deployment"),
+            Looked::Deferred(deployment, error) => {
+                tracing::warn!(%deployment, error = %error, "a blob cannot be read now");
+                deferred.insert(deployment.0, Instant::now());
+            }
+        }
+    }
+    wait(client)
+}
+
+/// Returns after a notification, and after [`POLL`] in any case.
+fn wait(client: &mut Client) -> anyhow::Result<()> {
+    let mut notifications = client.notifications();
+    notifications.timeout_iter(POLL).next().context("the connection is lost")?;
+    // One look answers all that came meanwhile.
+    while notifications.iter().next().context("the connection is lost")?.is_some() {}
+    Ok(())
+}
+
+/// Writes `{"pid": …}` so that whoever started us knows we are there; whole or not at all.
+fn write_ready(file: &Path) -> anyhow::Result<()> {
+    let partial = file.with_extension("partial");
+    let about = || file.display().to_string();
+    std::fs::write(&partial, serde_json::json!({"pid": std::process::id()}).to_string()).with_context(about)?;
+    std::fs::rename(&partial, file).with_context(about)
+}

@@ -1,0 +1,66 @@
+//! Where `unsafe` may stand.
+
+use mfaas_architecture::{crates, read, tracked_files};
+
+const FENCED: &[&str] = &["policy/confine", "node-runtime/shim", "node-runtime/ring", "node-runtime/cage"];
+
+fn rust_files() -> impl Iterator<Item = String> {
+    tracked_files().into_iter().filter(|file| {
+        file.ends_with(".rs") && !file.starts_with("tests/hostile/") && !file.contains("/fixtures/")
+    })
+}
+
+#[test]
+fn only_fenced_crates_lift_the_ban_on_unsafe() {
+    for file in rust_files() {
+        let fenced = FENCED.iter().any(|directory| file.starts_with(&format!("{directory}/")));
+        let lifts = read(&file).lines().any(|line| {
+            let line = line.trim_start();
+            line.starts_with('#') && line.contains("allow(") && line.contains("unsafe_code")
+        });
+        assert!(fenced || !lifts, "{file} lifts the ban on unsafe outside of the fence");
+    }
+}
+
+/// Without `[lints] workspace = true` a crate would escape the table.
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    for read_crate in crates().values() {
+        let manifest = read(&format!("{}/Cargo.toml", read_crate.directory));
+        let table = manifest.split("[lints]").nth(1).unwrap_or_default();
+        assert!(
+            table.trim_start().starts_with("workspace = true"),
+            "{} does not take the workspace's lints",
+            read_crate.name
+        );
+    }
+}
+
+/// A SAFETY comment names an invariant that the crate's own documentation lists.
+#[test]
+fn safety_comments_name_listed_invariants() {
+    for directory in FENCED {
+        let sources: Vec<(String, String)> = rust_files()
+            .filter(|file| file.starts_with(&format!("{directory}/src/")))
+            .map(|file| (file.clone(), read(&file)))
+            .collect();
+        let listed: String = sources
+            .iter()
+            .flat_map(|(_, text)| text.lines())
+            .filter(|line| line.trim_start().starts_with("//!"))
+            .collect();
+        for (file, text) in &sources {
+            for (number, line) in text.lines().enumerate().filter(|(_, line)| line.contains("// SAFETY:")) {
+                let named = line
+                    .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+                    .find(|word| word.starts_with("INV-"));
+                let Some(named) = named else { panic!("{file}:{}: SAFETY names no invariant", number + 1) };
+                assert!(
+                    listed.contains(named),
+                    "{file}:{}: {named} is not listed in a module's doc",
+                    number + 1
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! kill -9 of each program in the middle of its step, and a builder that sleeps past its lease.
+//! Each ends in one definite state, exactly once, and the node serves.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::process::CommandExt as _,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use mfaas_harness::{Archive, Program, Stack, package, wait_for};
+use rustix::process::{Pid, Signal};
+
+fn source(text: &str) -> Vec<u8> {
+    let source = format!("pub fn handle(_request: &[u8]) -> Vec<u8> {{\n    b\"{text}\".to_vec()\n}}\n");
+    mfaas_harness::pack_directory(package("kept", &source, "").path())
+}
+
+#[test]
+fn every_program_may_die_at_any_time() {
+    let stack = Stack::start();
+    builder_dies_while_compiling(&stack);
+    signer_dies_while_signing(&stack);
+    server_dies_during_an_upload_and_a_stream(&stack);
+    node_dies_while_it_loads(&stack);
+    a_zombie_builder_commits_nothing(&stack);
+    audit_chain_holds(&stack);
+}
+
+/// Waits until the deployment has an event of that stage and kind.
+fn wait_for_event(stack: &Stack, id: &str, stage: &str, kind: &str) {
+    let mut sql = stack.sql();
+    let query = "SELECT count(*) FROM deployment_events WHERE deployment_id = $1::text::uuid \
+                 AND body->>'stage' = $2 AND body->>'kind' = $3";
+    wait_for(&format!("{stage} {kind}"), Duration::from_secs(60), || {
+        let count: i64 = sql.query_one(query, &[&id, &stage, &kind]).unwrap().get(0);
+        (count > 0).then_some(())
+    });
+}
+
+fn versions_of(stack: &Stack, id: &str) -> i64 {
+    let query = "SELECT count(*) FROM versions WHERE deployment_id = $1::text::uuid";
+    stack.sql().query_one(query, &[&id]).unwrap().get(0)
+}
+
+#[track_caller]
+fn admitted_once(stack: &Stack, id: &str, answer: &str) {
+    let view = stack.settled(id);
+    assert_eq!(view["state"], "admitted", "{view}");
+    assert_eq!(versions_of(stack, id), 1);
+    wait_for("the node to serve it", Duration::from_secs(60), || {
+        let url = format!("{}/f/default/kept", stack.ingress());
+        let served = stack.try_request("POST", &url, &[], vec![]).ok()?;
+        (served.status == 200 && served.text() == answer).then_some(())
+    });
+}
+
+fn builder_dies_while_compiling(stack: &Stack) {
+    let old = stack.pid(Program::Builder);
+    let id = stack.upload("kept", source("builder"));
+    wait_for_event(stack, &id, "unpack", "started");
+    let _ = stack.signal(Program::Builder, Signal::KILL);
+    stack.wait_for_successor(Program::Builder, old);
+    admitted_once(stack, &id, "builder");
+    let attempts: i32 = stack
+        .sql()
+        .query_one("SELECT attempt FROM builds WHERE deployment_id = $1::text::uuid", &[&id])
+        .unwrap()
+        .get(0);
+    assert!(attempts == 2 || attempts == 1, "{attempts} attempts");
+}
+
+/// A table lock holds the signer inside of its transaction while it is killed.
+fn signer_dies_while_signing(stack: &Stack) {
+    let mut sql = stack.sql();
+    let mut lock = sql.transaction().unwrap();
+    lock.batch_execute("LOCK TABLE versions IN EXCLUSIVE MODE").unwrap();
+    let id = stack.upload("kept", source("signer"));
+    let mut watcher = stack.sql();
+    wait_for("the signer to wait for the lock", Duration::from_secs(60), || {
+        let waiting: i64 = watcher
+            .query_one("SELECT count(*) FROM pg_stat_activity WHERE usename = 'mfaas_signer' AND wait_event_type = 'Lock'", &[])
+            .unwrap()
+            .get(0);
+        (waiting > 0).then_some(())
+    });
+    let old = stack.signal(Program::Signer, Signal::KILL);
+    stack.wait_for_successor(Program::Signer, old);
+    lock.rollback().unwrap();
+    admitted_once(stack, &id, "signer");
+}
+
+fn server_dies_during_an_upload_and_a_stream(stack: &Stack) {
+    // The command is following the events when the server dies; it resumes by itself.
+    let package =
+        package("kept", "pub fn handle(_request: &[u8]) -> Vec<u8> {\n    b\"server\".to_vec()\n}\n", "");
+    let builder = stack.signal(Program::Builder, Signal::STOP);
+    let run = std::thread::scope(|scope| {
+        let deploy = scope.spawn(|| stack.deploy(package.path()));
+        let mut sql = stack.sql();
+        wait_for("the upload", Duration::from_secs(30), || {
+            let rows: i64 = sql
+                .query_one("SELECT count(*) FROM deployments WHERE state = 'received'", &[])
+                .unwrap()
+                .get(0);
+            (rows > 0).then_some(())
+        });
+        stack.kill(Program::Server);
+        rustix::process::kill_process(builder, Signal::CONT).unwrap();
+        deploy.join().unwrap()
+    });
+    // The port is any free one here, so the successor may answer elsewhere; the deployment itself
+    // must have ended well in either case.
+    let id: String = stack
+        .sql()
+        .query_one("SELECT id::text FROM deployments ORDER BY created_at DESC LIMIT 1", &[])
+        .unwrap()
+        .get(0);
+    admitted_once(stack, &id, "server");
+    assert!(run.code == 0 || run.code == 1, "{run:?}");
+
+    // An upload that is cut leaves no row, and the key can be used again.
+    let token = format!("Bearer {}", stack.token());
+    let url = format!("{}/v1/functions/kept/deployments", stack.server());
+    let cut = std::thread::scope(|scope| {
+        let send = scope.spawn(|| {
+            let headers = [("authorization", token.as_str()), ("idempotency-key", "cut")];
+            stack.try_request("POST", &url, &headers, source("cut"))
+        });
+        stack.kill(Program::Server);
+        send.join().unwrap()
+    });
+    let url = format!("{}/v1/functions/kept/deployments", stack.server());
+    let again =
+        stack.request("POST", &url, &[("authorization", &token), ("idempotency-key", "cut")], source("cut"));
+    assert_eq!(again.status, 202, "{}", again.text());
+    let id = again.json()["deployment"]["id"].as_str().unwrap().to_owned();
+    if let Ok(first) = cut
+        && first.status == 202
+    {
+        assert_eq!(first.json()["deployment"]["id"].as_str(), Some(id.as_str()));
+    }
+    admitted_once(stack, &id, "cut");
+}
+
+fn node_dies_while_it_loads(stack: &Stack) {
+    let old = stack.pid(Program::Node);
+    let workers = stack.workers();
+    let id = stack.upload("kept", source("node"));
+    wait_for_event(stack, &id, "sign", "finished");
+    let _ = stack.signal(Program::Node, Signal::KILL);
+    stack.wait_for_successor(Program::Node, old);
+    admitted_once(stack, &id, "node");
+    for worker in workers {
+        let gone = rustix::process::test_kill_process(worker).is_err();
+        assert!(gone, "worker {worker:?} outlived its node");
+    }
+}
+
+/// A builder sleeps past its lease, another one takes over, the first wakes up.
+fn a_zombie_builder_commits_nothing(stack: &Stack) {
+    let first = stack.pid(Program::Builder);
+    let mut second = SecondBuilder::prepared(stack, first);
+    let id = stack.upload("kept", source("zombie"));
+    wait_for_event(stack, &id, "unpack", "started");
+    rustix::process::kill_process(first, Signal::STOP).unwrap();
+    second.start();
+    let view = stack.settled(&id);
+    assert_eq!(view["state"], "admitted", "{view}");
+    let before = outcome(stack, &id);
+    rustix::process::kill_process(first, Signal::CONT).unwrap();
+    // Time for the first one to notice, finish its step and try to commit.
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(outcome(stack, &id), before, "the zombie changed the build");
+    admitted_once(stack, &id, "zombie");
+}
+
+/// Everything that a builder could have changed.
+fn outcome(stack: &Stack, id: &str) -> (i64, i64, String, i64) {
+    let row = stack
+        .sql()
+        .query_one(
+            "SELECT b.fencing_token, d.last_event, b.claim::text, (SELECT count(*) FROM versions) \
+             FROM builds b JOIN deployments d ON d.id = b.deployment_id WHERE d.id = $1::text::uuid",
+            &[&id],
+        )
+        .unwrap();
+    (row.get(0), row.get(1), row.get(2), row.get(3))
+}
+
+/// The same program with the same environment as a running one.
+struct SecondBuilder {
+    command: Command,
+    child: Option<Child>,
+}
+
+impl SecondBuilder {
+    fn prepared(stack: &Stack, running: Pid) -> Self {
+        let proc = format!("/proc/{}", running.as_raw_nonzero());
+        let environment = fs::read(format!("{proc}/environ")).unwrap();
+        let variables: BTreeMap<String, String> = environment
+            .split(|byte| *byte == 0)
+            .filter_map(|entry| {
+                let text = String::from_utf8_lossy(entry).into_owned();
+                text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
+            })
+            .filter(|(name, _)| name != "MFAAS_READY_FILE")
+            .collect();
+        let status = fs::read_to_string(format!("{proc}/status")).unwrap();
+        let id = |name: &str| -> u32 {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        };
+        let mut command = Command::new(fs::read_link(format!("{proc}/exe")).unwrap());
+        command
+            .arg("serve")
+            .env_clear()
+            .envs(variables)
+            .current_dir(stack.home())
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        if rustix::process::geteuid().is_root() {
+            command.uid(id("Uid:")).gid(id("Gid:"));
+        }
+        Self { command, child: None }
+    }
+
+    fn start(&mut self) {
+        self.child = Some(self.command.spawn().unwrap());
+    }
+}
+
+impl Drop for SecondBuilder {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn audit_chain_holds(stack: &Stack) {
+    let audit = stack.api("GET", "/v1/audit", vec![]);
+    assert_eq!(audit.status, 200, "{}", audit.text());
+    // One record of receipt a deployment, one of its end.
+    let unended: i64 = stack
+        .sql()
+        .query_one("SELECT count(*) FROM deployments WHERE state NOT IN ('admitted', 'refused', 'failed', 'waiting')", &[])
+        .unwrap()
+        .get(0);
+    assert_eq!(unended, 0);
+    let _ = Archive::default();
+}

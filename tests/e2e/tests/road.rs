@@ -1,0 +1,159 @@
+//! Deploy, invoke, deploy again, move the alias, go back, delete.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use mfaas_harness::{Stack, checkout, package, wait_for};
+use serde_json::Value;
+
+const ONE: &str = "pub fn handle(_request: &[u8]) -> Vec<u8> {\n    b\"one\".to_vec()\n}\n";
+const TWO: &str = "pub fn handle(_request: &[u8]) -> Vec<u8> {\n    b\"two\".to_vec()\n}\n";
+
+#[test]
+fn from_source_to_answer_and_back() {
+    let stack = Stack::start();
+    first_deploy(&stack);
+    second_version_without_a_failed_call(&stack);
+    rollback_and_versions(&stack);
+    verify_and_reproduce(&stack);
+    examples(&stack);
+    whole_installation_restarts(&stack);
+    delete(&stack);
+}
+
+fn first_deploy(stack: &Stack) {
+    let package = package("road", ONE, "");
+    let run = stack.cli(["deploy", "--json", package.path().to_str().unwrap()]).ok();
+    let report = run.json();
+    assert_eq!(report["state"], "admitted", "{report}");
+    assert_eq!(report["version"], 1);
+    assert_eq!(stack.invoke("road", "x").ok().stdout, "one");
+
+    let id = report["id"].as_str().or(report["deployment"]["id"].as_str()).unwrap_or_default().to_owned();
+    let events = events(stack, &id);
+    for stage in ["unpack", "audit", "dependencies", "expand", "compile", "link", "inspect", "load", "sign"] {
+        let finished = events.iter().find(|event| event["stage"] == stage && event["kind"] == "finished");
+        assert!(
+            finished.is_some_and(|event| event["wall_ms"].is_number()),
+            "no finished {stage} in {events:?}"
+        );
+    }
+    let numbers: Vec<i64> = events.iter().map(|event| event["seq"].as_i64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
+    assert_eq!(events.last().unwrap()["state"], "admitted");
+
+    let answer =
+        stack.request("POST", &format!("{}/f/default/road", stack.ingress()), &[("cookie", "a=b")], vec![]);
+    assert_eq!((answer.status, answer.text().as_str()), (200, "one"), "{answer:?}");
+    assert_eq!(answer.headers["mfaas-version"], "1");
+    assert!(["warm", "cold"].contains(&answer.headers["mfaas-start"].as_str()));
+    assert!(answer.headers["server-timing"].contains("run;dur="), "{answer:?}");
+    assert!(answer.headers["content-security-policy"].contains("sandbox"));
+    assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+}
+
+/// The events of a finished deployment, read from the stream.
+fn events(stack: &Stack, id: &str) -> Vec<Value> {
+    let answer = stack.api("GET", &format!("/v1/deployments/{id}/events"), vec![]);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer
+        .text()
+        .lines()
+        .filter_map(|line| line.strip_prefix("data:"))
+        .map(|data| serde_json::from_str(data.trim()).unwrap())
+        .collect()
+}
+
+fn second_version_without_a_failed_call(stack: &Stack) {
+    let package = package("road", TWO, "");
+    let stop = AtomicBool::new(false);
+    let (ones, twos) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let url = format!("{}/f/default/road", stack.ingress());
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let answer = stack.request("POST", &url, &[], vec![]);
+                assert_eq!(answer.status, 200, "a call failed while the alias moved: {}", answer.text());
+                match answer.text().as_str() {
+                    "one" => {
+                        assert_eq!(twos.load(Ordering::Relaxed), 0, "version 1 answered after version 2 did");
+                        ones.fetch_add(1, Ordering::Relaxed)
+                    }
+                    "two" => twos.fetch_add(1, Ordering::Relaxed),
+                    other => panic!("answered {other}"),
+                };
+            }
+        });
+        let _ = stack.deploy(package.path()).ok();
+        wait_for("calls on version 2", Duration::from_secs(30), || {
+            (twos.load(Ordering::Relaxed) > 20 || caller.is_finished()).then_some(())
+        });
+        stop.store(true, Ordering::Relaxed);
+        caller.join().unwrap();
+    });
+    assert!(ones.into_inner() > 0 && twos.into_inner() > 20);
+}
+
+fn rollback_and_versions(stack: &Stack) {
+    let _ = stack.cli(["rollback", "road"]).ok();
+    wait_for("version 1 to be live again", Duration::from_secs(30), || {
+        (stack.invoke("road", "x").ok().stdout == "one").then_some(())
+    });
+    assert_eq!(stack.invoke("road@2", "x").ok().stdout, "two");
+    let versions = stack.cli(["versions", "road", "--json"]).ok().json();
+    let numbers: Vec<i64> = versions["items"]
+        .as_array()
+        .or(versions.as_array())
+        .unwrap()
+        .iter()
+        .map(|v| v["version"].as_i64().unwrap())
+        .collect();
+    assert!(numbers.contains(&1) && numbers.contains(&2), "{versions}");
+    let unknown = stack.request("POST", &format!("{}/f/default/road@9", stack.ingress()), &[], vec![]);
+    assert_eq!((unknown.status, unknown.code().as_str()), (404, "MF0801"));
+}
+
+/// Two builds of one source, at other paths and other times, are the same bytes.
+fn verify_and_reproduce(stack: &Stack) {
+    let _ = stack.cli(["verify", "road@1"]).ok();
+    let again = package("again", ONE, "");
+    let _ = stack.deploy(again.path()).ok();
+    let elsewhere = package("again", ONE, "");
+    let _ = stack.deploy(elsewhere.path()).ok();
+    let mut sql = stack.sql();
+    let rows =
+        sql.query("SELECT artifact FROM versions WHERE function = 'again' ORDER BY version", &[]).unwrap();
+    let digests: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(digests.len(), 2);
+    assert_eq!(digests[0], digests[1], "two builds of one source differ");
+}
+
+fn examples(stack: &Stack) {
+    let _ = stack.deploy(&checkout().join("examples/hello")).ok();
+    let _ = stack.deploy(&checkout().join("examples/markdown")).ok();
+    assert!(!stack.invoke("hello", "world").ok().stdout.is_empty());
+    let readme = checkout().join("README.md");
+    let page = stack.cli(["invoke", "markdown", "--file", readme.to_str().unwrap()]).ok().stdout;
+    assert!(page.contains("<h1>mfaas</h1>") && page.contains("<table>") || page.contains("<h2>"), "{page}");
+}
+
+/// Everything stops and starts again; what was served is served.
+fn whole_installation_restarts(stack: &Stack) {
+    let _ = stack.down().ok();
+    stack.up();
+    assert_eq!(stack.invoke("road", "x").ok().stdout, "one");
+    assert_eq!(stack.invoke("road@2", "x").ok().stdout, "two");
+}
+
+fn delete(stack: &Stack) {
+    let _ = stack.cli(["delete", "road", "--yes"]).ok();
+    wait_for("the node to drop it", Duration::from_secs(30), || {
+        let answer = stack.request("POST", &format!("{}/f/default/road", stack.ingress()), &[], vec![]);
+        (answer.status == 404).then_some(())
+    });
+    let answer = stack.api("GET", "/v1/functions/road", vec![]);
+    assert_eq!((answer.status, answer.code().as_str()), (404, "MF0903"));
+}

@@ -1,0 +1,165 @@
+//! What a node must not believe.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use base64::Engine as _;
+use mfaas_attest::{PrivateKey, Statement};
+use mfaas_harness::{Program, Stack, package, wait_for};
+use mfaas_ident::Digest;
+use rustix::process::Signal;
+
+#[test]
+fn altered_foreign_and_replayed_documents_are_refused() {
+    let stack = Stack::start();
+    let source = "pub fn handle(_: &[u8]) -> Vec<u8> {\n    b\"genuine\".to_vec()\n}\n";
+    let _ = stack.deploy(package("genuine", source, "").path()).ok();
+    a_flipped_byte_in_a_source(&stack);
+    a_replayed_serving_set(&stack);
+    a_statement_by_another_key(&stack);
+    a_flipped_byte_in_an_artifact(&stack);
+}
+
+/// Where the blob store keeps a digest.
+fn blob(stack: &Stack, digest: &str) -> PathBuf {
+    let mut pending = vec![stack.home().join("blobs")];
+    while let Some(next) = pending.pop() {
+        for entry in fs::read_dir(next).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if path.display().to_string().replace('/', "").ends_with(digest) {
+                return path;
+            }
+        }
+    }
+    panic!("no blob {digest}");
+}
+
+fn flip(path: &PathBuf) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+/// Restarts the node without anything that it had fetched, and with everything that it must
+/// remember.
+fn restart_node_without_cache(stack: &Stack) {
+    let node = stack.pid(Program::Node);
+    let cache = stack.home().join("node/state/artifacts");
+    assert!(cache.is_dir(), "the node keeps its artifacts elsewhere");
+    for entry in fs::read_dir(&cache).unwrap().flatten() {
+        if entry.path().is_dir() {
+            fs::remove_dir_all(entry.path()).unwrap();
+        } else {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    rustix::process::kill_process(node, Signal::KILL).unwrap();
+    stack.wait_for_successor(Program::Node, node);
+}
+
+/// Waits until the node has told the server about a code.
+fn reported(stack: &Stack, code: &str) {
+    let mut sql = stack.sql();
+    wait_for(&format!("a report of {code}"), Duration::from_secs(60), || {
+        let row = sql.query_opt("SELECT body::text FROM node_reports", &[]).unwrap()?;
+        let body: String = row.get(0);
+        body.contains(code).then_some(())
+    });
+}
+
+/// The source changes in the store between upload and build.
+fn a_flipped_byte_in_a_source(stack: &Stack) {
+    let builder = stack.signal(Program::Builder, Signal::STOP);
+    let source = "pub fn handle(_: &[u8]) -> Vec<u8> {\n    Vec::new()\n}\n";
+    let bytes = mfaas_harness::pack_directory(package("flipped", source, "").path());
+    let id = stack.upload("flipped", bytes);
+    let digest: String = stack
+        .sql()
+        .query_one("SELECT source_digest FROM deployments WHERE id = $1::text::uuid", &[&id])
+        .unwrap()
+        .get(0);
+    flip(&blob(stack, &digest));
+    rustix::process::kill_process(builder, Signal::CONT).unwrap();
+    let view = stack.settled(&id);
+    assert!(view["state"] == "failed" || view["state"] == "refused", "{view}");
+    assert_eq!(view["diagnostics"][0]["code"], "MF0601", "{view}");
+}
+
+/// An old set comes again under a new row, to a node that has been restarted meanwhile.
+fn a_replayed_serving_set(stack: &Stack) {
+    let mut sql = stack.sql();
+    let seen: i64 = sql.query_one("SELECT max(epoch) FROM serving_sets", &[]).unwrap().get(0);
+    assert!(seen >= 2, "one set is not enough for a replay");
+    let node = stack.signal(Program::Node, Signal::KILL);
+    sql.execute(
+        "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at) \
+         SELECT $1 + 1000, generation, digest, envelope, issued_at, expires_at FROM serving_sets ORDER BY epoch LIMIT 1",
+        &[&seen],
+    )
+    .unwrap();
+    stack.wait_for_successor(Program::Node, node);
+    reported(stack, "MF0702");
+    let served = wait_for("the node to serve", Duration::from_secs(30), || {
+        stack.try_request("POST", &format!("{}/f/default/genuine", stack.ingress()), &[], vec![]).ok()
+    });
+    assert_eq!(served.text(), "genuine");
+    sql.execute("DELETE FROM serving_sets WHERE epoch > $1", &[&seen]).unwrap();
+}
+
+fn a_statement_by_another_key(stack: &Stack) {
+    let mut sql = stack.sql();
+    let row = sql
+        .query_one(
+            "SELECT s.envelope, s.artifact FROM versions v JOIN statements s ON s.digest = v.statement WHERE v.function = 'genuine'",
+            &[],
+        )
+        .unwrap();
+    let (genuine, artifact): (String, String) = (row.get(0), row.get(1));
+    let envelope: serde_json::Value = serde_json::from_str(&genuine).unwrap();
+    let payload =
+        base64::engine::general_purpose::STANDARD.decode(envelope["payload"].as_str().unwrap()).unwrap();
+    let statement: Statement = serde_json::from_slice(&payload).unwrap();
+    let forged = mfaas_attest::sign(&statement, &[&PrivateKey::generate().unwrap()]).unwrap();
+    let forged = String::from_utf8(forged).unwrap();
+    let digest = Digest::of(forged.as_bytes()).to_string();
+    sql.execute(
+        "INSERT INTO statements (digest, artifact, envelope) VALUES ($1, $2, $3)",
+        &[&digest, &artifact, &forged],
+    )
+    .unwrap();
+    sql.execute("UPDATE versions SET statement = $1 WHERE function = 'genuine'", &[&digest]).unwrap();
+    sql.batch_execute("UPDATE desired_generation SET generation = generation + 1; NOTIFY mfaas_signer")
+        .unwrap();
+    restart_node_without_cache(stack);
+    reported(stack, "MF0705");
+    let answer = stack.request("POST", &format!("{}/f/default/genuine", stack.ingress()), &[], vec![]);
+    assert_eq!(answer.status, 404, "{}", answer.text());
+    sql.execute("UPDATE versions SET statement = (SELECT digest FROM statements WHERE artifact = versions.artifact AND digest <> $1) WHERE function = 'genuine'", &[&digest]).unwrap();
+    sql.batch_execute("UPDATE desired_generation SET generation = generation + 1; NOTIFY mfaas_signer")
+        .unwrap();
+    wait_for("the genuine statement to be served", Duration::from_secs(60), || {
+        let answer = stack.request("POST", &format!("{}/f/default/genuine", stack.ingress()), &[], vec![]);
+        (answer.status == 200).then_some(())
+    });
+}
+
+fn a_flipped_byte_in_an_artifact(stack: &Stack) {
+    let digest: String = stack
+        .sql()
+        .query_one("SELECT artifact FROM versions WHERE function = 'genuine'", &[])
+        .unwrap()
+        .get(0);
+    flip(&blob(stack, &digest));
+    restart_node_without_cache(stack);
+    wait_for("the node to refuse it", Duration::from_secs(60), || {
+        let answer =
+            stack.try_request("POST", &format!("{}/f/default/genuine", stack.ingress()), &[], vec![]).ok()?;
+        (answer.status == 404).then_some(())
+    });
+    reported(stack, "MF0704");
+    let run = stack.cli(["verify", "genuine"]).exits(9);
+    assert!(run.stderr.contains("MF06") || run.stdout.contains("MF06"), "{run:?}");
+}

@@ -1,0 +1,41 @@
+//! Starts the real programs for tests: a whole installation in a home of its own, on free ports,
+//! with its own database, cage, signer, node and workers.
+//!
+//! Nothing is replaced by a double. What costs minutes and cannot change between tests (the
+//! toolchain's copy, the vendored sources, the built dependencies) is made once for a target
+//! directory and linked into each home.
+
+mod answer;
+mod archive;
+mod package;
+mod seed;
+mod stack;
+
+pub use answer::{Answer, Run};
+pub use archive::{Archive, pack_directory};
+pub use package::{Package, package};
+pub use stack::{Program, Stack, wait_for};
+
+use std::path::{Path, PathBuf};
+
+/// The root of the checkout.
+pub fn checkout() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+}
+
+/// The directory that holds the programs of this build.
+///
+/// # Panics
+/// When the test's own executable does not lie in a cargo target directory.
+pub fn programs() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_else(|error| panic!("own executable: {error}"));
+    // target/debug/deps/test-0123: the programs are two levels up.
+    let directory = own.ancestors().nth(2).unwrap_or(&own).to_path_buf();
+    assert!(
+        directory.join("mfaas").is_file(),
+        "{} holds no programs: run `cargo build --workspace` first",
+        directory.display()
+    );
+    directory
+}

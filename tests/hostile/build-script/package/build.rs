@@ -1,0 +1,3 @@
+fn main() {
+    std::fs::write("/tmp/mfaas-mark", "ran").ok();
+}
