@@ -203,7 +203,7 @@ CREATE TABLE crate_requests (
     features       text[]      NOT NULL,
     code           text        NOT NULL,
     status         text        NOT NULL DEFAULT 'open'
-        CONSTRAINT crate_requests_status_known CHECK (status IN ('open', 'approved', 'denied')),
+        CONSTRAINT crate_requests_status_known CHECK (status IN ('open', 'approved', 'denied', 'retried')),
     created_at     timestamptz NOT NULL DEFAULT now(),
     decided_at     timestamptz,
     CONSTRAINT crate_requests_once UNIQUE (deployment_id, name)

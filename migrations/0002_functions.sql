@@ -9,15 +9,15 @@ AS $$
 DECLARE
     head    audit_head%ROWTYPE;
     moment  timestamptz := date_trunc('microseconds', clock_timestamp());
-    next    bigint;
+    number  bigint;
     link    text;
 BEGIN
     SELECT * INTO head FROM audit_head FOR UPDATE;
-    next := head.seq + 1;
-    link := audit_hash(head.hash, next, moment, session_user::text, actor, action, tenant, subject, detail);
-    INSERT INTO audit_log VALUES (next, moment, session_user, actor, action, tenant, subject, detail, link);
-    UPDATE audit_head SET seq = next, hash = link;
-    RETURN next;
+    number := head.seq + 1;
+    link := audit_hash(head.hash, number, moment, session_user::text, actor, action, tenant, subject, detail);
+    INSERT INTO audit_log VALUES (number, moment, session_user, actor, action, tenant, subject, detail, link);
+    UPDATE audit_head SET seq = number, hash = link;
+    RETURN number;
 END $$;
 
 -- SHA-256 over the previous hash and every field, each with its length in bytes before it, so
@@ -40,12 +40,12 @@ CREATE FUNCTION append_event(deployment uuid, body jsonb)
 RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, public
 AS $$
-DECLARE next bigint;
+DECLARE number bigint;
 BEGIN
-    UPDATE deployments SET last_event = last_event + 1 WHERE id = deployment RETURNING last_event INTO next;
-    INSERT INTO deployment_events (deployment_id, seq, body) VALUES (deployment, next, body);
+    UPDATE deployments SET last_event = last_event + 1 WHERE id = deployment RETURNING last_event INTO number;
+    INSERT INTO deployment_events (deployment_id, seq, body) VALUES (deployment, number, body);
     PERFORM pg_notify('mfaas_events', deployment::text);
-    RETURN next;
+    RETURN number;
 END $$;
 
 -- Says that nodes should serve something else than before, and wakes the signer.
@@ -53,11 +53,11 @@ CREATE FUNCTION bump_desired_generation()
 RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, public
 AS $$
-DECLARE next bigint;
+DECLARE number bigint;
 BEGIN
-    UPDATE desired_generation SET generation = generation + 1 RETURNING generation INTO next;
+    UPDATE desired_generation SET generation = generation + 1 RETURNING generation INTO number;
     PERFORM pg_notify('mfaas_signer', 'generation');
-    RETURN next;
+    RETURN number;
 END $$;
 
 -- The state machine of a deployment. A final state never changes, and a builder can neither

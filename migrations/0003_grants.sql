@@ -5,6 +5,9 @@ GRANT USAGE ON SCHEMA public TO mfaas_server, mfaas_builder, mfaas_signer;
 GRANT EXECUTE ON FUNCTION append_audit(text, text, text, text, jsonb)
     TO mfaas_server, mfaas_builder, mfaas_signer;
 
+-- Every program refuses to start on a schema that it does not know.
+GRANT SELECT ON _sqlx_migrations TO mfaas_server, mfaas_builder, mfaas_signer;
+
 -- Server: everything that people and nodes ask for. It cannot make a version, a statement, an
 -- artifact or a serving set, and it cannot commit a build.
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO mfaas_server;
@@ -28,11 +31,13 @@ GRANT DELETE ON function_logs TO mfaas_server;
 
 -- Builder: its queue, and the progress of deployments. No rights on the allowlist, tokens,
 -- source digests, versions, statements, nodes or what is served.
-GRANT SELECT ON deployments, builds, builders, deployment_events, crates, policy_state TO mfaas_builder;
+GRANT SELECT ON deployments, builds, builders, deployment_events, crate_requests, crates, policy_state
+    TO mfaas_builder;
 GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_builder;
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, fencing_token, committed_token, claim, started_at, finished_at)
     ON builds TO mfaas_builder;
 GRANT INSERT ON builders, deployment_events, crate_requests TO mfaas_builder;
+GRANT UPDATE (requirement, features, code, status, decided_at) ON crate_requests TO mfaas_builder;
 GRANT UPDATE (seen_at), DELETE ON builders TO mfaas_builder;
 GRANT USAGE ON SEQUENCE fencing_token TO mfaas_builder;
 
@@ -40,6 +45,8 @@ GRANT USAGE ON SEQUENCE fencing_token TO mfaas_builder;
 GRANT SELECT ON deployments, builds, deployment_events, functions, versions, aliases, artifacts, statements,
     toolchains, crates, policy_state, revocations, desired_generation, serving_sets, key_lists TO mfaas_signer;
 GRANT UPDATE (state, diagnostics, version, last_event, updated_at) ON deployments TO mfaas_signer;
+-- The highest epoch that a node has seen, so that a restored backup does not sign an older one.
+GRANT SELECT (epoch) ON node_reports TO mfaas_signer;
 -- FOR UPDATE needs a right to update; this column is the one it may touch.
 GRANT UPDATE (finished_at) ON builds TO mfaas_signer;
 GRANT INSERT ON functions, versions, aliases, artifacts, statements, serving_sets, key_lists, deployment_events

@@ -14,7 +14,7 @@ function follow(root) {
     const event = JSON.parse(message.data);
     if (seen.has(String(event.seq))) return;
     seen.add(String(event.seq));
-    rows.append(row(event));
+    place(rows, event);
     if (event.state) show(event.state);
     // The server draws diagnostics and the outcome; the finished page is fetched once.
     if (event.state && ends.has(event.state)) {
@@ -26,9 +26,18 @@ function follow(root) {
   addEventListener("pagehide", () => source.close());
 }
 
+// A stage that has ended takes the place of its beginning.
+function place(rows, event) {
+  const begun = [...rows.querySelectorAll('tr[data-kind="started"]')].filter((row) => row.dataset.stage === event.stage);
+  if (event.kind === "finished" && begun.length > 0) begun.at(-1).replaceWith(row(event));
+  else rows.append(row(event));
+}
+
 function row(event) {
   const row = document.createElement("tr");
   row.dataset.seq = event.seq;
+  row.dataset.stage = event.stage;
+  row.dataset.kind = event.kind;
   const what = event.state ?? event.diagnostics?.[0]?.message ?? event.kind;
   for (const [text, kind] of [
     [event.stage, ""],
@@ -45,7 +54,7 @@ function row(event) {
 }
 
 function milliseconds(value) {
-  return typeof value === "number" ? value.toFixed(1) : "";
+  return typeof value === "number" ? String(value) : "";
 }
 
 function show(state) {

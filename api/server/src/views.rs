@@ -7,7 +7,7 @@ use mfaas_catalog::{
 };
 use mfaas_delivery as delivery;
 use mfaas_ident::{AliasName, sanitise, sanitise_line};
-use mfaas_rules::CrateStatus as Decision;
+use mfaas_rules::{CrateStatus as Decision, codes};
 use mfaas_wire as wire;
 
 use crate::limits;
@@ -34,6 +34,7 @@ pub fn state(state: delivery::DeploymentState) -> wire::DeploymentState {
 /// One deployment; `review_url` is where its dependencies are decided about.
 pub fn deployment(row: Deployment, review_url: &str) -> wire::DeploymentView {
     let waits = row.state == delivery::DeploymentState::Waiting;
+    let problem = problem(&row);
     wire::DeploymentView {
         id: row.id,
         tenant: row.tenant,
@@ -46,8 +47,25 @@ pub fn deployment(row: Deployment, review_url: &str) -> wire::DeploymentView {
         attempts: row.attempt,
         version: row.version,
         diagnostics: row.diagnostics.into_iter().map(diagnostic).collect(),
+        problem: problem.map(|problem| if waits { problem.with_review(None, review_url) } else { problem }),
         review_url: waits.then(|| review_url.to_owned()),
     }
+}
+
+/// Why a deployment is no version: its first error names the code.
+fn problem(row: &Deployment) -> Option<wire::Problem> {
+    use delivery::DeploymentState::{Admitted, Building, Built, Failed, Received, Refused, Waiting};
+    match row.state {
+        Received | Building | Built | Admitted => return None,
+        Refused | Waiting | Failed => {}
+    }
+    let first = row.diagnostics.iter().find(|diagnostic| diagnostic.level == delivery::Level::Error);
+    Some(match first {
+        Some(first) => wire::Problem::new(first.code, &first.message).with_hint(&first.hint),
+        None => {
+            wire::Problem::new(codes::MF0909, format!("The deployment is {} without a reason.", row.state))
+        }
+    })
 }
 
 /// One event.

@@ -1,7 +1,7 @@
 //! The problem document (RFC 9457): the only shape in which the API says no.
 
-use mfaas_ident::{DeploymentId, sanitise};
-use mfaas_rules::{Code, Finding};
+use mfaas_ident::{CrateName, sanitise};
+use mfaas_rules::Code;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -37,14 +37,11 @@ pub struct Problem {
     pub diagnostics: Vec<Diagnostic>,
     /// The dependency that waits for a decision.
     #[serde(rename = "crate", default, skip_serializing_if = "Option::is_none")]
-    pub crate_name: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub crate_name: Option<CrateName>,
     /// Where a reviewer decides about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review_url: Option<String>,
-    /// The deployment that the problem is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<uuid::Uuid>)]
-    pub deployment: Option<DeploymentId>,
 }
 
 impl Problem {
@@ -61,18 +58,7 @@ impl Problem {
             diagnostics: Vec::new(),
             crate_name: None,
             review_url: None,
-            deployment: None,
         }
-    }
-
-    /// A problem that carries findings: the first one names the code, all are drawn.
-    /// `None` when there is no finding, since then nothing was refused.
-    pub fn of_findings(findings: &[Finding]) -> Option<Self> {
-        let first = findings.first()?;
-        let mut problem = Self::new(first.code, &first.message);
-        problem.hint.clone_from(&first.hint);
-        problem.diagnostics = findings.iter().map(Diagnostic::from).collect();
-        Some(problem)
     }
 
     /// The same problem, naming the request.
@@ -82,10 +68,21 @@ impl Problem {
         self
     }
 
-    /// The same problem with another hint than the code's own.
+    /// The same problem with a hint for this occurrence; an empty one keeps the code's own.
     #[must_use]
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = hint.into();
+    pub fn with_hint(mut self, hint: &str) -> Self {
+        if !hint.is_empty() {
+            self.hint = sanitise(hint, DETAIL_BYTES_MAX);
+        }
+        self
+    }
+
+    /// The same problem, naming who is waited for: the dependency, if it is known, and where a
+    /// reviewer decides.
+    #[must_use]
+    pub fn with_review(mut self, crate_name: Option<CrateName>, review_url: impl Into<String>) -> Self {
+        self.crate_name = crate_name;
+        self.review_url = Some(review_url.into());
         self
     }
 }

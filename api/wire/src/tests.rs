@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use mfaas_ident::CrateName;
 use mfaas_rules::{Finding, Layer, Span, codes};
 
 use crate::{DeploymentState, Diagnostic, Event, Level, Problem, STATUSES, SourceSpan, render, status_of};
@@ -81,16 +82,19 @@ fn no_control_character_survives_a_drawing() {
 
 #[test]
 fn a_problem_keeps_its_shape_on_the_wire() {
-    let problem = Problem::of_findings(&[unsafe_finding()]).unwrap().with_request_id("r1");
+    let problem = Problem::new(codes::MF0204, "`rand\u{1b}[2J` is not on the allowlist.")
+        .with_request_id("r1")
+        .with_hint("")
+        .with_review(Some(CrateName::parse("rand").unwrap()), "http://localhost:7700/crates");
     let json = serde_json::to_value(&problem).unwrap();
-    assert_eq!(json["type"], "urn:mfaas:error:MF0301");
+    assert_eq!(json["type"], "urn:mfaas:error:MF0204");
     assert_eq!(json["status"], 422);
-    assert_eq!(json["code"], "MF0301");
-    assert_eq!(json["request_id"], "r1");
-    assert_eq!(json["diagnostics"][0]["layer"], "lexer");
-    assert!(json.get("crate").is_none(), "absent members are left out, not null");
+    assert_eq!((&json["code"], &json["crate"]), (&"MF0204".into(), &"rand".into()));
+    assert_eq!((&json["request_id"], &json["hint"]), (&"r1".into(), &codes::MF0204.hint().into()));
+    assert!(!json["detail"].as_str().unwrap().contains('\u{1b}'));
     assert_eq!(serde_json::from_value::<Problem>(json).unwrap(), problem);
-    assert!(Problem::of_findings(&[]).is_none());
+    let bare = serde_json::to_value(Problem::new(codes::MF0909, "x")).unwrap();
+    assert!(bare.get("crate").is_none() && bare.get("diagnostics").is_none(), "absent members are left out");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use mfaas_ident::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{DeploymentState, Diagnostic};
+use crate::{DeploymentState, Diagnostic, Problem};
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -62,6 +62,10 @@ pub struct DeploymentView {
     /// Why it was refused, waits or failed.
     #[serde(default)]
     pub diagnostics: Vec<Diagnostic>,
+    /// Why there is no version, once that is certain: refused, waiting or failed. The places are
+    /// in `diagnostics`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
     /// Where a reviewer decides, when it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review_url: Option<String>,

@@ -30,6 +30,18 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         keep: Option<PathBuf>,
     },
+    /// Print the bare compiler calls behind a trusted package's artifact, for measurements. Runs
+    /// nothing.
+    Commands {
+        /// A directory with Cargo.toml.
+        path: PathBuf,
+        /// Where source, entry and products are to be; kept.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// JSON is the only form; the flag is there for symmetry with `check`.
+        #[arg(long)]
+        json: bool,
+    },
     /// The pinned compiler.
     #[command(subcommand)]
     Toolchain(ToolchainCommand),
@@ -100,6 +112,7 @@ impl Command {
                 serve::serve(&ServeConfig::from_environment()?)?;
             }
             Self::Check { path, json, keep } => return check::check(&path, json, keep.as_deref()),
+            Self::Commands { path, out, json: _ } => return check::commands(&path, &out),
             Self::Toolchain(ToolchainCommand::Import { from, into }) => {
                 say(toolchain::import(&from, &into)?);
             }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use mfaas_attest::CageLevel;
 use mfaas_rules::limits::CompileLimits;
+pub(crate) use mfaas_sandbox::Filter;
 use mfaas_sandbox::{Access, CageSpec, Cancel, Exit, Level, Mount, Placement};
 
 use crate::error::BuilderError;
@@ -44,6 +45,8 @@ pub(crate) struct Job {
     pub(crate) views: Vec<View>,
     /// How much it may use.
     pub(crate) limits: CompileLimits,
+    /// What kind of command it is: a cage offers each only the system calls it needs.
+    pub(crate) filter: Filter,
 }
 
 /// What a command left behind.
@@ -95,6 +98,13 @@ impl Cage {
         Self { cancel: Cancel::new(), ..self.clone() }
     }
 
+    /// A cage that is never entered: it only tells where things are outside of one.
+    pub(crate) fn in_place() -> Self {
+        let cancel = Cancel::new();
+        cancel.cancel();
+        Self { level: Level::Landlock, helper: PathBuf::new(), cancel }
+    }
+
     /// Ends what runs, and everything that is started later.
     pub(crate) fn cancel(&self) {
         self.cancel.cancel();
@@ -123,7 +133,7 @@ impl Cage {
     /// Something to write and then to run: for the trusted dependency build alone, which makes
     /// build scripts and macros and executes them.
     pub(crate) fn write_and_execute(&self, host: &Path, fixed: &str) -> View {
-        self.view(host, fixed, Access::WriteAndLoad)
+        self.view(host, fixed, Access::WriteAndExecute)
     }
 
     /// Where `host` will be found: at `fixed` in a full cage, at its own place in one without a
@@ -148,11 +158,11 @@ impl Cage {
             mounts,
             limits: job.limits,
             minimum: self.level,
+            filter: job.filter,
         };
         let failed = |error: mfaas_sandbox::SandboxError| BuilderError::Cage(error.to_string());
-        let outcome = mfaas_sandbox::Cage::new(spec, &self.helper)
-            .and_then(|cage| cage.run(&self.cancel))
-            .map_err(failed)?;
+        let cage = mfaas_sandbox::Cage::new(spec, &self.helper).map_err(failed)?;
+        let outcome = cage.run(&self.cancel).map_err(failed)?;
         match outcome.exit {
             Exit::Cancelled => Err(BuilderError::Cancelled),
             exit => Ok(Ran { exit, stdout: outcome.stdout, stderr: outcome.stderr, cpu: outcome.cpu }),

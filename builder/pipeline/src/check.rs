@@ -25,6 +25,9 @@ use crate::workspace::InstanceDirectory;
 /// The stages that need the toolchain, in their order.
 const COMPILER_STAGES: [Stage; 6] =
     [Stage::Dependencies, Stage::Expand, Stage::Compile, Stage::Link, Stage::Inspect, Stage::Load];
+/// Said when no compiler is found.
+const NOTHING_FOUND: &str = "no toolchain with its dependency cache was found: set MFAAS_TOOLCHAIN_DIR and \
+                             MFAAS_DEPS_DIR, or run `mfaas up` once";
 /// Exit codes of the command line, as the documentation has them.
 const EXIT_INCOMPLETE: u8 = 1;
 const EXIT_REFUSED: u8 = 3;
@@ -36,6 +39,8 @@ const EXIT_WAITING: u8 = 6;
 struct Report {
     outcome: Outcome,
     stages: Vec<StageReport>,
+    /// The stages that did not run, as sentences.
+    skipped: Vec<String>,
     diagnostics: Vec<Diagnostic>,
     artifact: Option<ArtifactReport>,
 }
@@ -97,7 +102,7 @@ pub(crate) fn check(path: &Path, json: bool, keep: Option<&Path>) -> Result<Exit
             Outcome::Passed
         }
         Ok(Passed::StaticOnly(reason)) => {
-            report.stages.extend(COMPILER_STAGES.map(|stage| StageReport::not_run(stage, &reason)));
+            report.skip(&reason);
             Outcome::Incomplete
         }
         Err(Stop::Refused(diagnostics)) => {
@@ -146,14 +151,37 @@ fn compile(audited: AuditedSource, workshop: &Workshop, journal: &Journal<'_>) -
     stages::make(resolved, workshop, journal)
 }
 
+/// Prints the bare compiler calls behind the artifact of a package that is trusted.
+pub(crate) fn commands(path: &Path, out: &Path) -> Result<ExitCode, BuilderError> {
+    let config = CheckConfig::from_environment()?;
+    let Some((toolchain, deps)) = find(&config)? else {
+        return Err(BuilderError::Config { name: "MFAAS_TOOLCHAIN_DIR", problem: NOTHING_FOUND.to_owned() });
+    };
+    std::fs::create_dir_all(out).map_err(BuilderError::io(out))?;
+    let work = out.canonicalize().map_err(BuilderError::io(out))?;
+    let (cage, worker) = (Cage::in_place(), PathBuf::new());
+    let workshop = Workshop { cage, toolchain, deps: Arc::new(deps), work, worker };
+    let allowlist = workshop.deps.seed_allowlist()?;
+    let resolved = read(path)
+        .and_then(stages::audit)
+        .and_then(|audited| stages::resolve(audited, &allowlist, &workshop.deps))
+        .map_err(|stop| match stop {
+            Stop::Failed(error) => error,
+            Stop::Refused(_) | Stop::Waiting(_) => {
+                let problem = "the package does not pass `check`".to_owned();
+                BuilderError::Command { command: "commands", problem }
+            }
+        })?;
+    print_json(&stages::commands(&resolved, &workshop)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Finds toolchain, dependency cache, worker and cage. `Ok(Err(reason))` says which is missing;
 /// a configured one that is broken is an error.
 fn prepare(scratch: &Path) -> Result<Result<(Workshop, InstanceDirectory), String>, BuilderError> {
     let config = CheckConfig::from_environment()?;
     let Some((toolchain, deps)) = find(&config)? else {
-        return Ok(Err("no toolchain with its dependency cache was found: set MFAAS_TOOLCHAIN_DIR and \
-                       MFAAS_DEPS_DIR, or run `mfaas up` once"
-            .to_owned()));
+        return Ok(Err(NOTHING_FOUND.to_owned()));
     };
     let worker = match stages::find_worker() {
         Ok(worker) => worker,
@@ -233,6 +261,21 @@ impl Outcome {
     }
 }
 
+impl Report {
+    /// Notes that the compiler's stages did not run.
+    fn skip(&mut self, reason: &str) {
+        for stage in COMPILER_STAGES {
+            self.skipped.push(format!("{}: {reason}", word(stage)));
+            self.stages.push(StageReport::not_run(stage, reason));
+        }
+    }
+}
+
+/// The stage's word on the wire.
+fn word(stage: Stage) -> String {
+    serde_json::to_value(stage).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
 impl StageReport {
     fn not_run(stage: Stage, reason: &str) -> Self {
         Self {
@@ -258,7 +301,7 @@ impl Progress for Record {
 impl Record {
     fn into_report(self) -> Report {
         let mut report =
-            Report { outcome: Outcome::Incomplete, stages: Vec::new(), diagnostics: Vec::new(), artifact: None };
+            Report { outcome: Outcome::Incomplete, stages: Vec::new(), skipped: Vec::new(), diagnostics: Vec::new(), artifact: None };
         for event in self.0.into_inner() {
             match event.kind {
                 EventKind::Started => report.stages.push(StageReport {
@@ -283,14 +326,20 @@ impl Record {
     }
 }
 
-#[allow(clippy::print_stdout, reason = "the answer of the command")]
 fn print(report: &Report, json: bool) -> Result<(), BuilderError> {
-    if json {
-        let text = serde_json::to_string_pretty(report)
-            .map_err(|error| BuilderError::Command { command: "printing the report", problem: error.to_string() })?;
-        println!("{text}");
-        return Ok(());
-    }
+    if json { print_json(report) } else { print_text(report) }
+}
+
+#[allow(clippy::print_stdout, reason = "the answer of the command")]
+fn print_json(value: &impl serde::Serialize) -> Result<(), BuilderError> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| BuilderError::Command { command: "printing the answer", problem: error.to_string() })?;
+    println!("{text}");
+    Ok(())
+}
+
+#[allow(clippy::print_stdout, reason = "the answer of the command")]
+fn print_text(report: &Report) -> Result<(), BuilderError> {
     for diagnostic in &report.diagnostics {
         if diagnostic.rendered.is_empty() {
             let word = if diagnostic.level == Level::Error { "error" } else { "warning" };
@@ -300,8 +349,7 @@ fn print(report: &Report, json: bool) -> Result<(), BuilderError> {
         }
     }
     for stage in &report.stages {
-        let name = serde_json::to_value(stage.stage).unwrap_or_default();
-        let name = name.as_str().unwrap_or_default().to_owned();
+        let name = word(stage.stage);
         match (stage.outcome, &stage.reason) {
             (StageOutcome::Passed, _) => println!("{name}: passed ({} ms)", stage.wall_ms.unwrap_or_default()),
             (StageOutcome::Stopped, _) => println!("{name}: stopped"),

@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mfaas_confine::Layer;
@@ -33,16 +34,10 @@ pub struct Cage {
     without: Option<Layer>,
 }
 
-/// Ends a running cage from another thread. A cage that is started with a cancelled one ends at
-/// once.
+/// Ends running cages from another thread: all that were given a clone of it, and those that are
+/// started with one afterwards.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<Mutex<CancelState>>);
-
-#[derive(Debug, Default)]
-struct CancelState {
-    cancelled: bool,
-    control: Option<UnixStream>,
-}
+pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
     /// Nothing is cancelled yet.
@@ -50,27 +45,14 @@ impl Cancel {
         Self::default()
     }
 
-    /// Kills everything in the cage. [`Cage::run`] then returns [`Exit::Cancelled`], unless the
-    /// command ended before.
+    /// Kills everything in the cages, within some 50 ms. [`Cage::run`] then returns
+    /// [`Exit::Cancelled`], unless the command ended before.
     pub fn cancel(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.cancelled = true;
-        if let Some(control) = &state.control {
-            // An error means that the helper has ended.
-            let _ = control.shutdown(Shutdown::Write);
-        }
+        self.0.store(true, Ordering::Relaxed);
     }
 
     fn cancelled(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).cancelled
-    }
-
-    fn watch(&self, control: Option<UnixStream>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.control = control;
-        if let (true, Some(control)) = (state.cancelled, &state.control) {
-            let _ = control.shutdown(Shutdown::Write);
-        }
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -94,12 +76,9 @@ impl Cage {
     pub fn run(&self, cancel: &Cancel) -> Result<Outcome, SandboxError> {
         let start = Instant::now();
         let (ours, theirs) = UnixStream::pair().map_err(|error| SandboxError::Lost(error.to_string()))?;
-        let child = self.start(theirs)?;
-        let mut running = Running::new(self, child, ours, start)?;
-        let control = running.socket.try_clone().map_err(|error| SandboxError::Lost(error.to_string()))?;
-        cancel.watch(Some(control));
-        let gathered = running.gather(cancel);
-        cancel.watch(None);
+        let request = self.request()?;
+        let mut running = Running::new(self, self.start(theirs)?, ours, start);
+        let gathered = running.send(&request).and_then(|()| running.gather(cancel));
         let reaped = running.finish();
         gathered.and(reaped)?;
         running.outcome(self)
@@ -127,13 +106,8 @@ impl Cage {
     }
 
     fn writable(&self) -> Vec<PathBuf> {
-        use mfaas_confine::Access;
         let mounts = self.spec.mounts.iter();
-        let writable = mounts.filter(|mount| match mount.access {
-            Access::Write | Access::WriteAndLoad => true,
-            Access::Read | Access::Load | Access::Execute => false,
-        });
-        writable.map(|mount| mount.source.clone()).collect()
+        mounts.filter(|mount| mount.access.writable()).map(|mount| mount.source.clone()).collect()
     }
 }
 
@@ -159,15 +133,9 @@ fn lost(what: &'static str) -> impl Fn(std::io::Error) -> SandboxError {
 }
 
 impl<'cage> Running<'cage> {
-    fn new(
-        cage: &'cage Cage,
-        mut child: Child,
-        mut socket: UnixStream,
-        start: Instant,
-    ) -> Result<Self, SandboxError> {
-        let sent = socket.write_all(&cage.request()?);
+    fn new(cage: &'cage Cage, mut child: Child, socket: UnixStream, start: Instant) -> Self {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let running = Self {
+        Self {
             cage,
             child,
             socket,
@@ -180,9 +148,11 @@ impl<'cage> Running<'cage> {
             writable: cage.writable(),
             start,
             ended: None,
-        };
-        sent.map_err(lost("the helper takes no request"))?;
-        Ok(running)
+        }
+    }
+
+    fn send(&mut self, request: &[u8]) -> Result<(), SandboxError> {
+        self.socket.write_all(request).map_err(lost("the helper takes no request"))
     }
 
     /// Reads until all three ends are closed, and ends the cage when a limit is reached.
@@ -198,7 +168,7 @@ impl<'cage> Running<'cage> {
             }
             let limits = &self.cage.spec.limits;
             if self.ended.is_none() && cancel.cancelled() {
-                self.ended = Some((Exit::Cancelled, Instant::now()));
+                self.end(Exit::Cancelled);
             } else if self.ended.is_none()
                 && self.start.elapsed() >= Duration::from_secs(limits.wall_seconds_max)
             {

@@ -47,6 +47,9 @@ pub(crate) struct Used {
 
 /// Reads a wait status in the light of the limits: programs report the death of their children, a
 /// failed allocation or a full file in many ways.
+///
+/// The kernel counts CPU time for its limit by ticks and for its report exactly, so a tenth less
+/// than the limit is the limit.
 pub(crate) fn classify(wait_status: i32, used: Used, stderr: &[u8], limits: &CompileLimits) -> Exit {
     let status = ExitStatus::from_raw(wait_status);
     let ended = match (status.code(), status.signal()) {
@@ -59,7 +62,7 @@ pub(crate) fn classify(wait_status: i32, used: Used, stderr: &[u8], limits: &Com
     if signal == Some(rustix::process::Signal::SYS) {
         Exit::Denied
     } else if signal == Some(rustix::process::Signal::XCPU)
-        || used.cpu >= Duration::from_secs(limits.cpu_seconds_max)
+        || used.cpu * 10 >= Duration::from_secs(limits.cpu_seconds_max) * 9
     {
         Exit::CpuLimit
     } else if signal == Some(rustix::process::Signal::XFSZ) || used.file_full {

@@ -19,7 +19,7 @@ pub use exit::Exit;
 pub use helper::cage_exec_main_for_tests;
 pub use helper::{CAGE_EXEC, cage_exec_main};
 pub use mfaas_confine::{Access, Level, Mount, Support, probe};
-pub use spec::{CageSpec, Outcome, Placement};
+pub use spec::{CageSpec, Filter, Outcome, Placement};
 
 /// Why a command did not run, or how its cage was lost. How it ended is an [`Exit`].
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mfaas_confine::{ConfineError, Level, Limits, Mount, Profile};
 use mfaas_rules::limits::CompileLimits;
-use mfaas_rules::profiles::seccomp::COMPILER;
+use mfaas_rules::profiles::seccomp::{COMPILER, DEPENDENCY_BUILD, SeccompRow, THROWAWAY_LOAD, with};
 use serde::{Deserialize, Serialize};
 
 use crate::Exit;
@@ -27,6 +27,8 @@ pub struct CageSpec {
     pub directory: PathBuf,
     /// Files and directories of the host; at least one is to be executed.
     pub mounts: Vec<Mount>,
+    /// The system calls that it may make.
+    pub filter: Filter,
     /// Its limits.
     pub limits: CompileLimits,
     /// The weakest cage that is acceptable.
@@ -51,7 +53,29 @@ impl CageSpec {
             stack_bytes: STACK_BYTES,
             scratch_bytes: self.limits.file_bytes_max,
         };
-        Profile::new(self.mounts.clone(), limits, COMPILER)
+        Profile::new(self.mounts.clone(), limits, self.filter.rows())
+    }
+}
+
+/// Which system calls a command may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Filter {
+    /// Those of rustc and rust-lld.
+    Compiler,
+    /// These, and what a worker makes until it has locked itself down.
+    ThrowawayLoad,
+    /// These, and what cargo, gcc and build scripts make. For trusted sources alone.
+    DependencyBuild,
+}
+
+impl Filter {
+    fn rows(self) -> Vec<SeccompRow> {
+        match self {
+            Self::Compiler => COMPILER.to_vec(),
+            Self::ThrowawayLoad => with(COMPILER, THROWAWAY_LOAD),
+            Self::DependencyBuild => with(COMPILER, DEPENDENCY_BUILD),
+        }
     }
 }
 

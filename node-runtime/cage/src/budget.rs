@@ -19,14 +19,14 @@ const TICK_NS_MIN: u64 = 20_000;
 
 /// Makes the timer of this thread. Must happen before lock-down.
 pub(crate) fn create_timer() -> Result<libc::timer_t, CageError> {
-    // SAFETY: plain data, for which zeros are a value.
+    // SAFETY: INV-CAGE-7. Plain data, for which zeros are a value.
     let mut event: libc::sigevent = unsafe { MaybeUninit::zeroed().assume_init() };
     event.sigev_notify = libc::SIGEV_THREAD_ID;
     event.sigev_signo = TICK_SIGNAL;
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: INV-CAGE-7. Takes nothing and cannot fail.
     event.sigev_notify_thread_id = unsafe { libc::gettid() };
     let mut timer: libc::timer_t = std::ptr::null_mut();
-    // SAFETY: both pointers are to live locals.
+    // SAFETY: INV-CAGE-7. Both pointers are to live locals.
     if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) } != 0 {
         return Err(CageError::last("create the timer"));
     }
@@ -35,7 +35,7 @@ pub(crate) fn create_timer() -> Result<libc::timer_t, CageError> {
 
 /// Deletes a timer that this thread made.
 pub(crate) fn delete_timer(timer: libc::timer_t) {
-    // SAFETY: from `create_timer`, and deleted once. It fails only for timers that do not exist.
+    // SAFETY: INV-CAGE-7. From `create_timer`, and deleted once. It fails only for timers that do not exist.
     let _ = unsafe { libc::timer_delete(timer) };
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn wall_ns() -> u64 {
 /// A clock in nanoseconds; 0 for one that does not exist.
 pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a live local. It fails only for clocks that do not exist, and leaves zeros then.
+    // SAFETY: INV-CAGE-7. A live local. It fails only for clocks that do not exist, and leaves zeros then.
     let _ = unsafe { libc::clock_gettime(clock, &raw mut time) };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }

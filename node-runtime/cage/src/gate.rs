@@ -100,7 +100,7 @@ pub(crate) fn leave(end: End) -> ! {
 /// Zeroes the vector registers, which may still hold what the last function worked on.
 pub(crate) fn clear_vectors() {
     if std::arch::is_x86_feature_detected!("avx") {
-        // SAFETY: the processor has AVX; every register it changes is named.
+        // SAFETY: INV-CAGE-7. The processor has AVX; every register it changes is named.
         unsafe {
             asm!("vzeroall", out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
                 out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _,

@@ -11,20 +11,23 @@
 //! wrote is wiped.
 //!
 //! Invariants:
-//! - INV-CAGE-1: one cage per thread, which never leaves its thread; the thread-local [`state`] is
+//! - INV-CAGE-1: one cage per thread, which never leaves its thread; the thread-local `state` is
 //!   that cage's. Kept by `Cage` (not `Send`, one per thread).
-//! - INV-CAGE-2: memory between the guards of [`Grounds`](memory::Grounds) is mapped, writable and
-//!   the current call's. Kept by [`memory`].
+//! - INV-CAGE-2: memory between the guards of `memory::Grounds` is mapped, writable and
+//!   the current call's. Kept by `memory`.
 //! - INV-CAGE-3: an image is mapped exactly as its checked layout says, never writable and
-//!   executable at once, and stays mapped as long as its `Image`. Kept by [`image`]; noticed by
+//!   executable at once, and stays mapped as long as its `Image`. Kept by `image`; noticed by
 //!   `no_page_is_ever_writable_and_executable`.
 //! - INV-CAGE-4: code that runs on a function's stack (the host's services) holds no lock, owns
-//!   nothing and allocates nothing, so it may be abandoned at any instruction. Kept by [`services`];
+//!   nothing and allocates nothing, so it may be abandoned at any instruction. Kept by `services`;
 //!   noticed by `ten_thousand_kills_leave_no_trace`.
 //! - INV-CAGE-5: a call is abandoned only while the stack pointer lies in the function's stack, so
-//!   never in the middle of the host's own work. Kept by [`signals`]; noticed by the same test.
+//!   never in the middle of the host's own work. Kept by `signals`; noticed by the same test.
 //! - INV-CAGE-6: what a function left behind (pointers, lengths, counters) is checked before use.
-//!   Kept by [`judge`]; noticed by `a_lying_function_is_bad_output`.
+//!   Kept by `judge`; noticed by `a_lying_function_is_bad_output`.
+//! - INV-CAGE-7: a pointer given to the kernel is to a local that lives across the call, or null
+//!   where the kernel allows it; a record of the kernel's is read as the kernel's headers define it.
+//!   Each is made in the function that uses it.
 //!
 //! It must never run an image's constructors or destructors, never trust a value that a function
 //! wrote, and never return from a call before the call's memory is wiped.
@@ -34,6 +37,7 @@
 mod bind;
 mod budget;
 mod call;
+mod exit;
 mod gate;
 mod image;
 mod judge;
@@ -47,6 +51,7 @@ mod signals;
 mod state;
 
 pub use call::{Cage, Limits, Outcome};
+pub use exit::exit_now;
 pub use image::Image;
 pub use sealed::sealed_copy;
 

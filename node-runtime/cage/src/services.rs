@@ -26,7 +26,7 @@ unsafe fn bytes_of<'a>(start: *const u8, count: usize) -> &'a [u8] {
     if start.is_null() || count > isize::MAX as usize {
         return &[];
     }
-    // SAFETY: by the contract of this function.
+    // SAFETY: INV-CAGE-4, as the caller promised.
     unsafe { slice::from_raw_parts(start, count) }
 }
 
@@ -64,7 +64,7 @@ pub(crate) unsafe extern "C" fn mfaas_host_random(into: *mut u8, bytes: usize) {
     let mut done = 0;
     while done < bytes {
         let at = into.wrapping_add(done);
-        // SAFETY: the kernel checks the address; a wrong one is an error, answered below.
+        // SAFETY: INV-CAGE-7. The kernel checks the address; a wrong one is an error, answered below.
         let count = unsafe { libc::getrandom(at.cast(), bytes - done, 0) };
         match usize::try_from(count) {
             Ok(count) if count > 0 => done += count,

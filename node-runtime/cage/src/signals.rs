@@ -50,11 +50,11 @@ impl HandlerStack {
             ss_size: HANDLER_STACK_BYTES,
         };
         let mut former = MaybeUninit::<libc::stack_t>::zeroed();
-        // SAFETY: the memory is mapped until `Drop` puts the former stack back.
+        // SAFETY: INV-CAGE-7. The memory is mapped until `Drop` puts the former stack back.
         if unsafe { libc::sigaltstack(&raw const stack, former.as_mut_ptr()) } != 0 {
             return Err(CageError::last("set the handlers' stack"));
         }
-        // SAFETY: filled by the call, and zeros are a value of it anyway.
+        // SAFETY: INV-CAGE-7. Filled by the call, and zeros are a value of it anyway.
         let former = unsafe { former.assume_init() };
         Ok(Self { region, former })
     }
@@ -67,35 +67,51 @@ impl HandlerStack {
 
 impl Drop for HandlerStack {
     fn drop(&mut self) {
-        // SAFETY: what was in force before. It fails only on the handlers' stack itself.
+        // SAFETY: INV-CAGE-7. What was in force before. It fails only on the handlers' stack itself.
         let _ = unsafe { libc::sigaltstack(&raw const self.former, std::ptr::null_mut()) };
     }
 }
 
-/// Installs the handlers, once in a process.
+/// Installs the handlers, once in a process, and lets this thread receive their signals: a program
+/// may be started with any of them blocked.
 pub(crate) fn install_handlers() -> Result<(), CageError> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let install_all = || {
         FAULT_SIGNALS.into_iter().try_for_each(|signal| install(signal, on_fault))?;
         install(TICK_SIGNAL, on_tick)
     };
-    INSTALLED.get_or_init(install_all).map_err(|code| CageError::System {
+    INSTALLED.get_or_init(install_all).and_then(|()| unblock()).map_err(|code| CageError::System {
         step: "install a signal handler",
         source: std::io::Error::from_raw_os_error(code),
     })
 }
 
+fn unblock() -> Result<(), i32> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: INV-CAGE-7. A live local, which the call fills.
+    let _ = unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    for signal in FAULT_SIGNALS.into_iter().chain([TICK_SIGNAL]) {
+        // SAFETY: INV-CAGE-7. A live local that was filled.
+        let _ = unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+    }
+    // SAFETY: INV-CAGE-7. A live local that was filled; null asks for nothing back.
+    match unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut()) } {
+        0 => Ok(()),
+        code => Err(code),
+    }
+}
+
 type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
 fn install(signal: c_int, handler: Handler) -> Result<(), i32> {
-    // SAFETY: plain data, for which zeros are a value.
+    // SAFETY: INV-CAGE-7. Plain data, for which zeros are a value.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
     // One handler at a time: each finds the state as the interrupted code left it.
-    // SAFETY: a live local.
+    // SAFETY: INV-CAGE-7. A live local.
     let _ = unsafe { libc::sigfillset(&raw mut action.sa_mask) };
-    // SAFETY: the handlers below keep to what a handler may do.
+    // SAFETY: INV-CAGE-7. The handlers below keep to what a handler may do.
     if unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) } == 0 {
         Ok(())
     } else {
@@ -130,7 +146,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         let stack_pointer = registers.stack_pointer();
         let on_grounds = state.in_stack(stack_pointer) || state.in_guard(stack_pointer);
         if !(state.running.load(Ordering::Relaxed) && on_grounds) {
-            // SAFETY: never returns; 128 + the signal is what a shell would show.
+            // SAFETY: INV-CAGE-7. Never returns; 128 + the signal is what a shell would show.
             unsafe { libc::_exit(128 + signal) }
         }
         registers.abandon(state, end_of(state, signal, info));
@@ -142,9 +158,9 @@ fn end_of(state: &State, signal: c_int, info: *mut libc::siginfo_t) -> End {
     match signal {
         libc::SIGSYS => End::Denied(denied_call(info)),
         libc::SIGSEGV | libc::SIGBUS => {
-            // SAFETY: the kernel's record, which lives as long as the handler runs.
+            // SAFETY: INV-CAGE-7. The kernel's record, which lives as long as the handler runs.
             let info = unsafe { &*info };
-            // SAFETY: for these signals the record has an address.
+            // SAFETY: INV-CAGE-7. For these signals the record has an address.
             let address = unsafe { info.si_addr() };
             if state.in_guard(address.addr()) { End::StackOverflow } else { End::Fault(signal) }
         }
@@ -162,7 +178,7 @@ fn denied_call(info: *mut libc::siginfo_t) -> i32 {
         call_address: *mut c_void,
         call_number: c_int,
     }
-    // SAFETY: the kernel's record, 128 bytes long and aligned to 8, with this shape for SIGSYS.
+    // SAFETY: INV-CAGE-7. The kernel's record, 128 bytes long and aligned to 8, with this shape for SIGSYS.
     unsafe { (*info.cast::<SigSys>()).call_number }
 }
 
@@ -175,12 +191,12 @@ impl Registers {
     }
 
     fn read(&self, register: c_int) -> usize {
-        // SAFETY: the kernel's record for this handler; the index is one of libc's names.
+        // SAFETY: INV-CAGE-7. The kernel's record for this handler; the index is one of libc's names.
         unsafe { (*self.0).uc_mcontext.gregs[register as usize] as usize }
     }
 
     fn write(&self, register: c_int, value: usize) {
-        // SAFETY: as in `read`; the kernel checks what it puts back.
+        // SAFETY: INV-CAGE-7. As in `read`; the kernel checks what it puts back.
         unsafe { (*self.0).uc_mcontext.gregs[register as usize] = value as i64 };
     }
 

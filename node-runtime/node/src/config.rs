@@ -111,3 +111,6 @@ fn check_server(server: &str) -> Result<(), ConfigError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

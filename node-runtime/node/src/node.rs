@@ -1,5 +1,6 @@
 //! The parts put together: start in order, run, stop in order.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +28,15 @@ const TICK: Duration = Duration::from_millis(20);
 const GAUGES: Duration = Duration::from_secs(1);
 /// Accepted calls get this long to end when the node stops.
 const DRAIN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Calls that were given up get this long to be answered as lost.
+const GIVE_UP_WAIT_MAX: Duration = Duration::from_secs(1);
 /// Workers get this long after it.
-const WORKERS_WAIT_MAX: Duration = Duration::from_secs(3);
+const WORKERS_WAIT_MAX: Duration = Duration::from_secs(2);
 /// The last log lines get this long.
 const LAST_LINES_WAIT_MAX: Duration = Duration::from_secs(1);
+/// What holds a worker: a process of its own under an allow-list of system calls. It needs no
+/// namespaces, since no call that names a file, a process or a socket is on the list.
+const WORKER_LEVEL: &str = "seccomp";
 /// Upper bounds of the run time histogram in seconds: 1 µs to 10 s.
 const RUN_SECONDS: &[f64] = &[
     1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1.0,
@@ -67,26 +73,24 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         status: status.clone(),
         boot,
         ingress_url: format!("http://{address}"),
-        cage_level: "full".to_owned(),
+        cage_level: WORKER_LEVEL.to_owned(),
     };
 
-    let agent = tokio::spawn(agent.run());
-    let reporter = tokio::spawn(reporter.run());
-    let ticker = tokio::spawn(tick(Arc::clone(&dispatcher)));
-    let gauges = tokio::spawn(gauges(Arc::clone(&dispatcher), status));
-    let shipper = tokio::spawn({
-        let (sink, upstream, stopping) = (Arc::clone(&sink), upstream.clone(), stopping.clone());
-        async move { logs::ship(&sink, &upstream, boot, stopping).await }
-    });
-    let ingress = tokio::spawn(ingress::serve(listener, ingress::router(face), stopping));
-    if let Some(path) = &config.ready_file {
-        let ready = serde_json::json!({ "pid": std::process::id(), "ingress": address.to_string() });
-        write_durably(path, ready.to_string().as_bytes())
-            .with_context(|| format!("MFAAS_READY_FILE: writing {}", path.display()))?;
-    }
-    tracing::info!(%address, node = %config.membership.name, workers = config.workers, "the node is up");
+    let mut agent = tokio::spawn(agent.run());
+    let mut ticker = tokio::spawn(tick(Arc::clone(&dispatcher)));
+    let mut ingress = tokio::spawn(ingress::serve(listener, ingress::router(face), stopping.clone()));
+    let watchers = [tokio::spawn(reporter.run()), tokio::spawn(gauges(Arc::clone(&dispatcher), status))];
+    let shipper = tokio::spawn(async move { logs::ship(&sink, &upstream, boot, stopping).await });
+    announce(&config, address)?;
 
-    wait_for_signal().await?;
+    tokio::select! {
+        signal = wait_for_signal() => signal?,
+        // None of them ends by itself. Without one of them the node would only seem to work: it ends,
+        // its workers with it, and whoever supervises it starts it again.
+        _ = &mut agent => anyhow::bail!("the agent ended"),
+        _ = &mut ticker => anyhow::bail!("the clock of the dispatcher ended"),
+        _ = &mut ingress => anyhow::bail!("the ingress ended"),
+    }
     tracing::info!("stopping");
     agent.abort();
     // The ingress closes its listener and ends what is open; accepted calls still get answers.
@@ -95,24 +99,41 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let _ = ingress.await;
     let gone = fleet.ended(WORKERS_WAIT_MAX).await;
     let _ = tokio::time::timeout(LAST_LINES_WAIT_MAX, shipper).await;
-    for task in [reporter, ticker, gauges] {
-        task.abort();
-    }
+    watchers.iter().for_each(tokio::task::JoinHandle::abort);
+    ticker.abort();
     anyhow::ensure!(gone, "some workers did not end in time");
     Ok(())
 }
 
-/// Refuses new calls and waits until the accepted ones are answered.
+/// Says where the node is, to people and to the program that waits for the ready file.
+fn announce(config: &Config, address: SocketAddr) -> anyhow::Result<()> {
+    if let Some(path) = &config.ready_file {
+        let ready = serde_json::json!({ "pid": std::process::id(), "ingress": address.to_string() });
+        write_durably(path, ready.to_string().as_bytes())
+            .with_context(|| format!("MFAAS_READY_FILE: writing {}", path.display()))?;
+    }
+    tracing::info!(%address, node = %config.membership.name, workers = config.workers, "the node is up");
+    Ok(())
+}
+
+/// Refuses new calls and waits until the accepted ones are answered; those that take too long lose
+/// their worker and are answered as lost.
 async fn drain(dispatcher: &Dispatcher) {
     dispatcher.stop();
-    let drained = async {
+    if !idle_within(dispatcher, DRAIN_WAIT_MAX).await {
+        tracing::warn!("calls that did not end are given up");
+        dispatcher.kill_workers();
+        idle_within(dispatcher, GIVE_UP_WAIT_MAX).await;
+    }
+}
+
+async fn idle_within(dispatcher: &Dispatcher, wait_max: Duration) -> bool {
+    let idle = async {
         while !dispatcher.is_idle() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    if tokio::time::timeout(DRAIN_WAIT_MAX, drained).await.is_err() {
-        tracing::warn!("calls that did not end are given up");
-    }
+    tokio::time::timeout(wait_max, idle).await.is_ok()
 }
 
 async fn tick(dispatcher: Arc<Dispatcher>) {

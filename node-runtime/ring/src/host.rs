@@ -119,6 +119,16 @@ impl HostEnd {
         self.collector.worker_state()
     }
 
+    /// See [`Collector::wait_started`].
+    pub fn wait_started(&mut self, timeout: Duration) -> Result<WorkerState, RingError> {
+        self.collector.wait_started(timeout)
+    }
+
+    /// See [`Collector::oldest_in_flight`].
+    pub fn oldest_in_flight(&self) -> Option<u64> {
+        self.collector.oldest_in_flight()
+    }
+
     /// See [`Submitter::in_flight`].
     pub fn in_flight(&self) -> u32 {
         self.submitter.in_flight()
@@ -207,8 +217,7 @@ impl Collector {
         Ok(Some(completion))
     }
 
-    /// Sleeps until there is something to collect (`true`), the worker's state is no longer
-    /// `Starting` and was so before, or `timeout` is over (`false`).
+    /// Sleeps until there is something to collect (`true`) or `timeout` is over (`false`).
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, RingError> {
         let header = self.books.header();
         let counter = self.books.collected.load(Ordering::Relaxed);

@@ -8,14 +8,14 @@
 //!
 //! Invariants:
 //! - INV-RING-1: a mapping lives as long as any end that refers to it, and the memfd behind it can
-//!   neither shrink nor grow, so every view stays inside mapped memory. Kept by [`map`]; noticed
+//!   neither shrink nor grow, so every view stays inside mapped memory. Kept by `map`; noticed
 //!   by `a_worker_refuses_memory_of_another_size`.
 //! - INV-RING-2: shared memory is reached only as atomics, so that a peer that writes at any moment
-//!   can change values but not meaning. Kept by [`map`], the only module that sees addresses;
+//!   can change values but not meaning. Kept by `map`, the only module that sees addresses;
 //!   noticed by `random_bytes_from_a_worker_never_panic_the_host`.
 //! - INV-RING-3: each value from the peer is loaded once into private memory, checked, and only
-//!   the private copy is used. Kept by [`host`] and [`worker`]; noticed by the same test.
-//! - INV-RING-4: a descriptor that a program was started with has one owner. Kept by [`inherit`],
+//!   the private copy is used. Kept by `host` and `worker`; noticed by the same test.
+//! - INV-RING-4: a descriptor that a program was started with has one owner. Kept by `inherit`,
 //!   which a program calls before it opens anything; noticed by `a_descriptor_is_taken_once`.
 //!
 //! It must never panic on what the peer wrote, never wait without an end, and never leave payload

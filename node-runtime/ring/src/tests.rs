@@ -74,7 +74,8 @@ fn readers_wipe_what_they_read() {
     worker.reply(&answer(&secret, &secret, &secret)).expect("within limits");
     host.collect().expect("an honest worker");
     let view = Mapping::attach(&fd).expect("our own ring");
-    let left = view.words().iter().filter(|word| word.load(Ordering::Relaxed) == u64::from_ne_bytes([0xc5; 8]));
+    let left =
+        view.words().iter().filter(|word| word.load(Ordering::Relaxed) == u64::from_ne_bytes([0xc5; 8]));
     assert_eq!(left.count(), 0);
 }
 
@@ -106,7 +107,10 @@ fn the_largest_of_everything_fits_and_one_byte_more_does_not() {
     assert!(matches!(worker.reply(&too_large), Err(RingError::TooLarge { .. })));
     worker.reply(&answer(&frame[..FRAME_BYTES_MAX], &logs, &message)).expect("within limits");
     let done = host.collect().expect("an honest worker").expect("answered");
-    assert_eq!((done.response.len(), done.logs, done.message), (FRAME_BYTES_MAX, logs.to_vec(), message.to_vec()));
+    assert_eq!(
+        (done.response.len(), done.logs, done.message),
+        (FRAME_BYTES_MAX, logs.to_vec(), message.to_vec())
+    );
 }
 
 #[test]

@@ -14,9 +14,11 @@ static ARENA: Arena = Arena::empty();
 /// Runs one call: gives the arena to the allocator, the request frame to `handler`, and the
 /// handler's frame to the host. Returns the number of the [`Status`].
 ///
-/// Only the generated entry symbol may call it, with the pointer that the host gave it. It is not
-/// an `unsafe fn` so that the generated crate can do without unsafe code; tenants cannot name this
-/// crate.
+/// Only the generated entry symbol may call it, with the pointer that the host gave it.
+#[allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "so that the generated crate can do without unsafe blocks; tenants cannot name this crate"
+)]
 pub fn enter(call: *mut Call, handler: impl FnOnce(&[u8]) -> Reply) -> u32 {
     // SAFETY: INV-SHIM-1. The host's record, which only this function touches during the call.
     let Some(call) = (unsafe { call.as_mut() }) else {

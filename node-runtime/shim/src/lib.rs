@@ -15,9 +15,9 @@
 //!   crate are never used twice at once. Kept by the cage (there is no `pthread_create` to bind to).
 //! - INV-SHIM-3: a block handed out lies inside the arena, behind the header, and overlaps no
 //!   other; the link in a freed block is written and read only while it is on a list. Kept by
-//!   [`arena`]; noticed by `blocks_never_overlap`.
+//!   `arena`; noticed by `blocks_never_overlap`.
 //! - INV-SHIM-4: bytes of the arena at and beyond the high-water mark are zero. The host hands
-//!   over a wiped arena; kept by [`arena`]; noticed by `zeroed_blocks_are_zero`.
+//!   over a wiped arena; kept by `arena`; noticed by `zeroed_blocks_are_zero`.
 
 #![allow(
     unsafe_code,

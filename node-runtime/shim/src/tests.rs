@@ -48,9 +48,14 @@ struct Block {
 }
 
 impl Block {
-    fn bytes(&self) -> &mut [u8] {
+    fn bytes(&self) -> &[u8] {
         // SAFETY: INV-SHIM-3. A live block of this size.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.layout.size()) }
+        unsafe { std::slice::from_raw_parts(self.start, self.layout.size()) }
+    }
+
+    fn fill(&mut self) {
+        // SAFETY: INV-SHIM-3. A live block of this size.
+        unsafe { self.start.write_bytes(self.tag, self.layout.size()) }
     }
 
     fn check(&self, fixture: &Fixture) {
@@ -124,9 +129,9 @@ fn allocate(fixture: &Fixture, size: usize, align: usize, zeroed: bool, tag: u8)
         // SAFETY: INV-SHIM-3. Of non-zero size.
         unsafe { fixture.arena.alloc(layout) }
     };
-    let block = Block { start, layout, tag };
+    let mut block = Block { start, layout, tag };
     assert!(!zeroed || block.bytes().iter().all(|byte| *byte == 0), "not zeroed");
-    block.bytes().fill(tag);
+    block.fill();
     block
 }
 
@@ -136,7 +141,7 @@ fn resize(fixture: &Fixture, block: &mut Block, size: usize) {
     block.start = unsafe { fixture.arena.realloc(block.start, block.layout, size) };
     block.layout = Layout::from_size_align(size, block.layout.align()).expect("as before");
     assert!(block.bytes()[..kept].iter().all(|byte| *byte == block.tag), "lost by a resize");
-    block.bytes().fill(block.tag);
+    block.fill();
 }
 
 proptest! {

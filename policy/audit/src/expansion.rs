@@ -19,7 +19,7 @@ mod hygiene;
 mod locate;
 mod region;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use mfaas_rules::facts::{ExpansionFact, ExpansionFacts};
 use mfaas_unpack::SourceTree;
@@ -36,6 +36,8 @@ use crate::token::{Cut, Token, behind_group, cut};
 const TEXT_BYTES_MAX: usize = 32 << 20;
 /// Tokens of an expanded text.
 const TOKENS_MAX: usize = 4_000_000;
+/// Open brackets at one point of an expanded text.
+const NESTING_MAX: usize = 1_000;
 /// Facts of an expanded text; honest programs have dozens.
 const FACTS_MAX: usize = 10_000;
 
@@ -60,6 +62,7 @@ fn parse(text: &[u8], tree: &SourceTree) -> Result<ExpansionFacts, String> {
     let mut hygiene = tables(&cut)?;
     attach_contexts(&mut cut, &hygiene)?;
     remove_macro_definitions(&mut cut.tokens);
+    check_nesting(&cut.tokens)?;
     let locator = Locator::new(tree);
     hygiene.declare_own(own_macros(&cut.tokens, &locator));
     let view = View::new(&cut.tokens, &hygiene);
@@ -135,32 +138,44 @@ fn remove_macro_definitions(tokens: &mut Vec<Token<'_>>) {
     *tokens = kept;
 }
 
+/// What follows costs time by depth; expansions of honest programs are a few dozen deep.
+fn check_nesting(tokens: &[Token<'_>]) -> Result<(), String> {
+    let mut depth = 0usize;
+    for token in tokens {
+        if token.opens() {
+            depth += 1;
+        } else if token.closes() {
+            depth = depth.saturating_sub(1);
+        }
+        if depth > NESTING_MAX {
+            return Err(format!("it is nested deeper than {NESTING_MAX} brackets"));
+        }
+    }
+    Ok(())
+}
+
 /// Every name under which a macro of the tenant may be called: the definitions in its files and
 /// in the expanded text, and what `use … as …` makes of them.
 fn own_macros(tokens: &[Token<'_>], locator: &Locator<'_>) -> BTreeSet<String> {
     let mut own: BTreeSet<String> = locator.own_macros().iter().cloned().collect();
     own.extend((0..tokens.len()).filter_map(|at| macro_definition(tokens, at)).map(str::to_owned));
-    let mut renames: Vec<(&str, &str)> = Vec::new();
+    let mut aliases: HashMap<&str, Vec<&str>> = HashMap::new();
     for at in (0..tokens.len()).filter(|at| tokens[*at].is_keyword("use")) {
         for leaf in &use_tree(tokens, at).0 {
             if let (Some(name), Some(alias)) = (leaf.segments.last(), leaf.alias) {
-                renames.push((name, alias));
+                aliases.entry(name).or_default().push(alias);
             }
         }
     }
-    loop {
-        let before = own.len();
-        renames.retain(|(name, alias)| {
-            let is_own = own.contains(*name);
-            if is_own {
-                own.insert((*alias).to_owned());
+    let mut pending: Vec<String> = own.iter().cloned().collect();
+    while let Some(name) = pending.pop() {
+        for alias in aliases.remove(name.as_str()).unwrap_or_default() {
+            if own.insert(alias.to_owned()) {
+                pending.push(alias.to_owned());
             }
-            !is_own
-        });
-        if own.len() == before {
-            return own;
         }
     }
+    own
 }
 
 /// The tokens with the question that everything turns on: whose are they?

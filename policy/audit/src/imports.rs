@@ -11,9 +11,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::path::Path;
 
 /// Different meanings of one name that are followed.
-const MEANINGS_MAX: usize = 16;
+const MEANINGS_MAX: usize = 8;
 /// Meanings of all names together.
 const LEARNED_MAX: usize = 100_000;
+/// Imports that wait for the meaning of a name.
+const WAITING_MAX: usize = 100_000;
 /// Segments of a resolved path that are kept.
 const RESOLVED_MAX: usize = 12;
 
@@ -28,6 +30,7 @@ pub(crate) struct Imports {
     declares_alloc: bool,
     /// `use` leaves that do not start at the root, still to be followed, by each of their segments.
     waiting: HashMap<String, Vec<Waiting>>,
+    leaves: usize,
     learned: usize,
     /// There were more meanings than are followed.
     pub(crate) overflow: bool,
@@ -58,6 +61,11 @@ impl Imports {
             if let Some(name) = bound {
                 self.learn(name, rooted);
             }
+            return;
+        }
+        self.leaves += 1;
+        if self.leaves > WAITING_MAX {
+            self.overflow = true;
             return;
         }
         for position in self.resolvable(leaf) {

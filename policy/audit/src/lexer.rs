@@ -23,6 +23,8 @@ use crate::token::{Cut, Token, cut};
 const OCCURRENCES_MAX: usize = 16;
 /// Facts kept in all; honest programs have hundreds.
 const FACTS_MAX: usize = 50_000;
+/// Occurrences of all facts that are looked at.
+const PUSHES_MAX: usize = 1_000_000;
 
 /// Reads every `.rs` file of the tree. Files past a limit are not read any further; the number
 /// that passed the limit is among the facts.
@@ -38,12 +40,15 @@ pub fn scan(tree: &SourceTree) -> SourceFacts {
     }
     imports.settle();
     if imports.overflow {
-        let span = sources.first().map_or_else(|| start_of("src/lib.rs"), |source| source.text.span(0, 1));
-        facts.push(SourceFact::Unreadable("one name is imported in too many meanings".to_owned()), span);
+        let reason = SourceFact::Unreadable("one name is imported in too many meanings".to_owned());
+        facts.push(reason, || start_of("src/lib.rs"));
     }
     for source in &sources {
-        measure::measure(source, &mut facts);
-        scan::scan(source, &imports, &mut facts);
+        let nesting = measure::measure(source, &mut facts);
+        // Deeper text is refused, and what follows costs time by depth.
+        if nesting <= LEXER.nesting_max {
+            scan::scan(source, &imports, &mut facts);
+        }
     }
     facts.finish()
 }
@@ -61,7 +66,7 @@ fn sources<'a>(tree: &'a SourceTree, facts: &mut Collector) -> Vec<Source<'a>> {
         facts.facts.files += 1;
         facts.facts.bytes += bytes.len();
         if bytes.len() > LEXER.file_bytes_max {
-            facts.push(SourceFact::Measure { what: "file_bytes_max", value: bytes.len() }, start_of(file));
+            facts.push(SourceFact::Measure { what: "file_bytes_max", value: bytes.len() }, || start_of(file));
             continue;
         }
         if facts.facts.bytes > LEXER.total_bytes_max || facts.facts.tokens > LEXER.tokens_max {
@@ -69,7 +74,7 @@ fn sources<'a>(tree: &'a SourceTree, facts: &mut Collector) -> Vec<Source<'a>> {
             continue;
         }
         match std::str::from_utf8(bytes) {
-            Err(_) => facts.push(SourceFact::Unreadable("not UTF-8".to_owned()), start_of(file)),
+            Err(_) => facts.push(SourceFact::Unreadable("not UTF-8".to_owned()), || start_of(file)),
             Ok(content) => {
                 let text = Text::new(file, content);
                 // One more than the limit, so that the total shows that it was passed.
@@ -78,7 +83,7 @@ fn sources<'a>(tree: &'a SourceTree, facts: &mut Collector) -> Vec<Source<'a>> {
                 facts.facts.tokens += cut.tokens.len();
                 for fault in &cut.faults {
                     let fact = SourceFact::Unreadable(fault.reason.to_owned());
-                    facts.push(fact, text.span(fault.at, fault.length));
+                    facts.push(fact, || text.span(fault.at, fault.length));
                 }
                 sources.push(Source { text, cut });
             }
@@ -133,26 +138,43 @@ fn imports_of(tokens: &[Token<'_>], imports: &mut Imports) {
 struct Collector {
     facts: SourceFacts,
     occurrences: BTreeMap<SourceFact, usize>,
+    pushes: usize,
     overflow: Option<Span>,
 }
 
 impl Collector {
-    fn push(&mut self, fact: SourceFact, span: Span) {
+    /// Adds a fact; its place is worked out only if it is kept.
+    fn push(&mut self, fact: SourceFact, span: impl FnOnce() -> Span) {
+        if self.is_full() {
+            return;
+        }
+        self.pushes += 1;
+        if self.pushes > PUSHES_MAX {
+            self.overflow = Some(span());
+            return;
+        }
         let seen = self.occurrences.entry(fact.clone()).or_insert(0);
         *seen += 1;
         if *seen > OCCURRENCES_MAX {
             return;
         }
         if self.facts.facts.len() < FACTS_MAX {
-            self.facts.facts.push((fact, span));
+            self.facts.facts.push((fact, span()));
         } else {
-            self.overflow.get_or_insert(span);
+            self.overflow = Some(span());
         }
+    }
+
+    /// A bound was met: the source is refused, and nothing more is taken.
+    fn is_full(&self) -> bool {
+        self.overflow.is_some()
     }
 
     fn finish(mut self) -> SourceFacts {
         if let Some(span) = self.overflow {
-            let reason = format!("more than {FACTS_MAX} different paths, macros and attributes");
+            let reason = format!(
+                "more than {FACTS_MAX} different paths, macros and attributes, or {PUSHES_MAX} in all"
+            );
             self.facts.facts.push((SourceFact::Unreadable(reason), span));
         }
         self.facts.own_macros.sort();

@@ -128,6 +128,8 @@ pub(crate) fn use_tree<'a>(tokens: &[Token<'a>], at: usize) -> (Vec<Path<'a>>, u
         match token.kind {
             TokenKind::Semi => break,
             TokenKind::CloseBrace if reader.groups.is_empty() => break,
+            // A second `use` before the end: not Rust, and each of them is read once.
+            _ if token.is_keyword("use") => break,
             _ => index = reader.token(tokens, index),
         }
     }

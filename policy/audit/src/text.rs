@@ -47,9 +47,9 @@ fn window(line: &str) -> &str {
     &line[..line.floor_char_boundary(LINE_BYTES_MAX * 2)]
 }
 
-/// Characters of `text`, counted over at most 64 KiB.
+/// Characters of `text`, counted over at most 16 KiB.
 fn characters(text: &str) -> u32 {
-    number(text[..text.floor_char_boundary(64 << 10)].chars().count())
+    number(text[..text.floor_char_boundary(16 << 10)].chars().count())
 }
 
 fn number(count: usize) -> u32 {

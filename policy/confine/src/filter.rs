@@ -19,8 +19,8 @@ pub(crate) enum Unlisted {
 /// Takes every system call that no row allows from the calling thread, for good: a denied call
 /// becomes SIGSYS, a call of a foreign architecture ends the process.
 ///
-/// For a process with one thread: others stay as they are. Sets NO_NEW_PRIVS. The filter is not
-/// inherited by nothing: children have it too.
+/// For a process with one thread: others keep what they have. Sets NO_NEW_PRIVS. The process
+/// installs its handler of SIGSYS before; without one, a denied call ends it.
 pub fn lock_down(rows: &[SeccompRow]) -> Result<(), ConfineError> {
     install(rows, Unlisted::Signals)
 }

@@ -109,6 +109,7 @@ fn rights(access: Access) -> BitFlags<AccessFs> {
     match access {
         Access::Read | Access::Load => read,
         Access::Execute => read | AccessFs::Execute,
+        Access::WriteAndExecute => rights(Access::Write) | AccessFs::Execute,
         Access::Write | Access::WriteAndLoad => {
             read | AccessFs::WriteFile
                 | AccessFs::RemoveDir

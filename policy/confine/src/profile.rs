@@ -20,15 +20,24 @@ pub enum Access {
     Write,
     /// Read, write and map as code: for a job that builds proc macros and then loads them.
     WriteAndLoad,
+    /// Read, write, map as code and execute: for a trusted job that builds programs and runs them.
+    WriteAndExecute,
 }
 
 impl Access {
-    pub(crate) fn writable(self) -> bool {
-        matches!(self, Access::Write | Access::WriteAndLoad)
+    /// Whether it may be changed.
+    pub fn writable(self) -> bool {
+        match self {
+            Access::Write | Access::WriteAndLoad | Access::WriteAndExecute => true,
+            Access::Read | Access::Load | Access::Execute => false,
+        }
     }
 
     pub(crate) fn loadable(self) -> bool {
-        matches!(self, Access::Load | Access::Execute | Access::WriteAndLoad)
+        match self {
+            Access::Load | Access::Execute | Access::WriteAndLoad | Access::WriteAndExecute => true,
+            Access::Read | Access::Write => false,
+        }
     }
 }
 
@@ -97,18 +106,14 @@ impl AblationToken {
 pub struct Profile {
     pub(crate) mounts: Vec<Mount>,
     pub(crate) limits: Limits,
-    pub(crate) rows: &'static [SeccompRow],
+    pub(crate) rows: Vec<SeccompRow>,
     without: Option<Layer>,
 }
 
 impl Profile {
     /// Checks that the profile is complete: something to execute, every limit, every path
     /// absolute and plain, no target above or equal to an earlier one, rows that allow something.
-    pub fn new(
-        mounts: Vec<Mount>,
-        limits: Limits,
-        rows: &'static [SeccompRow],
-    ) -> Result<Self, ConfineError> {
+    pub fn new(mounts: Vec<Mount>, limits: Limits, rows: Vec<SeccompRow>) -> Result<Self, ConfineError> {
         if !mounts.iter().any(|mount| mount.access == Access::Execute) {
             return Err(ConfineError::Profile("nothing in it may be executed".to_owned()));
         }

@@ -274,7 +274,7 @@ fn put_on_layers(profile: &Profile, level: Level, report: &Report) -> Result<(),
         layers::restrict_files(profile, level)?;
     }
     if profile.has(Layer::Seccomp) {
-        install(profile.rows, Unlisted::DoesNotExist)?;
+        install(&profile.rows, Unlisted::DoesNotExist)?;
     }
     Ok(())
 }

@@ -129,16 +129,25 @@ impl<'data> Image<'data> {
 
     fn take_load(&mut self, range: ProgramRange) {
         let number = self.loads.len() + self.segment_faults.len();
-        match range_fault(&range, self.data.len() as u64).or_else(|| self.overlap_fault(&range)) {
+        let fault = range_fault(&range, self.data.len() as u64).or_else(|| self.neighbour_fault(&range));
+        match fault {
             Some(fault) => self.segment_faults.push(format!("segment {number} {fault}")),
             None => self.loads.push(range),
         }
     }
 
-    /// Segments have to ascend and must not share a page, or one's protection would apply to the other.
-    fn overlap_fault(&self, range: &ProgramRange) -> Option<&'static str> {
+    /// Segments have to ascend and must not share a page, or one's protection would apply to the
+    /// other. Code is in one segment, or an instruction could begin in one and end in another,
+    /// where no search for it looks.
+    fn neighbour_fault(&self, range: &ProgramRange) -> Option<&'static str> {
         let before = self.loads.last()?.memory().end.next_multiple_of(PAGE_BYTES);
-        (range.va / PAGE_BYTES * PAGE_BYTES < before).then_some("shares a page with, or lies before, another")
+        if range.va / PAGE_BYTES * PAGE_BYTES < before {
+            Some("shares a page with, or lies before, another")
+        } else if range.executable() && self.loads.iter().any(ProgramRange::executable) {
+            Some("is a second one with code")
+        } else {
+            None
+        }
     }
 
     /// The file's bytes behind `length` bytes of memory at `va`, if all of them come from the file.

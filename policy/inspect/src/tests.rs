@@ -1,4 +1,5 @@
 //! Facts and layouts of a real image, of that image with one thing wrong, and of noise.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod sample;
 
@@ -176,6 +177,16 @@ fn impossible_segments_are_faults() {
         }
         assert!(matches!(layout(&bytes), Err(InspectError::Malformed { .. })), "{value:#x}");
     }
+}
+
+#[test]
+fn code_in_two_segments_is_a_fault() {
+    let bytes = changed(|bytes| {
+        let at = header(bytes, sample::PT_LOAD, 0);
+        set(bytes, at, Field::Flags, 5);
+    });
+    assert_eq!(inspect(&bytes).unwrap().segment_faults, ["segment 1 is a second one with code"]);
+    assert!(layout(&bytes).is_err());
 }
 
 #[test]

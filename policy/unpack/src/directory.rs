@@ -3,13 +3,14 @@
 //! Reading never follows a symbolic link and never opens a special file; writing never
 //! overwrites.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use mfaas_rules::limits::ARCHIVE;
+use rustix::fs::OFlags;
 
 use crate::UnpackError;
 use crate::error::shown;
@@ -76,7 +77,13 @@ impl Walk {
     fn content(&mut self, disk: &Path, path: &str) -> Result<Vec<u8>, UnpackError> {
         let left = ARCHIVE.unpacked_bytes_max - self.bytes;
         let mut content = Vec::new();
-        let file = File::open(disk).map_err(|e| UnpackError::disk(disk, e))?;
+        // Between the listing and this moment someone may have put a link or a pipe here.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(disk)
+            .map_err(|e| UnpackError::disk(disk, e))?;
         file.take(left + 1).read_to_end(&mut content).map_err(|e| UnpackError::disk(disk, e))?;
         if content.len() as u64 > left {
             return Err(UnpackError::UnpackedTooLarge {

@@ -103,8 +103,26 @@ fn the_ustar_prefix_is_part_of_the_path() {
 #[test]
 fn paths_that_mean_more_than_they_say_are_refused() {
     for path in [
-        "/etc/passwd", "../x", "a/../b", "a/./b", "a//b", "././a", "-rf", "a/-rf", "a b", "a\\b", "a\nb", "a:b", "ä",
-        "a/", "~", "a/..", "..", ".", "./", "con\u{7f}",
+        "/etc/passwd",
+        "../x",
+        "a/../b",
+        "a/./b",
+        "a//b",
+        "././a",
+        "-rf",
+        "a/-rf",
+        "a b",
+        "a\\b",
+        "a\nb",
+        "a:b",
+        "ä",
+        "a/",
+        "~",
+        "a/..",
+        "..",
+        ".",
+        "./",
+        "con\u{7f}",
     ] {
         assert_eq!(outcome(archive(&[file(path, b"")])), "MF0105", "{path:?}");
     }
@@ -120,8 +138,18 @@ fn paths_that_mean_more_than_they_say_are_refused() {
 #[test]
 fn only_files_and_directories_pass() {
     for (kind, code) in [
-        (b'1', "MF0106"), (b'2', "MF0106"), (b'3', "MF0106"), (b'4', "MF0106"), (b'6', "MF0106"), (b'7', "MF0106"),
-        (b'L', "MF0106"), (b'K', "MF0106"), (b'S', "MF0106"), (b'V', "MF0106"), (b'M', "MF0106"), (b'X', "MF0106"),
+        (b'1', "MF0106"),
+        (b'2', "MF0106"),
+        (b'3', "MF0106"),
+        (b'4', "MF0106"),
+        (b'6', "MF0106"),
+        (b'7', "MF0106"),
+        (b'L', "MF0106"),
+        (b'K', "MF0106"),
+        (b'S', "MF0106"),
+        (b'V', "MF0106"),
+        (b'M', "MF0106"),
+        (b'X', "MF0106"),
     ] {
         assert_eq!(outcome(archive(&[entry("a", kind, b"", |_| {})])), code, "{:?}", kind as char);
     }
@@ -150,8 +178,16 @@ fn a_path_has_one_meaning() {
 #[test]
 fn files_that_steer_the_build_are_refused() {
     for path in [
-        ".cargo/config.toml", "src/.cargo/config", ".Cargo/config", "rust-toolchain", "rust-toolchain.toml",
-        "a/rust-toolchain.toml", "build.rs", "Build.rs", ".git/config", "a/.git",
+        ".cargo/config.toml",
+        "src/.cargo/config",
+        ".Cargo/config",
+        "rust-toolchain",
+        "rust-toolchain.toml",
+        "a/rust-toolchain.toml",
+        "build.rs",
+        "Build.rs",
+        ".git/config",
+        "a/.git",
     ] {
         assert_eq!(outcome(archive(&[file(path, b"")])), "MF0109", "{path}");
     }
@@ -227,8 +263,19 @@ fn headers_have_one_reading() {
 #[test]
 fn pax_records_with_an_effect_are_refused() {
     for records in [
-        "18 path=src/x.rs\n", "11 size=99\n", "27 GNU.sparse.major=000001\n", "17 linkpath=/etc\n", "9 mtime=1", "x mtime=1\n",
-        "99999 mtime=1\n", "3 m\n", "8 mtime\n", "0 ", " ", "19 mtime=1\n9 path=a\n", "14 LIBARCHIVE=\n",
+        "18 path=src/x.rs\n",
+        "11 size=99\n",
+        "27 GNU.sparse.major=000001\n",
+        "17 linkpath=/etc\n",
+        "9 mtime=1",
+        "x mtime=1\n",
+        "99999 mtime=1\n",
+        "3 m\n",
+        "8 mtime\n",
+        "0 ",
+        " ",
+        "19 mtime=1\n9 path=a\n",
+        "14 LIBARCHIVE=\n",
     ] {
         let bytes = archive(&[entry("p", b'x', records.as_bytes(), |_| {}), file("a", b"")]);
         assert_eq!(outcome(bytes), "MF0102", "{records:?}");

@@ -5,7 +5,9 @@
 //! signature per key.
 
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
-use ed25519_dalek::pkcs8::{DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _};
+use ed25519_dalek::pkcs8::{
+    DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _,
+};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use mfaas_ident::Digest;
 use rand::TryRngCore as _;

@@ -12,8 +12,8 @@
 
 mod claim;
 mod dsse;
-mod keys;
 mod keylist;
+mod keys;
 mod serving;
 mod slsa;
 mod statement;

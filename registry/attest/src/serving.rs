@@ -83,7 +83,10 @@ impl ServingSet {
 
     /// The function of that name.
     pub fn function(&self, tenant: &TenantName, name: &FunctionName) -> Option<&ServedFunction> {
-        self.functions.binary_search_by(|f| (&f.tenant, &f.name).cmp(&(tenant, name))).ok().map(|i| &self.functions[i])
+        self.functions
+            .binary_search_by(|f| (&f.tenant, &f.name).cmp(&(tenant, name)))
+            .ok()
+            .map(|i| &self.functions[i])
     }
 
     /// Every artifact that the set lets run: named and not revoked.
@@ -112,9 +115,10 @@ impl ServedFunction {
             return Err(format!("versions of {}/{} are empty or not ascending", self.tenant, self.name));
         }
         match self.aliases.iter().find(|(_, n)| !self.versions.iter().any(|v| v.version == **n)) {
-            Some((alias, n)) => {
-                Err(format!("{}/{}@{alias} names version {n}, which is not in the set", self.tenant, self.name))
-            }
+            Some((alias, n)) => Err(format!(
+                "{}/{}@{alias} names version {n}, which is not in the set",
+                self.tenant, self.name
+            )),
             None => Ok(()),
         }
     }

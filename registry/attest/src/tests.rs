@@ -1,0 +1,333 @@
+//! Signatures: what is accepted, and that nothing else is.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use mfaas_ident::{
+    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, Selector,
+    TenantName, ToolchainId, VersionNumber,
+};
+use proptest::prelude::*;
+
+use crate::{
+    Admission, AttestError, BuildDefinition, BuildMetadata, Builder, CageLevel, Check, Checker, DecisionUsed,
+    KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose, ResourceDescriptor, RunDetails,
+    ServedFunction, ServedVersion, ServingSet, Statement, Trust, dsse, sign, verify,
+};
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+}
+
+fn key() -> PrivateKey {
+    PrivateKey::generate().unwrap()
+}
+
+fn statement() -> Statement {
+    let artifact = Digest::of(b"so");
+    Statement::new(Admission {
+        tenant: TenantName::parse("acme").unwrap(),
+        function: FunctionName::parse("hello").unwrap(),
+        version: VersionNumber::FIRST,
+        deployment: DeploymentId("00000000-0000-4000-8000-000000000000".parse::<DeploymentId>().unwrap().0),
+        artifact,
+        artifact_bytes: 2,
+        handler: HandlerPath::parse("handle").unwrap(),
+        budget_us: Budget::DEFAULT,
+        memory_bytes: MemoryLimit::DEFAULT,
+        source_upload: Digest::of(b"tar"),
+        source_tree: Digest::of(b"tree"),
+        toolchain: ToolchainId(Digest::of(b"rustc")),
+        abi_version: 1,
+        lints: vec!["unsafe_code".to_owned()],
+        policy_version: 3,
+        policy_revision: "r".to_owned(),
+        decisions: vec![DecisionUsed {
+            name: "serde".parse().unwrap(),
+            version: "1.0.228".to_owned(),
+            checksum: Digest::of(b"serde").to_string(),
+            decided_by: "seed".to_owned(),
+        }],
+        elf_facts: Digest::of(b"facts"),
+        cage_level: CageLevel::Full,
+        checks: vec![Check { name: "lexer".to_owned(), by: Checker::Signer }],
+        bindings: Vec::new(),
+        calls: Vec::new(),
+        provenance: Provenance {
+            build_definition: BuildDefinition {
+                build_type: Provenance::BUILD_TYPE.to_owned(),
+                external_parameters: BTreeMap::new(),
+                internal_parameters: BTreeMap::new(),
+                resolved_dependencies: vec![ResourceDescriptor::sha256("mfaas:source-upload", &artifact)],
+            },
+            run_details: RunDetails {
+                builder: Builder { id: Provenance::BUILDER_ID.to_owned() },
+                metadata: BuildMetadata {
+                    invocation_id: "x#1".to_owned(),
+                    started_on: at(0),
+                    finished_on: at(1),
+                },
+            },
+        },
+    })
+}
+
+fn serving_set() -> ServingSet {
+    let number = |n| VersionNumber::new(n).unwrap();
+    let version = |n, bytes: &[u8]| ServedVersion {
+        version: number(n),
+        digest: Digest::of(bytes),
+        statement: Digest::of(b"statement"),
+        budget_us: Budget::DEFAULT,
+        memory_bytes: MemoryLimit::DEFAULT,
+    };
+    ServingSet {
+        version: ServingSet::FORMAT,
+        epoch: Epoch(7),
+        issued_at: at(0),
+        expires_at: at(24 * 3600),
+        accepted_toolchains: BTreeSet::from([ToolchainId(Digest::of(b"rustc"))]),
+        abi_versions: BTreeSet::from([1]),
+        required_lints: BTreeSet::from(["unsafe_code".to_owned()]),
+        functions: vec![ServedFunction {
+            tenant: TenantName::parse("acme").unwrap(),
+            name: FunctionName::parse("hello").unwrap(),
+            aliases: BTreeMap::from([(AliasName::live(), number(2))]),
+            versions: vec![version(1, b"one"), version(2, b"two")],
+        }],
+        revoked: BTreeSet::from([Digest::of(b"one")]),
+    }
+}
+
+fn key_list(key: &PublicKey) -> KeyList {
+    let row = |purpose| ListedKey { keyid: key.id(), public: *key, purpose, not_after: at(100) };
+    KeyList { version: 1, issued_at: at(0), keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)] }
+}
+
+fn trust(purpose: Purpose, key: &PrivateKey) -> Trust {
+    Trust::of_key(purpose, key.public())
+}
+
+#[test]
+fn the_encoding_is_that_of_the_dsse_specification() {
+    let encoded = dsse::pae("http://example.com/HelloWorld", b"hello world");
+    assert_eq!(encoded, b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+}
+
+#[test]
+fn what_was_signed_comes_back() {
+    let key = key();
+    let bytes = sign(&statement(), &[&key]).unwrap();
+    let verified = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap();
+    assert_eq!((verified.get(), verified.key()), (&statement(), key.public().id()));
+    assert_eq!(verified.digest(), Digest::of(&bytes));
+    let json: serde_json::Value = serde_json::to_value(statement()).unwrap();
+    assert_eq!(json["_type"], "https://in-toto.io/Statement/v1");
+    assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v1");
+    assert_eq!(json["subject"][0]["name"], "acme/hello@1");
+    assert_eq!(json["predicate"]["provenance"]["buildDefinition"]["buildType"], Provenance::BUILD_TYPE);
+}
+
+/// Every byte of the envelope matters: there is no place where an attacker could write.
+#[test]
+fn a_flipped_byte_anywhere_fails() {
+    let key = key();
+    let trust = trust(Purpose::Root, &key);
+    let bytes = sign(&key_list(&key.public()), &[&key]).unwrap();
+    for place in 0..bytes.len() {
+        let bit = place % 8;
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 1 << bit;
+        assert!(verify::<KeyList>(&flipped, &trust).is_err(), "byte {place}, bit {bit}");
+    }
+    for length in 0..bytes.len() {
+        assert!(verify::<KeyList>(&bytes[..length], &trust).is_err(), "cut at {length}");
+    }
+    assert!(verify::<KeyList>(&[bytes.as_slice(), b"x"].concat(), &trust).is_err());
+}
+
+#[test]
+fn another_key_another_purpose_and_another_type_fail() {
+    let (key, other) = (key(), key());
+    let bytes = sign(&serving_set(), &[&key]).unwrap();
+    let by_other = verify::<ServingSet>(&bytes, &trust(Purpose::ServingSet, &other));
+    assert!(matches!(by_other, Err(AttestError::Untrusted { purpose: Purpose::ServingSet })));
+    let wrong_purpose = verify::<ServingSet>(&bytes, &trust(Purpose::Artifact, &key));
+    assert!(matches!(wrong_purpose, Err(AttestError::Untrusted { .. })));
+    let wrong_type = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key));
+    assert!(matches!(wrong_type, Err(AttestError::WrongType { .. })));
+}
+
+#[test]
+fn two_keys_can_sign_and_a_bad_signature_of_a_trusted_one_is_not_overlooked() {
+    let (old, new) = (key(), key());
+    let bytes = sign(&serving_set(), &[&old, &new]).unwrap();
+    assert_eq!(
+        verify::<ServingSet>(&bytes, &trust(Purpose::ServingSet, &new)).unwrap().key(),
+        new.public().id()
+    );
+    let mut envelope: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    envelope["signatures"][1]["sig"] = envelope["signatures"][0]["sig"].clone();
+    let forged = serde_json::to_vec(&envelope).unwrap();
+    let both = trust(Purpose::ServingSet, &old).and_key(Purpose::ServingSet, new.public());
+    assert!(matches!(verify::<ServingSet>(&forged, &both), Err(AttestError::BadSignature { .. })));
+    assert!(sign(&serving_set(), &[]).is_err());
+    assert!(sign(&serving_set(), &[&old; 9]).is_err());
+}
+
+#[test]
+fn a_key_list_gives_trust_until_its_keys_end() {
+    let (root, online) = (key(), key());
+    let pinned = Trust::pinned(root.public());
+    let bytes = sign(&key_list(&online.public()), &[&root]).unwrap();
+    let list = verify::<KeyList>(&bytes, &pinned).unwrap();
+    let set = sign(&serving_set(), &[&online]).unwrap();
+    assert!(verify::<ServingSet>(&set, &pinned).is_err(), "the root signs no serving sets");
+    assert!(verify::<ServingSet>(&set, &pinned.with_list(&list, at(99))).is_ok());
+    assert!(verify::<ServingSet>(&set, &pinned.with_list(&list, at(100))).is_err());
+    // A listed key cannot make the next list.
+    let usurped = sign(&key_list(&online.public()), &[&online]).unwrap();
+    assert!(verify::<KeyList>(&usurped, &pinned.with_list(&list, at(0))).is_err());
+}
+
+#[test]
+fn contradictions_are_neither_signed_nor_believed() {
+    let key = key();
+    let mut set = serving_set();
+    set.expires_at = set.issued_at + TimeDelta::hours(25);
+    assert!(matches!(sign(&set, &[&key]), Err(AttestError::Inconsistent { .. })));
+    let mut set = serving_set();
+    set.functions[0].aliases.insert(AliasName::live(), VersionNumber::new(9).unwrap());
+    assert!(set.check().unwrap_err().contains("names version 9"));
+    let mut set = serving_set();
+    set.functions.push(set.functions[0].clone());
+    assert!(set.check().unwrap_err().contains("not sorted or not unique"));
+    let mut other = statement();
+    other.predicate.artifact = Digest::of(b"another");
+    assert!(other.check().unwrap_err().contains("subject"));
+    let mut reserved = statement();
+    reserved.predicate.calls.push(serde_json::json!("x"));
+    assert!(reserved.check().unwrap_err().contains("reserved"));
+    let mut list = key_list(&key.public());
+    list.keys[0].purpose = Purpose::Root;
+    assert!(list.check().unwrap_err().contains("root"));
+}
+
+#[test]
+fn an_unknown_field_is_refused_even_when_signed() {
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Extended {
+        #[serde(flatten)]
+        list: KeyList,
+        only_on_weekdays: bool,
+    }
+    impl Payload for Extended {
+        const TYPE: &'static str = KeyList::TYPE;
+        const PURPOSE: Purpose = KeyList::PURPOSE;
+        const ENVELOPE_BYTES_MAX: usize = KeyList::ENVELOPE_BYTES_MAX;
+        fn check(&self) -> Result<(), String> {
+            Ok(())
+        }
+    }
+    let key = key();
+    let bytes = sign(&Extended { list: key_list(&key.public()), only_on_weekdays: true }, &[&key]).unwrap();
+    let read = verify::<KeyList>(&bytes, &trust(Purpose::Root, &key));
+    assert!(matches!(read, Err(AttestError::Malformed { .. })), "{read:?}");
+}
+
+#[test]
+fn the_caller_brings_the_time() {
+    let set = serving_set();
+    assert!(!set.is_expired(at(0)));
+    assert!(!set.is_expired(at(24 * 3600 - 1)));
+    assert!(set.is_expired(at(24 * 3600)));
+    assert!(!set.is_expired(at(-200)), "a clock may be a little late");
+    assert!(set.is_expired(at(-400)), "but not five minutes");
+}
+
+#[test]
+fn a_set_resolves_versions_and_leaves_out_the_revoked() {
+    let set = serving_set();
+    let (tenant, name) = (set.functions[0].tenant.clone(), set.functions[0].name.clone());
+    let function = set.function(&tenant, &name).unwrap();
+    assert_eq!(function.resolve(None).unwrap().digest, Digest::of(b"two"));
+    assert_eq!(function.resolve(Some(&Selector::parse("1").unwrap())).unwrap().digest, Digest::of(b"one"));
+    assert!(function.resolve(Some(&Selector::parse("canary").unwrap())).is_none());
+    let artifacts: Vec<_> = set.artifacts().map(|(_, v)| v.digest).collect();
+    assert_eq!(artifacts, [Digest::of(b"two")]);
+}
+
+#[test]
+fn keys_survive_their_files_and_weak_ones_do_not_exist() {
+    let key = key();
+    let again = PrivateKey::from_pem(&key.to_pem().unwrap()).unwrap();
+    assert_eq!(again.public(), key.public());
+    assert_eq!(PublicKey::from_pem(&key.public().to_pem().unwrap()).unwrap(), key.public());
+    assert_eq!(PublicKey::from_hex(&key.public().to_hex()).unwrap(), key.public());
+    assert!(!format!("{key:?}").contains(&hex_of_secret(&key)));
+    // The identity point: every signature of a certain form would fit every message.
+    let identity = format!("01{}", "00".repeat(31));
+    assert!(PublicKey::from_hex(&identity).is_err());
+    assert!(PrivateKey::from_pem("no key").is_err());
+}
+
+fn hex_of_secret(key: &PrivateKey) -> String {
+    use base64::Engine as _;
+    let pem = key.to_pem().unwrap();
+    let body: String = pem.lines().filter(|line| !line.starts_with("---")).collect();
+    let der = base64::engine::general_purpose::STANDARD.decode(body).unwrap();
+    hex::encode(&der[16..48])
+}
+
+#[test]
+fn too_large_is_refused_before_it_is_parsed() {
+    let bytes = vec![b'['; KeyList::ENVELOPE_BYTES_MAX + 1];
+    let read = verify::<KeyList>(&bytes, &trust(Purpose::Root, &key()));
+    assert!(matches!(read, Err(AttestError::TooLarge { .. })));
+    let deep = vec![b'['; KeyList::ENVELOPE_BYTES_MAX];
+    assert!(matches!(
+        verify::<KeyList>(&deep, &trust(Purpose::Root, &key())),
+        Err(AttestError::Malformed { .. })
+    ));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+        let trust = Trust::of_key(Purpose::Root, key().public());
+        prop_assert!(verify::<KeyList>(&bytes, &trust).is_err());
+    }
+
+    #[test]
+    fn no_envelope_makes_the_parser_panic(
+        payload in "\\PC{0,200}", kind in "\\PC{0,40}", keyid in "[0-9a-f]{64}", sig in "[A-Za-z0-9+/=]{0,100}",
+    ) {
+        let text = serde_json::json!({
+            "payload": payload, "payloadType": kind, "signatures": [{"keyid": keyid, "sig": sig}],
+        }).to_string();
+        let trust = Trust::of_key(Purpose::Root, key().public());
+        prop_assert!(verify::<KeyList>(text.as_bytes(), &trust).is_err());
+        prop_assert!(verify::<Statement>(text.as_bytes(), &trust).is_err());
+        prop_assert!(verify::<ServingSet>(text.as_bytes(), &trust).is_err());
+    }
+
+    /// A good signature over nonsense still never panics and never verifies.
+    #[test]
+    fn signed_nonsense_is_refused(payload in "\\PC{0,300}") {
+        use base64::Engine as _;
+        let key = key();
+        let base64 = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+        let sig = base64(&key.sign(&dsse::pae(KeyList::TYPE, payload.as_bytes())));
+        let text = serde_json::json!({
+            "payload": base64(payload.as_bytes()), "payloadType": KeyList::TYPE,
+            "signatures": [{"keyid": key.public().id(), "sig": sig}],
+        }).to_string();
+        let read = verify::<KeyList>(text.as_bytes(), &Trust::of_key(Purpose::Root, key.public()));
+        let malformed = matches!(read, Err(AttestError::Malformed { .. }));
+        prop_assert!(malformed);
+    }
+}

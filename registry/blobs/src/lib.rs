@@ -83,7 +83,9 @@ impl BlobError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Store(_) | Self::Io(_) | Self::Source(_) => true,
-            Self::Address { .. } | Self::Missing { .. } | Self::Corrupt { .. } | Self::TooLarge { .. } => false,
+            Self::Address { .. } | Self::Missing { .. } | Self::Corrupt { .. } | Self::TooLarge { .. } => {
+                false
+            }
         }
     }
 }
@@ -112,7 +114,8 @@ impl Blobs {
             let store = Arc::new(store.with_fsync(true));
             return Ok(Self { store, prefix: Path::default(), directory: Some(directory) });
         }
-        let rest = url.strip_prefix("s3://").ok_or_else(|| address("it starts with neither file:// nor s3://"))?;
+        let rest =
+            url.strip_prefix("s3://").ok_or_else(|| address("it starts with neither file:// nor s3://"))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let store = AmazonS3Builder::from_env()
             .with_bucket_name(bucket)
@@ -139,7 +142,8 @@ impl Blobs {
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let incoming = self.incoming();
-        let mut writer = BufWriter::with_capacity(Arc::clone(&self.store), incoming.clone(), WRITE_BUFFER_BYTES);
+        let mut writer =
+            BufWriter::with_capacity(Arc::clone(&self.store), incoming.clone(), WRITE_BUFFER_BYTES);
         match copy(stream, &mut writer, bytes_max).await {
             Ok((digest, bytes)) => {
                 writer.shutdown().await?;

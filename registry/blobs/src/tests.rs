@@ -1,0 +1,109 @@
+//! A directory store: names, damage, limits, leftovers.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream;
+use mfaas_ident::Digest;
+use mfaas_rules::codes;
+
+use crate::{BlobError, Blobs, sweep_directory};
+
+fn store() -> (tempfile::TempDir, Blobs) {
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = Blobs::open(&format!("file://{}", dir.path().display())).unwrap();
+    (dir, blobs)
+}
+
+fn pieces(pieces: &[&'static [u8]]) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> {
+    stream::iter(pieces.iter().map(|p| Ok(Bytes::from_static(p))).collect::<Vec<_>>())
+}
+
+fn file(dir: &Path, digest: &Digest) -> std::path::PathBuf {
+    let name = digest.to_string();
+    dir.join("sha256").join(&name[..2]).join(name)
+}
+
+#[tokio::test]
+async fn bytes_come_back_under_their_digest() {
+    let (dir, blobs) = store();
+    let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();
+    assert_eq!(digest, Digest::of(b"hello"));
+    assert_eq!(blobs.put(Bytes::from_static(b"hello")).await.unwrap(), digest);
+    assert_eq!(blobs.get(&digest, 5).await.unwrap(), b"hello".as_slice());
+    assert!(blobs.exists(&digest).await.unwrap());
+    assert!(file(dir.path(), &digest).is_file());
+    blobs.ready().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_is_hashed_while_it_flows() {
+    let (_dir, blobs) = store();
+    let (digest, bytes) = blobs.put_stream(pieces(&[b"he", b"", b"llo"]), 5).await.unwrap();
+    assert_eq!((digest, bytes), (Digest::of(b"hello"), 5));
+    let (empty, bytes) = blobs.put_stream(pieces(&[]), 5).await.unwrap();
+    assert_eq!((empty, bytes), (Digest::of(b""), 0));
+    assert_eq!(blobs.get(&empty, 0).await.unwrap(), b"".as_slice());
+}
+
+#[tokio::test]
+async fn a_large_stream_goes_through_a_multipart_upload() {
+    let (dir, blobs) = store();
+    let piece = Bytes::from(vec![7_u8; 3 << 20]);
+    let stream = stream::iter((0..4).map(|_| Ok::<_, std::io::Error>(piece.clone())).collect::<Vec<_>>());
+    let (digest, bytes) = blobs.put_stream(stream, 12 << 20).await.unwrap();
+    assert_eq!(bytes, 12 << 20);
+    assert_eq!(blobs.get(&digest, 12 << 20).await.unwrap().len(), 12 << 20);
+    assert_eq!(std::fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn too_long_and_broken_streams_leave_nothing() {
+    let (dir, blobs) = store();
+    let error = blobs.put_stream(pieces(&[b"hel", b"lo"]), 4).await.unwrap_err();
+    assert!(matches!(error, BlobError::TooLarge { bytes_max: 4 }));
+    let piece = Bytes::from(vec![7_u8; 9 << 20]);
+    let broken = stream::iter([Ok(piece), Err(std::io::Error::other("gone"))]);
+    let error = blobs.put_stream(broken, 20 << 20).await.unwrap_err();
+    assert!(matches!(error, BlobError::Source(_)) && error.is_transient());
+    let incoming = dir.path().join("incoming");
+    let left = if incoming.is_dir() { std::fs::read_dir(incoming).unwrap().count() } else { 0 };
+    assert_eq!((left, dir.path().join("sha256").exists()), (0, false));
+}
+
+#[tokio::test]
+async fn damage_and_absence_have_codes() {
+    let (dir, blobs) = store();
+    let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();
+    std::fs::write(file(dir.path(), &digest), b"hellp").unwrap();
+    let corrupt = blobs.get(&digest, 5).await.unwrap_err();
+    assert_eq!(corrupt.code(), Some(codes::MF0601));
+    assert!(matches!(corrupt, BlobError::Corrupt { found, .. } if found == Digest::of(b"hellp")));
+    std::fs::write(file(dir.path(), &digest), b"hello, world").unwrap();
+    assert!(matches!(blobs.get(&digest, 5).await.unwrap_err(), BlobError::TooLarge { bytes_max: 5 }));
+    let missing = blobs.get(&Digest::of(b"other"), 5).await.unwrap_err();
+    assert_eq!((missing.code(), missing.is_transient()), (Some(codes::MF0607), false));
+    assert!(!blobs.exists(&Digest::of(b"other")).await.unwrap());
+}
+
+#[tokio::test]
+async fn only_old_leftovers_are_swept() {
+    let (dir, blobs) = store();
+    let incoming = dir.path().join("incoming");
+    std::fs::create_dir(&incoming).unwrap();
+    std::fs::write(incoming.join("half#1"), b"half").unwrap();
+    assert_eq!(blobs.sweep().await.unwrap(), 0, "it may be in use");
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(sweep_directory(incoming.clone(), Duration::from_millis(1)).unwrap(), 1);
+    assert_eq!(std::fs::read_dir(incoming).unwrap().count(), 0);
+}
+
+#[test]
+fn addresses_that_are_no_store_are_refused() {
+    for url in ["", "/tmp", "http://x", "file://relative", "file:///does/not/exist", "file:///etc/passwd"] {
+        assert!(matches!(Blobs::open(url), Err(BlobError::Address { .. })), "{url}");
+    }
+}

@@ -67,7 +67,8 @@ impl Catalog {
     pub async fn allowlist_snapshot(&self) -> Result<AllowlistSnapshot, CatalogError> {
         let mut tx = self.begin().await?;
         sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").execute(&mut *tx).await?;
-        let policy_version = sqlx::query_scalar("SELECT version FROM policy_state").fetch_one(&mut *tx).await?;
+        let policy_version =
+            sqlx::query_scalar("SELECT version FROM policy_state").fetch_one(&mut *tx).await?;
         let rows = sqlx::query(
             "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason
              FROM crates ORDER BY name, version",
@@ -192,7 +193,7 @@ pub(crate) async fn resume_waiting(connection: &mut PgConnection, actor: &Actor)
         .bind(id)
         .execute(&mut *connection)
         .await?;
-        sqlx::query("UPDATE crate_requests SET status = 'approved', decided_at = now() WHERE deployment_id = $1 AND status = 'open'")
+        sqlx::query("UPDATE crate_requests SET status = 'retried', decided_at = now() WHERE deployment_id = $1 AND status = 'open'")
             .bind(id)
             .execute(&mut *connection)
             .await?;
@@ -200,7 +201,10 @@ pub(crate) async fn resume_waiting(connection: &mut PgConnection, actor: &Actor)
         let (subject, detail) = (id.to_string(), serde_json::json!({}));
         let entry = Entry { actor, action: "deployment.resumed", tenant: &tenant, subject: &subject, detail };
         audit::append(connection, entry).await?;
-        sqlx::query("SELECT pg_notify('mfaas_builds', $1)").bind(subject.as_str()).execute(&mut *connection).await?;
+        sqlx::query("SELECT pg_notify('mfaas_builds', $1)")
+            .bind(subject.as_str())
+            .execute(&mut *connection)
+            .await?;
     }
     Ok(())
 }
@@ -214,7 +218,9 @@ fn status_word(status: CrateStatus) -> &'static str {
 }
 
 fn status(text: &str) -> Option<CrateStatus> {
-    [CrateStatus::Allowed, CrateStatus::Denied, CrateStatus::Revoked].into_iter().find(|s| status_word(*s) == text)
+    [CrateStatus::Allowed, CrateStatus::Denied, CrateStatus::Revoked]
+        .into_iter()
+        .find(|s| status_word(*s) == text)
 }
 
 fn crate_row(row: &PgRow) -> Decoded<CrateRow> {

@@ -151,7 +151,10 @@ impl Catalog {
             return Ok(None);
         };
         let id = claimed.lease.deployment.0;
-        sqlx::query("UPDATE deployments SET state = 'building' WHERE id = $1").bind(id).execute(&mut *tx).await?;
+        sqlx::query("UPDATE deployments SET state = 'building' WHERE id = $1")
+            .bind(id)
+            .execute(&mut *tx)
+            .await?;
         append_event(&mut tx, id, &Event::state(Stage::Claim, DeploymentState::Building)).await?;
         tx.commit().await?;
         Ok(Some(claimed))
@@ -240,7 +243,8 @@ impl Catalog {
             .bind(lease.deployment.0)
             .execute(&mut *tx)
             .await?;
-        append_event(&mut tx, lease.deployment.0, &Event::state(Stage::Claim, DeploymentState::Received)).await?;
+        append_event(&mut tx, lease.deployment.0, &Event::state(Stage::Claim, DeploymentState::Received))
+            .await?;
         notify(&mut tx, "mfaas_builds", lease.deployment).await?;
         Ok(tx.commit().await?)
     }
@@ -250,10 +254,12 @@ impl Catalog {
     pub async fn give_up_attempt(&self, lease: &Lease) -> Result<(), CatalogError> {
         let mut tx = self.begin().await?;
         fence(&mut tx, lease).await?;
-        sqlx::query("UPDATE builds SET lease_expires_at = now() - interval '1 second' WHERE deployment_id = $1")
-            .bind(lease.deployment.0)
-            .execute(&mut *tx)
-            .await?;
+        sqlx::query(
+            "UPDATE builds SET lease_expires_at = now() - interval '1 second' WHERE deployment_id = $1",
+        )
+        .bind(lease.deployment.0)
+        .execute(&mut *tx)
+        .await?;
         notify(&mut tx, "mfaas_builds", lease.deployment).await?;
         Ok(tx.commit().await?)
     }
@@ -276,11 +282,11 @@ impl Catalog {
             "UPDATE builds SET finished_at = now(), claim = $2, committed_token = $3, lease_expires_at = NULL
              WHERE deployment_id = $1",
         )
-            .bind(id)
-            .bind(claim)
-            .bind(lease.token.0)
-            .execute(&mut *tx)
-            .await?;
+        .bind(id)
+        .bind(claim)
+        .bind(lease.token.0)
+        .execute(&mut *tx)
+        .await?;
         let tenant: String = sqlx::query_scalar(
             "UPDATE deployments SET state = $2, diagnostics = $3 WHERE id = $1 RETURNING tenant",
         )
@@ -339,7 +345,8 @@ impl Catalog {
         .fetch_all(&mut *tx)
         .await?;
         for row in &lost {
-            bury(&mut tx, row.try_get("deployment_id")?, row.try_get("tenant")?, row.try_get("attempt")?).await?;
+            bury(&mut tx, row.try_get("deployment_id")?, row.try_get("tenant")?, row.try_get("attempt")?)
+                .await?;
         }
         Ok(tx.commit().await?)
     }
@@ -357,7 +364,12 @@ async fn fence(connection: &mut PgConnection, lease: &Lease) -> Result<(), Catal
     if held == Some(lease.token.0) { Ok(()) } else { Err(CatalogError::Fenced) }
 }
 
-async fn bury(connection: &mut PgConnection, id: uuid::Uuid, tenant: String, attempts: i32) -> Result<(), CatalogError> {
+async fn bury(
+    connection: &mut PgConnection,
+    id: uuid::Uuid,
+    tenant: String,
+    attempts: i32,
+) -> Result<(), CatalogError> {
     let message = format!("The build was lost {attempts} times: its builder stopped or hung each time.");
     let finding = Finding::new(codes::MF0410, Layer::Cage, message);
     let diagnostics = vec![Diagnostic::from(&finding)];
@@ -391,7 +403,8 @@ async fn ask_reviewers(
     for request in requests {
         sqlx::query(
             "INSERT INTO crate_requests (deployment_id, tenant, name, requirement, features, code)
-             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT ON CONSTRAINT crate_requests_once DO NOTHING",
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT ON CONSTRAINT crate_requests_once DO UPDATE
+             SET requirement = $4, features = $5, code = $6, status = 'open', decided_at = NULL",
         )
         .bind(id)
         .bind(tenant)
@@ -410,7 +423,11 @@ async fn notify(
     channel: &'static str,
     deployment: DeploymentId,
 ) -> Result<(), CatalogError> {
-    sqlx::query("SELECT pg_notify($1, $2)").bind(channel).bind(deployment.to_string()).execute(connection).await?;
+    sqlx::query("SELECT pg_notify($1, $2)")
+        .bind(channel)
+        .bind(deployment.to_string())
+        .execute(connection)
+        .await?;
     Ok(())
 }
 

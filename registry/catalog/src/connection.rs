@@ -111,14 +111,17 @@ impl Catalog {
 
     /// Reachable, and the schema is the one that this build was made for.
     pub async fn ready(&self) -> Result<(), CatalogError> {
-        let applied: Vec<i64> = sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE success ORDER BY version")
-            .fetch_all(&self.pool)
-            .await?;
+        let applied: Vec<i64> =
+            sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE success ORDER BY version")
+                .fetch_all(&self.pool)
+                .await?;
         let wanted: Vec<i64> = MIGRATIONS.iter().map(|m| m.version).collect();
         if wanted.iter().all(|version| applied.contains(version)) {
             return Ok(());
         }
-        Err(CatalogError::Schema { reason: format!("migrations {applied:?} are applied, {wanted:?} are needed") })
+        Err(CatalogError::Schema {
+            reason: format!("migrations {applied:?} are applied, {wanted:?} are needed"),
+        })
     }
 
     /// Closes every connection.

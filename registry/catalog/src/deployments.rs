@@ -126,7 +126,11 @@ impl Catalog {
     }
 
     /// The deployment of that id, if it is the tenant's.
-    pub async fn deployment(&self, tenant: &TenantName, id: DeploymentId) -> Result<Deployment, CatalogError> {
+    pub async fn deployment(
+        &self,
+        tenant: &TenantName,
+        id: DeploymentId,
+    ) -> Result<Deployment, CatalogError> {
         let row = sqlx::query(
             "SELECT d.id, d.tenant, d.function, d.source_digest, d.source_bytes, d.submitted_by, d.state,
                     d.diagnostics, d.version, d.created_at, d.updated_at, b.attempt
@@ -190,11 +194,15 @@ impl Catalog {
 
     /// How many deployments of all tenants are in each state.
     pub async fn deployment_counts(&self) -> Result<Vec<StateCount>, CatalogError> {
-        let rows = sqlx::query("SELECT state, count(*) AS count FROM deployments GROUP BY state ORDER BY state")
-            .fetch_all(&self.pool)
-            .await?;
+        let rows =
+            sqlx::query("SELECT state, count(*) AS count FROM deployments GROUP BY state ORDER BY state")
+                .fetch_all(&self.pool)
+                .await?;
         let count = |row: &PgRow| -> Decoded<StateCount> {
-            Ok(StateCount { state: word(row, "state", DeploymentState::parse)?, count: unsigned(row, "count")? })
+            Ok(StateCount {
+                state: word(row, "state", DeploymentState::parse)?,
+                count: unsigned(row, "count")?,
+            })
         };
         Ok(rows.iter().map(count).collect::<Result<_, _>>()?)
     }

@@ -53,9 +53,10 @@ const CONSTRAINTS: &[(&str, &str)] = &[
 impl From<sqlx::Error> for CatalogError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
-            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::Tls(_) => {
-                Self::Unavailable(error)
-            }
+            sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_) => Self::Unavailable(error),
             sqlx::Error::Database(cause) => {
                 let constraint = cause.constraint();
                 if let Some((_, reason)) = CONSTRAINTS.iter().find(|(name, _)| constraint == Some(*name)) {

@@ -166,7 +166,11 @@ impl Catalog {
     }
 
     /// The aliases of a function by name.
-    pub async fn aliases(&self, tenant: &TenantName, name: &FunctionName) -> Result<Vec<Alias>, CatalogError> {
+    pub async fn aliases(
+        &self,
+        tenant: &TenantName,
+        name: &FunctionName,
+    ) -> Result<Vec<Alias>, CatalogError> {
         let rows = sqlx::query(
             "SELECT alias, version, updated_at FROM aliases WHERE tenant = $1 AND function = $2 ORDER BY alias",
         )

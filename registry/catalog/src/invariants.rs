@@ -137,18 +137,28 @@ async fn check_artifacts(
         }
         match blobs.get(&signed.artifact, ARTIFACT_BYTES_MAX).await {
             Ok(_) => {}
-            Err(error @ (BlobError::Missing { .. } | BlobError::Corrupt { .. } | BlobError::TooLarge { .. })) => {
+            Err(
+                error @ (BlobError::Missing { .. } | BlobError::Corrupt { .. } | BlobError::TooLarge { .. }),
+            ) => {
                 found.push(Violation { invariant: "I3", what: format!("{}: {error}", signed.name) });
             }
-            Err(error) => found.push(Violation { invariant: "I3", what: format!("{}: unread: {error}", signed.name) }),
+            Err(error) => {
+                found.push(Violation { invariant: "I3", what: format!("{}: unread: {error}", signed.name) })
+            }
         }
     }
     Ok(())
 }
 
 /// Every stored serving set verifies and has the epoch of its row.
-async fn check_sets(catalog: &Catalog, trust: &Trust, found: &mut Vec<Violation>) -> Result<(), CatalogError> {
-    let rows = sqlx::query("SELECT epoch, envelope FROM serving_sets ORDER BY epoch").fetch_all(&catalog.pool).await?;
+async fn check_sets(
+    catalog: &Catalog,
+    trust: &Trust,
+    found: &mut Vec<Violation>,
+) -> Result<(), CatalogError> {
+    let rows = sqlx::query("SELECT epoch, envelope FROM serving_sets ORDER BY epoch")
+        .fetch_all(&catalog.pool)
+        .await?;
     for row in &rows {
         let (epoch, envelope): (i64, String) = (row.try_get("epoch")?, row.try_get("envelope")?);
         match verify::<ServingSet>(envelope.as_bytes(), trust) {

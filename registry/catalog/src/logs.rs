@@ -36,7 +36,8 @@ impl Catalog {
     pub async fn append_logs(&self, node: &NodeName, batch: &LogBatch) -> Result<(), CatalogError> {
         let mut tx = self.begin().await?;
         let column = |f: fn(&LogLine) -> String| batch.lines.iter().map(f).collect::<Vec<_>>();
-        let places: Vec<i64> = (0..batch.lines.len() as u64).map(|n| int8(batch.first.saturating_add(n))).collect();
+        let places: Vec<i64> =
+            (0..batch.lines.len() as u64).map(|n| int8(batch.first.saturating_add(n))).collect();
         let versions: Vec<i32> = batch.lines.iter().map(|l| int4(l.version)).collect();
         let times: Vec<DateTime<Utc>> = batch.lines.iter().map(|l| l.at).collect();
         // Only what exists can be logged about: a taken-over node must not invent functions.

@@ -50,7 +50,10 @@ impl NodeStatus {
 
     /// True when the node serves the newest epoch and refused nothing of it.
     pub fn is_converged(&self) -> bool {
-        self.row.report.as_ref().is_some_and(|(_, report)| report.epoch == self.desired && report.refused.is_empty())
+        self.row
+            .report
+            .as_ref()
+            .is_some_and(|(_, report)| report.epoch == self.desired && report.refused.is_empty())
     }
 }
 
@@ -113,18 +116,23 @@ impl Catalog {
         .await?;
         let detail = serde_json::json!({"certificate": certificate_sha256});
         let actor = &Actor::node(node);
-        audit::append(&mut tx, Entry { actor, action: "node.joined", tenant: "", subject: node.as_str(), detail })
-            .await?;
+        audit::append(
+            &mut tx,
+            Entry { actor, action: "node.joined", tenant: "", subject: node.as_str(), detail },
+        )
+        .await?;
         tx.commit().await?;
         Ok(joined(&row)?)
     }
 
     /// The node whose current certificate this is; an older certificate of it finds nothing.
     pub async fn node_by_certificate(&self, sha256: &Digest) -> Result<Option<JoinedNode>, CatalogError> {
-        let row = sqlx::query("SELECT name, certificate_sha256, joined_at FROM nodes WHERE certificate_sha256 = $1")
-            .bind(sha256.to_string())
-            .fetch_optional(&self.pool)
-            .await?;
+        let row = sqlx::query(
+            "SELECT name, certificate_sha256, joined_at FROM nodes WHERE certificate_sha256 = $1",
+        )
+        .bind(sha256.to_string())
+        .fetch_optional(&self.pool)
+        .await?;
         Ok(row.as_ref().map(joined).transpose()?)
     }
 

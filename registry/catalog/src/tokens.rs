@@ -62,7 +62,9 @@ impl Catalog {
     /// Makes a token, and its tenant if that is new.
     pub async fn create_token(&self, actor: &Actor, new: &NewToken<'_>) -> Result<Token, CatalogError> {
         if !(1..=100).contains(&new.name.chars().count()) {
-            return Err(CatalogError::Conflict { reason: "a token's name has 1 to 100 characters".to_owned() });
+            return Err(CatalogError::Conflict {
+                reason: "a token's name has 1 to 100 characters".to_owned(),
+            });
         }
         let mut tx = self.begin().await?;
         ensure_tenant(&mut tx, actor, new.tenant).await?;
@@ -82,7 +84,8 @@ impl Catalog {
         let detail = serde_json::json!({"name": new.name, "scopes": scopes});
         let subject = token.id.to_string();
         let tenant = new.tenant.as_str();
-        audit::append(&mut tx, Entry { actor, action: "token.created", tenant, subject: &subject, detail }).await?;
+        audit::append(&mut tx, Entry { actor, action: "token.created", tenant, subject: &subject, detail })
+            .await?;
         tx.commit().await?;
         Ok(token)
     }
@@ -141,11 +144,13 @@ async fn ensure_tenant(
     actor: &Actor,
     tenant: &TenantName,
 ) -> Result<(), CatalogError> {
-    let made = sqlx::query("INSERT INTO tenants (name) VALUES ($1) ON CONFLICT ON CONSTRAINT tenants_pkey DO NOTHING")
-        .bind(tenant.as_str())
-        .execute(&mut *connection)
-        .await?
-        .rows_affected();
+    let made = sqlx::query(
+        "INSERT INTO tenants (name) VALUES ($1) ON CONFLICT ON CONSTRAINT tenants_pkey DO NOTHING",
+    )
+    .bind(tenant.as_str())
+    .execute(&mut *connection)
+    .await?
+    .rows_affected();
     if made == 1 {
         let (tenant, detail) = (tenant.as_str(), serde_json::json!({}));
         let entry = Entry { actor, action: "tenant.created", tenant, subject: tenant, detail };
@@ -160,7 +165,10 @@ fn token(row: &PgRow) -> Decoded<Token> {
         id: row.try_get("id")?,
         tenant: parsed(row, "tenant")?,
         name: row.try_get("name")?,
-        scopes: scopes.iter().map(|s| Scope::parse(s).map_err(|e| bad("scopes", e))).collect::<Result<_, _>>()?,
+        scopes: scopes
+            .iter()
+            .map(|s| Scope::parse(s).map_err(|e| bad("scopes", e)))
+            .collect::<Result<_, _>>()?,
         created_at: row.try_get("created_at")?,
         expires_at: row.try_get("expires_at")?,
         revoked_at: row.try_get("revoked_at")?,

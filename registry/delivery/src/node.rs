@@ -37,7 +37,10 @@ pub struct JoinRequest {
 /// Hand-written so that the token never reaches a log.
 impl std::fmt::Debug for JoinRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JoinRequest").field("protocol", &self.protocol).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("JoinRequest")
+            .field("protocol", &self.protocol)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 

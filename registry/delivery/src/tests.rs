@@ -1,0 +1,121 @@
+//! The wire forms, and that limits hold.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use mfaas_ident::Epoch;
+use mfaas_rules::{Finding, Layer, Span, codes};
+
+use crate::{
+    DeploymentState, Diagnostic, Event, JoinRequest, LOG_LINES_MAX, LogBatch, MessageError, NODE_PROTOCOL,
+    Report, SetState, Stage,
+};
+
+fn report() -> Report {
+    Report {
+        protocol: NODE_PROTOCOL,
+        boot: uuid::Uuid::nil(),
+        sequence: 1,
+        epoch: Epoch(3),
+        set: SetState::Current,
+        ingress_url: "http://127.0.0.1:7800".to_owned(),
+        workers: 2,
+        cage_level: "full".to_owned(),
+        loaded: Vec::new(),
+        refused: Vec::new(),
+    }
+}
+
+#[test]
+fn an_event_carries_only_what_it_has() {
+    let json = serde_json::to_value(Event::finished(Stage::Compile, 270, 250)).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!({"seq": 0, "stage": "compile", "kind": "finished", "wall_ms": 270, "cpu_ms": 250})
+    );
+    let state = serde_json::to_value(Event::state(Stage::Sign, DeploymentState::Admitted)).unwrap();
+    assert_eq!(state["state"], "admitted");
+    let back: Event = serde_json::from_value(state).unwrap();
+    assert_eq!(back, Event::state(Stage::Sign, DeploymentState::Admitted));
+}
+
+#[test]
+fn states_end_streams_when_nothing_more_comes() {
+    let ends: Vec<_> = ["received", "building", "built", "admitted", "refused", "waiting", "failed"]
+        .map(|word| DeploymentState::parse(word).unwrap())
+        .into_iter()
+        .filter(|state| state.ends_stream())
+        .map(DeploymentState::as_str)
+        .collect();
+    assert_eq!(ends, ["admitted", "refused", "waiting", "failed"]);
+    assert!(!DeploymentState::Waiting.is_final());
+    assert_eq!(DeploymentState::parse("done"), None);
+}
+
+#[test]
+fn a_finding_is_drawn_like_rustc_draws() {
+    let span = Span {
+        file: "src/lib.rs".to_owned(),
+        line: 12,
+        column: 5,
+        end_column: 11,
+        text: "    unsafe { evil() }".to_owned(),
+    };
+    let finding = Finding::new(codes::MF0301, Layer::Lexer, "`unsafe` is not allowed")
+        .at(span)
+        .hint("Write safe Rust.");
+    let drawn = Diagnostic::from(&finding).rendered;
+    assert_eq!(
+        drawn,
+        "error[MF0301]: `unsafe` is not allowed\n  --> src/lib.rs:12:5\n   |\n12 |     unsafe { evil() }\n   |     \
+         ^^^^^^\n   = help: Write safe Rust.\n"
+    );
+}
+
+#[test]
+fn a_span_past_its_line_draws_one_caret() {
+    let span =
+        Span { file: "a".to_owned(), line: 1, column: u32::MAX, end_column: 0, text: "x\ty".to_owned() };
+    let drawn = Diagnostic::from(&Finding::new(codes::MF0301, Layer::Lexer, "no").at(span)).rendered;
+    assert!(drawn.contains("^\n") && drawn.len() < 400, "{drawn}");
+}
+
+#[test]
+fn a_taken_over_node_is_held_to_the_limits() {
+    assert_eq!(report().check(), Ok(()));
+    let long = Report { ingress_url: "x".repeat(501), ..report() };
+    assert_eq!(long.check(), Err(MessageError::TooLarge { what: "ingress_url" }));
+    assert_eq!(Report { protocol: 2, ..report() }.check(), Err(MessageError::Protocol { found: 2 }));
+    let line = serde_json::json!({
+        "at": "2027-01-01T00:00:00Z", "tenant": "acme", "function": "hello", "version": 1, "level": "info",
+        "text": "x",
+    });
+    let batch = |lines: Vec<serde_json::Value>| -> LogBatch {
+        serde_json::from_value(serde_json::json!({
+            "protocol": 1, "boot": uuid::Uuid::nil(), "first": 0, "dropped": 0, "lines": lines,
+        }))
+        .unwrap()
+    };
+    assert_eq!(batch(vec![line.clone()]).check(), Ok(()));
+    assert!(batch(vec![line.clone(); LOG_LINES_MAX + 1]).check().is_err());
+    let mut long = batch(vec![line]);
+    long.lines[0].text = "x".repeat(4_097);
+    assert_eq!(long.check(), Err(MessageError::TooLarge { what: "text" }));
+}
+
+#[test]
+fn unknown_fields_and_bad_names_are_refused() {
+    let mut json = serde_json::to_value(report()).unwrap();
+    json["surprise"] = true.into();
+    assert!(serde_json::from_value::<Report>(json).is_err());
+    let join = serde_json::json!({"protocol": 1, "name": "../etc", "token": "t", "csr_pem": "c"});
+    assert!(serde_json::from_value::<JoinRequest>(join).is_err());
+}
+
+#[test]
+fn a_join_token_does_not_show_in_debug_output() {
+    let join: JoinRequest = serde_json::from_value(
+        serde_json::json!({"protocol": 1, "name": "node-a", "token": "secret", "csr_pem": "c"}),
+    )
+    .unwrap();
+    assert!(!format!("{join:?}").contains("secret"));
+}

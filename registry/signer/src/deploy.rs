@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use mfaas_attest::{
-    Admission, BuildClaim, BuildDefinition, BuildMetadata, Builder, Check, Checker, PrivateKey, Provenance, Purpose,
-    ResourceDescriptor, RunDetails, Statement, Trust, sign, verify,
+    Admission, BuildClaim, BuildDefinition, BuildMetadata, Builder, Check, Checker, PrivateKey, Provenance,
+    Purpose, ResourceDescriptor, RunDetails, Statement, Trust, sign, verify,
 };
 use mfaas_blobs::{BlobError, Blobs};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
@@ -35,6 +35,8 @@ pub(crate) enum Looked {
     Done(DeploymentId, DeploymentState),
     /// The blob store did not answer; this one has to wait.
     Deferred(DeploymentId, BlobError),
+    /// Something of ours went wrong with this one, and the connection still lives.
+    Broken(DeploymentId, anyhow::Error),
 }
 
 /// Why a row is not admitted now.
@@ -59,16 +61,35 @@ impl From<Refusal> for Stop {
 /// Takes the next built row, if there is one, and ends it.
 ///
 /// # Errors
-/// Those of the database; the transaction is gone and the row is where it was.
+/// Those of the connection; the transaction is gone and the row is where it was.
 pub(crate) fn next(client: &mut Client, desk: &Desk, deferred: &[Uuid]) -> anyhow::Result<Looked> {
     let mut tx = client.transaction()?;
     let Some(row) = ledger::next_built(&mut tx, deferred)? else { return Ok(Looked::Idle) };
+    let id = row.deployment;
+    let result = end(tx, desk, &row);
+    match result {
+        Err(error) if !client.is_closed() => Ok(Looked::Broken(id, error)),
+        other => other,
+    }
+}
+
+/// Fails a deployment that went wrong again and again: it must end, and others must not wait for it.
+pub(crate) fn give_up(client: &mut Client, id: DeploymentId) -> anyhow::Result<()> {
+    let mut tx = client.transaction()?;
+    if let Some(row) = ledger::built(&mut tx, id)? {
+        let message = "the signer could not finish this deployment; its log tells why";
+        refuse(&mut tx, &row, &Refusal::failed(codes::MF0909, message))?;
+    }
+    Ok(tx.commit()?)
+}
+
+fn end(mut tx: Transaction<'_>, desk: &Desk, row: &BuiltRow) -> anyhow::Result<Looked> {
     let watch = Watch::start();
     ledger::append_event(&mut tx, row.deployment, &Event::started(Stage::Sign))?;
-    let state = match decide(&mut tx, desk, &row, &watch) {
+    let state = match decide(&mut tx, desk, row, &watch) {
         Ok(()) => DeploymentState::Admitted,
         Err(Stop::Refusal(refusal)) => {
-            refuse(&mut tx, &row, &refusal)?;
+            refuse(&mut tx, row, &refusal)?;
             refusal.state
         }
         Err(Stop::Later(error)) => return Ok(Looked::Deferred(row.deployment, error)),
@@ -99,7 +120,8 @@ fn decide(tx: &mut Transaction<'_>, desk: &Desk, row: &BuiltRow, watch: &Watch) 
 /// accepted toolchain, not taken back.
 fn accept_claim(tx: &mut Transaction<'_>, row: &BuiltRow) -> Result<BuildClaim, Stop> {
     if row.committed_token.is_none() || row.committed_token != row.fencing_token {
-        let message = format!("committed under token {:?}, granted {:?}", row.committed_token, row.fencing_token);
+        let message =
+            format!("committed under token {:?}, granted {:?}", row.committed_token, row.fencing_token);
         return Err(Refusal::failed(codes::MF0605, message).into());
     }
     let claim: BuildClaim = serde_json::from_value(row.claim.clone())

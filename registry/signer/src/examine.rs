@@ -90,14 +90,18 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Refusal> {
 /// What only the builder knows still has to be something that we accept.
 fn check_claim(claim: &BuildClaim) -> Result<(), Refusal> {
     if claim.policy_revision != POLICY_REVISION {
-        let message = format!("the builder decided by rules {}, today's are {POLICY_REVISION}", claim.policy_revision);
+        let message =
+            format!("the builder decided by rules {}, today's are {POLICY_REVISION}", claim.policy_revision);
         return Err(Refusal::failed(codes::MF0604, message));
     }
     if let Some(lint) = REQUIRED_LINTS.iter().find(|lint| !claim.lints.iter().any(|l| l == *lint)) {
         return Err(Refusal::failed(codes::MF0603, format!("the build does not claim the lint `{lint}`")));
     }
     if !ABI_VERSIONS.contains(&claim.abi_version) {
-        return Err(Refusal::failed(codes::MF0603, format!("the build claims ABI version {}", claim.abi_version)));
+        return Err(Refusal::failed(
+            codes::MF0603,
+            format!("the build claims ABI version {}", claim.abi_version),
+        ));
     }
     Ok(())
 }
@@ -143,7 +147,10 @@ fn decision_of_today(used: &DecisionUsed, allowlist: &AllowlistSnapshot) -> Resu
         .find(|row| row.name == used.name && row.version.to_string() == used.version)
         .ok_or_else(|| Refusal::failed(codes::MF0603, format!("{} was never decided about", about())))?;
     if row.checksum != used.checksum {
-        return Err(Refusal::failed(codes::MF0603, format!("{} has another checksum than was decided about", about())));
+        return Err(Refusal::failed(
+            codes::MF0603,
+            format!("{} has another checksum than was decided about", about()),
+        ));
     }
     match row.status {
         CrateStatus::Allowed => Ok(DecisionUsed { decided_by: row.decided_by.clone(), ..used.clone() }),
@@ -166,7 +173,9 @@ fn examine_artifact(artifact: &[u8]) -> Result<Digest, Refusal> {
 fn handler(manifest: &ManifestFacts) -> Result<HandlerPath, Refusal> {
     match &manifest.handler {
         Some(handler) => Ok(handler.clone()),
-        None => HandlerPath::parse(HANDLER_DEFAULT).map_err(|e| Refusal::failed(codes::MF0909, e.to_string())),
+        None => {
+            HandlerPath::parse(HANDLER_DEFAULT).map_err(|e| Refusal::failed(codes::MF0909, e.to_string()))
+        }
     }
 }
 
@@ -181,7 +190,9 @@ fn compare(examined: &Examined, artifact: &[u8], claim: &BuildClaim) -> Result<(
     ];
     match same.iter().find(|(_, same)| !same) {
         None => Ok(()),
-        Some((what, _)) => Err(Refusal::failed(codes::MF0603, format!("the {what} is not what the builder claims"))),
+        Some((what, _)) => {
+            Err(Refusal::failed(codes::MF0603, format!("the {what} is not what the builder claims")))
+        }
     }
 }
 

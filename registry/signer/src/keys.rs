@@ -25,7 +25,12 @@ const KEY_FILE_BYTES_MAX: u64 = 4096;
 ///
 /// Half a set is an error: to replace one of them silently would lock out every node.
 pub(crate) fn init(root_dir: &Path, keys_dir: &Path) -> anyhow::Result<()> {
-    let files = [root_dir.join(ROOT_KEY), root_dir.join(ROOT_PUBLIC), root_dir.join(KEY_LIST), keys_dir.join(ONLINE_KEY)];
+    let files = [
+        root_dir.join(ROOT_KEY),
+        root_dir.join(ROOT_PUBLIC),
+        root_dir.join(KEY_LIST),
+        keys_dir.join(ONLINE_KEY),
+    ];
     let missing: Vec<_> = files.iter().filter(|file| !file.exists()).collect();
     if missing.is_empty() {
         return Ok(());
@@ -36,7 +41,11 @@ pub(crate) fn init(root_dir: &Path, keys_dir: &Path) -> anyhow::Result<()> {
     let (root, online) = (PrivateKey::generate()?, PrivateKey::generate()?);
     let list = sign(&first_list(&online.public()), &[&root])?;
     for dir in [root_dir, keys_dir] {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| dir.display().to_string())?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .with_context(|| dir.display().to_string())?;
     }
     write_new(&keys_dir.join(ONLINE_KEY), online.to_pem()?.as_bytes(), 0o600)?;
     write_new(&root_dir.join(ROOT_KEY), root.to_pem()?.as_bytes(), 0o600)?;

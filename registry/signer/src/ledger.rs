@@ -49,7 +49,6 @@ pub(crate) struct SignedStatement<'a> {
 
 /// What the next serving set is made from.
 pub(crate) struct Desired {
-    pub(crate) generation: i64,
     pub(crate) toolchains: BTreeSet<ToolchainId>,
     pub(crate) functions: Vec<ServedFunction>,
     pub(crate) revoked: BTreeSet<Digest>,
@@ -82,20 +81,33 @@ pub(crate) fn next_built(tx: &mut Transaction<'_>, deferred: &[Uuid]) -> anyhow:
          ORDER BY b.finished_at, d.id LIMIT 1 FOR UPDATE OF d, b SKIP LOCKED",
         &[&deferred],
     )?;
-    row.map(|row| {
-        Ok(BuiltRow {
-            deployment: DeploymentId(row.try_get("id")?),
-            tenant: text(&row, "tenant")?,
-            function: text(&row, "function")?,
-            source_digest: text(&row, "source_digest")?,
-            claim: row.try_get::<_, Option<Value>>("claim")?.unwrap_or(Value::Null),
-            fencing_token: row.try_get("fencing_token")?,
-            committed_token: row.try_get("committed_token")?,
-            received_at: row.try_get("created_at")?,
-            built_at: row.try_get("finished_at")?,
-        })
+    row.as_ref().map(built_row).transpose()
+}
+
+/// This built row, if it is still one and nobody else holds it.
+pub(crate) fn built(tx: &mut Transaction<'_>, id: DeploymentId) -> anyhow::Result<Option<BuiltRow>> {
+    let row = tx.query_opt(
+        "SELECT d.id, d.tenant, d.function, d.source_digest, d.created_at, b.claim, b.fencing_token,
+                b.committed_token, b.finished_at
+         FROM deployments d JOIN builds b ON b.deployment_id = d.id
+         WHERE d.state = 'built' AND d.id = $1 FOR UPDATE OF d, b SKIP LOCKED",
+        &[&id.0],
+    )?;
+    row.as_ref().map(built_row).transpose()
+}
+
+fn built_row(row: &Row) -> anyhow::Result<BuiltRow> {
+    Ok(BuiltRow {
+        deployment: DeploymentId(row.try_get("id")?),
+        tenant: text(row, "tenant")?,
+        function: text(row, "function")?,
+        source_digest: text(row, "source_digest")?,
+        claim: row.try_get::<_, Option<Value>>("claim")?.unwrap_or(Value::Null),
+        fencing_token: row.try_get("fencing_token")?,
+        committed_token: row.try_get("committed_token")?,
+        received_at: row.try_get("created_at")?,
+        built_at: row.try_get("finished_at")?,
     })
-    .transpose()
 }
 
 /// The allowlist of this moment; no decision can change until the transaction ends.
@@ -228,6 +240,12 @@ pub(crate) fn last_set(client: &mut impl GenericClient) -> anyhow::Result<Option
     .transpose()
 }
 
+/// The highest epoch that any node has reported; 0 when none has.
+pub(crate) fn highest_reported(client: &mut impl GenericClient) -> anyhow::Result<Epoch> {
+    let epoch: i64 = client.query_one("SELECT coalesce(max(epoch), 0) FROM node_reports", &[])?.try_get(0)?;
+    Ok(Epoch(u64::try_from(epoch)?))
+}
+
 /// The generation that nodes should serve.
 pub(crate) fn desired_generation(client: &mut impl GenericClient) -> anyhow::Result<i64> {
     Ok(client.query_one("SELECT generation FROM desired_generation", &[])?.try_get(0)?)
@@ -254,7 +272,6 @@ pub(crate) fn desired(tx: &mut Transaction<'_>) -> anyhow::Result<Desired> {
         &[&RECENT_VERSIONS],
     )?;
     Ok(Desired {
-        generation: desired_generation(tx)?,
         toolchains: toolchains.iter().map(|row| text(row, "id")).collect::<anyhow::Result<_>>()?,
         functions: served_functions(&rows)?,
         revoked: revoked.iter().map(|row| text(row, "artifact")).collect::<anyhow::Result<_>>()?,
@@ -286,20 +303,30 @@ pub(crate) fn publish_key_list(database_url: &str, version: u32, envelope: &str)
     let mut client = connect(database_url)?;
     let mut tx = client.transaction()?;
     let version = i32::try_from(version)?;
-    let newest = tx.query_opt("SELECT version, envelope FROM key_lists ORDER BY version DESC LIMIT 1", &[])?;
+    let newest =
+        tx.query_opt("SELECT version, envelope FROM key_lists ORDER BY version DESC LIMIT 1", &[])?;
     if let Some(row) = newest {
         let (newest, published): (i32, String) = (row.try_get("version")?, row.try_get("envelope")?);
         if (newest, published.as_str()) == (version, envelope) {
             return Ok(());
         }
-        anyhow::ensure!(newest < version, "key list {newest} is published already; a new one needs a higher version");
+        anyhow::ensure!(
+            newest < version,
+            "key list {newest} is published already; a new one needs a higher version"
+        );
     }
     tx.execute("INSERT INTO key_lists (version, envelope) VALUES ($1, $2)", &[&version, &envelope])?;
     audit(&mut tx, "key_list.published", "", &version.to_string(), &json!({}))?;
     Ok(tx.commit()?)
 }
 
-fn audit(tx: &mut Transaction<'_>, action: &str, tenant: &str, subject: &str, detail: &Value) -> anyhow::Result<()> {
+fn audit(
+    tx: &mut Transaction<'_>,
+    action: &str,
+    tenant: &str,
+    subject: &str,
+    detail: &Value,
+) -> anyhow::Result<()> {
     tx.query_one("SELECT append_audit($1, $2, $3, $4, $5)", &[&ACTOR, &action, &tenant, &subject, detail])?;
     Ok(())
 }

@@ -53,6 +53,3 @@ fn run() -> anyhow::Result<()> {
         _ => bail!(USAGE),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use chrono::Utc;
 use mfaas_blobs::Blobs;
+use mfaas_ident::DeploymentId;
 use postgres::Client;
 use postgres::fallible_iterator::FallibleIterator as _;
 use uuid::Uuid;
@@ -19,8 +20,19 @@ use crate::{keys, ledger, serving};
 
 /// How long a wake-up is waited for; a lost notification costs this much.
 const POLL: Duration = Duration::from_secs(1);
-/// How long a deployment whose blobs cannot be read is left alone.
+/// How long a deployment is left alone after something of ours went wrong with it.
 const DEFER: Duration = Duration::from_secs(5);
+/// How often something may go wrong with a deployment before it is failed.
+const BROKEN_MAX: u32 = 3;
+
+/// A deployment that has to wait.
+struct Deferral {
+    since: Instant,
+    /// How often it went wrong; a blob store that does not answer does not count.
+    broken: u32,
+}
+
+type Deferrals = HashMap<Uuid, Deferral>;
 
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn serve(config: ServeConfig) -> anyhow::Result<()> {
@@ -61,15 +73,10 @@ fn open_desk(config: &ServeConfig) -> anyhow::Result<Desk> {
 }
 
 /// Everything that is to do now, then one wait.
-fn work(
-    client: &mut Client,
-    desk: &Desk,
-    deferred: &mut HashMap<Uuid, Instant>,
-    stop: &AtomicBool,
-) -> anyhow::Result<()> {
+fn work(client: &mut Client, desk: &Desk, deferred: &mut Deferrals, stop: &AtomicBool) -> anyhow::Result<()> {
     while !stop.load(Ordering::Relaxed) {
-        deferred.retain(|_, since| since.elapsed() < DEFER);
-        let waiting: Vec<Uuid> = deferred.keys().copied().collect();
+        let waiting: Vec<Uuid> =
+            deferred.iter().filter(|(_, d)| d.since.elapsed() < DEFER).map(|(id, _)| *id).collect();
         let looked = deploy::next(client, desk, &waiting)?;
         // After each one: a node should not wait for the whole queue.
         if let Some(epoch) = serving::sign_if_due(client, &desk.key, Utc::now())? {
@@ -77,14 +84,32 @@ fn work(
         }
         match looked {
             Looked::Idle => break,
-            Looked::Done(deployment, state) => tracing::info!(%deployment, %state, "ended a deployment"),
+            Looked::Done(deployment, state) => {
+                tracing::info!(%deployment, %state, "ended a deployment");
+                deferred.remove(&deployment.0);
+            }
             Looked::Deferred(deployment, error) => {
                 tracing::warn!(%deployment, error = %error, "a blob cannot be read now");
-                deferred.insert(deployment.0, Instant::now());
+                defer(deferred, deployment, 0);
+            }
+            Looked::Broken(deployment, error) => {
+                tracing::error!(%deployment, error = format!("{error:#}"), "a deployment cannot be signed");
+                if defer(deferred, deployment, 1) >= BROKEN_MAX {
+                    deploy::give_up(client, deployment)?;
+                    deferred.remove(&deployment.0);
+                }
             }
         }
     }
     wait(client)
+}
+
+/// Leaves a deployment alone for a while; returns how often it went wrong.
+fn defer(deferred: &mut Deferrals, deployment: DeploymentId, broken: u32) -> u32 {
+    let entry = deferred.entry(deployment.0).or_insert(Deferral { since: Instant::now(), broken: 0 });
+    entry.since = Instant::now();
+    entry.broken += broken;
+    entry.broken
 }
 
 /// Returns after a notification, and after [`POLL`] in any case.
@@ -100,6 +125,7 @@ fn wait(client: &mut Client) -> anyhow::Result<()> {
 fn write_ready(file: &Path) -> anyhow::Result<()> {
     let partial = file.with_extension("partial");
     let about = || file.display().to_string();
-    std::fs::write(&partial, serde_json::json!({"pid": std::process::id()}).to_string()).with_context(about)?;
+    std::fs::write(&partial, serde_json::json!({"pid": std::process::id()}).to_string())
+        .with_context(about)?;
     std::fs::rename(&partial, file).with_context(about)
 }

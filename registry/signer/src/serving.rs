@@ -5,46 +5,75 @@ use mfaas_attest::{
     PrivateKey, Purpose, REQUIRED_LINTS, SERVING_SET_VALID_HOURS, ServingSet, Trust, sign, verify,
 };
 use mfaas_ident::Epoch;
-use postgres::{Client, IsolationLevel};
+use postgres::{Client, GenericClient, IsolationLevel};
 
 use crate::examine::ABI_VERSIONS;
 use crate::ledger::{self, Desired, LastSet};
 
 /// A set with less validity than this left is signed anew.
 const RENEW_BEFORE_HOURS: i64 = 12;
+/// A node that reports an epoch further ahead than this lies; it must not use up the numbers.
+const EPOCHS_AHEAD_MAX: u64 = 1_000_000;
+
+/// What decides whether a set is due, and which epoch it gets.
+struct Situation {
+    last: Option<LastSet>,
+    generation: i64,
+    /// Above the last epoch after a restored backup: nodes refuse every epoch up to this one.
+    reported: Epoch,
+}
+
+impl Situation {
+    fn look(client: &mut impl GenericClient) -> anyhow::Result<Self> {
+        Ok(Self {
+            last: ledger::last_set(client)?,
+            generation: ledger::desired_generation(client)?,
+            reported: ledger::highest_reported(client)?,
+        })
+    }
+
+    fn is_due(&self, now: DateTime<Utc>) -> bool {
+        self.last.as_ref().is_none_or(|last| {
+            last.generation < self.generation
+                || last.expires_at - now < TimeDelta::hours(RENEW_BEFORE_HOURS)
+                || self.highest_seen() > last.epoch
+        })
+    }
+
+    fn highest_seen(&self) -> Epoch {
+        let last = self.last.as_ref().map_or(Epoch(0), |last| last.epoch);
+        let believable = self.reported.0 <= last.0.saturating_add(EPOCHS_AHEAD_MAX);
+        if believable { last.max(self.reported) } else { last }
+    }
+}
 
 /// Signs the next serving set if one is due; returns its epoch.
-pub(crate) fn sign_if_due(client: &mut Client, key: &PrivateKey, now: DateTime<Utc>) -> anyhow::Result<Option<Epoch>> {
-    let last = ledger::last_set(client)?;
-    if !is_due(last.as_ref(), ledger::desired_generation(client)?, now) {
+pub(crate) fn sign_if_due(
+    client: &mut Client,
+    key: &PrivateKey,
+    now: DateTime<Utc>,
+) -> anyhow::Result<Option<Epoch>> {
+    if !Situation::look(client)?.is_due(now) {
         return Ok(None);
     }
     let mut tx = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start()?;
-    let last = ledger::last_set(&mut tx)?;
-    let desired = ledger::desired(&mut tx)?;
-    let generation = desired.generation;
-    if !is_due(last.as_ref(), generation, now) {
+    let situation = Situation::look(&mut tx)?;
+    if !situation.is_due(now) {
         return Ok(None);
     }
-    let set = next_set(last.as_ref(), desired, now);
+    let set = next_set(&situation, ledger::desired(&mut tx)?, now);
     let envelope = sign(&set, &[key])?;
     verify::<ServingSet>(&envelope, &Trust::of_key(Purpose::ServingSet, key.public()))?;
-    ledger::store_set(&mut tx, &set, generation, std::str::from_utf8(&envelope)?)?;
+    ledger::store_set(&mut tx, &set, situation.generation, std::str::from_utf8(&envelope)?)?;
     // Two signers that come here at once want the same epoch; the key of the table lets one win.
     tx.commit()?;
     Ok(Some(set.epoch))
 }
 
-fn is_due(last: Option<&LastSet>, generation: i64, now: DateTime<Utc>) -> bool {
-    last.is_none_or(|last| {
-        last.generation < generation || last.expires_at - now < TimeDelta::hours(RENEW_BEFORE_HOURS)
-    })
-}
-
-fn next_set(last: Option<&LastSet>, desired: Desired, now: DateTime<Utc>) -> ServingSet {
+fn next_set(situation: &Situation, desired: Desired, now: DateTime<Utc>) -> ServingSet {
     ServingSet {
         version: ServingSet::FORMAT,
-        epoch: Epoch(last.map_or(0, |last| last.epoch.0) + 1),
+        epoch: Epoch(situation.highest_seen().0 + 1),
         issued_at: now,
         expires_at: now + TimeDelta::hours(SERVING_SET_VALID_HOURS),
         accepted_toolchains: desired.toolchains,

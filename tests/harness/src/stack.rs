@@ -86,23 +86,22 @@ impl Stack {
         let shared = Shared::locked();
         shared.link_into(self.home());
         let seed = seed::write(&self.home().join("seed")).unwrap_or_else(|error| panic!("seed: {error}"));
-        let _ = self
-            .cli([
-                OsStr::new("up"),
-                OsStr::new("--detach"),
-                OsStr::new("--home"),
-                self.home().as_os_str(),
-                OsStr::new("--seed"),
-                seed.as_os_str(),
-                OsStr::new("--http-port"),
-                OsStr::new("0"),
-                OsStr::new("--node-port"),
-                OsStr::new("0"),
-                OsStr::new("--ingress-port"),
-                OsStr::new("0"),
-            ])
-            .ok();
+        let run = self.cli([
+            OsStr::new("up"),
+            OsStr::new("--detach"),
+            OsStr::new("--home"),
+            self.home().as_os_str(),
+            OsStr::new("--seed"),
+            seed.as_os_str(),
+            OsStr::new("--http-port"),
+            OsStr::new("0"),
+            OsStr::new("--node-port"),
+            OsStr::new("0"),
+            OsStr::new("--ingress-port"),
+            OsStr::new("0"),
+        ]);
         shared.keep(self.home());
+        let _ = run.ok();
     }
 
     /// `mfaas down` on this home.

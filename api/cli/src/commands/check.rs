@@ -9,9 +9,11 @@ use std::process::{Command, Stdio};
 use mfaas_wire::Diagnostic;
 use serde::{Deserialize, Serialize};
 
+use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 use crate::supervise::launch::Siblings;
+use crate::supervise::materials::current_in;
 
 /// Look for everything that a deploy would refuse, without deploying.
 #[derive(Debug, clap::Args)]
@@ -19,6 +21,9 @@ pub(crate) struct Check {
     /// The directory with Cargo.toml.
     #[arg(value_name = "PATH", default_value = ".")]
     path: PathBuf,
+    /// The home whose toolchain and dependencies are used; the usual ones when absent.
+    #[arg(long, value_name = "DIR", env = "MFAAS_HOME")]
+    home: Option<PathBuf>,
 }
 
 /// What the builder prints.
@@ -26,47 +31,59 @@ pub(crate) struct Check {
 struct Report {
     /// What a deploy would be refused for, or warned about.
     diagnostics: Vec<Diagnostic>,
-    /// Stages that could not run here, for example without a toolchain.
-    #[serde(default)]
-    skipped: Vec<String>,
+    /// Every stage of a deploy that can run without a registry.
+    stages: Vec<Stage>,
+    /// `passed`, `refused`, `compile_error`, `waiting` or `incomplete`.
+    outcome: String,
+}
+
+/// One stage of the check.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stage {
+    stage: String,
+    /// `passed`, `stopped` or `not_run`.
+    outcome: String,
+    /// Why it was not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 impl Check {
     /// Runs the builder and shows what it found.
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         let builder = Siblings::beside_us()?.path("mfaas-builder");
-        let output = Command::new(&builder)
-            .arg("check")
-            .arg(&self.path)
-            .arg("--json")
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(Failure::io("cannot start", &builder))?;
+        let mut command = Command::new(&builder);
+        command.arg("check").arg(&self.path).arg("--json").stdin(Stdio::null()).stderr(Stdio::inherit());
+        if self.home.is_some() {
+            let home = home_of(self.home.as_deref())?;
+            command
+                .env("MFAAS_TOOLCHAIN_DIR", current_in(&home.join("toolchains"))?)
+                .env("MFAAS_DEPS_DIR", current_in(&home.join("deps"))?);
+        }
+        let output = command.output().map_err(Failure::io("cannot start", &builder))?;
         let report = read(&output.stdout, output.status)?;
         if !context.screen.is_json() {
             report.diagnostics.iter().for_each(|diagnostic| context.screen.diagnostic(diagnostic));
-            report
-                .skipped
-                .iter()
-                .for_each(|stage| context.screen.note(&format!("not checked here: {stage}")));
+            for stage in report.stages.iter().filter(|stage| stage.outcome == "not_run") {
+                let reason = stage.reason.as_deref().unwrap_or("no reason given");
+                context.screen.note(&format!("{} was not checked: {reason}", stage.stage));
+            }
         }
-        context.screen.result(&report, || match report.diagnostics.len() {
-            0 => format!("{}: nothing found", self.path.display()),
-            1 => "1 finding".to_owned(),
-            count => format!("{count} findings"),
-        })?;
-        Ok(exit(&report, output.status.code()))
+        context
+            .screen
+            .result(&report, || format!("{}: {}", self.path.display(), report.outcome.replace('_', " ")))?;
+        Ok(exit(&report.outcome))
     }
 }
 
-/// The builder's exit code where it is one of ours; the first finding's otherwise.
-fn exit(report: &Report, code: Option<i32>) -> Exit {
-    let error = report.diagnostics.iter().find(|diagnostic| diagnostic.level == mfaas_wire::Level::Error);
-    match (code, error) {
-        (Some(0), None) => Exit::Ok,
-        (_, Some(error)) => Exit::of_code(&error.code),
-        (_, None) => Exit::Failed,
+/// A word that we do not know is not a pass.
+fn exit(outcome: &str) -> Exit {
+    match outcome {
+        "passed" => Exit::Ok,
+        "refused" => Exit::Refused,
+        "compile_error" => Exit::CompileError,
+        "waiting" => Exit::Waiting,
+        _ => Exit::Failed,
     }
 }
 

@@ -146,13 +146,12 @@ fn refused_here(context: &Context, diagnostic: &Diagnostic) -> Result<Exit, Fail
 pub(crate) fn name_of_package(path: &Path) -> Result<FunctionName, Failure> {
     let manifest = path.join("Cargo.toml");
     let text = std::fs::read_to_string(&manifest).map_err(Failure::io("cannot read", &manifest))?;
-    let document: toml_edit::DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| {
+    let document: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         Failure::Usage(format!("{}: {}; give --name", manifest.display(), e.message()))
     })?;
     let name = document
         .get("package")
-        .and_then(|package| package.get("name"))
-        .and_then(toml_edit::Item::as_str)
+        .and_then(|package| package.get("name")?.as_str())
         .ok_or_else(|| Failure::Usage(format!("{} has no package name; give --name", manifest.display())))?;
     FunctionName::parse(name).map_err(|e| Failure::Usage(format!("{e}; give --name")))
 }

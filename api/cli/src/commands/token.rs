@@ -1,6 +1,6 @@
 //! `mfaas token`: who may do what.
 
-use mfaas_ident::{Scope, TenantName};
+use mfaas_ident::Scope;
 use mfaas_wire::{CreateToken, Page, Removed, TokenCreated, TokenView};
 
 use crate::failure::{Exit, Failure};
@@ -16,7 +16,7 @@ pub(crate) struct Token {
 
 #[derive(Debug, clap::Subcommand)]
 enum TokenCommand {
-    /// Make a token; its secret is shown once and never again.
+    /// Make a token for your tenant, or another with --tenant; its secret is shown once.
     Create {
         /// What to call it.
         #[arg(value_name = "NAME")]
@@ -24,9 +24,6 @@ enum TokenCommand {
         /// What it may do: read, deploy, review, admin.
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', default_value = "read,deploy")]
         scopes: Vec<Scope>,
-        /// The tenant that it opens, your own when absent; another needs the scope admin.
-        #[arg(long = "for", value_name = "TENANT")]
-        tenant: Option<TenantName>,
     },
     /// List the tokens, without their secrets.
     List,
@@ -43,7 +40,9 @@ impl Token {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let client = context.client()?;
         match self.command {
-            TokenCommand::Create { name, scopes, tenant } => {
+            TokenCommand::Create { name, scopes } => {
+                // `--tenant` names the tenant that the new token opens.
+                let tenant = context.global.tenant.clone();
                 let created: TokenCreated =
                     client.post("/v1/tokens", &CreateToken { name, scopes, tenant }).await?;
                 context.screen.result(&created, || created.secret.clone())?;

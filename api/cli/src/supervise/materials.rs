@@ -136,7 +136,10 @@ impl Materials {
         let original = self.seed.clone().or_else(find_seed);
         match original {
             Some(original) => {
-                copy_tree(&original, &copy)?;
+                // A file copied onto itself would be emptied.
+                if original.canonicalize().ok() != copy.canonicalize().ok() || !copy.exists() {
+                    copy_tree(&original, &copy)?;
+                }
                 publish_tree(&copy, None)?;
                 Ok(copy)
             }

@@ -72,6 +72,7 @@ impl Programs<'_> {
     ) -> Result<Launch, Failure> {
         Ok(self
             .base(Role::Builder, "mfaas-builder")
+            .arg("serve")
             .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, BUILDER_ROLE)?)
             .env("MFAAS_BLOBS_URL", self.blobs_url())
             .env("MFAAS_TOOLCHAIN_DIR", toolchain)

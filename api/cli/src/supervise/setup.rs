@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::profile::Profile;
 
 /// The tenant of the first token.
-const FIRST_TENANT: &str = "main";
+const FIRST_TENANT: &str = "default";
 
 /// How long the node may take to report its first serving set.
 const FIRST_REPORT_LIMIT: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use mfaas_wire::{DeploymentView, NodeState};
 use super::frame::{Frame, html};
 use super::rows::{
     AliasRow, CrateRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, VersionRow,
-    time, tone,
+    event_rows, time, tone,
 };
 use crate::access::Caller;
 use crate::app::App;
@@ -146,7 +146,7 @@ struct DeploymentPage {
     review_url: Option<&'static str>,
     diagnostics: Vec<DiagnosticRow>,
     events: Vec<EventRow>,
-    last_seq: i64,
+    last_seq: u64,
 }
 
 /// One deployment with its stages; live as long as it runs.
@@ -159,7 +159,8 @@ pub(super) async fn deployment(
     let row = app.catalog.deployment(&caller.tenant, id).await?;
     let events = app.catalog.events_after(&caller.tenant, id, 0, limits::PAGE_ROWS_MAX).await?;
     let view: DeploymentView = views::deployment(row, "");
-    let events: Vec<EventRow> = events.into_iter().map(|row| views::event(row).into()).collect();
+    let last_seq = events.last().map_or(0, |event| event.seq);
+    let events = event_rows(events.into_iter().map(views::event).collect());
     let page = DeploymentPage {
         frame,
         id: view.id.to_string(),
@@ -174,7 +175,7 @@ pub(super) async fn deployment(
         attempts: view.attempts,
         review_url: view.review_url.map(|_| "/crates"),
         diagnostics: view.diagnostics.into_iter().map(DiagnosticRow::from).collect(),
-        last_seq: events.last().map_or(0, |row| row.seq),
+        last_seq,
         events,
     };
     html(&page, &page.frame.nonce)

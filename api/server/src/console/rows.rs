@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use mfaas_ident::{Budget, Digest, MemoryLimit};
 use mfaas_wire::{
-    AliasView, CrateStatus, CrateView, DeploymentState, DeploymentView, Diagnostic, Event, FunctionView,
-    Level, LogLine, NodeState, NodeView, VersionView,
+    AliasView, CrateStatus, CrateView, DeploymentState, DeploymentView, Diagnostic, Event, EventKind,
+    FunctionView, Level, LogLine, NodeState, NodeView, VersionView,
 };
 
 /// A time for people.
@@ -158,6 +158,7 @@ impl From<LogLine> for LogRow {
 pub(super) struct EventRow {
     pub(super) seq: i64,
     pub(super) stage: String,
+    pub(super) kind: &'static str,
     pub(super) what: String,
     pub(super) wall_ms: String,
     pub(super) cpu_ms: String,
@@ -165,7 +166,7 @@ pub(super) struct EventRow {
 
 impl From<Event> for EventRow {
     fn from(event: Event) -> Self {
-        let milliseconds = |value: Option<f64>| value.map(|ms| format!("{ms:.1}")).unwrap_or_default();
+        let milliseconds = |value: Option<f64>| value.map(|ms| ms.to_string()).unwrap_or_default();
         let what = match (event.state, event.diagnostics.first()) {
             (Some(state), _) => state.as_str().to_owned(),
             (None, Some(diagnostic)) => diagnostic.message.clone(),
@@ -174,11 +175,28 @@ impl From<Event> for EventRow {
         Self {
             seq: event.seq,
             stage: event.stage,
+            kind: event.kind.as_str(),
             what,
             wall_ms: milliseconds(event.wall_ms),
             cpu_ms: milliseconds(event.cpu_ms),
         }
     }
+}
+
+/// The rows of the events; a stage that has ended takes the place of its beginning.
+pub(super) fn event_rows(events: Vec<Event>) -> Vec<EventRow> {
+    let mut rows: Vec<EventRow> = Vec::with_capacity(events.len());
+    for event in events {
+        let ends = event.kind == EventKind::Finished;
+        let row = EventRow::from(event);
+        let begun =
+            rows.iter_mut().rev().find(|begun| ends && begun.kind == "started" && begun.stage == row.stage);
+        match begun {
+            Some(begun) => *begun = row,
+            None => rows.push(row),
+        }
+    }
+    rows
 }
 
 /// A drawn diagnostic.
@@ -263,3 +281,6 @@ impl From<NodeView> for NodeRow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,8 @@ use mfaas_catalog::{NewDeployment, Recorded};
 use mfaas_ident::{DeploymentId, FunctionName};
 use mfaas_rules::codes;
 use mfaas_wire::{
-    DeploymentAccepted, DeploymentView, Event, IDEMPOTENCY_KEY, Page, Problem, UPLOAD_BYTES_MAX,
+    DeploymentAccepted, DeploymentState, DeploymentView, Event, IDEMPOTENCY_KEY, Page, Problem,
+    UPLOAD_BYTES_MAX,
 };
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -155,7 +156,15 @@ pub(super) async fn show(
     Path(id): Path<DeploymentId>,
 ) -> Result<axum::Json<DeploymentView>, Refusal> {
     let row = app.catalog.deployment(&caller.tenant, id).await?;
-    Ok(axum::Json(views::deployment(row, &app.review_url())))
+    let mut view = views::deployment(row, &app.review_url());
+    if view.state == DeploymentState::Waiting {
+        let requests = app.catalog.waiting_requests(Some(&caller.tenant), limits::PAGE_ROWS_MAX).await?;
+        let first = requests.into_iter().find(|request| request.deployment == id);
+        view.problem = view
+            .problem
+            .map(|problem| problem.with_review(first.map(|request| request.name), app.review_url()));
+    }
+    Ok(axum::Json(view))
 }
 
 /// Where a stream begins.

@@ -58,7 +58,10 @@ fn node_state(status: &NodeStatus, now: DateTime<Utc>) -> NodeState {
     if is_silent(*at, now) {
         return NodeState::Silent;
     }
-    if report.epoch == status.desired { NodeState::Ready } else { NodeState::Behind }
+    match report.set {
+        SetState::Current if report.epoch == status.desired => NodeState::Ready,
+        SetState::Current | SetState::None | SetState::Expired => NodeState::Behind,
+    }
 }
 
 fn is_silent(reported_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {

@@ -8,7 +8,7 @@ use mfaas_rules::limits::DEPENDENCY_BUILD;
 use super::messages::{self, Compiled};
 use super::seed::Seed;
 use super::{LIBRARY_PART, bundle};
-use crate::cage::{Cage, CageMinimum, Job, Ran, View};
+use crate::cage::{Cage, CageMinimum, Filter, Job, Ran, View};
 use crate::error::BuilderError;
 use crate::flags;
 use crate::toolchain::{TARGET, Toolchain, host_libraries};
@@ -17,7 +17,7 @@ use crate::toolchain::{TARGET, Toolchain, host_libraries};
 /// linked by it.
 const HOST_LINKER: &str = "/usr/bin/gcc";
 /// The parts of the system that the host linker needs.
-const HOST_SYSTEM: &[&str] = &["/usr/bin", "/usr/lib", "/usr/lib64", "/usr/libexec", "/etc/alternatives"];
+const HOST_SYSTEM: &[&str] = &["/usr/bin", "/usr/lib", "/usr/libexec", "/lib", "/lib64", "/etc/alternatives"];
 
 /// The prepared directories, and where each is found inside the cage.
 pub(super) struct Site {
@@ -122,7 +122,6 @@ impl Site {
     ) -> Result<Ran, BuilderError> {
         environment.push(("TMPDIR".to_owned(), self.out.path("tmp")));
         environment.push(("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")));
-        views.extend(host_libraries(&self.cage));
         views.extend([self.compiler.clone(), self.seed.clone(), self.own.clone(), self.out.clone()]);
         let ran = self.cage.run(Job {
             program,
@@ -131,6 +130,7 @@ impl Site {
             directory: self.seed.inside.clone(),
             views,
             limits: DEPENDENCY_BUILD,
+            filter: Filter::DependencyBuild,
         })?;
         if ran.exit.success() {
             return Ok(ran);
@@ -169,7 +169,8 @@ impl Site {
             arguments.push(format!("--extern={extern_name}={}", library.path(file)));
         }
         let rustc = self.compiler.path("bin/rustc");
-        let views = vec![library];
+        let mut views = host_libraries(&self.cage);
+        views.push(library);
         self.run("rustc on our own crates", rustc, arguments, Vec::new(), views)?;
         self.keep(Path::new(&product))
     }

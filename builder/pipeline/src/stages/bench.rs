@@ -11,7 +11,7 @@ use mfaas_unpack::SourceTree;
 
 use super::Workshop;
 use super::dependencies::Extern;
-use crate::cage::{Job, Ran, View};
+use crate::cage::{Filter, Job, Ran, View};
 use crate::error::BuilderError;
 use crate::flags;
 use crate::journal::Meter;
@@ -102,6 +102,8 @@ impl Bench {
             // `dependency`: what a crate needs is found, and cannot be named.
             format!("-Ldependency={}", self.library.inside),
             flags::remap(&self.source.inside, flags::SOURCE_PREFIX),
+            // rustc's own temporary directories are made beside its products.
+            format!("--out-dir={}", self.out.inside),
         ];
         flags.extend(flags::CODE_GENERATION.iter().map(|flag| (*flag).to_owned()));
         flags
@@ -141,10 +143,7 @@ impl Bench {
         bootstrap: bool,
         meter: &Meter,
     ) -> Result<Ran, BuilderError> {
-        let mut environment = vec![
-            ("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")),
-            ("TMPDIR".to_owned(), self.out.inside.clone()),
-        ];
+        let mut environment = self.environment();
         if bootstrap {
             environment.push(("RUSTC_BOOTSTRAP".to_owned(), "1".to_owned()));
         }
@@ -158,15 +157,34 @@ impl Bench {
             self.out.clone(),
         ]);
         let ran = workshop.cage.run(Job {
-            program: self.compiler.path("bin/rustc"),
+            program: self.compiler(),
             arguments,
             environment,
             directory: self.source.inside.clone(),
             views,
             limits: COMPILE,
+            filter: Filter::Compiler,
         })?;
         meter.add(ran.cpu);
         Ok(ran)
+    }
+
+    /// rustc's path inside.
+    pub(super) fn compiler(&self) -> String {
+        self.compiler.path("bin/rustc")
+    }
+
+    /// rustc's environment: where its libraries are, since a cage has no `/proc` to find them by.
+    pub(super) fn environment(&self) -> Vec<(String, String)> {
+        vec![
+            ("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")),
+            ("TMPDIR".to_owned(), self.out.inside.clone()),
+        ]
+    }
+
+    /// Leaves the scratch directory behind, for somebody who runs the commands by hand.
+    pub(super) fn keep(&mut self) {
+        self.scratch.disable_cleanup(true);
     }
 
     /// Where the scratch directory is on the host.

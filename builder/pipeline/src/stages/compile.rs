@@ -4,19 +4,20 @@ use mfaas_audit::depinfo;
 use mfaas_delivery::Diagnostic;
 use mfaas_rules::judge_dep_info;
 
-use super::Workshop;
-use super::bench::CRATE_ROOT;
+use super::bench::{Bench, CRATE_ROOT};
 use super::expand::AdmittedSource;
+use super::{ResolvedSource, Workshop};
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::error::BuilderError;
 use crate::journal::{Meter, Stop, refuse_if_any};
+
+/// File name of rustc's list of what it read.
+const DEP_INFO: &str = "source.d";
 
 /// The tenant's crate as an rlib in the scratch directory. Made by [`compile`] alone.
 #[derive(Debug)]
 pub(super) struct CompiledCrate {
     pub(super) admitted: AdmittedSource,
-    /// File name of the rlib in the output directory.
-    pub(super) rlib: String,
     messages: Messages,
 }
 
@@ -34,16 +35,30 @@ pub(super) fn compile(
     meter: &Meter,
 ) -> Result<CompiledCrate, Stop> {
     let AdmittedSource { resolved, bench } = &admitted;
-    let rlib = format!("lib{}.rlib", resolved.source.crate_name);
-    let mut arguments = bench.tenant_flags(&resolved.source.crate_name, &resolved.externs);
-    arguments.push(format!("--emit=link={},dep-info={}", bench.product(&rlib), bench.product("source.d")));
-    arguments.push(CRATE_ROOT.to_owned());
-    let ran = bench.rustc(workshop, arguments, false, meter)?;
+    let ran = bench.rustc(workshop, arguments(resolved, bench), false, meter)?;
     let messages = Messages::read(&ran.stderr);
     judge_compiler(&ran, &messages)?;
-    let path = bench.product_on_host("source.d");
+    let path = bench.product_on_host(DEP_INFO);
     let list = std::fs::read(&path).map_err(BuilderError::io(&path))?;
-    let facts = depinfo::read(&list);
+    let mut facts = depinfo::read(&list);
+    // rustc started in the source's root and names what lies there relative to it.
+    for file in facts.files.iter_mut().filter(|file| !file.starts_with('/')) {
+        *file = format!("{}/{file}", bench.source_root());
+    }
     refuse_if_any(&judge_dep_info(&facts, bench.source_root(), &bench.library_roots()))?;
-    Ok(CompiledCrate { rlib, messages, admitted })
+    Ok(CompiledCrate { messages, admitted })
+}
+
+/// rustc's arguments for the tenant's crate.
+pub(super) fn arguments(resolved: &ResolvedSource, bench: &Bench) -> Vec<String> {
+    let mut arguments = bench.tenant_flags(&resolved.source.crate_name, &resolved.externs);
+    let rlib = bench.product(&rlib_name(resolved));
+    arguments.push(format!("--emit=link={rlib},dep-info={}", bench.product(DEP_INFO)));
+    arguments.push(CRATE_ROOT.to_owned());
+    arguments
+}
+
+/// File name of the tenant's rlib in the output directory.
+pub(super) fn rlib_name(resolved: &ResolvedSource) -> String {
+    format!("lib{}.rlib", resolved.source.crate_name)
 }

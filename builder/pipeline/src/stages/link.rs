@@ -9,9 +9,11 @@ use std::collections::BTreeSet;
 use mfaas_rules::profiles::imports;
 use mfaas_rules::{Finding, Layer, Span, codes};
 
-use super::Workshop;
-use super::compile::CompiledCrate;
+use super::bench::Bench;
+use super::compile::{CompiledCrate, rlib_name};
 use super::expand::AdmittedSource;
+use super::{ResolvedSource, Workshop};
+use crate::deps::Deps;
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::error::BuilderError;
 use crate::journal::{Meter, Stop, refuse_if_any};
@@ -21,7 +23,7 @@ const ENTRY: &str = include_str!("../../../toolchain/entry.rs");
 /// What is replaced in it.
 const PLACEHOLDER: &str = "function::HANDLER";
 /// File name of the result in the output directory.
-const PRODUCT: &str = "function.so";
+pub(super) const PRODUCT: &str = "function.so";
 /// Symbols that one refusal names.
 const SYMBOLS_MAX: usize = 20;
 
@@ -38,28 +40,37 @@ pub(super) fn link(
     workshop: &Workshop,
     meter: &Meter,
 ) -> Result<BuiltArtifact, Stop> {
-    let CompiledCrate { admitted, rlib, .. } = compiled;
+    let admitted = compiled.admitted;
     let (resolved, bench) = (&admitted.resolved, &admitted.bench);
-    let handler = &resolved.source.handler;
-    let entry = bench.write_entry(&ENTRY.replace(PLACEHOLDER, &format!("function::{handler}")))?;
-    let mut arguments = bench.common_flags();
-    arguments.extend(bench.linker_flags());
-    arguments.push("--crate-type=cdylib".to_owned());
-    arguments.push("--crate-name=mfaas_entry".to_owned());
-    arguments.push(format!("--extern=function={}", bench.product(&rlib)));
-    arguments.push(format!("--extern=mfaas_shim={}", bench.library(workshop.deps.shim())));
-    arguments.push(format!("--extern=mfaas={}", bench.library(&workshop.deps.sdk()?.file)));
-    arguments.push("-o".to_owned());
-    arguments.push(bench.product(PRODUCT));
-    arguments.push(entry);
-    let ran = bench.rustc(workshop, arguments, false, meter)?;
+    let ran = bench.rustc(workshop, arguments(resolved, bench, &workshop.deps)?, false, meter)?;
     let messages = Messages::read(&ran.stderr);
     refuse_if_any(&undefined_symbols(&messages))?;
-    refuse_if_any(&handler_findings(&messages, handler.as_str(), resolved.source.tree.manifest()))?;
+    let handler = resolved.source.handler.as_str();
+    refuse_if_any(&handler_findings(&messages, handler, resolved.source.tree.manifest()))?;
     judge_compiler(&ran, &messages)?;
     let path = bench.product_on_host(PRODUCT);
     let bytes = std::fs::read(&path).map_err(BuilderError::io(&path))?;
     Ok(BuiltArtifact { admitted, bytes })
+}
+
+/// Writes the entry crate and answers rustc's arguments for it.
+pub(super) fn arguments(
+    resolved: &ResolvedSource,
+    bench: &Bench,
+    deps: &Deps,
+) -> Result<Vec<String>, BuilderError> {
+    let handler = format!("function::{}", resolved.source.handler);
+    let entry = bench.write_entry(&ENTRY.replace(PLACEHOLDER, &handler))?;
+    let mut arguments = bench.common_flags();
+    arguments.extend(bench.linker_flags());
+    arguments.push("--crate-type=cdylib".to_owned());
+    arguments.push("--crate-name=mfaas_entry".to_owned());
+    arguments.push(format!("--extern=function={}", bench.product(&rlib_name(resolved))));
+    arguments.push(format!("--extern=mfaas_shim={}", bench.library(deps.shim())));
+    arguments.push(format!("--extern=mfaas={}", bench.library(&deps.sdk()?.file)));
+    arguments.push(format!("--emit=link={}", bench.product(PRODUCT)));
+    arguments.push(entry);
+    Ok(arguments)
 }
 
 /// A finding for each symbol that the stub does not define.

@@ -11,7 +11,7 @@ use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
 
 use super::Workshop;
 use super::inspect::InspectedArtifact;
-use crate::cage::{Job, Ran};
+use crate::cage::{Filter, Job, Ran};
 use crate::error::BuilderError;
 use crate::journal::{Meter, Stop};
 use crate::toolchain::host_libraries;
@@ -85,6 +85,7 @@ fn probe(workshop: &Workshop, image: &Path, scratch: &Path) -> Result<Ran, Build
         directory: scratch.inside,
         views,
         limits: COMPILE,
+        filter: Filter::ThrowawayLoad,
     })
 }
 

@@ -7,6 +7,7 @@
 
 mod audit;
 mod bench;
+mod commands;
 mod compile;
 mod dependencies;
 mod expand;
@@ -28,6 +29,7 @@ use crate::journal::{Journal, Stop, refuse_if_any};
 use crate::toolchain::Toolchain;
 
 pub(crate) use audit::{AuditedSource, audit};
+pub(crate) use commands::commands;
 pub(crate) use dependencies::{ResolvedSource, resolve};
 pub(crate) use load::{ProvenArtifact, find_worker};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use mfaas_rules::limits::CompileLimits;
-use mfaas_sandbox::{Access, Cage, CageSpec, Cancel, Level, Mount, Outcome};
+use mfaas_sandbox::{Access, Cage, CageSpec, Cancel, Filter, Level, Mount, Outcome};
 
 /// The argument that makes this executable a helper as programs have it.
 pub(crate) const PRODUCTION: &str = "production-cage-exec";
@@ -49,6 +49,7 @@ pub(crate) fn probe_spec(work: &Path, probe: &[&str]) -> CageSpec {
         environment: Vec::new(),
         directory: PathBuf::from("/work"),
         mounts,
+        filter: Filter::Compiler,
         limits: LIMITS,
         minimum: Level::Full,
     }

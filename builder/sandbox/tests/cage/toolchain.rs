@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mfaas_sandbox::{Access, CageSpec, Exit, Level, Outcome};
+use mfaas_sandbox::{Access, CageSpec, Exit, Filter, Level, Outcome};
 
 use crate::setup::{LIMITS, libraries, mount, run, text};
 
@@ -12,6 +12,7 @@ pub(crate) const TESTS: &[crate::Test] = &[
     ("rustc_loads_a_proc_macro", rustc_loads_a_proc_macro),
     ("a_compile_error_is_rustcs_own", a_compile_error_is_rustcs_own),
     ("endless_const_eval_is_a_cpu_limit", endless_const_eval_is_a_cpu_limit),
+    ("cargo_and_gcc_run_a_build_script", cargo_and_gcc_run_a_build_script),
 ];
 
 fn sysroot() -> PathBuf {
@@ -32,6 +33,7 @@ fn rustc(work: &Path, arguments: &[&str], access: Access) -> Outcome {
         environment: vec![("LD_LIBRARY_PATH".to_owned(), "/toolchain/lib".to_owned())],
         directory: PathBuf::from("/out"),
         mounts,
+        filter: Filter::Compiler,
         limits: LIMITS,
         minimum: Level::Full,
     })
@@ -117,8 +119,51 @@ fn endless_const_eval_is_a_cpu_limit() {
         environment: vec![("LD_LIBRARY_PATH".to_owned(), "/toolchain/lib".to_owned())],
         directory: PathBuf::from("/out"),
         mounts,
+        filter: Filter::Compiler,
         limits: mfaas_rules::limits::CompileLimits { cpu_seconds_max: 2, ..LIMITS },
         minimum: Level::Full,
     });
     assert_eq!(outcome.exit, Exit::CpuLimit, "{}", text(&outcome.stderr));
+}
+
+/// As the trusted job does that builds the dependency cache; with the compiler's filter it cannot.
+fn cargo_and_gcc_run_a_build_script() {
+    let work = tempfile::tempdir().unwrap();
+    let path = |file: &str| work.path().join(file);
+    std::fs::create_dir(path("src")).unwrap();
+    std::fs::write(path("Cargo.toml"), "[package]\nname = \"scripted\"\nedition = \"2024\"\n[workspace]\n")
+        .unwrap();
+    std::fs::write(path("build.rs"), "fn main() { println!(\"cargo::rustc-env=SEVEN=7\"); }").unwrap();
+    std::fs::write(path("src/main.rs"), "fn main() { println!(env!(\"SEVEN\")); }").unwrap();
+    let build = |filter| {
+        let mut mounts =
+            vec![mount(sysroot(), "/toolchain", Access::Execute), mount("/usr", "/usr", Access::Execute)];
+        let library_roots = ["/lib", "/lib64", "/bin"].iter().filter(|root| Path::new(root).exists());
+        mounts.extend(library_roots.map(|root| mount(root, root, Access::Execute)));
+        mounts.push(mount(work.path(), "/out", Access::WriteAndExecute));
+        let environment = [
+            ("LD_LIBRARY_PATH", "/toolchain/lib"),
+            ("PATH", "/toolchain/bin:/usr/bin:/bin"),
+            ("HOME", "/out"),
+            ("CARGO_HOME", "/out/cargo"),
+            ("TMPDIR", "/out"),
+            // `cc` leads through /etc, which is not there.
+            ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", "gcc"),
+        ];
+        run(CageSpec {
+            program: PathBuf::from("/toolchain/bin/cargo"),
+            arguments: ["run", "--offline"].map(str::to_owned).to_vec(),
+            environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            directory: PathBuf::from("/out"),
+            mounts,
+            filter,
+            limits: LIMITS,
+            minimum: Level::Full,
+        })
+    };
+    let outcome = build(Filter::DependencyBuild);
+    assert_eq!(outcome.exit, Exit::Code(0), "{}", text(&outcome.stderr));
+    assert_eq!(text(&outcome.stdout), "7\n");
+    std::fs::remove_dir_all(path("target")).unwrap();
+    assert!(!build(Filter::Compiler).exit.success());
 }

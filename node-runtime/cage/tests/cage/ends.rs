@@ -50,7 +50,10 @@ fn panics_end_with_text_and_place() {
     assert!(message.starts_with("index out of bounds: the len is 11"), "{message}");
     let (status, message) = ends(&mut fixture, "panic-long");
     assert_eq!(status, Status::Panicked);
-    assert!(message.starts_with("xxx") && message.contains("tenant.rs:") && message.len() <= 1_024, "{message}");
+    assert!(
+        message.starts_with("xxx") && message.contains("tenant.rs:") && message.len() <= 1_024,
+        "{message}"
+    );
 }
 
 #[test]
@@ -66,12 +69,15 @@ fn a_panic_cannot_be_caught_or_bent_into_an_answer() {
 #[test]
 fn whatever_runs_on_is_over_budget() {
     let mut fixture = fixture().with_budget_us(2_000);
-    let endless = [
-        "spin", "spin-allocating", "spin-working", "spin-locked", "spin-logging", "deadlock", "drop-loop",
-    ];
+    let endless =
+        ["spin", "spin-allocating", "spin-working", "spin-locked", "spin-logging", "deadlock", "drop-loop"];
     for body in endless {
         let (status, message) = ends(&mut fixture, body);
-        assert_eq!((status, &*message), (Status::OverBudget, "the budget of 2ms of CPU time is used up"), "{body}");
+        assert_eq!(
+            (status, &*message),
+            (Status::OverBudget, "the budget of 2ms of CPU time is used up"),
+            "{body}"
+        );
     }
 }
 

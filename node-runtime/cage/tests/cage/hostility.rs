@@ -3,7 +3,7 @@
 use mfaas_abi::Status;
 use mfaas_cage::{CageError, Image};
 
-use crate::{Fixture, toolchain};
+use crate::{Fixture, load, toolchain};
 
 fn status(fixture: &mut Fixture, what: &str) -> Status {
     let status = fixture.call(what.as_bytes()).status;
@@ -63,7 +63,7 @@ fn flags_and_floating_point_state_stay_behind() {
 fn nothing_of_one_call_lies_in_the_memory_of_the_next() {
     let mut hostile = Fixture::new(toolchain::hostile());
     assert_eq!(hostile.ok("r"), "0", "at the start");
-    let mut tenant = Image::load(toolchain::tenant()).expect("the function loads");
+    let mut tenant = load(toolchain::tenant());
     for body in ["large-frame", "most", "bomb", "overflow", "panic-long", "spin-allocating", "count"] {
         std::mem::swap(&mut tenant, &mut hostile.image);
         hostile.call(body.as_bytes());
@@ -94,4 +94,11 @@ fn what_is_no_image_is_not_loaded() {
     let host = std::fs::read("/proc/self/exe").expect("our own program");
     let own = mfaas_cage::sealed_copy(&host).expect("a memfd");
     assert!(Image::load(own).is_err(), "a program of another kind");
+}
+
+/// The worker's tests show that lock-down is what stops this.
+#[test]
+fn a_system_call_passes_without_lock_down() {
+    let mut fixture = Fixture::new(toolchain::hostile());
+    assert_eq!(fixture.ok("s"), "1");
 }

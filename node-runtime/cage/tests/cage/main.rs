@@ -7,8 +7,6 @@ mod hostility;
 mod state;
 mod toolchain;
 
-use std::os::fd::OwnedFd;
-
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_abi::{Level, LogReader, Status};
 use mfaas_cage::{Cage, Image, Limits, Outcome};
@@ -33,11 +31,11 @@ struct Answer {
 }
 
 impl Fixture {
-    fn new(image: OwnedFd) -> Self {
+    fn new(image: &[u8]) -> Self {
         let memory = MemoryLimit::from_bytes(4 << 20).expect("a multiple of a page");
         let budget = Budget::from_micros(50_000).expect("within bounds");
         let cage = Cage::new(memory).expect("a cage");
-        let image = Image::load(image).expect("the function loads");
+        let image = load(image);
         Self { cage, image, limits: Limits { budget, memory } }
     }
 
@@ -58,6 +56,11 @@ impl Fixture {
         assert_eq!(answer.status, Status::Ok, "{body}: {answer:?}");
         String::from_utf8(answer.body).expect("text")
     }
+}
+
+fn load(image: &[u8]) -> Image {
+    let sealed = mfaas_cage::sealed_copy(image).expect("a memfd");
+    Image::load(sealed).expect("the function loads")
 }
 
 fn answer(outcome: Outcome<'_>) -> Answer {

@@ -2,7 +2,7 @@
 
 use mfaas_abi::Status;
 
-use crate::{Fixture, toolchain};
+use crate::{Fixture, load, toolchain};
 
 const FRESH: &str = "7 0 true 1 3 1 0";
 
@@ -21,7 +21,7 @@ fn state_is_the_same_at_the_start_of_every_call() {
 #[test]
 fn two_images_do_not_see_each_other() {
     let mut fixture = Fixture::new(toolchain::tenant());
-    let second = mfaas_cage::Image::load(toolchain::tenant()).expect("the function loads");
+    let second = load(toolchain::tenant());
     assert_eq!(fixture.ok("count"), FRESH);
     let first = std::mem::replace(&mut fixture.image, second);
     assert_eq!(fixture.ok("count"), FRESH);

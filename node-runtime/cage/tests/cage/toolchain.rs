@@ -3,33 +3,28 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use mfaas_rules::profiles::imports::ROWS;
 
-/// Built functions, each once in a process.
-pub(crate) struct Functions {
+/// A directory in which functions are built.
+struct Functions {
     directory: PathBuf,
     linker: PathBuf,
 }
 
-/// The sealed image of `tests/functions/tenant.rs`.
-pub(crate) fn tenant() -> OwnedFd {
+/// The image of `tests/functions/tenant.rs`.
+pub(crate) fn tenant() -> &'static [u8] {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    sealed(IMAGE.get_or_init(|| Functions::new("tenant").build_tenant()))
+    IMAGE.get_or_init(|| Functions::new("tenant").build_tenant())
 }
 
-/// The sealed image of `tests/functions/hostile.rs`.
-pub(crate) fn hostile() -> OwnedFd {
+/// The image of `tests/functions/hostile.rs`.
+pub(crate) fn hostile() -> &'static [u8] {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    sealed(IMAGE.get_or_init(|| Functions::new("hostile").build_hostile()))
-}
-
-fn sealed(bytes: &[u8]) -> OwnedFd {
-    mfaas_cage::sealed_copy(bytes).expect("a memfd")
+    IMAGE.get_or_init(|| Functions::new("hostile").build_hostile())
 }
 
 impl Functions {
@@ -47,33 +42,51 @@ impl Functions {
     /// The host's library as the linker sees it: a symbol for every row, and empty archives for
     /// what std asks for by name.
     fn build_stub(&self) {
-        let mut source = String::from("#![no_std]\n#[panic_handler] fn p(_: &core::panic::PanicInfo<'_>) -> ! { loop {} }\n");
+        let mut source = String::from(
+            "#![no_std]\n#[panic_handler] fn p(_: &core::panic::PanicInfo<'_>) -> ! { loop {} }\n",
+        );
         for (index, row) in ROWS.iter().enumerate() {
-            writeln!(source, "#[unsafe(export_name = \"{}\")] pub extern \"C\" fn f{index}() {{}}", row.symbol)
-                .expect("writing to a string");
+            writeln!(
+                source,
+                "#[unsafe(export_name = \"{}\")] pub extern \"C\" fn f{index}() {{}}",
+                row.symbol
+            )
+            .expect("writing to a string");
         }
         fs::write(self.directory.join("stub.rs"), source).expect("write the stub");
         let stub = self.directory.join("stub.rs");
         self.rustc(&stub, "cdylib", "stub", &["-Clink-arg=-soname=libmfaas-host.so.1"]);
-        fs::rename(self.directory.join("libstub.so"), self.directory.join("link/libc.so")).expect("name the stub");
+        fs::rename(self.directory.join("libstub.so"), self.directory.join("link/libc.so"))
+            .expect("name the stub");
         for name in ["gcc_s", "util", "rt", "pthread", "dl", "m"] {
-            fs::write(self.directory.join(format!("link/lib{name}.a")), "!<arch>\n").expect("an empty archive");
+            fs::write(self.directory.join(format!("link/lib{name}.a")), "!<arch>\n")
+                .expect("an empty archive");
         }
     }
 
     fn build_tenant(&self) -> Vec<u8> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         self.rustc(&root.join("../abi/src/lib.rs"), "rlib", "mfaas_abi", &[]);
-        self.rustc(&root.join("../shim/src/lib.rs"), "rlib", "mfaas_shim", &["--cfg", "feature=\"hosted\"", "--extern", "mfaas_abi"]);
-        self.rustc(&root.join("tests/functions/tenant.rs"), "rlib", "tenant", &["-Funsafe-code"]);
+        self.rustc(
+            &root.join("../shim/src/lib.rs"),
+            "rlib",
+            "mfaas_shim",
+            &["--cfg", "feature=\"hosted\"", "--extern", "mfaas_abi"],
+        );
+        self.rustc(&root.join("../cage/tests/functions/tenant.rs"), "rlib", "tenant", &["-Funsafe-code"]);
         let externs = ["--extern", "tenant", "--extern", "mfaas_shim", "--extern", "mfaas_abi"];
-        self.rustc(&root.join("tests/functions/glue.rs"), "cdylib", "function", &externs);
+        self.rustc(&root.join("../cage/tests/functions/glue.rs"), "cdylib", "function", &externs);
         self.take("libfunction.so")
     }
 
     fn build_hostile(&self) -> Vec<u8> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        self.rustc(&root.join("tests/functions/hostile.rs"), "cdylib", "hostile", &["-Clink-arg=-lc"]);
+        self.rustc(
+            &root.join("../cage/tests/functions/hostile.rs"),
+            "cdylib",
+            "hostile",
+            &["-Clink-arg=-lc"],
+        );
         self.take("libhostile.so")
     }
 
@@ -89,9 +102,12 @@ impl Functions {
             .args(["--edition", "2024", "-Cpanic=abort", "-O", "-Ccodegen-units=1", "-Cstrip=symbols"])
             .args(["--crate-type", kind, "--crate-name", name, "-Clinker-flavor=ld.lld"])
             .arg(format!("-Clinker={}", self.linker.display()))
-            .arg("-L").arg(format!("native={}", self.directory.join("link").display()))
-            .arg("-L").arg(&self.directory)
-            .arg("--out-dir").arg(&self.directory)
+            .arg("-L")
+            .arg(format!("native={}", self.directory.join("link").display()))
+            .arg("-L")
+            .arg(&self.directory)
+            .arg("--out-dir")
+            .arg(&self.directory)
             .args(more)
             .arg(source)
             .output()

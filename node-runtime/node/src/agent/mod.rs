@@ -93,6 +93,7 @@ impl Agent {
     pub(crate) async fn run(mut self) {
         self.recall().await;
         let mut pause = PAUSE_MIN;
+        let mut told = None;
         let mut key_list_due = tokio::time::Instant::now();
         loop {
             let step = async {
@@ -103,9 +104,10 @@ impl Agent {
                 self.follow().await
             };
             match step.await {
-                Ok(()) => pause = PAUSE_MIN,
+                Ok(()) => (pause, told) = (PAUSE_MIN, None),
                 Err(trouble) => {
-                    tracing::warn!(%trouble, "the agent tries again");
+                    told = tell_once(told, &trouble);
+                    self.note_expiry();
                     if let Trouble::Refused(refused) = &trouble {
                         // A rotated key may be the reason: ask for the list before the next try.
                         key_list_due = tokio::time::Instant::now();
@@ -150,7 +152,11 @@ impl Agent {
                 answer = &mut answer => {
                     return match answer? {
                         Some(envelope) => self.consider(&envelope).await,
-                        None => Ok(()),
+                        None => {
+                            // A server that stops answers at once: do not ask in a tight loop.
+                            tokio::time::sleep_until(started + PAUSE_MIN).await;
+                            Ok(())
+                        }
                     };
                 }
                 () = tokio::time::sleep(LOOK) => {
@@ -235,9 +241,19 @@ impl Agent {
     }
 
     fn problem(&self, refused: &Refused) {
+        metrics::counter!("mfaas_documents_refused_total", "code" => refused.code.id()).increment(1);
         let problem = Problem::new(refused.code, &refused.message);
         self.status.send_if_modified(|status| status.note(problem));
     }
+}
+
+/// Logs a trouble unless it is the same as the last one; returns what was told last.
+fn tell_once(told: Option<String>, trouble: &Trouble) -> Option<String> {
+    let text = trouble.to_string();
+    if told.as_ref() != Some(&text) {
+        tracing::warn!(trouble = %text, "the node keeps what it serves and tries again");
+    }
+    Some(text)
 }
 
 /// Why a step of the agent did not get through. The node keeps what it serves.

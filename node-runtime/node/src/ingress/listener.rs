@@ -19,8 +19,8 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 100;
 /// After a failed accept, which mostly means that descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Open connections get this long to finish when the node stops.
-const DRAIN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Open connections get this long to finish when the node stops: longer than accepted calls get.
+const DRAIN_WAIT_MAX: Duration = Duration::from_millis(6_500);
 
 /// Serves until `stop` turns true, then lets what is open finish.
 pub(crate) async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<bool>) {

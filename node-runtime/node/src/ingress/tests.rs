@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
+use axum::response::IntoResponse as _;
 use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use mfaas_abi::{Status, frame, limits};
-use mfaas_dispatch::{Limits, Outcome};
+use mfaas_dispatch::{Limits, Outcome, Refusal};
 use mfaas_ring::Completion;
 use tower::ServiceExt as _;
 
-use super::{Face, answer, headers, router};
+use super::{Face, answer, headers, refused, router};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
-use crate::serving::{Answered, Dispatcher, Served};
+use crate::serving::{Answered, CallError, Dispatcher, Served};
 
 fn face() -> Arc<Face> {
     let prometheus = PrometheusBuilder::new().build_recorder().handle();
@@ -109,6 +110,22 @@ fn every_end_of_a_call_has_its_status() {
     }
     let garbage = answered(Outcome::Finished, Some(completed(Status::Ok, b"garbage".to_vec())));
     assert_eq!(garbage.status(), StatusCode::BAD_GATEWAY);
+}
+
+#[test]
+fn a_call_that_is_not_accepted_has_its_status() {
+    let full = refused(CallError::Refused(Refusal::QueueFull { retry_after_s: 7 })).into_response();
+    assert_eq!(full.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(full.headers()[header::RETRY_AFTER], "7");
+    for (error, wanted) in [
+        (CallError::Unknown, 404),
+        (CallError::Refused(Refusal::NotLoaded), 404),
+        (CallError::Refused(Refusal::Banned { crashes: 3 }), 503),
+        (CallError::Refused(Refusal::NotServing), 503),
+        (CallError::Gone, 503),
+    ] {
+        assert_eq!(refused(error).into_response().status().as_u16(), wanted, "{error:?}");
+    }
 }
 
 #[test]

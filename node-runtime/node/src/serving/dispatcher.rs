@@ -217,6 +217,13 @@ impl Dispatcher {
         self.carry_out(&mut inner, commands, None);
     }
 
+    /// Ends every worker; what runs on them is answered as lost.
+    pub(crate) fn kill_workers(&self) {
+        for lane in self.lock().lanes.values() {
+            lane.kill.store(true, Ordering::Release);
+        }
+    }
+
     /// Whether every accepted call was answered.
     pub(crate) fn is_idle(&self) -> bool {
         self.lock().scheduler.is_idle()

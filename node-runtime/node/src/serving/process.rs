@@ -5,6 +5,7 @@
 
 use std::io::{PipeReader, Read as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -171,6 +172,9 @@ impl Drop for WorkerProcess {
 fn spawn(program: &Path, mappings: Vec<FdMapping>) -> Result<Child, StartError> {
     let mut command = Command::new(program);
     command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+    // A signal for the node's terminal or process group is the node's to handle: workers end after
+    // their calls are answered.
+    command.process_group(0);
     command.fd_mappings(mappings).map_err(|e| StartError::worker("passing descriptors", e))?;
     command.spawn().map_err(|e| StartError::worker(&format!("starting {}", program.display()), e))
 }

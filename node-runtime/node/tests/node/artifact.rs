@@ -1,9 +1,10 @@
 //! Real artifacts: a shared object linked like a tenant's, against a stub of the allowed symbols,
 //! with the project's own shim inside.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use mfaas_rules::profiles::{imports, instructions};
 
@@ -11,25 +12,37 @@ const FUNCTION: &str = include_str!("function.rs");
 
 /// `version` is answered by the function; it makes another artifact.
 pub fn build(version: u32) -> Vec<u8> {
-    static KIT: OnceLock<Kit> = OnceLock::new();
-    KIT.get_or_init(Kit::make).function(version)
+    static KIT: Mutex<Option<Kit>> = Mutex::new(None);
+    let mut kit = KIT.lock().unwrap_or_else(PoisonError::into_inner);
+    let kit = kit.get_or_insert_with(Kit::make);
+    if !kit.built.contains_key(&version) {
+        let image = kit.function(version);
+        kit.built.insert(version, image);
+    }
+    kit.built[&version].clone()
 }
 
 /// Everything that is the same for each function.
 struct Kit {
     home: tempfile::TempDir,
     sysroot: PathBuf,
+    built: HashMap<u32, Vec<u8>>,
 }
 
 impl Kit {
     fn make() -> Self {
         let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
         let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout).unwrap().trim());
-        let kit = Self { home: tempfile::tempdir().unwrap(), sysroot };
+        let kit = Self { home: tempfile::tempdir().unwrap(), sysroot, built: HashMap::new() };
         kit.link_root();
         let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         kit.rustc(&["--crate-type=rlib", "--crate-name=mfaas_abi"], &runtime.join("abi/src/lib.rs"));
-        let shim = ["--crate-type=rlib", "--crate-name=mfaas_shim", "--cfg=feature=\"hosted\""];
+        let shim = [
+            "--crate-type=rlib",
+            "--crate-name=mfaas_shim",
+            "--cfg=feature=\"hosted\"",
+            "--extern=mfaas_abi",
+        ];
         kit.rustc(&shim, &runtime.join("shim/src/lib.rs"));
         kit
     }
@@ -75,7 +88,10 @@ impl Kit {
             "--extern=mfaas_shim",
         ];
         self.rustc(&flags, &source);
-        std::fs::read(self.path(&format!("libfunction{version}.so"))).unwrap()
+        let image = std::fs::read(self.path(&format!("libfunction{version}.so"))).unwrap();
+        let findings = mfaas_rules::judge_binary(&mfaas_inspect::inspect(&image).unwrap());
+        assert!(findings.is_empty(), "{findings:#?}");
+        image
     }
 
     fn rustc(&self, flags: &[&str], source: &Path) {

@@ -10,17 +10,18 @@ mod server;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
 use documents::{Signer, function, set};
 use mfaas_attest::{ServingSet, sign};
-use mfaas_delivery::SetState;
-use mfaas_ident::Epoch;
+use mfaas_delivery::{Report, SetState};
+use mfaas_ident::{AliasName, Digest, Epoch};
 use mfaas_rules::codes;
-use program::{Home, Node, gone, kill};
+use program::{Answer, Home, Node, gone, kill};
 use rustix::process::Signal;
 use server::Server;
+use tokio::task::JoinHandle;
 
 const BUDGET_US: u64 = 50_000;
 
@@ -128,13 +129,12 @@ async fn no_call_fails_while_versions_change() {
     let mut forward = publish(&server, &signer, 2, 2);
     node.answers("hello", "version 2").await;
     // Back: a higher epoch with the old version, the images as they are.
+    let hello = &mut forward.functions[0];
+    hello.aliases.insert(AliasName::live(), hello.versions[0].version);
     forward.epoch = Epoch(3);
-    forward.functions[0]
-        .aliases
-        .values_mut()
-        .for_each(|live| *live = forward.functions[0].versions[0].version);
     signer.publish(&mut server.desk(), &forward);
     node.answers("hello", "version 1").await;
+    // And away with version 2: another generation.
     publish(&server, &signer, 4, 1);
     server.reported("epoch 4", |report| report.epoch == Epoch(4) && report.loaded.len() == 1).await;
     over.store(true, Ordering::Relaxed);
@@ -143,28 +143,67 @@ async fn no_call_fails_while_versions_change() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_killed_worker_costs_one_answer_and_is_replaced() {
-    let (server, signer, _home, node) = serving().await;
+/// Replaces what is served by `acme/slow@1`, which may run for five seconds.
+async fn serve_slow(server: &Server, signer: &Signer, node: &Node) {
     let slow = signer.admit(&mut server.desk(), "slow", 1, &artifact::build(1), 5_000_000);
     signer.publish(&mut server.desk(), &set(2, &[function("slow", &[&slow], 1)]));
     node.answers("slow", "version 1").await;
-    let before = settled(&node).await;
+}
+
+/// Starts a call that does not end by itself, and gives it time to reach a worker.
+async fn spin(node: &Arc<Node>, function: &'static str) -> JoinHandle<Answer> {
+    let node = Arc::clone(node);
+    let call = tokio::spawn(async move { node.call(function, "spin").await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    call
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_worker_costs_one_answer_is_replaced_and_in_the_end_bans() {
+    let (server, signer, _home, node) = serving().await;
+    serve_slow(&server, &signer, &node).await;
     let node = Arc::new(node);
-    let call = tokio::spawn({
-        let node = Arc::clone(&node);
-        async move { node.call("slow", "spin").await }
-    });
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    for pid in &before {
-        kill(*pid, Signal::KILL);
+    for _ in 0..3 {
+        let workers = settled(&node).await;
+        let call = spin(&node, "slow").await;
+        workers.iter().for_each(|pid| kill(*pid, Signal::KILL));
+        let answer = call.await.unwrap();
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(answer.body.contains("MF0808"), "{answer:?}");
+        gone(&workers).await;
     }
-    let answer = call.await.unwrap();
-    assert_eq!(answer.status, 503, "{answer:?}");
-    assert!(answer.body.contains("MF0808"), "{answer:?}");
-    node.answers("slow", "version 1").await;
-    gone(&before).await;
+    let answer = node.call("slow", "").await;
+    assert!(answer.status == 503 && answer.body.contains("MF0813"), "{answer:?}");
+    let banned = |report: &Report| report.refused.iter().any(|row| row.code == codes::MF0813);
+    server.reported("the ban", banned).await;
     assert_eq!(settled(&node).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_stands_still_is_killed_at_the_wall_backstop() {
+    let (_server, _signer, _home, node) = serving().await;
+    let node = Arc::new(node);
+    let workers = settled(&node).await;
+    workers.iter().for_each(|pid| kill(*pid, Signal::STOP));
+    let answer = node.call("hello", "").await;
+    assert!(answer.status == 504 && answer.body.contains("MF0803"), "{answer:?}");
+    node.answers("hello", "version 1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_outlasts_the_node_is_answered_as_lost() {
+    let (server, signer, _home, node) = serving().await;
+    let longest = signer.admit(&mut server.desk(), "slow", 1, &artifact::build(1), 10_000_000);
+    signer.publish(&mut server.desk(), &set(2, &[function("slow", &[&longest], 1)]));
+    node.answers("slow", "version 1").await;
+    let node = Arc::new(node);
+    let call = spin(&node, "slow").await;
+    let asked = Instant::now();
+    node.signal(Signal::TERM);
+    let answer = call.await.unwrap();
+    assert!(answer.status == 503 && answer.body.contains("MF0808"), "{answer:?}");
+    assert!(Arc::into_inner(node).unwrap().ended().await.success());
+    assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
 }
 
 /// The workers, once there are exactly two.
@@ -228,7 +267,7 @@ async fn a_flipped_byte_or_another_key_stops_that_function_alone() {
         assert_eq!(node.call(name, "").await.status, 404, "{name}");
     }
     let healed = artifact::build(2);
-    server.desk().blobs.insert(mfaas_ident::Digest::of(&healed), healed);
+    server.desk().blobs.insert(Digest::of(&healed), healed);
     node.answers("flipped", "version 2").await;
 }
 
@@ -262,7 +301,7 @@ async fn an_expired_set_serves_on_but_loads_nothing_after_a_restart() {
         let mut desk = server.desk();
         let hello = signer.admit(&mut desk, "hello", 1, &artifact::build(1), BUDGET_US);
         let mut short = set(1, &[function("hello", &[&hello], 1)]);
-        short.expires_at = Utc::now() + TimeDelta::seconds(8);
+        short.expires_at = Utc::now() + TimeDelta::seconds(12);
         signer.publish(&mut desk, &short);
     }
     let node = home.start().await;

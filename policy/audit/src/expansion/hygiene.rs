@@ -58,7 +58,7 @@ impl Hygiene {
                 return Err(format!("a line of its tables was not understood: {line}"));
             }
         }
-        if !hygiene.knows(0) {
+        if hygiene.contexts.get(&0).is_none_or(|root| root.parent != 0) {
             return Err("its tables have no root".to_owned());
         }
         hygiene.check()?;

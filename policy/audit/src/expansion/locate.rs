@@ -12,7 +12,7 @@ use crate::text::Text;
 use crate::token::{Token, behind_group, cut};
 
 /// Searches through the tree that one expansion may cost; facts past it have no place.
-const SEARCHES_MAX: usize = 500;
+const SEARCHES_MAX: usize = 200;
 
 /// The tenant's files, cut into tokens.
 pub(super) struct Locator<'a> {

@@ -120,6 +120,8 @@ fn item_end(tokens: &[Token<'_>], from: usize) -> usize {
 #[derive(Default)]
 struct Nesting {
     open: Vec<TokenKind>,
+    /// How many of them are braces.
+    braces: usize,
 }
 
 impl Nesting {
@@ -134,11 +136,6 @@ impl Nesting {
             .rev()
             .take_while(|kind| **kind != TokenKind::OpenBrace)
             .any(|kind| *kind == TokenKind::Lt)
-    }
-
-    /// A block is open that `depth` brackets do not include.
-    fn has_block_above(&self, depth: usize) -> bool {
-        self.open.iter().skip(depth).any(|kind| *kind == TokenKind::OpenBrace)
     }
 
     fn take(&mut self, tokens: &[Token<'_>], at: usize) {
@@ -158,8 +155,18 @@ impl Nesting {
             {
                 self.open.pop();
             }
-            _ if token.opens() => self.open.push(token.kind),
-            _ if token.closes() => while self.open.pop().is_some_and(|kind| kind == TokenKind::Lt) {},
+            _ if token.opens() => {
+                self.open.push(token.kind);
+                self.braces += usize::from(token.is(TokenKind::OpenBrace));
+            }
+            _ if token.closes() => {
+                // Whatever looked like generics ends with the bracket around it.
+                let mut ended = self.open.pop();
+                while ended == Some(TokenKind::Lt) {
+                    ended = self.open.pop();
+                }
+                self.braces -= usize::from(ended == Some(TokenKind::OpenBrace));
+            }
             _ => {}
         }
     }
@@ -205,17 +212,17 @@ fn common_chain(view: &View<'_>, tokens: std::ops::Range<usize>) -> Vec<MacroOri
 fn code_tokens(view: &View<'_>, tokens: std::ops::Range<usize>) -> (Vec<String>, Vec<String>) {
     let (mut code, mut types) = (Shown::default(), Shown::default());
     let mut nesting = Nesting::default();
-    // Inside `static NAME: …` up to its `=`, at this many open brackets.
-    let mut static_type: Option<usize> = None;
+    // Inside `static NAME: …` up to its `=`: the brackets and braces that were open before it.
+    let mut static_type: Option<(usize, usize)> = None;
     for at in tokens {
         let token = &view.tokens[at];
         if token.is_keyword("static") {
-            static_type = Some(nesting.open.len());
-        } else if token.is(TokenKind::Eq) && static_type == Some(nesting.open.len()) {
+            static_type = Some((nesting.open.len(), nesting.braces));
+        } else if token.is(TokenKind::Eq) && static_type.is_some_and(|(open, _)| open == nesting.open.len()) {
             static_type = None;
         }
         if may_be_tenants(view, at) {
-            let in_static_type = static_type.is_some_and(|depth| !nesting.has_block_above(depth));
+            let in_static_type = static_type.is_some_and(|(_, braces)| nesting.braces == braces);
             if nesting.in_generics() || in_static_type { types.add(token.text) } else { code.add(token.text) }
         }
         nesting.take(view.tokens, at);

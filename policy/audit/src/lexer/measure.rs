@@ -21,8 +21,9 @@ impl Peak {
     }
 }
 
-/// Adds the peaks of `source` to `facts`, and whether its brackets pair up.
-pub(super) fn measure(source: &Source<'_>, facts: &mut Collector) {
+/// Adds the peaks of `source` to `facts`, and whether its brackets pair up; answers the depth of
+/// its brackets.
+pub(super) fn measure(source: &Source<'_>, facts: &mut Collector) -> usize {
     let tokens = &source.cut.tokens;
     let (mut literal, mut identifier) = (Peak::default(), Peak::default());
     for (at, token) in tokens.iter().enumerate() {
@@ -34,18 +35,21 @@ pub(super) fn measure(source: &Source<'_>, facts: &mut Collector) {
     }
     let chain = [operators(tokens), generics(tokens), assignments(tokens)];
     let chain = chain.into_iter().max_by_key(|peak| peak.value).unwrap_or_default();
+    let nesting = nesting(source, facts);
     let peaks = [
-        ("nesting_max", nesting(source, facts)),
+        ("nesting_max", nesting),
         ("operator_chain_max", chain),
         ("literal_bytes_max", literal),
         ("identifier_bytes_max", identifier),
     ];
     for (what, peak) in peaks {
         if let Some(token) = tokens.get(peak.token) {
-            let span = source.text.span(token.at, token.text.len());
-            facts.push(SourceFact::Measure { what, value: peak.value }, span);
+            facts.push(SourceFact::Measure { what, value: peak.value }, || {
+                source.text.span(token.at, token.text.len())
+            });
         }
     }
+    nesting.value
 }
 
 /// Open brackets at one point. Brackets that do not pair up are reported: what they nest cannot
@@ -74,7 +78,7 @@ fn nesting(source: &Source<'_>, facts: &mut Collector) -> Peak {
     if let Some(at) = fault {
         let token = &source.cut.tokens[at];
         let reason = SourceFact::Unreadable("brackets that do not pair up".to_owned());
-        facts.push(reason, source.text.span(token.at, token.text.len()));
+        facts.push(reason, || source.text.span(token.at, token.text.len()));
     }
     peak
 }
@@ -131,18 +135,36 @@ fn longest_run(tokens: &[Token<'_>], judge: impl Fn(&Token<'_>) -> Option<bool>)
 fn assignments(tokens: &[Token<'_>]) -> Peak {
     let mut peak = Peak::default();
     let mut run = 0;
-    for (at, pair) in tokens.windows(2).enumerate() {
-        let adjacent = pair[0].at + 1 == pair[1].at;
-        match (pair[0].kind, pair[1].kind) {
-            (TokenKind::Semi | TokenKind::Comma, _) => run = 0,
-            (TokenKind::OpenBrace | TokenKind::CloseBrace | TokenKind::CloseBracket, _) => run = 0,
-            // The first halves of `==` and `=>`; the second half of `==` counts once.
-            (TokenKind::Eq, TokenKind::Eq | TokenKind::Gt) if adjacent => {}
-            (TokenKind::Eq, _) => run += 1,
-            (TokenKind::Minus, TokenKind::Gt) if adjacent => run += 1,
+    for (at, token) in tokens.iter().enumerate() {
+        match token.kind {
+            TokenKind::Semi | TokenKind::Comma => run = 0,
+            TokenKind::OpenBrace | TokenKind::CloseBrace | TokenKind::CloseBracket => run = 0,
+            TokenKind::Eq if assigns(tokens, at) => run += 1,
+            TokenKind::Gt if glued(tokens, at) == Some(TokenKind::Minus) => run += 1,
             _ => {}
         }
         peak.raise(run, at);
     }
     peak
+}
+
+/// Whether the `=` at token `at` ends an assignment operator, and not `==`, `!=`, `<=`, `>=` or
+/// the first half of `==` and `=>`.
+fn assigns(tokens: &[Token<'_>], at: usize) -> bool {
+    let begins_another = tokens.get(at + 1).is_some_and(|next| {
+        matches!(next.kind, TokenKind::Eq | TokenKind::Gt) && glued(tokens, at + 1) == Some(TokenKind::Eq)
+    });
+    let is_comparison = match glued(tokens, at) {
+        Some(TokenKind::Eq | TokenKind::Bang) => true,
+        // `<<=` assigns, `<=` compares.
+        Some(angle @ (TokenKind::Lt | TokenKind::Gt)) => glued(tokens, at - 1) != Some(angle),
+        _ => false,
+    };
+    !begins_another && !is_comparison
+}
+
+/// The token directly before token `at`, without white space between them.
+fn glued(tokens: &[Token<'_>], at: usize) -> Option<TokenKind> {
+    let before = tokens.get(at.checked_sub(1)?)?;
+    (before.at + before.text.len() == tokens.get(at)?.at).then_some(before.kind)
 }

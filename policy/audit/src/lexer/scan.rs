@@ -15,6 +15,9 @@ pub(super) fn scan(source: &Source<'_>, imports: &Imports, facts: &mut Collector
     // Behind this token a `use` has been read, so its words are no paths of their own.
     let mut imported_until = 0;
     for at in 0..scanner.tokens.len() {
+        if scanner.facts.is_full() {
+            return;
+        }
         scanner.keyword(at);
         scanner.attribute(at);
         if scanner.tokens[at].is_keyword("use") {
@@ -36,8 +39,7 @@ impl Scanner<'_, '_> {
     /// Reports `fact` at the tokens `first..=last`.
     fn report(&mut self, fact: SourceFact, first: usize, last: usize) {
         let (first, last) = (&self.tokens[first], &self.tokens[last]);
-        let span = self.source.text.span(first.at, last.at + last.text.len() - first.at);
-        self.facts.push(fact, span);
+        self.facts.push(fact, || self.source.text.span(first.at, last.at + last.text.len() - first.at));
     }
 
     fn keyword(&mut self, at: usize) {

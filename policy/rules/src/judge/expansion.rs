@@ -22,36 +22,38 @@ pub fn judge_expansion(expansion: &ExpansionFacts) -> Vec<Finding> {
 fn judge_fact(fact: &ExpansionFact) -> Option<Finding> {
     match fact {
         ExpansionFact::TenantStdPath { path, span } => std_path_finding(path, Layer::Expansion, span.clone()),
-        ExpansionFact::Privileged { kind, chain, tenant_tokens, type_tokens, span } => {
-            let message = judge_privileged(*kind, chain, tenant_tokens, type_tokens)?;
+        ExpansionFact::Privileged { kind, chain, tenant_tokens, type_tokens: _, span } => {
+            let message = judge_privileged(*kind, chain, tenant_tokens)?;
             Some(Finding::new(codes::MF0308, Layer::Expansion, message).at_opt(span.clone()))
         }
     }
 }
 
-fn judge_privileged(
-    kind: PrivilegedKind,
-    chain: &[MacroOrigin],
-    tenant_tokens: &[String],
-    type_tokens: &[String],
-) -> Option<String> {
-    let Some(emitter) = chain.iter().find(|origin| !origin.own) else {
+fn judge_privileged(kind: PrivilegedKind, chain: &[MacroOrigin], tenant_tokens: &[String]) -> Option<String> {
+    let Some(outermost) = chain.iter().find(|origin| !origin.own) else {
         return Some(format!("{} stands outside of any macro of a dependency", describe(kind)));
     };
-    let wrapped = if is_audited(chain) {
-        tenant_tokens.to_vec()
-    } else {
-        tenant_tokens.iter().chain(type_tokens).cloned().collect()
-    };
+    let unaudited =
+        |origin: &&MacroOrigin| !origin.own && !origin.name.starts_with("$crate::") && !has_row(origin);
+    let emitter = chain.iter().find(unaudited).unwrap_or(outermost);
+    if !is_audited(chain) {
+        // Even without a token of the tenant inside: `unsafe { zeroed() }` in an impl for the
+        // tenant's type holds none, and gives the tenant's type what it may not have.
+        return Some(format!(
+            "macro `{}` emits {} into your crate and is not audited for hostile callers",
+            emitter.name,
+            describe(kind)
+        ));
+    }
     match kind {
-        // An `unsafe fn` or trait is harmless until called, and a call is an `unsafe` block.
+        // The types that an audited macro is told about may stand inside, expressions may not.
         PrivilegedKind::Block | PrivilegedKind::Impl | PrivilegedKind::Fn | PrivilegedKind::Trait => {
-            (!wrapped.is_empty()).then(|| {
+            (!tenant_tokens.is_empty()).then(|| {
                 format!(
                     "macro `{}` puts your code inside {}: {}",
                     emitter.name,
                     describe(kind),
-                    wrapped.join(" ")
+                    tenant_tokens.join(" ")
                 )
             })
         }

@@ -65,6 +65,7 @@ rows! {
     Inert "destructors of thread-locals do not run: state is wiped after each call": __cxa_thread_atexit_impl __cxa_finalize
         pthread_key_create pthread_key_delete pthread_setspecific pthread_getspecific;
     Inert "std asks for the CPU while it yields": sched_yield;
+    Inert "std::thread::available_parallelism, which crates ask to size their pools": sched_getaffinity sysconf;
     Inert "std waits for random bytes by it where getrandom is missing": poll;
 }
 

@@ -14,6 +14,18 @@ pub struct SeccompRow {
     pub why: &'static str,
 }
 
+/// `base` and what `addition` allows besides. A call that `base` kills for and `addition` names is
+/// judged by `addition`.
+pub fn with(base: &[SeccompRow], addition: &[SeccompRow]) -> Vec<SeccompRow> {
+    let added = |row: &&SeccompRow| addition.iter().any(|other| other.name == row.name);
+    let kept = base.iter().filter(|row| !matches!(row.rule, Rule::Kill) || !added(row));
+    // An unconditional row of the addition makes conditional ones of the base superfluous.
+    let freed = |row: &&SeccompRow| {
+        addition.iter().any(|other| other.name == row.name && matches!(other.rule, Rule::Allow))
+    };
+    kept.filter(|row| !freed(row)).chain(addition).copied().collect()
+}
+
 /// What a row does with a call of its name.
 #[derive(Debug, Clone, Copy)]
 pub enum Rule {
@@ -77,8 +89,13 @@ const TIOCGWINSZ: u32 = 0x5413;
 const FIONBIO: u32 = 0x5421;
 const FIOCLEX: u32 = 0x5451;
 
+const PR_SET_PDEATHSIG: u32 = 1;
+const PR_SET_DUMPABLE: u32 = 4;
 const PR_SET_NAME: u32 = 15;
+const PR_SET_NO_NEW_PRIVS: u32 = 38;
 const PR_SET_VMA: u32 = 0x5356_4d41;
+
+const AF_UNIX: u32 = 1;
 
 const SIGABRT: u32 = 6;
 const SIGUSR1: u32 = 10;
@@ -90,7 +107,12 @@ const F_GETFD: u32 = 1;
 const F_SETFD: u32 = 2;
 const F_GETFL: u32 = 3;
 const F_SETFL: u32 = 4;
+const F_GETLK: u32 = 5;
+const F_SETLK: u32 = 6;
+const F_SETLKW: u32 = 7;
 const F_DUPFD_CLOEXEC: u32 = 1030;
+const F_ADD_SEALS: u32 = 1033;
+const F_GET_SEALS: u32 = 1034;
 
 macro_rules! rows {
     ($(#[$doc:meta])* $list:ident: $($why:literal: $($name:ident $(if [$($checks:expr),+])? $(=> $rule:ident)?),+;)*) => {
@@ -142,6 +164,29 @@ rows! {
         request_key => Kill, io_uring_setup => Kill, userfaultfd => Kill, init_module => Kill, finit_module => Kill,
         kexec_load => Kill;
     "an attack: the network": socket => Kill, socketpair => Kill;
+}
+
+rows! {
+    /// What the trusted job that builds the dependency cache needs besides: cargo, gcc as its linker,
+    /// build scripts. No tenant's source is near it.
+    DEPENDENCY_BUILD:
+    "gcc's driver, shells and build scripts fork": vfork, fork, clone if [masked(0, CLONE_FOREIGN, 0)];
+    "cargo talks to the programs that it starts": socketpair if [is_u32(0, AF_UNIX)], recvfrom, recvmsg, sendto, sendmsg,
+        shutdown, pidfd_open, pidfd_send_signal, pipe, epoll_create1, epoll_ctl, epoll_wait, eventfd2;
+    "cargo locks its databases": fcntl if [is_u32(1, F_GETLK)], fcntl if [is_u32(1, F_SETLK)], fcntl if [is_u32(1, F_SETLKW)];
+    "programs end their own children, and abort": kill, tgkill;
+    "shells, build scripts and gcc": symlink, symlinkat, getpgrp, getgroups, creat, getxattr, lgetxattr, fgetxattr,
+        pwritev, preadv, truncate;
+}
+
+rows! {
+    /// What a worker needs besides, until it has locked itself down, for the throw-away load at the
+    /// end of an inspection.
+    THROWAWAY_LOAD:
+    "locking itself down": seccomp, prctl if [is_u32(0, PR_SET_NO_NEW_PRIVS)], prctl if [is_u32(0, PR_SET_DUMPABLE)];
+    "ending with whoever started it": prctl if [is_u32(0, PR_SET_PDEATHSIG)];
+    "the sealed copy of an image": memfd_create, fcntl if [is_u32(1, F_ADD_SEALS)], fcntl if [is_u32(1, F_GET_SEALS)];
+    "the coarse tick of the budget": timer_create, timer_settime, timer_delete;
 }
 
 rows! {

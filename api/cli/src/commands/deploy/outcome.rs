@@ -25,7 +25,7 @@ pub(crate) struct StageTime {
 }
 
 /// A deployment as far as it was followed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Outcome {
     /// As the server last told it.
     pub(crate) deployment: DeploymentView,
@@ -92,11 +92,27 @@ impl Outcome {
         if !screen.is_json() {
             diagnostics.iter().for_each(|diagnostic| screen.diagnostic(diagnostic));
         }
-        screen.result(self, || self.sentence(took))?;
+        screen.result(&self.document(diagnostics, took), || self.sentence(took))?;
         if let Some(review) = &self.deployment.review_url {
             screen.note(&format!("a reviewer decides at {review}; then it goes on by itself"));
         }
         Ok(exit_of(self.deployment.state, diagnostics))
+    }
+
+    fn document(&self, diagnostics: &[Diagnostic], took: Duration) -> serde_json::Value {
+        let deployment = &self.deployment;
+        serde_json::json!({
+            "id": deployment.id,
+            "function": deployment.function,
+            "state": deployment.state,
+            "version": deployment.version,
+            "url": self.url,
+            "review_url": deployment.review_url,
+            "diagnostics": diagnostics,
+            "stages": self.stages,
+            "took_ms": took.as_secs_f64() * 1e3,
+            "exit": exit_of(deployment.state, diagnostics) as i32,
+        })
     }
 
     /// The server's list, which survives a broken stream; the events' otherwise.

@@ -1,0 +1,113 @@
+//! Every described route has a row in the access table, and the row is enforced.
+
+use std::collections::BTreeSet;
+
+use mfaas_ident::Scope;
+use mfaas_server::access::{Access, TABLE, access_of};
+use mfaas_server::routes;
+
+use crate::support::Server;
+
+/// Every method and path of the OpenAPI description, with the description's own words.
+fn described() -> BTreeSet<(String, String)> {
+    let (_, description) = routes::router().split_for_parts();
+    let json = serde_json::to_value(&description).unwrap();
+    let paths = json["paths"].as_object().unwrap();
+    let of_path = |(path, item): (&String, &serde_json::Value)| -> Vec<(String, String)> {
+        let methods = item
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| ["get", "put", "post", "delete"].contains(&key.as_str()));
+        methods.map(|method| (method.to_uppercase(), path.clone())).collect()
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+/// A path with something plausible in place of each variable.
+fn filled(template: &str) -> String {
+    template
+        .replace("{name}", "hello")
+        .replace("{id}", "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001")
+        .replace("{version}", "1")
+        .replace("{alias}", "live")
+        .replace("{digest}", &"0".repeat(64))
+}
+
+#[test]
+fn every_described_route_has_an_access_row_and_the_other_way_round() {
+    let described = described();
+    for (method, path) in &described {
+        let access = access_of(&method.parse().unwrap(), path);
+        let access = access.unwrap_or_else(|| panic!("{method} {path} has no row in the access table"));
+        assert!(!path.starts_with("/v1/") || matches!(access, Access::Token(_)), "{method} {path} is open");
+    }
+    for (method, path, access) in TABLE {
+        if let Access::Token(_) = access {
+            assert!(
+                described.contains(&((*method).to_owned(), (*path).to_owned())),
+                "{method} {path} is not described"
+            );
+        }
+    }
+    assert!(described.len() >= 23, "the description lost routes: {}", described.len());
+}
+
+#[tokio::test]
+async fn every_route_refuses_no_token_a_wrong_token_and_too_small_a_scope() {
+    let server = Server::start().await;
+    let stranger = format!("mfaas_{}_{}", "0".repeat(32), "0".repeat(64));
+    let mut walked = 0;
+    for (method, template, access) in TABLE {
+        let Access::Token(scope) = access else { continue };
+        let path = filled(template);
+        let others: Vec<_> =
+            Scope::ALL.into_iter().filter(|other| other != scope && *other != Scope::Admin).collect();
+        let small = server.token("a", &others).await;
+        for (token, status, code) in
+            [("", 401, "MF0901"), (&stranger, 401, "MF0901"), (&small, 403, "MF0902")]
+        {
+            let answer = server.send(server.request(method, &path, token)).await;
+            assert_eq!(answer.status, status, "{method} {path} with {token:.12}: {answer:?}");
+            assert_eq!(answer.code(), code);
+            assert!(status != 401 || answer.header("www-authenticate").starts_with("Bearer"));
+        }
+        let enough = server.token("a", &[*scope]).await;
+        let answer = server.send(server.request(method, &path, &enough)).await;
+        assert!(![401, 403].contains(&answer.status), "{method} {path} with {scope}: {answer:?}");
+        walked += 1;
+    }
+    assert!(walked >= 19, "only {walked} routes were walked");
+}
+
+#[tokio::test]
+async fn a_withdrawn_or_mangled_token_opens_nothing() {
+    let server = Server::start().await;
+    let admin = server.token("a", &[Scope::Admin]).await;
+    let body = serde_json::json!({"name": "reader", "scopes": ["read"]});
+    let created = server.send(server.request("POST", "/v1/tokens", &admin).json(&body)).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    let created = created.json();
+    let (secret, id) = (created["secret"].as_str().unwrap(), created["token"]["id"].as_str().unwrap());
+    assert_eq!(server.get("/v1/whoami", secret).await.json()["tenant"], "a");
+    let listed = server.get("/v1/tokens", &admin).await;
+    assert!(!listed.body.contains(secret.rsplit('_').next().unwrap()), "a list shows a secret");
+    // The right secret under another id is not the token.
+    let other_id = format!("mfaas_{}_{}", "1".repeat(32), secret.rsplit('_').next().unwrap());
+    assert_eq!(server.get("/v1/whoami", &other_id).await.status, 401);
+    let gone = server.send(server.request("DELETE", &format!("/v1/tokens/{id}"), &admin)).await;
+    assert_eq!(gone.status, 200, "{gone:?}");
+    assert_eq!(server.get("/v1/whoami", secret).await.code(), "MF0901");
+}
+
+#[tokio::test]
+async fn only_an_admin_names_another_tenant() {
+    let server = Server::start().await;
+    let (reader, admin) = (server.token("a", &[Scope::Read]).await, server.token("a", &[Scope::Admin]).await);
+    server.token("b", &[Scope::Read]).await;
+    assert_eq!(server.get("/v1/functions?tenant=b", &reader).await.code(), "MF0903");
+    assert_eq!(server.get("/v1/functions?tenant=a", &reader).await.status, 200);
+    assert_eq!(server.get("/v1/whoami?tenant=b", &admin).await.json()["tenant"], "b");
+    assert_eq!(server.get("/v1/functions?tenant=b&tenant=a", &admin).await.code(), "MF0904");
+    assert_eq!(server.get("/v1/functions?tenant=B%20", &admin).await.code(), "MF0904");
+}

@@ -1,0 +1,146 @@
+//! The console: pages that show hostile text harmlessly, and forms that only their own pages send.
+
+use mfaas_ident::Scope;
+
+use crate::support::{Answer, Server, admitted_version, refused_deployment};
+
+/// What a tenant would write to break a page or a terminal.
+const HOSTILE: &str = "</pre><script>alert(1)</script>\u{1b}[2J\u{202e}<img src=x onerror=alert(1)>";
+
+/// Signs in and answers with the cookie.
+async fn sign_in(server: &Server, token: &str) -> String {
+    let answer = server.send(server.request("POST", "/sign-in", "").form(&[("token", token)])).await;
+    assert_eq!((answer.status, answer.header("location")), (303, "/"), "{answer:?}");
+    let cookie = answer.header("set-cookie");
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    assert!(!cookie.contains(token.rsplit('_').next().unwrap()), "the cookie holds the token");
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+async fn page(server: &Server, path: &str, cookie: &str) -> Answer {
+    let answer = server.send(server.request("GET", path, "").header("cookie", cookie)).await;
+    assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    let policy = answer.header("content-security-policy");
+    assert!(policy.contains("default-src 'none'") && policy.contains("script-src 'nonce-"), "{policy}");
+    assert!(!answer.body.contains("<script>") && !answer.body.contains(" onerror=\""), "{path}");
+    answer
+}
+
+#[tokio::test]
+async fn without_a_session_there_is_only_the_sign_in_page() {
+    let server = Server::start().await;
+    for path in ["/", "/functions", "/functions/hello", "/crates"] {
+        let answer = server.get(path, "").await;
+        assert_eq!((answer.status, answer.header("location")), (303, "/sign-in"), "{path}");
+    }
+    // A bearer token is no session: a page must not be readable by whoever can set a header.
+    let token = server.token("a", &[Scope::Read]).await;
+    assert_eq!(server.get("/functions", &token).await.status, 303);
+    let wrong = server.send(server.request("POST", "/sign-in", "").form(&[("token", "mfaas_x")])).await;
+    assert_eq!(wrong.status, 401);
+    assert!(wrong.body.contains("role=\"alert\"") && wrong.header("set-cookie").is_empty());
+    let no_read = server.token("a", &[Scope::Deploy]).await;
+    let answer = server.send(server.request("POST", "/sign-in", "").form(&[("token", &no_read)])).await;
+    assert_eq!(answer.status, 403);
+}
+
+#[tokio::test]
+async fn hostile_lines_are_shown_and_do_nothing() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    let upload = async |n: u8| {
+        let created = server.upload("hello", &token, vec![n]).await.json();
+        created["deployment"]["id"].as_str().unwrap().to_owned()
+    };
+    let (good, bad) = (upload(1).await, upload(2).await);
+    admitted_version(&server.db, "a", "hello", &good, &"a".repeat(64));
+    refused_deployment(&server.db, &bad, HOSTILE);
+    let quoted = HOSTILE.replace('\'', "''");
+    server.db.sql(&format!(
+        "INSERT INTO function_logs (tenant, function, version, node, boot, line, at, level, text)
+         VALUES ('a', 'hello', 1, 'node-1', gen_random_uuid(), 1, now(), 'info', '{quoted}')"
+    ));
+    let cookie = sign_in(&server, &token).await;
+    for path in ["/functions/hello".to_owned(), format!("/deployments/{bad}")] {
+        let body = page(&server, &path, &cookie).await.body;
+        assert!(body.contains("script&#62;alert(1)"), "{path} does not show the line: {body}");
+        assert!(body.contains("\\u{1b}[2J\\u{202e}"), "{path} hides control characters");
+        assert!(!body.contains(['\u{1b}', '\u{202e}']) && !body.contains("<img"), "{path} lets them through");
+    }
+    let logs = server.get("/v1/functions/hello/logs", &token).await.json();
+    let message = logs["items"][0]["message"].as_str().unwrap();
+    assert!(message.contains("\\u{1b}[2J") && !message.contains('\u{1b}'), "{message}");
+}
+
+#[tokio::test]
+async fn pages_show_what_there_is() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Admin]).await;
+    let created = server.upload("hello", &token, vec![1]).await.json();
+    let id = created["deployment"]["id"].as_str().unwrap();
+    let cookie = sign_in(&server, &token).await;
+    let dashboard = page(&server, "/", &cookie).await.body;
+    assert!(dashboard.contains(id) && dashboard.contains("No node has joined."), "{dashboard}");
+    let deployment = page(&server, &format!("/deployments/{id}"), &cookie).await;
+    let nonce = deployment.header("content-security-policy").split("'nonce-").nth(1).unwrap();
+    let nonce = nonce.split('\'').next().unwrap();
+    let script = format!("<script type=\"module\" src=\"/static/live.js\" nonce=\"{nonce}\"></script>");
+    assert!(deployment.body.contains(&script), "{}", deployment.body);
+    assert!(deployment.body.contains(&format!("data-events=\"/deployments/{id}/events?after=1\"")));
+    let again = page(&server, &format!("/deployments/{id}"), &cookie).await;
+    assert_ne!(again.header("content-security-policy"), deployment.header("content-security-policy"));
+    let sum = "0".repeat(64);
+    server.db.sql(&format!(
+        "INSERT INTO crates (name, version, checksum, features, direct, status, decided_by, reason)
+         VALUES ('itoa', '1.0.0', '{sum}', '{{}}', true, 'allowed', 'seed', 'shipped')"
+    ));
+    assert!(page(&server, "/crates", &cookie).await.body.contains("not yet reviewed for hostile callers"));
+    page(&server, "/functions", &cookie).await;
+    let missing =
+        server.send(server.request("GET", "/functions/nothing", "").header("cookie", &cookie)).await;
+    assert_eq!((missing.status, missing.header("content-type")), (404, "text/html; charset=utf-8"));
+    assert!(missing.body.contains("MF0903") && missing.body.contains(missing.header("x-request-id")));
+    for file in ["console.css", "live.js", "icon.svg"] {
+        assert_eq!(server.get(&format!("/static/{file}"), "").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn forms_of_strangers_do_nothing() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read]).await;
+    let login = || server.request("POST", "/sign-in", "").form(&[("token", &token)]);
+    for (name, value) in [
+        ("origin", "http://evil.example"),
+        ("origin", "null"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+    ] {
+        let answer = server.send(login().header(name, value)).await;
+        assert_eq!(answer.status, 403, "{name}: {value}");
+        assert!(answer.header("set-cookie").is_empty());
+    }
+    let own = server.url("");
+    assert_eq!(server.send(login().header("origin", &own)).await.status, 303);
+    let cookie = sign_in(&server, &token).await;
+    let out = |csrf: &str| {
+        server.request("POST", "/sign-out", "").header("cookie", &cookie).form(&[("csrf", csrf)])
+    };
+    assert_eq!(server.send(out("guess")).await.status, 403);
+    let body = page(&server, "/", &cookie).await.body;
+    let csrf = body.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    assert_eq!(server.send(out(&csrf)).await.header("location"), "/sign-in");
+    let after = server.send(server.request("GET", "/", "").header("cookie", &cookie)).await;
+    assert_eq!(after.header("location"), "/sign-in", "the cookie still opens the console");
+}
+
+#[tokio::test]
+async fn a_withdrawn_token_ends_its_session() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read]).await;
+    let cookie = sign_in(&server, &token).await;
+    page(&server, "/", &cookie).await;
+    server.db.sql("UPDATE tokens SET revoked_at = now()");
+    let after = server.send(server.request("GET", "/", "").header("cookie", &cookie)).await;
+    assert_eq!(after.header("location"), "/sign-in");
+}

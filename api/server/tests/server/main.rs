@@ -1,0 +1,12 @@
+//! The server as its callers meet it: real sockets, real Postgres, real files.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
+
+mod access;
+mod console;
+mod events;
+mod nodes;
+mod problems;
+mod program;
+mod registry;
+mod support;
+mod uploads;

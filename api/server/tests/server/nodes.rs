@@ -1,0 +1,168 @@
+//! The node listener: a certificate opens it, a join token buys one certificate.
+
+use std::time::{Duration, Instant};
+
+use mfaas_catalog::Actor;
+use mfaas_ident::{NodeName, Scope};
+use mfaas_server::token::Secret;
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+/// A client that trusts the server's authority, with or without a certificate of its own.
+fn client(server: &Server, identity: Option<(&str, &KeyPair)>) -> reqwest::Client {
+    let ca = std::fs::read(server.dir().join("tls/ca.pem")).unwrap();
+    let builder = reqwest::Client::builder().tls_certs_only([reqwest::Certificate::from_pem(&ca).unwrap()]);
+    let builder = match identity {
+        None => builder,
+        Some((certificate, key)) => {
+            let pem = format!("{certificate}{}", key.serialize_pem());
+            builder.identity(reqwest::Identity::from_pem(pem.as_bytes()).unwrap())
+        }
+    };
+    builder.build().unwrap()
+}
+
+async fn join_token(server: &Server, node: &str) -> String {
+    let secret = Secret::generate().unwrap();
+    let node = NodeName::parse(node).unwrap();
+    server.catalog.create_join_token(&Actor::program("test"), &node, &secret.hash(), 60).await.unwrap();
+    secret.reveal_bare().to_owned()
+}
+
+fn join_request(name: &str, token: &str, key: &KeyPair) -> Value {
+    let csr = CertificateParams::default().serialize_request(key).unwrap().pem().unwrap();
+    json!({"protocol": 1, "name": name, "token": token, "csr_pem": csr})
+}
+
+async fn post(client: &reqwest::Client, url: &str, body: &Value) -> (u16, Value) {
+    let response = client.post(url).json(body).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap_or(Value::Null))
+}
+
+/// A joined node's client.
+async fn joined(server: &Server, name: &str) -> reqwest::Client {
+    let key = KeyPair::generate().unwrap();
+    let request = join_request(name, &join_token(server, name).await, &key);
+    let (status, answer) = post(&client(server, None), &server.node_url("/node/v1/join"), &request).await;
+    assert_eq!(status, 200, "{answer}");
+    client(server, Some((answer["certificate_pem"].as_str().unwrap(), &key)))
+}
+
+fn report(sequence: u64, epoch: u64) -> Value {
+    json!({
+        "protocol": 1, "boot": "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001", "sequence": sequence, "epoch": epoch,
+        "set": "current", "ingress_url": "http://127.0.0.1:7800", "workers": 2, "cage_level": "full",
+        "loaded": [], "refused": [],
+    })
+}
+
+#[tokio::test]
+async fn a_join_token_buys_one_certificate_for_one_name() {
+    let server = Server::start().await;
+    let (stranger, key) = (client(&server, None), KeyPair::generate().unwrap());
+    let url = server.node_url("/node/v1/join");
+    let token = join_token(&server, "node-1").await;
+    let (status, answer) = post(&stranger, &url, &join_request("node-2", &token, &key)).await;
+    assert_eq!((status, &answer["code"]), (403, &json!("MF0710")), "the token is for another name");
+    let mut bad = join_request("node-1", &token, &key);
+    bad["csr_pem"] = json!("nothing");
+    assert_eq!(
+        post(&stranger, &url, &bad).await.1["code"],
+        "MF0904",
+        "a bad request does not cost the token"
+    );
+    assert_eq!(post(&stranger, &url, &join_request("node-1", &token, &key)).await.0, 200);
+    assert_eq!(post(&stranger, &url, &join_request("node-1", &token, &key)).await.1["code"], "MF0710");
+    assert_eq!(
+        post(&stranger, &url, &join_request("node-1", &"0".repeat(64), &key)).await.1["code"],
+        "MF0710"
+    );
+}
+
+#[tokio::test]
+async fn everything_but_join_needs_the_current_certificate_of_a_node() {
+    let server = Server::start().await;
+    let stranger = client(&server, None);
+    let digest = "0".repeat(64);
+    let routes = [
+        ("GET", "/node/v1/serving-set?after=0".to_owned()),
+        ("GET", "/node/v1/key-list".to_owned()),
+        ("GET", format!("/node/v1/artifacts/{digest}")),
+        ("GET", format!("/node/v1/statements/{digest}")),
+        ("POST", "/node/v1/report".to_owned()),
+        ("POST", "/node/v1/logs".to_owned()),
+    ];
+    let node = joined(&server, "node-1").await;
+    for (method, path) in &routes {
+        let url = server.node_url(path);
+        let send = |client: &reqwest::Client| client.request(method.parse().unwrap(), &url).send();
+        let refused = send(&stranger).await.unwrap();
+        assert_eq!(refused.status(), 403, "{path}");
+        assert_eq!(refused.json::<Value>().await.unwrap()["code"], "MF0710");
+        assert_ne!(send(&node).await.unwrap().status(), 403, "{path}");
+    }
+    // A second join makes another certificate the current one; the first is worth nothing then.
+    let newer = joined(&server, "node-1").await;
+    let url = server.node_url("/node/v1/serving-set?after=0");
+    assert_eq!(node.get(&url).send().await.unwrap().status(), 403);
+    assert_eq!(newer.get(&url).send().await.unwrap().status(), 204);
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_does_not_even_connect() {
+    let (server, other) = (Server::start().await, Server::start().await);
+    let key = KeyPair::generate().unwrap();
+    let request = join_request("node-1", &join_token(&other, "node-1").await, &key);
+    let (_, answer) = post(&client(&other, None), &other.node_url("/node/v1/join"), &request).await;
+    let foreign = client(&server, Some((answer["certificate_pem"].as_str().unwrap(), &key)));
+    assert!(foreign.get(server.node_url("/node/v1/key-list")).send().await.is_err());
+}
+
+#[tokio::test]
+async fn a_waiting_node_gets_a_new_serving_set_at_once() {
+    let server = Server::start().await;
+    let node = joined(&server, "node-1").await;
+    let begun = Instant::now();
+    let url = server.node_url("/node/v1/serving-set?after=0&wait=20");
+    let waiting = tokio::spawn(node.get(&url).send());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.db.sql(
+        "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
+         VALUES (7, 1, repeat('0', 64), '{\"signed\":  \"as it is\"}', now(), now() + interval '1 hour');
+         SELECT pg_notify('mfaas_serving_set', '7');",
+    );
+    let response = waiting.await.unwrap().unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.text().await.unwrap(), "{\"signed\":  \"as it is\"}", "not one byte may change");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    let nothing = node.get(server.node_url("/node/v1/serving-set?after=7")).send().await.unwrap();
+    assert_eq!(nothing.status(), 204);
+}
+
+#[tokio::test]
+async fn a_report_shows_up_where_people_look() {
+    let server = Server::start().await;
+    let node = joined(&server, "node-1").await;
+    let admin = server.token("a", &[Scope::Admin]).await;
+    assert_eq!(server.get("/v1/nodes", &admin).await.json()["items"][0]["state"], "joined");
+    let url = server.node_url("/node/v1/report");
+    assert_eq!(post(&node, &url, &report(2, 0)).await.0, 204);
+    assert_eq!(post(&node, &url, &report(1, 9)).await.0, 204, "an overtaken report is dropped in silence");
+    let shown = server.get("/v1/nodes", &admin).await.json()["items"][0].clone();
+    assert_eq!(
+        (&shown["state"], &shown["reported_epoch"], &shown["workers"]),
+        (&json!("ready"), &json!(0), &json!(2))
+    );
+    let mut future = report(3, 0);
+    future["protocol"] = json!(2);
+    assert_eq!(post(&node, &url, &future).await.1["code"], "MF0904");
+    let batch = json!({
+        "protocol": 1, "boot": "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001", "first": 0, "dropped": 0,
+        "lines": [{"at": "2026-01-02T03:04:05Z", "tenant": "a", "function": "invented", "version": 1,
+                   "level": "info", "text": "x"}],
+    });
+    assert_eq!(post(&node, &server.node_url("/node/v1/logs"), &batch).await.0, 204);
+    assert_eq!(server.db.sql("SELECT count(*) FROM function_logs"), "0", "a node cannot invent functions");
+}

@@ -1,0 +1,101 @@
+//! Whatever goes wrong, the answer is a problem document that names its request.
+
+use mfaas_ident::Scope;
+
+use crate::support::Server;
+
+#[tokio::test]
+async fn what_does_not_exist_or_does_not_parse_is_a_problem_document() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    for (method, path, status, code) in [
+        ("GET", "/nowhere", 404, "MF0911"),
+        ("GET", "/v1/nowhere", 404, "MF0911"),
+        ("PATCH", "/v1/functions", 405, "MF0911"),
+        ("DELETE", "/healthz", 405, "MF0911"),
+        ("GET", "/v1/functions/NotAName", 404, "MF0903"),
+        ("GET", "/v1/functions/hello", 404, "MF0903"),
+        ("GET", "/v1/deployments/xyz", 404, "MF0903"),
+        ("GET", "/v1/functions?limit=minus", 400, "MF0904"),
+        ("GET", "/v1/functions/hello/versions/0", 404, "MF0903"),
+        ("GET", "/v1/artifacts/abc", 404, "MF0903"),
+        ("GET", "/static/secret.txt", 404, "MF0903"),
+    ] {
+        let answer = server.send(server.request(method, path, &token)).await;
+        assert_eq!((answer.status, answer.code().as_str()), (status, code), "{method} {path}: {answer:?}");
+    }
+    let put = server.request("PUT", "/v1/functions/hello/aliases/live", &token);
+    let not_json = server.send(put.header("content-type", "application/json").body("{")).await;
+    assert_eq!((not_json.status, not_json.code().as_str()), (400, "MF0904"));
+    let no_type =
+        server.send(server.request("PUT", "/v1/functions/hello/aliases/live", &token).body("{}")).await;
+    assert_eq!(no_type.code(), "MF0904");
+    let unknown = serde_json::json!({"version": 1, "force": true});
+    let put = server.request("PUT", "/v1/functions/hello/aliases/live", &token).json(&unknown);
+    assert_eq!(server.send(put).await.code(), "MF0904", "unknown members are refused");
+    let large = serde_json::json!({"version": 1, "x": "y".repeat(70_000)});
+    let put = server.request("PUT", "/v1/functions/hello/aliases/live", &token).json(&large);
+    let answer = server.send(put).await;
+    assert_eq!((answer.status, answer.code().as_str()), (413, "MF0907"));
+}
+
+#[tokio::test]
+async fn a_wrong_method_names_the_right_ones() {
+    let server = Server::start().await;
+    let answer = server.send(server.request("PATCH", "/v1/functions/hello", "")).await;
+    assert_eq!((answer.status, answer.header("allow")), (405, "GET, DELETE"));
+}
+
+#[tokio::test]
+async fn another_hosts_name_is_refused_before_anything_else() {
+    let server = Server::start().await;
+    for host in ["evil.example", "evil.example:7700", "localhost.evil.example", "127.0.0.1.evil.example", "x"]
+    {
+        let answer = server.send(server.request("GET", "/healthz", "").header("host", host)).await;
+        assert_eq!((answer.status, answer.code().as_str()), (421, "MF0906"), "{host}");
+    }
+    for host in ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:7700"] {
+        let answer = server.send(server.request("GET", "/healthz", "").header("host", host)).await;
+        assert_eq!(answer.status, 200, "{host}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_id_is_ours_and_every_answer_carries_it() {
+    let server = Server::start().await;
+    let answer = server.send(server.request("GET", "/healthz", "").header("x-request-id", "chosen")).await;
+    assert_eq!(answer.header("x-request-id").len(), 32);
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    assert_eq!(answer.header("content-security-policy"), "default-src 'none'; frame-ancestors 'none'");
+}
+
+#[tokio::test]
+async fn health_readiness_and_numbers() {
+    let server = Server::start().await;
+    assert_eq!(server.get("/readyz", "").await.json()["status"], "ok");
+    let token = server.token("a", &[Scope::Deploy]).await;
+    assert_eq!(server.upload("hello", &token, vec![1; 10]).await.status, 202);
+    let numbers = server.get("/metrics", "").await;
+    assert!(numbers.body.contains("mfaas_deployments{state=\"received\"} 1"), "{}", numbers.body);
+    assert!(
+        numbers.body.contains("route=\"/v1/functions/{name}/deployments\",method=\"POST\",status=\"202\""),
+        "{}",
+        numbers.body
+    );
+    assert!(!numbers.body.contains("hello"), "a label tells a tenant's name");
+    server.db.sql("DELETE FROM _sqlx_migrations WHERE version = (SELECT max(version) FROM _sqlx_migrations)");
+    let answer = server.get("/readyz", "").await;
+    assert_eq!((answer.status, answer.code().as_str()), (503, "MF0910"));
+    assert!(!answer.body.contains("migrations ["), "a cause reached the caller: {}", answer.body);
+    assert_eq!(answer.header("retry-after"), "5");
+}
+
+#[tokio::test]
+async fn the_description_is_openapi_3_1_and_speaks_of_problems() {
+    let server = Server::start().await;
+    let description = server.get("/openapi.json", "").await.json();
+    assert_eq!(description["openapi"], "3.1.0");
+    assert!(description["components"]["schemas"]["Problem"]["properties"]["code"].is_object());
+    assert!(description["components"]["schemas"]["Event"].is_object());
+    assert_eq!(description["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+}

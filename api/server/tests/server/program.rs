@@ -1,0 +1,90 @@
+//! The program itself: its commands, its ready file, its end.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::Database;
+
+fn server(db_url: &str, dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mfaas-server"));
+    command
+        .args(arguments)
+        .env_clear()
+        .env("MFAAS_DATABASE_URL", db_url)
+        .env("MFAAS_BLOBS_URL", format!("file://{}", dir.join("blobs").display()))
+        .env("MFAAS_TLS_DIR", dir.join("tls"))
+        .env("MFAAS_LISTEN", "127.0.0.1:0")
+        .env("MFAAS_NODE_LISTEN", "127.0.0.1:0")
+        .env("MFAAS_READY_FILE", dir.join("ready.json"));
+    command
+}
+
+fn run(db_url: &str, dir: &Path, arguments: &[&str]) -> Output {
+    server(db_url, dir, arguments).output().unwrap()
+}
+
+fn ok(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn wait_for(path: &Path) -> String {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !path.exists() {
+        assert!(Instant::now() < until, "{} did not appear", path.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn an_operator_sets_up_and_serves_and_stops() {
+    let db = Database::empty();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("blobs")).unwrap();
+    let owner = db.url("postgres");
+    let unready = run(&owner, dir.path(), &["serve"]);
+    assert!(!unready.status.success(), "it serves without a schema");
+    for _ in 0..2 {
+        ok(run(&owner, dir.path(), &["migrate"]));
+        ok(run(&owner, dir.path(), &["init"]));
+    }
+    let own = db.url("mfaas_server");
+    let token = ok(run(
+        &own,
+        dir.path(),
+        &["token", "create", "--tenant", "a", "--scopes", "read,deploy", "--name", "t"],
+    ));
+    assert!(token.starts_with("mfaas_") && token.len() == 6 + 32 + 1 + 64, "{token}");
+    assert_eq!(ok(run(&own, dir.path(), &["join-token", "create", "--node", "node-1"])).len(), 64);
+    let seed = serde_json::json!({"format": 1, "toolchain": "0".repeat(64), "crates": []});
+    std::fs::write(dir.path().join("allowlist.json"), seed.to_string()).unwrap();
+    ok(run(&own, dir.path(), &["allowlist", "import", dir.path().join("allowlist.json").to_str().unwrap()]));
+    serves_and_stops(&own, dir.path(), &token);
+}
+
+fn serves_and_stops(db_url: &str, dir: &Path, token: &str) {
+    let log = std::fs::File::create(dir.join("log")).unwrap();
+    let mut child = server(db_url, dir, &[]).stderr(log).stdout(Stdio::null()).spawn().unwrap();
+    let ready: serde_json::Value = serde_json::from_str(&wait_for(&dir.join("ready.json"))).unwrap();
+    assert_eq!(ready["pid"], child.id());
+    let url = format!("http://{}/v1/whoami", ready["http"].as_str().unwrap());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let answer = runtime.block_on(async {
+        reqwest::Client::new().get(&url).bearer_auth(token).send().await.unwrap().text().await.unwrap()
+    });
+    assert!(answer.contains("\"tenant\":\"a\""), "{answer}");
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(child.wait().unwrap().success(), "SIGTERM ends with 0");
+    let log = std::fs::read_to_string(dir.join("log")).unwrap();
+    assert!(!log.contains(token.rsplit('_').next().unwrap()), "the log holds a secret");
+}
+
+#[test]
+fn a_missing_variable_is_named() {
+    let output = Command::new(env!("CARGO_BIN_EXE_mfaas-server")).env_clear().output().unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8(output.stderr).unwrap().contains("MFAAS_DATABASE_URL"));
+}

@@ -1,0 +1,146 @@
+//! A server in this process, on ports of its own, over a database and a directory of its own.
+
+use std::path::Path;
+
+use mfaas_catalog::{Actor, Catalog, NewToken};
+use mfaas_ident::{Scope, TenantName};
+use mfaas_server::config::ServeConfig;
+use mfaas_server::token::Secret;
+use mfaas_server::{Running, authority};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::Database;
+
+/// A server that answers.
+pub(crate) struct Server {
+    pub(crate) db: Database,
+    pub(crate) catalog: Catalog,
+    running: Option<Running>,
+    dir: TempDir,
+    client: reqwest::Client,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The code of a problem document, whose shape is checked on the way.
+    pub(crate) fn code(&self) -> String {
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        let problem: mfaas_wire::Problem = serde_json::from_str(&self.body).unwrap();
+        assert_eq!(problem.status, self.status, "{self:?}");
+        assert_eq!(problem.request_id.as_deref(), Some(self.header("x-request-id")), "{self:?}");
+        assert!(problem.kind.ends_with(&problem.code) && !problem.hint.is_empty(), "{self:?}");
+        problem.code
+    }
+
+    /// A header, empty when absent.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
+    }
+}
+
+impl Server {
+    /// Starts one.
+    pub(crate) async fn start() -> Self {
+        // Only the first test of the process installs it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let db = tokio::task::spawn_blocking(Database::new).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("blobs")).unwrap();
+        authority::init(&dir.path().join("tls")).unwrap();
+        let running = mfaas_server::start(config(&db, dir.path())).await.unwrap();
+        let catalog = Catalog::connect(&db.url("mfaas_server"), 2).await.unwrap();
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        Self { db, catalog, running: Some(running), dir, client }
+    }
+
+    /// Stops it in order.
+    pub(crate) async fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().expect("the server was stopped")
+    }
+
+    /// A URL on the HTTP listener.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.running().http)
+    }
+
+    /// A URL on the node listener.
+    pub(crate) fn node_url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.running().nodes.port())
+    }
+
+    /// Its files.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A new token.
+    pub(crate) async fn token(&self, tenant: &str, scopes: &[Scope]) -> String {
+        let secret = Secret::generate().unwrap();
+        let tenant = TenantName::parse(tenant).unwrap();
+        let new = NewToken {
+            tenant: &tenant,
+            name: "test",
+            scopes,
+            secret_sha256: secret.hash(),
+            expires_at: None,
+        };
+        let token = self.catalog.create_token(&Actor::program("test"), &new).await.unwrap();
+        secret.reveal_with(token.id)
+    }
+
+    /// A request to be filled in.
+    pub(crate) fn request(&self, method: &str, path: &str, token: &str) -> reqwest::RequestBuilder {
+        let request = self.client.request(method.parse().unwrap(), self.url(path));
+        if token.is_empty() { request } else { request.bearer_auth(token) }
+    }
+
+    /// Sends a request and reads the answer.
+    pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Answer { status, headers, body: response.text().await.unwrap() }
+    }
+
+    /// `GET` with a token.
+    pub(crate) async fn get(&self, path: &str, token: &str) -> Answer {
+        self.send(self.request("GET", path, token)).await
+    }
+
+    /// Uploads bytes for a function.
+    pub(crate) async fn upload(&self, function: &str, token: &str, bytes: Vec<u8>) -> Answer {
+        let path = format!("/v1/functions/{function}/deployments");
+        self.send(self.request("POST", &path, token).body(bytes)).await
+    }
+}
+
+/// The configuration of a server over `db` with its files in `dir`.
+fn config(db: &Database, dir: &Path) -> ServeConfig {
+    let variables = [
+        ("MFAAS_DATABASE_URL", db.url("mfaas_server")),
+        ("MFAAS_BLOBS_URL", format!("file://{}", dir.join("blobs").display())),
+        ("MFAAS_TLS_DIR", dir.join("tls").display().to_string()),
+        ("MFAAS_LISTEN", "127.0.0.1:0".to_owned()),
+        ("MFAAS_NODE_LISTEN", "127.0.0.1:0".to_owned()),
+    ];
+    let var = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+    ServeConfig::parse(&var).unwrap()
+}

@@ -1,0 +1,160 @@
+//! Uploads: stored unopened, counted, recorded once.
+
+use std::io::{Read as _, Write as _};
+use std::time::{Duration, Instant};
+
+use mfaas_ident::{Digest, Scope};
+use mfaas_server::limits;
+
+use crate::support::Server;
+
+const MIB: usize = 1 << 20;
+
+/// Every file below `dir`.
+fn files(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        if entry.path().is_dir() { found.extend(files(&entry.path())) } else { found.push(entry.path()) }
+    }
+    found
+}
+
+#[tokio::test]
+async fn an_upload_is_stored_by_its_digest_and_recorded_once() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    // Not an archive at all: whoever unpacks will say so; the server does not look.
+    let bytes = b"not even gzip".to_vec();
+    let first = server.upload("hello", &token, bytes.clone()).await;
+    assert_eq!(first.status, 202, "{first:?}");
+    let deployment = &first.json()["deployment"];
+    assert_eq!(deployment["state"], "received");
+    assert_eq!(deployment["source_digest"], Digest::of(&bytes).to_string());
+    assert_eq!(deployment["source_bytes"], 13);
+    let id = deployment["id"].as_str().unwrap();
+    assert_eq!(first.json()["events_url"], format!("/v1/deployments/{id}/events"));
+    let shown = server.get(&format!("/v1/deployments/{id}"), &token).await;
+    assert_eq!(&shown.json(), deployment);
+    let blobs = files(&server.dir().join("blobs"));
+    assert_eq!(blobs.len(), 1, "{blobs:?}");
+    assert_eq!(std::fs::read(&blobs[0]).unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_repeat_with_the_same_key_is_the_same_deployment() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    let send = async |key: &str, bytes: &'static str, function: &str| {
+        let path = format!("/v1/functions/{function}/deployments");
+        server.send(server.request("POST", &path, &token).header("idempotency-key", key).body(bytes)).await
+    };
+    let first = send("k1", "source", "hello").await.json();
+    assert_eq!(send("k1", "source", "hello").await.json(), first);
+    assert_ne!(send("k2", "source", "hello").await.json()["deployment"]["id"], first["deployment"]["id"]);
+    let other_bytes = send("k1", "other source", "hello").await;
+    assert_eq!((other_bytes.status, other_bytes.code().as_str()), (422, "MF0905"));
+    assert_eq!(send("k1", "source", "goodbye").await.code(), "MF0905");
+    assert_eq!(send(&"k".repeat(201), "source", "hello").await.code(), "MF0904");
+    let list = server.get("/v1/functions/hello/deployments?limit=1", &token).await.json();
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    let next = list["next"].as_str().unwrap().to_owned();
+    let rest = server.get(&format!("/v1/functions/hello/deployments?after={next}"), &token).await.json();
+    assert_eq!(rest["items"][0]["id"], first["deployment"]["id"]);
+    assert!(rest.get("next").is_none());
+}
+
+#[tokio::test]
+async fn eleven_mebibytes_are_refused_and_leave_nothing() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Deploy]).await;
+    let known_length = server.upload("hello", &token, vec![0; 11 * MIB]).await;
+    assert_eq!((known_length.status, known_length.code().as_str()), (413, "MF0101"));
+    // Without a length the budget is found out while reading.
+    let pieces = (0..11).map(|_| Ok::<_, std::io::Error>(vec![0_u8; MIB]));
+    let body = reqwest::Body::wrap_stream(futures::stream::iter(pieces));
+    let request = server.request("POST", "/v1/functions/hello/deployments", &token).body(body);
+    let streamed = server.send(request).await;
+    assert_eq!((streamed.status, streamed.code().as_str()), (413, "MF0101"));
+    assert_eq!(files(&server.dir().join("blobs")), Vec::<std::path::PathBuf>::new());
+    assert_eq!(
+        server.upload("hello", &token, vec![0; 10 * MIB]).await.status,
+        202,
+        "the limit itself passes"
+    );
+    assert_eq!(server.upload("hello", &token, Vec::new()).await.code(), "MF0904");
+}
+
+#[tokio::test]
+async fn an_upload_that_breaks_off_is_not_recorded() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Deploy]).await;
+    let address = server.url("").trim_start_matches("http://").to_owned();
+    tokio::task::spawn_blocking(move || {
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        let head = format!(
+            "POST /v1/functions/hello/deployments HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\ncontent-length: 1000\r\n\r\nhalf"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        // Either a refusal or a closed connection; never a 202.
+        let _ = stream.read_to_string(&mut answer);
+        assert!(!answer.starts_with("HTTP/1.1 202"), "{answer}");
+    })
+    .await
+    .unwrap();
+    assert_eq!(server.db.sql("SELECT count(*) FROM deployments"), "0");
+}
+
+#[tokio::test]
+async fn another_tenants_deployment_is_not_found() {
+    let server = Server::start().await;
+    let (mine, theirs) =
+        (server.token("a", &[Scope::Read, Scope::Deploy]).await, server.token("b", &[Scope::Read]).await);
+    let created = server.upload("hello", &mine, vec![1]).await.json();
+    let id = created["deployment"]["id"].as_str().unwrap();
+    for path in [format!("/v1/deployments/{id}"), format!("/v1/deployments/{id}/events")] {
+        assert_eq!(server.get(&path, &theirs).await.code(), "MF0903", "{path}");
+    }
+    assert_eq!(
+        server.get("/v1/functions/hello/deployments", &theirs).await.json()["items"],
+        serde_json::json!([])
+    );
+}
+
+#[tokio::test]
+async fn one_upload_too_many_at_once_is_told_to_come_back() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Deploy]).await;
+    let address = server.url("").trim_start_matches("http://").to_owned();
+    let head = format!(
+        "POST /v1/functions/hello/deployments HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\ncontent-length: 1000\r\n\r\nhalf"
+    );
+    let slow: Vec<_> = (0..=limits::UPLOADS_MAX)
+        .map(|_| {
+            let mut stream = std::net::TcpStream::connect(&address).unwrap();
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            stream
+        })
+        .collect();
+    // Nobody sends on, so whoever is answered was one too many.
+    let until = Instant::now() + Duration::from_secs(20);
+    let answer = loop {
+        let answered = slow.iter().find_map(|mut stream| {
+            let mut bytes = [0; 4_096];
+            stream.read(&mut bytes).ok().map(|length| String::from_utf8_lossy(&bytes[..length]).into_owned())
+        });
+        if let Some(answer) = answered {
+            break answer;
+        }
+        assert!(Instant::now() < until, "nobody was answered");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("MF0912"), "{answer}");
+    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    drop(slow);
+    while server.upload("hello", &token, vec![1]).await.status != 202 {
+        assert!(Instant::now() < until, "places are not given back");
+    }
+}

@@ -1,0 +1,12 @@
+//! The builder as a program: `check` on small packages, `serve` on a real registry, both with an
+//! imported toolchain, a built dependency cache and the cage of this machine.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
+#![allow(unreachable_pub, reason = "a test program has no outside")]
+
+mod check;
+#[path = "../../../../registry/catalog/tests/postgres/cluster.rs"]
+mod cluster;
+mod installed;
+mod package;
+mod serve;

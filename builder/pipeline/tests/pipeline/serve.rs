@@ -1,0 +1,224 @@
+//! `serve` on a real registry: definite endings, whoever stops in the middle.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mfaas_blobs::Blobs;
+use mfaas_catalog::{Actor, Catalog, Deployment, NewDeployment, Recorded, RolePasswords, migrate};
+use mfaas_delivery::{DeploymentState, EventKind, Stage};
+use mfaas_ident::{DeploymentId, FunctionName, TenantName};
+
+use crate::cluster::{Cluster, OWNER};
+use crate::installed::{Installed, builder};
+use crate::package::Package;
+
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// A registry with a blob store, and what a server would do with them.
+struct Registry {
+    database: String,
+    catalog: Catalog,
+    blobs: Blobs,
+    home: tempfile::TempDir,
+}
+
+impl Registry {
+    async fn new() -> Self {
+        let database = Cluster::get().create_database();
+        let url = |user: &str| Cluster::get().url(&database, user);
+        let password = || Some("secret".to_owned());
+        let passwords = RolePasswords { server: password(), builder: password(), signer: password() };
+        migrate(&url(OWNER), &passwords).await.unwrap();
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("blobs")).unwrap();
+        let blobs = Blobs::open(&format!("file://{}/blobs", home.path().display())).unwrap();
+        let catalog = Catalog::connect(&url("mfaas_server"), 4).await.unwrap();
+        let seed = std::fs::read(Installed::get().deps.join("allowlist.json")).unwrap();
+        let seed = serde_json::from_slice(&seed).unwrap();
+        catalog.import_allowlist(&Actor::program("seed"), &seed).await.unwrap();
+        Self { database, catalog, blobs, home }
+    }
+
+    /// Uploads a package as the server does.
+    async fn deploy(&self, package: &Package) -> DeploymentId {
+        let bytes = package.pack();
+        let source_bytes = bytes.len() as u64;
+        let source_digest = self.blobs.put(bytes.into()).await.unwrap();
+        let (tenant, function) = (tenant(), FunctionName::parse("sample").unwrap());
+        let actor = Actor::program("mfaas-server");
+        self.catalog.ensure_tenant(&actor, &tenant).await.unwrap();
+        let new = NewDeployment {
+            tenant: &tenant,
+            function: &function,
+            idempotency_key: &uuid::Uuid::new_v4().to_string(),
+            source_digest,
+            source_bytes,
+        };
+        match self.catalog.record_deployment(&actor, &new).await.unwrap() {
+            Recorded::Created(deployment) => deployment.id,
+            Recorded::Repeated(_) => panic!("a fresh key was used before"),
+        }
+    }
+
+    /// Starts a builder that waits until it serves.
+    fn start_builder(&self) -> Builder {
+        let ready = self.home.path().join(format!("ready-{}", uuid::Uuid::new_v4()));
+        let work = self.home.path().join("work");
+        let installed = Installed::get();
+        let child = builder()
+            .arg("serve")
+            .env("MFAAS_DATABASE_URL", Cluster::get().url(&self.database, "mfaas_builder"))
+            .env("MFAAS_BLOBS_URL", format!("file://{}/blobs", self.home.path().display()))
+            .env("MFAAS_TOOLCHAIN_DIR", &installed.toolchain)
+            .env("MFAAS_DEPS_DIR", &installed.deps)
+            .env("MFAAS_WORK_DIR", &work)
+            .env("MFAAS_READY_FILE", &ready)
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        while !ready.exists() {
+            assert!(started.elapsed() < WAIT_MAX, "the builder does not become ready");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Builder { child, work }
+    }
+
+    /// Waits until the deployment is in a state for which `wanted` holds.
+    async fn wait_for(&self, id: DeploymentId, wanted: impl Fn(&Deployment) -> bool) -> Deployment {
+        let started = Instant::now();
+        loop {
+            let deployment = self.catalog.deployment(&tenant(), id).await.unwrap();
+            if wanted(&deployment) {
+                return deployment;
+            }
+            assert!(started.elapsed() < WAIT_MAX, "stuck: {deployment:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits until a stage has begun.
+    async fn wait_for_stage(&self, id: DeploymentId, stage: Stage) {
+        let started = Instant::now();
+        loop {
+            let events = self.catalog.events_after(&tenant(), id, 0, 100).await.unwrap();
+            if events.iter().any(|event| event.stage == stage && event.kind == EventKind::Started) {
+                return;
+            }
+            assert!(started.elapsed() < WAIT_MAX, "stage {stage:?} does not begin");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+fn tenant() -> TenantName {
+    TenantName::parse("acme").unwrap()
+}
+
+/// A running builder; killed when dropped.
+struct Builder {
+    child: Child,
+    work: PathBuf,
+}
+
+impl Builder {
+    /// SIGTERM; the program must end by itself, in time and well, and leave nothing behind.
+    fn stop(mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(started.elapsed() < Duration::from_secs(10), "SIGTERM takes too long");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert!(status.success(), "{status}");
+        let left: Vec<_> = std::fs::read_dir(&self.work).unwrap().collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
+}
+
+impl Drop for Builder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const ECHO: &str = "pub fn handle(request: &[u8]) -> Vec<u8> { request.to_vec() }\n";
+/// Compiles for tens of seconds: long enough to be interrupted, within every limit of the lexer.
+const SLOW: &str = "macro_rules! many { ($($n:ident)*) => { $(pub fn $n(v: &[u64]) -> Vec<String> {
+        let mut v: Vec<String> = v.iter().map(|x| format!(\"{x:?} {}\", stringify!($n))).collect();
+        v.sort_by(|a, b| b.cmp(a)); v.dedup(); v.iter().map(|s| s.to_uppercase()).rev().collect()
+    })* } }\n";
+
+/// A source with `functions` functions that each take the compiler some ten milliseconds.
+fn slow_source(functions: usize) -> String {
+    let names: Vec<String> = (0..functions).map(|n| format!("f{n}")).collect();
+    format!("{SLOW}many!({});\n{ECHO}", names.join(" "))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn builds_end_built_refused_or_waiting() {
+    let registry = Registry::new().await;
+    let builder = registry.start_builder();
+    let good = registry.deploy(&Package::new(ECHO)).await;
+    let bad = registry.deploy(&Package::new("pub fn handle(_: &[u8]) -> Vec<u8> { 1 }\n")).await;
+    let unsure = Package::new(ECHO).manifest("[dependencies]\nrand = \"0.9\"\n");
+    let unsure = registry.deploy(&unsure).await;
+    let ended = |deployment: &Deployment| {
+        !matches!(deployment.state, DeploymentState::Received | DeploymentState::Building)
+    };
+    assert_eq!(registry.wait_for(good, ended).await.state, DeploymentState::Built);
+    let refused = registry.wait_for(bad, ended).await;
+    assert_eq!(refused.state, DeploymentState::Refused);
+    assert_eq!(refused.diagnostics[0].code.id(), "MF0401");
+    assert_eq!(registry.wait_for(unsure, ended).await.state, DeploymentState::Waiting);
+    let events = registry.catalog.events_after(&tenant(), good, 0, 100).await.unwrap();
+    let finished: Vec<Stage> =
+        events.iter().filter(|event| event.kind == EventKind::Finished).map(|event| event.stage).collect();
+    let road = [
+        Stage::Unpack,
+        Stage::Audit,
+        Stage::Dependencies,
+        Stage::Expand,
+        Stage::Compile,
+        Stage::Link,
+        Stage::Inspect,
+        Stage::Load,
+    ];
+    assert_eq!(finished, road);
+    builder.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_is_interrupted_is_given_back_and_done_by_another() {
+    let registry = Registry::new().await;
+    let first = registry.start_builder();
+    let id = registry.deploy(&Package::new(&slow_source(1_500))).await;
+    registry.wait_for_stage(id, Stage::Compile).await;
+    first.stop();
+    let given_back = registry.catalog.deployment(&tenant(), id).await.unwrap();
+    assert_eq!(given_back.state, DeploymentState::Received);
+    let second = registry.start_builder();
+    registry.wait_for(id, |deployment| deployment.state == DeploymentState::Building).await;
+    second.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_builder_leaves_is_cleared_by_the_next() {
+    let registry = Registry::new().await;
+    let mut first = registry.start_builder();
+    let id = registry.deploy(&Package::new(&slow_source(1_500))).await;
+    registry.wait_for_stage(id, Stage::Compile).await;
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    assert_eq!(std::fs::read_dir(&first.work).unwrap().count(), 1);
+    let second = registry.start_builder();
+    // One directory: the new one's own.
+    assert_eq!(std::fs::read_dir(&first.work).unwrap().count(), 1);
+    second.stop();
+}

@@ -1,0 +1,467 @@
+-- The whole schema, as the migrations make it. Written by the catalog's schema test with
+-- MFAAS_UPDATE=1; never applied.
+
+CREATE TABLE aliases (
+    tenant text NOT NULL,
+    function text NOT NULL,
+    alias text NOT NULL,
+    version integer NOT NULL,
+    updated_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT aliases_pkey PRIMARY KEY (tenant, function, alias),
+    CONSTRAINT aliases_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
+);
+GRANT DELETE, INSERT, SELECT ON aliases TO mfaas_server;
+GRANT INSERT, SELECT ON aliases TO mfaas_signer;
+GRANT UPDATE (version, updated_at) ON aliases TO mfaas_server;
+GRANT UPDATE (version, updated_at) ON aliases TO mfaas_signer;
+
+CREATE TABLE artifacts (
+    digest text NOT NULL,
+    bytes bigint NOT NULL,
+    toolchain text NOT NULL,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT artifacts_pkey PRIMARY KEY (digest),
+    CONSTRAINT artifacts_digest_sha256 CHECK ((digest ~ '^[0-9a-f]{64}$'::text))
+);
+GRANT SELECT ON artifacts TO mfaas_server;
+GRANT INSERT, SELECT ON artifacts TO mfaas_signer;
+
+CREATE TABLE audit_head (
+    one boolean NOT NULL DEFAULT true,
+    seq bigint NOT NULL,
+    hash text NOT NULL,
+    CONSTRAINT audit_head_pkey PRIMARY KEY (one),
+    CONSTRAINT audit_head_one_row CHECK (one)
+);
+GRANT SELECT ON audit_head TO mfaas_server;
+
+CREATE TABLE audit_log (
+    seq bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    role text NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    tenant text NOT NULL,
+    subject text NOT NULL,
+    detail jsonb NOT NULL,
+    hash text NOT NULL,
+    CONSTRAINT audit_log_pkey PRIMARY KEY (seq)
+);
+CREATE INDEX audit_log_by_subject ON public.audit_log USING btree (subject, action);
+GRANT SELECT ON audit_log TO mfaas_server;
+
+CREATE TABLE builders (
+    instance text NOT NULL,
+    seen_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT builders_pkey PRIMARY KEY (instance)
+);
+GRANT DELETE, INSERT, SELECT ON builders TO mfaas_builder;
+GRANT SELECT ON builders TO mfaas_server;
+GRANT UPDATE (seen_at) ON builders TO mfaas_builder;
+
+CREATE TABLE builds (
+    deployment_id uuid NOT NULL,
+    attempt integer NOT NULL DEFAULT 0,
+    lease_holder text,
+    lease_expires_at timestamp with time zone,
+    fencing_token bigint,
+    committed_token bigint,
+    claim jsonb,
+    queued_at timestamp with time zone NOT NULL DEFAULT now(),
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    CONSTRAINT builds_pkey PRIMARY KEY (deployment_id),
+    CONSTRAINT builds_claim_when_finished CHECK (((claim IS NULL) OR (finished_at IS NOT NULL))),
+    CONSTRAINT builds_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
+    CONSTRAINT builds_only_highest_token_commits CHECK (((committed_token IS NULL) OR ((fencing_token IS NOT NULL) AND (committed_token = fencing_token))))
+);
+CREATE INDEX builds_queue ON public.builds USING btree (queued_at) WHERE (finished_at IS NULL);
+GRANT SELECT ON builds TO mfaas_builder;
+GRANT INSERT, SELECT ON builds TO mfaas_server;
+GRANT SELECT ON builds TO mfaas_signer;
+GRANT UPDATE (attempt, lease_holder, lease_expires_at, fencing_token, committed_token, claim, started_at, finished_at) ON builds TO mfaas_builder;
+GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, started_at, finished_at) ON builds TO mfaas_server;
+GRANT UPDATE (finished_at) ON builds TO mfaas_signer;
+
+CREATE TABLE crate_requests (
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    deployment_id uuid NOT NULL,
+    tenant text NOT NULL,
+    name text NOT NULL,
+    requirement text NOT NULL,
+    features text[] NOT NULL,
+    code text NOT NULL,
+    status text NOT NULL DEFAULT 'open'::text,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    decided_at timestamp with time zone,
+    CONSTRAINT crate_requests_pkey PRIMARY KEY (id),
+    CONSTRAINT crate_requests_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
+    CONSTRAINT crate_requests_once UNIQUE (deployment_id, name),
+    CONSTRAINT crate_requests_status_known CHECK ((status = ANY (ARRAY['open'::text, 'approved'::text, 'denied'::text, 'retried'::text])))
+);
+GRANT INSERT, SELECT ON crate_requests TO mfaas_builder;
+GRANT SELECT ON crate_requests TO mfaas_server;
+GRANT UPDATE (requirement, features, code, status, decided_at) ON crate_requests TO mfaas_builder;
+GRANT UPDATE (status, decided_at) ON crate_requests TO mfaas_server;
+
+CREATE TABLE crates (
+    name text NOT NULL,
+    version text NOT NULL,
+    checksum text NOT NULL,
+    features text[] NOT NULL,
+    direct boolean NOT NULL,
+    status text NOT NULL,
+    decided_by text NOT NULL,
+    decided_at timestamp with time zone NOT NULL DEFAULT now(),
+    reason text NOT NULL,
+    CONSTRAINT crates_pkey PRIMARY KEY (name, version),
+    CONSTRAINT crates_checksum_sha256 CHECK ((checksum ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT crates_status_known CHECK ((status = ANY (ARRAY['allowed'::text, 'denied'::text, 'revoked'::text])))
+);
+CREATE TRIGGER crates_policy_version AFTER INSERT OR DELETE OR UPDATE ON public.crates FOR EACH STATEMENT EXECUTE FUNCTION bump_policy_version();
+GRANT SELECT ON crates TO mfaas_builder;
+GRANT INSERT, SELECT ON crates TO mfaas_server;
+GRANT SELECT ON crates TO mfaas_signer;
+GRANT UPDATE (checksum, features, direct, status, decided_by, decided_at, reason) ON crates TO mfaas_server;
+
+CREATE TABLE deployment_events (
+    deployment_id uuid NOT NULL,
+    seq bigint NOT NULL,
+    at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+    body jsonb NOT NULL,
+    CONSTRAINT deployment_events_pkey PRIMARY KEY (deployment_id, seq),
+    CONSTRAINT deployment_events_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id)
+);
+GRANT INSERT, SELECT ON deployment_events TO mfaas_builder;
+GRANT INSERT, SELECT ON deployment_events TO mfaas_server;
+GRANT INSERT, SELECT ON deployment_events TO mfaas_signer;
+
+CREATE TABLE deployments (
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    tenant text NOT NULL,
+    function text NOT NULL,
+    idempotency_key text NOT NULL,
+    source_digest text NOT NULL,
+    source_bytes bigint NOT NULL,
+    submitted_by text NOT NULL,
+    state text NOT NULL DEFAULT 'received'::text,
+    diagnostics jsonb NOT NULL DEFAULT '[]'::jsonb,
+    version integer,
+    last_event bigint NOT NULL DEFAULT 0,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    updated_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT deployments_pkey PRIMARY KEY (id),
+    CONSTRAINT deployments_idempotency_key_length CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 200))),
+    CONSTRAINT deployments_idempotency_key_unique UNIQUE (tenant, idempotency_key),
+    CONSTRAINT deployments_source_digest_sha256 CHECK ((source_digest ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT deployments_state_known CHECK ((state = ANY (ARRAY['received'::text, 'building'::text, 'built'::text, 'admitted'::text, 'refused'::text, 'waiting'::text, 'failed'::text]))),
+    CONSTRAINT deployments_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name),
+    CONSTRAINT deployments_version_when_admitted CHECK (((state = 'admitted'::text) = (version IS NOT NULL)))
+);
+CREATE INDEX deployments_by_function ON public.deployments USING btree (tenant, function, created_at DESC);
+CREATE TRIGGER deployments_transition BEFORE UPDATE ON public.deployments FOR EACH ROW EXECUTE FUNCTION check_deployment_transition();
+GRANT SELECT ON deployments TO mfaas_builder;
+GRANT INSERT, SELECT ON deployments TO mfaas_server;
+GRANT SELECT ON deployments TO mfaas_signer;
+GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_builder;
+GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_server;
+GRANT UPDATE (state, diagnostics, version, last_event, updated_at) ON deployments TO mfaas_signer;
+
+CREATE TABLE desired_generation (
+    one boolean NOT NULL DEFAULT true,
+    generation bigint NOT NULL,
+    CONSTRAINT desired_generation_pkey PRIMARY KEY (one),
+    CONSTRAINT desired_generation_one_row CHECK (one)
+);
+GRANT SELECT ON desired_generation TO mfaas_server;
+GRANT SELECT ON desired_generation TO mfaas_signer;
+GRANT UPDATE (generation) ON desired_generation TO mfaas_server;
+GRANT UPDATE (generation) ON desired_generation TO mfaas_signer;
+
+CREATE TABLE function_logs (
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    tenant text NOT NULL,
+    function text NOT NULL,
+    version integer NOT NULL,
+    node text NOT NULL,
+    boot uuid NOT NULL,
+    line bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    level text NOT NULL,
+    text text NOT NULL,
+    CONSTRAINT function_logs_pkey PRIMARY KEY (id),
+    CONSTRAINT function_logs_level_known CHECK ((level = ANY (ARRAY['debug'::text, 'info'::text, 'warn'::text, 'error'::text]))),
+    CONSTRAINT function_logs_once UNIQUE (node, boot, line)
+);
+CREATE INDEX function_logs_by_function ON public.function_logs USING btree (tenant, function, id);
+GRANT DELETE, INSERT, SELECT ON function_logs TO mfaas_server;
+
+CREATE TABLE functions (
+    tenant text NOT NULL,
+    name text NOT NULL,
+    last_version integer NOT NULL DEFAULT 0,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    deleted_at timestamp with time zone,
+    CONSTRAINT functions_pkey PRIMARY KEY (tenant, name),
+    CONSTRAINT functions_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name)
+);
+GRANT SELECT ON functions TO mfaas_server;
+GRANT INSERT, SELECT ON functions TO mfaas_signer;
+GRANT UPDATE (deleted_at) ON functions TO mfaas_server;
+GRANT UPDATE (last_version, deleted_at) ON functions TO mfaas_signer;
+
+CREATE TABLE join_tokens (
+    secret_sha256 text NOT NULL,
+    node text NOT NULL,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    expires_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone,
+    CONSTRAINT join_tokens_pkey PRIMARY KEY (secret_sha256)
+);
+GRANT INSERT, SELECT ON join_tokens TO mfaas_server;
+GRANT UPDATE (used_at) ON join_tokens TO mfaas_server;
+
+CREATE TABLE key_lists (
+    version integer NOT NULL,
+    envelope text NOT NULL,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT key_lists_pkey PRIMARY KEY (version)
+);
+GRANT SELECT ON key_lists TO mfaas_server;
+GRANT INSERT, SELECT ON key_lists TO mfaas_signer;
+
+CREATE TABLE node_reports (
+    node text NOT NULL,
+    boot uuid NOT NULL,
+    sequence bigint NOT NULL,
+    epoch bigint NOT NULL,
+    at timestamp with time zone NOT NULL DEFAULT now(),
+    body jsonb NOT NULL,
+    CONSTRAINT node_reports_pkey PRIMARY KEY (node),
+    CONSTRAINT node_reports_node_fkey FOREIGN KEY (node) REFERENCES nodes(name)
+);
+GRANT INSERT, SELECT, UPDATE ON node_reports TO mfaas_server;
+GRANT SELECT (epoch) ON node_reports TO mfaas_signer;
+
+CREATE TABLE nodes (
+    name text NOT NULL,
+    certificate_sha256 text NOT NULL,
+    cordoned boolean NOT NULL DEFAULT false,
+    joined_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT nodes_pkey PRIMARY KEY (name),
+    CONSTRAINT nodes_certificate_unique UNIQUE (certificate_sha256)
+);
+GRANT INSERT, SELECT ON nodes TO mfaas_server;
+GRANT UPDATE (certificate_sha256, cordoned, joined_at) ON nodes TO mfaas_server;
+
+CREATE TABLE policy_state (
+    one boolean NOT NULL DEFAULT true,
+    version bigint NOT NULL,
+    CONSTRAINT policy_state_pkey PRIMARY KEY (one),
+    CONSTRAINT policy_state_one_row CHECK (one)
+);
+GRANT SELECT ON policy_state TO mfaas_builder;
+GRANT SELECT ON policy_state TO mfaas_server;
+GRANT SELECT ON policy_state TO mfaas_signer;
+
+CREATE TABLE revocations (
+    artifact text NOT NULL,
+    reason text NOT NULL,
+    revoked_by text NOT NULL,
+    revoked_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT revocations_pkey PRIMARY KEY (artifact)
+);
+GRANT INSERT, SELECT ON revocations TO mfaas_server;
+GRANT SELECT ON revocations TO mfaas_signer;
+
+CREATE TABLE serving_sets (
+    epoch bigint NOT NULL,
+    generation bigint NOT NULL,
+    digest text NOT NULL,
+    envelope text NOT NULL,
+    issued_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT serving_sets_pkey PRIMARY KEY (epoch),
+    CONSTRAINT serving_sets_epoch_positive CHECK ((epoch >= 1))
+);
+GRANT SELECT ON serving_sets TO mfaas_server;
+GRANT DELETE, INSERT, SELECT ON serving_sets TO mfaas_signer;
+
+CREATE TABLE statements (
+    digest text NOT NULL,
+    artifact text NOT NULL,
+    envelope text NOT NULL,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT statements_pkey PRIMARY KEY (digest),
+    CONSTRAINT statements_artifact_fkey FOREIGN KEY (artifact) REFERENCES artifacts(digest)
+);
+GRANT SELECT ON statements TO mfaas_server;
+GRANT INSERT, SELECT ON statements TO mfaas_signer;
+
+CREATE TABLE tenants (
+    name text NOT NULL,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT tenants_pkey PRIMARY KEY (name)
+);
+GRANT INSERT, SELECT ON tenants TO mfaas_server;
+
+CREATE TABLE tokens (
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    tenant text NOT NULL,
+    name text NOT NULL,
+    secret_sha256 text NOT NULL,
+    scopes text[] NOT NULL,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    CONSTRAINT tokens_pkey PRIMARY KEY (id),
+    CONSTRAINT tokens_scopes_known CHECK (((scopes <@ ARRAY['read'::text, 'deploy'::text, 'review'::text, 'admin'::text]) AND (cardinality(scopes) > 0))),
+    CONSTRAINT tokens_secret_unique UNIQUE (secret_sha256),
+    CONSTRAINT tokens_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name)
+);
+GRANT INSERT, SELECT ON tokens TO mfaas_server;
+GRANT UPDATE (revoked_at) ON tokens TO mfaas_server;
+
+CREATE TABLE toolchains (
+    id text NOT NULL,
+    accepted boolean NOT NULL,
+    decided_by text NOT NULL,
+    decided_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT toolchains_pkey PRIMARY KEY (id)
+);
+GRANT INSERT, SELECT ON toolchains TO mfaas_server;
+GRANT SELECT ON toolchains TO mfaas_signer;
+GRANT UPDATE (accepted, decided_by, decided_at) ON toolchains TO mfaas_server;
+
+CREATE TABLE versions (
+    tenant text NOT NULL,
+    function text NOT NULL,
+    version integer NOT NULL,
+    deployment_id uuid NOT NULL,
+    artifact text NOT NULL,
+    statement text NOT NULL,
+    source_digest text NOT NULL,
+    handler text NOT NULL,
+    budget_us bigint NOT NULL,
+    memory_bytes bigint NOT NULL,
+    toolchain text NOT NULL,
+    abi_version integer NOT NULL,
+    policy_version bigint NOT NULL,
+    created_at timestamp with time zone NOT NULL DEFAULT now(),
+    retired_at timestamp with time zone,
+    CONSTRAINT versions_pkey PRIMARY KEY (tenant, function, version),
+    CONSTRAINT versions_artifact_fkey FOREIGN KEY (artifact) REFERENCES artifacts(digest),
+    CONSTRAINT versions_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
+    CONSTRAINT versions_deployment_unique UNIQUE (deployment_id),
+    CONSTRAINT versions_function_fkey FOREIGN KEY (tenant, function) REFERENCES functions(tenant, name),
+    CONSTRAINT versions_statement_fkey FOREIGN KEY (statement) REFERENCES statements(digest),
+    CONSTRAINT versions_version_positive CHECK ((version >= 1))
+);
+CREATE INDEX versions_by_artifact ON public.versions USING btree (artifact);
+GRANT SELECT ON versions TO mfaas_server;
+GRANT INSERT, SELECT ON versions TO mfaas_signer;
+GRANT UPDATE (retired_at) ON versions TO mfaas_server;
+
+CREATE SEQUENCE fencing_token AS bigint MINVALUE 1 NO CYCLE;
+GRANT USAGE ON fencing_token TO mfaas_builder;
+
+CREATE OR REPLACE FUNCTION public.append_audit(actor text, action text, tenant text, subject text, detail jsonb)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE
+    head    audit_head%ROWTYPE;
+    moment  timestamptz := date_trunc('microseconds', clock_timestamp());
+    number  bigint;
+    link    text;
+BEGIN
+    SELECT * INTO head FROM audit_head FOR UPDATE;
+    number := head.seq + 1;
+    link := audit_hash(head.hash, number, moment, session_user::text, actor, action, tenant, subject, detail);
+    INSERT INTO audit_log VALUES (number, moment, session_user, actor, action, tenant, subject, detail, link);
+    UPDATE audit_head SET seq = number, hash = link;
+    RETURN number;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.append_event(deployment uuid, body jsonb)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE number bigint;
+BEGIN
+    UPDATE deployments SET last_event = last_event + 1 WHERE id = deployment RETURNING last_event INTO number;
+    INSERT INTO deployment_events (deployment_id, seq, body) VALUES (deployment, number, body);
+    PERFORM pg_notify('mfaas_events', deployment::text);
+    RETURN number;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.audit_hash(previous text, seq bigint, at timestamp with time zone, role text, actor text, action text, tenant text, subject text, detail jsonb)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+    SELECT encode(sha256(convert_to(string_agg(octet_length(convert_to(field, 'UTF8')) || ':' || field, '' ORDER BY position), 'UTF8')), 'hex')
+    FROM unnest(ARRAY[
+        previous, seq::text, (extract(epoch FROM at) * 1000000)::bigint::text, role, actor, action, tenant,
+        subject, detail::text
+    ]) WITH ORDINALITY AS fields (field, position)
+$function$;
+
+CREATE OR REPLACE FUNCTION public.bump_desired_generation()
+ RETURNS bigint
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE number bigint;
+BEGIN
+    UPDATE desired_generation SET generation = generation + 1 RETURNING generation INTO number;
+    PERFORM pg_notify('mfaas_signer', 'generation');
+    RETURN number;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.bump_policy_version()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    UPDATE policy_state SET version = version + 1;
+    RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.check_deployment_transition()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    IF NEW.state IS DISTINCT FROM OLD.state AND NOT (OLD.state, NEW.state) IN (
+        ('received', 'building'), ('received', 'failed'),
+        ('building', 'received'), ('building', 'built'), ('building', 'refused'), ('building', 'waiting'),
+        ('building', 'failed'),
+        ('built', 'admitted'), ('built', 'refused'), ('built', 'failed'),
+        ('waiting', 'received'), ('waiting', 'refused')
+    ) THEN
+        RAISE EXCEPTION 'a deployment cannot go from % to %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_transition';
+    END IF;
+    IF current_user = 'mfaas_builder' AND NEW.state IS DISTINCT FROM OLD.state
+        AND (NEW.state = 'admitted' OR OLD.state NOT IN ('received', 'building')) THEN
+        RAISE EXCEPTION 'a builder may not do this'
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_of_builder';
+    END IF;
+    NEW.updated_at := now();
+    RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.hold_policy_version()
+ RETURNS bigint
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$ SELECT version FROM policy_state FOR SHARE $function$;

@@ -1,0 +1,48 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use super::Config;
+
+const COMPLETE: &[(&str, &str)] = &[
+    ("MFAAS_NODE_NAME", "node-1"),
+    ("MFAAS_SERVER", "https://127.0.0.1:7701/"),
+    ("MFAAS_CA_FILE", "/ca.pem"),
+    ("MFAAS_STATE_DIR", "/state"),
+    ("MFAAS_ROOT_KEY_FILE", "/root.pub"),
+];
+
+/// Reads [`COMPLETE`] with one variable changed, or taken away.
+fn with(name: &str, value: Option<&str>) -> Result<Config, String> {
+    let lookup = |asked: &str| {
+        let given = COMPLETE.iter().find(|(known, _)| *known == asked).map(|(_, value)| *value);
+        if asked == name { value } else { given }.map(str::to_owned)
+    };
+    Config::read(&|asked: &'static str| lookup(asked)).map_err(|e| e.to_string())
+}
+
+#[test]
+fn defaults_fill_what_may_be_left_out() {
+    let config = with("MFAAS_READY_FILE", None).unwrap();
+    assert_eq!(config.ingress_listen.to_string(), "127.0.0.1:7800");
+    assert_eq!(config.membership.server, "https://127.0.0.1:7701");
+    assert!(config.workers >= 1);
+}
+
+#[test]
+fn what_is_missing_or_malformed_is_named() {
+    for (name, _) in COMPLETE {
+        assert_eq!(with(name, None).unwrap_err(), format!("{name} is not set"));
+    }
+    for (name, value) in [
+        ("MFAAS_NODE_NAME", "Node 1"),
+        ("MFAAS_SERVER", "http://127.0.0.1:7701"),
+        ("MFAAS_SERVER", "https://server/path"),
+        ("MFAAS_SERVER", "https://"),
+        ("MFAAS_INGRESS_LISTEN", "localhost"),
+        ("MFAAS_WORKERS", "0"),
+        ("MFAAS_WORKERS", "257"),
+        ("MFAAS_WORKERS", "many"),
+    ] {
+        let error = with(name, Some(value)).unwrap_err();
+        assert!(error.starts_with(&format!("{name}: ")), "{value}: {error}");
+    }
+}

@@ -1,0 +1,74 @@
+//! What was typed, as what is meant.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use mfaas_ident::{Budget, MemoryLimit};
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Serve a node.
+    Serve,
+    /// Load an image and leave.
+    Probe(PathBuf),
+    /// Call an image a few times.
+    Call(Call),
+}
+
+/// A developer's calls.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// The image.
+    pub(crate) file: PathBuf,
+    /// CPU time of each call.
+    pub(crate) budget: Budget,
+    /// Arena of each call.
+    pub(crate) memory: MemoryLimit,
+    /// How often.
+    pub(crate) times: u64,
+    /// Print the body of the last response and nothing else.
+    pub(crate) raw: bool,
+}
+
+impl Command {
+    pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Self> {
+        let Some(first) = arguments.next() else { return Ok(Self::Serve) };
+        let file = PathBuf::from(arguments.next().context("a file is missing")?);
+        match first.to_str() {
+            Some("--probe") => match arguments.next() {
+                None => Ok(Self::Probe(file)),
+                Some(more) => bail!("unexpected {more:?}"),
+            },
+            Some("--call") => Call::parse(file, arguments).map(Self::Call),
+            _ => bail!("unexpected {first:?}: --probe FILE, --call FILE, or nothing"),
+        }
+    }
+}
+
+impl Call {
+    fn parse(file: PathBuf, mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Self> {
+        let mut call =
+            Self { file, budget: Budget::DEFAULT, memory: MemoryLimit::DEFAULT, times: 1, raw: false };
+        while let Some(option) = arguments.next() {
+            let option = option.into_string().ok().context("an option that is not UTF-8")?;
+            if option == "--raw" {
+                call.raw = true;
+                continue;
+            }
+            let value = arguments.next().with_context(|| format!("{option} needs a value"))?;
+            let value = value.into_string().ok().context("a value that is not UTF-8")?;
+            match &*option {
+                "--budget" => call.budget = Budget::parse(&value)?,
+                "--memory" => call.memory = MemoryLimit::parse(&value)?,
+                "--times" => call.times = value.parse().context("--times needs a number")?,
+                other => bail!("unexpected {other}"),
+            }
+        }
+        Ok(call)
+    }
+}
+
+#[cfg(test)]
+mod tests;

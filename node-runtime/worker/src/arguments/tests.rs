@@ -1,0 +1,40 @@
+//! Every form of the command line, and what is none.
+
+use super::{Call, Command};
+
+fn parse(line: &str) -> Option<Command> {
+    Command::parse(line.split_whitespace().map(Into::into)).ok()
+}
+
+#[test]
+fn every_form_is_understood() {
+    assert_eq!(parse(""), Some(Command::Serve));
+    assert_eq!(parse("--probe a.so"), Some(Command::Probe("a.so".into())));
+    let call = Call {
+        file: "a.so".into(),
+        budget: mfaas_ident::Budget::parse("2ms").expect("valid"),
+        memory: mfaas_ident::MemoryLimit::parse("1MiB").expect("valid"),
+        times: 3,
+        raw: true,
+    };
+    let line = "--call a.so --budget 2ms --memory 1MiB --times 3 --raw";
+    assert_eq!(parse(line), Some(Command::Call(call)));
+}
+
+#[test]
+fn anything_else_is_refused() {
+    for line in [
+        "--probe",
+        "--probe a.so b.so",
+        "--call",
+        "--call a.so --budget",
+        "--call a.so --budget 5",
+        "--call a.so --memory 1GiB",
+        "--call a.so --times x",
+        "--call a.so --fast",
+        "--serve x",
+        "a.so",
+    ] {
+        assert_eq!(parse(line), None, "{line}");
+    }
+}

@@ -1,0 +1,132 @@
+//! The real program, started the way a node starts it, with real functions.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod alone;
+mod served;
+
+/// The same functions as in the cage's tests, so that what passes there is denied here.
+#[path = "../../../cage/tests/cage/toolchain.rs"]
+mod toolchain;
+
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use command_fds::{CommandFdExt as _, FdMapping};
+use mfaas_abi::Status;
+use mfaas_abi::frame::{ResponseFrame, encode_request};
+use mfaas_cage::sealed_copy;
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, Preload, PreloadItem, StartLine};
+use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const WORKER: &str = env!("CARGO_BIN_EXE_mfaas-worker");
+
+/// A worker and the node's end of its ring.
+struct Node {
+    host: HostEnd,
+    child: Child,
+    report: Vec<StartLine>,
+}
+
+fn preload(images: usize) -> Preload {
+    let item = |index: usize| PreloadItem {
+        fd: 6 + index as i32,
+        digest: String::new(),
+        label: format!("tenant/function-{index}@1"),
+        budget_us: 5_000,
+        memory_bytes: 4 << 20,
+    };
+    Preload {
+        abi_version: mfaas_abi::ABI_VERSION,
+        node_pid: std::process::id(),
+        items: (0..images).map(item).collect(),
+    }
+}
+
+impl Node {
+    /// Starts a worker with these images and waits until it is ready.
+    fn start(images: &[&[u8]]) -> Self {
+        let mut node = Self::spawn(images, &preload(images.len()));
+        let deadline = Instant::now() + PATIENCE;
+        while node.host.worker_state().expect("a known state") == WorkerState::Starting {
+            assert!(node.child.try_wait().expect("our child").is_none(), "the worker is gone");
+            assert!(Instant::now() < deadline, "the worker does not become ready");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        node
+    }
+
+    /// Starts a worker and reads its report to the end.
+    fn spawn(images: &[&[u8]], preload: &Preload) -> Self {
+        let (ring, host) = create(Geometry::new(4).expect("a power of two"), 1).expect("a ring");
+        let list = sealed_copy(&serde_json::to_vec(preload).expect("plain data")).expect("a memfd");
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        let mut descriptors = vec![(ring, FD_RING), (list, FD_PRELOAD), (OwnedFd::from(writer), FD_REPORT)];
+        for (index, image) in images.iter().enumerate() {
+            descriptors.push((sealed_copy(image).expect("a memfd"), 6 + index as i32));
+        }
+        let mappings = descriptors.into_iter().map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd });
+        let mut command = Command::new(WORKER);
+        command
+            .env_clear()
+            .stderr(Stdio::null())
+            .fd_mappings(mappings.collect())
+            .expect("distinct descriptors");
+        let child = command.spawn().expect("the worker starts");
+        drop(command);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).expect("a report");
+        let report =
+            text.lines().map(|line| serde_json::from_str(line).expect("a line of the report")).collect();
+        Self { host, child, report }
+    }
+
+    /// Calls function `function` with `body`.
+    fn call(&mut self, function: u32, body: &str) -> Completion {
+        let mut frame = Vec::new();
+        encode_request(&mut frame, "POST", "/", [], body.as_bytes()).expect("a plain request");
+        self.host.submit(Submission { call_id: 1, function, frame: &frame }).expect("room");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(completion) = self.host.collect().expect("an honest worker") {
+                return completion;
+            }
+            let ended = self.child.try_wait().expect("our child");
+            assert!(ended.is_none(), "{body}: the worker ended with {ended:?}");
+            assert!(Instant::now() < deadline, "{body}: no answer");
+            self.host.wait(Duration::from_millis(50)).expect("a wait");
+        }
+    }
+
+    /// Calls and expects a body.
+    fn ok(&mut self, function: u32, body: &str) -> String {
+        let completion = self.call(function, body);
+        assert_eq!(completion.status, Status::Ok, "{body}: {completion:?}");
+        let response = ResponseFrame::decode(&completion.response).expect("a frame");
+        String::from_utf8(response.body.to_vec()).expect("text")
+    }
+
+    /// The status after which the worker still serves.
+    fn status(&mut self, function: u32, body: &str) -> Status {
+        self.call(function, body).status
+    }
+
+    /// How the worker ended after it was asked to.
+    fn stop(mut self) -> ExitStatus {
+        self.host.stop();
+        let ended = self.child.wait().expect("our child");
+        assert_eq!(self.host.worker_state().expect("a known state"), WorkerState::Stopped);
+        ended
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Already gone after `stop`; left over only by a failed test.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,126 @@
+//! What a node sees of a worker.
+
+use mfaas_abi::Status;
+use mfaas_ring::preload::StartLine;
+
+use crate::{Node, preload, toolchain};
+
+const TENANT: u32 = 0;
+const HOSTILE: u32 = 1;
+
+fn node() -> Node {
+    Node::start(&[toolchain::tenant(), toolchain::hostile()])
+}
+
+#[test]
+fn every_end_is_reported_and_the_next_call_is_served() {
+    let mut node = node();
+    let fresh = "7 0 true 1 3 1 0";
+    assert_eq!(node.ok(TENANT, "count"), fresh);
+    for (body, status) in [
+        ("panic", Status::Panicked),
+        ("spin", Status::OverBudget),
+        ("drop-loop", Status::OverBudget),
+        ("overflow", Status::StackOverflow),
+        ("bomb", Status::OutOfMemory),
+        ("abort", Status::Aborted),
+        ("panic-display", Status::Aborted),
+        ("huge", Status::BadOutput),
+    ] {
+        assert_eq!(node.status(TENANT, body), status, "{body}");
+        assert_eq!(node.ok(TENANT, "count"), fresh, "after {body}");
+    }
+    assert!(node.stop().success());
+}
+
+#[test]
+fn what_std_offers_works_under_lock_down() {
+    let mut node = node();
+    assert_eq!(node.ok(TENANT, "map"), "328350");
+    assert_eq!(node.ok(TENANT, "mathematics"), "0.479426 0.353553 -0.693147 0.462117");
+    assert_eq!(node.ok(TENANT, "clocks"), "true true");
+    assert_eq!(node.ok(TENANT, "outside"), "true true true");
+    assert_eq!(node.ok(TENANT, "most").len(), 1 << 20);
+    let printed = node.call(TENANT, "print");
+    assert_eq!(mfaas_abi::LogReader::new(&printed.logs).count(), 3);
+    assert!(node.stop().success());
+}
+
+/// The cage's `a_system_call_passes_without_lock_down` is the other half.
+#[test]
+fn a_system_call_is_denied_under_lock_down() {
+    let mut node = node();
+    let completion = node.call(HOSTILE, "s");
+    assert_eq!(completion.status, Status::Denied);
+    assert_eq!(completion.message, b"system call 39 is denied");
+    assert_eq!(node.ok(HOSTILE, "-"), "!");
+    assert_eq!(node.ok(TENANT, "next"), "NEXT");
+    assert!(node.stop().success());
+}
+
+#[test]
+fn faults_end_the_call_and_not_the_worker() {
+    let mut node = node();
+    for what in ["h", "i", "j", "n", "o", "v"] {
+        assert_eq!(node.status(HOSTILE, what), Status::Fault, "{what}");
+        assert_eq!(node.ok(TENANT, "next"), "NEXT");
+    }
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_worker_that_lost_its_stack_ends() {
+    let mut node = node();
+    let mut frame = Vec::new();
+    mfaas_abi::frame::encode_request(&mut frame, "POST", "/", [], b"q").expect("a plain request");
+    let submission = mfaas_ring::Submission { call_id: 9, function: HOSTILE, frame: &frame };
+    node.host.submit(submission).expect("room");
+    let ended = node.child.wait().expect("our child");
+    assert!(!ended.success(), "{ended}");
+    assert_eq!(node.host.oldest_in_flight(), Some(9), "the node knows what was lost");
+}
+
+#[test]
+fn the_first_call_of_each_function_is_cold() {
+    let mut node = node();
+    let seen: Vec<_> = [TENANT, TENANT, HOSTILE, HOSTILE, TENANT]
+        .into_iter()
+        .map(|function| node.call(function, "-").cold)
+        .collect();
+    assert_eq!(seen, [true, false, true, false, false]);
+}
+
+#[test]
+fn an_image_that_does_not_load_costs_no_other() {
+    let mut node = Node::start(&[b"no image", toolchain::tenant()]);
+    let [StartLine::Failed { function: 0, error }, StartLine::Loaded { functions: 1 }] = &node.report[..]
+    else {
+        panic!("{:?}", node.report)
+    };
+    assert!(error.starts_with("tenant/function-0@1: "), "{error}");
+    assert_eq!(node.ok(1, "hello"), "HELLO");
+    assert_eq!(node.status(0, "hello"), Status::Denied, "not loaded");
+    assert_eq!(node.status(7, "hello"), Status::Denied, "never named");
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_worker_without_functions_is_ready_too() {
+    let mut node = Node::start(&[]);
+    assert_eq!(node.report, [StartLine::Loaded { functions: 0 }]);
+    assert_eq!(node.status(0, "hello"), Status::Denied);
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_worker_refuses_a_stranger_and_another_version() {
+    let mut stranger = preload(0);
+    stranger.node_pid = 1;
+    let mut version = preload(0);
+    version.abi_version += 1;
+    for list in [stranger, version] {
+        let mut node = Node::spawn(&[], &list);
+        assert_eq!(node.report, []);
+        assert_eq!(node.child.wait().expect("our child").code(), Some(1));
+    }
+}

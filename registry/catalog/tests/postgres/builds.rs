@@ -1,0 +1,169 @@
+//! Leases: expiry, zombies, retries, endings.
+
+use std::time::Duration;
+
+use mfaas_catalog::{CatalogError, CrateRequest};
+use mfaas_delivery::{DeploymentState, Diagnostic, Event, EventKind, Stage};
+use mfaas_ident::CrateName;
+use mfaas_rules::{Finding, Layer, codes};
+
+use crate::fixture::{LONG, World, claim, tenant};
+
+/// A lease that ends within a test.
+const SHORT: Duration = Duration::from_millis(100);
+
+async fn pass(lease: Duration) {
+    tokio::time::sleep(lease + Duration::from_millis(60)).await;
+}
+
+#[tokio::test]
+async fn a_build_is_claimed_once_and_built() {
+    let world = World::new().await;
+    let deployment = world.upload("hello", "key-1", b"source").await;
+    let claimed = world.claim("one").await;
+    assert_eq!((claimed.attempt, claimed.source_digest), (1, deployment.source_digest));
+    assert!(world.builder.claim("two", LONG).await.unwrap().is_none());
+    world.builder.heartbeat(&claimed.lease, LONG).await.unwrap();
+    let events = [Event::started(Stage::Unpack), Event::finished(Stage::Unpack, 3, 2)];
+    world.builder.append_events(&claimed.lease, &events).await.unwrap();
+    world.builder.finish_built(&claimed.lease, &claim(b"so")).await.unwrap();
+    let now = world.server.deployment(&tenant(), deployment.id).await.unwrap();
+    assert_eq!(now.state, DeploymentState::Built);
+    let events = world.server.events_after(&tenant(), deployment.id, 0, 100).await.unwrap();
+    let told: Vec<_> = events.iter().map(|e| (e.seq, e.stage, e.kind)).collect();
+    assert_eq!(
+        told,
+        [
+            (1, Stage::Receive, EventKind::State),
+            (2, Stage::Claim, EventKind::State),
+            (3, Stage::Unpack, EventKind::Started),
+            (4, Stage::Unpack, EventKind::Finished),
+            (5, Stage::Inspect, EventKind::State),
+        ]
+    );
+    assert_eq!(events[3].wall_ms, Some(3));
+}
+
+#[tokio::test]
+async fn a_zombie_commits_nothing() {
+    let world = World::new().await;
+    let deployment = world.upload("hello", "key-1", b"source").await;
+    let zombie = world.builder.claim("zombie", SHORT).await.unwrap().unwrap();
+    pass(SHORT).await;
+    // The zombie is the only live instance besides this one, and it lost its lease.
+    let heir = world.claim("heir").await;
+    assert_eq!((heir.attempt, heir.lease.deployment()), (2, deployment.id));
+    assert!(heir.lease.token() > zombie.lease.token());
+
+    let fenced =
+        |result: Result<(), CatalogError>| assert!(matches!(result, Err(CatalogError::Fenced)), "{result:?}");
+    fenced(world.builder.heartbeat(&zombie.lease, LONG).await);
+    fenced(world.builder.append_events(&zombie.lease, &[Event::started(Stage::Compile)]).await);
+    fenced(world.builder.finish_built(&zombie.lease, &claim(b"evil")).await);
+    fenced(world.builder.finish_refused(&zombie.lease, Stage::Audit, &[diagnostic()]).await);
+    fenced(world.builder.finish_waiting(&zombie.lease, &[diagnostic()], &[request()]).await);
+    fenced(world.builder.finish_failed(&zombie.lease, Stage::Compile, &[diagnostic()]).await);
+    fenced(world.builder.release(&zombie.lease).await);
+    fenced(world.builder.give_up_attempt(&zombie.lease).await);
+
+    world.builder.finish_built(&heir.lease, &claim(b"good")).await.unwrap();
+    fenced(world.builder.finish_built(&heir.lease, &claim(b"again")).await);
+    assert_eq!(world.count("SELECT count(*) FROM builds WHERE committed_token = fencing_token").await, 1);
+    assert_eq!(world.count("SELECT count(*) FROM crate_requests").await, 0);
+}
+
+#[tokio::test]
+async fn a_sleeper_whose_lease_nobody_took_may_still_commit() {
+    let world = World::new().await;
+    world.upload("hello", "key-1", b"source").await;
+    let sleeper = world.builder.claim("one", SHORT).await.unwrap().unwrap();
+    pass(SHORT).await;
+    world.builder.finish_built(&sleeper.lease, &claim(b"so")).await.unwrap();
+}
+
+#[tokio::test]
+async fn three_lost_attempts_end_in_a_dead_letter() {
+    let world = World::new().await;
+    let deployment = world.upload("hello", "key-1", b"source").await;
+    for attempt in 1..=3 {
+        let lost = world.builder.claim(&format!("builder-{attempt}"), SHORT).await.unwrap().unwrap();
+        assert_eq!(lost.attempt, attempt);
+        pass(SHORT).await;
+    }
+    assert!(world.builder.claim("builder-4", LONG).await.unwrap().is_none());
+    let now = world.server.deployment(&tenant(), deployment.id).await.unwrap();
+    assert_eq!((now.state, now.diagnostics[0].code), (DeploymentState::Failed, codes::MF0410));
+    let last = world.server.events_after(&tenant(), deployment.id, 0, 100).await.unwrap().pop().unwrap();
+    assert_eq!((last.kind, last.state), (EventKind::State, Some(DeploymentState::Failed)));
+}
+
+#[tokio::test]
+async fn a_lost_build_prefers_another_live_instance() {
+    let world = World::new().await;
+    world.upload("hello", "key-1", b"source").await;
+    world.builder.claim("one", SHORT).await.unwrap().unwrap();
+    assert!(world.builder.claim("two", LONG).await.unwrap().is_none(), "it is held");
+    pass(SHORT).await;
+    assert!(world.builder.claim("one", LONG).await.unwrap().is_none(), "two is alive and comes first");
+    world.builder.builder_gone("two").await.unwrap();
+    assert_eq!(world.claim("one").await.attempt, 2, "nobody else is left");
+}
+
+#[tokio::test]
+async fn a_released_build_costs_no_attempt_and_a_given_up_one_does() {
+    let world = World::new().await;
+    world.upload("hello", "key-1", b"source").await;
+    let first = world.claim("one").await;
+    world.builder.release(&first.lease).await.unwrap();
+    let second = world.claim("one").await;
+    assert_eq!(second.attempt, 1);
+    assert!(second.lease.token() > first.lease.token());
+    world.builder.give_up_attempt(&second.lease).await.unwrap();
+    assert_eq!(world.claim("one").await.attempt, 2);
+}
+
+#[tokio::test]
+async fn a_refusal_is_final_and_tells_why() {
+    let world = World::new().await;
+    let deployment = world.upload("hello", "key-1", b"source").await;
+    let claimed = world.claim("one").await;
+    world.builder.finish_refused(&claimed.lease, Stage::Audit, &[diagnostic()]).await.unwrap();
+    let now = world.server.deployment(&tenant(), deployment.id).await.unwrap();
+    assert_eq!((now.state, now.diagnostics), (DeploymentState::Refused, vec![diagnostic()]));
+    assert!(world.builder.claim("one", LONG).await.unwrap().is_none());
+    assert_eq!(world.count("SELECT count(*) FROM functions").await, 0);
+}
+
+#[tokio::test]
+async fn a_waiting_deployment_goes_on_after_an_import() {
+    let world = World::new().await;
+    let deployment = world.upload("hello", "key-1", b"source").await;
+    let claimed = world.claim("one").await;
+    world.builder.finish_waiting(&claimed.lease, &[diagnostic()], &[request()]).await.unwrap();
+    let waiting = world.server.waiting_requests(Some(&tenant()), 10).await.unwrap();
+    assert_eq!((waiting[0].deployment, waiting[0].name.as_str()), (deployment.id, "left-pad"));
+    assert_eq!(waiting[0].code, codes::MF0204);
+    crate::roles::import(&world).await;
+    assert!(world.server.waiting_requests(None, 10).await.unwrap().is_empty());
+    let again = world.claim("one").await;
+    assert_eq!((again.lease.deployment(), again.attempt), (deployment.id, 1));
+    world.builder.finish_waiting(&again.lease, &[diagnostic()], &[request()]).await.unwrap();
+    assert_eq!(world.server.waiting_requests(None, 10).await.unwrap().len(), 1, "it asks again");
+    world.damage("DELETE FROM crates").await;
+    crate::roles::import(&world).await;
+    let again = world.claim("one").await;
+    world.builder.finish_built(&again.lease, &claim(b"so")).await.unwrap();
+}
+
+fn diagnostic() -> Diagnostic {
+    Diagnostic::from(&Finding::new(codes::MF0204, Layer::Manifest, "left-pad is not on the allowlist"))
+}
+
+fn request() -> CrateRequest {
+    CrateRequest {
+        name: CrateName::parse("left-pad").unwrap(),
+        requirement: "^1".to_owned(),
+        features: vec!["std".to_owned()],
+        code: codes::MF0204,
+    }
+}

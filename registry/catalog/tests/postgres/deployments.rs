@@ -1,0 +1,146 @@
+//! Receiving: idempotency, states, events, wake-ups.
+
+use std::time::Duration;
+
+use mfaas_catalog::{CatalogError, Channel, NewDeployment, Recorded, Wake};
+use mfaas_delivery::{DeploymentState, EventKind};
+use mfaas_ident::{DeploymentId, Digest, TenantName};
+
+use crate::fixture::{World, actor, function, tenant};
+
+#[tokio::test]
+async fn the_same_key_and_bytes_give_the_same_deployment() {
+    let world = World::new().await;
+    let first = world.upload("hello", "key-1", b"source").await;
+    assert_eq!((first.state, first.attempt, first.source_bytes), (DeploymentState::Received, 0, 6));
+    let (tenant, name) = (tenant(), function("hello"));
+    let again = NewDeployment {
+        tenant: &tenant,
+        function: &name,
+        idempotency_key: "key-1",
+        source_digest: Digest::of(b"source"),
+        source_bytes: 6,
+    };
+    let recorded = world.server.record_deployment(&actor(), &again).await.unwrap();
+    assert_eq!(recorded, Recorded::Repeated(first));
+    assert_eq!(world.count("SELECT count(*) FROM deployments").await, 1);
+    assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'deployment.received'").await, 1);
+}
+
+#[tokio::test]
+async fn the_same_key_for_other_bytes_or_another_function_is_a_conflict() {
+    let world = World::new().await;
+    world.upload("hello", "key-1", b"source").await;
+    let (tenant, hello, other) = (tenant(), function("hello"), function("other"));
+    for (function, bytes) in [(&hello, b"changed".as_slice()), (&other, b"source")] {
+        let new = NewDeployment {
+            tenant: &tenant,
+            function,
+            idempotency_key: "key-1",
+            source_digest: Digest::of(bytes),
+            source_bytes: bytes.len() as u64,
+        };
+        let error = world.server.record_deployment(&actor(), &new).await.unwrap_err();
+        assert!(matches!(error, CatalogError::IdempotencyKeyReused), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn twenty_repeats_at_once_make_one_deployment() {
+    let world = World::new().await;
+    world.server.ensure_tenant(&actor(), &tenant()).await.unwrap();
+    let tasks: Vec<_> = (0..20)
+        .map(|_| {
+            let server = world.server.clone();
+            tokio::spawn(async move {
+                let (tenant, name) = (tenant(), function("hello"));
+                let new = NewDeployment {
+                    tenant: &tenant,
+                    function: &name,
+                    idempotency_key: "storm",
+                    source_digest: Digest::of(b"source"),
+                    source_bytes: 6,
+                };
+                match server.record_deployment(&actor(), &new).await.unwrap() {
+                    Recorded::Created(d) => (true, d.id),
+                    Recorded::Repeated(d) => (false, d.id),
+                }
+            })
+        })
+        .collect();
+    let mut results = Vec::new();
+    for task in tasks {
+        results.push(task.await.unwrap());
+    }
+    assert_eq!(results.iter().filter(|(created, _)| *created).count(), 1);
+    assert!(results.iter().all(|(_, id)| *id == results[0].1));
+}
+
+#[tokio::test]
+async fn an_empty_idempotency_key_is_told_in_words() {
+    let world = World::new().await;
+    world.server.ensure_tenant(&actor(), &tenant()).await.unwrap();
+    let (tenant, name) = (tenant(), function("hello"));
+    let source_digest = Digest::of(b"x");
+    let new = NewDeployment {
+        tenant: &tenant,
+        function: &name,
+        idempotency_key: "",
+        source_digest,
+        source_bytes: 1,
+    };
+    let error = world.server.record_deployment(&actor(), &new).await.unwrap_err();
+    assert_eq!(error.to_string(), "the idempotency key has to have 1 to 200 characters");
+}
+
+#[tokio::test]
+async fn another_tenant_sees_nothing() {
+    let world = World::new().await;
+    let mine = world.upload("hello", "key-1", b"source").await;
+    let stranger = TenantName::parse("stranger").unwrap();
+    let found = world.server.deployment(&stranger, mine.id).await;
+    assert!(matches!(found, Err(CatalogError::NotFound { what: "deployment" })));
+    assert!(world.server.events_after(&stranger, mine.id, 0, 100).await.unwrap().is_empty());
+    assert!(world.server.deployments(&stranger, None, None, 100).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn deployments_are_listed_newest_first_by_page() {
+    let world = World::new().await;
+    for n in 0..3 {
+        world.upload(if n == 1 { "other" } else { "hello" }, &format!("key-{n}"), b"source").await;
+    }
+    let all = world.server.deployments(&tenant(), None, None, 2).await.unwrap();
+    assert_eq!(all.len(), 2);
+    assert!(all[0].created_at > all[1].created_at);
+    let rest = world.server.deployments(&tenant(), None, Some(all[1].created_at), 2).await.unwrap();
+    assert_eq!(rest.len(), 1);
+    let hello = world.server.deployments(&tenant(), Some(&function("hello")), None, 9).await.unwrap();
+    assert_eq!(hello.len(), 2);
+    let counts = world.server.deployment_counts().await.unwrap();
+    assert_eq!(
+        counts.iter().map(|c| (c.state, c.count)).collect::<Vec<_>>(),
+        [(DeploymentState::Received, 3)]
+    );
+}
+
+#[tokio::test]
+async fn a_listener_is_woken_by_an_upload_and_its_event() {
+    let world = World::new().await;
+    let mut wakes = world.server.listen(&[Channel::Builds, Channel::Events]).await.unwrap();
+    assert_eq!(wakes.next(Duration::from_millis(50)).await.unwrap(), Wake::TimedOut);
+    let deployment = world.upload("hello", "key-1", b"source").await;
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        match wakes.next(Duration::from_secs(5)).await.unwrap() {
+            Wake::Notified(channel, Some(id)) => heard.push((format!("{channel:?}"), id)),
+            other => panic!("expected a notification, got {other:?}"),
+        }
+    }
+    heard.sort();
+    let id: DeploymentId = deployment.id;
+    assert_eq!(heard, [("Builds".to_owned(), id), ("Events".to_owned(), id)]);
+    let events = world.server.events_after(&tenant(), id, 0, 10).await.unwrap();
+    assert_eq!((events[0].seq, events[0].kind), (1, EventKind::State));
+    assert!(events[0].at.is_some());
+}

@@ -1,0 +1,180 @@
+//! One database with all its roles, and things that tests put into it.
+
+use std::time::Duration;
+
+use mfaas_attest::{BuildClaim, CageLevel, REQUIRED_LINTS};
+use mfaas_catalog::{
+    Actor, Catalog, ClaimedBuild, Deployment, NewDeployment, Recorded, RolePasswords, migrate,
+};
+use mfaas_ident::{
+    Budget, DeploymentId, Digest, FunctionName, HandlerPath, MemoryLimit, TenantName, ToolchainId,
+    VersionNumber,
+};
+use mfaas_rules::POLICY_REVISION;
+use sqlx::PgPool;
+
+use crate::cluster::{Cluster, OWNER};
+
+/// A lease that does not end within a test.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// A migrated database, as each role sees it.
+pub(crate) struct World {
+    /// As the server.
+    pub(crate) server: Catalog,
+    /// As a builder.
+    pub(crate) builder: Catalog,
+    /// As the owner, for the invariant checker and for damage.
+    pub(crate) owner: Catalog,
+    /// Raw connections of the owner.
+    pub(crate) sql: PgPool,
+    /// Name of the database.
+    pub(crate) database: String,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        static MIGRATING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+        let cluster = Cluster::get();
+        let database = cluster.create_database();
+        let owner_url = cluster.url(&database, OWNER);
+        {
+            // Roles belong to the whole cluster; two databases must not change them at once.
+            let _one = MIGRATING.lock().await;
+            let password = || Some("it's a \"secret\"".to_owned());
+            let passwords = RolePasswords { server: password(), builder: password(), signer: password() };
+            migrate(&owner_url, &passwords).await.unwrap();
+        }
+        let connect = async |user: &str| Catalog::connect(&cluster.url(&database, user), 8).await.unwrap();
+        Self {
+            server: connect("mfaas_server").await,
+            builder: connect("mfaas_builder").await,
+            owner: connect(OWNER).await,
+            sql: PgPool::connect(&owner_url).await.unwrap(),
+            database,
+        }
+    }
+
+    /// A pool of raw connections with a role.
+    pub(crate) async fn raw(&self, role: &str) -> PgPool {
+        PgPool::connect(&Cluster::get().url(&self.database, role)).await.unwrap()
+    }
+
+    /// Records an upload of `tenant` for `function` with these bytes.
+    pub(crate) async fn upload(&self, function: &str, key: &str, bytes: &[u8]) -> Deployment {
+        let (tenant, function) = (tenant(), FunctionName::parse(function).unwrap());
+        self.server.ensure_tenant(&actor(), &tenant).await.unwrap();
+        let new = NewDeployment {
+            tenant: &tenant,
+            function: &function,
+            idempotency_key: key,
+            source_digest: Digest::of(bytes),
+            source_bytes: bytes.len() as u64,
+        };
+        match self.server.record_deployment(&actor(), &new).await.unwrap() {
+            Recorded::Created(deployment) => deployment,
+            Recorded::Repeated(_) => panic!("the key {key} was used before"),
+        }
+    }
+
+    /// Claims the next build as `instance`.
+    pub(crate) async fn claim(&self, instance: &str) -> ClaimedBuild {
+        self.builder.claim(instance, LONG).await.unwrap().expect("there is a build to claim")
+    }
+
+    /// Uploads, builds and admits a version without the signer's cryptography.
+    pub(crate) async fn admitted(&self, function: &str, key: &str) -> VersionNumber {
+        let deployment = self.upload(function, key, key.as_bytes()).await;
+        let claimed = self.claim("one").await;
+        assert_eq!(claimed.lease.deployment(), deployment.id);
+        self.builder.finish_built(&claimed.lease, &claim(key.as_bytes())).await.unwrap();
+        self.admit(deployment.id, Digest::of(key.as_bytes())).await
+    }
+
+    /// What the signer's transaction does, as the signer's role.
+    pub(crate) async fn admit(&self, id: DeploymentId, artifact: Digest) -> VersionNumber {
+        let signer = self.raw("mfaas_signer").await;
+        let mut tx = signer.begin().await.unwrap();
+        let version: i32 = sqlx::query_scalar(
+            "INSERT INTO functions (tenant, name, last_version)
+             SELECT tenant, function, 1 FROM deployments WHERE id = $1
+             ON CONFLICT ON CONSTRAINT functions_pkey DO UPDATE
+             SET last_version = functions.last_version + 1, deleted_at = NULL RETURNING last_version",
+        )
+        .bind(id.0)
+        .fetch_one(&mut *tx)
+        .await
+        .unwrap();
+        let statements = [
+            "INSERT INTO artifacts (digest, bytes, toolchain) VALUES ($3, 4, repeat('a', 64))
+             ON CONFLICT ON CONSTRAINT artifacts_pkey DO NOTHING",
+            "INSERT INTO statements (digest, artifact, envelope) VALUES (encode(sha256($1::text::bytea), 'hex'), $3, 'unsigned')",
+            "INSERT INTO versions (tenant, function, version, deployment_id, artifact, statement, source_digest,
+                 handler, budget_us, memory_bytes, toolchain, abi_version, policy_version)
+             SELECT tenant, function, $2, id, $3, encode(sha256($1::text::bytea), 'hex'), source_digest, 'handle', 1000, 4194304,
+                    repeat('a', 64), 1, 1 FROM deployments WHERE id = $1",
+            "INSERT INTO aliases (tenant, function, alias, version)
+             SELECT tenant, function, 'live', $2 FROM deployments WHERE id = $1
+             ON CONFLICT ON CONSTRAINT aliases_pkey DO UPDATE SET version = $2",
+            "UPDATE deployments SET state = 'admitted', version = $2 WHERE id = $1 AND $3 <> ''",
+            "SELECT append_event($1, jsonb_build_object('stage', 'sign', 'kind', 'state', 'state', 'admitted',
+                 'version', $2)), append_audit('test', 'version.admitted', 'acme', $1::text, to_jsonb($3)),
+                 bump_desired_generation()",
+        ];
+        for statement in statements {
+            // Every statement gets the same three parameters; a CTE gives them their types.
+            let typed = format!("WITH typed AS (SELECT $1::uuid, $2::integer, $3::text) {statement}");
+            sqlx::query(sqlx::AssertSqlSafe(typed))
+                .bind(id.0)
+                .bind(version)
+                .bind(artifact.to_string())
+                .execute(&mut *tx)
+                .await
+                .unwrap();
+        }
+        tx.commit().await.unwrap();
+        VersionNumber::new(u32::try_from(version).unwrap()).unwrap()
+    }
+
+    /// One number, by the owner.
+    pub(crate) async fn count(&self, query: &'static str) -> i64 {
+        sqlx::query_scalar(query).fetch_one(&self.sql).await.unwrap()
+    }
+
+    /// One statement, by the owner.
+    pub(crate) async fn damage(&self, statement: &'static str) {
+        sqlx::query(statement).execute(&self.sql).await.unwrap();
+    }
+}
+
+pub(crate) fn tenant() -> TenantName {
+    TenantName::parse("acme").unwrap()
+}
+
+pub(crate) fn function(name: &str) -> FunctionName {
+    FunctionName::parse(name).unwrap()
+}
+
+pub(crate) fn actor() -> Actor {
+    Actor::program("test")
+}
+
+/// What a builder would claim about an artifact with these bytes.
+pub(crate) fn claim(artifact: &[u8]) -> BuildClaim {
+    BuildClaim {
+        artifact: Digest::of(artifact),
+        artifact_bytes: artifact.len() as u64,
+        source_tree: Digest::of(b"tree"),
+        handler: HandlerPath::parse("handle").unwrap(),
+        budget_us: Budget::DEFAULT,
+        memory_bytes: MemoryLimit::DEFAULT,
+        toolchain: ToolchainId(Digest::of(b"toolchain")),
+        abi_version: 1,
+        lints: REQUIRED_LINTS.iter().map(|lint| (*lint).to_owned()).collect(),
+        policy_revision: POLICY_REVISION.to_owned(),
+        policy_version: 1,
+        decisions: Vec::new(),
+        cage_level: CageLevel::Full,
+        checks: vec!["expansion".to_owned()],
+    }
+}

@@ -1,0 +1,125 @@
+//! Versions, aliases, rollback, deletion, logs, artifacts.
+
+use chrono::Utc;
+use mfaas_catalog::CatalogError;
+use mfaas_delivery::{LogBatch, LogLevel, LogLine, NODE_PROTOCOL};
+use mfaas_ident::{AliasName, Digest, NodeName, TenantName, VersionNumber};
+
+use crate::fixture::{World, actor, function, tenant};
+
+const TWO: u32 = 2;
+
+fn number(n: u32) -> VersionNumber {
+    VersionNumber::new(n).unwrap()
+}
+
+#[tokio::test]
+async fn rollback_moves_the_alias_and_bumps_the_generation() {
+    let world = World::new().await;
+    world.admitted("hello", "one").await;
+    assert_eq!(world.admitted("hello", "two").await, number(TWO));
+    let (tenant, name) = (tenant(), function("hello"));
+    assert_eq!(world.server.function(&tenant, &name).await.unwrap().live_version, Some(number(2)));
+    let before = world.count("SELECT generation FROM desired_generation").await;
+    let moved =
+        world.server.put_alias(&actor(), &tenant, &name, &AliasName::live(), number(1)).await.unwrap();
+    assert_eq!(moved.version, number(1));
+    assert_eq!(world.count("SELECT generation FROM desired_generation").await, before + 1);
+    assert_eq!(world.server.function(&tenant, &name).await.unwrap().live_version, Some(number(1)));
+    let canary = AliasName::parse("canary").unwrap();
+    world.server.put_alias(&actor(), &tenant, &name, &canary, number(2)).await.unwrap();
+    let aliases = world.server.aliases(&tenant, &name).await.unwrap();
+    assert_eq!(aliases.iter().map(|a| a.alias.as_str()).collect::<Vec<_>>(), ["canary", "live"]);
+}
+
+#[tokio::test]
+async fn an_alias_cannot_name_what_is_not_there_or_revoked() {
+    let world = World::new().await;
+    world.admitted("hello", "one").await;
+    world.admitted("hello", "two").await;
+    let (tenant, name, live) = (tenant(), function("hello"), AliasName::live());
+    let missing = world.server.put_alias(&actor(), &tenant, &name, &live, number(9)).await;
+    assert!(matches!(missing, Err(CatalogError::NotFound { what: "version" })));
+    world.server.revoke_artifact(&actor(), &Digest::of(b"one"), "test").await.unwrap();
+    world.server.revoke_artifact(&actor(), &Digest::of(b"one"), "again").await.unwrap();
+    let revoked = world.server.put_alias(&actor(), &tenant, &name, &live, number(1)).await;
+    assert!(matches!(revoked, Err(CatalogError::Conflict { .. })));
+    assert!(!world.server.is_servable(&Digest::of(b"one")).await.unwrap());
+    assert!(world.server.is_servable(&Digest::of(b"two")).await.unwrap());
+    let versions = world.server.versions(&tenant, &name, None, 10).await.unwrap();
+    assert_eq!(
+        versions.iter().map(|v| (v.version.get(), v.revoked)).collect::<Vec<_>>(),
+        [(2, false), (1, true)]
+    );
+    assert_eq!(world.server.versions(&tenant, &name, Some(number(2)), 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_deleted_function_is_gone_and_its_numbers_are_not_reused() {
+    let world = World::new().await;
+    world.admitted("hello", "one").await;
+    let (tenant, name) = (tenant(), function("hello"));
+    world.server.delete_function(&actor(), &tenant, &name).await.unwrap();
+    assert!(world.server.functions(&tenant, None, 10).await.unwrap().is_empty());
+    assert!(matches!(
+        world.server.version(&tenant, &name, number(1)).await,
+        Err(CatalogError::NotFound { .. })
+    ));
+    let again = world.server.delete_function(&actor(), &tenant, &name).await;
+    assert!(matches!(again, Err(CatalogError::NotFound { what: "function" })));
+    assert_eq!(world.admitted("hello", "two").await, number(2));
+    let versions = world.server.versions(&tenant, &name, None, 10).await.unwrap();
+    assert_eq!(versions.len(), 1, "the old version stays retired");
+    assert_eq!(world.server.functions(&tenant, None, 10).await.unwrap()[0].last_version, number(2));
+}
+
+#[tokio::test]
+async fn artifacts_belong_to_tenants() {
+    let world = World::new().await;
+    world.admitted("hello", "one").await;
+    let (artifact, stranger) = (Digest::of(b"one"), TenantName::parse("stranger").unwrap());
+    assert!(world.server.owns_artifact(&tenant(), &artifact).await.unwrap());
+    assert!(!world.server.owns_artifact(&stranger, &artifact).await.unwrap());
+    let statement = world.server.statement_of(&tenant(), &artifact).await.unwrap();
+    assert_eq!((statement.artifact, statement.envelope.as_str()), (artifact, "unsigned"));
+    assert_eq!(world.server.statement(&statement.digest).await.unwrap(), Some(statement));
+    let strange = world.server.statement_of(&stranger, &artifact).await;
+    assert!(matches!(strange, Err(CatalogError::NotFound { what: "artifact" })));
+    assert_eq!(world.server.statement(&artifact).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn logs_are_stored_once_bounded_and_only_about_what_exists() {
+    let world = World::new().await;
+    world.admitted("hello", "one").await;
+    let node = NodeName::parse("node-a").unwrap();
+    let boot = uuid::Uuid::new_v4();
+    let line = |function_name: &str, text: String| LogLine {
+        at: Utc::now(),
+        tenant: tenant(),
+        function: function(function_name),
+        version: number(1),
+        level: LogLevel::Info,
+        text,
+    };
+    let mut lines = vec![line("invented", "no".to_owned())];
+    lines.extend((1..600).map(|n| line("hello", format!("line {n}\0"))));
+    let batch = LogBatch { protocol: NODE_PROTOCOL, boot, first: 0, dropped: 0, lines };
+    batch.check().unwrap();
+    world.server.append_logs(&node, &batch).await.unwrap();
+    world.server.append_logs(&node, &batch).await.unwrap();
+    assert_eq!(world.count("SELECT count(*) FROM function_logs").await, 599);
+    let later = LogBatch { first: 600, ..batch };
+    world.server.append_logs(&node, &later).await.unwrap();
+    assert_eq!(
+        world.count("SELECT count(*) FROM function_logs").await,
+        mfaas_catalog::FUNCTION_LOG_LINES_MAX
+    );
+    let newest = world.server.logs_after(&tenant(), &function("hello"), 0, 2).await.unwrap();
+    assert_eq!(
+        newest.iter().map(|l| l.text.as_str()).collect::<Vec<_>>(),
+        ["line 598\\u{0}", "line 599\\u{0}"]
+    );
+    let behind = world.server.logs_after(&tenant(), &function("hello"), newest[0].id, 10).await.unwrap();
+    assert_eq!(behind, [newest[1].clone()]);
+}

@@ -1,0 +1,14 @@
+//! The catalog on a real PostgreSQL: every statement runs here at least once.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod audit;
+mod builds;
+mod cluster;
+mod deployments;
+mod fixture;
+mod functions;
+mod nodes;
+mod roles;
+mod schema;
+mod tokens;

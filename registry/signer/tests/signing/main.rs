@@ -1,0 +1,233 @@
+//! The signer as a process, on a real PostgreSQL and a real directory of blobs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+#[path = "../../../catalog/tests/postgres/cluster.rs"]
+mod cluster;
+mod sample;
+mod world;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use mfaas_attest::{Checker, DecisionUsed};
+use mfaas_ident::{Budget, Digest, Epoch, ToolchainId};
+use sample::artifact;
+use world::{MANIFEST, World, toolchain};
+
+fn outcome(state: &str, codes: &[&str]) -> (String, Vec<String>) {
+    (state.to_owned(), codes.iter().map(|code| (*code).to_owned()).collect())
+}
+
+#[test]
+fn an_honest_build_becomes_a_signed_version_that_is_served() {
+    let mut world = World::new();
+    let signer = world.signer();
+    let first = world.set_after(0);
+    assert!(first.functions.is_empty(), "a set is signed before there is any function");
+    let id = world.built(|_| {});
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+    let statement = world.statement(id);
+    let admitted = &statement.predicate;
+    assert_eq!((admitted.artifact, admitted.version.get()), (Digest::of(artifact()), 1));
+    assert!(admitted.checks.iter().any(|c| c.name == "lexer" && c.by == Checker::Signer));
+    assert!(admitted.checks.iter().any(|c| c.name == "expansion" && c.by == Checker::BuilderOnly));
+    let set = world.set_after(first.epoch.0);
+    assert!(set.epoch > first.epoch);
+    assert_eq!(set.accepted_toolchains.iter().collect::<Vec<_>>(), [&toolchain()]);
+    let live = set.functions[0].resolve(None).unwrap();
+    assert_eq!((live.digest, live.statement), (admitted.artifact, statement.digest()));
+    let events = "SELECT count(*) FROM deployment_events WHERE body ->> 'stage' = 'sign'";
+    assert_eq!(world.count(events), 3, "started, finished, state");
+    assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'version.admitted'"), 1);
+    signer.stop();
+}
+
+#[test]
+fn what_the_builder_lies_about_is_found() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let lies: [fn(&mut mfaas_attest::BuildClaim); 6] = [
+        |claim| claim.budget_us = Budget::parse("10s").unwrap(),
+        |claim| claim.handler = "other".parse().unwrap(),
+        |claim| claim.source_tree = Digest::of(b"another tree"),
+        |claim| claim.artifact_bytes += 1,
+        |claim| claim.toolchain = ToolchainId(Digest::of(b"my own rustc")),
+        |claim| claim.lints.clear(),
+    ];
+    for (number, lie) in lies.into_iter().enumerate() {
+        let id = world.built(lie);
+        assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "lie {number}");
+    }
+    let id = world.built(|claim| claim.policy_revision = "of another release".to_owned());
+    assert_eq!(world.ended(id), outcome("failed", &["MF0604"]));
+    assert_eq!(world.count("SELECT count(*) FROM versions"), 0);
+    assert_eq!(world.count("SELECT count(*) FROM functions"), 0, "nothing of it is stored as a function");
+}
+
+#[test]
+fn what_a_taken_over_builder_let_through_is_refused() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let id =
+        world.built_from(MANIFEST, "pub fn handle(r: &[u8]) -> Vec<u8> { unsafe { evil(r) } }\n", |_| {});
+    let (state, codes) = world.ended(id);
+    assert_eq!(state, "refused");
+    assert!(codes.iter().all(|code| code.starts_with("MF03")) && !codes.is_empty(), "{codes:?}");
+    let patched = format!("{MANIFEST}[profile.release]\npanic = \"unwind\"\n");
+    let id = world.built_from(&patched, "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n", |_| {});
+    assert_eq!(world.ended(id).0, "refused");
+    // An image whose bytes are what the claim says, but which the rules do not admit.
+    let mut evil = artifact().to_vec();
+    let name = evil.windows(18).position(|w| w == b"libmfaas-host.so.1").unwrap();
+    evil[name..name + 18].copy_from_slice(b"libmfaas-hose.so.1");
+    let digest = world.put(&evil);
+    let id = world.built(|claim| claim.artifact = digest);
+    assert_eq!(world.ended(id), outcome("refused", &["MF0503"]));
+}
+
+#[test]
+fn damaged_and_missing_blobs_are_never_signed() {
+    let mut world = World::new();
+    let id = world.built(|_| {});
+    let path = world.blob(&Digest::of(artifact()));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let _signer = world.signer();
+    assert_eq!(world.ended(id), outcome("failed", &["MF0601"]));
+    let id = world.built(|claim| claim.artifact = Digest::of(b"never stored"));
+    assert_eq!(world.ended(id), outcome("failed", &["MF0607"]));
+}
+
+#[test]
+fn only_the_decisions_of_today_count() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let checksum = Digest::of(b"crate").to_string();
+    world
+        .sql
+        .execute(
+            "INSERT INTO crates (name, version, checksum, features, direct, status, decided_by, reason)
+             VALUES ('itoa', '1.0.15', $1, '{}', true, 'allowed', 'reviewer', 'small')",
+            &[&checksum],
+        )
+        .unwrap();
+    let manifest = format!("{MANIFEST}[dependencies]\nitoa = \"1\"\n");
+    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let used = |decided_by: &str, checksum: &str| DecisionUsed {
+        name: "itoa".parse().unwrap(),
+        version: "1.0.15".to_owned(),
+        checksum: checksum.to_owned(),
+        decided_by: decided_by.to_owned(),
+    };
+    let id = world.built_from(&manifest, source, |claim| claim.decisions = vec![used("somebody", &checksum)]);
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+    let statement = world.statement(id);
+    assert_eq!(
+        statement.predicate.decisions,
+        [used("reviewer", &checksum)],
+        "the name comes from the allowlist"
+    );
+
+    let id = world.built_from(&manifest, source, |_| {});
+    assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "a dependency is not claimed");
+    let other = Digest::of(b"other crate").to_string();
+    let id = world.built(|claim| claim.decisions = vec![used("reviewer", &other)]);
+    assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "another checksum");
+    world.sql.batch_execute("UPDATE crates SET status = 'revoked', reason = 'CVE'").unwrap();
+    let id = world.built_from(&manifest, source, |claim| claim.decisions = vec![used("reviewer", &checksum)]);
+    assert_eq!(world.ended(id), outcome("refused", &["MF0209"]));
+}
+
+#[test]
+fn a_revoked_artifact_is_neither_served_nor_signed_again() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let id = world.built(|_| {});
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+    let before = world.set_after(1);
+    let digest = Digest::of(artifact()).to_string();
+    world
+        .sql
+        .execute(
+            "INSERT INTO revocations (artifact, reason, revoked_by) VALUES ($1, 'test', 'test')",
+            &[&digest],
+        )
+        .unwrap();
+    world.sql.batch_execute("SELECT bump_desired_generation()").unwrap();
+    let after = world.set_after(before.epoch.0);
+    assert!(after.functions.is_empty() && after.revoked.contains(&Digest::of(artifact())));
+    let id = world.built(|_| {});
+    assert_eq!(world.ended(id), outcome("failed", &["MF0706"]));
+}
+
+#[test]
+fn killed_signers_and_two_at_once_admit_each_deployment_exactly_once() {
+    let mut world = World::new();
+    let ids: Vec<_> = (0..12).map(|_| world.built(|_| {})).collect();
+    for _ in 0..3 {
+        let one = world.signer();
+        let _two = world.signer();
+        // In the middle of the work; dropping kills.
+        std::thread::sleep(Duration::from_millis(60));
+        drop(one);
+    }
+    let _last = world.signer();
+    for id in ids {
+        assert_eq!(world.ended(id), outcome("admitted", &[]));
+    }
+    assert_eq!(world.count("SELECT count(*) FROM versions"), 12);
+    assert_eq!(world.count("SELECT max(version)::bigint FROM versions"), 12, "no number is left out");
+    assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'version.admitted'"), 12);
+    let set = world.set_after(0);
+    assert!(set.functions[0].versions.len() <= 12);
+}
+
+#[test]
+fn an_epoch_that_a_node_has_seen_is_never_signed_again() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let first = world.set_after(0);
+    let report = |epoch: i64| {
+        format!(
+            "INSERT INTO nodes (name, certificate_sha256) VALUES ('node-{epoch}', '{epoch}');
+             INSERT INTO node_reports (node, boot, sequence, epoch, body)
+             VALUES ('node-{epoch}', gen_random_uuid(), 1, {epoch}, '{{}}')"
+        )
+    };
+    world.sql.batch_execute(&report(500)).unwrap();
+    let second = world.set_after(first.epoch.0);
+    assert_eq!(second.epoch, Epoch(501), "as after a restored backup");
+    world.sql.batch_execute(&report(i64::MAX)).unwrap();
+    world.sql.batch_execute("SELECT bump_desired_generation()").unwrap();
+    assert_eq!(world.set_after(501).epoch, Epoch(502), "a lying node does not use up the numbers");
+}
+
+#[test]
+fn keys_are_made_once_and_kept_from_others() {
+    let world = World::new();
+    let online = world.keys().join("online.key");
+    let before = std::fs::read(&online).unwrap();
+    assert_eq!(std::fs::metadata(&online).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::metadata(world.keys()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(world.init().status.success());
+    assert_eq!(std::fs::read(&online).unwrap(), before, "a second init changes nothing");
+    std::fs::remove_file(world.root().join("root.key")).unwrap();
+    let half = world.init();
+    assert!(!half.status.success());
+    assert!(String::from_utf8_lossy(&half.stderr).contains("root.key"));
+    assert_eq!(std::fs::read(&online).unwrap(), before);
+}
+
+#[test]
+fn only_a_list_of_the_root_is_published() {
+    let mut world = World::new();
+    let list = world.root().join("keylist.json");
+    assert!(world.publish(&list).status.success(), "the same list again is fine");
+    let text = std::fs::read_to_string(&list).unwrap();
+    std::fs::write(&list, text.replace("payloadType\":\"a", "payloadType\":\"b")).unwrap();
+    assert!(!world.publish(&list).status.success());
+    assert_eq!(world.count("SELECT count(*) FROM key_lists"), 1);
+}

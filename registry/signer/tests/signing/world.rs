@@ -1,0 +1,293 @@
+//! A database, a blob store, keys, and signers as real processes.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use chrono::Utc;
+use mfaas_attest::{
+    BuildClaim, CageLevel, KeyList, PublicKey, REQUIRED_LINTS, ServingSet, Statement, Trust, Verified, verify,
+};
+use mfaas_blobs::Blobs;
+use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
+use mfaas_rules::POLICY_REVISION;
+use mfaas_unpack::SourceTree;
+use postgres::{Client, NoTls};
+use tokio::runtime::Runtime;
+use uuid::Uuid;
+
+use crate::cluster::{Cluster, OWNER};
+use crate::sample::artifact;
+
+const WAIT_MAX: Duration = Duration::from_secs(30);
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../../../../migrations/0001_init.sql"),
+    include_str!("../../../../migrations/0002_functions.sql"),
+    include_str!("../../../../migrations/0003_grants.sql"),
+];
+
+/// Everything that a signer needs, without the signer.
+pub(crate) struct World {
+    pub(crate) sql: Client,
+    pub(crate) dir: tempfile::TempDir,
+    database: String,
+    blobs: Blobs,
+    runtime: Runtime,
+}
+
+/// A running signer; killed when dropped.
+pub(crate) struct Signer(Child);
+
+impl Drop for Signer {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Signer {
+    /// SIGTERM; the exit must be clean and soon.
+    pub(crate) fn stop(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                break status;
+            }
+            assert!(start.elapsed() < Duration::from_secs(10), "the signer does not stop");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        static MIGRATING: Mutex<()> = Mutex::new(());
+        let cluster = Cluster::get();
+        let database = cluster.create_database();
+        let mut sql = Client::connect(&cluster.url(&database, OWNER), NoTls).unwrap();
+        {
+            let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
+            for migration in MIGRATIONS {
+                sql.batch_execute(migration).unwrap();
+            }
+            sql.batch_execute("ALTER ROLE mfaas_signer LOGIN").unwrap();
+        }
+        sql.batch_execute("INSERT INTO tenants (name) VALUES ('acme')").unwrap();
+        let toolchain = toolchain().to_string();
+        sql.execute(
+            "INSERT INTO toolchains (id, accepted, decided_by) VALUES ($1, true, 'seed')",
+            &[&toolchain],
+        )
+        .unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("blobs")).unwrap();
+        let blobs = Blobs::open(&format!("file://{}/blobs", dir.path().display())).unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let world = Self { sql, dir, database, blobs, runtime };
+        assert!(world.init().status.success());
+        assert!(world.publish(&world.root().join("keylist.json")).status.success());
+        world
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.dir.path().join("root-key")
+    }
+
+    pub(crate) fn keys(&self) -> PathBuf {
+        self.dir.path().join("keys")
+    }
+
+    pub(crate) fn init(&self) -> Output {
+        self.command(&[
+            "init",
+            "--root-dir",
+            self.root().to_str().unwrap(),
+            "--keys-dir",
+            self.keys().to_str().unwrap(),
+        ])
+        .output()
+        .unwrap()
+    }
+
+    pub(crate) fn publish(&self, file: &std::path::Path) -> Output {
+        self.command(&["publish-keylist", file.to_str().unwrap()]).output().unwrap()
+    }
+
+    /// Starts a signer and waits until it is ready.
+    pub(crate) fn signer(&self) -> Signer {
+        let ready = self.dir.path().join(format!("ready-{}.json", Uuid::new_v4()));
+        let child =
+            self.command(&["serve"]).env("MFAAS_READY_FILE", &ready).stderr(Stdio::null()).spawn().unwrap();
+        let signer = Signer(child);
+        wait_for("the ready file", || ready.exists().then_some(()));
+        signer
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mfaas-signer"));
+        command
+            .args(arguments)
+            .env_clear()
+            .env("MFAAS_DATABASE_URL", Cluster::get().url(&self.database, "mfaas_signer"))
+            .env("MFAAS_BLOBS_URL", format!("file://{}/blobs", self.dir.path().display()))
+            .env("MFAAS_KEYS_DIR", self.keys());
+        command
+    }
+
+    pub(crate) fn put(&self, bytes: &[u8]) -> Digest {
+        self.runtime.block_on(self.blobs.put(Bytes::copy_from_slice(bytes))).unwrap()
+    }
+
+    /// Where a blob lies, for damage.
+    pub(crate) fn blob(&self, digest: &Digest) -> PathBuf {
+        let name = digest.to_string();
+        self.dir.path().join("blobs/sha256").join(&name[..2]).join(name)
+    }
+
+    /// A deployment of an honest source, built, with the claim changed by `alter`.
+    pub(crate) fn built(&mut self, alter: impl FnOnce(&mut BuildClaim)) -> Uuid {
+        self.built_from(MANIFEST, "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n", alter)
+    }
+
+    /// A deployment of this source, built.
+    pub(crate) fn built_from(
+        &mut self,
+        manifest: &str,
+        lib: &str,
+        alter: impl FnOnce(&mut BuildClaim),
+    ) -> Uuid {
+        let source = tempfile::tempdir().unwrap();
+        std::fs::create_dir(source.path().join("src")).unwrap();
+        std::fs::write(source.path().join("Cargo.toml"), manifest).unwrap();
+        std::fs::write(source.path().join("src/lib.rs"), lib).unwrap();
+        let tree = SourceTree::from_dir(source.path()).unwrap();
+        let upload = tree.pack().unwrap();
+        let source_digest = self.put(upload.as_bytes());
+        let mut claim = claim(&tree);
+        self.put(artifact());
+        alter(&mut claim);
+        let (id, token) = self.queue(&source_digest, upload.as_bytes().len());
+        self.sql
+            .execute(
+                "UPDATE builds SET claim = $2, finished_at = now(), committed_token = $3 WHERE deployment_id = $1",
+                &[&id, &serde_json::to_value(&claim).unwrap(), &token],
+            )
+            .unwrap();
+        self.sql.execute("UPDATE deployments SET state = 'built' WHERE id = $1", &[&id]).unwrap();
+        id
+    }
+
+    /// What server and builder do to a deployment until it is built; returns it with its token.
+    fn queue(&mut self, source: &Digest, bytes: usize) -> (Uuid, i64) {
+        let id = Uuid::new_v4();
+        self.sql
+            .execute(
+                "INSERT INTO deployments (id, tenant, function, idempotency_key, source_digest, source_bytes,
+                     submitted_by) VALUES ($1, 'acme', 'hello', $2, $3, $4, 'test')",
+                &[&id, &id.to_string(), &source.to_string(), &i64::try_from(bytes).unwrap()],
+            )
+            .unwrap();
+        self.sql.execute("UPDATE deployments SET state = 'building' WHERE id = $1", &[&id]).unwrap();
+        let row = self
+            .sql
+            .query_one(
+                "INSERT INTO builds (deployment_id, attempt, fencing_token) VALUES ($1, 1, nextval('fencing_token'))
+                 RETURNING fencing_token",
+                &[&id],
+            )
+            .unwrap();
+        (id, row.get(0))
+    }
+
+    /// Waits until the deployment has ended; returns its state and the codes of its diagnostics.
+    pub(crate) fn ended(&mut self, id: Uuid) -> (String, Vec<String>) {
+        wait_for("the end of the deployment", || {
+            let row = self
+                .sql
+                .query_one(
+                    "SELECT state, ARRAY(SELECT d ->> 'code' FROM jsonb_array_elements(diagnostics) d)
+                     FROM deployments WHERE id = $1",
+                    &[&id],
+                )
+                .unwrap();
+            let state: String = row.get(0);
+            (state != "built").then(|| (state, row.get(1)))
+        })
+    }
+
+    pub(crate) fn count(&mut self, query: &str) -> i64 {
+        self.sql.query_one(query, &[]).unwrap().get(0)
+    }
+
+    /// What a node trusts: the pinned root and the published list.
+    pub(crate) fn trust(&mut self) -> Trust {
+        let root = std::fs::read_to_string(self.root().join("root.pub")).unwrap();
+        let pinned = Trust::pinned(PublicKey::from_pem(&root).unwrap());
+        let list: String = self.sql.query_one("SELECT envelope FROM key_lists", &[]).unwrap().get(0);
+        pinned.with_list(&verify::<KeyList>(list.as_bytes(), &pinned).unwrap(), Utc::now())
+    }
+
+    /// The newest serving set above `epoch`, verified as a node does.
+    pub(crate) fn set_after(&mut self, epoch: u64) -> Verified<ServingSet> {
+        let trust = self.trust();
+        let after = i64::try_from(epoch).unwrap();
+        wait_for("a serving set", || {
+            let sql = "SELECT envelope FROM serving_sets WHERE epoch > $1 ORDER BY epoch DESC LIMIT 1";
+            let row = self.sql.query_opt(sql, &[&after]).unwrap()?;
+            Some(verify(row.get::<_, String>(0).as_bytes(), &trust).unwrap())
+        })
+    }
+
+    /// The statement of a version, verified as a node does.
+    pub(crate) fn statement(&mut self, deployment: Uuid) -> Verified<Statement> {
+        let trust = self.trust();
+        let sql = "SELECT s.envelope FROM versions v JOIN statements s ON s.digest = v.statement
+                   WHERE v.deployment_id = $1";
+        let envelope: String = self.sql.query_one(sql, &[&deployment]).unwrap().get(0);
+        verify(envelope.as_bytes(), &trust).unwrap()
+    }
+}
+
+pub(crate) const MANIFEST: &str = "[package]\nname = \"hello\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+
+pub(crate) fn toolchain() -> ToolchainId {
+    ToolchainId(Digest::of(b"toolchain"))
+}
+
+fn claim(tree: &SourceTree) -> BuildClaim {
+    BuildClaim {
+        artifact: Digest::of(artifact()),
+        artifact_bytes: artifact().len() as u64,
+        source_tree: tree.tree_digest(),
+        handler: HandlerPath::parse("handle").unwrap(),
+        budget_us: Budget::DEFAULT,
+        memory_bytes: MemoryLimit::DEFAULT,
+        toolchain: toolchain(),
+        abi_version: 1,
+        lints: REQUIRED_LINTS.iter().map(|lint| (*lint).to_owned()).collect(),
+        policy_revision: POLICY_REVISION.to_owned(),
+        policy_version: 1,
+        decisions: Vec::new(),
+        cage_level: CageLevel::Full,
+        checks: vec!["expansion".to_owned()],
+    }
+}
+
+/// Looks until there is something, half a minute at most.
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < WAIT_MAX, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
