@@ -132,7 +132,9 @@ fn run(path: &Path, journal: &Journal<'_>) -> Result<Passed, Stop> {
     let audited = journal.stage(Stage::Audit, |_| stages::audit(tree))?;
     let scratch = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
     match prepare(scratch.path())? {
-        Ok((workshop, _instance)) => compile(audited, &workshop, journal).map(|made| Passed::Everything(Box::new(made))),
+        Ok((workshop, _instance)) => {
+            compile(audited, &workshop, journal).map(|made| Passed::Everything(Box::new(made)))
+        }
         Err(reason) => Ok(Passed::StaticOnly(reason)),
     }
 }
@@ -144,7 +146,11 @@ fn read(path: &Path) -> Result<SourceTree, Stop> {
     stages::unpack(std::fs::read(path).map_err(BuilderError::io(path))?)
 }
 
-fn compile(audited: AuditedSource, workshop: &Workshop, journal: &Journal<'_>) -> Result<ProvenArtifact, Stop> {
+fn compile(
+    audited: AuditedSource,
+    workshop: &Workshop,
+    journal: &Journal<'_>,
+) -> Result<ProvenArtifact, Stop> {
     let allowlist = workshop.deps.seed_allowlist()?;
     let resolved =
         journal.stage(Stage::Dependencies, |_| stages::resolve(audited, &allowlist, &workshop.deps))?;
@@ -300,8 +306,13 @@ impl Progress for Record {
 
 impl Record {
     fn into_report(self) -> Report {
-        let mut report =
-            Report { outcome: Outcome::Incomplete, stages: Vec::new(), skipped: Vec::new(), diagnostics: Vec::new(), artifact: None };
+        let mut report = Report {
+            outcome: Outcome::Incomplete,
+            stages: Vec::new(),
+            skipped: Vec::new(),
+            diagnostics: Vec::new(),
+            artifact: None,
+        };
         for event in self.0.into_inner() {
             match event.kind {
                 EventKind::Started => report.stages.push(StageReport {
@@ -332,8 +343,10 @@ fn print(report: &Report, json: bool) -> Result<(), BuilderError> {
 
 #[allow(clippy::print_stdout, reason = "the answer of the command")]
 fn print_json(value: &impl serde::Serialize) -> Result<(), BuilderError> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| BuilderError::Command { command: "printing the answer", problem: error.to_string() })?;
+    let text = serde_json::to_string_pretty(value).map_err(|error| BuilderError::Command {
+        command: "printing the answer",
+        problem: error.to_string(),
+    })?;
     println!("{text}");
     Ok(())
 }
@@ -351,7 +364,9 @@ fn print_text(report: &Report) -> Result<(), BuilderError> {
     for stage in &report.stages {
         let name = word(stage.stage);
         match (stage.outcome, &stage.reason) {
-            (StageOutcome::Passed, _) => println!("{name}: passed ({} ms)", stage.wall_ms.unwrap_or_default()),
+            (StageOutcome::Passed, _) => {
+                println!("{name}: passed ({} ms)", stage.wall_ms.unwrap_or_default())
+            }
             (StageOutcome::Stopped, _) => println!("{name}: stopped"),
             (StageOutcome::NotRun, reason) => {
                 println!("{name}: not run ({})", reason.as_deref().unwrap_or_default());

@@ -86,15 +86,21 @@ pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop>
         Exit::Code(_) if !messages.errors.is_empty() => Err(Stop::Refused(messages.error_diagnostics())),
         Exit::Code(code) => {
             let said = last_line(&messages.other);
-            refuse(codes::MF0406, Layer::Compiler, format!("the compiler ended with {code} and no error message{said}"))
+            refuse(
+                codes::MF0406,
+                Layer::Compiler,
+                format!("the compiler ended with {code} and no error message{said}"),
+            )
         }
         Exit::Signal(signal) => {
             let said = last_line(&messages.other);
             refuse(codes::MF0406, Layer::Compiler, format!("the compiler crashed with signal {signal}{said}"))
         }
-        Exit::Denied => {
-            refuse(codes::MF0406, Layer::Cage, "the compiler made a system call that it has no use for".to_owned())
-        }
+        Exit::Denied => refuse(
+            codes::MF0406,
+            Layer::Cage,
+            "the compiler made a system call that it has no use for".to_owned(),
+        ),
         Exit::CpuLimit => refuse(codes::MF0402, Layer::Cage, "the compiler used up its CPU time".to_owned()),
         Exit::WallLimit => refuse(codes::MF0403, Layer::Cage, "the compiler used up its time".to_owned()),
         Exit::MemoryLimit => refuse(codes::MF0404, Layer::Cage, "the compiler used up its memory".to_owned()),
@@ -106,7 +112,8 @@ pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop>
 }
 
 fn last_line(text: &str) -> String {
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).map_or_else(String::new, |line| {
-        format!(": {}", mfaas_ident::sanitise_line(line, 200))
-    })
+    text.lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty())
+        .map_or_else(String::new, |line| format!(": {}", mfaas_ident::sanitise_line(line, 200)))
 }

@@ -114,7 +114,8 @@ impl Catalog {
         let applied: Vec<i64> =
             sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE success ORDER BY version")
                 .fetch_all(&self.pool)
-                .await?;
+                .await
+                .map_err(unreadable_migrations)?;
         let wanted: Vec<i64> = MIGRATIONS.iter().map(|m| m.version).collect();
         if wanted.iter().all(|version| applied.contains(version)) {
             return Ok(());
@@ -131,6 +132,16 @@ impl Catalog {
 
     pub(crate) async fn begin(&self) -> Result<PgTransaction<'static>, CatalogError> {
         Ok(self.pool.begin().await?)
+    }
+}
+
+/// A database that was never migrated, or a role that it does not know: both are told as what
+/// they are, since they are the first thing that goes wrong on a new machine.
+fn unreadable_migrations(error: sqlx::Error) -> CatalogError {
+    match error.as_database_error().and_then(|cause| cause.code()).as_deref() {
+        Some("42P01") => CatalogError::Schema { reason: "it was never migrated".to_owned() },
+        Some("42501") => CatalogError::Schema { reason: "this role may not read it".to_owned() },
+        _ => error.into(),
     }
 }
 

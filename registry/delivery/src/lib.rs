@@ -9,7 +9,8 @@ mod progress;
 
 pub use node::{
     JoinRequest, JoinResponse, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LoadedVersion, LogBatch, LogLevel, LogLine,
-    MessageError, NODE_PROTOCOL, REPORT_ROWS_MAX, RefusedVersion, Report, SetState,
+    MessageError, NODE_PROTOCOL, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_ROWS_MAX, RefusedVersion, Report,
+    SetState,
 };
 pub use progress::{DeploymentState, Diagnostic, Event, EventKind, Level, RENDERED_BYTES_MAX, Stage};
 

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub const NODE_PROTOCOL: u32 = 1;
 /// Rows in one report.
 pub const REPORT_ROWS_MAX: usize = 100_000;
+/// Problems in one report.
+pub const REPORT_PROBLEMS_MAX: usize = 16;
 /// Lines in one batch.
 pub const LOG_LINES_MAX: usize = 1_000;
 /// Bytes of one log line.
@@ -80,6 +82,8 @@ pub struct Report {
     pub loaded: Vec<LoadedVersion>,
     /// Versions of the set that the node would not load.
     pub refused: Vec<RefusedVersion>,
+    /// What is wrong with the set as a whole, or with the node; at most [`REPORT_PROBLEMS_MAX`].
+    pub problems: Vec<NodeProblem>,
 }
 
 /// How a node stands to the serving set.
@@ -121,6 +125,16 @@ pub struct RefusedVersion {
     /// Artifact.
     pub digest: Digest,
     /// Why, MF07xx or what the inspection found.
+    pub code: Code,
+    /// One sentence.
+    pub message: String,
+}
+
+/// Something wrong with a whole document (another key, an older epoch, expired) or with the node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeProblem {
+    /// MF07xx.
     pub code: Code,
     /// One sentence.
     pub message: String,
@@ -224,7 +238,10 @@ impl Report {
         bound("rows", self.loaded.len() + self.refused.len(), REPORT_ROWS_MAX)?;
         bound("ingress_url", self.ingress_url.len(), TEXT_BYTES_MAX)?;
         bound("cage_level", self.cage_level.len(), TEXT_BYTES_MAX)?;
-        self.refused.iter().try_for_each(|r| bound("message", r.message.len(), TEXT_BYTES_MAX))
+        bound("problems", self.problems.len(), REPORT_PROBLEMS_MAX)?;
+        let problems = self.problems.iter().map(|problem| &problem.message);
+        let messages = self.refused.iter().map(|refused| &refused.message).chain(problems);
+        messages.into_iter().try_for_each(|message| bound("message", message.len(), TEXT_BYTES_MAX))
     }
 }
 

@@ -22,6 +22,7 @@ fn report() -> Report {
         cage_level: "full".to_owned(),
         loaded: Vec::new(),
         refused: Vec::new(),
+        problems: Vec::new(),
     }
 }
 

@@ -21,6 +21,7 @@ fn node(name: &str, desired: u64, reported: Option<(u64, SetState)>) -> NodeStat
         cage_level: "full".to_owned(),
         loaded: Vec::new(),
         refused: Vec::new(),
+        problems: Vec::new(),
     });
     let joined = JoinedNode {
         name: NodeName::parse(name).unwrap(),

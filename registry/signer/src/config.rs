@@ -48,7 +48,11 @@ fn optional(name: &str) -> anyhow::Result<Option<String>> {
 pub(crate) fn start_logging() -> anyhow::Result<()> {
     let filter = optional("MFAAS_LOG")?.unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(filter).context("MFAAS_LOG is not a log filter")?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // A log file is read by programs; only a person at a terminal gets colours.
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     match optional("MFAAS_LOG_JSON")?.as_deref() {
         Some("1") => builder.json().init(),
         None | Some("0") => builder.init(),

@@ -71,6 +71,17 @@ pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
     Ok(client)
 }
 
+/// The last migration that this build knows.
+const SCHEMA_VERSION: i64 = 3;
+
+/// Refuses a database whose schema is older than this build.
+pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
+    let sql = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
+    let applied: i64 = client.query_one(sql, &[]).context("the database was never migrated")?.try_get(0)?;
+    anyhow::ensure!(applied >= SCHEMA_VERSION, "migration {applied} is applied, {SCHEMA_VERSION} is needed");
+    Ok(())
+}
+
 /// The oldest built row that no other signer holds and that is not in `deferred`.
 pub(crate) fn next_built(tx: &mut Transaction<'_>, deferred: &[Uuid]) -> anyhow::Result<Option<BuiltRow>> {
     let row = tx.query_opt(

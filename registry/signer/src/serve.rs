@@ -45,6 +45,7 @@ pub(crate) fn serve(config: ServeConfig) -> anyhow::Result<()> {
     }
     let desk = open_desk(&config)?;
     let mut client = ledger::connect(&config.database_url)?;
+    ledger::check_schema(&mut client)?;
     if let Some(file) = &config.ready_file {
         write_ready(file)?;
     }

@@ -212,7 +212,7 @@ fn idempotency(stack: &Stack) {
     let mut other = Archive::with_function();
     other.file("src/more.rs", b"");
     let conflict = send(other.finish());
-    assert_eq!((conflict.status, conflict.code().as_str()), (409, "MF0905"));
+    assert_eq!((conflict.status, conflict.code().as_str()), (422, "MF0905"));
 }
 
 fn host_names(stack: &Stack) {

@@ -137,7 +137,15 @@ fn problem_of(answer: &Answer) -> Option<Problem> {
     if answer.status < 400 || !header(answer, "content-type").starts_with(PROBLEM_MEDIA_TYPE) {
         return None;
     }
-    serde_json::from_slice::<Problem>(&answer.body).ok().filter(|problem| problem.code.starts_with("MF"))
+    let mut document: serde_json::Value = serde_json::from_slice(&answer.body).ok()?;
+    let members = document.as_object_mut()?;
+    if !members.get("code")?.as_str()?.starts_with("MF") {
+        return None;
+    }
+    // RFC 9457 makes every member optional; the sentence of the code stands in for a detail.
+    let title = members.get("title").cloned().unwrap_or_default();
+    members.entry("detail").or_insert(title);
+    serde_json::from_value(document).ok()
 }
 
 fn document(url: &str, answer: &Answer) -> serde_json::Value {

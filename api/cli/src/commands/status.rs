@@ -10,6 +10,7 @@ use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
+use crate::supervise::layout::Home;
 use crate::supervise::state::{Lock, State};
 
 /// Show how a function is served; without a name, how the programs of this machine are.
@@ -48,15 +49,24 @@ impl Status {
         let home = home_of(self.home.as_deref())?;
         let state = State::load(&home)?;
         let Some(state) = state.filter(|_| Lock::is_held(&home).unwrap_or(false)) else {
-            return Err(Failure::Local(format!(
-                "nothing runs in {}; `mfaas up --detach` starts it",
-                home.root().display()
-            )));
+            return Err(nothing_runs(&home)?);
         };
         let alive: Vec<i32> = state.alive().map(|program| program.pid).collect();
         context.screen.result(&state, || machine(&state, &alive))?;
         Ok(if alive.len() == state.programs.len() { Exit::Ok } else { Exit::Failed })
     }
+}
+
+/// Nothing, or programs whose supervisor was killed.
+fn nothing_runs(home: &Home) -> Result<Failure, Failure> {
+    let left = State::load(home)?.map_or(0, |state| state.alive().count());
+    let root = home.root().display();
+    Ok(Failure::Local(match left {
+        0 => format!("nothing runs in {root}; `mfaas up --detach` starts it"),
+        _ => format!(
+            "the supervisor of {root} is gone, {left} programs still run; `mfaas up --detach` takes over"
+        ),
+    }))
 }
 
 fn machine(state: &State, alive: &[i32]) -> String {

@@ -203,7 +203,11 @@ fn summary(home: &Home, state: &State) -> String {
     if state.one_uid {
         lines.push("one uid           every program runs as you; as root each gets its own user".to_owned());
     }
-    lines.push("stop              mfaas down".to_owned());
+    lines.push(if Home::default_root().is_ok_and(|default| default == home.root()) {
+        "stop              mfaas down".to_owned()
+    } else {
+        format!("stop              mfaas down --home {}", home.root().display())
+    });
     lines.join("\n")
 }
 

@@ -100,16 +100,7 @@ impl Materials {
         if let Some(ready) = current(&self.deps, &from) {
             return Ok(ready);
         }
-        let vendor = [
-            "deps".as_ref(),
-            "vendor".as_ref(),
-            "--seed".as_ref(),
-            seed.as_os_str(),
-            "--into".as_ref(),
-            self.vendor.as_os_str(),
-        ];
-        run_as_self(&builder, vendor.map(std::ffi::OsStr::to_owned))?;
-        publish_tree(&self.vendor, identities.owner(None))?;
+        self.vendored(&seed, &builder, identities)?;
         // The build runs code of dependencies (procedural macros): never as root. It gets the
         // directory for as long as it takes.
         give(&self.deps, identities.of(Role::Builder))?;
@@ -128,6 +119,27 @@ impl Materials {
         let printed = built?;
         publish_tree(&self.deps, identities.owner(None))?;
         remember(&self.deps, from, &printed)
+    }
+
+    /// Downloads the sources, unless that was done for the same lockfile: an update of mfaas alone
+    /// must not need the network.
+    fn vendored(&self, seed: &Path, builder: &Path, identities: &Identities) -> Result<(), Failure> {
+        let marker = self.vendor.with_extension("lock");
+        let lockfile = std::fs::read(seed.join("Cargo.lock")).map_err(Failure::io("cannot read", seed))?;
+        if self.vendor.is_dir() && std::fs::read(&marker).is_ok_and(|done| done == lockfile) {
+            return Ok(());
+        }
+        let arguments = [
+            "deps".as_ref(),
+            "vendor".as_ref(),
+            "--seed".as_ref(),
+            seed.as_os_str(),
+            "--into".as_ref(),
+            self.vendor.as_os_str(),
+        ];
+        run_as_self(builder, arguments.map(std::ffi::OsStr::to_owned))?;
+        publish_tree(&self.vendor, identities.owner(None))?;
+        write_atomically(&marker, &lockfile, 0o644)
     }
 
     /// A copy of the seed that the builder's user can read: the original may be below /root.

@@ -127,6 +127,9 @@ fn stop_strays(home: &Home) -> Result<(), Failure> {
             wait_until(Duration::from_secs(5), gone)?;
         }
     }
+    for role in identity::Role::ALL {
+        let _ = std::fs::remove_file(supervisor::ready_file(home, role));
+    }
     Ok(())
 }
 

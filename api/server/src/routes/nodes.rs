@@ -69,15 +69,13 @@ fn is_silent(reported_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
 }
 
 fn problems(report: &Report) -> Vec<String> {
-    let expired = match report.set {
-        SetState::Expired => Some("the serving set has expired; nothing new is loaded".to_owned()),
-        SetState::None | SetState::Current => None,
-    };
+    let whole =
+        report.problems.iter().map(|row| format!("{} {}", row.code, sanitise_line(&row.message, 300)));
     let refused = report.refused.iter().map(|row| {
         let message = sanitise_line(&row.message, 300);
         format!("{}/{}@{}: {} {message}", row.tenant, row.function, row.version, row.code)
     });
-    expired.into_iter().chain(refused).take(PROBLEMS_MAX).collect()
+    whole.chain(refused).take(PROBLEMS_MAX).collect()
 }
 
 /// Where the function answers, node by node, and which version each says it has.

@@ -42,7 +42,11 @@ pub(crate) struct CachedCrate {
 impl CachedCrate {
     /// The crate as a part of another one's closure.
     pub(crate) fn as_part(&self) -> ClosureCrate {
-        ClosureCrate { name: self.name.clone(), version: self.version.clone(), checksum: self.checksum.clone() }
+        ClosureCrate {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            checksum: self.checksum.clone(),
+        }
     }
 }
 

@@ -52,7 +52,12 @@ impl Lockfile {
             let from_registry = package.source.as_deref().map(|source| source.starts_with("registry+"));
             match (from_registry, &package.checksum) {
                 (Some(true), Some(_)) | (None, None) => {}
-                _ => return Err(format!("{} {} has no checksum of a registry", package.name, package.version)),
+                _ => {
+                    return Err(format!(
+                        "{} {} has no checksum of a registry",
+                        package.name, package.version
+                    ));
+                }
             }
             let locked = Locked { checksum: package.checksum, needs: package.dependencies };
             if packages.insert((package.name.clone(), package.version.clone()), locked).is_some() {

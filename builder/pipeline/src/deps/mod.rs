@@ -50,11 +50,11 @@ impl Deps {
     /// Opens `…/deps/<key>`. Its recipe must hash to its name, and it must have been built by
     /// `toolchain`: rlibs of another compiler cannot be linked.
     pub(crate) fn open(root: &Path, toolchain: ToolchainId) -> Result<Self, BuilderError> {
-        let problem =
-            |problem: String| BuilderError::Deps { path: root.to_path_buf(), problem };
+        let problem = |problem: String| BuilderError::Deps { path: root.to_path_buf(), problem };
         let root = root.canonicalize().map_err(BuilderError::io(root))?;
         let name = root.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let key = Digest::parse(name).map_err(|_| problem("the directory is not named by a digest".to_owned()))?;
+        let key =
+            Digest::parse(name).map_err(|_| problem("the directory is not named by a digest".to_owned()))?;
         let recipe = root.join(RECIPE_FILE);
         let recipe_bytes = std::fs::read(&recipe).map_err(BuilderError::io(&recipe))?;
         if Digest::of(&recipe_bytes) != key {
@@ -65,7 +65,10 @@ impl Deps {
         let index: Index =
             serde_json::from_slice(&bytes).map_err(|error| problem(format!("{INDEX_FILE}: {error}")))?;
         if index.toolchain != toolchain {
-            return Err(problem(format!("it was built by toolchain {}, not by {toolchain}", index.toolchain)));
+            return Err(problem(format!(
+                "it was built by toolchain {}, not by {toolchain}",
+                index.toolchain
+            )));
         }
         Ok(Self { root, key, index })
     }
@@ -102,7 +105,10 @@ impl Deps {
             .iter()
             .find(|entry| entry.name.as_str() == SDK_CRATE)
             .and_then(|entry| entry.product.as_ref())
-            .ok_or_else(|| BuilderError::Deps { path: self.root.clone(), problem: "it has no SDK".to_owned() })
+            .ok_or_else(|| BuilderError::Deps {
+                path: self.root.clone(),
+                problem: "it has no SDK".to_owned(),
+            })
     }
 
     /// The decisions that a site starts with, as written when the cache was built; for checks
@@ -115,3 +121,6 @@ impl Deps {
         Ok(AllowlistSnapshot { policy_version: 0, crates: seed.crates })
     }
 }
+
+#[cfg(test)]
+mod tests;

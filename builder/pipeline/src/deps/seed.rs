@@ -27,8 +27,10 @@ impl Seed {
             let bytes = files.get(name).ok_or_else(|| problem(format!("the seed has no {name}")))?;
             String::from_utf8(bytes.clone()).map_err(|error| problem(format!("{name}: {error}")))
         };
-        let lock = Lockfile::parse(&text("Cargo.lock")?).map_err(|error| problem(format!("Cargo.lock: {error}")))?;
-        let direct = offered(&text("Cargo.toml")?).map_err(|error| problem(format!("Cargo.toml: {error}")))?;
+        let lock =
+            Lockfile::parse(&text("Cargo.lock")?).map_err(|error| problem(format!("Cargo.lock: {error}")))?;
+        let direct =
+            offered(&text("Cargo.toml")?).map_err(|error| problem(format!("Cargo.toml: {error}")))?;
         Ok(Self { files, lock, direct })
     }
 
@@ -49,11 +51,7 @@ impl Seed {
 }
 
 /// Every file below `root` by its relative path; build output left out.
-fn read_tree(
-    root: &Path,
-    relative: &str,
-    files: &mut BTreeMap<String, Vec<u8>>,
-) -> Result<(), BuilderError> {
+fn read_tree(root: &Path, relative: &str, files: &mut BTreeMap<String, Vec<u8>>) -> Result<(), BuilderError> {
     let directory = root.join(relative);
     for entry in std::fs::read_dir(&directory).map_err(BuilderError::io(&directory))? {
         let entry = entry.map_err(BuilderError::io(&directory))?;
@@ -84,4 +82,3 @@ fn offered(manifest: &str) -> Result<BTreeSet<CrateName>, String> {
         .map(|name| CrateName::parse(name).map_err(|error| error.to_string()))
         .collect()
 }
-

@@ -80,11 +80,12 @@ impl Site {
     }
 
     pub(super) fn run_cargo(&self) -> Result<Vec<Compiled>, BuilderError> {
-        let arguments = ["build", "--release", "--frozen", "--offline", "--message-format=json-render-diagnostics"]
-            .iter()
-            .map(|argument| (*argument).to_owned())
-            .chain([format!("--target={TARGET}"), format!("--target-dir={}", self.out.path("target"))])
-            .collect();
+        let arguments =
+            ["build", "--release", "--frozen", "--offline", "--message-format=json-render-diagnostics"]
+                .iter()
+                .map(|argument| (*argument).to_owned())
+                .chain([format!("--target={TARGET}"), format!("--target-dir={}", self.out.path("target"))])
+                .collect();
         let rustflags = [
             flags::remap(&self.vendor.inside, flags::CRATES_PREFIX),
             flags::remap(&self.seed.inside, flags::CRATES_PREFIX),
@@ -101,10 +102,15 @@ impl Site {
             ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER".to_owned(), HOST_LINKER.to_owned()),
             ("RUSTC".to_owned(), self.compiler.path("bin/rustc")),
         ];
-        environment.extend(flags::CARGO_PROFILE.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        environment.extend(
+            flags::CARGO_PROFILE.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        );
         let mut views = vec![self.trusted.clone(), self.vendor.clone()];
         views.extend(
-            HOST_SYSTEM.iter().filter(|path| Path::new(path).exists()).map(|path| self.cage.execute(Path::new(path), path)),
+            HOST_SYSTEM
+                .iter()
+                .filter(|path| Path::new(path).exists())
+                .map(|path| self.cage.execute(Path::new(path), path)),
         );
         let ran = self.run("cargo", self.trusted.path("bin/cargo"), arguments, environment, views)?;
         messages::parse(&ran.stdout, TARGET)
@@ -182,7 +188,8 @@ impl Site {
         let relative = inside
             .strip_prefix(&self.out.inside)
             .map_err(|_| problem("the product lies outside the output directory"))?;
-        let name = inside.file_name().and_then(|name| name.to_str()).ok_or_else(|| problem("it has no name"))?;
+        let name =
+            inside.file_name().and_then(|name| name.to_str()).ok_or_else(|| problem("it has no name"))?;
         let host = self.out.host.join(relative);
         let bytes = std::fs::read(&host).map_err(BuilderError::io(&host))?;
         let target = self.library().join(name);

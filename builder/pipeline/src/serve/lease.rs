@@ -35,7 +35,10 @@ enum Ending {
 
 /// Carries a claimed build out and commits its ending. An error means that the attempt was given
 /// up, given back or lost.
-pub(super) async fn carry_out(shop: &Arc<Shop>, claimed: &ClaimedBuild) -> Result<DeploymentState, BuilderError> {
+pub(super) async fn carry_out(
+    shop: &Arc<Shop>,
+    claimed: &ClaimedBuild,
+) -> Result<DeploymentState, BuilderError> {
     let lease = &claimed.lease;
     let heartbeat = Heartbeat::start(shop, lease);
     let result = match attempt(shop, claimed, heartbeat.lost).await {
@@ -152,7 +155,10 @@ async fn commit(shop: &Shop, lease: &Lease, ending: Ending) -> Result<Deployment
         Ending::Built(artifact) => {
             let stored = shop.blobs.put(artifact.bytes().to_vec().into()).await?;
             if stored != artifact.digest() {
-                return Err(BuilderError::Blobs(BlobError::Corrupt { digest: artifact.digest(), found: stored }));
+                return Err(BuilderError::Blobs(BlobError::Corrupt {
+                    digest: artifact.digest(),
+                    found: stored,
+                }));
             }
             shop.catalog.finish_built(lease, artifact.claim()).await?;
             Ok(DeploymentState::Built)

@@ -6,6 +6,7 @@ use mfaas_rules::judge_dep_info;
 
 use super::bench::{Bench, CRATE_ROOT};
 use super::expand::AdmittedSource;
+use super::second_opinion::second_opinion;
 use super::{ResolvedSource, Workshop};
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::error::BuilderError;
@@ -28,7 +29,8 @@ impl CompiledCrate {
     }
 }
 
-/// Compiles in the cage, then judges the list of files and variables that the compiler read.
+/// Compiles in the cage, judges the list of files and variables that the compiler read, and asks
+/// for a second opinion on the types.
 pub(super) fn compile(
     admitted: AdmittedSource,
     workshop: &Workshop,
@@ -46,6 +48,7 @@ pub(super) fn compile(
         *file = format!("{}/{file}", bench.source_root());
     }
     refuse_if_any(&judge_dep_info(&facts, bench.source_root(), &bench.library_roots()))?;
+    second_opinion(resolved, bench, workshop, meter)?;
     Ok(CompiledCrate { messages, admitted })
 }
 

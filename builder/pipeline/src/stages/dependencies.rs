@@ -43,7 +43,8 @@ pub(crate) fn resolve(
     let granted = match judge_dependencies(&source.dependencies, allowlist) {
         DependencyVerdict::Admit(granted) => granted,
         DependencyVerdict::NeedsReview(findings) => {
-            let wanted = source.dependencies.iter().filter_map(|request| wanted(request, allowlist)).collect();
+            let wanted =
+                source.dependencies.iter().filter_map(|request| wanted(request, allowlist)).collect();
             return Err(Stop::Waiting(Review { findings, wanted }));
         }
         DependencyVerdict::Reject(findings) => {
@@ -87,7 +88,8 @@ fn cached<'a>(grant: &Granted, deps: &'a Deps) -> Result<(&'a CachedCrate, &'a P
         .filter(|entry| entry.checksum == grant.checksum)
         .and_then(|entry| Some((entry, entry.product.as_ref()?)))
         .ok_or_else(|| {
-            let message = format!("crate `{}` {} is allowed and not yet built here", grant.name, grant.version);
+            let message =
+                format!("crate `{}` {} is allowed and not yet built here", grant.name, grant.version);
             let part = LinkedCrate {
                 name: grant.name.clone(),
                 version: grant.version.clone(),
@@ -138,7 +140,8 @@ fn decisions(linked: &BTreeSet<ClosureCrate>, allowlist: &AllowlistSnapshot) -> 
     linked
         .iter()
         .filter_map(|part| {
-            let row = allowlist.crates.iter().find(|row| row.name == part.name && row.version == part.version)?;
+            let row =
+                allowlist.crates.iter().find(|row| row.name == part.name && row.version == part.version)?;
             Some(DecisionUsed {
                 name: part.name.clone(),
                 version: part.version.to_string(),

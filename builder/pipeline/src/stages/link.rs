@@ -92,7 +92,9 @@ fn undefined_symbols(messages: &Messages) -> Vec<Finding> {
         }
         let symbol = mfaas_ident::sanitise_line(symbol, 100);
         let message = match api {
-            Some(api) => format!("the function uses `{api}`, which needs `{symbol}` from the operating system"),
+            Some(api) => {
+                format!("the function uses `{api}`, which needs `{symbol}` from the operating system")
+            }
             None => format!("the function needs `{symbol}` from the operating system"),
         };
         findings.push(Finding::new(codes::MF0407, Layer::Linker, message));
@@ -109,7 +111,8 @@ fn handler_findings(messages: &Messages, handler: &str, manifest: &[u8]) -> Vec<
         .filter(|error| error.code.is_some())
         .map(|error| {
             let message = format!("the handler `{handler}` does not fit: {}", error.message);
-            let finding = Finding::new(codes::MF0408, Layer::Compiler, message.replace("function::", "crate::"));
+            let finding =
+                Finding::new(codes::MF0408, Layer::Compiler, message.replace("function::", "crate::"));
             finding.at_opt(handler_line(manifest))
         })
         .collect()

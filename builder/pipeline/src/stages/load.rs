@@ -17,7 +17,7 @@ use crate::journal::{Meter, Stop};
 use crate::toolchain::host_libraries;
 
 /// What only the builder could check; the signer marks these as seen by the builder alone.
-const CHECKS: &[&str] = &["expansion", "compiler_lints", "dep_info", "throwaway_load"];
+const CHECKS: &[&str] = &["expansion", "compiler_lints", "dep_info", "next_solver", "throwaway_load"];
 /// The lints of [`crate::flags::FORBIDDEN`], by name.
 const LINTS: &[&str] = &["unsafe_code", "long_running_const_eval"];
 

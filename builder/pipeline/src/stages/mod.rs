@@ -14,13 +14,14 @@ mod expand;
 mod inspect;
 mod link;
 mod load;
+mod second_opinion;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use mfaas_delivery::Stage;
 use mfaas_rules::AllowlistSnapshot;
-use mfaas_unpack::{SourceTree, Upload, UnpackError};
+use mfaas_unpack::{SourceTree, UnpackError, Upload};
 
 use crate::cage::Cage;
 use crate::deps::Deps;

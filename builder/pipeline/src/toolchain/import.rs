@@ -22,10 +22,8 @@ const STD_LEFT_OUT: &[&str] = &["libtest-", "libgetopts-", "libprofiler_builtins
 /// Fails if the compiler is not exactly the pinned version or a part is missing.
 pub(crate) fn import(sysroot: &Path, into: &Path) -> Result<ToolchainId, BuilderError> {
     std::fs::create_dir_all(into).map_err(BuilderError::io(into))?;
-    let staging = tempfile::Builder::new()
-        .prefix(".import-")
-        .tempdir_in(into)
-        .map_err(BuilderError::io(into))?;
+    let staging =
+        tempfile::Builder::new().prefix(".import-").tempdir_in(into).map_err(BuilderError::io(into))?;
     let root = staging.path();
     let mut files = copy_parts(&parts(sysroot)?, root)?;
     check_version(&root.join(COMPILER_PART).join("bin/rustc"))?;

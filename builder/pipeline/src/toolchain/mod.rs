@@ -42,10 +42,8 @@ impl Toolchain {
     /// Opens `…/toolchains/<id>`. The manifest's digest must be the directory's name; the files
     /// themselves were hashed at import and are read-only.
     pub(crate) fn open(root: &Path) -> Result<Self, BuilderError> {
-        let problem = |problem: &str| BuilderError::Toolchain {
-            path: root.to_path_buf(),
-            problem: problem.to_owned(),
-        };
+        let problem =
+            |problem: &str| BuilderError::Toolchain { path: root.to_path_buf(), problem: problem.to_owned() };
         let root = root.canonicalize().map_err(BuilderError::io(root))?;
         let name = root.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let id: ToolchainId = name.parse().map_err(|_| problem("the directory is not named by a digest"))?;
@@ -83,15 +81,8 @@ const HOST_LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 /// Where Debian keeps the C library.
 const HOST_LIBRARY_ROOT: &str = "/lib/x86_64-linux-gnu";
 /// What rustc, lld and a worker need of it.
-const HOST_LIBRARIES: &[&str] = &[
-    "libc.so.6",
-    "libdl.so.2",
-    "libgcc_s.so.1",
-    "libm.so.6",
-    "libpthread.so.0",
-    "librt.so.1",
-    "libz.so.1",
-];
+const HOST_LIBRARIES: &[&str] =
+    &["libc.so.6", "libdl.so.2", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0", "librt.so.1", "libz.so.1"];
 
 /// The files of the operating system that a compiler needs beside its own, as a cage shows them.
 /// They are not part of the toolchain's id: they run the compiler, they do not become part of

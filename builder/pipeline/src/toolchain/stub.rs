@@ -35,7 +35,13 @@ pub(super) fn write_link_root(compiler: &Path, link: &Path) -> Result<(), Builde
     run(
         "rustc for the link stub",
         Command::new(compiler.join("bin/rustc"))
-            .args(["--edition=2024", "--crate-type=lib", "--crate-name=stub", "--emit=obj", "--cap-lints=allow"])
+            .args([
+                "--edition=2024",
+                "--crate-type=lib",
+                "--crate-name=stub",
+                "--emit=obj",
+                "--cap-lints=allow",
+            ])
             .args(["-Copt-level=1", "-Cpanic=abort", "-Ccodegen-units=1", "-Cmetadata=mfaas"])
             .arg("-o")
             .arg(&object)

@@ -23,7 +23,8 @@ fn two_builds_of_one_source_are_the_same_bytes() {
                       assert!(request.len() < 100, \"too long\");\n\
                       serde_json::to_vec(&Answer { n: request.len() }).unwrap_or_default()\n\
                   }\n";
-    let dependencies = "[dependencies]\nserde = { version = \"1\", features = [\"derive\"] }\nserde_json = \"1\"\n";
+    let dependencies =
+        "[dependencies]\nserde = { version = \"1\", features = [\"derive\"] }\nserde_json = \"1\"\n";
     let make = || Package::new(source).manifest(dependencies);
     let (first, second) = (make(), make());
     assert_ne!(first.path(), second.path());
@@ -57,6 +58,22 @@ fn a_trusting_macro_of_an_offered_crate_is_seen_in_the_expansion() {
                   vec![careless::trusting!(*at)]\n}\n";
     let checked = Package::new(source).manifest("[dependencies]\ncareless = \"0.1\"\n").check();
     assert_eq!(checked.verdict(), (3, "expand".to_owned(), vec!["MF0308".to_owned()]));
+}
+
+/// Two impls of one trait for one trait object, chosen by whoever asks: a `&[u8]` becomes two
+/// numbers without the word `unsafe`.
+#[test]
+fn the_next_trait_solver_has_to_agree() {
+    let source = "trait Carry { type Out; }\n\
+                  impl<T: ?Sized> Carry for T { type Out = &'static [u8]; }\n\
+                  fn hand<T: ?Sized + Carry<Out = U>, U>(x: <T as Carry>::Out) -> U { x }\n\
+                  fn change<U>(x: &'static [u8]) -> U { hand::<dyn Carry<Out = U>, U>(x) }\n\
+                  pub fn handle(_: &[u8]) -> Vec<u8> {\n    \
+                      let (at, _): (usize, usize) = change(b\"x\");\n    at.to_le_bytes().to_vec()\n}\n";
+    let checked = Package::new(source).check();
+    let (exit, stage, _) = checked.verdict();
+    assert_eq!((exit, stage.as_str()), (5, "compile"), "{}", checked.report);
+    assert!(checked.errors()[0]["message"].as_str().unwrap().contains("next trait solver"));
 }
 
 #[test]
@@ -104,12 +121,8 @@ fn what_would_take_for_ever_is_ended_by_a_named_limit() {
 fn without_a_toolchain_the_check_says_what_it_did_not_do() {
     let package = Package::new("pub fn handle(request: &[u8]) -> Vec<u8> { request.to_vec() }\n");
     let nowhere = tempfile::tempdir().unwrap();
-    let empty = builder()
-        .args(["check", "--json"])
-        .arg(package.path())
-        .env("HOME", nowhere.path())
-        .output()
-        .unwrap();
+    let empty =
+        builder().args(["check", "--json"]).arg(package.path()).env("HOME", nowhere.path()).output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&empty.stdout).unwrap();
     if Path::new("/var/lib/mfaas/deps").exists() {
         // A machine where `mfaas up` runs as root has a toolchain to offer.

@@ -23,7 +23,8 @@ impl Installed {
         std::fs::create_dir_all(&home).unwrap();
         let sysroot = stdout(Command::new("rustc").args(["--print", "sysroot"]));
         let toolchains = home.join("toolchains");
-        let id = stdout(builder().args(["toolchain", "import", "--from", &sysroot, "--into"]).arg(&toolchains));
+        let id =
+            stdout(builder().args(["toolchain", "import", "--from", &sysroot, "--into"]).arg(&toolchains));
         let toolchain = toolchains.join(id);
         let (seed, vendor, caches) = (home.join("seed"), home.join("vendor"), home.join("deps"));
         write_seed(&seed);
@@ -103,7 +104,9 @@ fn build_worker() {
     let release = profile.file_name().is_some_and(|name| name == "release");
     let target = profile.parent().unwrap();
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "-p", "mfaas-worker", "--bin", "mfaas-worker", "--target-dir"]).arg(target);
+    cargo
+        .args(["build", "--quiet", "-p", "mfaas-worker", "--bin", "mfaas-worker", "--target-dir"])
+        .arg(target);
     if release {
         cargo.arg("--release");
     }

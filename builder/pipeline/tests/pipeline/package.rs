@@ -74,17 +74,19 @@ impl Checked {
     /// Exit code, the stage that was reached, and the codes of all errors.
     pub fn verdict(&self) -> (i32, String, Vec<String>) {
         let stage = self.report["stages"].as_array().unwrap().last().unwrap()["stage"].as_str().unwrap();
-        let codes = self
-            .errors()
-            .iter()
-            .map(|diagnostic| diagnostic["code"].as_str().unwrap().to_owned())
-            .collect();
+        let codes =
+            self.errors().iter().map(|diagnostic| diagnostic["code"].as_str().unwrap().to_owned()).collect();
         (self.exit, stage.to_owned(), codes)
     }
 
     /// The diagnostics of level error.
     pub fn errors(&self) -> Vec<&Value> {
-        self.report["diagnostics"].as_array().unwrap().iter().filter(|item| item["level"] == "error").collect()
+        self.report["diagnostics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|item| item["level"] == "error")
+            .collect()
     }
 
     /// The digest of the artifact.

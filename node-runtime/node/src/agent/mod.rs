@@ -22,7 +22,7 @@ use mfaas_rules::codes;
 use tokio::sync::watch;
 
 pub(crate) use image::{ImageKey, VerifiedImage, sealed_memory};
-pub(crate) use report::{Problem, Reporter, Status};
+pub(crate) use report::{Reporter, Status};
 
 use crate::serving::{Dispatcher, Fleet};
 use crate::state::{StateDir, StateError};
@@ -234,7 +234,7 @@ impl Agent {
             if news {
                 tracing::error!("the serving set has expired: serving goes on, nothing new is loaded");
                 status.set = SetState::Expired;
-                status.note(Problem::new(codes::MF0703, "the serving set has expired"));
+                status.note(report::problem(codes::MF0703, "the serving set has expired"));
             }
             news
         });
@@ -242,7 +242,7 @@ impl Agent {
 
     fn problem(&self, refused: &Refused) {
         metrics::counter!("mfaas_documents_refused_total", "code" => refused.code.id()).increment(1);
-        let problem = Problem::new(refused.code, &refused.message);
+        let problem = report::problem(refused.code, &refused.message);
         self.status.send_if_modified(|status| status.note(problem));
     }
 }

@@ -17,7 +17,7 @@ use mfaas_rules::codes;
 
 use super::gate::Refused;
 use super::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, VerifiedImage};
-use super::report::Problem;
+use super::report;
 use super::{Agent, Loaded};
 use crate::serving::{Dispatcher, Route, Served, StartError, Table};
 
@@ -43,7 +43,7 @@ pub(super) struct Outcome {
     /// Trying again may help.
     pub(super) incomplete: bool,
     pub(super) refused: Vec<RefusedVersion>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<mfaas_delivery::NodeProblem>,
 }
 
 /// A version that is not available.
@@ -76,7 +76,7 @@ pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified
                 outcome.incomplete = true;
                 outcome
                     .problems
-                    .push(Problem::new(codes::MF0709, "no worker could be started with the new set"));
+                    .push(report::problem(codes::MF0709, "no worker could be started with the new set"));
                 return outcome;
             }
             Err(failed) => {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mfaas_delivery::{LoadedVersion, NODE_PROTOCOL, REPORT_ROWS_MAX, RefusedVersion, Report, SetState};
+use mfaas_delivery::{
+    LoadedVersion, NODE_PROTOCOL, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_ROWS_MAX, RefusedVersion, Report,
+    SetState,
+};
 use mfaas_ident::{Epoch, sanitise_line};
 use mfaas_rules::{Code, codes};
 use tokio::sync::watch;
@@ -14,20 +17,11 @@ use crate::upstream::Upstream;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Bans and dead workers show between two changes of the set; looked at this often.
 const LOOK: Duration = Duration::from_secs(1);
-const PROBLEMS_MAX: usize = 16;
 const MESSAGE_BYTES_MAX: usize = 400;
 
-/// Something wrong with the set as a whole, or with the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) code: Code,
-    pub(crate) message: String,
-}
-
-impl Problem {
-    pub(crate) fn new(code: Code, message: &str) -> Self {
-        Self { code, message: sanitise_line(message, MESSAGE_BYTES_MAX) }
-    }
+/// A problem with a sanitised, bounded sentence.
+pub(crate) fn problem(code: Code, message: &str) -> NodeProblem {
+    NodeProblem { code, message: sanitise_line(message, MESSAGE_BYTES_MAX) }
 }
 
 /// Where the node stands.
@@ -38,7 +32,7 @@ pub(crate) struct Status {
     pub(crate) set: SetState,
     pub(crate) loaded: Vec<LoadedVersion>,
     pub(crate) refused: Vec<RefusedVersion>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<NodeProblem>,
 }
 
 impl Default for Status {
@@ -51,13 +45,13 @@ impl Default for Status {
 impl Status {
     /// Adds a problem, or replaces the last one of the same code. `true` when that changed
     /// something.
-    pub(crate) fn note(&mut self, problem: Problem) -> bool {
+    pub(crate) fn note(&mut self, problem: NodeProblem) -> bool {
         if self.problems.contains(&problem) {
             return false;
         }
         self.problems.retain(|known| known.code != problem.code);
         self.problems.push(problem);
-        if self.problems.len() > PROBLEMS_MAX {
+        if self.problems.len() > REPORT_PROBLEMS_MAX {
             self.problems.remove(0);
         }
         true
@@ -130,6 +124,7 @@ impl Reporter {
             cage_level: self.cage_level.clone(),
             loaded,
             refused,
+            problems: status.problems,
         }
     }
 }

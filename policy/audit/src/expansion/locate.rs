@@ -43,11 +43,16 @@ impl<'a> Locator<'a> {
     }
 
     /// The first call of `called` whose arguments contain `word`, or else its first call, or else
-    /// the first `word` anywhere.
+    /// the first `word` anywhere. Without `called`, the first call of any macro that is not the
+    /// tenant's own: a region without a foreign identifier still came out of some macro.
     pub(super) fn call(&self, called: Option<&str>, word: Option<&str>) -> Option<Span> {
         let name = called.map(|called| called.rsplit("::").next().unwrap_or(called));
         let is_call = |tokens: &[Token<'_>], at: usize| {
-            name.is_some() && tokens[at].word() == name && kind_is(tokens, at + 1, TokenKind::Bang)
+            let named = match name {
+                Some(_) => tokens[at].word() == name,
+                None => tokens[at].word().is_some_and(|word| !self.own_macros.iter().any(|own| own == word)),
+            };
+            named && kind_is(tokens, at + 1, TokenKind::Bang)
         };
         let holds = |tokens: &[Token<'_>], at: usize| {
             let end =
@@ -55,7 +60,7 @@ impl<'a> Locator<'a> {
             word.is_some() && tokens[at..end].iter().any(|token| Some(token.text) == word)
         };
         self.find(|tokens, at| is_call(tokens, at) && holds(tokens, at))
-            .or_else(|| self.find(is_call))
+            .or_else(|| name.and_then(|_| self.find(is_call)))
             .or_else(|| self.word(word?))
     }
 

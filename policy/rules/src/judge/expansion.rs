@@ -31,7 +31,13 @@ fn judge_fact(fact: &ExpansionFact) -> Option<Finding> {
 
 fn judge_privileged(kind: PrivilegedKind, chain: &[MacroOrigin], tenant_tokens: &[String]) -> Option<String> {
     let Some(outermost) = chain.iter().find(|origin| !origin.own) else {
-        return Some(format!("{} stands outside of any macro of a dependency", describe(kind)));
+        // Nothing in the region but the tenant's own tokens: some macro put them there, since the
+        // lexer has seen every word that the tenant wrote.
+        return Some(format!(
+            "a macro puts your code inside {}: {}",
+            describe(kind),
+            tenant_tokens.join(" ")
+        ));
     };
     let unaudited =
         |origin: &&MacroOrigin| !origin.own && !origin.name.starts_with("$crate::") && !has_row(origin);

@@ -51,6 +51,7 @@ async fn the_newest_report_counts_and_convergence_follows() {
         cage_level: "full".to_owned(),
         loaded: Vec::new(),
         refused: Vec::new(),
+        problems: Vec::new(),
     };
     assert!(world.server.record_report(&node, &report(boot, 2, 7)).await.unwrap());
     assert!(

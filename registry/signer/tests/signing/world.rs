@@ -73,6 +73,11 @@ impl World {
         let mut sql = Client::connect(&cluster.url(&database, OWNER), NoTls).unwrap();
         {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
+            sql.batch_execute(
+                "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
+                 INSERT INTO _sqlx_migrations VALUES (3, true)",
+            )
+            .unwrap();
             for migration in MIGRATIONS {
                 sql.batch_execute(migration).unwrap();
             }

@@ -29,6 +29,7 @@ struct Line {
     program: PathBuf,
     args: Vec<String>,
     env: BTreeMap<String, String>,
+    directory: PathBuf,
 }
 
 impl Bare {
@@ -67,7 +68,7 @@ impl Bare {
                 .args(&line.args)
                 .env_clear()
                 .envs(&line.env)
-                .current_dir(self.out.path())
+                .current_dir(&line.directory)
                 .stdin(Stdio::null())
                 .output()
                 .map_err(Failure::io("cannot start", &line.program))?;
@@ -78,10 +79,20 @@ impl Bare {
                 )));
             }
         }
-        let made = std::fs::read_dir(self.out.path())
-            .map_err(Failure::io("cannot read", self.out.path()))?
-            .flatten()
-            .any(|entry| entry.path().extension().is_some_and(|extension| extension == "so"));
-        if made { Ok(()) } else { Err(Failure::Local("bare rustc made no image".to_owned())) }
+        if holds_image(self.out.path())? {
+            return Ok(());
+        }
+        Err(Failure::Local("bare rustc made no image".to_owned()))
     }
+}
+
+fn holds_image(dir: &Path) -> Result<bool, Failure> {
+    for entry in std::fs::read_dir(dir).map_err(Failure::io("cannot read", dir))? {
+        let path = entry.map_err(Failure::io("cannot read", dir))?.path();
+        if path.extension().is_some_and(|extension| extension == "so") || path.is_dir() && holds_image(&path)?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -18,6 +18,8 @@ const PROBLEM: &str =
 #[test]
 fn only_a_failed_call_with_a_code_of_ours_is_a_problem() {
     assert_eq!(problem_of(&answer(502, "application/problem+json", PROBLEM)).unwrap().code, "MF0802");
+    let brief = PROBLEM.replace(r#""detail":"d","#, "");
+    assert_eq!(problem_of(&answer(502, "application/problem+json", &brief)).unwrap().detail, "t");
     assert!(problem_of(&answer(200, "application/problem+json", PROBLEM)).is_none());
     assert!(problem_of(&answer(502, "application/json", PROBLEM)).is_none());
     assert!(problem_of(&answer(502, "application/problem+json", &PROBLEM.replace("MF", "XX"))).is_none());

@@ -1,0 +1,107 @@
+//! Handing out serving sets, on a real PostgreSQL.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+#[path = "../../catalog/tests/postgres/cluster.rs"]
+mod cluster;
+
+use std::time::{Duration, Instant};
+
+use cluster::{Cluster, OWNER};
+use mfaas_catalog::{Actor, Catalog, RolePasswords, migrate};
+use mfaas_delivery::{NODE_PROTOCOL, Report, SetState};
+use mfaas_ident::{Digest, Epoch, NodeName};
+use mfaas_push::{Push, PushError};
+
+const LONG: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(150);
+
+struct World {
+    url: String,
+    catalog: Catalog,
+    push: Push,
+    node: NodeName,
+}
+
+impl World {
+    async fn new() -> Self {
+        let cluster = Cluster::get();
+        let url = cluster.url(&cluster.create_database(), OWNER);
+        migrate(&url, &RolePasswords::default()).await.unwrap();
+        let catalog = Catalog::connect(&url, 8).await.unwrap();
+        let push = Push::start(catalog.clone());
+        Self { url, catalog, push, node: NodeName::parse("node-a").unwrap() }
+    }
+
+    /// What the signer does when it has signed a set.
+    fn publish(&self, epoch: u64) {
+        let status = std::process::Command::new("psql")
+            .args(["-q", "-d", &self.url, "-c"])
+            .arg(format!(
+                "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
+                 VALUES ({epoch}, 1, 'd', 'set {epoch}', now(), now() + interval '1 hour');
+                 NOTIFY mfaas_serving_set"
+            ))
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+
+    async fn ask(&self, after: u64, wait: Duration) -> Option<String> {
+        let set = self.push.desired_for(&self.node, Epoch(after), wait).await.unwrap();
+        set.map(|set| set.envelope)
+    }
+}
+
+#[tokio::test]
+async fn a_newer_set_is_given_at_once_and_an_older_one_never() {
+    let world = World::new().await;
+    assert_eq!(world.ask(0, SHORT).await, None);
+    world.publish(1);
+    world.publish(2);
+    assert_eq!(world.ask(0, Duration::ZERO).await.as_deref(), Some("set 2"), "the newest, not the next");
+    assert_eq!(world.ask(1, LONG).await.as_deref(), Some("set 2"));
+    assert_eq!(world.ask(2, SHORT).await, None);
+    assert_eq!(world.ask(9, SHORT).await, None, "a node that has seen more is not led back");
+}
+
+#[tokio::test]
+async fn a_waiting_node_is_woken_by_the_signature() {
+    let world = World::new().await;
+    world.publish(1);
+    let start = Instant::now();
+    let (answer, ()) = tokio::join!(world.ask(1, LONG), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        world.publish(2);
+    });
+    assert_eq!(answer.as_deref(), Some("set 2"));
+    assert!(start.elapsed() < Duration::from_secs(4), "woken, not found by the slow look");
+}
+
+#[tokio::test]
+async fn desired_and_reported_meet() {
+    let world = World::new().await;
+    let secret = Digest::of(b"join");
+    world.catalog.create_join_token(&Actor::program("test"), &world.node, &secret, 600).await.unwrap();
+    world.catalog.join_node(&world.node, &secret, &Digest::of(b"certificate")).await.unwrap();
+    world.publish(3);
+    let behind = world.push.summary().await.unwrap();
+    assert_eq!((behind.desired, behind.behind.len()), (Epoch(3), 1));
+    let report = Report {
+        protocol: NODE_PROTOCOL,
+        boot: uuid::Uuid::new_v4(),
+        sequence: 0,
+        epoch: Epoch(3),
+        set: SetState::Current,
+        ingress_url: "http://127.0.0.1:7800".to_owned(),
+        workers: 1,
+        cage_level: "full".to_owned(),
+        loaded: Vec::new(),
+        refused: Vec::new(),
+        problems: Vec::new(),
+    };
+    world.push.record_report(&world.node, &report).await.unwrap();
+    assert!(world.push.summary().await.unwrap().is_converged());
+    let wrong = Report { protocol: 99, ..report };
+    assert!(matches!(world.push.record_report(&world.node, &wrong).await, Err(PushError::Message(_))));
+}
