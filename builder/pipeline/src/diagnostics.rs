@@ -7,7 +7,7 @@ use mfaas_sandbox::Exit;
 
 use crate::cage::Ran;
 use crate::error::BuilderError;
-use crate::journal::Stop;
+use crate::journal::{Stop, refusal};
 
 /// Messages that are passed on from one run; a source with more errors has the same first ones
 /// after these are mended.
@@ -74,9 +74,7 @@ fn diagnostic(message: &rustc_json::Diagnostic, level: Level) -> Diagnostic {
 /// Judges how the compiler ended on a tenant's source. `Ok` is a clean exit; every other ending
 /// is a refusal with the limit, or the compiler's words.
 pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop> {
-    let refuse = |code, layer, text: String| {
-        Err(Stop::Refused(vec![Diagnostic::from(&Finding::new(code, layer, text))]))
-    };
+    let refuse = |code, layer, text: String| Err(refusal(&Finding::new(code, layer, text)));
     match ran.exit {
         Exit::Code(0) => Ok(()),
         Exit::Code(_) if messages.crash.is_some() => {

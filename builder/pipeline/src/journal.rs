@@ -58,6 +58,11 @@ impl From<BuilderError> for Stop {
     }
 }
 
+/// The refusal for one finding.
+pub(crate) fn refusal(finding: &Finding) -> Stop {
+    Stop::Refused(vec![Diagnostic::from(finding)])
+}
+
 /// A refusal unless there are no findings.
 pub(crate) fn refuse_if_any(findings: &[Finding]) -> Result<(), Stop> {
     if findings.is_empty() {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mfaas_attest::CageLevel;
 use mfaas_blobs::Blobs;
 use mfaas_catalog::{Catalog, Channel, ClaimedBuild};
 use mfaas_rules::limits::LEASE_SECONDS;
@@ -85,7 +86,7 @@ async fn run(config: &ServeConfig, workshop: Workshop, instance: String) -> Resu
         cage = ?shop.workshop.cage.level(), "serving"
     );
     if let Some(path) = &config.ready_file {
-        write_ready_file(path)?;
+        write_ready_file(path, shop.workshop.cage.level())?;
     }
     let mut builds = JoinSet::new();
     work_until(&shop, &mut builds, &mut stop).await;
@@ -182,8 +183,8 @@ impl Shutdown {
 }
 
 /// Written beside and renamed, so that whoever waits for it never reads half of it.
-fn write_ready_file(path: &Path) -> Result<(), BuilderError> {
-    let text = serde_json::json!({ "pid": std::process::id() }).to_string();
+fn write_ready_file(path: &Path, cage: CageLevel) -> Result<(), BuilderError> {
+    let text = serde_json::json!({ "pid": std::process::id(), "cage": cage }).to_string();
     let part = path.with_extension("part");
     std::fs::write(&part, text).map_err(BuilderError::io(&part))?;
     std::fs::rename(&part, path).map_err(BuilderError::io(path))

@@ -51,7 +51,9 @@ fn memory(symbol: &str) -> Option<usize> {
 fn inert(symbol: &str) -> Option<usize> {
     let address: *const () = match symbol {
         "open64" | "read" | "close" | "fstat64" | "stat64" | "statx" | "lseek64" | "readlink" | "mmap64"
-        | "munmap" | "syscall" | "poll" => services::unavailable as *const (),
+        | "munmap" | "syscall" | "poll" | "sched_getaffinity" | "sysconf" => {
+            services::unavailable as *const ()
+        }
         "realpath" | "getcwd" | "getenv" | "malloc" | "calloc" | "realloc" | "pthread_getspecific" => {
             services::null as *const ()
         }

@@ -64,7 +64,7 @@ fn start_logging() -> anyhow::Result<()> {
     if environment("MFAAS_LOG_JSON").as_deref() == Some("1") {
         builder.json().init();
     } else {
-        builder.init();
+        builder.with_ansi(false).init();
     }
     Ok(())
 }

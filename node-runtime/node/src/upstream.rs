@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mfaas_delivery::{JoinRequest, JoinResponse, LogBatch, Report};
 use mfaas_ident::{Digest, Epoch};
+use mfaas_rules::Code;
 use reqwest::{Certificate, Client, Identity, Method, Response, StatusCode, redirect};
 
 use crate::config::Membership;
@@ -29,11 +30,25 @@ pub(crate) enum UpstreamError {
     #[error("the server cannot be reached: {}", causes(.0))]
     Unreachable(#[source] reqwest::Error),
     #[error("the server answers {status} to {path}: {text}")]
-    Refused { status: StatusCode, path: String, text: String },
+    Refused { status: StatusCode, path: String, code: Option<Code>, text: String },
     #[error("the answer to {path} is larger than {bytes_max} bytes")]
     TooLarge { path: String, bytes_max: usize },
     #[error("the answer to {path} cannot be read: {reason}")]
     Malformed { path: String, reason: String },
+}
+
+impl UpstreamError {
+    /// The server's own code for it, if it gave one.
+    pub(crate) fn code(&self) -> Option<Code> {
+        match self {
+            Self::Refused { code, .. } => *code,
+            Self::Unreadable { .. }
+            | Self::Setup(_)
+            | Self::Unreachable(_)
+            | Self::TooLarge { .. }
+            | Self::Malformed { .. } => None,
+        }
+    }
 }
 
 /// A connection pool to the one server.
@@ -154,11 +169,24 @@ async fn accepted(response: Response, path: &str) -> Result<Response, UpstreamEr
     if status.is_success() {
         return Ok(response);
     }
-    let text = match body(response, path, SMALL_BYTES_MAX).await {
-        Ok(bytes) => mfaas_ident::sanitise_line(&String::from_utf8_lossy(&bytes), 300),
-        Err(error) => error.to_string(),
+    let (code, text) = match body(response, path, SMALL_BYTES_MAX).await {
+        Ok(bytes) => problem(&bytes),
+        Err(error) => (None, error.to_string()),
     };
-    Err(UpstreamError::Refused { status, path: path.to_owned(), text })
+    Err(UpstreamError::Refused { status, path: path.to_owned(), code, text })
+}
+
+/// Code and sentence of a problem document (RFC 9457); of anything else its beginning.
+fn problem(bytes: &[u8]) -> (Option<Code>, String) {
+    #[derive(serde::Deserialize)]
+    struct Problem {
+        code: Code,
+        detail: String,
+    }
+    match serde_json::from_slice::<Problem>(bytes) {
+        Ok(problem) => (Some(problem.code), mfaas_ident::sanitise_line(&problem.detail, 300)),
+        Err(_) => (None, mfaas_ident::sanitise_line(&String::from_utf8_lossy(bytes), 300)),
+    }
 }
 
 /// Reads the body piece by piece, so that no answer is ever larger than its limit in memory.

@@ -47,8 +47,8 @@ fn flip(path: &PathBuf) {
 /// remember.
 fn restart_node_without_cache(stack: &Stack) {
     let node = stack.pid(Program::Node);
-    let cache = stack.home().join("node/state/artifacts");
-    assert!(cache.is_dir(), "the node keeps its artifacts elsewhere");
+    let cache = stack.home().join("node/state/blobs");
+    assert!(cache.is_dir(), "the node keeps what it fetched elsewhere");
     for entry in fs::read_dir(&cache).unwrap().flatten() {
         if entry.path().is_dir() {
             fs::remove_dir_all(entry.path()).unwrap();
@@ -95,8 +95,10 @@ fn a_replayed_serving_set(stack: &Stack) {
     assert!(seen >= 2, "one set is not enough for a replay");
     let node = stack.signal(Program::Node, Signal::KILL);
     sql.execute(
+        // With the newest generation, so that the signer sees no reason to sign another set.
         "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at) \
-         SELECT $1 + 1000, generation, digest, envelope, issued_at, expires_at FROM serving_sets ORDER BY epoch LIMIT 1",
+         SELECT $1::bigint + 1000, (SELECT generation FROM desired_generation), digest, envelope, issued_at, expires_at \
+         FROM serving_sets ORDER BY epoch LIMIT 1",
         &[&seen],
     )
     .unwrap();
@@ -109,41 +111,63 @@ fn a_replayed_serving_set(stack: &Stack) {
     sql.execute("DELETE FROM serving_sets WHERE epoch > $1", &[&seen]).unwrap();
 }
 
+/// A version whose statement was signed by a key of nobody, put into the database by somebody who
+/// can write there. The node sees it before it has ever seen the genuine one.
 fn a_statement_by_another_key(stack: &Stack) {
+    let node = stack.signal(Program::Node, Signal::STOP);
+    let source = "pub fn handle(_: &[u8]) -> Vec<u8> {\n    b\"forged\".to_vec()\n}\n";
+    let upload = mfaas_harness::pack_directory(package("forged", source, "").path());
+    let view = stack.settled(&stack.upload("forged", upload));
+    assert_eq!(view["state"], "admitted", "{view}");
+    let genuine = replace_statement(stack, "forged", |statement| {
+        let forged = mfaas_attest::sign(statement, &[&PrivateKey::generate().unwrap()]).unwrap();
+        String::from_utf8(forged).unwrap()
+    });
+    rustix::process::kill_process(node, Signal::CONT).unwrap();
+    reported(stack, "MF0602");
+    let url = format!("{}/f/default/forged", stack.ingress());
+    let answer = stack.request("POST", &url, &[], vec![]);
+    assert_eq!((answer.status, answer.code().as_str()), (404, "MF0801"), "{}", answer.text());
+    let neighbour = stack.request("POST", &format!("{}/f/default/genuine", stack.ingress()), &[], vec![]);
+    assert_eq!(neighbour.text(), "genuine");
+
+    replace_statement(stack, "forged", |_| genuine.clone());
+    wait_for("the genuine statement to be served", Duration::from_secs(60), || {
+        (stack.request("POST", &url, &[], vec![]).status == 200).then_some(())
+    });
+}
+
+/// Puts another envelope in the place of a function's statement, waits until a serving set names
+/// it, and gives the envelope that stood there.
+fn replace_statement(stack: &Stack, function: &str, other: impl Fn(&Statement) -> String) -> String {
     let mut sql = stack.sql();
     let row = sql
         .query_one(
-            "SELECT s.envelope, s.artifact FROM versions v JOIN statements s ON s.digest = v.statement WHERE v.function = 'genuine'",
-            &[],
+            "SELECT s.envelope, s.artifact FROM versions v JOIN statements s ON s.digest = v.statement \
+             WHERE v.function = $1",
+            &[&function],
         )
         .unwrap();
-    let (genuine, artifact): (String, String) = (row.get(0), row.get(1));
-    let envelope: serde_json::Value = serde_json::from_str(&genuine).unwrap();
+    let (envelope, artifact): (String, String) = (row.get(0), row.get(1));
+    let document: serde_json::Value = serde_json::from_str(&envelope).unwrap();
     let payload =
-        base64::engine::general_purpose::STANDARD.decode(envelope["payload"].as_str().unwrap()).unwrap();
-    let statement: Statement = serde_json::from_slice(&payload).unwrap();
-    let forged = mfaas_attest::sign(&statement, &[&PrivateKey::generate().unwrap()]).unwrap();
-    let forged = String::from_utf8(forged).unwrap();
-    let digest = Digest::of(forged.as_bytes()).to_string();
+        base64::engine::general_purpose::STANDARD.decode(document["payload"].as_str().unwrap()).unwrap();
+    let replacement = other(&serde_json::from_slice(&payload).unwrap());
+    let digest = Digest::of(replacement.as_bytes()).to_string();
     sql.execute(
-        "INSERT INTO statements (digest, artifact, envelope) VALUES ($1, $2, $3)",
-        &[&digest, &artifact, &forged],
+        "INSERT INTO statements (digest, artifact, envelope) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        &[&digest, &artifact, &replacement],
     )
     .unwrap();
-    sql.execute("UPDATE versions SET statement = $1 WHERE function = 'genuine'", &[&digest]).unwrap();
+    sql.execute("UPDATE versions SET statement = $1 WHERE function = $2", &[&digest, &function]).unwrap();
     sql.batch_execute("UPDATE desired_generation SET generation = generation + 1; NOTIFY mfaas_signer")
         .unwrap();
-    restart_node_without_cache(stack);
-    reported(stack, "MF0705");
-    let answer = stack.request("POST", &format!("{}/f/default/genuine", stack.ingress()), &[], vec![]);
-    assert_eq!(answer.status, 404, "{}", answer.text());
-    sql.execute("UPDATE versions SET statement = (SELECT digest FROM statements WHERE artifact = versions.artifact AND digest <> $1) WHERE function = 'genuine'", &[&digest]).unwrap();
-    sql.batch_execute("UPDATE desired_generation SET generation = generation + 1; NOTIFY mfaas_signer")
-        .unwrap();
-    wait_for("the genuine statement to be served", Duration::from_secs(60), || {
-        let answer = stack.request("POST", &format!("{}/f/default/genuine", stack.ingress()), &[], vec![]);
-        (answer.status == 200).then_some(())
+    wait_for("the signer to name it", Duration::from_secs(30), || {
+        let query =
+            "SELECT (SELECT max(generation) FROM serving_sets) = (SELECT generation FROM desired_generation)";
+        sql.query_one(query, &[]).unwrap().get::<_, bool>(0).then_some(())
     });
+    envelope
 }
 
 fn a_flipped_byte_in_an_artifact(stack: &Stack) {
@@ -159,7 +183,7 @@ fn a_flipped_byte_in_an_artifact(stack: &Stack) {
             stack.try_request("POST", &format!("{}/f/default/genuine", stack.ingress()), &[], vec![]).ok()?;
         (answer.status == 404).then_some(())
     });
-    reported(stack, "MF0704");
+    reported(stack, "MF0601");
     let run = stack.cli(["verify", "genuine"]).exits(9);
     assert!(run.stderr.contains("MF06") || run.stdout.contains("MF06"), "{run:?}");
 }

@@ -424,11 +424,15 @@ impl Shared {
         }
     }
 
+    /// Keeps what this home had to make: a toolchain or a dependency cache under a new name.
     fn keep(&self, home: &Path) {
         for part in Self::PARTS {
-            let (kept, made) = (self.directory.join(part), home.join(part));
-            if !kept.is_dir() && made.is_dir() {
-                copy_tree(&made, &kept);
+            let kept = self.directory.join(part);
+            fs::create_dir_all(&kept).unwrap_or_else(|error| panic!("{}: {error}", kept.display()));
+            for entry in fs::read_dir(home.join(part)).into_iter().flatten().flatten() {
+                if !kept.join(entry.file_name()).exists() {
+                    copy_tree(&entry.path(), &kept.join(entry.file_name()));
+                }
             }
         }
     }

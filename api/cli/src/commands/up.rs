@@ -14,7 +14,7 @@ use crate::supervise::identity;
 use crate::supervise::launch::open_named_log;
 use crate::supervise::layout::Home;
 use crate::supervise::materials::Materials;
-use crate::supervise::state::{Lock, Phase, State};
+use crate::supervise::state::{Lock, Phase, State, wait_until};
 use crate::supervise::{Supervised, Wishes, supervise};
 
 /// How long `--detach` waits: the first run compiles the dependencies.
@@ -166,6 +166,12 @@ fn wait_for(context: &Context, home: &Home, child: &mut std::process::Child) -> 
             }
         }
         if let Some(status) = ended {
+            // Somebody else's supervisor took the lock between our look and our start.
+            if let Some(state) =
+                State::load(home)?.filter(|state| status.success() && state.phase == Phase::Ready)
+            {
+                return Ok(state);
+            }
             let log = home.join("logs/supervisor.log");
             let text = std::fs::read_to_string(&log).unwrap_or_default();
             let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").to_owned();
@@ -179,12 +185,24 @@ fn wait_for(context: &Context, home: &Home, child: &mut std::process::Child) -> 
     Err(Failure::Pending(format!("not everything runs after {} s", READY_LIMIT.as_secs())))
 }
 
+/// Says so; one that is still starting is waited for, so that "up" means up in any case.
 fn already_running(context: &Context, home: &Home) -> Result<Exit, Failure> {
     context.screen.note("already running");
-    if let Some(state) = State::load(home)? {
-        context.screen.result(&state, || summary(home, &state))?;
+    let settled = wait_until(READY_LIMIT, || {
+        let starting = State::load(home)?.is_none_or(|state| state.phase == Phase::Starting);
+        Ok(!starting || !Lock::is_held(home)?)
+    })?;
+    match State::load(home)? {
+        _ if !settled => {
+            Err(Failure::Pending(format!("not everything runs after {} s", READY_LIMIT.as_secs())))
+        }
+        Some(state) if state.phase == Phase::Ready => {
+            context.screen.result(&state, || summary(home, &state))?;
+            Ok(Exit::Ok)
+        }
+        Some(State { failure: Some(failure), .. }) => Err(Failure::Local(failure)),
+        Some(_) | None => Err(Failure::Local("it is being stopped".to_owned())),
     }
-    Ok(Exit::Ok)
 }
 
 fn summary(home: &Home, state: &State) -> String {

@@ -3,6 +3,7 @@
 //! The table [`DIRECTORIES`] is the whole truth about permissions below the home; nothing else in
 //! this program may widen one. Secrets sit in directories that only their program can enter.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use mfaas_ident::Digest;
@@ -134,35 +135,14 @@ fn make(path: &Path, mode: u32, owner: Option<(Uid, Gid)>) -> Result<(), Failure
     if !meta.is_dir() {
         return Err(Failure::Local(format!("{} exists and is not a directory", path.display())));
     }
+    // In /tmp anybody could have made it first; below the home only we can.
+    if owner.is_none() && meta.uid() != rustix::process::geteuid().as_raw() {
+        return Err(Failure::Local(format!("{} belongs to another user", path.display())));
+    }
     if let Some((uid, gid)) = owner {
         rustix::fs::chown(path, Some(uid), Some(gid))
             .map_err(|e| Failure::io("cannot chown", path)(e.into()))?;
     }
     rustix::fs::chmod(path, Mode::from_raw_mode(mode))
         .map_err(|e| Failure::io("cannot chmod", path)(e.into()))
-}
-
-/// Gives `path` and everything below it to `owner` with modes that others may read but not
-/// write: how toolchains, vendored sources and dependencies are published.
-pub(crate) fn publish_tree(path: &Path, owner: Option<(Uid, Gid)>) -> Result<(), Failure> {
-    let meta = std::fs::symlink_metadata(path).map_err(Failure::io("cannot read", path))?;
-    if meta.is_symlink() {
-        return Ok(());
-    }
-    if let Some((uid, gid)) = owner {
-        rustix::fs::chown(path, Some(uid), Some(gid))
-            .map_err(|e| Failure::io("cannot chown", path)(e.into()))?;
-    }
-    let raw = std::os::unix::fs::MetadataExt::mode(&meta);
-    let mode = if meta.is_dir() || raw & 0o111 != 0 { 0o755 } else { 0o644 };
-    if raw & 0o7777 != mode {
-        rustix::fs::chmod(path, Mode::from_raw_mode(mode))
-            .map_err(|e| Failure::io("cannot chmod", path)(e.into()))?;
-    }
-    if meta.is_dir() {
-        for entry in std::fs::read_dir(path).map_err(Failure::io("cannot read", path))? {
-            publish_tree(&entry.map_err(Failure::io("cannot read", path))?.path(), owner)?;
-        }
-    }
-    Ok(())
 }

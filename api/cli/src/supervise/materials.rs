@@ -14,9 +14,10 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use super::config::write_atomically;
+use super::files::publish_tree;
 use super::identity::{Identities, Role};
 use super::launch::run_as_self;
-use super::layout::{Home, publish_tree};
+use super::layout::Home;
 use super::programs::Programs;
 use crate::failure::Failure;
 

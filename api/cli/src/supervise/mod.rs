@@ -5,6 +5,7 @@
 //! below the home that a program can write is ever executed or believed.
 
 pub(crate) mod config;
+mod files;
 pub(crate) mod identity;
 pub(crate) mod launch;
 pub(crate) mod layout;

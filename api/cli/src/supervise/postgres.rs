@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::config::{BUILDER_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig, write_atomically};
+use super::files;
 use super::identity::{Identities, Role};
 use super::launch::Launch;
 use super::layout::Home;
@@ -85,10 +86,7 @@ impl<'a> Cluster<'a> {
         }
         let secret = self.home.socket_dir().join("first-password");
         write_atomically(&secret, config.password(OWNER_ROLE)?.as_bytes(), 0o600)?;
-        if let Some((uid, gid)) = self.identities.of(Role::Postgres) {
-            rustix::fs::chown(&secret, Some(uid), Some(gid))
-                .map_err(|e| Failure::io("cannot chown", &secret)(e.into()))?;
-        }
+        files::give(&secret, self.identities.of(Role::Postgres), 0o600)?;
         let made = Launch::new(Role::Postgres, self.programs.join("initdb"))
             .args([
                 "--auth=scram-sha-256",

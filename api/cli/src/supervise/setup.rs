@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use mfaas_wire::{NodeView, Page};
 
 use super::config::{OWNER_ROLE, SERVER_ROLE, UpConfig, write_atomically};
+use super::files;
 use super::identity::{Identities, Role};
 use super::launch::{Siblings, run_as_self};
 use super::layout::Home;
@@ -23,6 +24,9 @@ use crate::profile::Profile;
 
 /// The tenant of the first token.
 const FIRST_TENANT: &str = "default";
+
+/// The largest public document (certificate, key, key list) that is copied, in bytes.
+const PUBLIC_BYTES_MAX: u64 = 64 << 10;
 
 /// How long the node may take to report its first serving set.
 const FIRST_REPORT_LIMIT: Duration = Duration::from_secs(60);
@@ -134,12 +138,7 @@ fn keys(programs: &Programs<'_>, identities: &Identities) -> Result<(), Failure>
         run_as_self(&programs.siblings.path("mfaas-signer"), arguments.map(std::ffi::OsStr::to_owned))?;
     }
     for path in files_below(&keys_dir)? {
-        if let Some((uid, gid)) = identities.of(Role::Signer) {
-            rustix::fs::chown(&path, Some(uid), Some(gid))
-                .map_err(|e| Failure::io("cannot chown", &path)(e.into()))?;
-        }
-        rustix::fs::chmod(&path, rustix::fs::Mode::from_raw_mode(0o600))
-            .map_err(|e| Failure::io("cannot chmod", &path)(e.into()))?;
+        files::give(&path, identities.of(Role::Signer), 0o600)?;
     }
     publish_copy(&root_dir.join("root.pub"), &home.join("root.pub"))?;
     publish_copy(&list, &home.join("keylist.json"))?;
@@ -275,6 +274,7 @@ fn wait_for_report(
             return Err(Failure::Local(format!("the node has not reported a serving set: {why}")));
         }
         supervisor.pause(Duration::from_millis(50))?;
+        supervisor.tend()?;
     }
 }
 
@@ -287,7 +287,7 @@ fn text(ready: &serde_json::Value, field: &str) -> Result<String, Failure> {
 
 /// Copies something public out of a closed directory.
 fn publish_copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    let bytes = std::fs::read(from).map_err(Failure::io("cannot read", from))?;
+    let bytes = files::read(from, PUBLIC_BYTES_MAX)?;
     write_atomically(to, &bytes, 0o644)
 }
 

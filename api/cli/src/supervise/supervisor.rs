@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use super::files;
 use super::identity::{Identities, Role};
 use super::launch::Launch;
 use super::layout::Home;
@@ -23,6 +24,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(10);
 const STABLE_AFTER: Duration = Duration::from_secs(30);
 /// How long a program may take to stop before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(12);
+/// The largest ready file that is read, in bytes.
+const READY_BYTES_MAX: u64 = 64 << 10;
 /// How long a program may take to write its ready file.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
@@ -133,6 +136,7 @@ impl<'a> Supervisor<'a> {
                 return Err(self.ended_at_start(role));
             }
             self.pause(Duration::from_millis(10))?;
+            self.restart_due();
         }
         Err(Failure::Local(format!("{} is not ready after {} s", role.name(), READY_LIMIT.as_secs())))
     }
@@ -170,11 +174,14 @@ impl<'a> Supervisor<'a> {
                 Err(Failure::Interrupted) => return Ok(()),
                 Err(other) => return Err(other),
             }
-            let changed = self.reap() | self.restart_due() | self.note_ready();
-            if changed {
-                self.publish()?;
-            }
+            self.tend()?;
         }
+    }
+
+    /// One look at everybody: reap, restart what is due, read what became ready.
+    pub(crate) fn tend(&mut self) -> Result<(), Failure> {
+        let changed = self.reap() | self.restart_due() | self.note_ready();
+        if changed { self.publish() } else { Ok(()) }
     }
 
     /// Collects every child that ended, ours and adopted ones. True when one of ours did.
@@ -302,7 +309,7 @@ pub(crate) fn ready_file(home: &Home, role: Role) -> std::path::PathBuf {
 }
 
 fn read_ready(home: &Home, role: Role) -> Option<serde_json::Value> {
-    serde_json::from_slice(&std::fs::read(ready_file(home, role)).ok()?).ok()
+    serde_json::from_slice(&files::read(&ready_file(home, role), READY_BYTES_MAX).ok()?).ok()
 }
 
 /// Ends what is still below us: orphans of programs that were killed. Each is named.

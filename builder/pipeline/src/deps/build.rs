@@ -11,7 +11,7 @@ use mfaas_catalog::AllowlistSeed;
 use mfaas_ident::{CrateName, Digest};
 use mfaas_rules::{AllowedCrate, CrateStatus};
 
-use super::index::{CachedCrate, ClosureCrate, CrateKind, Index, Product};
+use super::index::{CachedCrate, ClosureCrate, Index, Product};
 use super::lockfile::PackageKey;
 use super::messages::Compiled;
 use super::seed::Seed;
@@ -48,9 +48,9 @@ pub(crate) fn build(
         tempfile::Builder::new().prefix(".build-").tempdir_in(into).map_err(BuilderError::io(into))?;
     let site = Site::prepare(&seed, vendor, toolchain, staging.path(), minimum)?;
     let mut crates = collect(&seed, &site, &site.run_cargo()?)?;
-    let shim = add_ours(&site, &mut crates)?;
+    let (abi, shim) = add_ours(&site, &mut crates)?;
     crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
-    let index = Index { toolchain: toolchain.id(), abi_version: bundle::abi_version()?, shim, crates };
+    let index = Index { toolchain: toolchain.id(), abi_version: bundle::abi_version()?, abi, shim, crates };
     finish(&site, &recipe, &index, &target)?;
     Ok(key)
 }
@@ -58,7 +58,7 @@ pub(crate) fn build(
 /// Everything that can change a byte of the result; its digest is the key.
 fn recipe(seed: &Seed, toolchain: &Toolchain) -> String {
     let mut text = format!(
-        "mfaas dependency cache, format 1\ntoolchain {}\nown crates {}\nflags {}\n",
+        "mfaas dependency cache, format 2\ntoolchain {}\nown crates {}\nflags {}\n",
         toolchain.id(),
         bundle::digest(),
         flags::CODE_GENERATION.join(" "),
@@ -113,8 +113,8 @@ fn product(site: &Site, parts: &[&Compiled]) -> Result<Option<Product>, BuilderE
 }
 
 /// Compiles ABI, shim and SDK against the crates of the same resolution. The SDK becomes a crate
-/// that tenants may name, like any other; the shim's file name is answered.
-fn add_ours(site: &Site, crates: &mut Vec<CachedCrate>) -> Result<String, BuilderError> {
+/// that tenants may name, like any other; ABI and shim are answered.
+fn add_ours(site: &Site, crates: &mut Vec<CachedCrate>) -> Result<(Product, Product), BuilderError> {
     let mut externs = Vec::new();
     let mut closure = BTreeSet::new();
     for name in SDK_NEEDS {
@@ -125,31 +125,24 @@ fn add_ours(site: &Site, crates: &mut Vec<CachedCrate>) -> Result<String, Builde
                 problem: format!("the SDK needs {name}, and the seed does not offer it"),
             });
         };
-        externs.push((product.extern_name.clone(), product.file.clone()));
+        externs.push(product.clone());
         closure.extend(entry.closure.iter().cloned());
         closure.insert(entry.as_part());
     }
-    let (abi, _) = site.compile_own("abi", "mfaas_abi", &[], &[])?;
-    externs.push(("mfaas_abi".to_owned(), abi));
-    let own = externs.last().map(std::slice::from_ref).unwrap_or_default();
-    let (shim, _) = site.compile_own("shim", "mfaas_shim", &["feature=\"hosted\""], own)?;
-    externs.push(("mfaas_shim".to_owned(), shim.clone()));
-    let (sdk, sdk_digest) = site.compile_own("sdk", "mfaas", &[], &externs)?;
+    let abi = site.compile_own("abi", "mfaas_abi", &[], &[])?;
+    let shim = site.compile_own("shim", "mfaas_shim", &["feature=\"hosted\""], std::slice::from_ref(&abi))?;
+    externs.extend([abi.clone(), shim.clone()]);
+    let sdk = site.compile_own("sdk", super::SDK_CRATE, &[], &externs)?;
     crates.push(CachedCrate {
         name: own_name(site)?,
         version: semver::Version::new(0, 1, 0),
         checksum: bundle::digest().to_string(),
         features: Vec::new(),
-        product: Some(Product {
-            kind: CrateKind::Library,
-            extern_name: "mfaas".to_owned(),
-            file: sdk,
-            digest: sdk_digest,
-        }),
+        product: Some(sdk),
         direct: true,
         closure: closure.into_iter().collect(),
     });
-    Ok(shim)
+    Ok((abi, shim))
 }
 
 fn own_name(site: &Site) -> Result<CrateName, BuilderError> {

@@ -12,8 +12,9 @@ pub(super) struct Index {
     pub(super) toolchain: ToolchainId,
     /// The version of the interface that the shim speaks.
     pub(super) abi_version: u32,
-    /// File name of the shim's rlib. The shim is not among the crates: tenants cannot name it.
-    pub(super) shim: String,
+    /// The shim and what it is made of. It is not among the crates: tenants cannot name it.
+    pub(super) shim: Product,
+    pub(super) abi: Product,
     /// Every crate of the resolution that was compiled, and the SDK, sorted by name and version.
     pub(super) crates: Vec<CachedCrate>,
 }

@@ -70,7 +70,23 @@ impl Deps {
                 index.toolchain
             )));
         }
-        Ok(Self { root, key, index })
+        let deps = Self { root, key, index };
+        deps.verify()?;
+        Ok(deps)
+    }
+
+    /// Hashes every compiled crate: what is linked into functions must be what was built.
+    fn verify(&self) -> Result<(), BuilderError> {
+        let products = self.index.crates.iter().filter_map(|entry| entry.product.as_ref());
+        for product in products.chain([&self.index.abi, &self.index.shim]) {
+            let path = self.library_root().join(&product.file);
+            let bytes = std::fs::read(&path).map_err(BuilderError::io(&path))?;
+            if Digest::of(&bytes) != product.digest {
+                let problem = format!("{} was changed after it was built", product.file);
+                return Err(BuilderError::Deps { path: self.root.clone(), problem });
+            }
+        }
+        Ok(())
     }
 
     /// The digest over everything that went into the cache.
@@ -90,7 +106,7 @@ impl Deps {
 
     /// File name of our own half inside every artifact.
     pub(crate) fn shim(&self) -> &str {
-        &self.index.shim
+        &self.index.shim.file
     }
 
     /// The version of the interface that the shim speaks.

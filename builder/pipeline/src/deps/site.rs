@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use mfaas_ident::Digest;
 use mfaas_rules::limits::DEPENDENCY_BUILD;
 
+use super::index::{CrateKind, Product};
 use super::messages::{self, Compiled};
 use super::seed::Seed;
 use super::{LIBRARY_PART, bundle};
@@ -145,16 +146,14 @@ impl Site {
         Err(BuilderError::Command { command, problem: format!("{:?}\n{said}", ran.exit) })
     }
 
-    /// Compiles one of our own crates; answers the file name of its rlib in the library directory.
-    ///
-    /// `externs` are (name in source, file in the library directory).
+    /// Compiles one of our own crates into the library directory, against crates that are there.
     pub(super) fn compile_own(
         &self,
         directory: &str,
         name: &str,
         configuration: &[&str],
-        externs: &[(String, String)],
-    ) -> Result<(String, Digest), BuilderError> {
+        externs: &[Product],
+    ) -> Result<Product, BuilderError> {
         let library = self.cage.load(&self.library(), "/deps");
         let product = self.out.path(&format!("own/lib{name}.rlib"));
         let mut arguments = vec![
@@ -171,14 +170,15 @@ impl Site {
         ];
         arguments.extend(flags::CODE_GENERATION.iter().map(|flag| (*flag).to_owned()));
         arguments.extend(configuration.iter().map(|flag| format!("--cfg={flag}")));
-        for (extern_name, file) in externs {
-            arguments.push(format!("--extern={extern_name}={}", library.path(file)));
+        for item in externs {
+            arguments.push(format!("--extern={}={}", item.extern_name, library.path(&item.file)));
         }
         let rustc = self.compiler.path("bin/rustc");
         let mut views = host_libraries(&self.cage);
         views.push(library);
         self.run("rustc on our own crates", rustc, arguments, Vec::new(), views)?;
-        self.keep(Path::new(&product))
+        let (file, digest) = self.keep(Path::new(&product))?;
+        Ok(Product { kind: CrateKind::Library, extern_name: name.to_owned(), file, digest })
     }
 
     /// Copies one product into the library directory; answers its name and digest.

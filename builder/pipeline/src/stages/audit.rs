@@ -6,7 +6,7 @@ use mfaas_rules::facts::DependencyRequest;
 use mfaas_rules::{Finding, Layer, codes, judge_manifest, judge_source};
 use mfaas_unpack::SourceTree;
 
-use crate::journal::{Stop, refuse_if_any};
+use crate::journal::{Stop, refusal, refuse_if_any};
 
 /// The handler of a manifest that names none.
 const HANDLER_DEFAULT: &str = "handle";
@@ -48,10 +48,7 @@ pub(crate) fn audit(tree: SourceTree) -> Result<AuditedSource, Stop> {
 }
 
 fn unnamed(message: &str) -> Stop {
-    match refuse_if_any(&[Finding::new(codes::MF0207, Layer::Manifest, message)]) {
-        Err(stop) => stop,
-        Ok(()) => Stop::Refused(Vec::new()),
-    }
+    refusal(&Finding::new(codes::MF0207, Layer::Manifest, message))
 }
 
 /// The package name as rustc wants it.

@@ -13,7 +13,7 @@ use super::Workshop;
 use super::inspect::InspectedArtifact;
 use crate::cage::{Filter, Job, Ran};
 use crate::error::BuilderError;
-use crate::journal::{Meter, Stop};
+use crate::journal::{Meter, Stop, refusal};
 use crate::toolchain::host_libraries;
 
 /// What only the builder could check; the signer marks these as seen by the builder alone.
@@ -65,8 +65,7 @@ pub(super) fn load(
         let said = String::from_utf8_lossy(&ran.stderr);
         let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
         let message = format!("the worker ended with {:?} and said: {said}", ran.exit);
-        let finding = Finding::new(codes::MF0510, Layer::ThrowawayLoad, message);
-        return Err(Stop::Refused(vec![mfaas_delivery::Diagnostic::from(&finding)]));
+        return Err(refusal(&Finding::new(codes::MF0510, Layer::ThrowawayLoad, message)));
     }
     Ok(prove(inspected, workshop))
 }

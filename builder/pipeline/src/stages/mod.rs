@@ -26,7 +26,7 @@ use mfaas_unpack::{SourceTree, UnpackError, Upload};
 use crate::cage::Cage;
 use crate::deps::Deps;
 use crate::error::BuilderError;
-use crate::journal::{Journal, Stop, refuse_if_any};
+use crate::journal::{Journal, Stop, refusal};
 use crate::toolchain::Toolchain;
 
 pub(crate) use audit::{AuditedSource, audit};
@@ -54,13 +54,10 @@ pub(crate) fn unpack(upload: Vec<u8>) -> Result<SourceTree, Stop> {
     Upload::new(upload).and_then(|upload| upload.unpack()).map_err(archive_refusal)
 }
 
-/// The finding of an archive that is refused; a failure of our own disk is a failure of ours.
+/// The refusal of an archive; a failure of our own disk is a failure of ours.
 pub(crate) fn archive_refusal(error: UnpackError) -> Stop {
     match error.finding() {
-        Some(finding) => match refuse_if_any(std::slice::from_ref(&finding)) {
-            Err(stop) => stop,
-            Ok(()) => Stop::Failed(BuilderError::Unpack(error)),
-        },
+        Some(finding) => refusal(&finding),
         None => Stop::Failed(BuilderError::Unpack(error)),
     }
 }

@@ -25,6 +25,7 @@ impl Installed {
         let toolchains = home.join("toolchains");
         let id =
             stdout(builder().args(["toolchain", "import", "--from", &sysroot, "--into"]).arg(&toolchains));
+        keep_only(&toolchains, &id);
         let toolchain = toolchains.join(id);
         let (seed, vendor, caches) = (home.join("seed"), home.join("vendor"), home.join("deps"));
         write_seed(&seed);
@@ -40,6 +41,7 @@ impl Installed {
                 .arg("--into")
                 .arg(&caches),
         );
+        keep_only(&caches, &key);
         build_worker();
         Self { toolchain, deps: caches.join(key) }
     }
@@ -60,6 +62,16 @@ pub fn stdout(command: &mut Command) -> String {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{err}", output.status);
     out.lines().last().unwrap_or_default().to_owned()
+}
+
+/// Removes what earlier versions of the inputs led to: a toolchain is half a gigabyte.
+fn keep_only(directory: &Path, name: &str) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().is_some_and(|found| found != name) {
+            std::fs::remove_dir_all(path).unwrap();
+        }
+    }
 }
 
 fn real_seed() -> PathBuf {

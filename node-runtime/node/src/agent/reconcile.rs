@@ -110,7 +110,13 @@ async fn obtain_all(
             match obtained {
                 Ok(image) => drop(good.insert(key, image)),
                 Err(Missing { refused, again }) => {
-                    tracing::warn!(function = %key, %refused, "a version is not loaded");
+                    // Tried again every few seconds; said once.
+                    let known = agent.status.borrow().refused.iter().any(|row| {
+                        row.digest == key.digest && row.version == key.version && row.code == refused.code
+                    });
+                    if !known {
+                        tracing::warn!(function = %key, %refused, "a version is not loaded");
+                    }
                     outcome.incomplete |= again;
                     outcome.refused.push(row(&key, refused));
                 }
@@ -161,7 +167,7 @@ async fn blob(agent: &Agent, digest: Digest, kind: Kind) -> Result<Vec<u8>, Miss
         Kind::Artifact => agent.upstream.artifact(digest, ARTIFACT_BYTES_MAX).await,
         Kind::Statement => agent.upstream.statement(digest, STATEMENT_BYTES_MAX).await,
     };
-    let bytes = fetched.map_err(|e| again(codes::MF0607, e.to_string()))?;
+    let bytes = fetched.map_err(|e| again(e.code().unwrap_or(codes::MF0607), e.to_string()))?;
     if Digest::of(&bytes) != digest {
         let message = format!("what the server gave for {digest} has the digest {}", Digest::of(&bytes));
         return Err(again(codes::MF0704, message));
