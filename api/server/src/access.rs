@@ -1,8 +1,9 @@
 //! Who may call what: one table from route to the scope it needs, and the gate that enforces it.
 //!
 //! The gate stands in front of every route and looks into the table with the route's own
-//! template. A route without a row is refused, so forgetting a row can only close a door. Nothing
-//! else in the server decides about scopes; tenants are separated by the queries, which all take
+//! template. A route without a row is refused, so forgetting a row can only close a door. What a
+//! scope implies is `Scope::implies`; nothing
+//! else decides about scopes; tenants are separated by the queries, which all take
 //! the caller's tenant.
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};

@@ -41,7 +41,8 @@ pub(crate) fn exit_now(code: i32) -> ! {
 
 /// Leaves the namespaces named by `CLONE_NEW…` flags for new ones.
 pub(crate) fn unshare(flags: libc::c_int) -> Result<()> {
-    // SAFETY: takes no pointer; descriptors stay shared, since CLONE_FILES is never given.
+    // SAFETY: INV-CONFINE-2 holds emptily: it takes no pointer. Descriptors stay shared, since
+    // CLONE_FILES is never given.
     check(unsafe { libc::unshare(flags) }.into())
 }
 
@@ -91,7 +92,7 @@ pub(crate) struct Reaped {
 /// Waits for a child; `None` = any. ECHILD when there is none left.
 pub(crate) fn reap(pid: Option<Pid>) -> Result<Reaped> {
     let mut status = 0;
-    // SAFETY: an all-zero rusage is a valid value: it consists of integers.
+    // SAFETY: INV-CONFINE-2. An all-zero rusage is a valid value: it consists of integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     let which = pid.map_or(-1, |pid| pid.as_raw_nonzero().get());
     loop {

@@ -223,17 +223,27 @@ impl std::str::FromStr for DeploymentId {
 pub enum Scope {
     /// See functions, deployments, versions and logs.
     Read,
-    /// Upload sources, move aliases, delete functions.
+    /// Upload sources, move aliases, delete functions; implies `Read`.
     Deploy,
-    /// Decide about dependencies.
+    /// Decide about dependencies; implies `Read`.
     Review,
-    /// Tokens, nodes and everything of every tenant.
+    /// Tokens, nodes and everything of every tenant; implies every scope.
     Admin,
 }
 
 impl Scope {
     /// Every scope, in the order of growing power.
     pub const ALL: [Self; 4] = [Self::Read, Self::Deploy, Self::Review, Self::Admin];
+
+    /// True when whoever holds `self` also holds `other`: admin holds everything, and whoever may
+    /// change or decide something may see it. The only place that says so.
+    pub fn implies(self, other: Self) -> bool {
+        match self {
+            Self::Admin => true,
+            Self::Deploy | Self::Review => self == other || other == Self::Read,
+            Self::Read => other == Self::Read,
+        }
+    }
 
     /// The word on the wire and in the database.
     pub fn as_str(self) -> &'static str {

@@ -30,9 +30,9 @@ pub struct Token {
 }
 
 impl Token {
-    /// True when the token holds `scope`; `Admin` holds every scope.
+    /// True when one of the token's scopes implies `scope`.
     pub fn holds(&self, scope: Scope) -> bool {
-        self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
+        self.scopes.iter().any(|held| held.implies(scope))
     }
 }
 

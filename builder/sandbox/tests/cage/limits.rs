@@ -96,9 +96,9 @@ fn a_long_file_is_a_file_limit() {
     let place = work();
     let limits = CompileLimits { file_bytes_max: 4 << 20, ..LIMITS };
     let fitting = (3 << 20).to_string();
-    assert_eq!(run(limited(place.path(), &["fill", "/work/file", &fitting], limits)).exit, Exit::Code(0));
+    assert_eq!(run(limited(place.path(), &["fill", "/scratch/file", &fitting], limits)).exit, Exit::Code(0));
     let long = (8 << 20).to_string();
-    assert_eq!(run(limited(place.path(), &["fill", "/work/file", &long], limits)).exit, Exit::FileLimit);
+    assert_eq!(run(limited(place.path(), &["fill", "/scratch/file", &long], limits)).exit, Exit::FileLimit);
 }
 
 fn many_files_are_a_file_limit() {

@@ -40,14 +40,14 @@ pub(crate) fn probe_spec(work: &Path, probe: &[&str]) -> CageSpec {
     let exe = this_executable();
     let mut mounts = libraries(&exe);
     mounts.push(mount(&exe, "/probe", Access::Execute));
-    mounts.push(mount(work, "/work", Access::Write));
+    mounts.push(mount(work, "/scratch", Access::Write));
     let mut arguments = vec![crate::probes::PROBE.to_owned()];
     arguments.extend(probe.iter().map(|argument| (*argument).to_owned()));
     CageSpec {
         program: PathBuf::from("/probe"),
         arguments,
         environment: Vec::new(),
-        directory: PathBuf::from("/work"),
+        directory: PathBuf::from("/scratch"),
         mounts,
         filter: Filter::Compiler,
         limits: LIMITS,
