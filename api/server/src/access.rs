@@ -1,17 +1,16 @@
 //! Who may call what: one table from route to the scope it needs, and the gate that enforces it.
 //!
 //! The gate stands in front of every route and looks into the table with the route's own
-//! template. A route without a row is refused, so forgetting a row can only close a door. What a
-//! scope implies is `Scope::implies`; nothing
-//! else decides about scopes; tenants are separated by the queries, which all take
-//! the caller's tenant.
+//! template. A route without a row is refused, so forgetting a row can only close a door. What one
+//! scope implies of the others is said by `Scope::implies`; nothing else decides about scopes.
+//! Tenants are separated by the queries, which all take the caller's tenant.
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use http::header::{ALLOW, AUTHORIZATION};
 use http::request::Parts;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, StatusCode};
 use mfaas_catalog::{Actor, Token};
 use mfaas_ident::{Scope, TenantName};
 use mfaas_rules::codes;
@@ -86,7 +85,9 @@ pub async fn gate(State(app): State<App>, mut request: Request, next: Next) -> R
         // No route: the fallback answers 404 and touches nothing.
         return next.run(request).await;
     };
-    let Some(access) = access_of(request.method(), &template) else { return no_row(&template) };
+    let Some(access) = access_of(request.method(), &template) else {
+        return no_row(request.method(), &template);
+    };
     match admit(&app, &mut request, access).await {
         Ok(true) => next.run(request).await,
         Ok(false) => Redirect::to("/sign-in").into_response(),
@@ -114,16 +115,25 @@ async fn admit(app: &App, request: &mut Request, access: Access) -> Result<bool,
     Ok(true)
 }
 
-/// A route without a row for this method: 405 when the path has other methods; otherwise a row
-/// was forgotten, which closes the route.
-fn no_row(template: &str) -> Response {
-    let allowed: Vec<_> = TABLE.iter().filter(|(_, path, _)| *path == template).map(|(m, _, _)| *m).collect();
+/// A route without a row for this method: `OPTIONS` learns the path's methods, everything else is
+/// told them with a 405. A path without any row was forgotten, which closes the route.
+fn no_row(method: &Method, template: &str) -> Response {
+    let mut allowed: Vec<_> =
+        TABLE.iter().filter(|(_, path, _)| *path == template).map(|(known, _, _)| *known).collect();
     if allowed.is_empty() {
         return Refusal::internal(format!("route {template} has no row in the access table")).into_response();
     }
+    if let Some(get) = allowed.iter().position(|known| *known == "GET") {
+        allowed.insert(get + 1, "HEAD");
+    }
+    allowed.push("OPTIONS");
+    let allow = [(ALLOW, allowed.join(", "))];
+    if method == Method::OPTIONS {
+        return (StatusCode::NO_CONTENT, allow).into_response();
+    }
     let detail = format!("`{template}` answers {} only.", allowed.join(", "));
-    let refusal = Refusal::new(codes::MF0911, detail).status(http::StatusCode::METHOD_NOT_ALLOWED);
-    ([(ALLOW, allowed.join(", "))], refusal).into_response()
+    let refusal = Refusal::new(codes::MF0911, detail).status(StatusCode::METHOD_NOT_ALLOWED);
+    (allow, refusal).into_response()
 }
 
 async fn bearer(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Token, Refusal> {

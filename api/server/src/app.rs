@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_blobs::Blobs;
 use mfaas_catalog::Catalog;
@@ -110,6 +110,7 @@ pub fn http_router(app: &App) -> (Router, OpenApi) {
         .fallback(no_route)
         .layer(DefaultBodyLimit::max(limits::JSON_BYTES_MAX))
         .layer(from_fn_with_state(app.clone(), access::gate))
+        .layer(from_fn(console::problem_page_for_browsers))
         .layer(from_fn_with_state(app.clone(), edge::edge))
         .with_state(app.clone());
     (router, description)

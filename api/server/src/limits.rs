@@ -70,6 +70,9 @@ pub const CONSOLE_LOG_LINES_MAX: u32 = 200;
 /// One log line as shown, in bytes.
 pub const LOG_LINE_BYTES_MAX: usize = 4_096;
 
+/// How often the blob store is swept of what broken uploads left behind.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
+
 /// Connections to the database.
 pub const DATABASE_CONNECTIONS_MAX: u32 = 16;
 /// An allowlist file, in bytes.

@@ -1,4 +1,4 @@
-//! A running server: its listeners, its background task, its end.
+//! A running server: its listeners, its background tasks, its end.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -50,6 +50,7 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
             app.stop.clone(),
         )),
         tokio::spawn(listen(app.clone())),
+        tokio::spawn(sweep(app.clone())),
     ];
     if let Some(path) = ready_file {
         write_ready_file(&path, http, nodes).context("MFAAS_READY_FILE")?;
@@ -93,6 +94,21 @@ async fn hear(app: &App) -> Result<(), CatalogError> {
             Wake::Notified(Channel::Events, Some(id)) => app.news.tell(id),
             // After a gap the streams look by themselves, within their poll interval.
             Wake::Notified(_, _) | Wake::Reconnected | Wake::TimedOut => {}
+        }
+    }
+}
+
+/// Removes at start, and every hour after it, what writers that died left in the blob store.
+async fn sweep(app: App) {
+    loop {
+        match app.blobs.sweep().await {
+            Ok(0) => tracing::debug!("nothing was left behind in the blob store"),
+            Ok(files) => tracing::info!(files, "removed what broken writes left in the blob store"),
+            Err(error) => tracing::warn!(%error, "the blob store could not be swept; trying again later"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(limits::SWEEP_EVERY) => {}
+            () = app.stop.cancelled() => return,
         }
     }
 }

@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::{
-    Budget, Digest, FunctionName, FunctionRef, HandlerPath, MemoryLimit, Selector, VersionNumber, sanitise,
+    Budget, Digest, FunctionName, FunctionRef, HandlerPath, MemoryLimit, Scope, Selector, VersionNumber,
+    sanitise,
 };
 
 #[test]

@@ -249,9 +249,16 @@ fn sweep_directory(incoming: PathBuf, age: Duration) -> Result<u64, BlobError> {
     let mut removed = 0;
     for entry in std::fs::read_dir(&incoming)? {
         let entry = entry?;
-        let modified = entry.metadata()?.modified()?;
+        // A writer may finish, or another sweeper be faster, at any moment here.
+        let modified = match entry.metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            metadata => metadata?.modified()?,
+        };
         if SystemTime::now().duration_since(modified).is_ok_and(|old| old > age) {
-            std::fs::remove_file(entry.path())?;
+            match std::fs::remove_file(entry.path()) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                outcome => outcome?,
+            }
             removed += 1;
         }
     }

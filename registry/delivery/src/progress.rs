@@ -4,7 +4,7 @@
 //! Text of a tenant inside is already sanitised by whoever makes the diagnostic.
 
 use chrono::{DateTime, Utc};
-use mfaas_ident::{VersionNumber, sanitise};
+use mfaas_ident::VersionNumber;
 use mfaas_rules::{Code, Finding, Layer, Span};
 use serde::{Deserialize, Serialize};
 
@@ -226,7 +226,8 @@ pub struct Diagnostic {
     pub message: String,
     /// What to do instead; may be empty.
     pub hint: String,
-    /// What a terminal shows: rustc's own text with the tenant's paths, or ours in the same look.
+    /// rustc's own text with the tenant's paths; empty for a finding of ours, which is drawn by
+    /// whoever shows it (`mfaas-wire`).
     pub rendered: String,
     /// Where.
     pub span: Option<Span>,
@@ -241,35 +242,9 @@ impl From<&Finding> for Diagnostic {
             level: Level::Error,
             message: finding.message.clone(),
             hint: finding.hint.clone(),
-            rendered: draw(finding),
+            rendered: String::new(),
             span: finding.span.clone(),
             layer: finding.layer,
         }
     }
-}
-
-/// Draws a finding the way rustc draws its errors.
-fn draw(finding: &Finding) -> String {
-    let mut out = format!("error[{}]: {}\n", finding.code.id(), finding.message);
-    let mut gutter = 1;
-    if let Some(span) = &finding.span {
-        let line = span.line.to_string();
-        gutter = line.len();
-        let pad = " ".repeat(gutter);
-        let indent: String = span
-            .text
-            .chars()
-            .take(span.column.saturating_sub(1) as usize)
-            .map(|c| if c == '\t' { '\t' } else { ' ' })
-            .collect();
-        let left = span.text.chars().count().saturating_sub(indent.chars().count()).max(1);
-        let carets = "^".repeat((span.end_column.saturating_sub(span.column).max(1) as usize).min(left));
-        out.push_str(&format!("{pad}--> {}:{}:{}\n", span.file, span.line, span.column));
-        out.push_str(&format!("{pad} |\n{line} | {}\n{pad} | {indent}{carets}\n", span.text));
-    }
-    if !finding.hint.is_empty() {
-        let pad = " ".repeat(gutter);
-        out.push_str(&format!("{pad} = help: {}\n", finding.hint));
-    }
-    sanitise(&out, RENDERED_BYTES_MAX)
 }

@@ -13,6 +13,7 @@ mod examine;
 mod keys;
 mod ledger;
 mod process;
+mod rotation;
 mod serve;
 mod serving;
 
@@ -21,9 +22,11 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 
 use crate::config::ServeConfig;
+use crate::rotation::Change;
 
 const USAGE: &str = "usage: mfaas-signer serve
        mfaas-signer init --root-dir DIR --keys-dir DIR
+       mfaas-signer rotate [--renew | --leaked] --root-dir DIR --keys-dir DIR
        mfaas-signer publish-keylist FILE";
 
 #[expect(clippy::print_stderr, reason = "the one place where this program speaks to a terminal")]
@@ -49,7 +52,23 @@ fn run() -> anyhow::Result<()> {
         ["init", "--root-dir", root_dir, "--keys-dir", keys_dir] => {
             keys::init(root_dir.as_ref(), keys_dir.as_ref())
         }
+        ["rotate", "--root-dir", root_dir, "--keys-dir", keys_dir] => {
+            rotate(root_dir, keys_dir, Change::Replace)
+        }
+        ["rotate", "--renew", "--root-dir", root_dir, "--keys-dir", keys_dir] => {
+            rotate(root_dir, keys_dir, Change::Renew)
+        }
+        ["rotate", "--leaked", "--root-dir", root_dir, "--keys-dir", keys_dir] => {
+            rotate(root_dir, keys_dir, Change::ReplaceLeaked)
+        }
         ["publish-keylist", file] => keys::publish(file.as_ref(), &config::required("MFAAS_DATABASE_URL")?),
         _ => bail!(USAGE),
     }
+}
+
+#[expect(clippy::print_stdout, reason = "the answer of the command")]
+fn rotate(root_dir: &str, keys_dir: &str, change: Change) -> anyhow::Result<()> {
+    let version = keys::rotate(root_dir.as_ref(), keys_dir.as_ref(), change)?;
+    println!("key list {version} is written: start the signer anew, then publish the list");
+    Ok(())
 }

@@ -13,6 +13,7 @@ fn archives_and_doors() {
     other_tenants_see_nothing(&stack);
     idempotency(&stack);
     host_names(&stack);
+    stack.invariants();
 }
 
 fn refused_archives(stack: &Stack) {

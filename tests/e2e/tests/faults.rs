@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use mfaas_harness::{Archive, Program, Stack, package, wait_for};
+use mfaas_harness::{Program, Stack, package, wait_for};
 use rustix::process::{Pid, Signal};
 
 fn source(text: &str) -> Vec<u8> {
@@ -18,15 +18,25 @@ fn source(text: &str) -> Vec<u8> {
     mfaas_harness::pack_directory(package("kept", &source, "").path())
 }
 
-#[test]
-fn every_program_may_die_at_any_time() {
-    let stack = Stack::start();
-    builder_dies_while_compiling(&stack);
-    signer_dies_while_signing(&stack);
-    server_dies_during_an_upload_and_a_stream(&stack);
-    node_dies_while_it_loads(&stack);
-    a_zombie_builder_commits_nothing(&stack);
-    audit_chain_holds(&stack);
+/// The same with enough code that the compiler is busy for seconds.
+fn slow_source(text: &str) -> Vec<u8> {
+    let mut source = "pub fn handle(request: &[u8]) -> Vec<u8> {\n    let mut sum = 0;\n".to_owned();
+    source += "    if request.len() > 1 << 20 {\n";
+    for number in 0..200 {
+        source += &format!("        sum += busy{number}(request).len();\n");
+    }
+    source += &format!("    }}\n    if sum == 1 {{ Vec::new() }} else {{ b\"{text}\".to_vec() }}\n}}\n");
+    for number in 0..200 {
+        source += &format!(
+            "fn busy{number}(request: &[u8]) -> String {{ request.iter().map(|b| format!(\"{{b:x}}-{number}\")).collect() }}\n"
+        );
+    }
+    mfaas_harness::pack_directory(package("kept", &source, "").path())
+}
+
+fn attempts_of(stack: &Stack, id: &str) -> i32 {
+    let query = "SELECT attempt FROM builds WHERE deployment_id = $1::text::uuid";
+    stack.sql().query_one(query, &[&id]).unwrap().get(0)
 }
 
 /// Waits until the deployment has an event of that stage and kind.
@@ -57,23 +67,23 @@ fn admitted_once(stack: &Stack, id: &str, answer: &str) {
     });
 }
 
-fn builder_dies_while_compiling(stack: &Stack) {
+#[test]
+fn builder_dies_while_compiling() {
+    let stack = Stack::start();
     let old = stack.pid(Program::Builder);
-    let id = stack.upload("kept", source("builder"));
-    wait_for_event(stack, &id, "unpack", "started");
+    let id = stack.upload("kept", slow_source("builder"));
+    wait_for_event(&stack, &id, "compile", "started");
     let _ = stack.signal(Program::Builder, Signal::KILL);
     stack.wait_for_successor(Program::Builder, old);
-    admitted_once(stack, &id, "builder");
-    let attempts: i32 = stack
-        .sql()
-        .query_one("SELECT attempt FROM builds WHERE deployment_id = $1::text::uuid", &[&id])
-        .unwrap()
-        .get(0);
-    assert!(attempts == 2 || attempts == 1, "{attempts} attempts");
+    admitted_once(&stack, &id, "builder");
+    assert_eq!(attempts_of(&stack, &id), 2, "the build had ended before the builder was killed");
+    nothing_is_left_open(&stack);
 }
 
 /// A table lock holds the signer inside of its transaction while it is killed.
-fn signer_dies_while_signing(stack: &Stack) {
+#[test]
+fn signer_dies_while_signing() {
+    let stack = &Stack::start();
     let mut sql = stack.sql();
     let mut lock = sql.transaction().unwrap();
     lock.batch_execute("LOCK TABLE versions IN EXCLUSIVE MODE").unwrap();
@@ -90,9 +100,11 @@ fn signer_dies_while_signing(stack: &Stack) {
     stack.wait_for_successor(Program::Signer, old);
     lock.rollback().unwrap();
     admitted_once(stack, &id, "signer");
+    nothing_is_left_open(stack);
 }
-
-fn server_dies_during_an_upload_and_a_stream(stack: &Stack) {
+#[test]
+fn server_dies_during_an_upload_and_a_stream() {
+    let stack = &Stack::start();
     // The command is following the events when the server dies; it resumes by itself.
     let package =
         package("kept", "pub fn handle(_request: &[u8]) -> Vec<u8> {\n    b\"server\".to_vec()\n}\n", "");
@@ -111,15 +123,13 @@ fn server_dies_during_an_upload_and_a_stream(stack: &Stack) {
         rustix::process::kill_process(builder, Signal::CONT).unwrap();
         deploy.join().unwrap()
     });
-    // The port is any free one here, so the successor may answer elsewhere; the deployment itself
-    // must have ended well in either case.
     let id: String = stack
         .sql()
         .query_one("SELECT id::text FROM deployments ORDER BY created_at DESC LIMIT 1", &[])
         .unwrap()
         .get(0);
     admitted_once(stack, &id, "server");
-    assert!(run.code == 0 || run.code == 1, "{run:?}");
+    let _ = run.ok();
 
     // An upload that is cut leaves no row, and the key can be used again.
     let token = format!("Bearer {}", stack.token());
@@ -143,9 +153,11 @@ fn server_dies_during_an_upload_and_a_stream(stack: &Stack) {
         assert_eq!(first.json()["deployment"]["id"].as_str(), Some(id.as_str()));
     }
     admitted_once(stack, &id, "cut");
+    nothing_is_left_open(stack);
 }
-
-fn node_dies_while_it_loads(stack: &Stack) {
+#[test]
+fn node_dies_while_it_loads() {
+    let stack = &Stack::start();
     let old = stack.pid(Program::Node);
     let workers = stack.workers();
     let id = stack.upload("kept", source("node"));
@@ -157,24 +169,29 @@ fn node_dies_while_it_loads(stack: &Stack) {
         let gone = rustix::process::test_kill_process(worker).is_err();
         assert!(gone, "worker {worker:?} outlived its node");
     }
+    nothing_is_left_open(stack);
 }
 
 /// A builder sleeps past its lease, another one takes over, the first wakes up.
-fn a_zombie_builder_commits_nothing(stack: &Stack) {
+#[test]
+fn a_zombie_builder_commits_nothing() {
+    let stack = &Stack::start();
     let first = stack.pid(Program::Builder);
     let mut second = SecondBuilder::prepared(stack, first);
-    let id = stack.upload("kept", source("zombie"));
-    wait_for_event(stack, &id, "unpack", "started");
+    let id = stack.upload("kept", slow_source("zombie"));
+    wait_for_event(stack, &id, "compile", "started");
     rustix::process::kill_process(first, Signal::STOP).unwrap();
     second.start();
     let view = stack.settled(&id);
     assert_eq!(view["state"], "admitted", "{view}");
+    assert_eq!(attempts_of(stack, &id), 2, "the build had ended before the builder slept");
     let before = outcome(stack, &id);
     rustix::process::kill_process(first, Signal::CONT).unwrap();
     // Time for the first one to notice, finish its step and try to commit.
     std::thread::sleep(Duration::from_secs(5));
     assert_eq!(outcome(stack, &id), before, "the zombie changed the build");
     admitted_once(stack, &id, "zombie");
+    nothing_is_left_open(stack);
 }
 
 /// Everything that a builder could have changed.
@@ -241,15 +258,12 @@ impl Drop for SecondBuilder {
     }
 }
 
-fn audit_chain_holds(stack: &Stack) {
+/// Every deployment has ended, and the audit log can be read from end to end.
+fn nothing_is_left_open(stack: &Stack) {
     let audit = stack.api("GET", "/v1/audit", vec![]);
     assert_eq!(audit.status, 200, "{}", audit.text());
-    // One record of receipt a deployment, one of its end.
-    let unended: i64 = stack
-        .sql()
-        .query_one("SELECT count(*) FROM deployments WHERE state NOT IN ('admitted', 'refused', 'failed', 'waiting')", &[])
-        .unwrap()
-        .get(0);
-    assert_eq!(unended, 0);
-    let _ = Archive::default();
+    let query =
+        "SELECT count(*) FROM deployments WHERE state NOT IN ('admitted', 'refused', 'failed', 'waiting')";
+    let open: i64 = stack.sql().query_one(query, &[]).unwrap().get(0);
+    assert_eq!(open, 0);
 }

@@ -28,6 +28,7 @@ fn hostile_cases_end_as_their_folder_says() {
     every_refusal_has_its_audit_row(&stack, cases.len());
     explain_knows_the_codes(&stack, &cases);
     honest_source_is_still_admitted(&stack);
+    stack.invariants();
 }
 
 fn cases() -> Vec<Case> {

@@ -22,6 +22,7 @@ fn from_source_to_answer_and_back() {
     examples(&stack);
     whole_installation_restarts(&stack);
     delete(&stack);
+    stack.invariants();
 }
 
 fn first_deploy(stack: &Stack) {

@@ -7,6 +7,7 @@
 
 mod answer;
 mod archive;
+mod invariants;
 mod package;
 mod seed;
 mod stack;

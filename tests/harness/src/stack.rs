@@ -318,19 +318,23 @@ impl Stack {
             .collect()
     }
 
+    /// The password of the database's owner.
+    pub(crate) fn owner_password(&self) -> String {
+        let path = self.home().join("up.json");
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let config: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("up.json: {error}"));
+        config["passwords"]["mfaas_owner"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// The database as its owner.
     ///
     /// # Panics
     /// When it cannot be reached.
     pub fn sql(&self) -> postgres::Client {
-        let path = self.home().join("up.json");
-        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let config: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("up.json: {error}"));
-        let password = config["passwords"]["mfaas_owner"].as_str().unwrap_or_default();
         postgres::Config::new()
             .host_path(self.home().join("run/pg"))
             .user("mfaas_owner")
-            .password(password)
+            .password(self.owner_password())
             .dbname("mfaas")
             .connect(postgres::NoTls)
             .unwrap_or_else(|error| panic!("database: {error}"))

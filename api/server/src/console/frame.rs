@@ -5,7 +5,7 @@ use askama::Template;
 use axum::extract::{FromRequestParts, Request};
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
-use http::header::{HeaderName, HeaderValue};
+use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::request::Parts;
 use mfaas_catalog::Token;
 
@@ -107,8 +107,25 @@ pub(super) async fn problem_page(request: Request, next: Next) -> Response {
         frame,
     };
     match html(&page, &page.frame.nonce) {
-        Ok(page) => show(page, refusal),
+        Ok(mut page) => {
+            if let Some(allow) = response.headers().get(ALLOW) {
+                page.headers_mut().insert(ALLOW, allow.clone());
+            }
+            show(page, refusal)
+        }
         Err(_) => refusal.into_response(),
+    }
+}
+
+/// The same around everything that a browser may ask for: whoever follows an old link or types an
+/// address reads a page, whoever asks the API gets a problem document.
+pub async fn problem_page_for_browsers(request: Request, next: Next) -> Response {
+    let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let is_browser = accept.split(',').any(|part| part.trim().starts_with("text/html"));
+    if is_browser && !request.uri().path().starts_with("/v1/") {
+        problem_page(request, next).await
+    } else {
+        next.run(request).await
     }
 }
 

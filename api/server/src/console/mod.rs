@@ -21,6 +21,7 @@ use crate::app::App;
 use crate::refusal::Refusal;
 use crate::routes;
 
+pub use frame::problem_page_for_browsers;
 pub use session::{Session, Sessions};
 
 /// The pages, the forms and the static files.

@@ -105,6 +105,25 @@ async fn pages_show_what_there_is() {
 }
 
 #[tokio::test]
+async fn a_browser_reads_pages_and_the_api_keeps_its_problem_documents() {
+    let server = Server::start().await;
+    let browser = "text/html,application/xhtml+xml,*/*;q=0.8";
+    let ask = async |method: &str, path: &str| {
+        server.send(server.request(method, path, "").header("accept", browser)).await
+    };
+    for (method, path, status) in [("GET", "/nowhere", 404), ("GET", "/crates/serde", 404), ("POST", "/crates", 405)]
+    {
+        let answer = ask(method, path).await;
+        assert_eq!((answer.status, answer.header("content-type")), (status, "text/html; charset=utf-8"), "{path}");
+        assert!(answer.body.contains("MF0911") && answer.body.contains(answer.header("x-request-id")), "{path}");
+        assert!(answer.header("content-security-policy").contains("script-src 'nonce-"), "{path}");
+    }
+    assert_eq!(ask("POST", "/crates").await.header("allow"), "GET, HEAD, OPTIONS");
+    assert_eq!(ask("GET", "/v1/nowhere").await.code(), "MF0911");
+    assert_eq!(server.get("/nowhere", "").await.code(), "MF0911", "who names no HTML gets none");
+}
+
+#[tokio::test]
 async fn forms_of_strangers_do_nothing() {
     let server = Server::start().await;
     let token = server.token("a", &[Scope::Read]).await;

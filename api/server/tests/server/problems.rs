@@ -43,7 +43,30 @@ async fn what_does_not_exist_or_does_not_parse_is_a_problem_document() {
 async fn a_wrong_method_names_the_right_ones() {
     let server = Server::start().await;
     let answer = server.send(server.request("PATCH", "/v1/functions/hello", "")).await;
-    assert_eq!((answer.status, answer.header("allow")), (405, "GET, DELETE"));
+    assert_eq!((answer.status, answer.header("allow")), (405, "GET, HEAD, DELETE, OPTIONS"));
+    let answer = server.send(server.request("OPTIONS", "/v1/functions/hello", "")).await;
+    assert_eq!((answer.status, answer.header("allow")), (204, "GET, HEAD, DELETE, OPTIONS"));
+    assert!(answer.header("access-control-allow-origin").is_empty(), "no stranger's page may call");
+    let put_only = server.send(server.request("OPTIONS", "/v1/functions/hello/aliases/live", "")).await;
+    assert_eq!(put_only.header("allow"), "PUT, OPTIONS");
+    assert_eq!(server.send(server.request("OPTIONS", "/nowhere", "")).await.code(), "MF0911");
+}
+
+#[tokio::test]
+async fn head_is_get_without_the_body_and_no_way_around_the_gate() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read]).await;
+    let ask = async |method: &str, path: &str, token: &str| {
+        server.send(server.request(method, path, token)).await
+    };
+    for (path, status) in [("/healthz", 200), ("/v1/functions", 200), ("/v1/tokens", 403), ("/nowhere", 404)] {
+        let (get, head) = (ask("GET", path, &token).await, ask("HEAD", path, &token).await);
+        assert_eq!((get.status, head.status), (status, status), "{path}");
+        assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");
+        assert!(!get.body.is_empty() && head.body.is_empty(), "{path}: {head:?}");
+    }
+    assert_eq!(ask("HEAD", "/v1/functions", "").await.status, 401);
+    assert_eq!(ask("HEAD", "/", "").await.header("location"), "/sign-in");
 }
 
 #[tokio::test]

@@ -65,6 +65,7 @@ fn an_operator_sets_up_and_serves_and_stops() {
 }
 
 fn serves_and_stops(db_url: &str, dir: &Path, token: &str) {
+    let (old, new) = half_uploads(&dir.join("blobs/incoming"));
     let log = std::fs::File::create(dir.join("log")).unwrap();
     let mut child = server(db_url, dir, &[]).stderr(log).stdout(Stdio::null()).spawn().unwrap();
     let ready: serde_json::Value = serde_json::from_str(&wait_for(&dir.join("ready.json"))).unwrap();
@@ -76,10 +77,29 @@ fn serves_and_stops(db_url: &str, dir: &Path, token: &str) {
         reqwest::Client::new().get(&url).bearer_auth(token).send().await.unwrap().text().await.unwrap()
     });
     assert!(answer.contains("\"tenant\":\"a\""), "{answer}");
+    assert!(new.exists(), "an upload that may still run was removed");
+    let until = Instant::now() + Duration::from_secs(10);
+    while old.exists() {
+        assert!(Instant::now() < until, "a half upload of yesterday is kept");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(child.wait().unwrap().success(), "SIGTERM ends with 0");
     let log = std::fs::read_to_string(dir.join("log")).unwrap();
+    assert!(log.contains("removed what broken writes left"), "{log}");
     assert!(!log.contains(token.rsplit('_').next().unwrap()), "the log holds a secret");
+}
+
+/// What a server that died yesterday left in the blob store, and what one leaves that runs.
+fn half_uploads(incoming: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
+    std::fs::create_dir_all(incoming).unwrap();
+    let (old, new) = (incoming.join("old"), incoming.join("new"));
+    for path in [&old, &new] {
+        std::fs::write(path, b"half").unwrap();
+    }
+    let yesterday = std::time::SystemTime::now() - Duration::from_secs(24 * 3_600);
+    std::fs::File::options().write(true).open(&old).unwrap().set_modified(yesterday).unwrap();
+    (old, new)
 }
 
 #[test]

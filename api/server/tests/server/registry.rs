@@ -119,3 +119,29 @@ async fn the_allowlist_says_what_nobody_here_has_reviewed_and_what_waits() {
     let reviewer = server.token("b", &[Scope::Read, Scope::Review]).await;
     assert!(server.get("/v1/crates", &reviewer).await.body.contains("rand"));
 }
+
+#[tokio::test]
+async fn the_audit_log_is_read_page_by_page() {
+    let server = Server::start().await;
+    let admin = server.token("a", &[Scope::Admin]).await;
+    for n in 0..6 {
+        assert_eq!(server.upload("hello", &admin, vec![n]).await.status, 202);
+    }
+    let whole = server.get("/v1/audit?limit=1000", &admin).await.json();
+    let all: Vec<i64> =
+        whole["items"].as_array().unwrap().iter().map(|row| row["seq"].as_i64().unwrap()).collect();
+    assert!(all.len() >= 8 && whole["next"].is_null(), "{whole}");
+    let (mut seen, mut after) = (Vec::new(), "0".to_owned());
+    loop {
+        let page = server.get(&format!("/v1/audit?after={after}&limit=3"), &admin).await.json();
+        let items = page["items"].as_array().unwrap();
+        assert!((1..=3).contains(&items.len()), "{page}");
+        seen.extend(items.iter().map(|row| row["seq"].as_i64().unwrap()));
+        let Some(next) = page["next"].as_str() else { break };
+        after = next.to_owned();
+    }
+    assert_eq!(seen, all, "no row twice, none left out");
+    let behind = server.get(&format!("/v1/audit?after={}", all.last().unwrap()), &admin).await.json();
+    assert_eq!(behind["items"].as_array().map(Vec::len), Some(0));
+    assert_eq!(server.get("/v1/audit?after=x", &admin).await.code(), "MF0904");
+}

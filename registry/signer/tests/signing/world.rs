@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use mfaas_attest::{
     BuildClaim, CageLevel, KeyList, PublicKey, REQUIRED_LINTS, ServingSet, Statement, Trust, Verified, verify,
 };
@@ -121,6 +121,15 @@ impl World {
         .unwrap()
     }
 
+    /// Rotates and publishes the list that comes of it; `how` is empty, `--renew` or `--leaked`.
+    pub(crate) fn rotate(&self, how: &[&str]) {
+        let (root, keys) = (self.root(), self.keys());
+        let dirs = ["--root-dir", root.to_str().unwrap(), "--keys-dir", keys.to_str().unwrap()];
+        let output = self.command(&[&["rotate"], how, &dirs].concat()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(self.publish(&root.join("keylist.json")).status.success());
+    }
+
     pub(crate) fn publish(&self, file: &std::path::Path) -> Output {
         self.command(&["publish-keylist", file.to_str().unwrap()]).output().unwrap()
     }
@@ -231,12 +240,17 @@ impl World {
         self.sql.query_one(query, &[]).unwrap().get(0)
     }
 
-    /// What a node trusts: the pinned root and the published list.
+    /// What a node trusts now: the pinned root and the published list.
     pub(crate) fn trust(&mut self) -> Trust {
+        self.trust_at(Utc::now())
+    }
+
+    /// What a node that has the published list trusts at that moment.
+    pub(crate) fn trust_at(&mut self, now: DateTime<Utc>) -> Trust {
         let root = std::fs::read_to_string(self.root().join("root.pub")).unwrap();
         let pinned = Trust::pinned(PublicKey::from_pem(&root).unwrap());
-        let list: String = self.sql.query_one("SELECT envelope FROM key_lists", &[]).unwrap().get(0);
-        pinned.with_list(&verify::<KeyList>(list.as_bytes(), &pinned).unwrap(), Utc::now())
+        let list: String = self.sql.query_one("SELECT envelope FROM key_lists ORDER BY version DESC LIMIT 1", &[]).unwrap().get(0);
+        pinned.with_list(&verify::<KeyList>(list.as_bytes(), &pinned).unwrap(), now)
     }
 
     /// The newest serving set above `epoch`, verified as a node does.
@@ -253,10 +267,20 @@ impl World {
     /// The statement of a version, verified as a node does.
     pub(crate) fn statement(&mut self, deployment: Uuid) -> Verified<Statement> {
         let trust = self.trust();
+        verify(self.statement_envelope(deployment).as_bytes(), &trust).unwrap()
+    }
+
+    /// The statement of a version as it is served to nodes.
+    pub(crate) fn statement_envelope(&mut self, deployment: Uuid) -> String {
         let sql = "SELECT s.envelope FROM versions v JOIN statements s ON s.digest = v.statement
                    WHERE v.deployment_id = $1";
-        let envelope: String = self.sql.query_one(sql, &[&deployment]).unwrap().get(0);
-        verify(envelope.as_bytes(), &trust).unwrap()
+        self.sql.query_one(sql, &[&deployment]).unwrap().get(0)
+    }
+
+    /// The newest serving set as it is served to nodes.
+    pub(crate) fn set_envelope(&mut self) -> String {
+        let sql = "SELECT envelope FROM serving_sets ORDER BY epoch DESC LIMIT 1";
+        self.sql.query_one(sql, &[]).unwrap().get(0)
     }
 }
 
