@@ -58,7 +58,6 @@ fn heavy_dependencies_have_one_owner() {
         ("iced-x86", "mfaas-inspect"),
         ("object_store", "mfaas-blobs"),
         ("landlock", "mfaas-confine"),
-        ("seccompiler", "mfaas-confine"),
         ("ra-ap-rustc_lexer", "mfaas-audit"),
         ("toml_edit", "mfaas-audit"),
         ("geiger", "mfaas-audit"),
