@@ -15,22 +15,6 @@ use crate::limits;
 /// The principal of the decisions that ship with the product.
 pub const SEED: &str = "seed";
 
-/// A state by its other name. Two types, because the protocol of the programs and the interface
-/// for people may come to differ; the match says where they do.
-pub fn state(state: delivery::DeploymentState) -> wire::DeploymentState {
-    use delivery::DeploymentState as From;
-    use wire::DeploymentState as To;
-    match state {
-        From::Received => To::Received,
-        From::Building => To::Building,
-        From::Built => To::Built,
-        From::Admitted => To::Admitted,
-        From::Refused => To::Refused,
-        From::Waiting => To::Waiting,
-        From::Failed => To::Failed,
-    }
-}
-
 /// One deployment; `review_url` is where its dependencies are decided about.
 pub fn deployment(row: Deployment, review_url: &str) -> wire::DeploymentView {
     let waits = row.state == delivery::DeploymentState::Waiting;
@@ -39,7 +23,7 @@ pub fn deployment(row: Deployment, review_url: &str) -> wire::DeploymentView {
         id: row.id,
         tenant: row.tenant,
         function: row.function,
-        state: state(row.state),
+        state: row.state,
         created_at: row.created_at,
         updated_at: row.updated_at,
         source_digest: row.source_digest,
@@ -75,15 +59,10 @@ pub fn event(row: delivery::Event) -> wire::Event {
         // Rows of the catalog always have a time; only an event that was never stored has none.
         at: row.at.unwrap_or_else(Utc::now),
         stage: stage_word(row.stage).to_owned(),
-        kind: match row.kind {
-            delivery::EventKind::Started => wire::EventKind::Started,
-            delivery::EventKind::Finished => wire::EventKind::Finished,
-            delivery::EventKind::Diagnostic => wire::EventKind::Diagnostic,
-            delivery::EventKind::State => wire::EventKind::State,
-        },
+        kind: row.kind,
         wall_ms: row.wall_ms.map(milliseconds),
         cpu_ms: row.cpu_ms.map(milliseconds),
-        state: row.state.map(state),
+        state: row.state,
         diagnostics: row.diagnostics.into_iter().map(diagnostic).collect(),
         version: row.version.map(u32::from),
     }
@@ -116,19 +95,15 @@ fn stage_word(stage: delivery::Stage) -> &'static str {
 /// One diagnostic. rustc's own drawing stays as it is, apart from control characters; ours is
 /// drawn here, whatever the builder sent.
 fn diagnostic(row: delivery::Diagnostic) -> wire::Diagnostic {
-    let level = match row.level {
-        delivery::Level::Error => wire::Level::Error,
-        delivery::Level::Warning => wire::Level::Warning,
-    };
     let span = row.span.as_ref().map(wire::SourceSpan::from);
     let rendered = if row.layer == mfaas_rules::Layer::Compiler && !row.rendered.is_empty() {
         wire::render::foreign(&row.rendered)
     } else {
-        wire::render::diagnostic(level, row.code.id(), &row.message, span.as_ref(), &row.hint)
+        wire::render::diagnostic(row.level, row.code.id(), &row.message, span.as_ref(), &row.hint)
     };
     wire::Diagnostic {
         code: row.code.id().to_owned(),
-        level,
+        level: row.level,
         message: row.message,
         hint: row.hint,
         rendered,

@@ -1,103 +1,12 @@
 //! What a deployment tells while it runs: events, and the diagnostics inside them.
 
 use chrono::{DateTime, Utc};
+use mfaas_delivery::{DeploymentState, EventKind, Level};
 use mfaas_rules::{Finding, Layer, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::render;
-
-/// Where a deployment is. `admitted`, `refused` and `failed` are final; `waiting` resumes when a
-/// reviewer decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DeploymentState {
-    /// Stored, not yet claimed by a builder.
-    Received,
-    /// A builder holds the lease.
-    Building,
-    /// Compiled and inspected, not yet signed.
-    Built,
-    /// Signed, stored, on its way to the nodes.
-    Admitted,
-    /// Refused by policy or by the compiler; the diagnostics say why.
-    Refused,
-    /// Waits for a decision about a dependency.
-    Waiting,
-    /// Broke on our side, after all attempts.
-    Failed,
-}
-
-impl DeploymentState {
-    /// Every state, in the order of the road.
-    pub const ALL: [Self; 7] = [
-        Self::Received,
-        Self::Building,
-        Self::Built,
-        Self::Admitted,
-        Self::Refused,
-        Self::Waiting,
-        Self::Failed,
-    ];
-
-    /// The word on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Received => "received",
-            Self::Building => "building",
-            Self::Built => "built",
-            Self::Admitted => "admitted",
-            Self::Refused => "refused",
-            Self::Waiting => "waiting",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The state of that word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == word)
-    }
-
-    /// Whether an event stream ends here: nothing more happens without a person.
-    pub fn ends_stream(self) -> bool {
-        match self {
-            Self::Admitted | Self::Refused | Self::Waiting | Self::Failed => true,
-            Self::Received | Self::Building | Self::Built => false,
-        }
-    }
-}
-
-impl std::fmt::Display for DeploymentState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// What an event is about; also the `event:` field of the stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EventKind {
-    /// A stage began.
-    Started,
-    /// A stage ended, with its times.
-    Finished,
-    /// A stage has something to say about the source.
-    Diagnostic,
-    /// The deployment moved to another state.
-    State,
-}
-
-impl EventKind {
-    /// The word on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Started => "started",
-            Self::Finished => "finished",
-            Self::Diagnostic => "diagnostic",
-            Self::State => "state",
-        }
-    }
-}
 
 /// One thing that happened to a deployment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -125,26 +34,6 @@ pub struct Event {
     /// The version that came of it, when there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-}
-
-/// How bad a diagnostic is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// The deployment is refused for it.
-    Error,
-    /// The deployment goes on.
-    Warning,
-}
-
-impl Level {
-    /// The word that rustc prints.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        }
-    }
 }
 
 /// A place in the caller's own files.

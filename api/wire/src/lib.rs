@@ -12,7 +12,8 @@ pub mod render;
 mod status;
 mod views;
 
-pub use event::{DeploymentState, Diagnostic, Event, EventKind, Level, SourceSpan, layer_word};
+pub use event::{Diagnostic, Event, SourceSpan, layer_word};
+pub use mfaas_delivery::{DeploymentState, EventKind, Level};
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use status::{STATUSES, status_of};
 pub use views::{

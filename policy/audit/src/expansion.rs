@@ -65,6 +65,8 @@ fn parse(text: &[u8], tree: &SourceTree) -> Result<ExpansionFacts, String> {
     check_nesting(&cut.tokens)?;
     let locator = Locator::new(tree);
     hygiene.declare_own(own_macros(&cut.tokens, &locator));
+    let borrowed = borrowed_names(&cut.tokens);
+    hygiene.declare_borrowed(&borrowed.names, &borrowed.std_heads);
     let view = View::new(&cut.tokens, &hygiene);
     let mut facts = region::facts(&view, &locator)?;
     facts.extend(std_paths(&view, &locator)?);
@@ -176,6 +178,40 @@ fn own_macros(tokens: &[Token<'_>], locator: &Locator<'_>) -> BTreeSet<String> {
         }
     }
     own
+}
+
+/// What the `use`s of a text say about the names of macros.
+#[derive(Default)]
+struct BorrowedNames {
+    /// Names given to something that is not known to be std's, or taken from another crate.
+    names: BTreeSet<String>,
+    /// Names given to modules and items of std: `use std::pin;`.
+    std_heads: BTreeSet<String>,
+}
+
+/// rustc's tables name a macro as its caller wrote it, so `use dep::x as pin;` makes `x` look like
+/// std's `pin`.
+fn borrowed_names(tokens: &[Token<'_>]) -> BorrowedNames {
+    let mut found = BorrowedNames::default();
+    let mut local: BTreeSet<&str> = ["crate", "self", "super"].into();
+    for (at, token) in tokens.iter().enumerate() {
+        // A variant or an item of the tenant may be called `Copy`, and is no macro.
+        if ["mod", "enum", "struct", "trait"].iter().any(|keyword| token.is_keyword(keyword)) {
+            local.extend(tokens.get(at + 1).and_then(Token::word));
+        }
+    }
+    for at in (0..tokens.len()).filter(|at| tokens[*at].is_keyword("use")) {
+        for leaf in &use_tree(tokens, at).0 {
+            let (Some(name), Some(head)) = (leaf.binds(), leaf.segments.first()) else { continue };
+            let is_renamed = leaf.alias.is_some() && leaf.alias != leaf.segments.last().copied();
+            if hygiene::STD_ROOTS.contains(head) {
+                found.std_heads.insert(name.to_owned());
+            } else if is_renamed || !local.contains(head) {
+                found.names.insert(name.to_owned());
+            }
+        }
+    }
+    found
 }
 
 /// The tokens with the question that everything turns on: whose are they?

@@ -49,9 +49,11 @@ impl Imports {
         self.modules.insert(name.to_owned());
     }
 
-    /// An `extern crate alloc`.
-    pub(crate) fn declare_alloc(&mut self) {
-        self.declares_alloc = true;
+    /// An `extern crate root as name`: it makes the root an item of a module, so that
+    /// `crate::std::fs` leads into std.
+    pub(crate) fn declare_root(&mut self, root: &str, name: &str) {
+        self.declares_alloc |= root == "alloc";
+        self.learn(name.to_owned(), vec![root.to_owned()]);
     }
 
     /// One leaf of a `use`. All modules and `alloc` must be declared before.

@@ -5,6 +5,7 @@
 //! identifiers do not count. What it cannot name (a macro fragment in a path or an attribute) is
 //! written with a `$` and seen again in the expansion.
 
+mod depth;
 mod measure;
 mod scan;
 
@@ -92,7 +93,7 @@ fn sources<'a>(tree: &'a SourceTree, facts: &mut Collector) -> Vec<Source<'a>> {
     sources
 }
 
-/// The names of modules and macros, which the meaning of paths depends on.
+/// The names of modules, macros and roots, which the meaning of paths depends on.
 pub(crate) fn declarations(tokens: &[Token<'_>], imports: &mut Imports, own_macros: &mut Vec<String>) {
     let word = |at: usize| tokens.get(at).and_then(Token::word);
     for (at, token) in tokens.iter().enumerate() {
@@ -100,12 +101,12 @@ pub(crate) fn declarations(tokens: &[Token<'_>], imports: &mut Imports, own_macr
             if let Some(name) = word(at + 1) {
                 imports.declare_module(name);
             }
-        } else if token.is_keyword("crate")
-            && at > 0
-            && tokens[at - 1].is_keyword("extern")
-            && word(at + 1) == Some("alloc")
-        {
-            imports.declare_alloc();
+        } else if token.is_keyword("crate") && at > 0 && tokens[at - 1].is_keyword("extern") {
+            let is_renamed = tokens.get(at + 2).is_some_and(|token| token.is_keyword("as"));
+            let name = if is_renamed { word(at + 3) } else { word(at + 1) };
+            if let (Some(root @ ("std" | "core" | "alloc")), Some(name)) = (word(at + 1), name) {
+                imports.declare_root(root, name);
+            }
         } else if let Some(name) = macro_definition(tokens, at) {
             own_macros.push(name.to_owned());
         }

@@ -174,18 +174,15 @@ impl Reader<'_> {
         span: Option<Span>,
     ) -> Option<DependencyRequest> {
         let requirement = self.value(&format!("{key}.version"), version, semver::VersionReq::parse);
+        // The name becomes part of the compiler's command line, whatever package stands behind it.
+        if let Err(error) = CrateName::parse(name) {
+            let fact = ManifestFact::BadValue { key: key.to_owned(), reason: error.to_string() };
+            self.facts.facts.push((fact, span));
+            return None;
+        }
         let package = match table.and_then(|table| table.get("package")) {
             Some(item) => self.value(&format!("{key}.package"), item, CrateName::parse),
-            None => match CrateName::parse(name) {
-                Ok(package) => Some(package),
-                Err(error) => {
-                    self.facts.facts.push((
-                        ManifestFact::BadValue { key: key.to_owned(), reason: error.to_string() },
-                        span.clone(),
-                    ));
-                    None
-                }
-            },
+            None => CrateName::parse(name).ok(),
         };
         let features = match table.and_then(|table| table.get("features")) {
             Some(item) => self.strings(&format!("{key}.features"), item),

@@ -348,3 +348,88 @@ proptest! {
         prop_assert!(paths(&source).contains("std::process::exit"), "{}", source);
     }
 }
+
+#[test]
+fn a_root_that_is_an_item_is_followed() {
+    for source in [
+        "extern crate std; fn f() { let _ = crate::std::fs::read(\"x\"); }",
+        "extern crate std; mod m { fn f() { let _ = super::std::fs::read(\"x\"); } }",
+        "mod m { pub extern crate std; } fn f() { let _ = m::std::fs::read(\"x\"); }",
+        "extern crate std; use crate::std as s; fn f() { let _ = s::fs::read(\"x\"); }",
+        "extern crate std; use crate::{std::{fs as q}}; fn f() { let _ = q::read(\"x\"); }",
+        "extern crate std; macro_rules! m { () => { $crate::std::fs::read(\"x\") } }",
+        "extern crate core; fn f() { self::core::fs::read(); }",
+    ] {
+        assert!(codes(source).contains("MF0307"), "{source}");
+    }
+    assert_eq!(
+        codes("extern crate alloc; extern crate std; use alloc::vec::Vec; mod fs {}"),
+        BTreeSet::new()
+    );
+}
+
+#[test]
+fn an_extern_crate_spells_out_its_names() {
+    for source in [
+        "macro_rules! m { ($n:ident) => { extern crate $n; } }",
+        "macro_rules! m { ($n:ident) => { extern crate $n as s; } }",
+        "macro_rules! m { ($n:ident) => { extern crate std as $n; } }",
+        "macro_rules! m { ($n:ident) => { extern crate dep as $n; } }",
+        "extern crate dep as core;",
+        "extern crate std as s;",
+    ] {
+        assert_eq!(codes(source), set(&["MF0313"]), "{source}");
+    }
+    assert_eq!(codes("extern crate serde; extern crate serde_json as json;"), BTreeSet::new());
+}
+
+#[test]
+fn chains_without_brackets_are_measured() {
+    let many = |piece: &str| piece.repeat(20_000);
+    for body in [
+        format!("let n = 1{};", many("^1")),
+        format!("let n = x{};", many(".f()")),
+        format!("let n = x{};", many(".f::<A, B>()")),
+        format!("let n = x{};", many("[0]")),
+        format!("let n = x{};", many("()")),
+        format!("let n = x{};", many("?")),
+        format!("let n = x{};", many(" as u8")),
+        format!("let n = a{};", many(" && b")),
+        format!("let n = 1{};", many("+ {2}")),
+        format!("let n = {}1;", many("|a, b| ")),
+        format!("let n = {}1;", many("&|a, b| ")),
+        format!("if a == 0 {{}}{}", many(" else if a == 1 {}")),
+        format!("if {{a}} {{}}{}", many(" else if {a} {}")),
+        format!("let n = 1{};", many("+ if a { 1 } else { 2 }")),
+        format!("{}x{};", many("match "), many("{}")),
+        format!("m!(1{});", many("^1")),
+    ] {
+        assert_eq!(codes(&format!("fn f() {{ {body} }}")), set(&["MF0309"]), "{}", &body[..60]);
+    }
+    let nested = (0..20).fold("1".to_owned(), |inner, _| format!("({inner}){}", "+1".repeat(150)));
+    assert_eq!(codes(&format!("const N: u64 = {nested};")), set(&["MF0309"]));
+}
+
+#[test]
+fn long_honest_code_is_not_deep() {
+    let many = |piece: &str| piece.repeat(5_000);
+    for source in [
+        format!("const T: [i64; 5000] = [{}];", many("-1, ")),
+        format!("const T: [u64; 5000] = [{}];", many("1 << 3 | f(2), ")),
+        format!("const T: [bool; 5000] = [{}];", many("a || b, true | c, ")),
+        format!("fn f() {{ {} }}", many("let a = b.c().d(1 + 2)?; ")),
+        format!("fn f() {{ {} }}", many("if a == b { c += 1 } ")),
+        format!("fn f() {{ {} }}", many("if a { b } else if c { d } else { e } ")),
+        format!("fn f() {{ match x {{ {} }} }}", many("&A => { b + 1 } ")),
+        format!("fn f() {{ match x {{ {} }} }}", many("(A, -1) | (B, _) if c > d => { b + 1 } ")),
+        many("fn f<T: A + B>(a: &'static T) -> Option<&T> { a.b() } "),
+        many(
+            "#[derive(Clone)] struct S<T> { a: Vec<Vec<T>>, b: u8 } impl<T> A for S<T> { const C: u8 = 1; } ",
+        ),
+        many("f(|a, b| a + b); "),
+        format!("macro_rules! m {{ {} }}", many("($a:expr) => { $a + 1 }; ")),
+        format!("fn f() {{ if a == 0 {{}}{} }}", " else if a == 1 && b != c { d() }".repeat(500)),
+    ] {
+        assert_eq!(codes(&source), BTreeSet::new(), "{}", &source[..60]);
+    }
+}

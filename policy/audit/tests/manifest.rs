@@ -96,6 +96,16 @@ fn a_dependency_from_elsewhere_is_named_as_that() {
 }
 
 #[test]
+fn a_dependency_is_renamed_to_a_plain_name_only() {
+    for name in ["a=/src/evil.rlib", "noprelude:a", "a b", "a\\n@file", "", "-L", "../a"] {
+        let text =
+            format!("{PACKAGE}[dependencies]\n\"{name}\" = {{ package = \"serde\", version = \"1\" }}\n");
+        assert_eq!(codes(&text), ["MF0207"], "{name}");
+        assert!(read(text.as_bytes()).dependencies.is_empty(), "{name}");
+    }
+}
+
+#[test]
 fn keys_that_steer_a_build_are_refused() {
     for addition in [
         "build = \"x.rs\"",

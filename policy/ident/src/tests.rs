@@ -82,7 +82,8 @@ fn the_sanitiser_shows_what_would_hide_and_bounds_what_it_shows() {
 #[test]
 fn whoever_may_change_something_may_see_it_and_nothing_else() {
     use Scope::{Admin, Deploy, Read, Review};
-    let implied = |scope: Scope| Scope::ALL.into_iter().filter(|other| scope.implies(*other)).collect::<Vec<_>>();
+    let implied =
+        |scope: Scope| Scope::ALL.into_iter().filter(|other| scope.implies(*other)).collect::<Vec<_>>();
     assert_eq!(implied(Read), [Read]);
     assert_eq!(implied(Deploy), [Read, Deploy]);
     assert_eq!(implied(Review), [Read, Review]);

@@ -94,7 +94,8 @@ pub enum SourceFact {
     ExternBlock,
     /// `extern fn` or `extern "abi" fn`, declared or as a type.
     ExternFn,
-    /// `extern crate name` or `extern crate name as alias`.
+    /// `extern crate name` or `extern crate name as alias`. What is no plain word (a macro's
+    /// fragment) is empty.
     ExternCrate {
         /// The crate.
         name: String,
@@ -203,6 +204,9 @@ pub struct MacroOrigin {
     pub kind: String,
     /// Declared in the tenant's own source.
     pub own: bool,
+    /// The name may be that of a macro of another crate: its path does not lead into std, or a
+    /// `use` gives that name to something from elsewhere. The compiler's table does not say.
+    pub borrowed: bool,
 }
 
 /// What `--emit=dep-info` lists.

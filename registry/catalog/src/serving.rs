@@ -64,20 +64,24 @@ impl Catalog {
         Ok(row.as_ref().map(stored_statement).transpose()?)
     }
 
-    /// The newest statement about an artifact, if a version of `tenant` uses it. One artifact can
-    /// belong to several tenants that uploaded the same source.
+    /// The statement of digest `statement` about an artifact, or the newest one, if a version of
+    /// `tenant` uses it. One artifact can belong to several versions and tenants: whoever uploads
+    /// the same source.
     pub async fn statement_of(
         &self,
         tenant: &TenantName,
         artifact: &Digest,
+        statement: Option<&Digest>,
     ) -> Result<StoredStatement, CatalogError> {
         let row = sqlx::query(
             "SELECT s.digest, s.artifact, s.envelope FROM statements s JOIN versions v ON v.statement = s.digest
-             WHERE v.tenant = $1 AND v.artifact = $2 AND v.retired_at IS NULL
+             WHERE v.tenant = $1 AND v.artifact = $2 AND ($3::text IS NULL OR s.digest = $3)
+                 AND v.retired_at IS NULL
              ORDER BY s.created_at DESC, v.version DESC LIMIT 1",
         )
         .bind(tenant.as_str())
         .bind(artifact.to_string())
+        .bind(statement.map(Digest::to_string))
         .fetch_optional(&self.pool)
         .await?;
         let row = row.ok_or(CatalogError::NotFound { what: "artifact" })?;

@@ -14,6 +14,7 @@ pub const RENDERED_BYTES_MAX: usize = 16 << 10;
 /// Where a deployment stands. `Admitted`, `Refused` and `Failed` are final; `Waiting` ends when
 /// a reviewer decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeploymentState {
     /// Stored, nobody has looked at it.
@@ -33,7 +34,8 @@ pub enum DeploymentState {
 }
 
 impl DeploymentState {
-    const ALL: [Self; 7] = [
+    /// Every state, in the order of the road.
+    pub const ALL: [Self; 7] = [
         Self::Received,
         Self::Building,
         Self::Built,
@@ -113,6 +115,7 @@ pub enum Stage {
 
 /// What an event tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// A stage began.
@@ -206,12 +209,23 @@ impl Event {
 
 /// How bad a diagnostic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// It stopped the deployment.
     Error,
     /// It did not.
     Warning,
+}
+
+impl Level {
+    /// The word that rustc prints.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
 }
 
 /// Something to tell the tenant: our finding or rustc's, in one shape.

@@ -54,7 +54,8 @@ fn states_end_streams_when_nothing_more_comes() {
 
 #[test]
 fn a_finding_travels_in_its_parts_and_is_drawn_where_it_is_shown() {
-    let finding = Finding::new(codes::MF0301, Layer::Lexer, "`unsafe` is not allowed").hint("Write safe Rust.");
+    let finding =
+        Finding::new(codes::MF0301, Layer::Lexer, "`unsafe` is not allowed").hint("Write safe Rust.");
     let diagnostic = Diagnostic::from(&finding);
     assert_eq!((diagnostic.message, diagnostic.hint), (finding.message, finding.hint));
     assert_eq!(diagnostic.rendered, "");

@@ -78,6 +78,7 @@ fn builder_dies_while_compiling() {
     admitted_once(&stack, &id, "builder");
     assert_eq!(attempts_of(&stack, &id), 2, "the build had ended before the builder was killed");
     nothing_is_left_open(&stack);
+    stack.invariants();
 }
 
 /// A table lock holds the signer inside of its transaction while it is killed.
@@ -101,6 +102,7 @@ fn signer_dies_while_signing() {
     lock.rollback().unwrap();
     admitted_once(stack, &id, "signer");
     nothing_is_left_open(stack);
+    stack.invariants();
 }
 #[test]
 fn server_dies_during_an_upload_and_a_stream() {
@@ -154,6 +156,7 @@ fn server_dies_during_an_upload_and_a_stream() {
     }
     admitted_once(stack, &id, "cut");
     nothing_is_left_open(stack);
+    stack.invariants();
 }
 #[test]
 fn node_dies_while_it_loads() {
@@ -170,6 +173,7 @@ fn node_dies_while_it_loads() {
         assert!(gone, "worker {worker:?} outlived its node");
     }
     nothing_is_left_open(stack);
+    stack.invariants();
 }
 
 /// A builder sleeps past its lease, another one takes over, the first wakes up.
@@ -192,6 +196,7 @@ fn a_zombie_builder_commits_nothing() {
     assert_eq!(outcome(stack, &id), before, "the zombie changed the build");
     admitted_once(stack, &id, "zombie");
     nothing_is_left_open(stack);
+    stack.invariants();
 }
 
 /// Everything that a builder could have changed.

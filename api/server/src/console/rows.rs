@@ -238,7 +238,7 @@ impl From<CrateView> for CrateRow {
         Self {
             name: view.name.to_string(),
             version: view.version,
-            features: view.features.join(", "),
+            features: if view.features.is_empty() { "–".to_owned() } else { view.features.join(", ") },
             status: view.status.as_str(),
             tone,
             decided_by: view.decided_by.unwrap_or_default(),

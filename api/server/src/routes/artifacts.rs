@@ -9,10 +9,11 @@ use mfaas_ident::{Digest, Scope};
 use mfaas_rules::codes;
 use mfaas_rules::limits::BINARY;
 use mfaas_wire::{CrateView, Page};
+use serde::Deserialize;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::extract::Path;
+use crate::extract::{Path, Query};
 use crate::refusal::Refusal;
 use crate::{limits, views};
 
@@ -44,18 +45,29 @@ pub async fn artifact_response(app: &App, digest: &Digest) -> Result<Response, R
     Ok((headers, bytes).into_response())
 }
 
-/// The signed statement about an artifact, as the bytes that were signed.
+/// Which statement is wanted.
+#[derive(Debug, Deserialize)]
+pub(super) struct StatementQuery {
+    statement: Option<Digest>,
+}
+
+/// The signed statement about an artifact, as the bytes that were signed. Versions of the same
+/// source share an artifact; without `statement` it is that of the newest.
 #[utoipa::path(
     get, path = "/v1/artifacts/{digest}/statement", tag = "registry", operation_id = "statement",
-    params(("digest" = String, Path, description = "SHA-256 of the artifact")),
+    params(
+        ("digest" = String, Path, description = "SHA-256 of the artifact"),
+        ("statement" = Option<String>, Query, description = "`statement_digest` of a version"),
+    ),
     responses((status = 200, description = "A DSSE envelope", body = serde_json::Value, content_type = "application/json"))
 )]
 pub(super) async fn statement(
     State(app): State<App>,
     caller: Caller,
     Path(digest): Path<Digest>,
+    Query(query): Query<StatementQuery>,
 ) -> Result<Response, Refusal> {
-    let statement = app.catalog.statement_of(&caller.tenant, &digest).await?;
+    let statement = app.catalog.statement_of(&caller.tenant, &digest, query.statement.as_ref()).await?;
     Ok(envelope_response(statement.envelope))
 }
 

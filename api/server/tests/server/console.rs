@@ -111,11 +111,19 @@ async fn a_browser_reads_pages_and_the_api_keeps_its_problem_documents() {
     let ask = async |method: &str, path: &str| {
         server.send(server.request(method, path, "").header("accept", browser)).await
     };
-    for (method, path, status) in [("GET", "/nowhere", 404), ("GET", "/crates/serde", 404), ("POST", "/crates", 405)]
+    for (method, path, status) in
+        [("GET", "/nowhere", 404), ("GET", "/crates/serde", 404), ("POST", "/crates", 405)]
     {
         let answer = ask(method, path).await;
-        assert_eq!((answer.status, answer.header("content-type")), (status, "text/html; charset=utf-8"), "{path}");
-        assert!(answer.body.contains("MF0911") && answer.body.contains(answer.header("x-request-id")), "{path}");
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (status, "text/html; charset=utf-8"),
+            "{path}"
+        );
+        assert!(
+            answer.body.contains("MF0911") && answer.body.contains(answer.header("x-request-id")),
+            "{path}"
+        );
         assert!(answer.header("content-security-policy").contains("script-src 'nonce-"), "{path}");
     }
     assert_eq!(ask("POST", "/crates").await.header("allow"), "GET, HEAD, OPTIONS");

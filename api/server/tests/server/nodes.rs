@@ -54,7 +54,7 @@ fn report(sequence: u64, epoch: u64) -> Value {
     json!({
         "protocol": 1, "boot": "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001", "sequence": sequence, "epoch": epoch,
         "set": "current", "ingress_url": "http://127.0.0.1:7800", "workers": 2, "cage_level": "full",
-        "loaded": [], "refused": [],
+        "loaded": [], "refused": [], "problems": [],
     })
 }
 

@@ -56,10 +56,10 @@ async fn a_wrong_method_names_the_right_ones() {
 async fn head_is_get_without_the_body_and_no_way_around_the_gate() {
     let server = Server::start().await;
     let token = server.token("a", &[Scope::Read]).await;
-    let ask = async |method: &str, path: &str, token: &str| {
-        server.send(server.request(method, path, token)).await
-    };
-    for (path, status) in [("/healthz", 200), ("/v1/functions", 200), ("/v1/tokens", 403), ("/nowhere", 404)] {
+    let ask =
+        async |method: &str, path: &str, token: &str| server.send(server.request(method, path, token)).await;
+    for (path, status) in [("/healthz", 200), ("/v1/functions", 200), ("/v1/tokens", 403), ("/nowhere", 404)]
+    {
         let (get, head) = (ask("GET", path, &token).await, ask("HEAD", path, &token).await);
         assert_eq!((get.status, head.status), (status, status), "{path}");
         assert_eq!(head.header("content-type"), get.header("content-type"), "{path}");

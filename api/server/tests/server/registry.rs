@@ -62,6 +62,9 @@ async fn an_artifact_is_hashed_on_its_way_out() {
     assert_eq!(server.get(&path, &token).await.body, "so!");
     assert_eq!(server.get(&path, &stranger).await.code(), "MF0903");
     assert_eq!(server.get(&format!("{path}/statement"), &token).await.body, "{\"signed\": true}");
+    let named = |digit: &str| format!("{path}/statement?statement={}", digit.repeat(64));
+    assert_eq!(server.get(&named("5"), &token).await.body, "{\"signed\": true}");
+    assert_eq!(server.get(&named("6"), &token).await.code(), "MF0903");
     assert_eq!(server.get(&format!("{path}/statement"), &stranger).await.code(), "MF0903");
     let blob = walk(&server.dir().join("blobs")).into_iter().find(|path| path.ends_with(&artifact)).unwrap();
     std::fs::write(&blob, "sp!").unwrap();

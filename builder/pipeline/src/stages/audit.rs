@@ -3,6 +3,7 @@
 use mfaas_audit::{lexer, manifest};
 use mfaas_ident::{Budget, HandlerPath, MemoryLimit};
 use mfaas_rules::facts::DependencyRequest;
+use mfaas_rules::profiles::manifest_keys::RESERVED_CRATE_NAMES;
 use mfaas_rules::{Finding, Layer, codes, judge_manifest, judge_source};
 use mfaas_unpack::SourceTree;
 
@@ -10,10 +11,6 @@ use crate::journal::{Stop, refusal, refuse_if_any};
 
 /// The handler of a manifest that names none.
 const HANDLER_DEFAULT: &str = "handle";
-/// Crate names that a package may have and a crate may not: the compiler and the generated
-/// entry use them.
-const RESERVED: &[&str] = &["core", "std", "alloc", "proc_macro", "test", "mfaas", "mfaas_abi", "mfaas_shim"];
-
 /// A source whose manifest and tokens were admitted. Made by [`audit`] alone.
 #[derive(Debug)]
 pub(crate) struct AuditedSource {
@@ -51,8 +48,8 @@ fn unnamed(message: &str) -> Stop {
     refusal(&Finding::new(codes::MF0207, Layer::Manifest, message))
 }
 
-/// The package name as rustc wants it.
+/// The package name as rustc wants it. A package may bear a name that a crate may not.
 fn crate_name(package: &str) -> String {
     let name = package.replace('-', "_");
-    if RESERVED.contains(&name.as_str()) { format!("function_{name}") } else { name }
+    if RESERVED_CRATE_NAMES.contains(&name.as_str()) { format!("function_{name}") } else { name }
 }

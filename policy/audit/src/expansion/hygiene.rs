@@ -12,6 +12,9 @@ const CHAIN_MAX: usize = 1_000;
 const STD_DERIVES: &[&str] =
     &["Clone", "Copy", "Debug", "Default", "Eq", "Hash", "Ord", "PartialEq", "PartialOrd"];
 
+/// The crates of the standard library, and what its own macros call it.
+pub(super) const STD_ROOTS: &[&str] = &["std", "core", "alloc", "$crate"];
+
 /// An expansion as the table names it, `crate0::{{expn5}}`.
 type ExpansionId = String;
 
@@ -74,7 +77,12 @@ impl Hygiene {
             Some(called) => {
                 let (kind, name) = called.strip_suffix("\")")?.split_once(", \"")?;
                 matches!(kind, "Bang" | "Attr" | "Derive").then_some(())?;
-                Some(MacroOrigin { name: name.to_owned(), kind: kind.to_owned(), own: false })
+                Some(MacroOrigin {
+                    name: name.to_owned(),
+                    kind: kind.to_owned(),
+                    own: false,
+                    borrowed: false,
+                })
             }
             None => {
                 let known = kind == "Root" || kind.starts_with("AstPass(") || kind.starts_with("Desugaring(");
@@ -134,6 +142,21 @@ impl Hygiene {
         }
     }
 
+    /// Marks the macros whose name may be that of another crate's: one of `names`, or a path that
+    /// begins neither at a root nor with one of `std_heads`.
+    pub(super) fn declare_borrowed(&mut self, names: &BTreeSet<String>, std_heads: &BTreeSet<String>) {
+        for expansion in self.expansions.values_mut() {
+            let Some(origin) = &mut expansion.origin else { continue };
+            let path = origin.name.strip_prefix("::").unwrap_or(&origin.name);
+            let mut segments = path.split("::").map(last_segment);
+            let is_named = segments.clone().any(|segment| names.contains(segment));
+            let head = segments.next().unwrap_or(path);
+            let is_rooted =
+                segments.next().is_none() || STD_ROOTS.contains(&head) || std_heads.contains(head);
+            origin.borrowed = is_named || !is_rooted;
+        }
+    }
+
     fn any_own(&self, marks: &[&ExpansionId]) -> bool {
         marks.iter().any(|id| {
             let expansion = self.expansions.get(*id);
@@ -151,7 +174,7 @@ impl Hygiene {
         let expansion =
             self.contexts.get(&context).and_then(|context| self.expansions.get(&context.expansion));
         expansion.and_then(|expansion| expansion.origin.as_ref()).is_some_and(|origin| {
-            origin.kind == "Derive" && STD_DERIVES.contains(&last_segment(&origin.name))
+            origin.kind == "Derive" && !origin.borrowed && STD_DERIVES.contains(&last_segment(&origin.name))
         })
     }
 

@@ -3,18 +3,19 @@
 use mfaas_rules::facts::SourceFact;
 use ra_ap_rustc_lexer::TokenKind;
 
+use super::depth::depth;
 use super::{Collector, Source};
 use crate::token::Token;
 
 /// The largest value of one measure in a file, and the token where it was met.
 #[derive(Default, Clone, Copy)]
-struct Peak {
-    value: usize,
-    token: usize,
+pub(super) struct Peak {
+    pub(super) value: usize,
+    pub(super) token: usize,
 }
 
 impl Peak {
-    fn raise(&mut self, value: usize, token: usize) {
+    pub(super) fn raise(&mut self, value: usize, token: usize) {
         if value > self.value {
             *self = Self { value, token };
         }
@@ -39,6 +40,7 @@ pub(super) fn measure(source: &Source<'_>, facts: &mut Collector) -> usize {
     let peaks = [
         ("nesting_max", nesting),
         ("operator_chain_max", chain),
+        ("expression_depth_max", depth(tokens)),
         ("literal_bytes_max", literal),
         ("identifier_bytes_max", identifier),
     ];
@@ -164,7 +166,7 @@ fn assigns(tokens: &[Token<'_>], at: usize) -> bool {
 }
 
 /// The token directly before token `at`, without white space between them.
-fn glued(tokens: &[Token<'_>], at: usize) -> Option<TokenKind> {
+pub(super) fn glued(tokens: &[Token<'_>], at: usize) -> Option<TokenKind> {
     let before = tokens.get(at.checked_sub(1)?)?;
     (before.at + before.text.len() == tokens.get(at)?.at).then_some(before.kind)
 }

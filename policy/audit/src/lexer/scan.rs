@@ -62,7 +62,9 @@ impl Scanner<'_, '_> {
     fn external(&mut self, at: usize) {
         if self.is_keyword(at + 1, "crate") {
             let name = self.word(at + 2).unwrap_or_default();
-            let alias = if self.is_keyword(at + 3, "as") { self.word(at + 4) } else { None };
+            // A raw `std` is std; a fragment in place of the name stands before its word.
+            let renamed = (at + 3..at + 5).find(|index| self.is_keyword(*index, "as"));
+            let alias = renamed.map(|index| self.word(index + 1).unwrap_or_default());
             self.report(SourceFact::ExternCrate { name, alias }, at, at + 1);
             return;
         }

@@ -3,7 +3,7 @@
 use mfaas_ident::CrateName;
 use serde::{Deserialize, Serialize};
 
-use crate::{Finding, Layer, codes, facts::DependencyRequest};
+use crate::{Finding, Layer, codes, facts::DependencyRequest, profiles::manifest_keys::RESERVED_CRATE_NAMES};
 
 /// What reviewers have decided, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -140,6 +140,14 @@ pub fn judge_dependencies(requests: &[DependencyRequest], snapshot: &AllowlistSn
 fn judge_one(request: &DependencyRequest, snapshot: &AllowlistSnapshot) -> One {
     let finding =
         |code, message: String| Finding::new(code, Layer::Manifest, message).at_opt(request.span.clone());
+    if let Some(rename) = &request.rename
+        && RESERVED_CRATE_NAMES.contains(&rename.replace('-', "_").as_str())
+    {
+        return One::Refused(finding(
+            codes::MF0207,
+            format!("`{}` cannot be renamed to `{rename}`, which means something else", request.name),
+        ));
+    }
     let named: Vec<&AllowedCrate> = snapshot.crates.iter().filter(|row| row.name == request.name).collect();
     let fitting: Vec<&AllowedCrate> =
         named.iter().copied().filter(|row| request.requirement.matches(&row.version)).collect();

@@ -83,7 +83,7 @@ fn is_audited(chain: &[MacroOrigin]) -> bool {
 
 fn has_row(origin: &MacroOrigin) -> bool {
     let last = origin.name.rsplit("::").next().unwrap_or(&origin.name);
-    AUDITED.iter().any(|row| row.name == last && row.kind == origin.kind)
+    !origin.borrowed && AUDITED.iter().any(|row| row.name == last && row.kind == origin.kind)
 }
 
 fn describe(kind: PrivilegedKind) -> &'static str {
@@ -99,8 +99,9 @@ fn describe(kind: PrivilegedKind) -> &'static str {
     }
 }
 
-/// Refusals of what the compiler read: every file must lie under `source_root` or one of the
-/// `library_roots`, and no variable may have been read.
+/// Refusals of what the compiler read: every file must be an `.rs` file under `source_root`, since
+/// the lexer saw no others, or lie under one of the `library_roots`; and no variable may have been
+/// read.
 pub fn judge_dep_info(facts: &DepInfoFacts, source_root: &str, library_roots: &[&str]) -> Vec<Finding> {
     if let Some(reason) = &facts.unreadable {
         return vec![Finding::new(
@@ -113,11 +114,20 @@ pub fn judge_dep_info(facts: &DepInfoFacts, source_root: &str, library_roots: &[
         file.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
             && !file.split('/').any(|component| component == "..")
     };
-    let files = facts
-        .files
-        .iter()
-        .filter(|file| !within(file, source_root) && !library_roots.iter().any(|root| within(file, root)))
-        .map(|file| format!("the compiler read `{file}`, which is not in the upload"));
+    let files =
+        facts.files.iter().filter(|file| !library_roots.iter().any(|root| within(file, root))).filter_map(
+            |file| {
+                if !within(file, source_root) {
+                    Some(format!("the compiler read `{file}`, which is not in the upload"))
+                } else if !file.ends_with(".rs") {
+                    Some(format!(
+                        "the compiler read `{file}`, which is not among the `.rs` files that are checked"
+                    ))
+                } else {
+                    None
+                }
+            },
+        );
     let variables =
         facts.variables.iter().map(|name| format!("the compiler read the build variable `{name}`"));
     files.chain(variables).map(|message| Finding::new(codes::MF0311, Layer::DepInfo, message)).collect()

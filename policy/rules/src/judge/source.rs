@@ -57,6 +57,10 @@ fn judge_fact(fact: &SourceFact, own_macros: &[String]) -> Option<(Code, String)
 }
 
 fn judge_extern_crate(name: &str, alias: Option<&str>) -> Option<(Code, String)> {
+    // What a macro's fragments become is not known here, and no honest program needs them here.
+    if name.is_empty() || alias == Some("") {
+        return Some((codes::MF0313, "`extern crate` must spell out the crate and its name".to_owned()));
+    }
     match (name, alias) {
         ("alloc" | "core" | "std", None) => None,
         ("alloc" | "core" | "std", Some(alias)) if alias == name || alias == "_" => None,
@@ -65,6 +69,9 @@ fn judge_extern_crate(name: &str, alias: Option<&str>) -> Option<(Code, String)>
         }
         ("proc_macro" | "test", _) => {
             Some((codes::MF0307, format!("crate `{name}` belongs to the compiler and is not offered")))
+        }
+        (_, Some(root @ ("alloc" | "core" | "std"))) => {
+            Some((codes::MF0313, format!("crate `{name}` is renamed to `{root}`")))
         }
         // Any other crate is a dependency, or does not exist: rustc says so.
         _ => None,
@@ -183,6 +190,7 @@ fn judge_measure(what: &str, value: usize) -> Option<(Code, String)> {
         "tokens_max" => limits.tokens_max,
         "nesting_max" => limits.nesting_max,
         "operator_chain_max" => limits.operator_chain_max,
+        "expression_depth_max" => limits.expression_depth_max,
         "literal_bytes_max" => limits.literal_bytes_max,
         "identifier_bytes_max" => limits.identifier_bytes_max,
         // A measure without a limit is a mistake of ours; refusing shows it.

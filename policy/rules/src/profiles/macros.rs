@@ -86,6 +86,13 @@ pub const AUDITED: &[AuditedRow] = &[
         why: "`unsafe impl TrivialClone` with the caller's type in type position",
     },
     AuditedRow {
+        name: "PartialEq",
+        kind: "Derive",
+        why: "an arm that cannot be reached, between variants that were found equal; no token of the caller inside",
+    },
+    AuditedRow { name: "PartialOrd", kind: "Derive", why: "an arm that cannot be reached, as in PartialEq" },
+    AuditedRow { name: "Ord", kind: "Derive", why: "an arm that cannot be reached, as in PartialEq" },
+    AuditedRow {
         name: "pin",
         kind: "Bang",
         why: "the caller's expression is bound by `super let` outside the block",

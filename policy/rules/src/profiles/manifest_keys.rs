@@ -32,6 +32,20 @@ rows! {
         ["dependencies", "*", "default-features"] ["dependencies", "*", "package"];
 }
 
+/// Crate names that the compiler, the judgement of paths and the generated entry give a meaning.
+pub const RESERVED_CRATE_NAMES: &[&str] = &[
+    "std",
+    "core",
+    "alloc",
+    "proc_macro",
+    "test",
+    "function",
+    "mfaas",
+    "mfaas_abi",
+    "mfaas_entry",
+    "mfaas_shim",
+];
+
 /// Keys with a code of their own, so that the answer says more than "not allowed".
 pub const BUILD_SCRIPT_KEYS: &[&[&str]] =
     &[&["package", "build"], &["package", "links"], &["build-dependencies"]];

@@ -85,3 +85,13 @@ fn everything_that_is_linked_is_allowed_with_its_bytes() {
     assert_eq!(codes(&judge_closure(&[linked("old", "00")], &snapshot)), ["MF0209"]);
     assert_eq!(codes(&judge_closure(&[linked("new", "00")], &snapshot)), ["MF0204"]);
 }
+
+#[test]
+fn a_dependency_cannot_take_a_name_with_a_meaning() {
+    for name in ["std", "core", "proc-macro", "mfaas", "function"] {
+        let renamed = DependencyRequest { rename: Some(name.into()), ..request("serde", "1", &[]) };
+        assert_eq!(judged(&[renamed]), ("reject", vec!["MF0207"]), "{name}");
+    }
+    let renamed = DependencyRequest { rename: Some("other".into()), ..request("serde", "1", &[]) };
+    assert_eq!(judged(&[renamed]).0, "admit");
+}

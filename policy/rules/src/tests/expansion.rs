@@ -5,7 +5,7 @@ use crate::{
 };
 
 fn origin(name: &str, kind: &str, own: bool) -> MacroOrigin {
-    MacroOrigin { name: name.into(), kind: kind.into(), own }
+    MacroOrigin { name: name.into(), kind: kind.into(), own, borrowed: false }
 }
 
 fn judged(
@@ -52,6 +52,14 @@ fn audited_macros_of_std_take_the_tenants_types_and_nothing_else() {
 }
 
 #[test]
+fn a_borrowed_name_is_not_audited() {
+    let mut chain = vec![origin("pin", "Bang", false)];
+    assert!(judged(PrivilegedKind::Block, chain.clone(), &[], &["T"]).is_empty());
+    chain[0].borrowed = true;
+    assert_eq!(judged(PrivilegedKind::Block, chain, &[], &["T"]), ["MF0308"]);
+}
+
+#[test]
 fn what_is_not_understood_is_refused() {
     let facts = ExpansionFacts { facts: Vec::new(), unreadable: Some("no table".into()) };
     assert_eq!(codes(&judge_expansion(&facts)), ["MF0312"]);
@@ -70,7 +78,16 @@ fn the_compiler_reads_the_upload_and_nothing_else() {
         codes(&judge_dep_info(&facts, "/src", &["/deps"]))
     };
     assert!(read(&["/src/src/lib.rs", "/deps/lib/libserde.rlib"], &[]).is_empty());
-    for bad in ["/etc/passwd", "/srcs/lib.rs", "/src/../etc/passwd", "src/lib.rs", "/src"] {
+    // A file that is not `.rs` has passed no lexer, though it lies in the upload.
+    for bad in [
+        "/etc/passwd",
+        "/srcs/lib.rs",
+        "/src/../etc/passwd",
+        "src/lib.rs",
+        "/src",
+        "/src/src/table.txt",
+        "/src/evil.rlib",
+    ] {
         assert_eq!(read(&[bad], &[]), ["MF0311"], "{bad}");
     }
     assert_eq!(read(&[], &["HOME"]), ["MF0311"]);

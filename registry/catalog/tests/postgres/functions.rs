@@ -80,10 +80,13 @@ async fn artifacts_belong_to_tenants() {
     let (artifact, stranger) = (Digest::of(b"one"), TenantName::parse("stranger").unwrap());
     assert!(world.server.owns_artifact(&tenant(), &artifact).await.unwrap());
     assert!(!world.server.owns_artifact(&stranger, &artifact).await.unwrap());
-    let statement = world.server.statement_of(&tenant(), &artifact).await.unwrap();
+    let statement = world.server.statement_of(&tenant(), &artifact, None).await.unwrap();
+    let named = world.server.statement_of(&tenant(), &artifact, Some(&statement.digest)).await.unwrap();
+    assert_eq!(named.digest, statement.digest);
+    assert!(world.server.statement_of(&tenant(), &artifact, Some(&artifact)).await.is_err());
     assert_eq!((statement.artifact, statement.envelope.as_str()), (artifact, "unsigned"));
     assert_eq!(world.server.statement(&statement.digest).await.unwrap(), Some(statement));
-    let strange = world.server.statement_of(&stranger, &artifact).await;
+    let strange = world.server.statement_of(&stranger, &artifact, None).await;
     assert!(matches!(strange, Err(CatalogError::NotFound { what: "artifact" })));
     assert_eq!(world.server.statement(&artifact).await.unwrap(), None);
 }

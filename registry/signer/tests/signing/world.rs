@@ -249,7 +249,11 @@ impl World {
     pub(crate) fn trust_at(&mut self, now: DateTime<Utc>) -> Trust {
         let root = std::fs::read_to_string(self.root().join("root.pub")).unwrap();
         let pinned = Trust::pinned(PublicKey::from_pem(&root).unwrap());
-        let list: String = self.sql.query_one("SELECT envelope FROM key_lists ORDER BY version DESC LIMIT 1", &[]).unwrap().get(0);
+        let list: String = self
+            .sql
+            .query_one("SELECT envelope FROM key_lists ORDER BY version DESC LIMIT 1", &[])
+            .unwrap()
+            .get(0);
         pinned.with_list(&verify::<KeyList>(list.as_bytes(), &pinned).unwrap(), now)
     }
 
