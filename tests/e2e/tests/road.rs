@@ -130,6 +130,9 @@ fn verify_and_reproduce(stack: &Stack) {
     let digests: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(digests.len(), 2);
     assert_eq!(digests[0], digests[1], "two builds of one source differ");
+    for version in ["again@1", "again@2"] {
+        let _ = stack.cli(["verify", version]).ok();
+    }
 }
 
 fn examples(stack: &Stack) {

@@ -38,11 +38,16 @@ impl Verify {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let client = context.client()?;
         let root = context.root_key()?;
-        let (artifact, wanted) = self.artifact(&client).await?;
+        let (artifact, named) = self.artifact(&client).await?;
         let digest = Digest::of(&artifact);
         let list_bytes = client.get_bytes("/v1/keys").await?;
+        // Two versions of one source share an artifact and have a statement each.
+        let which = named
+            .as_ref()
+            .map_or_else(String::new, |(_, view)| format!("?statement={}", view.statement_digest));
         let statement_bytes =
-            client.get_bytes(&format!("/v1/artifacts/{digest}/statement")).await.map_err(unknown)?;
+            client.get_bytes(&format!("/v1/artifacts/{digest}/statement{which}")).await.map_err(unknown)?;
+        let wanted = named.map(|(function, view)| (function, view.version));
         let proof = prove(&Trust::pinned(root), &artifact, &list_bytes, &statement_bytes, wanted.as_ref())?;
         context.screen.result(&proof, || {
             format!(
@@ -53,11 +58,11 @@ impl Verify {
         Ok(Exit::Ok)
     }
 
-    /// The bytes, and the function and version that they should be.
+    /// The bytes, and the function's version that they should be.
     async fn artifact(
         &self,
         client: &Client,
-    ) -> Result<(Vec<u8>, Option<(FunctionName, VersionNumber)>), Failure> {
+    ) -> Result<(Vec<u8>, Option<(FunctionName, VersionView)>), Failure> {
         let path = Path::new(&self.what);
         if path.is_file() {
             return Ok((read(path)?, None));
@@ -76,7 +81,7 @@ impl Verify {
                 Digest::of(&bytes)
             )));
         }
-        Ok((bytes, Some((function.name, version))))
+        Ok((bytes, Some((function.name, view))))
     }
 }
 
