@@ -1,7 +1,7 @@
 //! A profile becomes a cage: namespaces, mounts, landlock, seccomp, resource limits.
 //!
-//! [`supervise`] runs one program in a cage and tells how it ended; [`lock_down`] takes system
-//! calls away from a running process; [`probe`] tells what this kernel allows.
+//! [`supervise()`] runs one program in a cage and tells how it ended; [`lock_down`] takes system
+//! calls away from a running process; [`probe()`] tells what this kernel allows.
 //!
 //! Nothing here decides what a profile contains, starts a thread, or weakens a profile silently:
 //! a layer that cannot be had is an error, or a lower [`Level`] that the caller has allowed. An
@@ -14,7 +14,7 @@
 //!
 //! - INV-CONFINE-1: a process forks here only while it has one thread, so that the child may
 //!   allocate. Kept by the kernel: `unshare(CLONE_NEWUSER)` fails in a process with more, and
-//!   [`supervise`] counts them where there is no namespace. Test: `a_second_thread_is_refused`.
+//!   [`supervise()`] counts them where there is no namespace. Test: `a_second_thread_is_refused`.
 //! - INV-CONFINE-2: a pointer given to a system call points to memory that lives across it and
 //!   has the size that the call is told. Each is made from a reference in the same function.
 //! - INV-CONFINE-3: a descriptor returned by a system call is owned once. Each is wrapped as it

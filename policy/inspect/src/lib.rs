@@ -1,6 +1,6 @@
 //! Binary facts from an ELF image, and the plain data that a loader needs.
 //!
-//! [`inspect`] says what an image is, for `mfaas_rules::judge_binary`; [`layout`] says how to load
+//! [`inspect`] says what an image is, for `mfaas_rules::judge_binary`; [`layout()`] says how to load
 //! it. Both read the program headers and the dynamic table, which is what a loader obeys, and
 //! never the section headers, which an attacker may fill with anything.
 //!
@@ -23,7 +23,7 @@ pub use layout::{
 pub const PAGE_BYTES: u64 = 4096;
 
 /// Why an image could not be read. Everything that can be read but is not allowed is a fact
-/// instead, or an error of [`layout`] alone.
+/// instead, or an error of [`layout()`] alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InspectError {
     /// A limit of `mfaas_rules::limits::BINARY`, or one of the structure.
