@@ -22,7 +22,7 @@ const COOKIE_BYTES: usize = 32;
 pub struct Session {
     /// The hash by which the token is found.
     pub secret_sha256: Digest,
-    /// What every form of this session has to send along.
+    /// What every form of a signed-in browser has to send along.
     pub csrf: String,
 }
 

@@ -74,7 +74,7 @@ pub(super) async fn sign_out(
 ) -> Result<Response, Refusal> {
     check_origin(&headers)?;
     if form.csrf != session.csrf {
-        return Err(Refusal::new(codes::MF0902, "The form does not belong to this session."));
+        return Err(Refusal::new(codes::MF0902, "The form was not made for this sign-in."));
     }
     let cookie = app.sessions.close(&headers, is_secure(&app));
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/sign-in")).into_response())

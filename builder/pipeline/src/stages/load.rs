@@ -1,6 +1,7 @@
 //! The throw-away load: a worker loads the image once, locked down as in production, and ends.
 //!
-//! What every static check missed runs its constructors here, in the cage, and not on a node.
+//! Nothing of the image runs: no constructor, no call. What it shows is that the production loader
+//! maps, binds and relocates the image, here and in the cage, before any node has to.
 
 use std::path::{Path, PathBuf};
 
