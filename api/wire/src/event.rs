@@ -105,6 +105,8 @@ pub fn layer_word(layer: Layer) -> &'static str {
         Layer::Manifest => "manifest",
         Layer::Lexer => "lexer",
         Layer::Expansion => "expansion",
+        Layer::Soundness => "soundness",
+        Layer::Facade => "facade",
         Layer::DepInfo => "dep_info",
         Layer::Compiler => "compiler",
         Layer::Linker => "linker",

@@ -41,6 +41,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0311, 422),
     (codes::MF0312, 422),
     (codes::MF0313, 422),
+    (codes::MF0314, 422),
     // Compile: 422 where the source is the reason, 500 where the machine is.
     (codes::MF0401, 422),
     (codes::MF0402, 422),

@@ -126,6 +126,7 @@ table! {
     MF0311 "The compiler read something outside the upload.", "Remove what reaches outside: includes, paths and build variables.";
     MF0312 "The expanded source could not be checked.", "Simplify the macros; if this happens to ordinary code, report it: the check refuses what it does not understand.";
     MF0313 "The root of the standard library is renamed or imported as a whole.", "Name what you use: `use std::collections::HashMap;`.";
+    MF0314 "The source has the shape of a known soundness hole of the compiler.", "Write the lint's alternative: the message names the lint, and `mfaas explain MF0314` shows each with what to write instead.";
 
     MF0401 "The source does not compile.", "See the compiler's own messages.";
     MF0402 "The compiler used more CPU time than a build may.", "Make constant evaluation, generics and macros smaller; the limit is 30 s of CPU.";

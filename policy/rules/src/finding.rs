@@ -16,6 +16,10 @@ pub enum Layer {
     Lexer,
     /// The lexer over the macro-expanded source, with hygiene marks.
     Expansion,
+    /// The lints over the expanded source that know the compiler's open soundness holes.
+    Soundness,
+    /// The facade of std that the source is compiled against.
+    Facade,
     /// The list of files and variables that the compiler read.
     DepInfo,
     /// rustc itself.
