@@ -166,7 +166,7 @@ pub(crate) fn commands(path: &Path, out: &Path) -> Result<ExitCode, BuilderError
     std::fs::create_dir_all(out).map_err(BuilderError::io(out))?;
     let work = out.canonicalize().map_err(BuilderError::io(out))?;
     let (cage, worker) = (Cage::in_place(), PathBuf::new());
-    let workshop = Workshop { cage, toolchain, deps: Arc::new(deps), work, worker };
+    let workshop = Workshop { cage, toolchain, deps: Arc::new(deps), facade: true, work, worker };
     let allowlist = workshop.deps.seed_allowlist()?;
     let resolved = read(path)
         .and_then(stages::audit)
@@ -199,7 +199,7 @@ fn prepare(scratch: &Path) -> Result<Result<(Workshop, InstanceDirectory), Strin
     };
     let instance = InstanceDirectory::make(scratch, "check")?;
     let work = instance.path().to_path_buf();
-    Ok(Ok((Workshop { cage, toolchain, deps: Arc::new(deps), work, worker }, instance)))
+    Ok(Ok((Workshop { cage, toolchain, deps: Arc::new(deps), facade: true, work, worker }, instance)))
 }
 
 /// The configured pair, or the newest pair in a home of `mfaas up`.

@@ -59,6 +59,7 @@ pub(crate) fn serve(config: &ServeConfig) -> Result<(), BuilderError> {
     let directory = InstanceDirectory::make(&config.work, &instance)?;
     let toolchain = Toolchain::open(&config.toolchain)?;
     let workshop = Workshop {
+        facade: true,
         cage: Cage::new(config.cage_minimum)?,
         deps: Arc::new(Deps::open(&config.deps, toolchain.id())?),
         toolchain,

@@ -43,6 +43,9 @@ pub(crate) struct Workshop {
     pub(crate) toolchain: Toolchain,
     /// The compiled crates.
     pub(crate) deps: Arc<Deps>,
+    /// Whether tenants are compiled against the facade of std. Off only where a layer is taken
+    /// away to see what the next one does.
+    pub(crate) facade: bool,
     /// Where scratch directories are made; only this program's user can enter it.
     pub(crate) work: PathBuf,
     /// `mfaas-worker`, for the throw-away load.
