@@ -97,7 +97,13 @@ fn refused_by_facade(message: &rustc_json::Diagnostic) -> Option<Diagnostic> {
     let (code, hint) = (reason.code, reason.code.hint());
     let said = message.message.strip_prefix(&format!("{code}: ")).unwrap_or(&message.message);
     let told = if said == reason.why { said.to_owned() } else { format!("{said}: {}", reason.why) };
-    let rendered = format!("{}\n  = note: {code}: {}\n  = help: {hint}\n", message.rendered.trim_end(), reason.why);
+    // The compiler has repeated the reason, but for an attribute, which can carry none.
+    let missing = if message.rendered.contains(&reason.text()) {
+        String::new()
+    } else {
+        format!("  = note: {}\n", reason.text())
+    };
+    let rendered = format!("{}\n{missing}  = help: {hint}\n", message.rendered.trim_end());
     Some(Diagnostic {
         code,
         message: mfaas_ident::sanitise(&told, 500),

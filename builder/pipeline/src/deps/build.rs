@@ -40,8 +40,12 @@ pub(crate) fn build(
 ) -> Result<Digest, BuilderError> {
     std::fs::create_dir_all(into).map_err(BuilderError::io(into))?;
     let seed = Seed::read(seed)?;
-    let sets: Vec<(Vec<Capability>, Vec<Crate>)> =
-        seed.grants.sets().into_iter().map(|granted| (granted.clone(), facade::stand_ins(&granted))).collect();
+    let sets: Vec<(Vec<Capability>, Vec<Crate>)> = seed
+        .grants
+        .sets()
+        .into_iter()
+        .map(|granted| (granted.clone(), facade::stand_ins(&granted)))
+        .collect();
     let generated: Vec<Crate> = sets.iter().flat_map(|(_, crates)| crates.clone()).collect();
     let generated = facade::files(&[generated, facade::compiler_crates()].concat());
     let recipe = recipe(&seed, &generated, toolchain);
@@ -58,7 +62,8 @@ pub(crate) fn build(
     let mut crates = collect(&seed, &site, &site.run_cargo()?)?;
     let (abi, shim) = add_ours(&site, &mut crates)?;
     crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
-    let index = Index { toolchain: toolchain.id(), abi_version: bundle::abi_version()?, abi, shim, facade, crates };
+    let index =
+        Index { toolchain: toolchain.id(), abi_version: bundle::abi_version()?, abi, shim, facade, crates };
     finish(&site, &recipe, &index, &target)?;
     Ok(key)
 }

@@ -96,13 +96,13 @@ pub(super) fn files(crates: &[Crate]) -> Vec<(String, String)> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(crate) code: Code,
-    pub(crate) why: &'static str,
+    pub(crate) why: String,
 }
 
 impl Reason {
     fn of_item(row: &ItemRow) -> Self {
         let machine_code = matches!(row.treatment, Treatment::MachineCode);
-        Self { code: if machine_code { codes::MF0303 } else { codes::MF0307 }, why: row.why }
+        Self { code: if machine_code { codes::MF0303 } else { codes::MF0307 }, why: row.why.to_owned() }
     }
 
     fn of_macro(row: &MacroRow) -> Self {
@@ -111,7 +111,7 @@ impl Reason {
             MacroRule::MachineCode => codes::MF0303,
             MacroRule::Allow | MacroRule::Refuse => codes::MF0306,
         };
-        Self { code, why: row.why }
+        Self { code, why: format!("`{}!`: {}", row.name, row.why) }
     }
 
     /// Why the prelude lacks this attribute, if it is one that std's has.
@@ -129,7 +129,8 @@ impl Reason {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let items = ROWS.iter().map(Self::of_item);
         let all = items.chain(macros::ROWS.iter().map(Self::of_macro));
-        let others = [NO_FILES, COMPILER_CRATES_WHY].map(|why| Self { code: codes::MF0307, why });
+        let others =
+            [NO_FILES, COMPILER_CRATES_WHY].map(|why| Self { code: codes::MF0307, why: why.to_owned() });
         all.chain(others).find(|reason| reason.text() == text)
     }
 }
@@ -219,7 +220,7 @@ fn gate(row: &ItemRow, name: &str, text: &mut String) {
 
 /// A crate of the compiler: all that can be named of it is refused.
 fn compiler_crate_source(items: &[&str]) -> String {
-    let reason = Reason { code: codes::MF0307, why: COMPILER_CRATES_WHY }.text();
+    let reason = Reason { code: codes::MF0307, why: COMPILER_CRATES_WHY.to_owned() }.text();
     let mut text =
         String::from("//! Not offered to functions. Generated.\n#![no_std]\n#![allow(unexpected_cfgs)]\n");
     for name in items {
@@ -284,7 +285,10 @@ fn write_prelude(root: Root, text: &mut String) {
     let real = real(root);
     let offered = |module: &str| -> String {
         let rows = ROWS.iter().filter(|row| row.module == module && row.treatment == Treatment::Offer);
-        rows.filter(|row| row.roots.has(root)).flat_map(|row| row.names).map(|name| format!("{name}, ")).collect()
+        rows.filter(|row| row.roots.has(root))
+            .flat_map(|row| row.names)
+            .map(|name| format!("{name}, "))
+            .collect()
     };
     let macro_names: String = names.iter().map(|row| format!("{}, ", identifier(row.name))).collect();
     let _ = writeln!(text, "pub mod v1 {{ pub use ::{real}::prelude::v1::{{{}}};", offered("prelude::v1"));

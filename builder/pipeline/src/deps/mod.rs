@@ -82,7 +82,8 @@ impl Deps {
     /// Hashes every compiled crate: what is linked into functions must be what was built.
     fn verify(&self) -> Result<(), BuilderError> {
         let products = self.index.crates.iter().filter_map(|entry| entry.product.as_ref());
-        for product in products.chain([&self.index.abi, &self.index.shim]).chain(self.index.facade.products()) {
+        for product in products.chain([&self.index.abi, &self.index.shim]).chain(self.index.facade.products())
+        {
             let path = self.library_root().join(&product.file);
             let bytes = std::fs::read(&path).map_err(BuilderError::io(&path))?;
             if Digest::of(&bytes) != product.digest {

@@ -106,10 +106,8 @@ impl Site {
             }
             plan.packages.insert(name.to_string(), flags);
         }
-        let json = serde_json::to_vec_pretty(&plan).map_err(|error| BuilderError::Deps {
-            path: self.result.clone(),
-            problem: error.to_string(),
-        })?;
+        let json = serde_json::to_vec_pretty(&plan)
+            .map_err(|error| BuilderError::Deps { path: self.result.clone(), problem: error.to_string() })?;
         write_file(&self.own.host.join(PLAN_FILE), &json)
     }
 
@@ -221,7 +219,10 @@ impl Site {
 
     /// Compiles the stand-ins for the standard library, for every combination of capabilities
     /// that somebody was granted.
-    pub(super) fn compile_facade(&self, sets: &[(Vec<Capability>, Vec<Crate>)]) -> Result<Facade, BuilderError> {
+    pub(super) fn compile_facade(
+        &self,
+        sets: &[(Vec<Capability>, Vec<Crate>)],
+    ) -> Result<Facade, BuilderError> {
         let compile = |item: &Crate, externs: &[Product]| {
             let product = self.compile_own(&item.file, &item.name, &[], externs)?;
             Ok::<_, BuilderError>(Product { extern_name: item.extern_name.to_owned(), ..product })

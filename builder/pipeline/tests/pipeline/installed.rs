@@ -86,6 +86,7 @@ fn write_seed(seed: &Path) {
     std::fs::create_dir_all(seed.join("src")).unwrap();
     std::fs::create_dir_all(local.join("src")).unwrap();
     std::fs::write(seed.join("src/lib.rs"), read("src/lib.rs")).unwrap();
+    std::fs::write(seed.join("capabilities.toml"), read("capabilities.toml")).unwrap();
     for file in ["Cargo.toml", "src/lib.rs"] {
         std::fs::copy(careless.join(file), local.join(file)).unwrap();
     }

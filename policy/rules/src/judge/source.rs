@@ -150,7 +150,7 @@ pub(super) fn judge_std_path(path: &[String]) -> Option<(Code, String)> {
             MacroRule::Refuse => {}
         }
     }
-    let row = longest_row(below)?;
+    let row = deciding_row(below)?;
     // A module that is mostly refused is refused as a whole, and so is what the table does not name.
     match row.treatment {
         Treatment::Refuse | Treatment::Close | Treatment::Internal | Treatment::Attribute => {
@@ -163,10 +163,12 @@ pub(super) fn judge_std_path(path: &[String]) -> Option<(Code, String)> {
     }
 }
 
-/// The row of the longest beginning of `below` that has one. Names without any are left to the
-/// compiler: no stable std has them.
-fn longest_row(below: &[String]) -> Option<&'static ItemRow> {
-    (1..=below.len()).rev().find_map(|length| std_items::row_of(&below[..length]))
+/// The row that decides: of a refused module, its own, whatever it holds for others; else that of
+/// the longest beginning of `below` that has one. Names without any are left to the compiler: no
+/// stable std has them.
+fn deciding_row(below: &[String]) -> Option<&'static ItemRow> {
+    let rows = || (1..=below.len()).filter_map(|length| std_items::row_of(&below[..length]));
+    rows().find(|row| row.refuses(&[])).or_else(|| rows().last())
 }
 
 /// `use std::io::*` brings in `stdin` without naming it.

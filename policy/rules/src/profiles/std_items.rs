@@ -282,7 +282,18 @@ rows! {
 pub const COMPILER_CRATES: &[(&str, &[&str])] = &[
     (
         "proc_macro",
-        &["Delimiter", "Group", "Ident", "LexError", "Literal", "Punct", "Spacing", "Span", "TokenStream", "TokenTree"],
+        &[
+            "Delimiter",
+            "Group",
+            "Ident",
+            "LexError",
+            "Literal",
+            "Punct",
+            "Spacing",
+            "Span",
+            "TokenStream",
+            "TokenTree",
+        ],
     ),
     ("test", &["Bencher", "black_box"]),
 ];

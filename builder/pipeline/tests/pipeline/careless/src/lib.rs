@@ -8,7 +8,16 @@ macro_rules! trusting {
     };
 }
 
-/// Needs a symbol that functions are not offered.
-pub fn number_of_this_process() -> u32 {
-    std::process::id()
+/// Needs a symbol that functions are not offered. The facade of std stops names, not symbols.
+pub fn number_of_this_process() -> i32 {
+    unsafe extern "C" {
+        safe fn getpid() -> i32;
+    }
+    getpid()
+}
+
+/// Hands on all that it has of the library.
+pub use std as library;
+pub mod everything {
+    pub use std::*;
 }
