@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use mfaas_delivery::{Diagnostic, Event, EventKind, Level, Stage};
 use mfaas_ident::Digest;
@@ -18,6 +17,7 @@ use crate::config::{self, CheckConfig};
 use crate::deps::Deps;
 use crate::error::BuilderError;
 use crate::journal::{Journal, Progress, Stop};
+use crate::layers::Layers;
 use crate::stages::{self, AuditedSource, ProvenArtifact, Workshop};
 use crate::toolchain::Toolchain;
 use crate::workspace::InstanceDirectory;
@@ -129,7 +129,7 @@ enum Passed {
 
 fn run(path: &Path, journal: &Journal<'_>) -> Result<Passed, Stop> {
     let tree = journal.stage(Stage::Unpack, |_| read(path))?;
-    let audited = journal.stage(Stage::Audit, |_| stages::audit(tree))?;
+    let audited = journal.stage(Stage::Audit, |_| stages::audit(tree, &Layers::all()))?;
     let scratch = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
     match prepare(scratch.path())? {
         Ok((workshop, _instance)) => {
@@ -166,10 +166,10 @@ pub(crate) fn commands(path: &Path, out: &Path) -> Result<ExitCode, BuilderError
     std::fs::create_dir_all(out).map_err(BuilderError::io(out))?;
     let work = out.canonicalize().map_err(BuilderError::io(out))?;
     let (cage, worker) = (Cage::in_place(), PathBuf::new());
-    let workshop = Workshop { cage, toolchain, deps: Arc::new(deps), work, worker };
+    let workshop = Workshop::new(cage, toolchain, deps, work, worker);
     let allowlist = workshop.deps.seed_allowlist()?;
     let resolved = read(path)
-        .and_then(stages::audit)
+        .and_then(|tree| stages::audit(tree, &Layers::all()))
         .and_then(|audited| stages::resolve(audited, &allowlist, &workshop.deps))
         .map_err(|stop| match stop {
             Stop::Failed(error) => error,
@@ -199,7 +199,7 @@ fn prepare(scratch: &Path) -> Result<Result<(Workshop, InstanceDirectory), Strin
     };
     let instance = InstanceDirectory::make(scratch, "check")?;
     let work = instance.path().to_path_buf();
-    Ok(Ok((Workshop { cage, toolchain, deps: Arc::new(deps), work, worker }, instance)))
+    Ok(Ok((Workshop::new(cage, toolchain, deps, work, worker), instance)))
 }
 
 /// The configured pair, or the newest pair in a home of `mfaas up`.

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use mfaas_rules::limits::COMPILE;
+use mfaas_rules::Layer;
 use mfaas_unpack::SourceTree;
 
 use super::Workshop;
@@ -15,6 +15,7 @@ use crate::cage::{Filter, Job, Ran, View};
 use crate::error::BuilderError;
 use crate::flags;
 use crate::journal::Meter;
+use crate::layers::Layers;
 use crate::toolchain::{TARGET, host_libraries};
 
 /// The root of every tenant's crate; a manifest cannot name another.
@@ -32,6 +33,7 @@ pub(super) struct Bench {
     link: View,
     library: View,
     host: Vec<View>,
+    layers: Layers,
 }
 
 impl Bench {
@@ -56,6 +58,7 @@ impl Bench {
             link: cage.read(&workshop.toolchain.link_root(), "/link"),
             library: cage.load(&workshop.deps.library_root(), "/deps"),
             host: host_libraries(cage),
+            layers: workshop.layers.clone(),
             scratch,
         })
     }
@@ -114,7 +117,9 @@ impl Bench {
         let mut flags = self.common_flags();
         flags.push("--crate-type=rlib".to_owned());
         flags.push(format!("--crate-name={crate_name}"));
-        flags.extend(flags::FORBIDDEN.iter().map(|flag| (*flag).to_owned()));
+        if self.layers.has(Layer::Compiler) {
+            flags.extend(flags::FORBIDDEN.iter().map(|flag| (*flag).to_owned()));
+        }
         for item in externs {
             flags.push(format!("--extern={}={}", item.name, self.library(&item.file)));
         }
@@ -123,12 +128,14 @@ impl Bench {
 
     /// The flags that make a shared object without any C compiler.
     pub(super) fn linker_flags(&self) -> Vec<String> {
+        let undefined =
+            if self.layers.has(Layer::Linker) { "--no-undefined" } else { "--unresolved-symbols=ignore-all" };
         vec![
             format!("-Clinker={}", self.compiler.path(&format!("lib/rustlib/{TARGET}/bin/rust-lld"))),
             "-Clinker-flavor=ld.lld".to_owned(),
             format!("-Lnative={}", self.link.inside),
             format!("-Ldependency={}", self.out.inside),
-            "-Clink-arg=--no-undefined".to_owned(),
+            format!("-Clink-arg={undefined}"),
             "-Clink-arg=--error-limit=0".to_owned(),
             "-Clink-arg=--build-id=none".to_owned(),
             "-Cstrip=symbols".to_owned(),
@@ -156,13 +163,14 @@ impl Bench {
             self.entry.clone(),
             self.out.clone(),
         ]);
+        views.extend_from_slice(self.layers.decoys());
         let ran = workshop.cage.run(Job {
             program: self.compiler(),
             arguments,
             environment,
             directory: self.source.inside.clone(),
             views,
-            limits: COMPILE,
+            limits: workshop.limits,
             filter: Filter::Compiler,
         })?;
         meter.add(ran.cpu);

@@ -10,7 +10,7 @@ use mfaas_rules::judge_expansion;
 use super::bench::{Bench, CRATE_ROOT};
 use super::{ResolvedSource, Workshop};
 use crate::diagnostics::{Messages, judge_compiler};
-use crate::journal::{Meter, Stop, refuse_if_any};
+use crate::journal::{Meter, Stop};
 
 /// A source that may be compiled. Made by [`expand`] alone.
 #[derive(Debug)]
@@ -31,6 +31,6 @@ pub(super) fn expand(
     arguments.push(CRATE_ROOT.to_owned());
     let ran = bench.rustc(workshop, arguments, true, meter)?;
     judge_compiler(&ran, &Messages::read(&ran.stderr))?;
-    refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, &resolved.source.tree)))?;
+    workshop.layers.refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, &resolved.source.tree)))?;
     Ok(AdmittedSource { resolved, bench })
 }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use mfaas_attest::BuildClaim;
 use mfaas_ident::Digest;
-use mfaas_rules::limits::COMPILE;
 use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
 
 use super::Workshop;
@@ -53,6 +52,9 @@ pub(super) fn load(
     workshop: &Workshop,
     meter: &Meter,
 ) -> Result<ProvenArtifact, Stop> {
+    if !workshop.layers.has(Layer::ThrowawayLoad) {
+        return Ok(prove(inspected, workshop));
+    }
     let root = inspected.admitted.bench.root();
     let image = root.join("image");
     std::fs::create_dir(&image).map_err(BuilderError::io(&image))?;
@@ -84,7 +86,7 @@ fn probe(workshop: &Workshop, image: &Path, scratch: &Path) -> Result<Ran, Build
         environment: Vec::new(),
         directory: scratch.inside,
         views,
-        limits: COMPILE,
+        limits: workshop.limits,
         filter: Filter::ThrowawayLoad,
     })
 }
