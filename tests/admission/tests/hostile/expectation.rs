@@ -72,7 +72,7 @@ fn observed(climb: &Climb) -> [(&'static str, Option<Item>); 6] {
     let further: toml_edit::Array = climb.rungs.iter().skip(2).map(|rung| word(rung.layer)).collect();
     let runs = match &climb.end {
         End::Image(status) => Some(value(status)),
-        End::CompileError | End::Limit | End::Review => None,
+        End::CompileError | End::Unreadable | End::Limit | End::Review => None,
     };
     [
         ("code", rung(0).map(|rung| value(rung.code.id()))),
@@ -90,7 +90,7 @@ fn promise(expected: &DocumentMut, climb: &Climb) -> Option<String> {
     let promise = expected.get("promise").and_then(Item::as_str).unwrap_or("refused");
     let status = match &climb.end {
         End::Image(status) => Some(status.as_str()),
-        End::CompileError | End::Limit | End::Review => None,
+        End::CompileError | End::Unreadable | End::Limit | End::Review => None,
     };
     if let Some(status) = status.filter(|status| !CONTAINED.contains(status)) {
         return Some(format!("the worker answers `{status}`, which is no containment"));

@@ -42,6 +42,8 @@ pub(crate) enum End {
     Image(String),
     /// It is no Rust that this compiler takes, whatever layers there are.
     CompileError,
+    /// It is nothing that its reader can make sense of.
+    Unreadable,
     /// A limit of the build cage, or the compiler's death under it.
     Limit,
     /// A reviewer is asked first.
@@ -54,6 +56,7 @@ impl End {
         match self {
             Self::Image(_) => "image",
             Self::CompileError => "compile_error",
+            Self::Unreadable => "unreadable",
             Self::Limit => "limit",
             Self::Review => "review",
         }
@@ -82,7 +85,7 @@ pub(crate) fn climb(site: &Site, jail: &Jail, case: &Case) -> anyhow::Result<Cli
     let decoys = decoys();
     let mut rungs: Vec<Rung> = Vec::new();
     let mut ending = site.deploy(case.upload())?;
-    let mut off = BTreeSet::from([Layer::Archive]);
+    let mut off = BTreeSet::new();
     let end = loop {
         let refused = match ending {
             Ending::Admitted(image) => break End::Image(jail.call(&image)?),
@@ -93,9 +96,10 @@ pub(crate) fn climb(site: &Site, jail: &Jail, case: &Case) -> anyhow::Result<Cli
             rungs.push(refused);
             break End::Limit;
         }
-        // With its lints off, the compiler can only object to what is no Rust.
-        if refused.layer == Layer::Compiler && off.contains(&Layer::Compiler) {
-            break End::CompileError;
+        // What still refuses when it is off is not a rule but a reader: with its lints off, the
+        // compiler can only object to what is no Rust.
+        if off.contains(&refused.layer) {
+            break if refused.layer == Layer::Compiler { End::CompileError } else { End::Unreadable };
         }
         anyhow::ensure!(rungs.len() < RUNGS_MAX, "it does not end: {rungs:?}");
         off.insert(refused.layer);

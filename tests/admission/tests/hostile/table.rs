@@ -91,7 +91,7 @@ fn table(cases: &[Case], climbs: &[Climb]) -> String {
             text,
             " {admitted} | {} | {} | {} |",
             ends(|end| matches!(end, End::Image(_))),
-            ends(|end| matches!(end, End::CompileError | End::Review)),
+            ends(|end| matches!(end, End::CompileError | End::Unreadable | End::Review)),
             ends(|end| *end == End::Limit)
         );
     }
