@@ -224,6 +224,8 @@ struct View<'a> {
     /// For each token, whether it belongs to a path that one of std's derives emitted. They mark
     /// only its head as theirs and the rest as the tenant's.
     in_derived_path: Vec<bool>,
+    /// Behind the head of such a path.
+    in_derived_tail: Vec<bool>,
 }
 
 impl<'a> View<'a> {
@@ -235,14 +237,16 @@ impl<'a> View<'a> {
             }
         }
         let mut in_derived_path = vec![false; tokens.len()];
+        let mut in_derived_tail = vec![false; tokens.len()];
         for at in 0..tokens.len() {
             if tokens[at].context.is_some_and(|context| hygiene.is_std_derive(context))
                 && let Some(path) = path_at(tokens, at)
             {
                 in_derived_path[at..=path.last].fill(true);
+                in_derived_tail[at + 1..path.last + 1].fill(true);
             }
         }
-        Self { tokens, hygiene, in_attribute, in_derived_path }
+        Self { tokens, hygiene, in_attribute, in_derived_path, in_derived_tail }
     }
 
     /// Written by the tenant, or emitted by a macro of its own, or without a mark to tell.
@@ -256,6 +260,12 @@ impl<'a> View<'a> {
             None if matches!(token.text, "crate" | "self" | "super" | "Self") => false,
             None => token.word().is_some() && !is_plain_keyword(token),
         }
+    }
+
+    /// Behind the head of a path that a derive emitted: its mark is that of the derived type, so it
+    /// says nothing about who emitted it.
+    fn is_derived_tail(&self, at: usize) -> bool {
+        self.in_derived_tail[at]
     }
 
     /// The context of an identifier that std or a dependency emitted.

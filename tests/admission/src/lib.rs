@@ -1,1 +1,2 @@
-//! Nothing: this crate is its tests, `tests/hostile` and `tests/honest` tried against the real admission.
+//! Who gets in and who does not, shown by the real admission on folders of real source. The
+//! library is empty on purpose: each directory in `tests/` is one side of the question.

@@ -20,7 +20,7 @@ use crate::{checkout, profile_directory, seed};
 pub struct Installed {
     /// The imported toolchain, `…/toolchains/<id>`.
     pub toolchain: PathBuf,
-    /// The dependency cache, `…/deps/<key>`. It offers the seed's crates and `careless`.
+    /// The dependency cache, `…/deps/<key>`. It offers the seed's crates and those of `tests/fixtures`.
     pub deps: PathBuf,
 }
 
@@ -32,7 +32,7 @@ impl Installed {
     /// When a step fails; the message holds what it said.
     pub fn make(packages: &[&str]) -> Self {
         build(packages);
-        let home = profile_directory().with_file_name("tmp").join("builder");
+        let home = target_directory().join("tmp/builder");
         fs::create_dir_all(&home).unwrap_or_else(|error| panic!("{}: {error}", home.display()));
         let _lock = lock(&home.join("lock"));
         let toolchain = import_toolchain(&home.join("toolchains"));
@@ -112,15 +112,19 @@ fn lock(path: &Path) -> File {
 
 /// A test of one package builds that package's programs alone.
 fn build(packages: &[&str]) {
-    let profile = profile_directory();
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--bins", "--target-dir"]).arg(profile.with_file_name(""));
+    cargo.args(["build", "--quiet", "--bins", "--target-dir"]).arg(target_directory());
     cargo.current_dir(checkout());
     for package in packages {
         cargo.args(["-p", package]);
     }
-    if profile.file_name().is_some_and(|name| name == "release") {
+    if profile_directory().file_name().is_some_and(|name| name == "release") {
         cargo.arg("--release");
     }
     let _ = stdout(&mut cargo);
+}
+
+fn target_directory() -> PathBuf {
+    let profile = profile_directory();
+    profile.parent().unwrap_or(&profile).to_path_buf()
 }
