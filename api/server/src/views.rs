@@ -92,15 +92,10 @@ fn stage_word(stage: delivery::Stage) -> &'static str {
     }
 }
 
-/// One diagnostic. rustc's own drawing stays as it is, apart from control characters; ours is
-/// drawn here, whatever the builder sent.
+/// One diagnostic, drawn here whatever the builder sent.
 fn diagnostic(row: delivery::Diagnostic) -> wire::Diagnostic {
     let span = row.span.as_ref().map(wire::SourceSpan::from);
-    let rendered = if row.layer == mfaas_rules::Layer::Compiler && !row.rendered.is_empty() {
-        wire::render::foreign(&row.rendered)
-    } else {
-        wire::render::diagnostic(row.level, row.code.id(), &row.message, span.as_ref(), &row.hint)
-    };
+    let rendered = wire::render::drawn(&row);
     wire::Diagnostic {
         code: row.code.id().to_owned(),
         level: row.level,
