@@ -12,6 +12,9 @@ use mfaas_wire as wire;
 
 use crate::limits;
 
+/// The longest sentence, name or line of a diagnostic, in bytes; the builder's limits are lower.
+const DIAGNOSTIC_BYTES_MAX: usize = 1_000;
+
 /// The principal of the decisions that ship with the product.
 pub const SEED: &str = "seed";
 
@@ -92,17 +95,22 @@ fn stage_word(stage: delivery::Stage) -> &'static str {
     }
 }
 
-/// One diagnostic, drawn here whatever the builder sent.
-fn diagnostic(row: delivery::Diagnostic) -> wire::Diagnostic {
-    let span = row.span.as_ref().map(wire::SourceSpan::from);
-    let rendered = wire::render::drawn(&row);
+/// One diagnostic, drawn and sanitised here whatever the builder sent.
+fn diagnostic(mut row: delivery::Diagnostic) -> wire::Diagnostic {
+    row.message = sanitise(&row.message, DIAGNOSTIC_BYTES_MAX);
+    row.hint = sanitise(&row.hint, DIAGNOSTIC_BYTES_MAX);
+    if let Some(span) = &mut row.span {
+        span.file = sanitise_line(&span.file, DIAGNOSTIC_BYTES_MAX);
+        // A tab is drawn as a tab.
+        span.text = sanitise(&span.text, DIAGNOSTIC_BYTES_MAX);
+    }
     wire::Diagnostic {
+        rendered: wire::render::drawn(&row),
         code: row.code.id().to_owned(),
         level: row.level,
         message: row.message,
         hint: row.hint,
-        rendered,
-        span,
+        span: row.span.as_ref().map(wire::SourceSpan::from),
         layer: wire::layer_word(row.layer).to_owned(),
     }
 }

@@ -10,6 +10,9 @@ use crate::{check, deps, facts, log, serve, toolchain};
 /// How the child of `facts` is called.
 pub(crate) const GEIGER_COMMAND: &str = "geiger";
 
+/// The longest error that is shown, in bytes.
+const ERROR_BYTES_MAX: usize = 16 << 10;
+
 /// Builds functions from source: the build machine's program.
 #[derive(Debug, clap::Parser)]
 #[command(name = "mfaas-builder", version)]
@@ -157,5 +160,5 @@ fn say(line: impl std::fmt::Display) {
 
 #[allow(clippy::print_stderr, reason = "the one place where a failed command says why")]
 fn complain(error: &BuilderError) {
-    eprintln!("error: {error}");
+    eprintln!("error: {}", mfaas_ident::sanitise(&error.to_string(), ERROR_BYTES_MAX));
 }

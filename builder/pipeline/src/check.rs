@@ -7,12 +7,14 @@ mod materials;
 mod report;
 
 use std::cell::Cell;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use mfaas_delivery::{Diagnostic, Level, Stage};
 use mfaas_ident::{Digest, ToolchainId};
+use mfaas_rules::limits::ARCHIVE;
 use mfaas_rules::{Code, codes};
 use mfaas_unpack::SourceTree;
 
@@ -110,7 +112,11 @@ fn read(path: &Path) -> Result<SourceTree, Stop> {
     if path.is_dir() {
         return SourceTree::from_dir(path).map_err(stages::archive_refusal);
     }
-    stages::unpack(std::fs::read(path).map_err(BuilderError::io(path))?)
+    // One byte more than an upload may have: enough for the refusal, whatever lies there.
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(BuilderError::io(path))?;
+    file.take(ARCHIVE.upload_bytes_max + 1).read_to_end(&mut bytes).map_err(BuilderError::io(path))?;
+    stages::unpack(bytes)
 }
 
 /// Prints the bare compiler calls behind the artifact of a package that is trusted.

@@ -158,9 +158,10 @@ impl Scanner<'_> {
         self.spot(kind, &format!("{name}!"), inside, token.at, token.text.len());
         if kind == SpotKind::Include {
             let reference = if call { included(self.tokens, at + 2) } else { None };
-            self.found.references.push(
-                reference.map_or_else(|| Reference::Computed("include! of something computed".to_owned()), Reference::File),
-            );
+            self.found.references.push(reference.map_or_else(
+                || Reference::Computed("include! of something computed".to_owned()),
+                Reference::File,
+            ));
         }
     }
 
@@ -233,7 +234,9 @@ fn is_keyword(tokens: &[Token<'_>], at: usize, keyword: &str) -> bool {
 fn macro_behind(tokens: &[Token<'_>], at: usize) -> Option<String> {
     let word = |back: usize| at.checked_sub(back).and_then(|index| tokens.get(index)?.word());
     let bang = |back: usize| {
-        at.checked_sub(back).and_then(|index| tokens.get(index)).is_some_and(|token| token.is(TokenKind::Bang))
+        at.checked_sub(back)
+            .and_then(|index| tokens.get(index))
+            .is_some_and(|token| token.is(TokenKind::Bang))
     };
     if bang(1) {
         return word(2).map(|name| format!("{name}!"));
@@ -257,8 +260,9 @@ fn opens_foreign_block(tokens: &[Token<'_>], at: usize) -> bool {
 /// `use std::include as take`.
 fn imports(tokens: &[Token<'_>], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|index| tokens.get(index));
-    let behind_path = before
-        .is_some_and(|token| matches!(token.kind, TokenKind::Colon | TokenKind::OpenBrace | TokenKind::Comma));
+    let behind_path = before.is_some_and(|token| {
+        matches!(token.kind, TokenKind::Colon | TokenKind::OpenBrace | TokenKind::Comma)
+    });
     let renamed = is_keyword(tokens, at + 1, "as") && tokens.get(at + 2).and_then(Token::word).is_some();
     let whole = before.is_some_and(|token| token.is(TokenKind::Colon))
         && tokens.get(at + 1).is_some_and(|token| token.is(TokenKind::Semi));
@@ -337,7 +341,8 @@ fn powers(body: &[Token<'_>]) -> Vec<SpotKind> {
 fn power(tokens: &[Token<'_>], at: usize) -> Option<SpotKind> {
     let word = tokens[at].word()?;
     let bang = tokens.get(at + 1).is_some_and(|next| next.is(TokenKind::Bang));
-    let machine_code = || macros::ROWS.iter().any(|row| row.name == word && row.rule == MacroRule::MachineCode);
+    let machine_code =
+        || macros::ROWS.iter().any(|row| row.name == word && row.rule == MacroRule::MachineCode);
     if let Some((kind, _)) = keyword(tokens, at) {
         return Some(kind);
     }

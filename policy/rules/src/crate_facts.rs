@@ -248,12 +248,7 @@ pub enum UnsafeCode {
 
 /// Sums the facts up. Only what users of the crate compile counts, which files [`Role::Aside`] are
 /// not.
-pub fn summarise(
-    files: &[FileFacts],
-    unread: &[String],
-    proc_macro: bool,
-    build_script: bool,
-) -> Summary {
+pub fn summarise(files: &[FileFacts], unread: &[String], proc_macro: bool, build_script: bool) -> Summary {
     let mut summary = Summary { reasons: unread.to_vec(), ..Summary::default() };
     for file in files.iter().filter(|file| file.role != Role::Aside) {
         match &file.geiger {

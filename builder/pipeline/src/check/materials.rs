@@ -38,9 +38,13 @@ pub(super) fn find(config: &CheckConfig) -> Result<Materials, String> {
         (None, None) => config::homes()
             .iter()
             .find_map(|home| Some((current(&home.join("toolchains"))?, current(&home.join("deps"))?)))
-            .map_or_else(|| Err(NOTHING_FOUND.to_owned()), |(toolchain, deps)| Materials::open(&toolchain, &deps)),
+            .map_or_else(
+                || Err(NOTHING_FOUND.to_owned()),
+                |(toolchain, deps)| Materials::open(&toolchain, &deps),
+            ),
         (Some(_), None) | (None, Some(_)) => {
-            Err("MFAAS_TOOLCHAIN_DIR and MFAAS_DEPS_DIR belong together, and one of them is not set".to_owned())
+            Err("MFAAS_TOOLCHAIN_DIR and MFAAS_DEPS_DIR belong together, and one of them is not set"
+                .to_owned())
         }
     }
 }

@@ -61,7 +61,12 @@ pub(super) fn read(root: &Path) -> Result<Directory, BuilderError> {
 
 impl Directory {
     /// Takes one entry; answers the prefix of a directory that is to be read next.
-    fn entry(&mut self, entry: &DirEntry, path: String, depth: usize) -> Result<Option<String>, BuilderError> {
+    fn entry(
+        &mut self,
+        entry: &DirEntry,
+        path: String,
+        depth: usize,
+    ) -> Result<Option<String>, BuilderError> {
         let kind = entry.file_type().map_err(BuilderError::io(entry.path()))?;
         if kind.is_dir() {
             if depth < CRATE_FACTS.depth_max {

@@ -84,7 +84,8 @@ fn scan(found: &mut Directory, package: &Package) -> BTreeMap<String, (Role, Fil
         if scanned.get(&path).is_some_and(|(known, _)| *known == role || *known != Role::Aside) {
             continue;
         }
-        let scan = found.files.get(&path).and_then(|bytes| text(bytes)).map(|text| crate_source::scan(&path, text));
+        let scan =
+            found.files.get(&path).and_then(|bytes| text(bytes)).map(|text| crate_source::scan(&path, text));
         let scan = scan.unwrap_or_default();
         for reference in &scan.references {
             match resolve(reference, &path, &names) {
