@@ -7,11 +7,12 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::TcpStream,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
-use mfaas_harness::{Archive, Run, Stack, checkout, pack_directory, package, programs};
+use mfaas_harness::{Archive, Run, Stack, checkout, pack_directory, package, programs, wait_for};
 use serde_json::Value;
 use tar::EntryType;
 
@@ -161,21 +162,15 @@ fn same(server: &Value, here: &Value) -> Result<(), String> {
 /// Another toolchain than the cache's, or none: said, not run, and no pass.
 fn without_the_exact_toolchain_nothing_is_compiled(stack: &Stack) {
     let good = package("exact", "pub fn handle(request: &[u8]) -> Vec<u8> { request.to_vec() }\n", "");
-    let current = |kind: &str| {
-        let directory = stack.home().join(kind);
-        let text = fs::read_to_string(directory.join("current.json")).unwrap();
-        let current: Value = serde_json::from_str(&text).unwrap();
-        directory.join(current["id"].as_str().unwrap())
-    };
     let other = tempfile::tempdir().unwrap();
     // A toolchain directory that is what its name says, and not the one that built the cache.
     let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     let other_toolchain = other.path().join(empty);
     fs::create_dir(&other_toolchain).unwrap();
     fs::write(other_toolchain.join("manifest.sha256"), "").unwrap();
-    let deps = current("deps");
+    let deps = current_of(stack, "deps");
     let nowhere = other.path().join("nowhere");
-    for (toolchain, words) in [(other_toolchain, "it was built by toolchain"), (nowhere, "toolchain")] {
+    for (toolchain, words) in [(other_toolchain, "it was built by toolchain"), (nowhere, "nowhere")] {
         let run = stack.cli_with(
             ["check", "--json", good.path().to_str().unwrap()],
             &[
@@ -263,7 +258,7 @@ fn hostile_key(stack: &Stack) {
     assert!(run.stderr.contains("MF0202") && run.stderr.contains("\\u{1b}[2J\\u{202e}"), "{}", run.stderr);
 }
 
-fn current_of(stack: &Stack, kind: &str) -> std::path::PathBuf {
+fn current_of(stack: &Stack, kind: &str) -> PathBuf {
     let directory = stack.home().join(kind);
     let text = fs::read_to_string(directory.join("current.json")).unwrap();
     let current: Value = serde_json::from_str(&text).unwrap();
@@ -329,7 +324,7 @@ fn what_a_function_says_is_its_own(stack: &Stack) {
     let json = stack.cli(["invoke", "loud", "--data", "x", "--json"]).ok();
     visible("invoke --json", &json.stdout);
     assert_eq!(json.json()["body"], "\u{1b}]0;title\u{7} answer", "escaped for the eye, whole for a parser");
-    let logs = mfaas_harness::wait_for("the log line", std::time::Duration::from_secs(30), || {
+    let logs = wait_for("the log line", Duration::from_secs(30), || {
         let run = stack.cli(["logs", "loud"]).ok();
         run.stdout.contains("log ").then_some(run.stdout)
     });
