@@ -6,6 +6,7 @@
 //! input's depth, and reports what it does not understand as a fact of its own ("unreadable"),
 //! which the rules refuse.
 
+pub mod crate_source;
 pub mod depinfo;
 pub mod expansion;
 pub mod lexer;

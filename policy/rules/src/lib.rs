@@ -6,6 +6,7 @@
 //! environment variable is read, and no verdict depends on the order of its input.
 
 pub mod codes;
+pub mod crate_facts;
 pub mod facts;
 mod finding;
 mod judge;

@@ -150,3 +150,48 @@ pub const BUILD_ATTEMPTS_MAX: u32 = 3;
 pub const LEASE_SECONDS: u32 = 30;
 /// How often a builder renews its lease.
 pub const HEARTBEAT_SECONDS: u32 = 10;
+
+/// Limits of reading a dependency's directory for its reviewer. More than this is listed as not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrateFactsLimits {
+    /// Files and directories looked at.
+    pub entries_max: usize,
+    /// Directories inside each other.
+    pub depth_max: usize,
+    /// Bytes of one file that is read.
+    pub file_bytes_max: u64,
+    /// Bytes of all files that are read.
+    pub total_bytes_max: u64,
+    /// Spots kept of one file; all are counted.
+    pub spots_max: usize,
+    /// Files that geiger is given in one process.
+    pub geiger_files_max: usize,
+    /// Bytes that geiger is given in one process.
+    pub geiger_bytes_max: usize,
+    /// Processes of geiger that may die over one crate before the rest of it is given up.
+    pub geiger_deaths_max: usize,
+}
+
+/// The limits on reading a dependency in force. The largest crate of the site's seed (libc) has
+/// some 300 files and 6 MB.
+pub const CRATE_FACTS: CrateFactsLimits = CrateFactsLimits {
+    entries_max: 20_000,
+    depth_max: 32,
+    file_bytes_max: 4 << 20,
+    total_bytes_max: 64 << 20,
+    spots_max: 200,
+    geiger_files_max: 64,
+    geiger_bytes_max: 1 << 20,
+    geiger_deaths_max: 16,
+};
+
+/// The limits for one process of geiger. It parses by recursion: 3,000 nested parentheses end it.
+pub const GEIGER: CompileLimits = CompileLimits {
+    cpu_seconds_max: 10,
+    wall_seconds_max: 30,
+    memory_bytes_max: 1 << 30,
+    file_bytes_max: 1 << 20,
+    output_bytes_max: 1 << 20,
+    processes_max: 64,
+    descriptors_max: 32,
+};

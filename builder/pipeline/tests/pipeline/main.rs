@@ -7,6 +7,8 @@
 mod check;
 #[path = "../../../../registry/catalog/tests/postgres/cluster.rs"]
 mod cluster;
+mod facts;
 mod installed;
 mod package;
 mod serve;
+mod verdicts;
