@@ -66,7 +66,8 @@ impl Keeper {
         if without == Some(Layer::Limits) {
             Ok(Keeper::PerProcess)
         } else if let Some(group) = groups.and_then(|places| places.group(limits)) {
-            let lost = |error| SandboxError::Lost(format!("the helper cannot be put into its group: {error}"));
+            let lost =
+                |error| SandboxError::Lost(format!("the helper cannot be put into its group: {error}"));
             group.take(helper).map_err(lost)?;
             Ok(Keeper::Kernel(group))
         } else if tree::can_be_read() {

@@ -58,7 +58,9 @@ fn children(directory: &str) -> Vec<u32> {
     let lists = threads
         .take(PROCESSES_MAX)
         .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
-    lists.flat_map(|list| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<u32>>()).collect()
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<u32>>())
+        .collect()
 }
 
 /// From `/proc/PID/stat`: fields 14 to 17 are user and system time, own and of children that were
