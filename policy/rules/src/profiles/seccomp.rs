@@ -148,11 +148,12 @@ rows! {
     "code comes from files, is never writable, and has been code from the start": mmap if [masked(2, PROT_WRITE | PROT_EXEC, PROT_EXEC), masked(3, MAP_ANONYMOUS, 0)],
         mprotect if [masked(2, PROT_EXEC, 0)];
     "files that are there, within what landlock and the mounts leave": openat if [masked(2, CREATES, 0)], open if [masked(1, CREATES, 0)];
-    "new files, none of which sets the user or group of whoever executes it": openat if [masked(3, SETS_ID, 0)], open if [masked(2, SETS_ID, 0)];
+    "new files, none of which sets the user or group of whoever executes it": openat if [masked(3, SETS_ID, 0)];
+    "unseen: new files by the old call": open if [masked(2, SETS_ID, 0)];
     "what is opened": read, write, close, lseek, pread64, fstat, getdents64, ftruncate, flock, dup2, pipe2, poll;
     "names of files": newfstatat, stat, lstat, statx, readlink, access, rename, unlink, unlinkat, mkdir, linkat, getcwd;
-    "flags of a descriptor": fcntl if [is_u32(1, F_SETFD)], fcntl if [is_u32(1, F_GETFL)], fcntl if [is_u32(1, F_SETFL)],
-        fcntl if [is_u32(1, F_GETFD)], fcntl if [is_u32(1, F_DUPFD_CLOEXEC)];
+    "flags of a descriptor": fcntl if [is_u32(1, F_SETFD)], fcntl if [is_u32(1, F_GETFL)], fcntl if [is_u32(1, F_SETFL)];
+    "unseen: std duplicates a descriptor, and looks at one": fcntl if [is_u32(1, F_GETFD)], fcntl if [is_u32(1, F_DUPFD_CLOEXEC)];
     "is it a terminal, how wide; non-blocking": ioctl if [is_u32(1, TCGETS)], ioctl if [is_u32(1, TIOCGWINSZ)], ioctl if [is_u32(1, FIONBIO)];
     "a thread": clone if [masked(0, CLONE_SHAPE, CLONE_VM | CLONE_THREAD)];
     "the linker, by posix_spawn": clone if [masked(0, CLONE_SHAPE, CLONE_VM | CLONE_VFORK)];
@@ -163,7 +164,8 @@ rows! {
     "rustc's job server wakes its helper thread": tgkill if [own_process(0), is_u32(2, SIGUSR1)];
     "limits are read, never set": prlimit64 if [is_u32(0, 0), is(2, 0)];
     "a thread that has nothing to do": sched_yield;
-    "what machine this is": sched_getaffinity, sysinfo;
+    "what machine this is": sched_getaffinity;
+    "unseen: how much memory there is": sysinfo;
     "who am I": getpid, gettid;
     "keys of hash maps": getrandom;
     "unseen: the cage's own last step, into the directory that the program starts in": chdir;
