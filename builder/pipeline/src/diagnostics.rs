@@ -102,6 +102,9 @@ pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop>
         Exit::CpuLimit => refuse(codes::MF0402, Layer::Cage, "the compiler used up its CPU time".to_owned()),
         Exit::WallLimit => refuse(codes::MF0403, Layer::Cage, "the compiler used up its time".to_owned()),
         Exit::MemoryLimit => refuse(codes::MF0404, Layer::Cage, "the compiler used up its memory".to_owned()),
+        Exit::ProcessLimit => {
+            refuse(codes::MF0404, Layer::Cage, "the compiler started more processes than it may".to_owned())
+        }
         Exit::OutputLimit | Exit::FileLimit => {
             refuse(codes::MF0405, Layer::Cage, "the compiler wrote more than it may".to_owned())
         }

@@ -83,7 +83,7 @@ pub struct CompileLimits {
     pub cpu_seconds_max: u64,
     /// Wall time of the whole command.
     pub wall_seconds_max: u64,
-    /// Address space of each process.
+    /// Memory of all processes together, and of each.
     pub memory_bytes_max: u64,
     /// Size of each file written.
     pub file_bytes_max: u64,
