@@ -34,5 +34,9 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == mfaas_sandbox::CAGE_EXEC) {
         return mfaas_sandbox::cage_exec_main();
     }
+    // cargo starts it in place of rustc, in the cage of the dependency build.
+    if let Some(plan) = std::env::var_os(deps::PLAN_VARIABLE) {
+        return deps::compile_as_planned(&plan);
+    }
     arguments::Arguments::parse().run()
 }

@@ -15,7 +15,9 @@ const LOCAL: &[&str] = &["careless", "dep", "pm"];
 pub(crate) fn write(into: &Path) -> anyhow::Result<PathBuf> {
     let real = checkout().join("builder/toolchain/seed");
     fs::create_dir_all(into.join("src"))?;
-    fs::copy(real.join("src/lib.rs"), into.join("src/lib.rs"))?;
+    for file in ["src/lib.rs", "capabilities.toml"] {
+        fs::copy(real.join(file), into.join(file))?;
+    }
     let mut lines = "[dependencies]\n".to_owned();
     for name in LOCAL {
         let (from, to) = (checkout().join("tests/fixtures").join(name), into.join("local").join(name));

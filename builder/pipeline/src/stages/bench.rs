@@ -12,6 +12,7 @@ use mfaas_unpack::SourceTree;
 use super::Workshop;
 use super::dependencies::Extern;
 use crate::cage::{Filter, Job, Ran, View};
+use crate::deps::Product;
 use crate::error::BuilderError;
 use crate::flags;
 use crate::journal::Meter;
@@ -34,6 +35,8 @@ pub(super) struct Bench {
     library: View,
     host: Vec<View>,
     layers: Layers,
+    /// What stands in for the standard library in the tenant's crate.
+    stand_ins: Vec<Product>,
 }
 
 impl Bench {
@@ -48,6 +51,8 @@ impl Bench {
             std::fs::create_dir(&path).map_err(BuilderError::io(&path)).map(|()| path)
         };
         let (source, entry, out) = (directory("src")?, directory("entry")?, directory("out")?);
+        let stand_ins =
+            if workshop.layers.has(Layer::Facade) { workshop.deps.stand_ins()? } else { Vec::new() };
         tree.write_into(&source).map_err(BuilderError::Unpack)?;
         let cage = &workshop.cage;
         Ok(Self {
@@ -59,6 +64,7 @@ impl Bench {
             library: cage.load(&workshop.deps.library_root(), "/deps"),
             host: host_libraries(cage),
             layers: workshop.layers.clone(),
+            stand_ins,
             scratch,
         })
     }
@@ -112,13 +118,17 @@ impl Bench {
         flags
     }
 
-    /// The flags for the tenant's own crate.
+    /// The flags for the tenant's own crate, the same wherever its source is read. Only here is
+    /// the facade: the generated entry is ours and sees the library as it is.
     pub(super) fn tenant_flags(&self, crate_name: &str, externs: &[Extern]) -> Vec<String> {
         let mut flags = self.common_flags();
         flags.push("--crate-type=rlib".to_owned());
         flags.push(format!("--crate-name={crate_name}"));
         if self.layers.has(Layer::Compiler) {
             flags.extend(flags::FORBIDDEN.iter().map(|flag| (*flag).to_owned()));
+        }
+        for product in &self.stand_ins {
+            flags.push(format!("--extern={}={}", product.extern_name, self.library(&product.file)));
         }
         for item in externs {
             flags.push(format!("--extern={}={}", item.name, self.library(&item.file)));

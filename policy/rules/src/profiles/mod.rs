@@ -10,4 +10,4 @@ pub mod instructions;
 pub mod macros;
 pub mod manifest_keys;
 pub mod seccomp;
-pub mod std_paths;
+pub mod std_items;
