@@ -11,6 +11,7 @@ use std::sync::Arc;
 use mfaas_delivery::{Diagnostic, Event, EventKind, Level, Stage};
 use mfaas_ident::Digest;
 use mfaas_rules::codes;
+use mfaas_rules::limits::{COMPILE, CompileLimits};
 use mfaas_unpack::SourceTree;
 
 use crate::cage::Cage;
@@ -90,11 +91,18 @@ struct ArtifactReport {
 }
 
 /// Checks a project directory or an archive. With `json`, stdout carries the report as JSON;
-/// `keep` is where the artifact is written if one comes of it.
-pub(crate) fn check(path: &Path, json: bool, keep: Option<&Path>) -> Result<ExitCode, BuilderError> {
+/// `keep` is where the artifact is written if one comes of it; `lowered` are limits as
+/// `name=value`.
+pub(crate) fn check(
+    path: &Path,
+    json: bool,
+    keep: Option<&Path>,
+    lowered: &[String],
+) -> Result<ExitCode, BuilderError> {
+    let ceiling = ceiling(lowered)?;
     let record = Record::default();
     let journal = Journal::new(&record);
-    let result = run(path, &journal);
+    let result = run(path, ceiling, &journal);
     let mut report = record.into_report();
     let outcome = match result {
         Ok(Passed::Everything(artifact)) => {
@@ -127,12 +135,24 @@ enum Passed {
     StaticOnly(String),
 }
 
-fn run(path: &Path, journal: &Journal<'_>) -> Result<Passed, Stop> {
+/// The compiler's limits with those lowered that were asked for.
+fn ceiling(lowered: &[String]) -> Result<CompileLimits, BuilderError> {
+    lowered.iter().try_fold(COMPILE, |limits, text| {
+        let pair = text.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
+        pair.and_then(|(name, value)| limits.lowered(name, value)).ok_or_else(|| BuilderError::Command {
+            command: "check",
+            problem: format!("`--limit {text}` names no limit, or a value that does not lower it"),
+        })
+    })
+}
+
+fn run(path: &Path, ceiling: CompileLimits, journal: &Journal<'_>) -> Result<Passed, Stop> {
     let tree = journal.stage(Stage::Unpack, |_| read(path))?;
     let audited = journal.stage(Stage::Audit, |_| stages::audit(tree))?;
     let scratch = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
     match prepare(scratch.path())? {
-        Ok((workshop, _instance)) => {
+        Ok((mut workshop, _instance)) => {
+            workshop.cage = workshop.cage.with_at_most(ceiling);
             compile(audited, &workshop, journal).map(|made| Passed::Everything(Box::new(made)))
         }
         Err(reason) => Ok(Passed::StaticOnly(reason)),

@@ -11,6 +11,7 @@ mod config;
 mod deps;
 mod diagnostics;
 mod error;
+mod exceeded;
 mod flags;
 mod journal;
 mod log;
