@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use mfaas_confine::Layer;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::courtesy::Courtesy;
 use crate::exit::{Used, classify};
 use crate::helper::{Reply, Request};
 use crate::written::written;
@@ -21,8 +22,9 @@ use crate::{CAGE_EXEC, CageSpec, Exit, Outcome, SandboxError};
 
 /// How often the bytes written are counted.
 const COUNT_EVERY: Duration = Duration::from_millis(50);
-/// How long a cage that has been told to end may take, before its helper is killed.
-const END_GRACE: Duration = Duration::from_secs(5);
+/// How long a cage that has been told to end may take, before its helper is killed. Gigabytes of
+/// memory are given back by processes that have stepped back behind all others.
+const END_GRACE: Duration = Duration::from_secs(30);
 /// Size of a reply; it holds a few numbers and a sentence.
 const REPLY_BYTES_MAX: usize = 64 << 10;
 
@@ -123,6 +125,7 @@ struct Running<'cage> {
     reply: Vec<u8>,
     reply_ended: bool,
     writable: Vec<PathBuf>,
+    courtesy: Courtesy,
     start: Instant,
     /// Why it was told to end, and when.
     ended: Option<(Exit, Instant)>,
@@ -136,6 +139,7 @@ impl<'cage> Running<'cage> {
     fn new(cage: &'cage Cage, mut child: Child, socket: UnixStream, start: Instant) -> Self {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         Self {
+            courtesy: Courtesy::new(child.id()),
             cage,
             child,
             socket,
@@ -162,6 +166,7 @@ impl<'cage> Running<'cage> {
             self.wait_and_read()?;
             if self.ended.is_none() && counted.elapsed() >= COUNT_EVERY {
                 counted = Instant::now();
+                self.courtesy.keep(self.start.elapsed());
                 if written(&self.writable).total_bytes > self.cage.spec.limits.file_bytes_max {
                     self.end(Exit::FileLimit);
                 }
@@ -191,6 +196,7 @@ impl<'cage> Running<'cage> {
     fn end(&mut self, exit: Exit) {
         if self.ended.is_none() {
             self.ended = Some((exit, Instant::now()));
+            self.courtesy.end();
             // An error means that the helper has ended.
             let _ = self.socket.shutdown(Shutdown::Write);
         }

@@ -8,6 +8,7 @@
 //! spec does not name, leaves a process behind, or decides what a command's output means.
 
 mod cage;
+mod courtesy;
 mod exit;
 mod helper;
 mod spec;
