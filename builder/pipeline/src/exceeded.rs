@@ -42,7 +42,7 @@ pub(crate) fn file(limits: &CompileLimits) -> String {
 /// A size in the largest unit that divides it.
 fn bytes(size: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let unit = units.into_iter().find(|(unit, _)| size >= *unit && size % unit == 0);
+    let unit = units.into_iter().find(|(unit, _)| size >= *unit && size.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{size} bytes"), |(unit, name)| format!("{} {name}", size / unit))
 }
 

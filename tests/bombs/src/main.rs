@@ -6,8 +6,10 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::Parser;
 use mfaas_bombs::bomb::Bomb;
 use mfaas_bombs::honest::{self, Times};
@@ -17,14 +19,8 @@ use mfaas_bombs::{run, table};
 /// Median beside bombs by median alone.
 const RATIO_MAX: f64 = 1.3;
 /// Bombs that burn for long, each in another part of the compiler.
-const HEAVY: [&str; 6] = [
-    "instantiation-wide",
-    "macro-tree",
-    "const-copies",
-    "many-loans",
-    "format-doubling",
-    "impl-trait-chain",
-];
+const HEAVY: [&str; 6] =
+    ["instantiation-wide", "macro-tree", "const-copies", "many-loans", "format-doubling", "impl-trait-chain"];
 
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -37,11 +33,14 @@ struct Arguments {
     /// Do not run each bomb by itself.
     #[arg(long)]
     skip_bombs: bool,
+    /// Bombs at a time.
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
     /// Rounds of honest builds, alone and beside a bomb; 0 for none.
-    #[arg(long, default_value_t = 6)]
+    #[arg(long, default_value_t = 12)]
     rounds: usize,
     /// Builds of each example in each half of a round.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 2)]
     builds: usize,
     /// Lanes with bombs beside the honest lane; one a core is left for that by default.
     #[arg(long)]
@@ -69,25 +68,67 @@ fn main() -> anyhow::Result<ExitCode> {
 
 fn all_bombs(arguments: &Arguments, installed: &Installed) -> anyhow::Result<Vec<String>> {
     let wanted = |bomb: &Bomb| arguments.only.is_empty() || arguments.only.contains(&bomb.name);
-    let lowered: Vec<&str> = arguments.limits.iter().map(String::as_str).collect();
-    let (mut faults, mut count, mut builder_peak) = (Vec::new(), 0, 0);
-    let mut cpu = Duration::ZERO;
+    let bombs: Vec<Bomb> = Bomb::all()?.into_iter().filter(wanted).collect();
     println!("{}", table::HEAD);
-    for bomb in Bomb::all()?.iter().filter(|bomb| wanted(bomb)) {
-        let ending = run::run(bomb, installed, &lowered)?;
-        println!("{}", table::row(bomb, &ending));
-        faults.extend(ending.faults(&bomb.expect).into_iter().map(|fault| format!("{}: {fault}", bomb.name)));
-        count += 1;
-        cpu += ending.seen.cpu();
-        builder_peak = builder_peak.max(ending.seen.own_peak_bytes);
+    let next = AtomicUsize::new(0);
+    let lanes: Vec<anyhow::Result<Sum>> = std::thread::scope(|scope| {
+        let lane = || lane(arguments, installed, &bombs, &next);
+        let running: Vec<_> = (0..arguments.jobs.max(1)).map(|_| scope.spawn(lane)).collect();
+        running.into_iter().map(|lane| lane.join().unwrap_or_else(|_| bail!("a lane panicked"))).collect()
+    });
+    let mut sum = Sum::default();
+    for lane in lanes {
+        sum.add(lane?);
     }
     println!(
-        "\n{count} bombs, {} faults, 0 builders lost, {:.0} s of CPU; the builder itself needed at most {} MiB.\n",
-        faults.len(),
-        cpu.as_secs_f64(),
-        builder_peak >> 20
+        "\n{} bombs, {} faults, 0 builders lost, {:.0} s of CPU; the builder itself needed at most {} MiB.\n",
+        sum.bombs,
+        sum.faults.len(),
+        sum.cpu.as_secs_f64(),
+        sum.builder_peak_bytes >> 20
     );
-    Ok(faults)
+    Ok(sum.faults)
+}
+
+/// What several bombs came to.
+#[derive(Debug, Default)]
+struct Sum {
+    bombs: usize,
+    faults: Vec<String>,
+    cpu: Duration,
+    builder_peak_bytes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, other: Self) {
+        self.bombs += other.bombs;
+        self.faults.extend(other.faults);
+        self.cpu += other.cpu;
+        self.builder_peak_bytes = self.builder_peak_bytes.max(other.builder_peak_bytes);
+    }
+}
+
+/// Runs bombs until none is left. A builder that gives no report ends all of it.
+fn lane(
+    arguments: &Arguments,
+    installed: &Installed,
+    bombs: &[Bomb],
+    next: &AtomicUsize,
+) -> anyhow::Result<Sum> {
+    let lowered: Vec<&str> = arguments.limits.iter().map(String::as_str).collect();
+    let mut sum = Sum::default();
+    while let Some(bomb) = bombs.get(next.fetch_add(1, Ordering::Relaxed)) {
+        let ending = run::run(bomb, installed, &lowered)?;
+        println!("{}", table::row(bomb, &ending));
+        let faults = ending.faults(&bomb.expect);
+        sum.add(Sum {
+            bombs: 1,
+            faults: faults.into_iter().map(|fault| format!("{}: {fault}", bomb.name)).collect(),
+            cpu: ending.seen.cpu(),
+            builder_peak_bytes: ending.seen.own_peak_bytes,
+        });
+    }
+    Ok(sum)
 }
 
 fn honest_builds(arguments: &Arguments, installed: &Installed) -> anyhow::Result<Vec<String>> {

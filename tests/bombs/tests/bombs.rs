@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use mfaas_bombs::bomb::{Bomb, Expect};
+use mfaas_bombs::bomb::Bomb;
 use mfaas_bombs::installed::Installed;
 use mfaas_bombs::run::run;
 
@@ -34,15 +34,12 @@ fn each_limit_of_the_cage_is_named_with_its_value() {
         ("data-200-mib", "file_bytes_max=8388608", "8 MiB", "MF0405"),
     ];
     for (name, lowered, value, code) in rows {
-        let bomb = Bomb::named(name).unwrap();
-        let limit = lowered.split_once('=').unwrap().0.to_owned();
-        let expect =
-            Expect { limits: vec![limit.clone()], codes: vec![code.to_owned()], ..bomb.expect.clone() };
-        let bomb = Bomb { expect, ..bomb };
+        let limit = lowered.split_once('=').unwrap().0;
+        let bomb = Bomb::named(name).unwrap().expecting(limit, code);
         let ending = run(&bomb, installed(), &[lowered]).unwrap();
         let faults = ending.faults(&bomb.expect);
         assert!(faults.is_empty(), "{name} with {lowered}: {faults:?}");
-        assert_eq!(ending.limit, Some((limit, value.to_owned())));
+        assert_eq!(ending.limit, Some((limit.to_owned(), value.to_owned())));
     }
 }
 
