@@ -65,9 +65,9 @@ impl Site {
         let failed = |error: crate::error::BuilderError| Failed(error.to_string());
         let toolchain = Toolchain::open(toolchain).map_err(failed)?;
         let deps = Deps::open(deps, toolchain.id()).map_err(failed)?;
-        let cage = Cage::new(Level::Full).map_err(failed)?;
+        let cage = Cage::new(Level::Full).map_err(failed)?.with_at_most(limits);
         let workshop = Workshop::new(cage, toolchain, deps, work.to_path_buf(), worker.to_path_buf());
-        Ok(Self { workshop: Workshop { limits, ..workshop } })
+        Ok(Self { workshop })
     }
 
     /// Takes an archive down the whole road with every layer on, as a deploy does.

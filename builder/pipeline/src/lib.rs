@@ -14,6 +14,7 @@ mod config;
 mod deps;
 mod diagnostics;
 mod error;
+mod exceeded;
 mod facts;
 mod flags;
 mod journal;

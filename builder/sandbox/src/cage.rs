@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use mfaas_confine::Layer;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::courtesy::Courtesy;
 use crate::exit::{Used, classify};
 use crate::helper::{Reply, Request};
 use crate::keeper::Keeper;
@@ -22,8 +23,9 @@ use crate::{CAGE_EXEC, CageSpec, Exit, Outcome, SandboxError};
 
 /// How often the bytes written and the use of all processes are counted.
 const COUNT_EVERY: Duration = Duration::from_millis(50);
-/// How long a cage that has been told to end may take, before its helper is killed.
-const END_GRACE: Duration = Duration::from_secs(5);
+/// How long a cage that has been told to end may take, before its helper is killed. Gigabytes of
+/// memory are given back by processes that have stepped back behind all others.
+const END_GRACE: Duration = Duration::from_secs(30);
 /// Size of a reply; it holds a few numbers and a sentence.
 const REPLY_BYTES_MAX: usize = 64 << 10;
 
@@ -125,6 +127,7 @@ struct Running<'cage> {
     reply: Vec<u8>,
     reply_ended: bool,
     writable: Vec<PathBuf>,
+    courtesy: Courtesy,
     start: Instant,
     /// Why it was told to end, and when.
     ended: Option<(Exit, Instant)>,
@@ -147,6 +150,7 @@ impl<'cage> Running<'cage> {
             let _ = child.wait();
         })?;
         Ok(Self {
+            courtesy: Courtesy::new(child.id()),
             cage,
             keeper,
             child,
@@ -174,6 +178,7 @@ impl<'cage> Running<'cage> {
             self.wait_and_read()?;
             if self.ended.is_none() && counted.elapsed() >= COUNT_EVERY {
                 counted = Instant::now();
+                self.courtesy.keep(self.start.elapsed());
                 if written(&self.writable).total_bytes > self.cage.spec.limits.file_bytes_max {
                     self.end(Exit::FileLimit);
                 } else if let Some(exit) = self.keeper.broken(self.child.id(), &self.cage.spec.limits) {
@@ -205,6 +210,7 @@ impl<'cage> Running<'cage> {
     fn end(&mut self, exit: Exit) {
         if self.ended.is_none() {
             self.ended = Some((exit, Instant::now()));
+            self.courtesy.end();
             // An error means that the helper has ended.
             let _ = self.socket.shutdown(Shutdown::Write);
         }

@@ -9,6 +9,7 @@
 
 mod cage;
 mod cgroup;
+mod courtesy;
 mod exit;
 mod helper;
 mod keeper;

@@ -304,9 +304,7 @@ impl Context<'_> {
     /// `at`, if the 8 bytes there lie in one writable segment.
     fn writable(&self, at: u64) -> Result<u64, InspectError> {
         let error = InspectError::OutOfBounds { what: "the target of a relocation" };
-        let end = at.checked_add(8).ok_or_else(|| error.clone())?;
-        let holds = |load: &ProgramRange| load.writable() && load.va <= at && end <= load.memory().end;
-        if self.image.loads.iter().any(holds) { Ok(at) } else { Err(error) }
+        if self.image.writable(at) { Ok(at) } else { Err(error) }
     }
 
     /// An addend that is an address of the image, its end included.

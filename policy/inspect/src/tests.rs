@@ -1,6 +1,7 @@
 //! Facts and layouts of a real image, of that image with one thing wrong, and of noise.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod malformed;
 mod sample;
 
 use mfaas_rules::profiles::instructions::RELOCATIONS;

@@ -95,6 +95,42 @@ pub struct CompileLimits {
     pub descriptors_max: u64,
 }
 
+impl CompileLimits {
+    /// The same with one limit lowered, by its name. `None`: there is no such limit, or the value
+    /// is 0 or more than the limit has.
+    pub fn lowered(mut self, name: &str, value: u64) -> Option<Self> {
+        let limit = match name {
+            "cpu_seconds_max" => &mut self.cpu_seconds_max,
+            "wall_seconds_max" => &mut self.wall_seconds_max,
+            "memory_bytes_max" => &mut self.memory_bytes_max,
+            "file_bytes_max" => &mut self.file_bytes_max,
+            "output_bytes_max" => &mut self.output_bytes_max,
+            "processes_max" => &mut self.processes_max,
+            "descriptors_max" => &mut self.descriptors_max,
+            _ => return None,
+        };
+        if value == 0 || value > *limit {
+            return None;
+        }
+        *limit = value;
+        Some(self)
+    }
+
+    /// The lower of each two limits.
+    #[must_use]
+    pub fn at_most(self, other: Self) -> Self {
+        Self {
+            cpu_seconds_max: self.cpu_seconds_max.min(other.cpu_seconds_max),
+            wall_seconds_max: self.wall_seconds_max.min(other.wall_seconds_max),
+            memory_bytes_max: self.memory_bytes_max.min(other.memory_bytes_max),
+            file_bytes_max: self.file_bytes_max.min(other.file_bytes_max),
+            output_bytes_max: self.output_bytes_max.min(other.output_bytes_max),
+            processes_max: self.processes_max.min(other.processes_max),
+            descriptors_max: self.descriptors_max.min(other.descriptors_max),
+        }
+    }
+}
+
 /// The limits for a tenant's compiler.
 pub const COMPILE: CompileLimits = CompileLimits {
     cpu_seconds_max: 30,
@@ -105,6 +141,14 @@ pub const COMPILE: CompileLimits = CompileLimits {
     processes_max: 256,
     descriptors_max: 256,
 };
+
+/// CPU time after which a caged command lets others go first. Ten times what the compiler takes for
+/// a small function; most commands never see it.
+pub const GIVE_WAY_CPU_SECONDS: u64 = 2;
+/// How far it steps back, as a nice value: a tenth of the share of an ordinary process that wants
+/// the same core, and all of it when nobody does. Further back, a command could not even die
+/// within the time that it has for it: freeing its memory takes CPU time too.
+pub const GIVE_WAY_NICE: i32 = 10;
 
 /// The limits for the trusted job that builds the dependency cache.
 pub const DEPENDENCY_BUILD: CompileLimits = CompileLimits {

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use mfaas_rules::Layer;
+use mfaas_rules::limits::COMPILE;
 use mfaas_unpack::SourceTree;
 
 use super::Workshop;
@@ -180,7 +181,7 @@ impl Bench {
             environment,
             directory: self.source.inside.clone(),
             views,
-            limits: workshop.limits,
+            limits: COMPILE,
             filter: Filter::Compiler,
         })?;
         meter.add(ran.cpu);

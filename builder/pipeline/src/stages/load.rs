@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use mfaas_attest::BuildClaim;
 use mfaas_ident::Digest;
+use mfaas_rules::limits::COMPILE;
 use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
 
 use super::Workshop;
@@ -86,7 +87,7 @@ fn probe(workshop: &Workshop, image: &Path, scratch: &Path) -> Result<Ran, Build
         environment: Vec::new(),
         directory: scratch.inside,
         views,
-        limits: workshop.limits,
+        limits: COMPILE,
         filter: Filter::ThrowawayLoad,
     })
 }

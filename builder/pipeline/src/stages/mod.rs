@@ -21,7 +21,6 @@ use std::sync::Arc;
 
 use mfaas_delivery::Stage;
 use mfaas_rules::AllowlistSnapshot;
-use mfaas_rules::limits::{COMPILE, CompileLimits};
 use mfaas_unpack::{SourceTree, UnpackError, Upload};
 
 use crate::cage::Cage;
@@ -49,8 +48,6 @@ pub(crate) struct Workshop {
     pub(crate) work: PathBuf,
     /// `mfaas-worker`, for the throw-away load.
     pub(crate) worker: PathBuf,
-    /// What one command in the cage may use.
-    pub(crate) limits: CompileLimits,
     /// What may refuse.
     pub(crate) layers: Layers,
 }
@@ -58,7 +55,7 @@ pub(crate) struct Workshop {
 impl Workshop {
     /// A workshop with the limits and all the layers that a deploy has.
     pub(crate) fn new(cage: Cage, toolchain: Toolchain, deps: Deps, work: PathBuf, worker: PathBuf) -> Self {
-        Self { cage, toolchain, deps: Arc::new(deps), work, worker, limits: COMPILE, layers: Layers::all() }
+        Self { cage, toolchain, deps: Arc::new(deps), work, worker, layers: Layers::all() }
     }
 }
 
