@@ -31,13 +31,15 @@ pub struct ManifestLimits {
     pub bytes_max: usize,
     /// Nesting of tables, arrays and dotted keys.
     pub depth_max: usize,
+    /// Keys of all tables together.
+    pub keys_max: usize,
     /// Dependencies named.
     pub dependencies_max: usize,
 }
 
 /// The manifest limits in force.
 pub const MANIFEST: ManifestLimits =
-    ManifestLimits { bytes_max: 64 << 10, depth_max: 16, dependencies_max: 64 };
+    ManifestLimits { bytes_max: 64 << 10, depth_max: 16, keys_max: 1_000, dependencies_max: 64 };
 
 /// Limits of the lexer. Measured on rustc 1.95: 3,000 `{` or 20,000 `(` overflow its stack, so
 /// nesting is bounded an order of magnitude below.

@@ -22,7 +22,7 @@ const LEFT_OUT_AT_ROOT: &[&str] = &["target", ".git"];
 
 /// Reads every regular file below `root`.
 pub(crate) fn read(root: &Path) -> Result<Files, UnpackError> {
-    let mut walk = Walk { register: Register::default(), files: Files::new(), entries: 0, bytes: 0 };
+    let mut walk = Walk { register: Register::default(), files: Files::new(), bytes: 0 };
     // Directories still to be read; bounded by the number of entries.
     let mut pending: Vec<(PathBuf, String)> = vec![(root.to_owned(), String::new())];
     while let Some((directory, prefix)) = pending.pop() {
@@ -45,17 +45,12 @@ pub(crate) fn read(root: &Path) -> Result<Files, UnpackError> {
 struct Walk {
     register: Register,
     files: Files,
-    entries: usize,
     bytes: u64,
 }
 
 impl Walk {
     /// Takes one entry; answers the path of a directory that is to be read next.
     fn entry(&mut self, disk: &Path, raw: &[u8], kind: fs::FileType) -> Result<Option<String>, UnpackError> {
-        self.entries += 1;
-        if self.entries > ARCHIVE.entries_max {
-            return Err(UnpackError::TooManyEntries { limit: ARCHIVE.entries_max });
-        }
         let kind = match () {
             () if kind.is_dir() => Kind::Directory,
             () if kind.is_file() => Kind::File,

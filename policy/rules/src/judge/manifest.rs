@@ -11,8 +11,8 @@ use crate::{
 pub fn judge_manifest(manifest: &ManifestFacts) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         manifest.facts.iter().filter_map(|(fact, span)| judge_fact(fact, span.clone())).collect();
-    if manifest.dependencies.len() > limits::MANIFEST.dependencies_max {
-        findings.push(Finding::new(
+    if let Some(first) = manifest.dependencies.get(limits::MANIFEST.dependencies_max) {
+        let finding = Finding::new(
             codes::MF0202,
             Layer::Manifest,
             format!(
@@ -20,7 +20,8 @@ pub fn judge_manifest(manifest: &ManifestFacts) -> Vec<Finding> {
                 manifest.dependencies.len(),
                 limits::MANIFEST.dependencies_max
             ),
-        ));
+        );
+        findings.push(finding.at_opt(first.span.clone()));
     }
     findings
 }
