@@ -46,6 +46,10 @@ pub fn read(bytes: &[u8]) -> ManifestFacts {
         return unreadable(reason, span);
     }
     reader.package(document.as_table());
+    if let Some(item) = document.get("lib") {
+        // Its few keys mean nothing here, but they are keys of a table.
+        let _ = reader.table("lib", item);
+    }
     if let Some(item) = document.get("features") {
         reader.features(item);
     }

@@ -47,13 +47,10 @@ fn judge_fact(fact: &ManifestFact, span: Option<Span>) -> Option<Finding> {
 }
 
 fn is_allowed(path: &[String]) -> bool {
-    // The tenant's feature names and lists are read by nobody, but a feature may be switched on
-    // by `default`, so they stay; what they name is checked by the resolution.
-    path.first().is_some_and(|first| first == "features")
-        || ROWS.iter().any(|row| {
-            row.path.len() == path.len()
-                && row.path.iter().zip(path).all(|(allowed, written)| *allowed == "*" || allowed == written)
-        })
+    ROWS.iter().any(|row| {
+        row.path.len() == path.len()
+            && row.path.iter().zip(path).all(|(allowed, written)| *allowed == "*" || allowed == written)
+    })
 }
 
 fn is_build_script(path: &[String]) -> bool {
