@@ -5,9 +5,9 @@
 pub struct ArchiveLimits {
     /// Upload size.
     pub upload_bytes_max: u64,
-    /// Sum of all file sizes.
+    /// Size of the tar inside, headers and padding included.
     pub unpacked_bytes_max: u64,
-    /// Files and directories.
+    /// Files and directories, those included that a file's path implies.
     pub entries_max: usize,
     /// Length of one path.
     pub path_bytes_max: usize,
