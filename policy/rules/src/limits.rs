@@ -5,9 +5,9 @@
 pub struct ArchiveLimits {
     /// Upload size.
     pub upload_bytes_max: u64,
-    /// Sum of all file sizes.
+    /// Size of the tar inside, headers and padding included.
     pub unpacked_bytes_max: u64,
-    /// Files and directories.
+    /// Files and directories, those included that a file's path implies.
     pub entries_max: usize,
     /// Length of one path.
     pub path_bytes_max: usize,
@@ -31,13 +31,15 @@ pub struct ManifestLimits {
     pub bytes_max: usize,
     /// Nesting of tables, arrays and dotted keys.
     pub depth_max: usize,
+    /// Keys of all tables together.
+    pub keys_max: usize,
     /// Dependencies named.
     pub dependencies_max: usize,
 }
 
 /// The manifest limits in force.
 pub const MANIFEST: ManifestLimits =
-    ManifestLimits { bytes_max: 64 << 10, depth_max: 16, dependencies_max: 64 };
+    ManifestLimits { bytes_max: 64 << 10, depth_max: 16, keys_max: 1_000, dependencies_max: 64 };
 
 /// Limits of the lexer. Measured on rustc 1.95: 3,000 `{` or 20,000 `(` overflow its stack, so
 /// nesting is bounded an order of magnitude below.
