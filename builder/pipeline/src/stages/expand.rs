@@ -4,8 +4,8 @@
 //! word; after expansion every such place shows, with the hygiene marks that tell whose token is
 //! whose.
 
-use mfaas_audit::expansion;
-use mfaas_rules::judge_expansion;
+use mfaas_audit::{expansion, soundness};
+use mfaas_rules::{judge_expansion, judge_soundness};
 
 use super::bench::{Bench, CRATE_ROOT};
 use super::{ResolvedSource, Workshop};
@@ -32,5 +32,6 @@ pub(super) fn expand(
     let ran = bench.rustc(workshop, arguments, true, meter)?;
     judge_compiler(&ran, &Messages::read(&ran.stderr))?;
     refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, &resolved.source.tree)))?;
+    refuse_if_any(&judge_soundness(&soundness::read(&ran.stdout, &resolved.source.tree)))?;
     Ok(AdmittedSource { resolved, bench })
 }
