@@ -4,8 +4,8 @@
 //! word; after expansion every such place shows, with the hygiene marks that tell whose token is
 //! whose.
 
-use mfaas_audit::expansion;
-use mfaas_rules::judge_expansion;
+use mfaas_audit::{expansion, soundness};
+use mfaas_rules::{judge_expansion, judge_soundness};
 
 use super::bench::{Bench, CRATE_ROOT};
 use super::{ResolvedSource, Workshop};
@@ -31,6 +31,8 @@ pub(super) fn expand(
     arguments.push(CRATE_ROOT.to_owned());
     let ran = bench.rustc(workshop, arguments, true, meter)?;
     judge_compiler(&ran, &Messages::read(&ran.stderr))?;
-    workshop.layers.refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, &resolved.source.tree)))?;
+    let tree = &resolved.source.tree;
+    workshop.layers.refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, tree)))?;
+    workshop.layers.refuse_if_any(&judge_soundness(&soundness::read(&ran.stdout, tree)))?;
     Ok(AdmittedSource { resolved, bench })
 }
