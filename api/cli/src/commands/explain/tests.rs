@@ -1,5 +1,6 @@
-use mfaas_rules::profiles::{attributes, macros, std_paths};
-use mfaas_rules::profiles::{macros::MacroRule, std_paths::PathRule};
+use mfaas_rules::profiles::macros::MacroRule;
+use mfaas_rules::profiles::std_items::Treatment;
+use mfaas_rules::profiles::{attributes, macros, std_items};
 
 use super::{codes, explanation, family, pages};
 
@@ -52,8 +53,10 @@ fn the_lists_hold_every_row_with_its_reason() {
         assert!(macros_page.contains(row.why) || row.rule == MacroRule::Allow, "{}", row.name);
     }
     let paths_page = explanation(codes::MF0307);
-    for row in std_paths::ROWS {
-        assert!(paths_page.contains(&format!(" std::{}", row.path)), "{}", row.path);
-        assert!(paths_page.contains(row.why) || row.rule == PathRule::Offer, "{}", row.path);
+    for row in std_items::ROWS.iter().filter(|row| row.refuses(&[]) || row.treatment == Treatment::Own) {
+        assert!(paths_page.contains(row.why), "{row:?}");
+        for name in row.names {
+            assert!(paths_page.contains(&format!("::{name}")), "{}::{name}", row.module);
+        }
     }
 }
