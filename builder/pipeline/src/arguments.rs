@@ -5,7 +5,13 @@ use std::process::ExitCode;
 
 use crate::config::{self, LogConfig, ServeConfig};
 use crate::error::BuilderError;
-use crate::{check, deps, log, serve, toolchain};
+use crate::{check, deps, facts, log, serve, toolchain};
+
+/// How the child of `facts` is called.
+pub(crate) const GEIGER_COMMAND: &str = "geiger";
+
+/// The longest error that is shown, in bytes.
+const ERROR_BYTES_MAX: usize = 16 << 10;
 
 /// Builds functions from source: the build machine's program.
 #[derive(Debug, clap::Parser)]
@@ -29,6 +35,9 @@ enum Command {
         /// Write the artifact to this file if one comes of it.
         #[arg(long, value_name = "FILE")]
         keep: Option<PathBuf>,
+        /// Lower a limit of the compiler, as `cpu_seconds_max=5`; repeatable. None can be raised.
+        #[arg(long = "limit", value_name = "NAME=VALUE")]
+        limits: Vec<String>,
     },
     /// Print the bare compiler calls behind a trusted package's artifact, for measurements. Runs
     /// nothing.
@@ -41,6 +50,25 @@ enum Command {
         /// JSON is the only form; the flag is there for symmetry with `check`.
         #[arg(long)]
         json: bool,
+    },
+    /// Show what stands in a dependency's directory: unsafe code, exported macros, what runs. For
+    /// reviewers; no verdict.
+    Facts {
+        /// The crate's directory.
+        path: PathBuf,
+        /// Print the facts as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The child of `facts`, which runs in the cage.
+    #[command(name = GEIGER_COMMAND, hide = true)]
+    Geiger {
+        /// Where the numbered files lie.
+        directory: PathBuf,
+        /// The first file.
+        first: usize,
+        /// Behind the last file.
+        behind: usize,
     },
     /// The pinned compiler.
     #[command(subcommand)]
@@ -111,8 +139,12 @@ impl Command {
                 log::start(&LogConfig::from_environment()?)?;
                 serve::serve(&ServeConfig::from_environment()?)?;
             }
-            Self::Check { path, json, keep } => return check::check(&path, json, keep.as_deref()),
+            Self::Check { path, json, keep, limits } => {
+                return check::check(&path, json, keep.as_deref(), &limits);
+            }
             Self::Commands { path, out, json: _ } => return check::commands(&path, &out),
+            Self::Facts { path, json } => return facts::facts(&path, json),
+            Self::Geiger { directory, first, behind } => return facts::child(&directory, first, behind),
             Self::Toolchain(ToolchainCommand::Import { from, into }) => {
                 say(toolchain::import(&from, &into)?);
             }
@@ -133,5 +165,5 @@ fn say(line: impl std::fmt::Display) {
 
 #[allow(clippy::print_stderr, reason = "the one place where a failed command says why")]
 fn complain(error: &BuilderError) {
-    eprintln!("error: {error}");
+    eprintln!("error: {}", mfaas_ident::sanitise(&error.to_string(), ERROR_BYTES_MAX));
 }

@@ -8,6 +8,7 @@ use mfaas_sandbox::Exit;
 use crate::cage::Ran;
 use crate::deps::facade::{self, Reason};
 use crate::error::BuilderError;
+use crate::exceeded;
 use crate::journal::{Stop, refusal};
 
 /// Messages that are passed on from one run; a source with more errors has the same first ones
@@ -124,7 +125,11 @@ pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop>
             let said = messages.crash.as_deref().unwrap_or_default();
             refuse(codes::MF0406, Layer::Compiler, format!("the compiler crashed: {said}"))
         }
-        Exit::Code(_) if !messages.errors.is_empty() => Err(Stop::Refused(messages.error_diagnostics())),
+        Exit::Code(_) if !messages.errors.is_empty() => {
+            let mut diagnostics = exceeded::compiler_limits(&messages.errors, &ran.limits);
+            diagnostics.extend(messages.error_diagnostics());
+            Err(Stop::Refused(diagnostics))
+        }
         Exit::Code(code) => {
             let said = last_line(&messages.other);
             refuse(
@@ -142,12 +147,12 @@ pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop>
             Layer::Cage,
             "the compiler made a system call that it has no use for".to_owned(),
         ),
-        Exit::CpuLimit => refuse(codes::MF0402, Layer::Cage, "the compiler used up its CPU time".to_owned()),
-        Exit::WallLimit => refuse(codes::MF0403, Layer::Cage, "the compiler used up its time".to_owned()),
-        Exit::MemoryLimit => refuse(codes::MF0404, Layer::Cage, "the compiler used up its memory".to_owned()),
-        Exit::OutputLimit | Exit::FileLimit => {
-            refuse(codes::MF0405, Layer::Cage, "the compiler wrote more than it may".to_owned())
-        }
+        Exit::CpuLimit => refuse(codes::MF0402, Layer::Cage, exceeded::cpu(&ran.limits)),
+        Exit::WallLimit => refuse(codes::MF0403, Layer::Cage, exceeded::wall(&ran.limits)),
+        Exit::MemoryLimit => refuse(codes::MF0404, Layer::Cage, exceeded::memory(&ran.limits)),
+        Exit::ProcessLimit => refuse(codes::MF0404, Layer::Cage, exceeded::processes(&ran.limits)),
+        Exit::OutputLimit => refuse(codes::MF0405, Layer::Cage, exceeded::output(&ran.limits)),
+        Exit::FileLimit => refuse(codes::MF0405, Layer::Cage, exceeded::file(&ran.limits)),
         Exit::Cancelled => Err(Stop::Failed(BuilderError::Cancelled)),
     }
 }

@@ -170,6 +170,6 @@ fn place(raw: &RawSpan) -> Span {
         line: raw.line_start,
         column: raw.column_start,
         end_column: end.max(raw.column_start.saturating_add(1)),
-        text: raw.text.first().map_or_else(String::new, |line| sanitise_line(&line.text, 200)),
+        text: raw.text.first().map_or_else(String::new, |line| sanitise(&line.text, 200)),
     }
 }

@@ -28,9 +28,15 @@ pub fn judge_source(source: &SourceFacts) -> Vec<Finding> {
 fn judge_totals(source: &SourceFacts) -> Option<Finding> {
     let limits = limits::LEXER;
     let message = if source.bytes > limits.total_bytes_max {
-        format!("the source has {} bytes; at most {} are compiled", source.bytes, limits.total_bytes_max)
+        format!(
+            "the source has {} bytes; `total_bytes_max` ({}) allows no more",
+            source.bytes, limits.total_bytes_max
+        )
     } else if source.tokens > limits.tokens_max {
-        format!("the source has {} tokens; at most {} are compiled", source.tokens, limits.tokens_max)
+        format!(
+            "the source has {} tokens; `tokens_max` ({}) allows no more",
+            source.tokens, limits.tokens_max
+        )
     } else {
         return None;
     };

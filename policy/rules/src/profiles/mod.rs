@@ -7,6 +7,7 @@
 pub mod attributes;
 pub mod imports;
 pub mod instructions;
+pub mod lints;
 pub mod macros;
 pub mod manifest_keys;
 pub mod seccomp;
