@@ -35,6 +35,9 @@ enum Command {
         /// Write the artifact to this file if one comes of it.
         #[arg(long, value_name = "FILE")]
         keep: Option<PathBuf>,
+        /// Lower a limit of the compiler, as `cpu_seconds_max=5`; repeatable. None can be raised.
+        #[arg(long = "limit", value_name = "NAME=VALUE")]
+        limits: Vec<String>,
     },
     /// Print the bare compiler calls behind a trusted package's artifact, for measurements. Runs
     /// nothing.
@@ -136,7 +139,9 @@ impl Command {
                 log::start(&LogConfig::from_environment()?)?;
                 serve::serve(&ServeConfig::from_environment()?)?;
             }
-            Self::Check { path, json, keep } => return check::check(&path, json, keep.as_deref()),
+            Self::Check { path, json, keep, limits } => {
+                return check::check(&path, json, keep.as_deref(), &limits);
+            }
             Self::Commands { path, out, json: _ } => return check::commands(&path, &out),
             Self::Facts { path, json } => return facts::facts(&path, json),
             Self::Geiger { directory, first, behind } => return facts::child(&directory, first, behind),

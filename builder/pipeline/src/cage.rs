@@ -56,6 +56,8 @@ pub(crate) struct Ran {
     pub(crate) exit: Exit,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
+    /// The limits it had.
+    pub(crate) limits: CompileLimits,
     /// User and system time of all its processes, the cage's own included.
     pub(crate) cpu: Duration,
 }
@@ -70,6 +72,8 @@ pub(crate) struct Cage {
     level: Level,
     helper: PathBuf,
     cancel: Cancel,
+    /// Limits below those of each job, where somebody asked for them.
+    ceiling: Option<CompileLimits>,
 }
 
 impl Cage {
@@ -82,7 +86,7 @@ impl Cage {
             return Err(BuilderError::Cage(format!("{level} is reached, {minimum} is demanded: {missing}")));
         }
         let helper = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
-        Ok(Self { level, helper, cancel: Cancel::new() })
+        Ok(Self { level, helper, cancel: Cancel::new(), ceiling: None })
     }
 
     /// How strong every cage of this process is.
@@ -102,7 +106,12 @@ impl Cage {
     pub(crate) fn in_place() -> Self {
         let cancel = Cancel::new();
         cancel.cancel();
-        Self { level: Level::Landlock, helper: PathBuf::new(), cancel }
+        Self { level: Level::Landlock, helper: PathBuf::new(), cancel, ceiling: None }
+    }
+
+    /// The same cage, in which no command has more than these limits.
+    pub(crate) fn with_at_most(self, ceiling: CompileLimits) -> Self {
+        Self { ceiling: Some(ceiling), ..self }
     }
 
     /// Ends what runs, and everything that is started later.
@@ -150,13 +159,14 @@ impl Cage {
             .into_iter()
             .map(|view| Mount { source: view.host, target: PathBuf::from(view.inside), access: view.access })
             .collect();
+        let limits = self.ceiling.map_or(job.limits, |ceiling| job.limits.at_most(ceiling));
         let spec = CageSpec {
             program: job.program.into(),
             arguments: job.arguments,
             environment: job.environment,
             directory: job.directory.into(),
             mounts,
-            limits: job.limits,
+            limits,
             minimum: self.level,
             filter: job.filter,
         };
@@ -165,7 +175,9 @@ impl Cage {
         let outcome = cage.run(&self.cancel).map_err(failed)?;
         match outcome.exit {
             Exit::Cancelled => Err(BuilderError::Cancelled),
-            exit => Ok(Ran { exit, stdout: outcome.stdout, stderr: outcome.stderr, cpu: outcome.cpu }),
+            exit => {
+                Ok(Ran { exit, stdout: outcome.stdout, stderr: outcome.stderr, limits, cpu: outcome.cpu })
+            }
         }
     }
 }

@@ -10,11 +10,10 @@ use std::cell::Cell;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use mfaas_delivery::{Diagnostic, Level, Stage};
 use mfaas_ident::{Digest, ToolchainId};
-use mfaas_rules::limits::ARCHIVE;
+use mfaas_rules::limits::{ARCHIVE, COMPILE, CompileLimits};
 use mfaas_rules::{Code, codes};
 use mfaas_unpack::SourceTree;
 
@@ -22,6 +21,7 @@ use crate::cage::Cage;
 use crate::config::CheckConfig;
 use crate::error::BuilderError;
 use crate::journal::{Journal, Stop};
+use crate::layers::Layers;
 use crate::stages::{self, ProvenArtifact, Workshop};
 use report::{ArtifactReport, Record, print_json};
 
@@ -48,12 +48,19 @@ enum Outcome {
 }
 
 /// Checks a project directory or an archive. With `json`, stdout carries the report as JSON;
-/// `keep` is where the artifact is written if one comes of it.
-pub(crate) fn check(path: &Path, json: bool, keep: Option<&Path>) -> Result<ExitCode, BuilderError> {
+/// `keep` is where the artifact is written if one comes of it; `lowered` are limits as
+/// `name=value`.
+pub(crate) fn check(
+    path: &Path,
+    json: bool,
+    keep: Option<&Path>,
+    lowered: &[String],
+) -> Result<ExitCode, BuilderError> {
+    let ceiling = ceiling(lowered)?;
     let record = Record::default();
     let journal = Journal::new(&record);
     let compiled_with = Cell::new(None);
-    let result = run(path, &journal, &compiled_with);
+    let result = run(path, ceiling, &journal, &compiled_with);
     let mut report = record.into_report();
     (report.toolchain, report.dependencies) = compiled_with.get().unzip();
     report.outcome = match result {
@@ -89,9 +96,25 @@ enum Passed {
 /// Which toolchain and which dependency cache the compiler's stages used.
 type CompiledWith = Cell<Option<(ToolchainId, Digest)>>;
 
-fn run(path: &Path, journal: &Journal<'_>, compiled_with: &CompiledWith) -> Result<Passed, Stop> {
+/// The compiler's limits with those lowered that were asked for.
+fn ceiling(lowered: &[String]) -> Result<CompileLimits, BuilderError> {
+    lowered.iter().try_fold(COMPILE, |limits, text| {
+        let pair = text.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
+        pair.and_then(|(name, value)| limits.lowered(name, value)).ok_or_else(|| BuilderError::Command {
+            command: "check",
+            problem: format!("`--limit {text}` names no limit, or a value that does not lower it"),
+        })
+    })
+}
+
+fn run(
+    path: &Path,
+    ceiling: CompileLimits,
+    journal: &Journal<'_>,
+    compiled_with: &CompiledWith,
+) -> Result<Passed, Stop> {
     let tree = journal.stage(Stage::Unpack, |_| read(path))?;
-    let audited = journal.stage(Stage::Audit, |_| stages::audit(tree))?;
+    let audited = journal.stage(Stage::Audit, |_| stages::audit(tree, &Layers::all()))?;
     let materials = match materials::find(&CheckConfig::from_environment()?) {
         Ok(materials) => materials,
         Err(reason) => return Ok(Passed::Partly(reason)),
@@ -100,10 +123,11 @@ fn run(path: &Path, journal: &Journal<'_>, compiled_with: &CompiledWith) -> Resu
     let resolved =
         journal.stage(Stage::Dependencies, |_| stages::resolve(audited, &allowlist, &materials.deps))?;
     let scratch = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
-    let (workshop, _instance) = match materials.workshop(scratch.path())? {
+    let (mut workshop, _instance) = match materials.workshop(scratch.path())? {
         Ok(workshop) => workshop,
         Err(reason) => return Ok(Passed::Partly(reason)),
     };
+    workshop.cage = workshop.cage.with_at_most(ceiling);
     compiled_with.set(Some((workshop.toolchain.id(), workshop.deps.key())));
     stages::make(resolved, &workshop, journal).map(|made| Passed::Everything(Box::new(made)))
 }
@@ -129,9 +153,9 @@ pub(crate) fn commands(path: &Path, out: &Path) -> Result<ExitCode, BuilderError
     let work = out.canonicalize().map_err(BuilderError::io(out))?;
     let (cage, worker) = (Cage::in_place(), PathBuf::new());
     let materials::Materials { toolchain, deps } = materials;
-    let workshop = Workshop { cage, toolchain, deps: Arc::new(deps), work, worker };
+    let workshop = Workshop::new(cage, toolchain, deps, work, worker);
     let resolved = read(path)
-        .and_then(stages::audit)
+        .and_then(|tree| stages::audit(tree, &Layers::all()))
         .and_then(|audited| stages::resolve(audited, &allowlist, &workshop.deps))
         .map_err(|stop| match stop {
             Stop::Failed(error) => error,

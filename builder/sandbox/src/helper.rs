@@ -14,6 +14,7 @@ use mfaas_confine::{Layer, Level, Profile, supervise};
 use serde::{Deserialize, Serialize};
 
 use crate::CageSpec;
+use crate::courtesy::be_first_out_of_memory;
 
 /// The argument that makes a program a helper.
 pub const CAGE_EXEC: &str = "cage-exec";
@@ -79,6 +80,7 @@ fn execute(
     let spec = request.spec;
     let profile = spec.profile().map_err(|error| error.to_string())?;
     let profile = finish(profile, request.without)?;
+    be_first_out_of_memory();
     let ended = supervise(&profile, spec.minimum, socket.as_fd(), &|_level| {
         Command::new(&spec.program)
             .args(&spec.arguments)

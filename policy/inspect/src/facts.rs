@@ -20,11 +20,15 @@ pub fn inspect(data: &[u8]) -> Result<BinaryFacts, InspectError> {
     };
     let symbols = read_symbols(&image)?;
     let relocations = read_relocations(&image)?;
+    // A symbol behind the table's end would be an import that the verdict does not see.
+    if relocations.iter().any(|relocation| relocation.symbol as usize >= symbols.len()) {
+        return Err(InspectError::OutOfBounds { what: "the symbol of a relocation" });
+    }
     let mut facts = BinaryFacts { file_bytes, is_x86_64_shared_object: true, ..BinaryFacts::default() };
     segment_facts(&image, &mut facts);
     dynamic_facts(&image, &mut facts)?;
     symbol_facts(&symbols, &mut facts);
-    relocation_facts(&relocations, &mut facts);
+    relocation_facts(&image, &relocations, &mut facts);
     facts.key_instructions = key_instructions(&image);
     facts.system_instructions = system_instructions(&image);
     Ok(facts)
@@ -32,9 +36,8 @@ pub fn inspect(data: &[u8]) -> Result<BinaryFacts, InspectError> {
 
 fn segment_facts(image: &Image<'_>, facts: &mut BinaryFacts) {
     let loads = &image.loads;
-    let (first, last) = (loads.first(), loads.last());
-    facts.image_bytes =
-        first.zip(last).map_or(0, |(first, last)| last.memory().end.saturating_sub(first.memory().start));
+    // From address 0, as a loader reserves it: an image may not begin high up to seem small.
+    facts.image_bytes = loads.last().map_or(0, |last| last.memory().end);
     facts.writable_bytes = loads.iter().filter(|load| load.writable()).map(|load| load.mem_size).sum::<u64>();
     facts.writable_bytes = facts.writable_bytes.saturating_sub(relro_bytes(image));
     facts.tls_bytes = image.tls.map_or(0, |tls| tls.mem_size);
@@ -95,7 +98,9 @@ fn symbol_facts(symbols: &[RawSymbol], facts: &mut BinaryFacts) {
     }
 }
 
-fn relocation_facts(relocations: &[RawRelocation], facts: &mut BinaryFacts) {
+fn relocation_facts(image: &Image<'_>, relocations: &[RawRelocation], facts: &mut BinaryFacts) {
+    // Whether or not the image says so itself.
+    facts.text_relocations |= relocations.iter().any(|relocation| !image.writable(relocation.at));
     let mut types: Vec<u32> = relocations.iter().map(|relocation| relocation.kind).collect();
     facts.ifuncs += types.iter().filter(|kind| **kind == elf::R_X86_64_IRELATIVE.0).count();
     types.sort_unstable();

@@ -118,11 +118,14 @@ impl<'data> Image<'data> {
                 elf::PT_DYNAMIC => set_once(&mut dynamic, range, "a second dynamic table")?,
                 elf::PT_GNU_STACK => set_once(&mut image.stack_flags, range.flags, "a second stack header")?,
                 elf::PT_INTERP => image.interpreter = true,
-                // Notes, unwinding tables and the headers themselves: a loader of ours reads none.
-                _ => {}
+                kind if UNREAD_HEADERS.contains(&kind) => {}
+                _ => return Err(InspectError::Malformed { what: "a program header of an unknown type" }),
             }
         }
         let dynamic = dynamic.ok_or(InspectError::Malformed { what: "no dynamic table" })?;
+        image.check_alias(Some(&dynamic), "a dynamic table with two places in the file")?;
+        image.check_alias(image.tls.as_ref(), "a thread-local template with two places in the file")?;
+        image.check_alias(image.relro.as_ref(), "a RELRO range with two places in the file")?;
         image.dynamic = image.read_dynamic(&dynamic)?;
         Ok(Some(image))
     }
@@ -148,6 +151,22 @@ impl<'data> Image<'data> {
         } else {
             None
         }
+    }
+
+    /// Whether the 8 bytes at `at` lie in one writable segment, as a relocation's have to.
+    pub(crate) fn writable(&self, at: u64) -> bool {
+        let holds = |load: &ProgramRange, end| load.writable() && load.va <= at && end <= load.memory().end;
+        at.checked_add(8).is_some_and(|end| self.loads.iter().any(|load| holds(load, end)))
+    }
+
+    /// A range that is named by address and by place in the file has to mean one thing by both:
+    /// which of them is believed depends on who reads.
+    fn check_alias(&self, range: Option<&ProgramRange>, what: &'static str) -> Result<(), InspectError> {
+        let Some(range) = range.filter(|range| range.file_size > 0) else { return Ok(()) };
+        let holder = self.loads.iter().find(|load| load.va <= range.va && range.va < load.va + load.mem_size);
+        let agrees = |load: &ProgramRange| range.file_offset == load.file_offset + (range.va - load.va);
+        // Whoever needs a range that lies in no segment says so.
+        if holder.is_none_or(agrees) { Ok(()) } else { Err(InspectError::Malformed { what }) }
     }
 
     /// The file's bytes behind `length` bytes of memory at `va`, if all of them come from the file.
@@ -236,7 +255,13 @@ impl Dynamic {
     }
 }
 
-/// Tags that rust-lld and GNU ld write, and those that a check looks for.
+/// Program headers that no loader of ours reads: notes, unwinding tables, the headers themselves.
+/// Any other type is refused: it could ask a loader for anything.
+const UNREAD_HEADERS: &[elf::ProgramType] =
+    &[elf::PT_NULL, elf::PT_NOTE, elf::PT_PHDR, elf::PT_GNU_EH_FRAME, elf::PT_GNU_PROPERTY];
+
+/// Tags that rust-lld and GNU ld write, and those that a check looks for. Those of symbol versions
+/// are not among them: a function's one library has none, and a table of them names libraries.
 const KNOWN_TAGS: &[elf::DynamicTag] = &[
     elf::DT_PLTRELSZ,
     elf::DT_PLTGOT,
@@ -271,13 +296,8 @@ const KNOWN_TAGS: &[elf::DynamicTag] = &[
     elf::DT_RELRSZ,
     elf::DT_RELRENT,
     elf::DT_GNU_HASH,
-    elf::DT_VERSYM,
     elf::DT_RELACOUNT,
     elf::DT_FLAGS_1,
-    elf::DT_VERDEF,
-    elf::DT_VERDEFNUM,
-    elf::DT_VERNEED,
-    elf::DT_VERNEEDNUM,
 ];
 
 pub(crate) fn too_large(what: &'static str, value: usize, max: usize) -> InspectError {
@@ -331,6 +351,9 @@ fn program_range(header: &elf::ProgramHeader64<Endian>) -> ProgramRange {
 }
 
 /// What is wrong with a PT_LOAD by itself. After this, sums of its fields cannot overflow.
+///
+/// Alignment above a page is what `#[repr(align(65536))]` on a static asks for, in safe code. The
+/// compiler then reasons with an address that the loader does not keep: undefined behaviour.
 fn range_fault(range: &ProgramRange, file_bytes: u64) -> Option<&'static str> {
     let file_end = range.file_offset.checked_add(range.file_size);
     let memory_end = range.va.checked_add(range.mem_size);
@@ -342,6 +365,8 @@ fn range_fault(range: &ProgramRange, file_bytes: u64) -> Option<&'static str> {
         Some("is smaller in memory than in the file, or empty")
     } else if range.va % PAGE_BYTES != range.file_offset % PAGE_BYTES {
         Some("is not aligned with its bytes in the file")
+    } else if range.align > PAGE_BYTES || (range.align > 1 && !range.align.is_power_of_two()) {
+        Some("asks for an alignment that a loader of pages does not give")
     } else {
         None
     }

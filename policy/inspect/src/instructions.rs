@@ -1,7 +1,7 @@
 //! Instructions that undo protection keys, or call the kernel, in executable bytes.
 //!
 //! `wrpkru`, `xrstor` and `xrstors` are looked for at every offset, since a jump into the middle of
-//! an instruction finds them too. `syscall` and its kin are looked for at instruction boundaries
+//! an instruction finds them too. `syscall` and its kin, and writes to the thread's base registers, are looked for at instruction boundaries
 //! alone: their two bytes occur by chance about once a megabyte, and seccomp owns them.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
@@ -76,6 +76,9 @@ fn system_instruction(mnemonic: Mnemonic) -> Option<&'static str> {
         Mnemonic::Syscall => Some("syscall"),
         Mnemonic::Sysenter => Some("sysenter"),
         Mnemonic::Int => Some("int"),
+        // Not into the kernel, but over the registers that say where the thread's own data is.
+        Mnemonic::Wrfsbase => Some("wrfsbase"),
+        Mnemonic::Wrgsbase => Some("wrgsbase"),
         _ => None,
     }
 }

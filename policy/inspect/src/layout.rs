@@ -163,6 +163,8 @@ pub struct Export {
 pub fn layout(data: &[u8]) -> Result<Layout, InspectError> {
     let image = Image::parse(data)?.ok_or(InspectError::Unloadable { what: "no x86-64 shared object" })?;
     check_loadable(&image)?;
+    // Nothing here follows these names, but what has no facts must not have a layout either.
+    image.dynamic.needed.iter().try_for_each(|name| image.string(*name).map(drop))?;
     let symbols = read_symbols(&image)?;
     let raw = read_relocations(&image)?;
     let span_bytes = image.span_bytes();
@@ -304,9 +306,7 @@ impl Context<'_> {
     /// `at`, if the 8 bytes there lie in one writable segment.
     fn writable(&self, at: u64) -> Result<u64, InspectError> {
         let error = InspectError::OutOfBounds { what: "the target of a relocation" };
-        let end = at.checked_add(8).ok_or_else(|| error.clone())?;
-        let holds = |load: &ProgramRange| load.writable() && load.va <= at && end <= load.memory().end;
-        if self.image.loads.iter().any(holds) { Ok(at) } else { Err(error) }
+        if self.image.writable(at) { Ok(at) } else { Err(error) }
     }
 
     /// An addend that is an address of the image, its end included.

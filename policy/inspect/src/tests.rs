@@ -1,6 +1,7 @@
 //! Facts and layouts of a real image, of that image with one thing wrong, and of noise.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod malformed;
 mod sample;
 
 use mfaas_rules::profiles::instructions::RELOCATIONS;
@@ -94,6 +95,19 @@ fn check_promises(data: &[u8], layout: &Layout) {
         let inside = |pages: std::ops::Range<u64>| pages.start <= relro.start && relro.end <= pages.end;
         assert!(layout.segments.iter().any(|segment| segment.access.write && inside(segment.pages())));
     }
+}
+
+#[test]
+fn what_has_no_facts_has_no_layout() {
+    // A count that only speeds a loader up becomes a DT_NEEDED whose name lies outside of the string table.
+    let bytes = changed(|bytes| {
+        let at = dynamic(bytes, sample::DT_RELACOUNT);
+        write(bytes, at, &1_u64.to_le_bytes());
+        write(bytes, at + 8, &u64::MAX.to_le_bytes());
+    });
+    let error = InspectError::OutOfBounds { what: "the string table" };
+    assert_eq!(inspect(&bytes), Err(error.clone()));
+    assert_eq!(layout(&bytes), Err(error));
 }
 
 #[test]

@@ -5,9 +5,9 @@
 pub struct ArchiveLimits {
     /// Upload size.
     pub upload_bytes_max: u64,
-    /// Sum of all file sizes.
+    /// Size of the tar inside, headers and padding included.
     pub unpacked_bytes_max: u64,
-    /// Files and directories.
+    /// Files and directories, those included that a file's path implies.
     pub entries_max: usize,
     /// Length of one path.
     pub path_bytes_max: usize,
@@ -31,13 +31,15 @@ pub struct ManifestLimits {
     pub bytes_max: usize,
     /// Nesting of tables, arrays and dotted keys.
     pub depth_max: usize,
+    /// Keys of all tables together.
+    pub keys_max: usize,
     /// Dependencies named.
     pub dependencies_max: usize,
 }
 
 /// The manifest limits in force.
 pub const MANIFEST: ManifestLimits =
-    ManifestLimits { bytes_max: 64 << 10, depth_max: 16, dependencies_max: 64 };
+    ManifestLimits { bytes_max: 64 << 10, depth_max: 16, keys_max: 1_000, dependencies_max: 64 };
 
 /// Limits of the lexer. Measured on rustc 1.95: 3,000 `{` or 20,000 `(` overflow its stack, so
 /// nesting is bounded an order of magnitude below.
@@ -83,7 +85,7 @@ pub struct CompileLimits {
     pub cpu_seconds_max: u64,
     /// Wall time of the whole command.
     pub wall_seconds_max: u64,
-    /// Address space of each process.
+    /// Memory of all processes together, and of each.
     pub memory_bytes_max: u64,
     /// Size of each file written.
     pub file_bytes_max: u64,
@@ -93,6 +95,42 @@ pub struct CompileLimits {
     pub processes_max: u64,
     /// Open descriptors of each process.
     pub descriptors_max: u64,
+}
+
+impl CompileLimits {
+    /// The same with one limit lowered, by its name. `None`: there is no such limit, or the value
+    /// is 0 or more than the limit has.
+    pub fn lowered(mut self, name: &str, value: u64) -> Option<Self> {
+        let limit = match name {
+            "cpu_seconds_max" => &mut self.cpu_seconds_max,
+            "wall_seconds_max" => &mut self.wall_seconds_max,
+            "memory_bytes_max" => &mut self.memory_bytes_max,
+            "file_bytes_max" => &mut self.file_bytes_max,
+            "output_bytes_max" => &mut self.output_bytes_max,
+            "processes_max" => &mut self.processes_max,
+            "descriptors_max" => &mut self.descriptors_max,
+            _ => return None,
+        };
+        if value == 0 || value > *limit {
+            return None;
+        }
+        *limit = value;
+        Some(self)
+    }
+
+    /// The lower of each two limits.
+    #[must_use]
+    pub fn at_most(self, other: Self) -> Self {
+        Self {
+            cpu_seconds_max: self.cpu_seconds_max.min(other.cpu_seconds_max),
+            wall_seconds_max: self.wall_seconds_max.min(other.wall_seconds_max),
+            memory_bytes_max: self.memory_bytes_max.min(other.memory_bytes_max),
+            file_bytes_max: self.file_bytes_max.min(other.file_bytes_max),
+            output_bytes_max: self.output_bytes_max.min(other.output_bytes_max),
+            processes_max: self.processes_max.min(other.processes_max),
+            descriptors_max: self.descriptors_max.min(other.descriptors_max),
+        }
+    }
 }
 
 /// The limits for a tenant's compiler.
@@ -105,6 +143,14 @@ pub const COMPILE: CompileLimits = CompileLimits {
     processes_max: 256,
     descriptors_max: 256,
 };
+
+/// CPU time after which a caged command lets others go first. Ten times what the compiler takes for
+/// a small function; most commands never see it.
+pub const GIVE_WAY_CPU_SECONDS: u64 = 2;
+/// How far it steps back, as a nice value: a tenth of the share of an ordinary process that wants
+/// the same core, and all of it when nobody does. Further back, a command could not even die
+/// within the time that it has for it: freeing its memory takes CPU time too.
+pub const GIVE_WAY_NICE: i32 = 10;
 
 /// The limits for the trusted job that builds the dependency cache.
 pub const DEPENDENCY_BUILD: CompileLimits = CompileLimits {

@@ -6,7 +6,6 @@
 //! and never a reason to take something similar.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use mfaas_rules::AllowlistSnapshot;
 
@@ -92,6 +91,6 @@ impl Materials {
         let instance = InstanceDirectory::make(scratch, "check")?;
         let work = instance.path().to_path_buf();
         let Self { toolchain, deps } = self;
-        Ok(Ok((Workshop { cage, toolchain, deps: Arc::new(deps), work, worker }, instance)))
+        Ok(Ok((Workshop::new(cage, toolchain, deps, work, worker), instance)))
     }
 }

@@ -128,6 +128,7 @@ fn ending(exit: Exit) -> String {
         Exit::CpuLimit => format!("the file takes more than {} s of CPU", GEIGER.cpu_seconds_max),
         Exit::WallLimit => format!("the file takes more than {} s", GEIGER.wall_seconds_max),
         Exit::MemoryLimit => format!("the file takes more than {} bytes", GEIGER.memory_bytes_max),
+        Exit::ProcessLimit => format!("the file takes more than {} processes", GEIGER.processes_max),
         Exit::OutputLimit | Exit::FileLimit => "the file made it write more than it may".to_owned(),
         Exit::Cancelled => "it was cancelled".to_owned(),
     }

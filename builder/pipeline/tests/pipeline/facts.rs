@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::installed::builder;
+use mfaas_harness::builder;
 
 /// A crate's directory; gone when dropped.
 struct Crate(tempfile::TempDir);

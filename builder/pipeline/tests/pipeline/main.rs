@@ -7,6 +7,7 @@
 mod check;
 #[path = "../../../../registry/catalog/tests/postgres/cluster.rs"]
 mod cluster;
+mod facade;
 mod facts;
 mod installed;
 mod package;

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::installed::{Installed, builder};
+use mfaas_harness::builder;
+
+use crate::installed::installed;
 
 /// One for each kind of ending that a check has.
 const FOLDERS: &[&str] = &[
@@ -37,7 +39,7 @@ fn verdicts_read_as_they_did() {
 fn run(folder: &str, arguments: &[&str]) -> String {
     let package =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile").join(folder).join("package");
-    let installed = Installed::get();
+    let installed = installed();
     let output = builder()
         .arg("check")
         .args(arguments)

@@ -68,6 +68,7 @@ pub(super) enum Field {
     Va,
     FileSize,
     MemSize,
+    Align,
 }
 
 const HEADERS: usize = 64;
@@ -100,6 +101,7 @@ pub(super) fn set(image: &mut [u8], header: usize, field: Field, value: u64) {
         Field::Va => (16, 8),
         Field::FileSize => (32, 8),
         Field::MemSize => (40, 8),
+        Field::Align => (48, 8),
     };
     write(image, header + offset, &value.to_le_bytes()[..bytes]);
 }
@@ -108,6 +110,7 @@ pub(super) const PT_NULL: u64 = 0;
 pub(super) const PT_LOAD: u32 = 1;
 pub(super) const PT_DYNAMIC: u32 = 2;
 pub(super) const PT_INTERP: u64 = 3;
+pub(super) const PT_TLS: u32 = 7;
 pub(super) const PT_NOTE_LIKE: u32 = 0x6474_e550;
 pub(super) const PT_GNU_STACK: u32 = 0x6474_e551;
 pub(super) const PT_GNU_RELRO: u32 = 0x6474_e552;

@@ -36,14 +36,15 @@ fn judge_form(facts: &BinaryFacts, found: &mut Vec<(Code, String)>) {
 
 fn judge_sizes(facts: &BinaryFacts, found: &mut Vec<(Code, String)>) {
     let rows = [
-        ("file", facts.file_bytes, BINARY.file_bytes_max),
-        ("image in memory", facts.image_bytes, BINARY.image_bytes_max),
-        ("writable data", facts.writable_bytes, BINARY.writable_bytes_max),
-        ("thread-local data", facts.tls_bytes, BINARY.tls_bytes_max),
+        ("file", facts.file_bytes, "file_bytes_max", BINARY.file_bytes_max),
+        ("image in memory", facts.image_bytes, "image_bytes_max", BINARY.image_bytes_max),
+        ("writable data", facts.writable_bytes, "writable_bytes_max", BINARY.writable_bytes_max),
+        ("thread-local data", facts.tls_bytes, "tls_bytes_max", BINARY.tls_bytes_max),
     ];
-    for (what, bytes, max) in rows {
+    for (what, bytes, limit, max) in rows {
         if bytes > max {
-            found.push((codes::MF0509, format!("{what}: {bytes} bytes where at most {max} are allowed")));
+            let text = format!("{what}: {bytes} bytes, more than `{limit}` ({max} bytes) allows");
+            found.push((codes::MF0509, text));
         }
     }
 }
