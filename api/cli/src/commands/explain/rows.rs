@@ -1,13 +1,11 @@
 //! What the rules allow and refuse, as lists for a person: read from the rows that judge, never copied.
 
-use std::collections::BTreeSet;
-
 use mfaas_rules::Code;
 use mfaas_rules::profiles::attributes::{self, LINKAGE, MACHINE_CODE};
 use mfaas_rules::profiles::imports;
 use mfaas_rules::profiles::instructions::RELOCATIONS;
 use mfaas_rules::profiles::macros::{self, MacroRule};
-use mfaas_rules::profiles::std_paths::{self, PathRule};
+use mfaas_rules::profiles::std_items::{self, ItemRow, Root, Treatment};
 
 /// Columns of text before a list's line is broken.
 const COLUMNS_MAX: usize = 110;
@@ -85,9 +83,12 @@ pub(super) fn of(code: Code) -> Vec<List> {
             List::new("Macros of std that are offered:", macros_that(MacroRule::Allow)),
         ],
         "MF0307" => vec![
-            List::new("Parts of std, core and alloc that are refused:", paths_that(PathRule::Refuse)),
-            List::new("Refused as machine code (MF0303):", paths_that(PathRule::MachineCode)),
-            List::new("Offered below a refused part:", paths_that(PathRule::Offer)),
+            List::new("Parts of std, core and alloc that are refused:", items_that(is_refused)),
+            List::new("Refused as machine code (MF0303):", items_that(is_machine_code)),
+            List::new(
+                "Offered by name within a part that is not offered as a whole:",
+                items_that(is_offered_below),
+            ),
         ],
         "MF0308" => vec![List::new(
             "Macros of std whose `unsafe` is audited:",
@@ -108,7 +109,7 @@ pub(super) fn of(code: Code) -> Vec<List> {
 fn machine_code() -> Vec<List> {
     let attributes = MACHINE_CODE.iter().map(|name| ("attributes", format!("#[{name}]")));
     let macros = macros_that(MacroRule::MachineCode).map(|(_, name)| ("macros", name));
-    let paths = paths_that(PathRule::MachineCode).map(|(_, path)| ("modules of std and core", path));
+    let paths = items_that(is_machine_code).map(|(_, path)| ("modules of std and core", path));
     vec![List::new("Refused as machine code:", attributes.chain(macros).chain(paths))]
 }
 
@@ -117,10 +118,25 @@ fn macros_that(rule: MacroRule) -> impl Iterator<Item = (&'static str, String)> 
     macros::ROWS.iter().filter(move |row| row.rule == rule).map(move |row| (row.why, name(row.name)))
 }
 
-fn paths_that(rule: PathRule) -> impl Iterator<Item = (&'static str, String)> {
-    let mut known = BTreeSet::new();
-    std_paths::ROWS
-        .iter()
-        .filter(move |row| row.rule == rule && known.insert(row.path))
-        .map(|row| (row.why, format!("std::{}", row.path)))
+/// The items of the rows that a question picks, by their paths.
+fn items_that(picks: fn(&ItemRow) -> bool) -> impl Iterator<Item = (&'static str, String)> {
+    std_items::ROWS.iter().filter(move |row| picks(row)).flat_map(|row| {
+        let root = Root::ALL.into_iter().find(|root| row.roots.has(*root)).unwrap_or(Root::Std);
+        let module = if row.module.is_empty() { String::new() } else { format!("{}::", row.module) };
+        row.names.iter().map(move |name| (row.why, format!("{}::{module}{name}", root.name())))
+    })
+}
+
+fn is_refused(row: &ItemRow) -> bool {
+    matches!(row.treatment, Treatment::Refuse | Treatment::Close | Treatment::Internal | Treatment::Attribute)
+}
+
+fn is_machine_code(row: &ItemRow) -> bool {
+    row.treatment == Treatment::MachineCode
+}
+
+/// What the root offers is offered with all that is below, and needs no list.
+fn is_offered_below(row: &ItemRow) -> bool {
+    let by_name = matches!(row.treatment, Treatment::Offer | Treatment::Own);
+    by_name && !row.module.is_empty() && !row.module.starts_with("prelude")
 }

@@ -1,5 +1,5 @@
-use mfaas_rules::profiles::{attributes, macros, std_paths};
-use mfaas_rules::profiles::{macros::MacroRule, std_paths::PathRule};
+use mfaas_rules::profiles::macros::MacroRule;
+use mfaas_rules::profiles::{attributes, macros, std_items};
 
 use super::{codes, explanation, family, pages};
 
@@ -51,9 +51,17 @@ fn the_lists_hold_every_row_with_its_reason() {
         assert!(macros_page.contains(&format!(" {}!", row.name.trim_start_matches("r#"))), "{}", row.name);
         assert!(macros_page.contains(row.why) || row.rule == MacroRule::Allow, "{}", row.name);
     }
-    let paths_page = explanation(codes::MF0307);
-    for row in std_paths::ROWS {
-        assert!(paths_page.contains(&format!(" std::{}", row.path)), "{}", row.path);
-        assert!(paths_page.contains(row.why) || row.rule == PathRule::Offer, "{}", row.path);
+    let items_page = explanation(codes::MF0307);
+    for row in std_items::ROWS.iter().filter(|row| row.refuses(&[])) {
+        assert!(items_page.contains(row.why), "{}", row.module);
+        for name in row.names {
+            assert!(items_page.contains(&format!("::{name}")), "{}::{name}", row.module);
+        }
     }
+    for part in
+        ["std::fs", "std::net::TcpStream", "std::arch", "core::panic::PanicMessage", "std::net::IpAddr"]
+    {
+        assert!(items_page.contains(&format!(" {part}")), "{part}");
+    }
+    assert!(!items_page.contains(" std::collections"), "what is offered as a whole needs no list");
 }
