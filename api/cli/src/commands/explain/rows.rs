@@ -1,11 +1,13 @@
 //! What the rules allow and refuse, as lists for a person: read from the rows that judge, never copied.
 
+use std::collections::BTreeSet;
+
 use mfaas_rules::Code;
 use mfaas_rules::profiles::attributes::{self, LINKAGE, MACHINE_CODE};
 use mfaas_rules::profiles::imports;
 use mfaas_rules::profiles::instructions::RELOCATIONS;
 use mfaas_rules::profiles::macros::{self, MacroRule};
-use mfaas_rules::profiles::std_items::{self, ItemRow, Root, Treatment};
+use mfaas_rules::profiles::std_items::{self, ItemRow, Treatment};
 
 /// Columns of text before a list's line is broken.
 const COLUMNS_MAX: usize = 110;
@@ -83,11 +85,20 @@ pub(super) fn of(code: Code) -> Vec<List> {
             List::new("Macros of std that are offered:", macros_that(MacroRule::Allow)),
         ],
         "MF0307" => vec![
-            List::new("Parts of std, core and alloc that are refused:", items_that(is_refused)),
+            List::new(
+                "Parts of std, core and alloc that are refused:",
+                items_that(|row| {
+                    matches!(row.treatment, Treatment::Refuse | Treatment::Internal | Treatment::Close)
+                }),
+            ),
             List::new("Refused as machine code (MF0303):", items_that(is_machine_code)),
             List::new(
-                "Offered by name within a part that is not offered as a whole:",
-                items_that(is_offered_below),
+                "Offered as types of our own, without the authority:",
+                items_that(|row| row.treatment == Treatment::Own),
+            ),
+            List::new(
+                "Offered below a part that is mostly refused:",
+                items_that(|row| row.treatment == Treatment::Offer && !row.module.is_empty()),
             ),
         ],
         "MF0308" => vec![List::new(
@@ -118,25 +129,19 @@ fn macros_that(rule: MacroRule) -> impl Iterator<Item = (&'static str, String)> 
     macros::ROWS.iter().filter(move |row| row.rule == rule).map(move |row| (row.why, name(row.name)))
 }
 
-/// The items of the rows that a question picks, by their paths.
-fn items_that(picks: fn(&ItemRow) -> bool) -> impl Iterator<Item = (&'static str, String)> {
-    std_items::ROWS.iter().filter(move |row| picks(row)).flat_map(|row| {
-        let root = Root::ALL.into_iter().find(|root| row.roots.has(*root)).unwrap_or(Root::Std);
-        let module = if row.module.is_empty() { String::new() } else { format!("{}::", row.module) };
-        row.names.iter().map(move |name| (row.why, format!("{}::{module}{name}", root.name())))
-    })
-}
-
-fn is_refused(row: &ItemRow) -> bool {
-    matches!(row.treatment, Treatment::Refuse | Treatment::Close | Treatment::Internal | Treatment::Attribute)
-}
-
 fn is_machine_code(row: &ItemRow) -> bool {
     row.treatment == Treatment::MachineCode
 }
 
-/// What the root offers is offered with all that is below, and needs no list.
-fn is_offered_below(row: &ItemRow) -> bool {
-    let by_name = matches!(row.treatment, Treatment::Offer | Treatment::Own);
-    by_name && !row.module.is_empty() && !row.module.starts_with("prelude")
+fn items_that(wanted: impl Fn(&ItemRow) -> bool) -> impl Iterator<Item = (&'static str, String)> {
+    let mut known = BTreeSet::new();
+    std_items::ROWS
+        .iter()
+        .filter(move |row| wanted(row))
+        .flat_map(|row| row.names.iter().map(|name| (row.why, path(row.module, name))))
+        .filter(move |(_, path)| known.insert(path.clone()))
+}
+
+fn path(module: &str, name: &str) -> String {
+    if module.is_empty() { format!("std::{name}") } else { format!("std::{module}::{name}") }
 }
