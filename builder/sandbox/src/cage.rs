@@ -280,6 +280,7 @@ impl<'cage> Running<'cage> {
                 (level, wait_status, cpu, max_rss_bytes)
             }
         };
+        let cpu = cpu.max(self.courtesy.used());
         let limits = &cage.spec.limits;
         let left = written(&self.writable);
         let used = Used { cpu, max_rss_bytes, file_full: left.longest_bytes >= limits.file_bytes_max };
