@@ -7,14 +7,16 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mfaas_ident::sanitise;
+use mfaas_ident::{escape_json, sanitise};
 use mfaas_wire::{Diagnostic, render};
 use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// The longest line that is shown, in bytes.
+/// The longest remark that is shown, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
+/// The longest result that is shown, in bytes.
+const RESULT_BYTES_MAX: usize = 16 << 20;
 
 /// The way to the terminal.
 #[derive(Debug, Clone)]
@@ -43,13 +45,22 @@ impl Screen {
     ) -> Result<(), Failure> {
         if self.json {
             let line = serde_json::to_string(document).map_err(|e| Failure::Local(e.to_string()))?;
-            return out(&line);
+            return out(&escape_json(&line));
         }
         let text = text();
-        if text.is_empty() { Ok(()) } else { out(&text) }
+        if text.is_empty() { Ok(()) } else { out(&sanitise(&text, RESULT_BYTES_MAX)) }
     }
 
-    /// Raw bytes for standard output, exactly as they are.
+    /// A function's answer: exactly its bytes where a program reads them, made visible where a person
+    /// does. A function is not trusted with anybody's terminal.
+    pub(crate) fn answer(&self, bytes: &[u8]) -> Result<(), Failure> {
+        if !std::io::stdout().is_terminal() {
+            return self.bytes(bytes);
+        }
+        self.bytes(sanitise(&String::from_utf8_lossy(bytes), RESULT_BYTES_MAX).as_bytes())
+    }
+
+    /// Bytes of our own for standard output, exactly as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         let mut stdout = std::io::stdout().lock();
         finish(stdout.write_all(bytes).and_then(|()| stdout.flush()))
@@ -102,7 +113,7 @@ impl Screen {
                 other => serde_json::json!({ "detail": other.to_string(), "exit": other.exit() as i32 }),
             };
             // The reader of the pipe may be gone; the exit code still says what happened.
-            let _ = out(&document.to_string());
+            let _ = out(&escape_json(&document.to_string()));
         }
         err(&format!("error: {failure}"));
         if let Some(hint) = failure.hint() {

@@ -12,6 +12,9 @@ use mfaas_wire as wire;
 
 use crate::limits;
 
+/// The longest sentence, name or line of a diagnostic, in bytes; the builder's limits are lower.
+const DIAGNOSTIC_BYTES_MAX: usize = 1_000;
+
 /// The principal of the decisions that ship with the product.
 pub const SEED: &str = "seed";
 
@@ -92,22 +95,22 @@ fn stage_word(stage: delivery::Stage) -> &'static str {
     }
 }
 
-/// One diagnostic. rustc's own drawing stays as it is, apart from control characters; ours is
-/// drawn here, whatever the builder sent.
-fn diagnostic(row: delivery::Diagnostic) -> wire::Diagnostic {
-    let span = row.span.as_ref().map(wire::SourceSpan::from);
-    let rendered = if row.layer == mfaas_rules::Layer::Compiler && !row.rendered.is_empty() {
-        wire::render::foreign(&row.rendered)
-    } else {
-        wire::render::diagnostic(row.level, row.code.id(), &row.message, span.as_ref(), &row.hint)
-    };
+/// One diagnostic, drawn and sanitised here whatever the builder sent.
+fn diagnostic(mut row: delivery::Diagnostic) -> wire::Diagnostic {
+    row.message = sanitise(&row.message, DIAGNOSTIC_BYTES_MAX);
+    row.hint = sanitise(&row.hint, DIAGNOSTIC_BYTES_MAX);
+    if let Some(span) = &mut row.span {
+        span.file = sanitise_line(&span.file, DIAGNOSTIC_BYTES_MAX);
+        // A tab is drawn as a tab.
+        span.text = sanitise(&span.text, DIAGNOSTIC_BYTES_MAX);
+    }
     wire::Diagnostic {
+        rendered: wire::render::drawn(&row),
         code: row.code.id().to_owned(),
         level: row.level,
         message: row.message,
         hint: row.hint,
-        rendered,
-        span,
+        span: row.span.as_ref().map(wire::SourceSpan::from),
         layer: wire::layer_word(row.layer).to_owned(),
     }
 }

@@ -5,7 +5,13 @@ use std::process::ExitCode;
 
 use crate::config::{self, LogConfig, ServeConfig};
 use crate::error::BuilderError;
-use crate::{check, deps, log, serve, toolchain};
+use crate::{check, deps, facts, log, serve, toolchain};
+
+/// How the child of `facts` is called.
+pub(crate) const GEIGER_COMMAND: &str = "geiger";
+
+/// The longest error that is shown, in bytes.
+const ERROR_BYTES_MAX: usize = 16 << 10;
 
 /// Builds functions from source: the build machine's program.
 #[derive(Debug, clap::Parser)]
@@ -44,6 +50,25 @@ enum Command {
         /// JSON is the only form; the flag is there for symmetry with `check`.
         #[arg(long)]
         json: bool,
+    },
+    /// Show what stands in a dependency's directory: unsafe code, exported macros, what runs. For
+    /// reviewers; no verdict.
+    Facts {
+        /// The crate's directory.
+        path: PathBuf,
+        /// Print the facts as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The child of `facts`, which runs in the cage.
+    #[command(name = GEIGER_COMMAND, hide = true)]
+    Geiger {
+        /// Where the numbered files lie.
+        directory: PathBuf,
+        /// The first file.
+        first: usize,
+        /// Behind the last file.
+        behind: usize,
     },
     /// The pinned compiler.
     #[command(subcommand)]
@@ -118,6 +143,8 @@ impl Command {
                 return check::check(&path, json, keep.as_deref(), &limits);
             }
             Self::Commands { path, out, json: _ } => return check::commands(&path, &out),
+            Self::Facts { path, json } => return facts::facts(&path, json),
+            Self::Geiger { directory, first, behind } => return facts::child(&directory, first, behind),
             Self::Toolchain(ToolchainCommand::Import { from, into }) => {
                 say(toolchain::import(&from, &into)?);
             }
@@ -138,5 +165,5 @@ fn say(line: impl std::fmt::Display) {
 
 #[allow(clippy::print_stderr, reason = "the one place where a failed command says why")]
 fn complain(error: &BuilderError) {
-    eprintln!("error: {error}");
+    eprintln!("error: {}", mfaas_ident::sanitise(&error.to_string(), ERROR_BYTES_MAX));
 }

@@ -24,15 +24,14 @@ pub(crate) struct ServeConfig {
     pub(crate) ready_file: Option<PathBuf>,
 }
 
-/// Where `check` finds a compiler, if it finds one.
+/// Where `check` finds a compiler, if it finds one. How strong its cage is cannot be configured: a
+/// check runs the compiler in a full one or not at all.
 #[derive(Debug)]
 pub(crate) struct CheckConfig {
     /// `MFAAS_TOOLCHAIN_DIR`.
     pub(crate) toolchain: Option<PathBuf>,
     /// `MFAAS_DEPS_DIR`.
     pub(crate) deps: Option<PathBuf>,
-    /// `MFAAS_CAGE_MINIMUM`.
-    pub(crate) cage_minimum: CageMinimum,
 }
 
 /// How this program logs.
@@ -65,7 +64,6 @@ impl CheckConfig {
         Ok(Self {
             toolchain: optional("MFAAS_TOOLCHAIN_DIR")?.map(PathBuf::from),
             deps: optional("MFAAS_DEPS_DIR")?.map(PathBuf::from),
-            cage_minimum: cage_minimum()?,
         })
     }
 }

@@ -6,6 +6,7 @@ use mfaas_rules::{Finding, Layer, codes};
 use mfaas_sandbox::Exit;
 
 use crate::cage::Ran;
+use crate::deps::facade::{self, Reason};
 use crate::error::BuilderError;
 use crate::exceeded;
 use crate::journal::{Stop, refusal};
@@ -50,8 +51,12 @@ impl Messages {
     }
 
     /// The errors, as a tenant sees them.
+    /// What the facade of std refuses comes first: the others may follow from it.
     pub(crate) fn error_diagnostics(&self) -> Vec<Diagnostic> {
-        self.errors.iter().take(MESSAGES_MAX).map(|message| diagnostic(message, Level::Error)).collect()
+        let told = |message| refused_by_facade(message).unwrap_or_else(|| diagnostic(message, Level::Error));
+        let mut diagnostics: Vec<Diagnostic> = self.errors.iter().take(MESSAGES_MAX).map(told).collect();
+        diagnostics.sort_by_key(|diagnostic| diagnostic.layer != Layer::Facade);
+        diagnostics
     }
 
     /// The warnings, as a tenant sees them.
@@ -70,6 +75,44 @@ fn diagnostic(message: &rustc_json::Diagnostic, level: Level) -> Diagnostic {
         span: message.span.clone(),
         layer: Layer::Compiler,
     }
+}
+
+/// The words around the reason of an item that the facade keeps behind a `cfg`.
+const GATE: (&str, &str) = ("the item is gated behind the `", "` feature");
+/// How the compiler calls an attribute macro that the prelude lacks.
+const ATTRIBUTE: (&str, &str) = ("cannot find attribute `", "` in this scope");
+
+/// The refusal that a message is, if the facade of std is behind it: it speaks of a place in the
+/// facade's source, which no tenant can write to, in words of our tables. A tenant who writes the
+/// same words gets a compile error at most.
+fn refused_by_facade(message: &rustc_json::Diagnostic) -> Option<Diagnostic> {
+    let ours = message.remarks.iter().filter(|remark| remark.file.starts_with(facade::CLAIMED_ROOT));
+    let between = |text: &str, (before, behind): (&str, &str)| {
+        Some(text.strip_prefix(before)?.strip_suffix(behind)?.to_owned())
+    };
+    let reason = ours
+        .flat_map(|remark| [between(&remark.text, GATE), Some(message.message.clone())])
+        .flatten()
+        .find_map(|text| Reason::parse(&text))
+        .or_else(|| Reason::of_attribute(&between(&message.message, ATTRIBUTE)?))?;
+    let (code, hint) = (reason.code, reason.code.hint());
+    let said = message.message.strip_prefix(&format!("{code}: ")).unwrap_or(&message.message);
+    let told = if said == reason.why { said.to_owned() } else { format!("{said}: {}", reason.why) };
+    // The compiler has repeated the reason, but for an attribute, which can carry none.
+    let missing = if message.rendered.contains(&reason.text()) {
+        String::new()
+    } else {
+        format!("  = note: {}\n", reason.text())
+    };
+    let rendered = format!("{}\n{missing}  = help: {hint}\n", message.rendered.trim_end());
+    Some(Diagnostic {
+        code,
+        message: mfaas_ident::sanitise(&told, 500),
+        hint: hint.to_owned(),
+        rendered: mfaas_ident::sanitise(&rendered, RENDERED_BYTES_MAX),
+        layer: Layer::Facade,
+        ..diagnostic(message, Level::Error)
+    })
 }
 
 /// Judges how the compiler ended on a tenant's source. `Ok` is a clean exit; every other ending
@@ -108,6 +151,7 @@ pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop>
         Exit::CpuLimit => refuse(codes::MF0402, Layer::Cage, exceeded::cpu(&ran.limits)),
         Exit::WallLimit => refuse(codes::MF0403, Layer::Cage, exceeded::wall(&ran.limits)),
         Exit::MemoryLimit => refuse(codes::MF0404, Layer::Cage, exceeded::memory(&ran.limits)),
+        Exit::ProcessLimit => refuse(codes::MF0404, Layer::Cage, exceeded::processes(&ran.limits)),
         Exit::OutputLimit => refuse(codes::MF0405, Layer::Cage, exceeded::output(&ran.limits)),
         Exit::FileLimit => refuse(codes::MF0405, Layer::Cage, exceeded::file(&ran.limits)),
         Exit::Cancelled => Err(Stop::Failed(BuilderError::Cancelled)),

@@ -27,6 +27,12 @@ pub(crate) fn memory(limits: &CompileLimits) -> String {
     format!("the compiler needed more memory than `memory_bytes_max` ({most}) allows")
 }
 
+/// `processes_max`.
+pub(crate) fn processes(limits: &CompileLimits) -> String {
+    let most = limits.processes_max;
+    format!("the compiler started more processes than `processes_max` ({most}) allows")
+}
+
 /// `output_bytes_max`.
 pub(crate) fn output(limits: &CompileLimits) -> String {
     let most = bytes(limits.output_bytes_max);

@@ -63,15 +63,6 @@ pub(crate) fn refusal(finding: &Finding) -> Stop {
     Stop::Refused(vec![Diagnostic::from(finding)])
 }
 
-/// A refusal unless there are no findings.
-pub(crate) fn refuse_if_any(findings: &[Finding]) -> Result<(), Stop> {
-    if findings.is_empty() {
-        Ok(())
-    } else {
-        Err(Stop::Refused(findings.iter().map(Diagnostic::from).collect()))
-    }
-}
-
 /// Adds up the CPU time of caged commands within one stage.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {

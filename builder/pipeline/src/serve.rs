@@ -58,13 +58,10 @@ pub(crate) fn serve(config: &ServeConfig) -> Result<(), BuilderError> {
     let instance = uuid::Uuid::new_v4().to_string();
     let directory = InstanceDirectory::make(&config.work, &instance)?;
     let toolchain = Toolchain::open(&config.toolchain)?;
-    let workshop = Workshop {
-        cage: Cage::new(config.cage_minimum)?,
-        deps: Arc::new(Deps::open(&config.deps, toolchain.id())?),
-        toolchain,
-        work: directory.path().to_path_buf(),
-        worker: stages::find_worker()?,
-    };
+    let deps = Deps::open(&config.deps, toolchain.id())?;
+    let cage = Cage::new(config.cage_minimum)?;
+    let workshop =
+        Workshop::new(cage, toolchain, deps, directory.path().to_path_buf(), stages::find_worker()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,5 +1,5 @@
 //! Running a command: start the helper, feed it the spec, gather output, keep the limits that the
-//! kernel does not keep (wall time, output, bytes written together).
+//! kernel does not keep (wall time, output, bytes written together, and what all processes use).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -17,10 +17,11 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use crate::courtesy::Courtesy;
 use crate::exit::{Used, classify};
 use crate::helper::{Reply, Request};
+use crate::keeper::Keeper;
 use crate::written::written;
 use crate::{CAGE_EXEC, CageSpec, Exit, Outcome, SandboxError};
 
-/// How often the bytes written are counted.
+/// How often the bytes written and the use of all processes are counted.
 const COUNT_EVERY: Duration = Duration::from_millis(50);
 /// How long a cage that has been told to end may take, before its helper is killed. Gigabytes of
 /// memory are given back by processes that have stepped back behind all others.
@@ -79,7 +80,7 @@ impl Cage {
         let start = Instant::now();
         let (ours, theirs) = UnixStream::pair().map_err(|error| SandboxError::Lost(error.to_string()))?;
         let request = self.request()?;
-        let mut running = Running::new(self, self.start(theirs)?, ours, start);
+        let mut running = Running::new(self, self.start(theirs)?, ours, start)?;
         let gathered = running.send(&request).and_then(|()| running.gather(cancel));
         let reaped = running.finish();
         gathered.and(reaped)?;
@@ -116,6 +117,7 @@ impl Cage {
 /// A started helper and what it has said so far.
 struct Running<'cage> {
     cage: &'cage Cage,
+    keeper: Keeper,
     child: Child,
     socket: UnixStream,
     stdout: Option<ChildStdout>,
@@ -136,11 +138,21 @@ fn lost(what: &'static str) -> impl Fn(std::io::Error) -> SandboxError {
 }
 
 impl<'cage> Running<'cage> {
-    fn new(cage: &'cage Cage, mut child: Child, socket: UnixStream, start: Instant) -> Self {
+    fn new(
+        cage: &'cage Cage,
+        mut child: Child,
+        socket: UnixStream,
+        start: Instant,
+    ) -> Result<Self, SandboxError> {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        Self {
+        let keeper = Keeper::new(child.id(), &cage.spec.limits, cage.without).inspect_err(|_| {
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
+        Ok(Self {
             courtesy: Courtesy::new(child.id()),
             cage,
+            keeper,
             child,
             socket,
             stdout,
@@ -152,7 +164,7 @@ impl<'cage> Running<'cage> {
             writable: cage.writable(),
             start,
             ended: None,
-        }
+        })
     }
 
     fn send(&mut self, request: &[u8]) -> Result<(), SandboxError> {
@@ -169,6 +181,8 @@ impl<'cage> Running<'cage> {
                 self.courtesy.keep(self.start.elapsed());
                 if written(&self.writable).total_bytes > self.cage.spec.limits.file_bytes_max {
                     self.end(Exit::FileLimit);
+                } else if let Some(exit) = self.keeper.broken(self.child.id(), &self.cage.spec.limits) {
+                    self.end(exit);
                 }
             }
             let limits = &self.cage.spec.limits;
@@ -282,15 +296,18 @@ impl<'cage> Running<'cage> {
         };
         let cpu = cpu.max(self.courtesy.used());
         let limits = &cage.spec.limits;
+        let cpu = self.keeper.cpu().unwrap_or(cpu);
         let left = written(&self.writable);
         let used = Used { cpu, max_rss_bytes, file_full: left.longest_bytes >= limits.file_bytes_max };
         let exit = match (self.ended, wait_status) {
             (Some((exit, _)), _) => exit,
+            (None, status) if status != Some(0) && self.keeper.out_of_memory() => Exit::MemoryLimit,
             (None, None) => return Err(SandboxError::Lost("it was killed from outside".to_owned())),
             (None, Some(_)) if left.total_bytes > limits.file_bytes_max => Exit::FileLimit,
             (None, Some(status)) => classify(status, used, &self.err, limits),
         };
-        Ok(Outcome { exit, stdout: self.out, stderr: self.err, cpu, wall, max_rss_bytes, level })
+        let tree = self.keeper.kept();
+        Ok(Outcome { exit, stdout: self.out, stderr: self.err, cpu, wall, max_rss_bytes, level, tree })
     }
 
     /// What a helper that sent no reply has printed instead.

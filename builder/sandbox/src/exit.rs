@@ -21,6 +21,8 @@ pub enum Exit {
     WallLimit,
     /// It asked for more memory than it may have.
     MemoryLimit,
+    /// It had too many processes and threads at once.
+    ProcessLimit,
     /// It printed too much.
     OutputLimit,
     /// It wrote too much, into one file or together.

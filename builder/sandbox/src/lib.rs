@@ -8,10 +8,13 @@
 //! spec does not name, leaves a process behind, or decides what a command's output means.
 
 mod cage;
+mod cgroup;
 mod courtesy;
 mod exit;
 mod helper;
+mod keeper;
 mod spec;
+mod tree;
 mod written;
 
 pub use cage::{Cage, Cancel};
@@ -19,6 +22,7 @@ pub use exit::Exit;
 #[cfg(feature = "testing")]
 pub use helper::cage_exec_main_for_tests;
 pub use helper::{CAGE_EXEC, cage_exec_main};
+pub use keeper::{TreeLimits, tree_limits};
 pub use mfaas_confine::{Access, Level, Mount, Support, probe};
 pub use spec::{CageSpec, Filter, Outcome, Placement};
 

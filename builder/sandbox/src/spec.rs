@@ -8,7 +8,7 @@ use mfaas_rules::limits::CompileLimits;
 use mfaas_rules::profiles::seccomp::{COMPILER, DEPENDENCY_BUILD, SeccompRow, THROWAWAY_LOAD, with};
 use serde::{Deserialize, Serialize};
 
-use crate::Exit;
+use crate::{Exit, TreeLimits};
 
 /// A command and everything it may touch. There is no default for any of it.
 ///
@@ -123,4 +123,6 @@ pub struct Outcome {
     pub max_rss_bytes: u64,
     /// The strength of the cage it ran in.
     pub level: Level,
+    /// How the limits of all its processes together were kept.
+    pub tree: TreeLimits,
 }

@@ -6,7 +6,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use mfaas_audit::{expansion, lexer, manifest};
+use mfaas_audit::{expansion, lexer, manifest, soundness};
 use mfaas_rules::Finding;
 use mfaas_unpack::{SourceTree, UnpackError, Upload};
 
@@ -38,6 +38,7 @@ fn audit(tree: &SourceTree) -> Vec<Finding> {
         let facts = expansion::read(&text, tree);
         println!("   {facts:#?}");
         findings.extend(mfaas_rules::judge_expansion(&facts));
+        findings.extend(mfaas_rules::judge_soundness(&soundness::read(&text, tree)));
     }
     findings
 }

@@ -16,7 +16,7 @@
 //! keyword.
 
 mod hygiene;
-mod locate;
+pub(crate) mod locate;
 mod region;
 
 use std::collections::{BTreeSet, HashMap};
@@ -47,18 +47,32 @@ pub fn read(text: &[u8], tree: &SourceTree) -> ExpansionFacts {
         .unwrap_or_else(|reason| ExpansionFacts { unreadable: Some(reason), ..ExpansionFacts::default() })
 }
 
-fn parse(text: &[u8], tree: &SourceTree) -> Result<ExpansionFacts, String> {
+/// The tokens of an expanded text without the bodies of macro definitions, for readers to which
+/// it does not matter who wrote what.
+pub(crate) fn plain_tokens(text: &[u8]) -> Result<Vec<Token<'_>>, String> {
+    let mut tokens = cut_text(text)?.tokens;
+    remove_macro_definitions(&mut tokens);
+    check_nesting(&tokens)?;
+    Ok(tokens)
+}
+
+fn cut_text(text: &[u8]) -> Result<Cut<'_>, String> {
     if text.len() > TEXT_BYTES_MAX {
         return Err("it is larger than 32 MiB".to_owned());
     }
     let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
-    let mut cut = cut(text, TOKENS_MAX, true);
+    let cut = cut(text, TOKENS_MAX, true);
     if cut.truncated {
         return Err(format!("it has more than {TOKENS_MAX} tokens"));
     }
-    if let Some(fault) = cut.faults.first() {
-        return Err(format!("it contains {}", fault.reason));
+    match cut.faults.first() {
+        Some(fault) => Err(format!("it contains {}", fault.reason)),
+        None => Ok(cut),
     }
+}
+
+fn parse(text: &[u8], tree: &SourceTree) -> Result<ExpansionFacts, String> {
+    let mut cut = cut_text(text)?;
     let mut hygiene = tables(&cut)?;
     attach_contexts(&mut cut, &hygiene)?;
     remove_macro_definitions(&mut cut.tokens);
@@ -122,7 +136,7 @@ fn context_of(comment: &str) -> Option<u32> {
 
 /// Macro definitions stay in the text with their bodies as written, without contexts. A body has
 /// no effect before it is expanded, and what it expands to is in the text too.
-fn remove_macro_definitions(tokens: &mut Vec<Token<'_>>) {
+pub(crate) fn remove_macro_definitions(tokens: &mut Vec<Token<'_>>) {
     let mut kept = Vec::with_capacity(tokens.len());
     let mut at = 0;
     while at < tokens.len() {
@@ -224,6 +238,8 @@ struct View<'a> {
     /// For each token, whether it belongs to a path that one of std's derives emitted. They mark
     /// only its head as theirs and the rest as the tenant's.
     in_derived_path: Vec<bool>,
+    /// Behind the head of such a path.
+    in_derived_tail: Vec<bool>,
 }
 
 impl<'a> View<'a> {
@@ -235,14 +251,16 @@ impl<'a> View<'a> {
             }
         }
         let mut in_derived_path = vec![false; tokens.len()];
+        let mut in_derived_tail = vec![false; tokens.len()];
         for at in 0..tokens.len() {
             if tokens[at].context.is_some_and(|context| hygiene.is_std_derive(context))
                 && let Some(path) = path_at(tokens, at)
             {
                 in_derived_path[at..=path.last].fill(true);
+                in_derived_tail[at + 1..path.last + 1].fill(true);
             }
         }
-        Self { tokens, hygiene, in_attribute, in_derived_path }
+        Self { tokens, hygiene, in_attribute, in_derived_path, in_derived_tail }
     }
 
     /// Written by the tenant, or emitted by a macro of its own, or without a mark to tell.
@@ -256,6 +274,12 @@ impl<'a> View<'a> {
             None if matches!(token.text, "crate" | "self" | "super" | "Self") => false,
             None => token.word().is_some() && !is_plain_keyword(token),
         }
+    }
+
+    /// Behind the head of a path that a derive emitted: its mark is that of the derived type, so it
+    /// says nothing about who emitted it.
+    fn is_derived_tail(&self, at: usize) -> bool {
+        self.in_derived_tail[at]
     }
 
     /// The context of an identifier that std or a dependency emitted.

@@ -1,14 +1,20 @@
 //! Cargo.toml as data. cargo never reads this file, so nothing in it has an effect but what is
-//! taken out of it here; every key is reported, and the rules know which may stand there.
+//! taken out of it here; every key is reported, and the rules know which may stand there. A value
+//! that is taken has one type, and every objection names a line.
+//!
+//! Must never guess: what does not have the form that is asked for is reported, not repaired.
 
 mod bounds;
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use mfaas_ident::{Budget, CrateName, FunctionName, HandlerPath, MemoryLimit};
-use mfaas_rules::Span;
 use mfaas_rules::facts::{DependencyRequest, ManifestFact, ManifestFacts};
+use mfaas_rules::{Span, limits::MANIFEST};
 use toml_edit::{Document, Item, TableLike, Value};
 
-use crate::text::Text;
+use crate::text::{Text, start_of};
 
 const FILE: &str = "Cargo.toml";
 
@@ -17,31 +23,53 @@ const FILE: &str = "Cargo.toml";
 const FOREIGN: &[&str] = &["git", "path", "registry", "registry-index", "workspace"];
 const FOREIGN_DETAILS: &[&str] = &["branch", "tag", "rev", "base"];
 
-/// Reads the tenant's Cargo.toml. Size and depth are bounded before anything parses it.
+/// Reads the tenant's Cargo.toml. Size and depth are bounded before anything parses it, the
+/// number of keys and the length of their paths before anything is kept of them.
 pub fn read(bytes: &[u8]) -> ManifestFacts {
     let text = match bounds::check(bytes) {
         Ok(text) => text,
-        Err(reason) => return unreadable(reason.to_owned(), None),
+        Err(fault) => return unreadable(fault.reason.to_owned(), place_in(bytes, fault.at)),
     };
     let lines = Text::new(FILE, text);
     let document = match Document::parse(text) {
         Ok(document) => document,
         Err(error) => {
-            let span = error.span().map(|range| lines.span(range.start, range.len()));
-            return unreadable(error.message().trim().replace('\n', "; "), span);
+            let range = error.span().unwrap_or_default();
+            return unreadable(
+                error.message().trim().replace('\n', "; "),
+                lines.span(range.start, range.len()),
+            );
         }
     };
     let mut reader = Reader { lines, facts: ManifestFacts::default() };
-    reader.keys(document.as_table());
+    if let Err((reason, span)) = reader.keys(document.as_table()) {
+        return unreadable(reason, span);
+    }
     reader.package(document.as_table());
+    if let Some(item) = document.get("lib") {
+        // Its few keys mean nothing here, but they are keys of a table.
+        let _ = reader.table("lib", item);
+    }
+    if let Some(item) = document.get("features") {
+        reader.features(item);
+    }
     if let Some(item) = document.get("dependencies") {
         reader.dependencies(item);
     }
     reader.facts
 }
 
-fn unreadable(reason: String, span: Option<Span>) -> ManifestFacts {
-    ManifestFacts { facts: vec![(ManifestFact::Unreadable(reason), span)], ..Default::default() }
+fn unreadable(reason: String, span: Span) -> ManifestFacts {
+    ManifestFacts { facts: vec![(ManifestFact::Unreadable(reason), Some(span))], ..Default::default() }
+}
+
+/// The place of a byte in a text that may end in something else than text.
+fn place_in(bytes: &[u8], at: usize) -> Span {
+    let readable = &bytes[..at.min(bytes.len())];
+    match std::str::from_utf8(readable) {
+        Ok(text) => Text::new(FILE, text).span(at, 1),
+        Err(_) => start_of(FILE),
+    }
 }
 
 struct Reader<'a> {
@@ -50,46 +78,62 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn report(&mut self, fact: ManifestFact, range: Option<std::ops::Range<usize>>) {
-        let span = range.map(|range| self.lines.span(range.start, range.len()));
+    fn report(&mut self, fact: ManifestFact, range: Option<Range<usize>>) {
+        let span = self.place(range);
         self.facts.facts.push((fact, span));
     }
 
+    fn place(&self, range: Option<Range<usize>>) -> Option<Span> {
+        range.map(|range| self.lines.span(range.start, range.len()))
+    }
+
     /// Every key of every table, inline tables and tables in arrays included. The walk keeps its
-    /// own stack.
-    fn keys(&mut self, root: &dyn TableLike) {
+    /// own stack. Fails when there are more keys, or longer paths, than anyone writes.
+    fn keys(&mut self, root: &dyn TableLike) -> Result<(), (String, Span)> {
         let mut pending: Vec<(Vec<String>, &dyn TableLike)> = vec![(Vec::new(), root)];
+        let mut count = 0;
         while let Some((prefix, table)) = pending.pop() {
             for (name, item) in table.iter() {
                 let path: Vec<String> = prefix.iter().cloned().chain([name.to_owned()]).collect();
+                let range = table.key(name).and_then(toml_edit::Key::span);
+                count += 1;
+                let excess = if count > MANIFEST.keys_max {
+                    Some(format!("it has more than {} keys", MANIFEST.keys_max))
+                } else if path.len() > MANIFEST.depth_max {
+                    Some(format!("it is nested deeper than {} levels", MANIFEST.depth_max))
+                } else {
+                    None
+                };
+                if let Some(reason) = excess {
+                    return Err((reason, self.place(range).unwrap_or_else(|| start_of(FILE))));
+                }
                 if !is_foreign_key(&path) {
-                    let range = table.key(name).and_then(toml_edit::Key::span);
                     self.report(ManifestFact::Key(path.clone()), range);
                 }
                 pending.extend(tables(item).into_iter().map(|below| (path.clone(), below)));
             }
         }
         self.facts.facts.sort_by_key(|(_, span)| span.as_ref().map(|span| (span.line, span.column)));
+        Ok(())
     }
 
     fn package(&mut self, root: &dyn TableLike) {
-        let Some(package) = root.get("package").and_then(Item::as_table_like) else {
-            self.report(ManifestFact::Missing("package".to_owned()), None);
+        let Some(item) = root.get("package") else {
+            self.facts.facts.push((ManifestFact::Missing("package".to_owned()), Some(start_of(FILE))));
             return;
         };
+        let Some(package) = self.table("package", item) else { return };
         match package.get("name") {
-            None => self.report(ManifestFact::Missing("package.name".to_owned()), None),
-            Some(item) => {
-                let _: Option<CrateName> = self.value("package.name", item, CrateName::parse);
-                self.facts.name = item.as_str().and_then(|name| FunctionName::parse(name).ok());
+            None => {
+                let range = root.key("package").and_then(toml_edit::Key::span);
+                self.report(ManifestFact::Missing("package.name".to_owned()), range);
             }
+            // It names the function too, whose names are the stricter ones.
+            Some(item) => self.facts.name = self.value("package.name", item, FunctionName::parse),
         }
-        let metadata = package.get("metadata").and_then(Item::as_table_like);
-        let Some(mfaas) = metadata.and_then(|table| table.get("mfaas")) else { return };
-        let Some(table) = mfaas.as_table_like() else {
-            self.bad("package.metadata.mfaas", "it must be a table", mfaas.span());
-            return;
-        };
+        let metadata = package.get("metadata").and_then(|item| self.table("package.metadata", item));
+        let mfaas = metadata.and_then(|table| table.get("mfaas"));
+        let Some(table) = mfaas.and_then(|item| self.table("package.metadata.mfaas", item)) else { return };
         if let Some(item) = table.get("handler") {
             self.facts.handler = self.value("package.metadata.mfaas.handler", item, HandlerPath::parse);
         }
@@ -99,6 +143,31 @@ impl Reader<'_> {
         if let Some(item) = table.get("memory") {
             self.facts.memory = self.value("package.metadata.mfaas.memory", item, MemoryLimit::parse);
         }
+    }
+
+    /// Nobody switches a feature on, so a list of them is checked for its form alone; a default
+    /// that would change the function is not passed over in silence.
+    fn features(&mut self, item: &Item) {
+        let Some(table) = self.table("features", item) else { return };
+        for (name, item) in table.iter() {
+            let key = format!("features.{name}");
+            let Some(list) = self.strings(&key, item) else { continue };
+            if name == "default" && !list.is_empty() {
+                self.bad(
+                    &key,
+                    "no feature of the function itself is switched on; it must be []",
+                    item.span(),
+                );
+            }
+        }
+    }
+
+    fn table<'item>(&mut self, key: &str, item: &'item Item) -> Option<&'item dyn TableLike> {
+        let table = item.as_table_like();
+        if table.is_none() {
+            self.bad(key, "it must be a table", item.span());
+        }
+        table
     }
 
     /// The value of a key that must be a string of the form that `parse` knows.
@@ -121,25 +190,32 @@ impl Reader<'_> {
         }
     }
 
-    fn bad(&mut self, key: &str, reason: &str, range: Option<std::ops::Range<usize>>) {
+    fn bad(&mut self, key: &str, reason: &str, range: Option<Range<usize>>) {
         let fact = ManifestFact::BadValue { key: key.to_owned(), reason: reason.to_owned() };
         self.report(fact, range);
     }
 
     fn dependencies(&mut self, item: &Item) {
-        let Some(table) = item.as_table_like() else {
-            self.bad("dependencies", "it must be a table", item.span());
-            return;
-        };
+        let Some(table) = self.table("dependencies", item) else { return };
+        let mut names: HashMap<String, &str> = HashMap::new();
         for (name, item) in table.iter() {
             let range = table.key(name).and_then(toml_edit::Key::span);
+            // The compiler knows both by one name.
+            if let Some(other) = names.insert(name.replace('-', "_"), name) {
+                self.bad(
+                    &format!("dependencies.{name}"),
+                    &format!("`{other}` has the same name in the source"),
+                    range,
+                );
+                continue;
+            }
             self.dependency(name, item, range);
         }
     }
 
-    fn dependency(&mut self, name: &str, item: &Item, range: Option<std::ops::Range<usize>>) {
+    fn dependency(&mut self, name: &str, item: &Item, range: Option<Range<usize>>) {
         let key = format!("dependencies.{name}");
-        let span = range.map(|range| self.lines.span(range.start, range.len()));
+        let span = self.place(range);
         if item.as_str().is_some() {
             let request = self.request(&key, name, None, item, span);
             self.facts.dependencies.extend(request);

@@ -14,6 +14,8 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 const RENDERED_BYTES_MAX: usize = 16 << 10;
 /// Size of one message text.
 const MESSAGE_BYTES_MAX: usize = 2 << 10;
+/// Places of one message that are kept.
+const REMARKS_MAX: usize = 100;
 
 /// One message of the compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +30,18 @@ pub struct Diagnostic {
     pub rendered: String,
     /// The primary place.
     pub span: Option<Span>,
+    /// Every place that the message or one of its notes names, those inside of macros included,
+    /// with what is said there.
+    pub remarks: Vec<Remark>,
+}
+
+/// A place that a message names, and the words beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The file as the compiler names it.
+    pub file: String,
+    /// The words; empty if there are none.
+    pub text: String,
 }
 
 /// The levels that rustc has.
@@ -50,7 +64,15 @@ struct RawDiagnostic {
     level: String,
     #[serde(default)]
     spans: Vec<RawSpan>,
+    #[serde(default)]
+    children: Vec<RawChild>,
     rendered: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawChild {
+    #[serde(default)]
+    spans: Vec<RawSpan>,
 }
 
 #[derive(Deserialize)]
@@ -68,6 +90,14 @@ struct RawSpan {
     is_primary: bool,
     #[serde(default)]
     text: Vec<RawLine>,
+    label: Option<String>,
+    expansion: Option<Box<RawExpansion>>,
+}
+
+#[derive(Deserialize)]
+struct RawExpansion {
+    span: RawSpan,
+    def_site_span: Option<RawSpan>,
 }
 
 #[derive(Deserialize)]
@@ -88,13 +118,47 @@ pub fn read(line: &str) -> Option<Diagnostic> {
         // "error: internal compiler error", and whatever a later compiler adds.
         _ => Level::InternalError,
     };
+    let remarks = remarks(&raw);
     Some(Diagnostic {
         level,
         message: sanitise(&raw.message, MESSAGE_BYTES_MAX),
         code: raw.code.map(|code| sanitise_line(&code.code, 100)),
         rendered: sanitise(raw.rendered.as_deref().unwrap_or(&raw.message), RENDERED_BYTES_MAX),
-        span: raw.spans.iter().find(|span| span.is_primary).map(place),
+        span: raw.spans.iter().find(|span| span.is_primary).map(|span| place(call_site(span))),
+        remarks,
     })
+}
+
+/// Where the tenant's own text leads to a place inside of a macro.
+fn call_site(span: &RawSpan) -> &RawSpan {
+    match &span.expansion {
+        Some(expansion) if span.text.is_empty() => call_site(&expansion.span),
+        _ => span,
+    }
+}
+
+fn remarks(raw: &RawDiagnostic) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for span in raw.spans.iter().chain(raw.children.iter().flat_map(|child| &child.spans)) {
+        note(span, &mut remarks);
+    }
+    remarks
+}
+
+fn note(span: &RawSpan, remarks: &mut Vec<Remark>) {
+    if remarks.len() >= REMARKS_MAX {
+        return;
+    }
+    remarks.push(Remark {
+        file: sanitise_line(&span.file_name, 200),
+        text: span.label.as_deref().map_or_else(String::new, |label| sanitise(label, MESSAGE_BYTES_MAX)),
+    });
+    if let Some(expansion) = &span.expansion {
+        note(&expansion.span, remarks);
+        if let Some(definition) = &expansion.def_site_span {
+            note(definition, remarks);
+        }
+    }
 }
 
 fn place(raw: &RawSpan) -> Span {
@@ -106,6 +170,6 @@ fn place(raw: &RawSpan) -> Span {
         line: raw.line_start,
         column: raw.column_start,
         end_column: end.max(raw.column_start.saturating_add(1)),
-        text: raw.text.first().map_or_else(String::new, |line| sanitise_line(&line.text, 200)),
+        text: raw.text.first().map_or_else(String::new, |line| sanitise(&line.text, 200)),
     }
 }

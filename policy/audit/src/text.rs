@@ -1,6 +1,6 @@
 //! Byte offsets become places that a person can look up.
 
-use mfaas_ident::sanitise_line;
+use mfaas_ident::sanitise;
 use mfaas_rules::Span;
 
 /// Bytes of a line that a finding shows.
@@ -37,7 +37,8 @@ impl<'a> Text<'a> {
             line: number(line + 1),
             column: column + 1,
             end_column: column + 1 + width.max(1),
-            text: sanitise_line(window(shown), LINE_BYTES_MAX),
+            // Tabs stay, for whoever draws the line with a caret below it.
+            text: sanitise(window(shown), LINE_BYTES_MAX),
         }
     }
 }

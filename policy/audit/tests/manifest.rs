@@ -4,6 +4,7 @@
 use mfaas_audit::manifest::read;
 use mfaas_rules::facts::{ManifestFact, ManifestFacts};
 use mfaas_rules::judge_manifest;
+use mfaas_rules::limits::MANIFEST;
 use proptest::prelude::*;
 
 fn codes(text: &str) -> Vec<String> {
@@ -155,6 +156,211 @@ fn values_must_be_what_their_key_demands() {
     assert_eq!(codes("[package]\nname = \"Ünïcode\"\n"), ["MF0207"]);
     assert_eq!(codes("[package]\nversion = \"1.0.0\"\n"), ["MF0201"]);
     assert_eq!(codes(""), ["MF0201"]);
+}
+
+/// Codes with the line that each finding points at.
+fn places(text: &str) -> Vec<(String, u32)> {
+    let place = |finding: &mfaas_rules::Finding| {
+        let span = finding.span.as_ref().unwrap_or_else(|| panic!("no line: {finding:?}"));
+        (finding.code.id().to_owned(), span.line)
+    };
+    judge_manifest(&read(text.as_bytes())).iter().map(place).collect()
+}
+
+/// What a line behind an ordinary package must end with; the finding points at that very line.
+const BEHIND_A_PACKAGE: &[(&str, &[&str])] = &[
+    // Keys of the package, plain, dotted, quoted and in other alphabets.
+    ("build = \"x.rs\"", &["MF0109"]),
+    ("build = false", &["MF0109"]),
+    ("\"build\" = \"x.rs\"", &["MF0109"]),
+    ("'links' = \"z\"", &["MF0109"]),
+    ("\"bu\\u0069ld\" = \"x.rs\"", &["MF0109"]),
+    ("metadata.mfaas.\"handler\" = \"a; b\"", &["MF0207"]),
+    ("workspace = \"..\"", &["MF0202"]),
+    ("rust-version.workspace = true", &["MF0202"]),
+    ("authors = { workspace = true }", &["MF0202"]),
+    ("autobins = true", &["MF0202"]),
+    ("autolib = false", &["MF0202"]),
+    ("default-run = \"x\"", &["MF0202"]),
+    ("forced-target = \"x\"", &["MF0202"]),
+    ("default-target = \"x\"", &["MF0202"]),
+    ("im-a-teapot = true", &["MF0202"]),
+    ("metabuild = [\"x\"]", &["MF0202"]),
+    ("resolver = \"1\"", &["MF0202"]),
+    ("namе = \"x\"", &["MF0201"]),
+    ("\"namе\" = \"x\"", &["MF0202"]),
+    ("\" name\" = \"x\"", &["MF0202"]),
+    ("\"\" = 1", &["MF0202"]),
+    ("\"a.b\" = 1", &["MF0202"]),
+    ("metadata.docs.rs = 1", &["MF0202", "MF0202"]),
+    ("metadata = 1", &["MF0207"]),
+    ("metadata = { mfaas = [] }", &["MF0207"]),
+    ("metadata.mfaas = { budget = \"1ms\", cage = \"off\" }", &["MF0202"]),
+    ("metadata.mfaas.memory = 4194304", &["MF0207"]),
+    ("metadata.mfaas.budget = \"10\\u0000ms\"", &["MF0207"]),
+    ("metadata.mfaas.budget = \"99999999999999999999s\"", &["MF0207"]),
+    ("metadata.mfaas.budget = \"-1ms\"", &["MF0207"]),
+    ("metadata.mfaas.handler = \"hаndle\"", &["MF0207"]),
+    ("metadata.mfaas.handler = \"r#fn\"", &["MF0207"]),
+    ("metadata.mfaas.handler = \"\"\"a\"\"\"\nx = 99999999999999999999999999", &["MF0201"]),
+    // Tables.
+    ("[lib]\nproc-macro = true", &["MF0202"]),
+    ("[lib]\nproc_macro = true", &["MF0202"]),
+    ("[lib]\ncrate-type = [\"cdylib\"]", &["MF0202"]),
+    ("[lib]\npath = \"/etc/passwd\"", &["MF0202"]),
+    ("[lib]\nplugin = true", &["MF0202"]),
+    ("[lib]\nrequired-features = []", &["MF0202"]),
+    ("[lib]\nedition = \"2015\"", &["MF0202"]),
+    ("[[lib]]", &["MF0207"]),
+    ("[[lib]]\nname = \"x\"\n[[lib]]", &["MF0207"]),
+    ("[[bin]]", &["MF0202"]),
+    ("[[example]]", &["MF0202"]),
+    ("[[test]]", &["MF0202"]),
+    ("[[bench]]", &["MF0202"]),
+    ("[workspace]", &["MF0202"]),
+    ("[workspace.lints.rust]", &["MF0202", "MF0202", "MF0202"]),
+    ("[patch.crates-io]", &["MF0202", "MF0202"]),
+    ("[replace]", &["MF0202"]),
+    ("[lints]", &["MF0202"]),
+    ("[hints]", &["MF0202"]),
+    ("[badges]", &["MF0202"]),
+    ("[profile.dev]", &["MF0202", "MF0202"]),
+    ("[profile.release.package.\"*\"]", &["MF0202", "MF0202", "MF0202", "MF0202"]),
+    ("[target.'cfg(all())'.dependencies]", &["MF0202", "MF0202", "MF0202"]),
+    ("[target.x86_64-unknown-linux-gnu]", &["MF0202", "MF0202"]),
+    ("[dev-dependencies]", &["MF0202"]),
+    ("[dev_dependencies]", &["MF0202"]),
+    ("[build-dependencies]", &["MF0109"]),
+    ("[build_dependencies]", &["MF0202"]),
+    ("[Dependencies]", &["MF0202"]),
+    ("[project]", &["MF0202"]),
+    ("[unstable]", &["MF0202"]),
+    ("[[dependencies]]", &["MF0207"]),
+    // Dependencies.
+    ("[dependencies]\nx = { version = \"1\", git = \"https://example.invalid/x\" }", &["MF0203"]),
+    ("[dependencies]\n\"x\".\"git\" = \"https://example.invalid/x\"", &["MF0203"]),
+    ("[dependencies]\nx = { version = \"1\", \"p\\u0061th\" = \"..\" }", &["MF0203"]),
+    ("[dependencies]\nx = { version = \"1\", base = \"b\", path = \"x\" }", &["MF0203"]),
+    ("[dependencies]\nx = { version = \"1\", public = true }", &["MF0202"]),
+    ("[dependencies]\nx = { version = \"1\", target = \"x\" }", &["MF0202"]),
+    ("[dependencies]\nx = { version = \"1\", lib = true }", &["MF0202"]),
+    ("[dependencies]\nx = { version = \"1\", artifact = [\"bin\"] }", &["MF0202"]),
+    ("[dependencies]\nx = { version = \"1\", default_features = false }", &["MF0202"]),
+    ("[dependencies]\nx = { version = \"1\", optional = true }", &["MF0202"]),
+    ("[dependencies]\nx = { version = \"1\", features = [[\"a\"]] }", &["MF0207"]),
+    ("[dependencies]\nx = { version = \"1\", features = [{ git = \"1\" }] }", &["MF0202", "MF0207"]),
+    ("[dependencies]\nx = [{ git = \"1\" }]", &["MF0207"]),
+    ("[dependencies]\nx = [\"1\"]", &["MF0207"]),
+    ("[dependencies]\nx = { package = \"y\" }", &["MF0207"]),
+    ("[dependencies]\nx = \"\"", &["MF0207"]),
+    ("[dependencies]\nx = \"99999999999999999999\"", &["MF0207"]),
+    ("[dependencies]\nx = \"1\\n[patch]\"", &["MF0207"]),
+    ("[dependencies]\n\"x.y\" = \"1\"", &["MF0207"]),
+    ("[dependencies]\n\"ſerde\" = \"1\"", &["MF0207"]),
+    ("[dependencies]\na-b = \"1\"\na_b = \"1\"", &["MF0207"]),
+    ("[dependencies]\n\"1x\" = \"1\"", &["MF0207"]),
+    ("[dependencies.x.y]", &["MF0202", "MF0207"]),
+    // Features.
+    ("[features]\ndefault = [\"x\"]", &["MF0207"]),
+    ("[features]\nx = \"dep:y\"", &["MF0207"]),
+    ("[features]\nx = [1]", &["MF0207"]),
+    ("[features]\nx.y = []", &["MF0202", "MF0207"]),
+    ("[[features]]", &["MF0207"]),
+    // Text that is no TOML, or TOML twice.
+    ("name = \"twice\"", &["MF0201"]),
+    ("\"name\" = \"twice\"", &["MF0201"]),
+    ("[package]", &["MF0201"]),
+    ("[[package]]", &["MF0201"]),
+    ("[package.name]", &["MF0201"]),
+    ("metadata = {}\n[package.metadata.mfaas]", &["MF0201"]),
+    ("x = 0x", &["MF0201"]),
+    ("x = 1e", &["MF0201"]),
+    ("x = \"\\u{110000}\"", &["MF0201"]),
+    ("x = \"\\ud800\"", &["MF0201"]),
+    ("# \u{7f}", &["MF0201"]),
+    ("# a\rb", &["MF0201"]),
+];
+
+#[test]
+fn every_objection_points_at_its_line() {
+    let mut surprises = Vec::new();
+    for (addition, expected) in BEHIND_A_PACKAGE {
+        let places = places(&format!("{PACKAGE}{addition}\n"));
+        let codes: Vec<&str> = places.iter().map(|(code, _)| code.as_str()).collect();
+        // The package has four lines; nothing points at those.
+        let last = 4 + addition.lines().count() as u32;
+        let is_near = places.iter().all(|(_, line)| (5..=last).contains(line));
+        if codes != *expected || !is_near {
+            surprises.push(format!("{addition:?}: {places:?}"));
+        }
+    }
+    assert!(surprises.is_empty(), "{}", surprises.join("\n"));
+}
+
+#[test]
+fn a_manifest_without_a_package_is_told_so_at_a_line() {
+    for (text, expected) in [
+        ("", ("MF0201", 1)),
+        ("\n\n[dependencies]\n", ("MF0201", 1)),
+        ("# a comment\n[package]\nversion = \"1.0.0\"\n", ("MF0201", 2)),
+        ("package = 1\n", ("MF0207", 1)),
+        ("\n[[package]]\nname = \"x\"\n", ("MF0207", 2)),
+        ("[package]\nname = \"Upper\"\n", ("MF0207", 2)),
+        ("[package]\nname = \"fn-tаble\"\n", ("MF0207", 2)),
+        ("[package]\nname = \"\"\n", ("MF0207", 2)),
+        ("[package]\nname = 1\n", ("MF0207", 2)),
+    ] {
+        assert_eq!(places(text), [(expected.0.to_owned(), expected.1)], "{text:?}");
+    }
+    let bytes = b"[package]\nname = \"x\"\ndescription = \"\xff\"\n";
+    let findings = judge_manifest(&read(bytes));
+    let span = findings[0].span.as_ref().unwrap();
+    assert_eq!((findings[0].code.id(), span.line, span.column), ("MF0201", 3, 16));
+}
+
+/// A byte order mark and the line ends of other systems change nothing.
+#[test]
+fn other_editors_write_the_same_manifest() {
+    let text = format!("{PACKAGE}[dependencies]\nitoa = \"1\"\n");
+    let plain = read(text.as_bytes());
+    for other in [text.replace('\n', "\r\n"), format!("\u{feff}{text}"), text.trim_end().to_owned()] {
+        let facts = read(other.as_bytes());
+        assert_eq!(judge_manifest(&facts), Vec::new(), "{other:?}");
+        assert_eq!(facts.name, plain.name);
+        assert_eq!(facts.dependencies[0].name, plain.dependencies[0].name);
+    }
+    let marked = format!("\u{feff}[package]\nname = \"x\"\nlinks = \"z\"\n");
+    assert_eq!(places(&marked), [("MF0109".to_owned(), 3)]);
+}
+
+#[test]
+fn limits_of_the_manifest_hold_to_the_last_one() {
+    let keys = |count: usize| {
+        let names: String = (0..count).map(|number| format!("k{number} = []\n")).collect();
+        // `package`, its three keys and `features` come first.
+        format!("{PACKAGE}[features]\n{names}")
+    };
+    let before = 1 + 3 + 1;
+    assert_eq!(places(&keys(MANIFEST.keys_max - before)), []);
+    let one_more = places(&keys(MANIFEST.keys_max - before + 1));
+    assert!(matches!(one_more.as_slice(), [(code, _)] if code == "MF0201"), "{one_more:?}");
+
+    let dependencies = |count: usize| {
+        let names: String = (0..count).map(|number| format!("d{number} = \"1\"\n")).collect();
+        format!("{PACKAGE}[dependencies]\n{names}")
+    };
+    assert_eq!(places(&dependencies(MANIFEST.dependencies_max)), []);
+    let line = 5 + MANIFEST.dependencies_max as u32 + 1;
+    assert_eq!(places(&dependencies(MANIFEST.dependencies_max + 1)), [("MF0202".to_owned(), line)]);
+
+    let comment = |bytes: usize| format!("{PACKAGE}#{}", "x".repeat(bytes - PACKAGE.len() - 1));
+    assert_eq!(places(&comment(MANIFEST.bytes_max)), []);
+    assert_eq!(places(&comment(MANIFEST.bytes_max + 1)), [("MF0201".to_owned(), 5)]);
+
+    // Two ways of nesting multiply: neither brackets nor dots are too many here.
+    let dots = "a.".repeat(15);
+    let both = format!("{PACKAGE}metadata.x.{dots}a = {{ {dots}a = {{ {dots}a = 1 }} }}\n");
+    assert_eq!(places(&both), [("MF0201".to_owned(), 5)]);
 }
 
 #[test]

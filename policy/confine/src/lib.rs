@@ -36,6 +36,8 @@ pub use probe::{Support, probe};
 pub use profile::AblationToken;
 pub use profile::{Access, Layer, Limits, Mount, Profile};
 pub use supervise::{Ended, supervise};
+#[cfg(feature = "testing")]
+pub use syscalls::number as system_call_number;
 
 /// How strong a cage is. Ordered: what `Landlock` has, `Full` has too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]

@@ -86,6 +86,13 @@ pub enum Layer {
     Seccomp,
     /// Resource limits.
     Limits,
+    /// No capabilities, and none by execution.
+    Privileges,
+    /// No descriptor but the three of a program, and standard input is empty.
+    Descriptors,
+    /// Limits of all processes together are kept by a control group. (It is made by whoever
+    /// starts the process that calls [`crate::supervise()`].)
+    ControlGroup,
 }
 
 /// Only a test can make one (feature `testing`): it lets a layer be taken off a profile.
@@ -107,7 +114,7 @@ pub struct Profile {
     pub(crate) mounts: Vec<Mount>,
     pub(crate) limits: Limits,
     pub(crate) rows: Vec<SeccompRow>,
-    without: Option<Layer>,
+    without: Vec<Layer>,
 }
 
 impl Profile {
@@ -126,19 +133,19 @@ impl Profile {
             check_path(&mount.target)?;
             check_target(mount, &mounts[..number])?;
         }
-        Ok(Self { mounts, limits, rows, without: None })
+        Ok(Self { mounts, limits, rows, without: Vec::new() })
     }
 
-    /// The same profile without one layer.
+    /// The same profile without one more layer.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn without(mut self, _token: &AblationToken, layer: Layer) -> Self {
-        self.without = Some(layer);
+        self.without.push(layer);
         self
     }
 
     pub(crate) fn has(&self, layer: Layer) -> bool {
-        self.without != Some(layer)
+        !self.without.contains(&layer)
     }
 
     /// Every mount stands where it stands on the host, so the cage needs no root of its own.

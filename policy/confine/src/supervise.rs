@@ -260,16 +260,20 @@ fn put_on_layers(profile: &Profile, level: Level, report: &Report) -> Result<(),
         rustix::process::setpgid(None, None).map_err(ConfineError::at(Step::Supervision))?;
     }
     die_with_parent(report)?;
-    let null = mounts::open_null()?;
-    rustix::stdio::dup2_stdin(null).map_err(ConfineError::at(Step::StandardInput))?;
-    sys::close_on_exec_from(3).map_err(ConfineError::at(Step::StandardInput))?;
+    if profile.has(Layer::Descriptors) {
+        let null = mounts::open_null()?;
+        rustix::stdio::dup2_stdin(null).map_err(ConfineError::at(Step::StandardInput))?;
+        sys::close_on_exec_from(3).map_err(ConfineError::at(Step::StandardInput))?;
+    }
     if profile.has(Layer::Limits) {
         layers::set_limits(&profile.limits, level)?;
     }
-    if level == Level::Full {
-        layers::drop_capabilities()?;
+    if profile.has(Layer::Privileges) {
+        if level == Level::Full {
+            layers::drop_capabilities()?;
+        }
+        rustix::thread::set_no_new_privs(true).map_err(ConfineError::at(Step::Capabilities))?;
     }
-    rustix::thread::set_no_new_privs(true).map_err(ConfineError::at(Step::Capabilities))?;
     if profile.has(Layer::Landlock) {
         layers::restrict_files(profile, level)?;
     }

@@ -1,7 +1,7 @@
 //! The numbers of the system calls that rows may name.
 
 /// A name to its number in the x86-64 table; `None` if no row may use it.
-pub(crate) fn number(name: &str) -> Option<u32> {
+pub fn number(name: &str) -> Option<u32> {
     let (_, number) = TABLE.iter().find(|(known, _)| *known == name)?;
     u32::try_from(*number).ok()
 }

@@ -14,7 +14,7 @@ pub use names::{
     TenantName, VersionNumber,
 };
 pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit};
-pub use text::{sanitise, sanitise_line};
+pub use text::{escape_json, sanitise, sanitise_line};
 
 /// Why a text is not a value of the type it was parsed as.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

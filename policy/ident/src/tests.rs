@@ -89,3 +89,14 @@ fn whoever_may_change_something_may_see_it_and_nothing_else() {
     assert_eq!(implied(Review), [Read, Review]);
     assert_eq!(implied(Admin), [Read, Deploy, Review, Admin]);
 }
+
+#[test]
+fn json_keeps_its_meaning_and_loses_its_invisible_characters() {
+    let hostile = "a\u{7f}\u{9b}1m\u{202e}b\u{e0041}\u{200b}\u{feff}";
+    let json = format!("{{\n  \"text\": \"{hostile} \\u001b \u{e9}\"\n}}");
+    let escaped = crate::escape_json(&json);
+    assert_eq!(
+        escaped,
+        "{\n  \"text\": \"a\\u007f\\u009b1m\\u202eb\\udb40\\udc41\\u200b\\ufeff \\u001b \u{e9}\"\n}"
+    );
+}

@@ -16,6 +16,24 @@ pub fn sanitise_line(text: &str, max_bytes: usize) -> String {
     clean(text, max_bytes, |_| false)
 }
 
+/// Writes the invisible characters of a JSON text as JSON escapes (`\\u202e`). The document stays the
+/// same for whoever parses it; a terminal or an editor that shows it obeys none of them. White space
+/// between the values stays.
+pub fn escape_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || !is_invisible(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    }
+    out
+}
+
 fn clean(text: &str, max_bytes: usize, keep: fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len().min(max_bytes));
     let mut piece = String::new();

@@ -163,6 +163,8 @@ pub struct Export {
 pub fn layout(data: &[u8]) -> Result<Layout, InspectError> {
     let image = Image::parse(data)?.ok_or(InspectError::Unloadable { what: "no x86-64 shared object" })?;
     check_loadable(&image)?;
+    // Nothing here follows these names, but what has no facts must not have a layout either.
+    image.dynamic.needed.iter().try_for_each(|name| image.string(*name).map(drop))?;
     let symbols = read_symbols(&image)?;
     let raw = read_relocations(&image)?;
     let span_bytes = image.span_bytes();

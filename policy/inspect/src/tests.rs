@@ -98,6 +98,19 @@ fn check_promises(data: &[u8], layout: &Layout) {
 }
 
 #[test]
+fn what_has_no_facts_has_no_layout() {
+    // A count that only speeds a loader up becomes a DT_NEEDED whose name lies outside of the string table.
+    let bytes = changed(|bytes| {
+        let at = dynamic(bytes, sample::DT_RELACOUNT);
+        write(bytes, at, &1_u64.to_le_bytes());
+        write(bytes, at + 8, &u64::MAX.to_le_bytes());
+    });
+    let error = InspectError::OutOfBounds { what: "the string table" };
+    assert_eq!(inspect(&bytes), Err(error.clone()));
+    assert_eq!(layout(&bytes), Err(error));
+}
+
+#[test]
 fn packed_relocations_say_the_same() {
     let relative = |data: &[u8]| {
         let relocations = layout(data).unwrap().relocations;

@@ -209,6 +209,52 @@ pub struct MacroOrigin {
     pub borrowed: bool,
 }
 
+/// What the expanded source has in common with the compiler's open soundness holes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SoundnessFacts {
+    /// Shapes, by kind.
+    pub facts: Vec<SoundnessFact>,
+    /// The printed text was not understood: reason. Refused.
+    pub unreadable: Option<String>,
+}
+
+/// One shape at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoundnessFact {
+    /// Which.
+    pub shape: SoundnessShape,
+    /// The item's name.
+    pub subject: String,
+    /// What it implies or does, as a sentence fragment.
+    pub detail: String,
+    /// Where in the tenant's source, if it can be told.
+    pub span: Option<Span>,
+}
+
+/// The shapes; `profiles::lints` has a row for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SoundnessShape {
+    /// A function whose types imply a relation between lifetimes that its body may use, and that
+    /// is used as a value.
+    WitnessAsValue,
+    /// The type of a function pointer, `Fn` bound or closure with such types.
+    WitnessInFunctionType,
+    /// A bound for all lifetimes on a type that implies a relation between them.
+    HigherRankedWitness,
+    /// An impl whose header is a projection, or implies a relation through one.
+    ProjectionInHeader,
+    /// A function whose types imply a relation through a projection.
+    ProjectionWitness,
+    /// A value of the type `P::X` where `P` is known to outlive a lifetime, and `P::X` is not.
+    OutlivedProjection,
+    /// `impl Fn(…) + 'static` whose type names a lifetime.
+    StaticClosure,
+    /// A blanket impl that covers a trait object which has an opinion of its own.
+    BlanketOverObject,
+    /// `pin!` where a type is expected of it.
+    PinWhereExpected,
+}
+
 /// What `--emit=dep-info` lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DepInfoFacts {

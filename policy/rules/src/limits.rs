@@ -5,9 +5,9 @@
 pub struct ArchiveLimits {
     /// Upload size.
     pub upload_bytes_max: u64,
-    /// Sum of all file sizes.
+    /// Size of the tar inside, headers and padding included.
     pub unpacked_bytes_max: u64,
-    /// Files and directories.
+    /// Files and directories, those included that a file's path implies.
     pub entries_max: usize,
     /// Length of one path.
     pub path_bytes_max: usize,
@@ -31,13 +31,15 @@ pub struct ManifestLimits {
     pub bytes_max: usize,
     /// Nesting of tables, arrays and dotted keys.
     pub depth_max: usize,
+    /// Keys of all tables together.
+    pub keys_max: usize,
     /// Dependencies named.
     pub dependencies_max: usize,
 }
 
 /// The manifest limits in force.
 pub const MANIFEST: ManifestLimits =
-    ManifestLimits { bytes_max: 64 << 10, depth_max: 16, dependencies_max: 64 };
+    ManifestLimits { bytes_max: 64 << 10, depth_max: 16, keys_max: 1_000, dependencies_max: 64 };
 
 /// Limits of the lexer. Measured on rustc 1.95: 3,000 `{` or 20,000 `(` overflow its stack, so
 /// nesting is bounded an order of magnitude below.
@@ -83,7 +85,7 @@ pub struct CompileLimits {
     pub cpu_seconds_max: u64,
     /// Wall time of the whole command.
     pub wall_seconds_max: u64,
-    /// Address space of each process.
+    /// Memory of all processes together, and of each.
     pub memory_bytes_max: u64,
     /// Size of each file written.
     pub file_bytes_max: u64,
@@ -194,3 +196,48 @@ pub const BUILD_ATTEMPTS_MAX: u32 = 3;
 pub const LEASE_SECONDS: u32 = 30;
 /// How often a builder renews its lease.
 pub const HEARTBEAT_SECONDS: u32 = 10;
+
+/// Limits of reading a dependency's directory for its reviewer. More than this is listed as not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrateFactsLimits {
+    /// Files and directories looked at.
+    pub entries_max: usize,
+    /// Directories inside each other.
+    pub depth_max: usize,
+    /// Bytes of one file that is read.
+    pub file_bytes_max: u64,
+    /// Bytes of all files that are read.
+    pub total_bytes_max: u64,
+    /// Spots kept of one file; all are counted.
+    pub spots_max: usize,
+    /// Files that geiger is given in one process.
+    pub geiger_files_max: usize,
+    /// Bytes that geiger is given in one process.
+    pub geiger_bytes_max: usize,
+    /// Processes of geiger that may die over one crate before the rest of it is given up.
+    pub geiger_deaths_max: usize,
+}
+
+/// The limits on reading a dependency in force. The largest crate of the site's seed (libc) has
+/// some 300 files and 6 MB.
+pub const CRATE_FACTS: CrateFactsLimits = CrateFactsLimits {
+    entries_max: 20_000,
+    depth_max: 32,
+    file_bytes_max: 4 << 20,
+    total_bytes_max: 64 << 20,
+    spots_max: 200,
+    geiger_files_max: 64,
+    geiger_bytes_max: 1 << 20,
+    geiger_deaths_max: 16,
+};
+
+/// The limits for one process of geiger. It parses by recursion: 3,000 nested parentheses end it.
+pub const GEIGER: CompileLimits = CompileLimits {
+    cpu_seconds_max: 10,
+    wall_seconds_max: 30,
+    memory_bytes_max: 1 << 30,
+    file_bytes_max: 1 << 20,
+    output_bytes_max: 1 << 20,
+    processes_max: 64,
+    descriptors_max: 32,
+};

@@ -1,44 +1,46 @@
-//! The archive reader: one gzip member or plain bytes, holding one tar of the ustar family.
+//! The tar reader: plain bytes or what one gzip member holds, in the ustar family.
 //!
 //! It reads the headers itself instead of asking a general tar reader, because such readers
 //! repair: they take numbers with stray bytes, follow long-name and sparse extensions, stop at
 //! the first zero block and ignore what follows. Here every byte has to be what an ordinary
 //! writer puts there. Accepted beyond plain ustar: the old GNU magic without its extensions, and
 //! pax records that carry nothing but times and comments, since times are dropped anyway.
+//!
+//! A field that means nothing to us is checked all the same where another reader would stumble
+//! over it: a listing that ends early, or that fails, is a second reading of the same bytes.
 
-use std::io::{BufRead, Read};
+use std::io::Read;
 
-use flate2::bufread::GzDecoder;
 use mfaas_rules::limits::ARCHIVE;
 
 use crate::UnpackError;
 use crate::error::shown;
+use crate::gzip;
 use crate::path::{self, Kind, Register};
+use crate::pax;
 use crate::tree::Files;
 
 const BLOCK: usize = 512;
 type Block = [u8; BLOCK];
 
-/// A pax header with nothing but times fits one block many times over.
-const PAX_BYTES_MAX: u64 = 4 << 10;
-/// pax keywords that cannot change what the tree is.
-const PAX_KEYS_WITHOUT_EFFECT: &[&str] = &["atime", "comment", "ctime", "mtime"];
+/// Magic and version of POSIX, and what old GNU tar writes in their place.
+const POSIX: &[u8] = b"ustar\x0000";
+const OLD_GNU: &[u8] = b"ustar  \0";
+
+/// How zip files begin: an entry, an empty file, a part of a split one.
+const ZIP: &[&[u8]] = &[b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"];
 
 /// Reads a whole upload.
 pub(crate) fn read(upload: &[u8]) -> Result<Files, UnpackError> {
-    if upload.starts_with(b"PK") {
+    if ZIP.iter().any(|magic| upload.starts_with(magic)) {
         return Err(UnpackError::malformed("it is a zip file; send a tar.gz"));
     }
-    if !upload.starts_with(&[0x1f, 0x8b]) {
+    if !upload.starts_with(gzip::MAGIC) {
         return Reader::new(upload).files();
     }
-    let mut decoder = GzDecoder::new(upload);
-    let files = Reader::new(&mut decoder).files()?;
-    // The decoder checked the checksum when it answered the end of the stream.
-    let rest = decoder.into_inner().fill_buf().map_or(0, <[u8]>::len);
-    if rest > 0 {
-        return Err(UnpackError::malformed(format!("{rest} bytes follow the end of the gzip stream")));
-    }
+    let mut member = gzip::Member::open(upload)?;
+    let files = Reader::new(&mut member).files()?;
+    member.close()?;
     Ok(files)
 }
 
@@ -52,41 +54,40 @@ struct Header {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HeaderKind {
     Entry(Kind),
-    /// A pax extended header, for the next entry or for all.
-    Pax,
+    /// A pax extended header for the next entry.
+    PaxNext,
+    /// A pax extended header for everything behind it.
+    PaxGlobal,
 }
 
 struct Reader<R> {
     input: R,
     /// Bytes of tar that may still be read.
     budget: u64,
-    entries: usize,
     register: Register,
     files: Files,
 }
 
 impl<R: Read> Reader<R> {
     fn new(input: R) -> Self {
-        Self {
-            input,
-            budget: ARCHIVE.unpacked_bytes_max,
-            entries: 0,
-            register: Register::default(),
-            files: Files::new(),
-        }
+        Self { input, budget: ARCHIVE.unpacked_bytes_max, register: Register::default(), files: Files::new() }
     }
 
     fn files(mut self) -> Result<Files, UnpackError> {
+        // A header for the next entry, behind which that entry has to come: some readers fail on
+        // another header or the end there, and some do not.
+        let mut announced = false;
         while let Some(block) = self.next_header()? {
-            self.entries += 1;
-            if self.entries > ARCHIVE.entries_max {
-                return Err(UnpackError::TooManyEntries { limit: ARCHIVE.entries_max });
-            }
             let header = parse_header(&block)?;
             match header.kind {
                 HeaderKind::Entry(kind) => self.entry(&header, kind)?,
-                HeaderKind::Pax => self.pax(&header)?,
+                _ if announced => return Err(lone_pax()),
+                HeaderKind::PaxNext | HeaderKind::PaxGlobal => self.pax(&header)?,
             }
+            announced = header.kind == HeaderKind::PaxNext;
+        }
+        if announced {
+            return Err(lone_pax());
         }
         self.end()?;
         Ok(self.files)
@@ -101,7 +102,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn entry(&mut self, header: &Header, kind: Kind) -> Result<(), UnpackError> {
-        let Some(path) = path::parse(&header.path, kind)? else { return Ok(()) };
+        let Some(path) = path::parse(&header.path, kind)? else { return self.register.enter_root() };
         self.register.enter(&path, kind)?;
         if kind == Kind::File {
             let content = self.content(header)?;
@@ -111,13 +112,15 @@ impl<R: Read> Reader<R> {
     }
 
     fn pax(&mut self, header: &Header) -> Result<(), UnpackError> {
-        if header.size > PAX_BYTES_MAX {
+        if header.kind == HeaderKind::PaxGlobal {
+            self.register.count()?;
+        }
+        if header.size > pax::BYTES_MAX {
             return Err(UnpackError::malformed(
                 "it needs a pax extension (long names?), which is not allowed",
             ));
         }
-        let records = self.content(header)?;
-        check_pax(&records)
+        pax::check(&self.content(header)?)
     }
 
     /// The bytes behind a header. The size is believed only as far as the budget goes, and
@@ -187,6 +190,10 @@ impl<R: Read> Reader<R> {
     }
 }
 
+fn lone_pax() -> UnpackError {
+    UnpackError::malformed("a pax header announces an entry that does not follow")
+}
+
 fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
@@ -194,25 +201,15 @@ fn is_zero(bytes: &[u8]) -> bool {
 /// Reads one header block. Field offsets are those of POSIX.1-2017, pax, "ustar Interchange Format".
 fn parse_header(block: &Block) -> Result<Header, UnpackError> {
     check_sum(block)?;
-    let mut path = text(&block[..100])?.to_vec();
-    match &block[257..265] {
-        b"ustar\x0000" => {
-            let prefix = text(&block[345..500])?;
-            if !prefix.is_empty() {
-                path = [prefix, b"/", &path].concat();
-            }
-        }
-        // Old GNU: the place of the prefix holds times and sparse maps.
-        b"ustar  \0" if is_zero(&block[345..500]) => {}
-        _ => return Err(UnpackError::malformed("a header is neither ustar nor plain GNU")),
-    }
-    if !is_zero(&block[500..]) {
-        return Err(UnpackError::malformed("a header has bytes behind its last field"));
-    }
+    let path = header_path(block)?;
+    check_unused(block)?;
     let size = octal(&block[124..136])?;
     let kind = entry_kind(block[156], &path)?;
     if kind == HeaderKind::Entry(Kind::Directory) && size != 0 {
         return Err(UnpackError::malformed(format!("the directory {:?} has content", shown(&path))));
+    }
+    if !matches!(kind, HeaderKind::Entry(_)) && !block[257..].starts_with(POSIX) {
+        return Err(UnpackError::malformed("a pax header without the magic of POSIX"));
     }
     if !text(&block[157..257])?.is_empty() {
         return Err(UnpackError::malformed(format!("{:?} has a link target", shown(&path))));
@@ -223,12 +220,45 @@ fn parse_header(block: &Block) -> Result<Header, UnpackError> {
     Ok(Header { path, size, kind })
 }
 
+/// The path of prefix and name. The two magics are those of POSIX and of old GNU, where the place
+/// of the prefix holds times and sparse maps.
+fn header_path(block: &Block) -> Result<Vec<u8>, UnpackError> {
+    let name = text(&block[..100])?;
+    let prefix = text(&block[345..500])?;
+    match &block[257..265] {
+        POSIX | OLD_GNU if prefix.is_empty() => Ok(name.to_vec()),
+        POSIX if name.is_empty() => {
+            Err(UnpackError::malformed("a header has the prefix of a path without the path"))
+        }
+        POSIX => Ok([prefix, b"/", name].concat()),
+        _ => Err(UnpackError::malformed("a header is neither ustar nor plain GNU")),
+    }
+}
+
+/// Fields without a meaning here: owners, times, devices and what lies behind the last field.
+fn check_unused(block: &Block) -> Result<(), UnpackError> {
+    for number in [&block[108..116], &block[116..124], &block[136..148], &block[329..337], &block[337..345]] {
+        if !is_zero(number) {
+            octal(number)?;
+        }
+    }
+    for name in [&block[265..297], &block[297..329]] {
+        text(name)?;
+    }
+    if is_zero(&block[500..]) {
+        Ok(())
+    } else {
+        Err(UnpackError::malformed("a header has bytes behind its last field"))
+    }
+}
+
 fn entry_kind(flag: u8, path: &[u8]) -> Result<HeaderKind, UnpackError> {
     let refuse = |what| Err(UnpackError::EntryType { path: shown(path), what });
     match flag {
         b'0' | 0 => Ok(HeaderKind::Entry(Kind::File)),
         b'5' => Ok(HeaderKind::Entry(Kind::Directory)),
-        b'x' | b'g' => Ok(HeaderKind::Pax),
+        b'x' => Ok(HeaderKind::PaxNext),
+        b'g' => Ok(HeaderKind::PaxGlobal),
         b'1' => refuse("a hard link"),
         b'2' => refuse("a symbolic link"),
         b'3' => refuse("a character device"),
@@ -271,31 +301,4 @@ fn octal(field: &[u8]) -> Result<u64, UnpackError> {
     }
     // At most 12 octal digits: 36 bits.
     Ok(digits.iter().fold(0, |sum, digit| sum * 8 + u64::from(digit - b'0')))
-}
-
-/// pax records are `length key=value\n`, the length counting itself. Only keys without an
-/// effect on the tree pass; a value may hold anything but a newline, so that nobody can see
-/// another record boundary than we do.
-fn check_pax(mut records: &[u8]) -> Result<(), UnpackError> {
-    let malformed = || UnpackError::malformed("a pax header is malformed");
-    while !records.is_empty() {
-        let space = records.iter().position(|byte| *byte == b' ').filter(|at| (1..=4).contains(at));
-        let (digits, _) = records.split_at(space.ok_or_else(malformed)?);
-        if !digits.iter().all(u8::is_ascii_digit) {
-            return Err(malformed());
-        }
-        let length = digits.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
-        let record = records.get(digits.len() + 1..length).ok_or_else(malformed)?;
-        let pair = record.strip_suffix(b"\n").filter(|pair| !pair.contains(&b'\n')).ok_or_else(malformed)?;
-        let equals = pair.iter().position(|byte| *byte == b'=').ok_or_else(malformed)?;
-        let key = &pair[..equals];
-        if !PAX_KEYS_WITHOUT_EFFECT.iter().any(|allowed| allowed.as_bytes() == key) {
-            return Err(UnpackError::malformed(format!(
-                "the pax extension {:?} is not allowed; use short ASCII paths and `tar --format=ustar`",
-                shown(key)
-            )));
-        }
-        records = &records[length..];
-    }
-    Ok(())
 }

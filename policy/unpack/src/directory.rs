@@ -17,12 +17,15 @@ use crate::error::shown;
 use crate::path::{self, Kind, Register};
 use crate::tree::Files;
 
+/// A header, and what contents are rounded up to, in bytes.
+const BLOCK: u64 = 512;
+
 /// What lies in every project directory and is no source.
 const LEFT_OUT_AT_ROOT: &[&str] = &["target", ".git"];
 
 /// Reads every regular file below `root`.
 pub(crate) fn read(root: &Path) -> Result<Files, UnpackError> {
-    let mut walk = Walk { register: Register::default(), files: Files::new(), entries: 0, bytes: 0 };
+    let mut walk = Walk { register: Register::default(), files: Files::new(), bytes: 2 * BLOCK };
     // Directories still to be read; bounded by the number of entries.
     let mut pending: Vec<(PathBuf, String)> = vec![(root.to_owned(), String::new())];
     while let Some((directory, prefix)) = pending.pop() {
@@ -45,17 +48,13 @@ pub(crate) fn read(root: &Path) -> Result<Files, UnpackError> {
 struct Walk {
     register: Register,
     files: Files,
-    entries: usize,
+    /// What the tree will have as tar, so that a directory and its archive meet the same limit.
     bytes: u64,
 }
 
 impl Walk {
     /// Takes one entry; answers the path of a directory that is to be read next.
     fn entry(&mut self, disk: &Path, raw: &[u8], kind: fs::FileType) -> Result<Option<String>, UnpackError> {
-        self.entries += 1;
-        if self.entries > ARCHIVE.entries_max {
-            return Err(UnpackError::TooManyEntries { limit: ARCHIVE.entries_max });
-        }
         let kind = match () {
             () if kind.is_dir() => Kind::Directory,
             () if kind.is_file() => Kind::File,
@@ -75,7 +74,7 @@ impl Walk {
     }
 
     fn content(&mut self, disk: &Path, path: &str) -> Result<Vec<u8>, UnpackError> {
-        let left = ARCHIVE.unpacked_bytes_max - self.bytes;
+        let left = ARCHIVE.unpacked_bytes_max.saturating_sub(self.bytes + BLOCK);
         let mut content = Vec::new();
         // Between the listing and this moment someone may have put a link or a pipe here.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -85,13 +84,14 @@ impl Walk {
             .open(disk)
             .map_err(|e| UnpackError::disk(disk, e))?;
         file.take(left + 1).read_to_end(&mut content).map_err(|e| UnpackError::disk(disk, e))?;
-        if content.len() as u64 > left {
+        let blocks = (content.len() as u64).next_multiple_of(BLOCK);
+        if blocks > left {
             return Err(UnpackError::UnpackedTooLarge {
                 limit: ARCHIVE.unpacked_bytes_max,
                 path: path.to_owned(),
             });
         }
-        self.bytes += content.len() as u64;
+        self.bytes += BLOCK + blocks;
         Ok(content)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Accepted are plain tar and one gzip member of tar, as GNU tar, bsdtar, git, Python and the `tar`
 //! crate write them for an ordinary directory: regular files and directories with short paths.
-//! Whatever two readers could understand differently is refused, never repaired; `archive.rs`
-//! and `path.rs` hold the rules. Three things are taken as meaning nothing: an exact leading `./`, a
+//! Whatever two readers could understand differently is refused, never repaired; `archive.rs`,
+//! `gzip.rs`, `pax.rs` and `path.rs` hold the rules. Three things are taken as meaning nothing: an exact leading `./`, a
 //! directory's trailing `/`, and pax records of times and comments. A directory around everything
 //! is not stripped.
 //!
@@ -15,7 +15,9 @@
 mod archive;
 mod directory;
 mod error;
+mod gzip;
 mod path;
+mod pax;
 mod tree;
 
 pub use error::UnpackError;

@@ -12,6 +12,10 @@ use mfaas_rules::limits::ARCHIVE;
 use crate::UnpackError;
 use crate::error::shown;
 
+/// The two fields of a ustar header that make up a path.
+const NAME_BYTES_MAX: usize = 100;
+const PREFIX_BYTES_MAX: usize = 155;
+
 /// What a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -46,9 +50,19 @@ pub(crate) fn parse(raw: &[u8], kind: Kind) -> Result<Option<String>, UnpackErro
     if depth > ARCHIVE.path_depth_max {
         return Err(refuse("at most 16 components"));
     }
+    if !fits_ustar(inner) {
+        return Err(refuse("a name of at most 100 bytes below a directory path of at most 155"));
+    }
     let path = String::from_utf8(inner.to_vec()).map_err(|_| refuse("only A-Z a-z 0-9 . _ -"))?;
     check_forbidden(&path)?;
     Ok(Some(path))
+}
+
+/// Whether a ustar header can hold the path, so that every tree can be packed again.
+fn fits_ustar(path: &[u8]) -> bool {
+    let splits = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    path.len() <= NAME_BYTES_MAX
+        || splits.map(|(at, _)| at).any(|at| at <= PREFIX_BYTES_MAX && path.len() - at - 1 <= NAME_BYTES_MAX)
 }
 
 fn check_component(component: &[u8]) -> Result<(), &'static str> {
@@ -86,9 +100,13 @@ fn check_forbidden(path: &str) -> Result<(), UnpackError> {
 }
 
 /// Every path seen so far, directories implied by files included, by its case-folded spelling.
+/// It counts them too: a directory costs as much as a file, named or implied.
 #[derive(Debug, Default)]
 pub(crate) struct Register {
     seen: HashMap<String, Seen>,
+    /// Entries that are no path.
+    others: usize,
+    root_named: bool,
 }
 
 #[derive(Debug)]
@@ -109,11 +127,32 @@ impl Register {
         self.enter_one(path, kind, true)
     }
 
+    /// Enters the root directory itself, which an archive may name once.
+    pub(crate) fn enter_root(&mut self) -> Result<(), UnpackError> {
+        if std::mem::replace(&mut self.root_named, true) {
+            return Err(UnpackError::Collision { path: ".".to_owned(), other: ".".to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Counts an entry that is no path.
+    pub(crate) fn count(&mut self) -> Result<(), UnpackError> {
+        self.others += 1;
+        self.check_count()
+    }
+
+    fn check_count(&self) -> Result<(), UnpackError> {
+        if self.seen.len() + self.others > ARCHIVE.entries_max {
+            return Err(UnpackError::TooManyEntries { limit: ARCHIVE.entries_max });
+        }
+        Ok(())
+    }
+
     fn enter_one(&mut self, path: &str, kind: Kind, named: bool) -> Result<(), UnpackError> {
         match self.seen.entry(path.to_ascii_lowercase()) {
             Entry::Vacant(vacant) => {
                 vacant.insert(Seen { spelling: path.to_owned(), kind, named });
-                Ok(())
+                self.check_count()
             }
             Entry::Occupied(mut occupied) => {
                 let seen = occupied.get_mut();

@@ -57,6 +57,13 @@ impl SourceTree {
         Self::checked(directory::read(root)?)
     }
 
+    /// A tree that was not checked, for tests that show what comes after this crate.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn unchecked(files: BTreeMap<String, Vec<u8>>) -> Self {
+        Self { files }
+    }
+
     fn checked(files: Files) -> Result<Self, UnpackError> {
         if files.contains_key("Cargo.toml") { Ok(Self { files }) } else { Err(UnpackError::ManifestMissing) }
     }

@@ -78,7 +78,9 @@ impl ServingSet {
 
     /// True from `expires_at` on, and before `issued_at` less five minutes of clock skew.
     pub fn is_expired(&self, now: DateTime<Utc>) -> bool {
-        now >= self.expires_at || now < self.issued_at - TimeDelta::minutes(5)
+        // At the beginning of time there is no earlier moment to be skewed to.
+        let earliest = self.issued_at.checked_sub_signed(TimeDelta::minutes(5));
+        now >= self.expires_at || earliest.is_some_and(|earliest| now < earliest)
     }
 
     /// The function of that name.

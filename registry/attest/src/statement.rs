@@ -17,8 +17,6 @@ use crate::{Payload, Provenance, Purpose};
 /// The predicate type.
 pub const ADMISSION_V1: &str = "https://mfaas.dev/attestation/admission/v1";
 const STATEMENT_V1: &str = "https://in-toto.io/Statement/v1";
-/// Lints that every artifact must have been compiled with at `forbid`.
-pub const REQUIRED_LINTS: &[&str] = &["unsafe_code", "long_running_const_eval"];
 
 /// An in-toto statement about one artifact.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

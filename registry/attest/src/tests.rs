@@ -245,6 +245,8 @@ fn the_caller_brings_the_time() {
     assert!(set.is_expired(at(24 * 3600)));
     assert!(!set.is_expired(at(-200)), "a clock may be a little late");
     assert!(set.is_expired(at(-400)), "but not five minutes");
+    let first = ServingSet { issued_at: DateTime::<Utc>::MIN_UTC, ..set };
+    assert!(!first.is_expired(at(0)), "a set from the beginning of time is read without a panic");
 }
 
 #[test]

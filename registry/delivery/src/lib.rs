@@ -6,6 +6,7 @@
 
 mod node;
 mod progress;
+pub mod render;
 
 pub use node::{
     JoinRequest, JoinResponse, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LoadedVersion, LogBatch, LogLevel, LogLine,

@@ -4,10 +4,11 @@
 //! Pure: bytes, the claim and the allowlist of this moment go in; what may be signed, or a refusal,
 //! comes out. Must never believe a field of the claim that can be computed.
 
-use mfaas_attest::{BuildClaim, DecisionUsed, REQUIRED_LINTS};
+use mfaas_attest::{BuildClaim, DecisionUsed};
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit};
 use mfaas_rules::facts::ManifestFacts;
+use mfaas_rules::profiles::lints;
 use mfaas_rules::{
     AllowlistSnapshot, Code, CrateStatus, DependencyVerdict, Finding, Granted, Layer, POLICY_REVISION, codes,
     judge_binary, judge_dependencies, judge_manifest, judge_source,
@@ -94,7 +95,7 @@ fn check_claim(claim: &BuildClaim) -> Result<(), Refusal> {
             format!("the builder decided by rules {}, today's are {POLICY_REVISION}", claim.policy_revision);
         return Err(Refusal::failed(codes::MF0604, message));
     }
-    if let Some(lint) = REQUIRED_LINTS.iter().find(|lint| !claim.lints.iter().any(|l| l == *lint)) {
+    if let Some(lint) = lints::required().find(|lint| !claim.lints.iter().any(|l| l == lint)) {
         return Err(Refusal::failed(codes::MF0603, format!("the build does not claim the lint `{lint}`")));
     }
     if !ABI_VERSIONS.contains(&claim.abi_version) {

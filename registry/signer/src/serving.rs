@@ -1,10 +1,9 @@
 //! The serving set: signed whenever nodes should serve something else, and before it expires.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mfaas_attest::{
-    PrivateKey, Purpose, REQUIRED_LINTS, SERVING_SET_VALID_HOURS, ServingSet, Trust, sign, verify,
-};
+use mfaas_attest::{PrivateKey, Purpose, SERVING_SET_VALID_HOURS, ServingSet, Trust, sign, verify};
 use mfaas_ident::Epoch;
+use mfaas_rules::profiles::lints;
 use postgres::{Client, GenericClient, IsolationLevel};
 
 use crate::examine::ABI_VERSIONS;
@@ -78,7 +77,7 @@ fn next_set(situation: &Situation, desired: Desired, now: DateTime<Utc>) -> Serv
         expires_at: now + TimeDelta::hours(SERVING_SET_VALID_HOURS),
         accepted_toolchains: desired.toolchains,
         abi_versions: ABI_VERSIONS.iter().copied().collect(),
-        required_lints: REQUIRED_LINTS.iter().map(|lint| (*lint).to_owned()).collect(),
+        required_lints: lints::required().map(str::to_owned).collect(),
         functions: desired.functions,
         revoked: desired.revoked,
     }

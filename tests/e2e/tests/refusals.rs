@@ -40,6 +40,8 @@ fn cases() -> Vec<Case> {
             name: entry.file_name().to_string_lossy().into_owned(),
             expected: fs::read_to_string(entry.path().join("expect.toml")).unwrap().parse().unwrap(),
         })
+        // The others are tried without a server: `mfaas-admission`.
+        .filter(|case: &Case| case.expected.contains_key("exit"))
         .collect();
     cases.sort_by(|a, b| a.name.cmp(&b.name));
     cases

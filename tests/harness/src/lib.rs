@@ -7,6 +7,7 @@
 
 mod answer;
 mod archive;
+mod installed;
 mod invariants;
 mod package;
 mod seed;
@@ -14,6 +15,7 @@ mod stack;
 
 pub use answer::{Answer, Run};
 pub use archive::{Archive, pack_directory};
+pub use installed::{Installed, builder, worker};
 pub use package::{Package, package};
 pub use stack::{Program, Stack, wait_for};
 
@@ -25,18 +27,23 @@ pub fn checkout() -> PathBuf {
     here.ancestors().nth(2).unwrap_or(here).to_path_buf()
 }
 
-/// The directory that holds the programs of this build.
+/// The directory that holds the programs of this build, all of them there.
 ///
 /// # Panics
 /// When the test's own executable does not lie in a cargo target directory.
 pub fn programs() -> PathBuf {
-    let own = std::env::current_exe().unwrap_or_else(|error| panic!("own executable: {error}"));
-    // target/debug/deps/test-0123: the programs are two levels up.
-    let directory = own.ancestors().nth(2).unwrap_or(&own).to_path_buf();
+    let directory = profile_directory();
     assert!(
         directory.join("mfaas").is_file(),
         "{} holds no programs: run `cargo build --workspace` first",
         directory.display()
     );
     directory
+}
+
+/// `target/debug` or `target/release`, whichever the running test belongs to.
+fn profile_directory() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_else(|error| panic!("own executable: {error}"));
+    // target/debug/deps/test-0123: the programs are two levels up.
+    own.ancestors().nth(2).unwrap_or(&own).to_path_buf()
 }

@@ -3,6 +3,7 @@
 //! Rounds alternate, so that a machine that gets slower gets slower for both; every round changes
 //! a constant in the source, so that nothing is answered from a store.
 
+mod admission;
 mod bare;
 mod cpu;
 mod package;
@@ -40,6 +41,8 @@ pub(crate) struct Bench {
 enum BenchCommand {
     /// Warm deploys beside bare rustc with the same flags: wall clock and CPU of all programs.
     Deploy(BenchDeploy),
+    /// Admission alone, stage by stage, beside bare rustc with the same flags: no server, no node.
+    Admission(BenchAdmission),
 }
 
 #[derive(Debug, clap::Args)]
@@ -55,11 +58,26 @@ struct BenchDeploy {
     home: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Args)]
+struct BenchAdmission {
+    /// The packages to check; examples/hello and examples/json-summary when absent.
+    #[arg(value_name = "PATH")]
+    packages: Vec<PathBuf>,
+    /// Measured rounds for each package; one more warms up.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// The home whose toolchain and dependencies are used.
+    #[arg(long, value_name = "DIR", env = "MFAAS_HOME")]
+    home: Option<PathBuf>,
+}
+
 impl Bench {
     /// Measures and reports; exit code 1 when an aim is missed.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let BenchCommand::Deploy(bench) = self.command;
-        bench.run(context).await
+        match self.command {
+            BenchCommand::Deploy(bench) => bench.run(context).await,
+            BenchCommand::Admission(bench) => bench.run(context),
+        }
     }
 }
 
@@ -67,7 +85,8 @@ impl BenchDeploy {
     async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let home = home_of(self.home.as_deref())?;
         let supervisor = running(&home)?.pid;
-        let packages = if self.packages.is_empty() { default_packages()? } else { self.packages.clone() };
+        let packages =
+            if self.packages.is_empty() { examples(["hello", "markdown"])? } else { self.packages.clone() };
         let mut report = Report::default();
         for path in &packages {
             let mut package = Package::copy_of(path)?;
@@ -82,6 +101,32 @@ impl BenchDeploy {
             }
             report.add(package.name.to_string(), rounds);
             remove(context, &package.name).await?;
+        }
+        context.screen.result(&report.document(), || report.text())?;
+        Ok(if report.all_aims_met() { Exit::Ok } else { Exit::Failed })
+    }
+}
+
+impl BenchAdmission {
+    fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let home = home_of(self.home.as_deref())?;
+        let packages = if self.packages.is_empty() {
+            examples(["hello", "json-summary"])?
+        } else {
+            self.packages.clone()
+        };
+        let mut report = admission::Report::default();
+        for path in &packages {
+            let mut package = Package::copy_of(path)?;
+            let mut rounds = Vec::new();
+            for round in 0..=self.rounds {
+                context.screen.note(&format!("{}: round {round} of {}", package.name, self.rounds));
+                let measured = admission::one_round(&home, &mut package)?;
+                if round > 0 {
+                    rounds.push(measured);
+                }
+            }
+            report.add(package.name.to_string(), rounds);
         }
         context.screen.result(&report.document(), || report.text())?;
         Ok(if report.all_aims_met() { Exit::Ok } else { Exit::Failed })
@@ -146,8 +191,8 @@ fn running(home: &Home) -> Result<State, Failure> {
     })
 }
 
-/// The examples of the source tree that we stand in or were built in.
-fn default_packages() -> Result<Vec<PathBuf>, Failure> {
+/// Examples of the source tree that we stand in or were built in.
+fn examples(names: [&str; 2]) -> Result<Vec<PathBuf>, Failure> {
     let own = std::env::current_exe().unwrap_or_default();
     let here = std::env::current_dir().unwrap_or_default();
     let examples = std::iter::once(here.as_path())
@@ -155,7 +200,7 @@ fn default_packages() -> Result<Vec<PathBuf>, Failure> {
         .map(|dir| dir.join("examples"))
         .find(|dir| dir.join("hello/Cargo.toml").is_file())
         .ok_or_else(|| Failure::Usage("examples/hello is not here; name the packages".to_owned()))?;
-    Ok(["hello", "markdown"]
+    Ok(names
         .map(|name| examples.join(name))
         .into_iter()
         .filter(|path: &PathBuf| Path::is_dir(path))

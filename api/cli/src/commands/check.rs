@@ -1,14 +1,16 @@
 //! `mfaas check`: what the server would say, without uploading anything.
 //!
 //! The work is the builder's (`mfaas-builder check`, a program beside this one); here its findings
-//! are drawn and its exit code passed on.
+//! are shown and its outcome becomes an exit code, by the same rule as a deployment's. It must never
+//! call a check passed that did not run to its end.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
-use mfaas_wire::Diagnostic;
+use mfaas_wire::{DeploymentState, Diagnostic};
 use serde::{Deserialize, Serialize};
 
+use crate::commands::deploy::exit_of;
 use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
@@ -18,7 +20,7 @@ use crate::supervise::materials::current_in;
 /// Look for everything that a deploy would refuse, without deploying.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Check {
-    /// The directory with Cargo.toml.
+    /// The directory with Cargo.toml, or an archive of one.
     #[arg(value_name = "PATH", default_value = ".")]
     path: PathBuf,
     /// The home whose toolchain and dependencies are used; the usual ones when absent.
@@ -35,6 +37,17 @@ struct Report {
     stages: Vec<Stage>,
     /// `passed`, `refused`, `compile_error`, `waiting` or `incomplete`.
     outcome: String,
+    /// The stages that did not run, as sentences.
+    #[serde(default)]
+    skipped: Vec<String>,
+    /// The toolchain and the dependency cache that it was compiled with.
+    #[serde(default)]
+    toolchain: Option<String>,
+    #[serde(default)]
+    dependencies: Option<String>,
+    /// Digest and size of the image, when everything passed.
+    #[serde(default)]
+    artifact: Option<serde_json::Value>,
 }
 
 /// One stage of the check.
@@ -46,6 +59,12 @@ struct Stage {
     /// Why it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// By the clock, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wall_ms: Option<f64>,
+    /// On processors, children included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cpu_ms: Option<f64>,
 }
 
 impl Check {
@@ -61,6 +80,10 @@ impl Check {
                 .env("MFAAS_DEPS_DIR", current_in(&home.join("deps"))?);
         }
         let output = command.output().map_err(Failure::io("cannot start", &builder))?;
+        // Nothing on standard output: the builder has said on standard error why.
+        if output.stdout.is_empty() {
+            return Err(Failure::Told(Exit::Failed));
+        }
         let report = read(&output.stdout, output.status)?;
         if !context.screen.is_json() {
             report.diagnostics.iter().for_each(|diagnostic| context.screen.diagnostic(diagnostic));
@@ -72,24 +95,27 @@ impl Check {
         context
             .screen
             .result(&report, || format!("{}: {}", self.path.display(), report.outcome.replace('_', " ")))?;
-        Ok(exit(&report.outcome))
+        Ok(exit(&report, output.status))
     }
 }
 
-/// A word that we do not know is not a pass.
-fn exit(outcome: &str) -> Exit {
-    match outcome {
-        "passed" => Exit::Ok,
-        "refused" => Exit::Refused,
-        "compile_error" => Exit::CompileError,
-        "waiting" => Exit::Waiting,
+/// A word that we do not know is not a pass, and neither is a builder that ends otherwise than it
+/// says.
+fn exit(report: &Report, status: ExitStatus) -> Exit {
+    match report.outcome.as_str() {
+        "passed" if status.success() => Exit::Ok,
+        "refused" | "compile_error" => exit_of(DeploymentState::Refused, &report.diagnostics),
+        "waiting" => exit_of(DeploymentState::Waiting, &report.diagnostics),
         _ => Exit::Failed,
     }
 }
 
-fn read(stdout: &[u8], status: std::process::ExitStatus) -> Result<Report, Failure> {
+fn read(stdout: &[u8], status: ExitStatus) -> Result<Report, Failure> {
     serde_json::from_slice(stdout).map_err(|e| Failure::Protocol {
         what: format!("mfaas-builder check ({status})"),
         cause: e.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests;

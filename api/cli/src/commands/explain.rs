@@ -1,4 +1,10 @@
 //! `mfaas explain`: what a code means and what to do about it. Works without a server.
+//!
+//! The text is the page of docs/errors. Lists of what is allowed and refused are written here from
+//! the rules' own rows, so that a page cannot promise something else than the lexer judges.
+
+mod pages;
+mod rows;
 
 use mfaas_rules::{Code, codes};
 
@@ -15,7 +21,7 @@ pub(crate) struct Explain {
 }
 
 impl Explain {
-    /// Shows the row, or all of them.
+    /// Shows the page, or the titles of all.
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self.code {
             None => {
@@ -32,23 +38,43 @@ impl Explain {
                 let code = Code::parse(&text.to_ascii_uppercase()).ok_or_else(|| {
                     Failure::Usage(format!("{text:?} is no code; `mfaas explain` lists them"))
                 })?;
-                context.screen.result(&document(code), || {
-                    format!(
-                        "{}: {}\n  = help: {}\n  = part: {}",
-                        code.id(),
-                        code.title(),
-                        code.hint(),
-                        family(code)
-                    )
-                })?;
+                context.screen.result(&whole_document(code), || explanation(code))?;
             }
         }
         Ok(Exit::Ok)
     }
 }
 
+/// The page, and the rows behind it.
+fn explanation(code: Code) -> String {
+    let page = pages::of(code).unwrap_or_default();
+    let headline = format!("{}: {}", code.id(), code.title());
+    let body = page
+        .split_once(code.title())
+        .map_or_else(|| format!("**What to do.** {}", code.hint()), |(_, body)| plain(body.trim()));
+    let mut text = format!("{headline}\n\n{}\n\nPart of the road: {}.", plain(&body), family(code));
+    for list in rows::of(code) {
+        text.push_str("\n\n");
+        text.push_str(&list.draw());
+    }
+    text
+}
+
+/// Markdown as a terminal shows it: no emphasis, and links as their text.
+fn plain(markdown: &str) -> String {
+    markdown.replace("**", "")
+}
+
 fn document(code: Code) -> serde_json::Value {
     serde_json::json!({ "code": code.id(), "title": code.title(), "hint": code.hint(), "part": family(code) })
+}
+
+/// The same with the page and the rows.
+fn whole_document(code: Code) -> serde_json::Value {
+    let mut document = document(code);
+    document["page"] = pages::of(code).unwrap_or_default().into();
+    document["lists"] = rows::of(code).iter().map(rows::List::document).collect();
+    document
 }
 
 /// Which part of the road a code belongs to.

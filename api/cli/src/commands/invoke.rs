@@ -61,7 +61,7 @@ impl Invoke {
         if context.screen.is_json() {
             context.screen.result(&document(&url, &answer), String::new)?;
         } else {
-            context.screen.bytes(&answer.body)?;
+            context.screen.answer(&answer.body)?;
         }
         Ok(if answer.status < 400 { Exit::Ok } else { Exit::FunctionFailed })
     }

@@ -9,8 +9,10 @@ use std::path::Path;
 
 use mfaas_catalog::AllowlistSeed;
 use mfaas_ident::{CrateName, Digest};
+use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::{AllowedCrate, CrateStatus};
 
+use super::facade::{self, Crate};
 use super::index::{CachedCrate, ClosureCrate, Index, Product};
 use super::lockfile::PackageKey;
 use super::messages::Compiled;
@@ -38,7 +40,15 @@ pub(crate) fn build(
 ) -> Result<Digest, BuilderError> {
     std::fs::create_dir_all(into).map_err(BuilderError::io(into))?;
     let seed = Seed::read(seed)?;
-    let recipe = recipe(&seed, toolchain);
+    let sets: Vec<(Vec<Capability>, Vec<Crate>)> = seed
+        .grants
+        .sets()
+        .into_iter()
+        .map(|granted| (granted.clone(), facade::stand_ins(&granted)))
+        .collect();
+    let generated: Vec<Crate> = sets.iter().flat_map(|(_, crates)| crates.clone()).collect();
+    let generated = facade::files(&[generated, facade::compiler_crates()].concat());
+    let recipe = recipe(&seed, &generated, toolchain);
     let key = Digest::of(recipe.as_bytes());
     let target = into.join(key.to_string());
     if target.join(INDEX_FILE).exists() {
@@ -46,25 +56,31 @@ pub(crate) fn build(
     }
     let staging =
         tempfile::Builder::new().prefix(".build-").tempdir_in(into).map_err(BuilderError::io(into))?;
-    let site = Site::prepare(&seed, vendor, toolchain, staging.path(), minimum)?;
+    let site = Site::prepare(&seed, &generated, vendor, toolchain, staging.path(), minimum)?;
+    let facade = site.compile_facade(&sets)?;
+    site.write_plan(&seed, &facade)?;
     let mut crates = collect(&seed, &site, &site.run_cargo()?)?;
     let (abi, shim) = add_ours(&site, &mut crates)?;
     crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
-    let index = Index { toolchain: toolchain.id(), abi_version: bundle::abi_version()?, abi, shim, crates };
+    let index =
+        Index { toolchain: toolchain.id(), abi_version: bundle::abi_version()?, abi, shim, facade, crates };
     finish(&site, &recipe, &index, &target)?;
     Ok(key)
 }
 
 /// Everything that can change a byte of the result; its digest is the key.
-fn recipe(seed: &Seed, toolchain: &Toolchain) -> String {
+fn recipe(seed: &Seed, generated: &[(String, String)], toolchain: &Toolchain) -> String {
     let mut text = format!(
-        "mfaas dependency cache, format 2\ntoolchain {}\nown crates {}\nflags {}\n",
+        "mfaas dependency cache, format 3\ntoolchain {}\nown crates {}\nflags {}\n",
         toolchain.id(),
         bundle::digest(),
         flags::CODE_GENERATION.join(" "),
     );
     for (name, value) in flags::CARGO_PROFILE {
         text.push_str(&format!("{name}={value}\n"));
+    }
+    for (path, source) in generated {
+        text.push_str(&format!("{}  {path}\n", Digest::of(source.as_bytes())));
     }
     for (path, bytes) in &seed.files {
         text.push_str(&format!("{}  {path}\n", Digest::of(bytes)));
@@ -129,10 +145,15 @@ fn add_ours(site: &Site, crates: &mut Vec<CachedCrate>) -> Result<(Product, Prod
         closure.extend(entry.closure.iter().cloned());
         closure.insert(entry.as_part());
     }
-    let abi = site.compile_own("abi", "mfaas_abi", &[], &[])?;
-    let shim = site.compile_own("shim", "mfaas_shim", &["feature=\"hosted\""], std::slice::from_ref(&abi))?;
+    let abi = site.compile_own("abi/src/lib.rs", "mfaas_abi", &[], &[])?;
+    let shim = site.compile_own(
+        "shim/src/lib.rs",
+        "mfaas_shim",
+        &["feature=\"hosted\""],
+        std::slice::from_ref(&abi),
+    )?;
     externs.extend([abi.clone(), shim.clone()]);
-    let sdk = site.compile_own("sdk", super::SDK_CRATE, &[], &externs)?;
+    let sdk = site.compile_own("sdk/src/lib.rs", super::SDK_CRATE, &[], &externs)?;
     crates.push(CachedCrate {
         name: own_name(site)?,
         version: semver::Version::new(0, 1, 0),

@@ -1,6 +1,7 @@
 //! The format of `deps.json`.
 
 use mfaas_ident::{CrateName, Digest, ToolchainId};
+use mfaas_rules::profiles::std_items::Capability;
 use serde::{Deserialize, Serialize};
 
 /// Everything about one cache. Unknown fields are refused: a cache of another format is rebuilt,
@@ -15,8 +16,45 @@ pub(super) struct Index {
     /// The shim and what it is made of. It is not among the crates: tenants cannot name it.
     pub(super) shim: Product,
     pub(super) abi: Product,
+    /// What stands in for the standard library.
+    pub(super) facade: Facade,
     /// Every crate of the resolution that was compiled, and the SDK, sorted by name and version.
     pub(super) crates: Vec<CachedCrate>,
+}
+
+/// The compiled stand-ins. What a product is called in source is in its `extern_name`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Facade {
+    /// The types that are ours.
+    pub(super) own: Product,
+    /// For `proc_macro` and `test`.
+    pub(super) compiler_crates: Vec<Product>,
+    /// One set for each combination of capabilities; the first has none, and is for functions.
+    pub(super) sets: Vec<StandIns>,
+}
+
+/// The stand-ins for std, core and alloc with these capabilities.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StandIns {
+    /// Sorted.
+    pub(super) granted: Vec<Capability>,
+    pub(super) crates: Vec<Product>,
+}
+
+impl Facade {
+    /// Every file of it.
+    pub(super) fn products(&self) -> impl Iterator<Item = &Product> {
+        let sets = self.sets.iter().flat_map(|set| &set.crates);
+        std::iter::once(&self.own).chain(&self.compiler_crates).chain(sets)
+    }
+
+    /// What a crate with these capabilities is compiled against; `None` if no such set was built.
+    pub(super) fn stand_ins(&self, granted: &[Capability]) -> Option<impl Iterator<Item = &Product>> {
+        let set = self.sets.iter().find(|set| set.granted == granted)?;
+        Some(set.crates.iter().chain(&self.compiler_crates))
+    }
 }
 
 /// One crate of the cache.

@@ -67,6 +67,11 @@ impl Lockfile {
         Ok(Self { packages })
     }
 
+    /// The names of all packages.
+    pub(super) fn names(&self) -> impl Iterator<Item = &CrateName> {
+        self.packages.keys().map(|(name, _)| name)
+    }
+
     /// The registry's checksum; `None` for a package of the seed's own tree or an unknown one.
     pub(super) fn checksum(&self, key: &PackageKey) -> Option<&str> {
         self.packages.get(key)?.checksum.as_deref()

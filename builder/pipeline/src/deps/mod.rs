@@ -7,12 +7,15 @@
 
 mod build;
 mod bundle;
+pub(crate) mod facade;
+mod grants;
 mod index;
 mod lockfile;
 mod messages;
 mod seed;
 mod site;
 mod vendor;
+mod wrapper;
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +26,7 @@ use mfaas_rules::AllowlistSnapshot;
 pub(crate) use build::build;
 pub(crate) use index::{CachedCrate, ClosureCrate, Product};
 pub(crate) use vendor::vendor;
+pub(crate) use wrapper::{PLAN_VARIABLE, compile_as_planned};
 
 use crate::error::BuilderError;
 use index::Index;
@@ -78,7 +82,8 @@ impl Deps {
     /// Hashes every compiled crate: what is linked into functions must be what was built.
     fn verify(&self) -> Result<(), BuilderError> {
         let products = self.index.crates.iter().filter_map(|entry| entry.product.as_ref());
-        for product in products.chain([&self.index.abi, &self.index.shim]) {
+        for product in products.chain([&self.index.abi, &self.index.shim]).chain(self.index.facade.products())
+        {
             let path = self.library_root().join(&product.file);
             let bytes = std::fs::read(&path).map_err(BuilderError::io(&path))?;
             if Digest::of(&bytes) != product.digest {
@@ -102,6 +107,15 @@ impl Deps {
     /// The crate of that name and version, if the cache has it.
     pub(crate) fn find(&self, name: &CrateName, version: &semver::Version) -> Option<&CachedCrate> {
         self.index.crates.iter().find(|entry| entry.name == *name && entry.version == *version)
+    }
+
+    /// What stands in for the standard library where a function is compiled.
+    pub(crate) fn stand_ins(&self) -> Result<Vec<Product>, BuilderError> {
+        let found = self.index.facade.stand_ins(&[]).map(|products| products.cloned().collect());
+        found.ok_or_else(|| BuilderError::Deps {
+            path: self.root.clone(),
+            problem: "it has no facade for functions".to_owned(),
+        })
     }
 
     /// File name of our own half inside every artifact.

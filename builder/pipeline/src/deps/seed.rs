@@ -5,6 +5,7 @@ use std::path::Path;
 
 use mfaas_ident::{CrateName, Digest};
 
+use super::grants::{GRANTS_FILE, Grants};
 use super::lockfile::{Lockfile, PackageKey};
 use crate::error::BuilderError;
 
@@ -16,6 +17,7 @@ pub(super) struct Seed {
     pub(super) files: BTreeMap<String, Vec<u8>>,
     pub(super) lock: Lockfile,
     pub(super) direct: BTreeSet<CrateName>,
+    pub(super) grants: Grants,
 }
 
 impl Seed {
@@ -31,7 +33,12 @@ impl Seed {
             Lockfile::parse(&text("Cargo.lock")?).map_err(|error| problem(format!("Cargo.lock: {error}")))?;
         let direct =
             offered(&text("Cargo.toml")?).map_err(|error| problem(format!("Cargo.toml: {error}")))?;
-        Ok(Self { files, lock, direct })
+        let grants = match files.contains_key(GRANTS_FILE) {
+            true => Grants::parse(&text(GRANTS_FILE)?, |name| lock.names().any(|known| known == name))
+                .map_err(|error| problem(format!("{GRANTS_FILE}: {error}")))?,
+            false => Grants::default(),
+        };
+        Ok(Self { files, lock, direct, grants })
     }
 
     /// The registry's checksum; for a crate in the seed's own tree, the digest of its files.

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use mfaas_ident::Digest;
 use mfaas_rules::limits::DEPENDENCY_BUILD;
+use mfaas_rules::profiles::std_items::Capability;
 
-use super::index::{CrateKind, Product};
+use super::facade::{self, Crate};
+use super::index::{CrateKind, Facade, Product, StandIns};
 use super::messages::{self, Compiled};
 use super::seed::Seed;
+use super::wrapper::{PLAN_VARIABLE, Plan};
 use super::{LIBRARY_PART, bundle};
 use crate::cage::{Cage, CageMinimum, Filter, Job, Ran, View};
 use crate::error::BuilderError;
@@ -17,6 +20,10 @@ use crate::toolchain::{TARGET, Toolchain, host_libraries};
 /// Where a system keeps the C compiler that links build scripts and macros. Functions are never
 /// linked by it.
 const HOST_LINKER: &str = "/usr/bin/gcc";
+/// Where compiled crates lie in the cage.
+const LIBRARY_INSIDE: &str = "/deps";
+/// What cargo's packages are compiled against, among our own crates' sources.
+const PLAN_FILE: &str = "plan.json";
 /// The parts of the system that the host linker needs.
 const HOST_SYSTEM: &[&str] = &["/usr/bin", "/usr/lib", "/usr/libexec", "/lib", "/lib64", "/etc/alternatives"];
 
@@ -36,6 +43,7 @@ pub(super) struct Site {
 impl Site {
     pub(super) fn prepare(
         seed: &Seed,
+        generated: &[(String, String)],
         vendor: &Path,
         toolchain: &Toolchain,
         staging: &Path,
@@ -53,11 +61,10 @@ impl Site {
             directory(name)?;
         }
         for (path, bytes) in &seed.files {
-            let path = seed_root.join(path);
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent).map_err(BuilderError::io(parent))?;
-            }
-            std::fs::write(&path, bytes).map_err(BuilderError::io(&path))?;
+            write_file(&seed_root.join(path), bytes)?;
+        }
+        for (path, text) in generated {
+            write_file(&own_root.join(path), text.as_bytes())?;
         }
         bundle::write(&own_root)?;
         let cage = Cage::new(minimum)?;
@@ -80,6 +87,30 @@ impl Site {
         Ok(site)
     }
 
+    /// Writes what each package is compiled against: the stand-ins for what it was granted.
+    pub(super) fn write_plan(&self, seed: &Seed, facade: &Facade) -> Result<(), BuilderError> {
+        let library = self.cage.load(&self.library(), LIBRARY_INSIDE);
+        let mut plan = Plan::default();
+        for name in seed.lock.names() {
+            let granted = seed.grants.of(name);
+            let mut flags = Vec::new();
+            if !granted.contains(&Capability::Real) {
+                let products = facade.stand_ins(granted).ok_or_else(|| BuilderError::Deps {
+                    path: self.result.clone(),
+                    problem: format!("there is no facade for {name}"),
+                })?;
+                flags.push(format!("-Ldependency={}", library.inside));
+                flags.extend(products.map(|product| {
+                    format!("--extern={}={}", product.extern_name, library.path(&product.file))
+                }));
+            }
+            plan.packages.insert(name.to_string(), flags);
+        }
+        let json = serde_json::to_vec_pretty(&plan)
+            .map_err(|error| BuilderError::Deps { path: self.result.clone(), problem: error.to_string() })?;
+        write_file(&self.own.host.join(PLAN_FILE), &json)
+    }
+
     pub(super) fn run_cargo(&self) -> Result<Vec<Compiled>, BuilderError> {
         let arguments =
             ["build", "--release", "--frozen", "--offline", "--message-format=json-render-diagnostics"]
@@ -92,6 +123,8 @@ impl Site {
             flags::remap(&self.seed.inside, flags::CRATES_PREFIX),
             flags::remap(&self.out.inside, flags::GENERATED_PREFIX),
         ];
+        let this = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
+        let wrapper = self.cage.execute(&this, "/wrapper");
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let mut environment = vec![
             ("PATH".to_owned(), "/usr/bin".to_owned()),
@@ -102,11 +135,14 @@ impl Site {
             ("CARGO_ENCODED_RUSTFLAGS".to_owned(), rustflags.join("\u{1f}")),
             ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER".to_owned(), HOST_LINKER.to_owned()),
             ("RUSTC".to_owned(), self.compiler.path("bin/rustc")),
+            ("RUSTC_WRAPPER".to_owned(), wrapper.inside.clone()),
+            (PLAN_VARIABLE.to_owned(), self.own.path(PLAN_FILE)),
         ];
         environment.extend(
             flags::CARGO_PROFILE.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         );
-        let mut views = vec![self.trusted.clone(), self.vendor.clone()];
+        let library = self.cage.load(&self.library(), LIBRARY_INSIDE);
+        let mut views = vec![self.trusted.clone(), self.vendor.clone(), wrapper, library];
         views.extend(
             HOST_SYSTEM
                 .iter()
@@ -149,12 +185,12 @@ impl Site {
     /// Compiles one of our own crates into the library directory, against crates that are there.
     pub(super) fn compile_own(
         &self,
-        directory: &str,
+        file: &str,
         name: &str,
         configuration: &[&str],
         externs: &[Product],
     ) -> Result<Product, BuilderError> {
-        let library = self.cage.load(&self.library(), "/deps");
+        let library = self.cage.load(&self.library(), LIBRARY_INSIDE);
         let product = self.out.path(&format!("own/lib{name}.rlib"));
         let mut arguments = vec![
             flags::EDITION.to_owned(),
@@ -166,7 +202,7 @@ impl Site {
             format!("-Ldependency={}", library.inside),
             "-o".to_owned(),
             product.clone(),
-            self.own.path(&format!("{directory}/src/lib.rs")),
+            self.own.path(file),
         ];
         arguments.extend(flags::CODE_GENERATION.iter().map(|flag| (*flag).to_owned()));
         arguments.extend(configuration.iter().map(|flag| format!("--cfg={flag}")));
@@ -179,6 +215,30 @@ impl Site {
         self.run("rustc on our own crates", rustc, arguments, Vec::new(), views)?;
         let (file, digest) = self.keep(Path::new(&product))?;
         Ok(Product { kind: CrateKind::Library, extern_name: name.to_owned(), file, digest })
+    }
+
+    /// Compiles the stand-ins for the standard library, for every combination of capabilities
+    /// that somebody was granted.
+    pub(super) fn compile_facade(
+        &self,
+        sets: &[(Vec<Capability>, Vec<Crate>)],
+    ) -> Result<Facade, BuilderError> {
+        let compile = |item: &Crate, externs: &[Product]| {
+            let product = self.compile_own(&item.file, &item.name, &[], externs)?;
+            Ok::<_, BuilderError>(Product { extern_name: item.extern_name.to_owned(), ..product })
+        };
+        let own = compile(&facade::own_crate(), &[])?;
+        let compiler_crates =
+            facade::compiler_crates().iter().map(|item| compile(item, &[])).collect::<Result<_, _>>()?;
+        let mut compiled = Vec::new();
+        for (granted, crates) in sets {
+            let crates = crates
+                .iter()
+                .map(|item| compile(item, std::slice::from_ref(&own)))
+                .collect::<Result<_, _>>()?;
+            compiled.push(StandIns { granted: granted.clone(), crates });
+        }
+        Ok(Facade { own, compiler_crates, sets: compiled })
     }
 
     /// Copies one product into the library directory; answers its name and digest.
@@ -200,4 +260,11 @@ impl Site {
     fn library(&self) -> PathBuf {
         self.result.join(LIBRARY_PART)
     }
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), BuilderError> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(BuilderError::io(parent))?;
+    }
+    std::fs::write(path, bytes).map_err(BuilderError::io(path))
 }

@@ -7,7 +7,8 @@ use mfaas_rules::profiles::manifest_keys::RESERVED_CRATE_NAMES;
 use mfaas_rules::{Finding, Layer, codes, judge_manifest, judge_source};
 use mfaas_unpack::SourceTree;
 
-use crate::journal::{Stop, refusal, refuse_if_any};
+use crate::journal::{Stop, refusal};
+use crate::layers::Layers;
 
 /// The handler of a manifest that names none.
 const HANDLER_DEFAULT: &str = "handle";
@@ -23,11 +24,11 @@ pub(crate) struct AuditedSource {
 }
 
 /// Gathers the facts of manifest and tokens, and judges them. All findings are told at once.
-pub(crate) fn audit(tree: SourceTree) -> Result<AuditedSource, Stop> {
+pub(crate) fn audit(tree: SourceTree, layers: &Layers) -> Result<AuditedSource, Stop> {
     let facts = manifest::read(tree.manifest());
     let mut findings = judge_manifest(&facts);
     findings.extend(judge_source(&lexer::scan(&tree)));
-    refuse_if_any(&findings)?;
+    layers.refuse_if_any(&findings)?;
     let handler = match facts.handler {
         Some(handler) => handler,
         None => HandlerPath::parse(HANDLER_DEFAULT).map_err(|error| unnamed(&error.to_string()))?,

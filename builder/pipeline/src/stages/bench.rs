@@ -6,15 +6,18 @@
 
 use std::path::{Path, PathBuf};
 
+use mfaas_rules::Layer;
 use mfaas_rules::limits::COMPILE;
 use mfaas_unpack::SourceTree;
 
 use super::Workshop;
 use super::dependencies::Extern;
 use crate::cage::{Filter, Job, Ran, View};
+use crate::deps::Product;
 use crate::error::BuilderError;
 use crate::flags;
 use crate::journal::Meter;
+use crate::layers::Layers;
 use crate::toolchain::{TARGET, host_libraries};
 
 /// The root of every tenant's crate; a manifest cannot name another.
@@ -32,6 +35,9 @@ pub(super) struct Bench {
     link: View,
     library: View,
     host: Vec<View>,
+    layers: Layers,
+    /// What stands in for the standard library in the tenant's crate.
+    stand_ins: Vec<Product>,
 }
 
 impl Bench {
@@ -46,6 +52,8 @@ impl Bench {
             std::fs::create_dir(&path).map_err(BuilderError::io(&path)).map(|()| path)
         };
         let (source, entry, out) = (directory("src")?, directory("entry")?, directory("out")?);
+        let stand_ins =
+            if workshop.layers.has(Layer::Facade) { workshop.deps.stand_ins()? } else { Vec::new() };
         tree.write_into(&source).map_err(BuilderError::Unpack)?;
         let cage = &workshop.cage;
         Ok(Self {
@@ -56,6 +64,8 @@ impl Bench {
             link: cage.read(&workshop.toolchain.link_root(), "/link"),
             library: cage.load(&workshop.deps.library_root(), "/deps"),
             host: host_libraries(cage),
+            layers: workshop.layers.clone(),
+            stand_ins,
             scratch,
         })
     }
@@ -109,12 +119,18 @@ impl Bench {
         flags
     }
 
-    /// The flags for the tenant's own crate.
+    /// The flags for the tenant's own crate, the same wherever its source is read. Only here is
+    /// the facade: the generated entry is ours and sees the library as it is.
     pub(super) fn tenant_flags(&self, crate_name: &str, externs: &[Extern]) -> Vec<String> {
         let mut flags = self.common_flags();
         flags.push("--crate-type=rlib".to_owned());
         flags.push(format!("--crate-name={crate_name}"));
-        flags.extend(flags::FORBIDDEN.iter().map(|flag| (*flag).to_owned()));
+        if self.layers.has(Layer::Compiler) {
+            flags.extend(flags::FORBIDDEN.iter().map(|flag| (*flag).to_owned()));
+        }
+        for product in &self.stand_ins {
+            flags.push(format!("--extern={}={}", product.extern_name, self.library(&product.file)));
+        }
         for item in externs {
             flags.push(format!("--extern={}={}", item.name, self.library(&item.file)));
         }
@@ -123,12 +139,14 @@ impl Bench {
 
     /// The flags that make a shared object without any C compiler.
     pub(super) fn linker_flags(&self) -> Vec<String> {
+        let undefined =
+            if self.layers.has(Layer::Linker) { "--no-undefined" } else { "--unresolved-symbols=ignore-all" };
         vec![
             format!("-Clinker={}", self.compiler.path(&format!("lib/rustlib/{TARGET}/bin/rust-lld"))),
             "-Clinker-flavor=ld.lld".to_owned(),
             format!("-Lnative={}", self.link.inside),
             format!("-Ldependency={}", self.out.inside),
-            "-Clink-arg=--no-undefined".to_owned(),
+            format!("-Clink-arg={undefined}"),
             "-Clink-arg=--error-limit=0".to_owned(),
             "-Clink-arg=--build-id=none".to_owned(),
             "-Cstrip=symbols".to_owned(),
@@ -156,6 +174,7 @@ impl Bench {
             self.entry.clone(),
             self.out.clone(),
         ]);
+        views.extend_from_slice(self.layers.decoys());
         let ran = workshop.cage.run(Job {
             program: self.compiler(),
             arguments,

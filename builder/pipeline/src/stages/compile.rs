@@ -10,7 +10,7 @@ use super::second_opinion::second_opinion;
 use super::{ResolvedSource, Workshop};
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::error::BuilderError;
-use crate::journal::{Meter, Stop, refuse_if_any};
+use crate::journal::{Meter, Stop};
 
 /// File name of rustc's list of what it read.
 const DEP_INFO: &str = "source.d";
@@ -47,7 +47,7 @@ pub(super) fn compile(
     for file in facts.files.iter_mut().filter(|file| !file.starts_with('/')) {
         *file = format!("{}/{file}", bench.source_root());
     }
-    refuse_if_any(&judge_dep_info(&facts, bench.source_root(), &bench.library_roots()))?;
+    workshop.layers.refuse_if_any(&judge_dep_info(&facts, bench.source_root(), &bench.library_roots()))?;
     second_opinion(resolved, bench, workshop, meter)?;
     Ok(CompiledCrate { messages, admitted })
 }

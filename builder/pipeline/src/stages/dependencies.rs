@@ -14,7 +14,7 @@ use mfaas_rules::{
 
 use super::AuditedSource;
 use crate::deps::{CachedCrate, ClosureCrate, Deps, Product};
-use crate::journal::{Review, Stop, Wanted, refuse_if_any};
+use crate::journal::{Review, Stop, Wanted};
 
 /// A source whose every dependency is allowed and compiled. Made by [`resolve`] alone.
 #[derive(Debug)]
@@ -111,8 +111,11 @@ fn judge_linked(linked: &BTreeSet<ClosureCrate>, allowlist: &AllowlistSnapshot) 
         })
         .collect();
     let findings = judge_closure(&parts, allowlist);
-    if findings.is_empty() || findings.iter().any(|finding| finding.code != codes::MF0204) {
-        return refuse_if_any(&findings);
+    if findings.is_empty() {
+        return Ok(());
+    }
+    if findings.iter().any(|finding| finding.code != codes::MF0204) {
+        return Err(Stop::Refused(findings.iter().map(Diagnostic::from).collect()));
     }
     let undecided: Vec<LinkedCrate> = parts
         .into_iter()

@@ -4,13 +4,13 @@
 //! word; after expansion every such place shows, with the hygiene marks that tell whose token is
 //! whose.
 
-use mfaas_audit::expansion;
-use mfaas_rules::judge_expansion;
+use mfaas_audit::{expansion, soundness};
+use mfaas_rules::{judge_expansion, judge_soundness};
 
 use super::bench::{Bench, CRATE_ROOT};
 use super::{ResolvedSource, Workshop};
 use crate::diagnostics::{Messages, judge_compiler};
-use crate::journal::{Meter, Stop, refuse_if_any};
+use crate::journal::{Meter, Stop};
 
 /// A source that may be compiled. Made by [`expand`] alone.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(super) fn expand(
     arguments.push(CRATE_ROOT.to_owned());
     let ran = bench.rustc(workshop, arguments, true, meter)?;
     judge_compiler(&ran, &Messages::read(&ran.stderr))?;
-    refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, &resolved.source.tree)))?;
+    let tree = &resolved.source.tree;
+    workshop.layers.refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, tree)))?;
+    workshop.layers.refuse_if_any(&judge_soundness(&soundness::read(&ran.stdout, tree)))?;
     Ok(AdmittedSource { resolved, bench })
 }

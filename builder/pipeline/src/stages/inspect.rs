@@ -6,7 +6,8 @@ use mfaas_rules::{Finding, Layer, codes, judge_binary};
 
 use super::expand::AdmittedSource;
 use super::link::BuiltArtifact;
-use crate::journal::{Stop, refusal, refuse_if_any};
+use crate::journal::{Stop, refusal};
+use crate::layers::Layers;
 
 /// An image whose facts were admitted. Made by [`inspect`] alone.
 #[derive(Debug)]
@@ -18,10 +19,10 @@ pub(super) struct InspectedArtifact {
 }
 
 /// Gathers the facts of the image and judges them. An image that cannot be read is refused.
-pub(super) fn inspect(built: BuiltArtifact) -> Result<InspectedArtifact, Stop> {
+pub(super) fn inspect(built: BuiltArtifact, layers: &Layers) -> Result<InspectedArtifact, Stop> {
     let BuiltArtifact { admitted, bytes } = built;
     let facts = mfaas_inspect::inspect(&bytes)
         .map_err(|error| refusal(&Finding::new(codes::MF0501, Layer::Binary, error.to_string())))?;
-    refuse_if_any(&judge_binary(&facts))?;
+    layers.refuse_if_any(&judge_binary(&facts))?;
     Ok(InspectedArtifact { admitted, digest: Digest::of(&bytes), bytes, facts })
 }

@@ -16,7 +16,7 @@ use super::{ResolvedSource, Workshop};
 use crate::deps::Deps;
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::error::BuilderError;
-use crate::journal::{Meter, Stop, refuse_if_any};
+use crate::journal::{Meter, Stop};
 
 /// The entry crate's source.
 const ENTRY: &str = include_str!("../../../toolchain/entry.rs");
@@ -44,9 +44,9 @@ pub(super) fn link(
     let (resolved, bench) = (&admitted.resolved, &admitted.bench);
     let ran = bench.rustc(workshop, arguments(resolved, bench, &workshop.deps)?, false, meter)?;
     let messages = Messages::read(&ran.stderr);
-    refuse_if_any(&undefined_symbols(&messages))?;
+    workshop.layers.refuse_if_any(&undefined_symbols(&messages))?;
     let handler = resolved.source.handler.as_str();
-    refuse_if_any(&handler_findings(&messages, handler, resolved.source.tree.manifest()))?;
+    workshop.layers.refuse_if_any(&handler_findings(&messages, handler, resolved.source.tree.manifest()))?;
     judge_compiler(&ran, &messages)?;
     let path = bench.product_on_host(PRODUCT);
     let bytes = std::fs::read(&path).map_err(BuilderError::io(&path))?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use mfaas_attest::BuildClaim;
 use mfaas_ident::Digest;
 use mfaas_rules::limits::COMPILE;
+use mfaas_rules::profiles::lints;
 use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
 
 use super::Workshop;
@@ -19,8 +20,6 @@ use crate::toolchain::host_libraries;
 
 /// What only the builder could check; the signer marks these as seen by the builder alone.
 const CHECKS: &[&str] = &["expansion", "compiler_lints", "dep_info", "next_solver", "throwaway_load"];
-/// The lints of [`crate::flags::FORBIDDEN`], by name.
-const LINTS: &[&str] = &["unsafe_code", "long_running_const_eval"];
 
 /// The end of the road: bytes that may be stored, and the claim about them. Made by [`load`]
 /// alone.
@@ -53,6 +52,9 @@ pub(super) fn load(
     workshop: &Workshop,
     meter: &Meter,
 ) -> Result<ProvenArtifact, Stop> {
+    if !workshop.layers.has(Layer::ThrowawayLoad) {
+        return Ok(prove(inspected, workshop));
+    }
     let root = inspected.admitted.bench.root();
     let image = root.join("image");
     std::fs::create_dir(&image).map_err(BuilderError::io(&image))?;
@@ -109,7 +111,7 @@ fn prove(inspected: InspectedArtifact, workshop: &Workshop) -> ProvenArtifact {
         memory_bytes: resolved.source.memory,
         toolchain: workshop.toolchain.id(),
         abi_version: workshop.deps.abi_version(),
-        lints: LINTS.iter().map(|lint| (*lint).to_owned()).collect(),
+        lints: lints::required().map(str::to_owned).collect(),
         policy_revision: POLICY_REVISION.to_owned(),
         policy_version: resolved.policy_version,
         decisions: resolved.decisions,

@@ -27,6 +27,7 @@ use crate::cage::Cage;
 use crate::deps::Deps;
 use crate::error::BuilderError;
 use crate::journal::{Journal, Stop, refusal};
+use crate::layers::Layers;
 use crate::toolchain::Toolchain;
 
 pub(crate) use audit::{AuditedSource, audit};
@@ -47,6 +48,15 @@ pub(crate) struct Workshop {
     pub(crate) work: PathBuf,
     /// `mfaas-worker`, for the throw-away load.
     pub(crate) worker: PathBuf,
+    /// What may refuse.
+    pub(crate) layers: Layers,
+}
+
+impl Workshop {
+    /// A workshop with the limits and all the layers that a deploy has.
+    pub(crate) fn new(cage: Cage, toolchain: Toolchain, deps: Deps, work: PathBuf, worker: PathBuf) -> Self {
+        Self { cage, toolchain, deps: Arc::new(deps), work, worker, layers: Layers::all() }
+    }
 }
 
 /// The archive's bytes become a tree, or a refusal.
@@ -70,7 +80,7 @@ pub(crate) fn build(
     journal: &Journal<'_>,
 ) -> Result<ProvenArtifact, Stop> {
     let tree = journal.stage(Stage::Unpack, |_| unpack(upload))?;
-    let audited = journal.stage(Stage::Audit, |_| audit(tree))?;
+    let audited = journal.stage(Stage::Audit, |_| audit(tree, &workshop.layers))?;
     let resolved = journal.stage(Stage::Dependencies, |_| resolve(audited, allowlist, &workshop.deps))?;
     make(resolved, workshop, journal)
 }
@@ -85,6 +95,6 @@ pub(crate) fn make(
     let compiled = journal.stage(Stage::Compile, |meter| compile::compile(admitted, workshop, meter))?;
     journal.warn(Stage::Compile, compiled.warnings());
     let built = journal.stage(Stage::Link, |meter| link::link(compiled, workshop, meter))?;
-    let inspected = journal.stage(Stage::Inspect, |_| inspect::inspect(built))?;
+    let inspected = journal.stage(Stage::Inspect, |_| inspect::inspect(built, &workshop.layers))?;
     journal.stage(Stage::Load, |meter| load::load(inspected, workshop, meter))
 }

@@ -20,6 +20,9 @@ pub(super) fn second_opinion(
     workshop: &Workshop,
     meter: &Meter,
 ) -> Result<(), Stop> {
+    if !workshop.layers.has(Layer::Soundness) {
+        return Ok(());
+    }
     let mut arguments = bench.tenant_flags(&resolved.source.crate_name, &resolved.externs);
     arguments.push("-Znext-solver=globally".to_owned());
     arguments.push(format!("--emit=metadata={}", bench.product("second.rmeta")));
@@ -32,7 +35,7 @@ pub(super) fn second_opinion(
     }
     let finding = Finding::new(
         codes::MF0401,
-        Layer::Compiler,
+        Layer::Soundness,
         "the compiler's next trait solver rejects what the present one accepts",
     )
     .hint("Spell the types out, or do without the trait objects and projections that the next message points at.");

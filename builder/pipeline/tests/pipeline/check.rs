@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::installed::builder;
+use mfaas_harness::builder;
+
 use crate::package::{Package, check};
 
 #[test]
@@ -55,7 +56,7 @@ fn a_crate_that_nobody_decided_about_waits() {
 #[test]
 fn a_trusting_macro_of_an_offered_crate_is_seen_in_the_expansion() {
     let source = "pub fn handle(request: &[u8]) -> Vec<u8> {\n    let at = request.as_ptr();\n    \
-                  vec![careless::trusting!(*at)]\n}\n";
+                  vec![careless::evaluate!(*at)]\n}\n";
     let checked = Package::new(source).manifest("[dependencies]\ncareless = \"0.1\"\n").check();
     assert_eq!(checked.verdict(), (3, "expand".to_owned(), vec!["MF0308".to_owned()]));
 }

@@ -7,6 +7,9 @@
 mod check;
 #[path = "../../../../registry/catalog/tests/postgres/cluster.rs"]
 mod cluster;
+mod facade;
+mod facts;
 mod installed;
 mod package;
 mod serve;
+mod verdicts;

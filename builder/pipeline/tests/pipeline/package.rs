@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::installed::{Installed, builder};
+use crate::installed::installed;
 
 /// A package on disk; gone when dropped.
 pub struct Package {
@@ -57,14 +57,7 @@ impl Package {
 
 /// Checks a directory with the installed toolchain.
 pub fn check(path: &Path) -> Checked {
-    let installed = Installed::get();
-    let output = builder()
-        .args(["check", "--json"])
-        .arg(path)
-        .env("MFAAS_TOOLCHAIN_DIR", &installed.toolchain)
-        .env("MFAAS_DEPS_DIR", &installed.deps)
-        .output()
-        .unwrap();
+    let output = installed().builder().args(["check", "--json"]).arg(path).output().unwrap();
     let report = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("no report: {}", String::from_utf8_lossy(&output.stderr)));
     Checked { exit: output.status.code().unwrap(), report }

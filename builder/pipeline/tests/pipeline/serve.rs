@@ -10,7 +10,7 @@ use mfaas_delivery::{DeploymentState, EventKind, Stage};
 use mfaas_ident::{DeploymentId, FunctionName, TenantName};
 
 use crate::cluster::{Cluster, OWNER};
-use crate::installed::{Installed, builder};
+use crate::installed::installed;
 use crate::package::Package;
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ impl Registry {
         std::fs::create_dir(home.path().join("blobs")).unwrap();
         let blobs = Blobs::open(&format!("file://{}/blobs", home.path().display())).unwrap();
         let catalog = Catalog::connect(&url("mfaas_server"), 4).await.unwrap();
-        let seed = std::fs::read(Installed::get().deps.join("allowlist.json")).unwrap();
+        let seed = std::fs::read(installed().deps.join("allowlist.json")).unwrap();
         let seed = serde_json::from_slice(&seed).unwrap();
         catalog.import_allowlist(&Actor::program("seed"), &seed).await.unwrap();
         Self { database, catalog, blobs, home }
@@ -65,13 +65,11 @@ impl Registry {
     fn start_builder(&self) -> Builder {
         let ready = self.home.path().join(format!("ready-{}", uuid::Uuid::new_v4()));
         let work = self.home.path().join("work");
-        let installed = Installed::get();
-        let child = builder()
+        let child = installed()
+            .builder()
             .arg("serve")
             .env("MFAAS_DATABASE_URL", Cluster::get().url(&self.database, "mfaas_builder"))
             .env("MFAAS_BLOBS_URL", format!("file://{}/blobs", self.home.path().display()))
-            .env("MFAAS_TOOLCHAIN_DIR", &installed.toolchain)
-            .env("MFAAS_DEPS_DIR", &installed.deps)
             .env("MFAAS_WORK_DIR", &work)
             .env("MFAAS_READY_FILE", &ready)
             .stdin(Stdio::null())

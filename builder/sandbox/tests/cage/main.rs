@@ -5,6 +5,7 @@
 
 mod isolation;
 mod limits;
+mod measure;
 mod probes;
 mod setup;
 mod toolchain;
@@ -23,6 +24,10 @@ fn main() -> ExitCode {
         Some(probes::PROBE) => probes::run(&arguments[1..]),
         Some(limits::HOLD) => {
             limits::hold(&arguments[1..]);
+            ExitCode::SUCCESS
+        }
+        Some(measure::MEASURE) => {
+            measure::measure(&arguments[1..]);
             ExitCode::SUCCESS
         }
         _ => run_tests(&arguments),

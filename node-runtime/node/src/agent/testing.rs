@@ -66,7 +66,7 @@ pub(crate) fn set(epoch: u64) -> ServingSet {
         expires_at: now() + TimeDelta::hours(12),
         accepted_toolchains: BTreeSet::from([toolchain()]),
         abi_versions: BTreeSet::from([mfaas_abi::ABI_VERSION]),
-        required_lints: BTreeSet::from(["unsafe_code".to_owned()]),
+        required_lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
         functions: Vec::new(),
         revoked: BTreeSet::new(),
     }
@@ -119,7 +119,7 @@ pub(crate) fn admission(key: &ImageKey) -> Admission {
         source_tree: Digest::of(b"tree"),
         toolchain: toolchain(),
         abi_version: mfaas_abi::ABI_VERSION,
-        lints: vec!["unsafe_code".to_owned()],
+        lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
         policy_version: 1,
         policy_revision: "test".to_owned(),
         decisions: Vec::new(),

@@ -154,6 +154,10 @@ fn a_statement_must_be_about_this_very_version() {
     assert_eq!(case.with(|a| a.artifact = Digest::of(b"other")), codes::MF0705);
     assert_eq!(case.with(|a| a.budget_us = Budget::from_micros(77).unwrap()), codes::MF0705);
     assert_eq!(case.with(|a| a.lints.clear()), codes::MF0705);
+    for missing in mfaas_rules::profiles::lints::required() {
+        let without = case.with(|a| a.lints.retain(|lint| lint != missing));
+        assert_eq!(without, codes::MF0705, "an artifact that was not held against {missing}");
+    }
     assert_eq!(case.with(|a| a.toolchain = ToolchainId(Digest::of(b"other"))), codes::MF0707);
     assert_eq!(case.with(|a| a.abi_version += 1), codes::MF0707);
 }

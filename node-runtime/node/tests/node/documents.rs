@@ -72,7 +72,7 @@ pub fn set(epoch: u64, functions: &[ServedFunction]) -> ServingSet {
         expires_at: Utc::now() + TimeDelta::hours(12),
         accepted_toolchains: BTreeSet::from([toolchain()]),
         abi_versions: BTreeSet::from([mfaas_abi::ABI_VERSION]),
-        required_lints: BTreeSet::from(["unsafe_code".to_owned()]),
+        required_lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
         functions,
         revoked: BTreeSet::new(),
     }
@@ -107,7 +107,7 @@ fn admission(name: &str, served: &ServedVersion) -> Admission {
         source_tree: Digest::of(b"tree"),
         toolchain: toolchain(),
         abi_version: mfaas_abi::ABI_VERSION,
-        lints: vec!["unsafe_code".to_owned()],
+        lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
         policy_version: 1,
         policy_revision: "test".to_owned(),
         decisions: Vec::new(),

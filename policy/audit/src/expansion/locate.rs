@@ -15,19 +15,24 @@ use crate::token::{Token, behind_group, cut};
 const SEARCHES_MAX: usize = 200;
 
 /// The tenant's files, cut into tokens.
-pub(super) struct Locator<'a> {
+pub(crate) struct Locator<'a> {
     files: Vec<(Text<'a>, Vec<Token<'a>>)>,
     own_macros: Vec<String>,
     searches: Cell<usize>,
 }
 
 impl<'a> Locator<'a> {
-    pub(super) fn new(tree: &'a SourceTree) -> Self {
+    pub(crate) fn new(tree: &'a SourceTree) -> Self {
+        let sources = tree.files().filter(|(name, _)| name.ends_with(".rs"));
+        Self::of(sources.filter_map(|(name, bytes)| Some((name, std::str::from_utf8(bytes).ok()?))))
+    }
+
+    /// Of files by name and text.
+    pub(crate) fn of(sources: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut files = Vec::new();
         let mut own_macros = Vec::new();
         let mut left = LEXER.tokens_max;
-        for (name, bytes) in tree.files().filter(|(name, _)| name.ends_with(".rs")) {
-            let Ok(content) = std::str::from_utf8(bytes) else { continue };
+        for (name, content) in sources {
             let tokens = cut(content, left, false).tokens;
             left -= tokens.len();
             own_macros
@@ -38,14 +43,14 @@ impl<'a> Locator<'a> {
     }
 
     /// Names of the macros that the tree defines.
-    pub(super) fn own_macros(&self) -> &[String] {
+    pub(crate) fn own_macros(&self) -> &[String] {
         &self.own_macros
     }
 
     /// The first call of `called` whose arguments contain `word`, or else its first call, or else
     /// the first `word` anywhere. Without `called`, the first call of any macro that is not the
     /// tenant's own: a region without a foreign identifier still came out of some macro.
-    pub(super) fn call(&self, called: Option<&str>, word: Option<&str>) -> Option<Span> {
+    pub(crate) fn call(&self, called: Option<&str>, word: Option<&str>) -> Option<Span> {
         let name = called.map(|called| called.rsplit("::").next().unwrap_or(called));
         let is_call = |tokens: &[Token<'_>], at: usize| {
             let named = match name {
@@ -65,12 +70,25 @@ impl<'a> Locator<'a> {
     }
 
     /// The first `word` that is an identifier.
-    pub(super) fn word(&self, word: &str) -> Option<Span> {
+    pub(crate) fn word(&self, word: &str) -> Option<Span> {
         self.find(|tokens, at| tokens[at].word() == Some(word))
     }
 
+    /// The first `keyword name`, or else the first `name`.
+    pub(crate) fn item(&self, keyword: &str, name: &str) -> Option<Span> {
+        let is_item = |tokens: &[Token<'_>], at: usize| {
+            tokens[at].word() == Some(name) && at > 0 && tokens[at - 1].is_keyword(keyword)
+        };
+        self.find(is_item).or_else(|| self.word(name))
+    }
+
+    /// The tokens of all files, one behind the other.
+    pub(crate) fn all_tokens(&self) -> Vec<Token<'a>> {
+        self.files.iter().flat_map(|(_, tokens)| tokens.iter().copied()).collect()
+    }
+
     /// The first place where the last two of `segments` stand in a row, or else the last one.
-    pub(super) fn path(&self, segments: &[&str]) -> Option<Span> {
+    pub(crate) fn path(&self, segments: &[&str]) -> Option<Span> {
         let (last, before) = segments.split_last()?;
         let in_a_row = |tokens: &[Token<'_>], at: usize| {
             tokens[at].word() == Some(*last)

@@ -173,7 +173,21 @@ impl Nesting {
 }
 
 fn region_fact(view: &View<'_>, locator: &Locator<'_>, region: &Region) -> ExpansionFact {
-    let chain = common_chain(view, region.tokens.clone());
+    let chain = match region.kind {
+        // The type that a derive is told about may come from another macro, which emitted the type
+        // and not the impl: `struct` and `#[derive(Clone)]` in a macro of a dependency.
+        PrivilegedKind::Impl => {
+            let is_type = impl_types(view, region.tokens.clone());
+            common_chain(view, region.tokens.clone().zip(is_type).filter(|(_, ty)| !ty).map(|(at, _)| at))
+        }
+        PrivilegedKind::Block
+        | PrivilegedKind::Fn
+        | PrivilegedKind::Trait
+        | PrivilegedKind::ExternBlock
+        | PrivilegedKind::Attribute
+        | PrivilegedKind::Assembly
+        | PrivilegedKind::StaticMut => common_chain(view, region.tokens.clone()),
+    };
     let (tenant_tokens, type_tokens) = match region.kind {
         PrivilegedKind::Impl => impl_tokens(view, region.tokens.clone()),
         PrivilegedKind::Block
@@ -194,8 +208,9 @@ fn region_fact(view: &View<'_>, locator: &Locator<'_>, region: &Region) -> Expan
 
 /// The macros within whose output all foreign identifiers of the region stand: whoever emitted
 /// the region is among them. Empty if there are none, or if they have nothing in common.
-fn common_chain(view: &View<'_>, tokens: std::ops::Range<usize>) -> Vec<MacroOrigin> {
-    let mut contexts: Vec<u32> = tokens.filter_map(|at| view.foreign_context(at)).collect();
+fn common_chain(view: &View<'_>, tokens: impl Iterator<Item = usize>) -> Vec<MacroOrigin> {
+    let mut contexts: Vec<u32> =
+        tokens.filter(|at| !view.is_derived_tail(*at)).filter_map(|at| view.foreign_context(at)).collect();
     contexts.sort_unstable();
     contexts.dedup();
     let mut chains = contexts.iter().map(|context| view.hygiene.chain(*context));
@@ -230,29 +245,35 @@ fn code_tokens(view: &View<'_>, tokens: std::ops::Range<usize>) -> (Vec<String>,
     (code.0, types.0)
 }
 
-/// The tenant's tokens in `unsafe impl<…> Trait for Type where … {…}`: all but the trait's own
-/// path and the body are types.
+/// The tenant's tokens in `unsafe impl<…> Trait for Type where … {…}`, those in type position
+/// apart.
 fn impl_tokens(view: &View<'_>, tokens: std::ops::Range<usize>) -> (Vec<String>, Vec<String>) {
     let (mut code, mut types) = (Shown::default(), Shown::default());
+    for (at, is_type) in tokens.clone().zip(impl_types(view, tokens)) {
+        if may_be_tenants(view, at) {
+            if is_type { &mut types } else { &mut code }.add(view.tokens[at].text);
+        }
+    }
+    (code.0, types.0)
+}
+
+/// For each token of such an impl, whether it stands in type position: all but the trait's own
+/// path and the body do.
+fn impl_types(view: &View<'_>, tokens: std::ops::Range<usize>) -> Vec<bool> {
     let mut nesting = Nesting::default();
     let mut behind_trait = false;
     let mut in_body = false;
+    let mut is_type = Vec::with_capacity(tokens.len());
     for at in tokens {
         let token = &view.tokens[at];
         let flat = nesting.is_flat();
         behind_trait |= flat && token.is_keyword("for");
         in_body |= flat && token.is(TokenKind::OpenBrace);
-        if may_be_tenants(view, at) {
-            let in_generics = !flat && nesting.in_generics();
-            if !in_body && (behind_trait || in_generics) {
-                types.add(token.text);
-            } else {
-                code.add(token.text);
-            }
-        }
+        let in_generics = !flat && nesting.in_generics();
+        is_type.push(!in_body && (behind_trait || in_generics));
         nesting.take(view.tokens, at);
     }
-    (code.0, types.0)
+    is_type
 }
 
 /// Identifiers that are the tenant's, and unmarked tokens that could be and could do harm: a
@@ -296,7 +317,7 @@ fn attribute_fact(view: &View<'_>, locator: &Locator<'_>, attribute: &Attribute)
         if tenants { vec![mfaas_ident::sanitise_line(&attribute.path, 60)] } else { Vec::new() };
     Some(ExpansionFact::Privileged {
         kind: PrivilegedKind::Attribute,
-        chain: common_chain(view, attribute.head..attribute.head + 1),
+        chain: common_chain(view, std::iter::once(attribute.head)),
         tenant_tokens,
         type_tokens: Vec::new(),
         span: locator.word(last),

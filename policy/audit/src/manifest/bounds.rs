@@ -2,13 +2,23 @@
 
 use mfaas_rules::limits::MANIFEST;
 
+/// Why a text is not given to the parser, and the byte where that shows.
+pub(super) struct Fault {
+    pub(super) reason: &'static str,
+    pub(super) at: usize,
+}
+
 /// The text, if it is UTF-8, small enough and not nested too deep. What the parser will refuse
 /// anyway (unterminated strings) is let through to it.
-pub(super) fn check(bytes: &[u8]) -> Result<&str, &'static str> {
+pub(super) fn check(bytes: &[u8]) -> Result<&str, Fault> {
+    let fault = |reason, at| Err(Fault { reason, at });
     if bytes.len() > MANIFEST.bytes_max {
-        return Err("it is larger than 64 KiB");
+        return fault("it is larger than 64 KiB", MANIFEST.bytes_max);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?;
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => return fault("it is not UTF-8", error.valid_up_to()),
+    };
     let mut depth = Depth::default();
     let mut at = 0;
     while at < bytes.len() {
@@ -21,7 +31,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<&str, &'static str> {
             }
         }
         if depth.brackets > MANIFEST.depth_max || depth.dots > MANIFEST.depth_max {
-            return Err("it is nested deeper than 16 levels");
+            return fault("it is nested deeper than 16 levels", at.min(bytes.len()));
         }
     }
     Ok(text)

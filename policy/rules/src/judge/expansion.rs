@@ -42,7 +42,7 @@ fn judge_privileged(kind: PrivilegedKind, chain: &[MacroOrigin], tenant_tokens: 
     let unaudited =
         |origin: &&MacroOrigin| !origin.own && !origin.name.starts_with("$crate::") && !has_row(origin);
     let emitter = chain.iter().find(unaudited).unwrap_or(outermost);
-    if !is_audited(chain) {
+    if !is_audited(chain) && !is_emitted_by_derive(kind, chain) {
         // Even without a token of the tenant inside: `unsafe { zeroed() }` in an impl for the
         // tenant's type holds none, and gives the tenant's type what it may not have.
         return Some(format!(
@@ -79,6 +79,17 @@ fn is_audited(chain: &[MacroOrigin]) -> bool {
     let mut foreign = chain.iter().filter(|origin| !origin.own);
     foreign.next().is_some_and(has_row)
         && foreign.all(|origin| origin.name.starts_with("$crate::") || has_row(origin))
+}
+
+/// Whether one of std's derives emitted the region for a type that a macro of a dependency emitted.
+/// A derive's output is items of its own behind the type, which nothing is wrapped around; so where
+/// every identifier of the region but the type's is the derive's, the `unsafe` is too, whoever
+/// wrote `#[derive(Clone)]`. A path through `$crate` would lead into the dependency.
+fn is_emitted_by_derive(kind: PrivilegedKind, chain: &[MacroOrigin]) -> bool {
+    matches!(kind, PrivilegedKind::Impl | PrivilegedKind::Block)
+        && chain.last().is_some_and(|origin| {
+            origin.kind == "Derive" && !origin.own && !origin.name.contains('$') && has_row(origin)
+        })
 }
 
 fn has_row(origin: &MacroOrigin) -> bool {

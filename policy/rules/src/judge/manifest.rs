@@ -11,8 +11,8 @@ use crate::{
 pub fn judge_manifest(manifest: &ManifestFacts) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         manifest.facts.iter().filter_map(|(fact, span)| judge_fact(fact, span.clone())).collect();
-    if manifest.dependencies.len() > limits::MANIFEST.dependencies_max {
-        findings.push(Finding::new(
+    if let Some(first) = manifest.dependencies.get(limits::MANIFEST.dependencies_max) {
+        let finding = Finding::new(
             codes::MF0202,
             Layer::Manifest,
             format!(
@@ -20,7 +20,8 @@ pub fn judge_manifest(manifest: &ManifestFacts) -> Vec<Finding> {
                 manifest.dependencies.len(),
                 limits::MANIFEST.dependencies_max
             ),
-        ));
+        );
+        findings.push(finding.at_opt(first.span.clone()));
     }
     findings
 }
@@ -46,13 +47,10 @@ fn judge_fact(fact: &ManifestFact, span: Option<Span>) -> Option<Finding> {
 }
 
 fn is_allowed(path: &[String]) -> bool {
-    // The tenant's feature names and lists are read by nobody, but a feature may be switched on
-    // by `default`, so they stay; what they name is checked by the resolution.
-    path.first().is_some_and(|first| first == "features")
-        || ROWS.iter().any(|row| {
-            row.path.len() == path.len()
-                && row.path.iter().zip(path).all(|(allowed, written)| *allowed == "*" || allowed == written)
-        })
+    ROWS.iter().any(|row| {
+        row.path.len() == path.len()
+            && row.path.iter().zip(path).all(|(allowed, written)| *allowed == "*" || allowed == written)
+    })
 }
 
 fn is_build_script(path: &[String]) -> bool {

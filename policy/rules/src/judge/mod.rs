@@ -4,6 +4,7 @@ mod binary;
 mod dependencies;
 mod expansion;
 mod manifest;
+mod soundness;
 mod source;
 
 pub use binary::judge_binary;
@@ -13,4 +14,5 @@ pub use dependencies::{
 };
 pub use expansion::{judge_dep_info, judge_expansion};
 pub use manifest::judge_manifest;
+pub use soundness::judge_soundness;
 pub use source::judge_source;

@@ -7,7 +7,7 @@ use crate::{
     profiles::{
         attributes,
         macros::{self, MacroRule},
-        std_paths::{self, PathRule},
+        std_items::{self, ItemRow, Treatment},
     },
 };
 
@@ -28,9 +28,15 @@ pub fn judge_source(source: &SourceFacts) -> Vec<Finding> {
 fn judge_totals(source: &SourceFacts) -> Option<Finding> {
     let limits = limits::LEXER;
     let message = if source.bytes > limits.total_bytes_max {
-        format!("the source has {} bytes; `total_bytes_max` ({}) allows no more", source.bytes, limits.total_bytes_max)
+        format!(
+            "the source has {} bytes; `total_bytes_max` ({}) allows no more",
+            source.bytes, limits.total_bytes_max
+        )
     } else if source.tokens > limits.tokens_max {
-        format!("the source has {} tokens; `tokens_max` ({}) allows no more", source.tokens, limits.tokens_max)
+        format!(
+            "the source has {} tokens; `tokens_max` ({}) allows no more",
+            source.tokens, limits.tokens_max
+        )
     } else {
         return None;
     };
@@ -150,24 +156,25 @@ pub(super) fn judge_std_path(path: &[String]) -> Option<(Code, String)> {
             MacroRule::Refuse => {}
         }
     }
-    let row = longest_row(below)?;
-    match row.rule {
-        PathRule::Offer => refused_by_glob(below, &shown),
-        PathRule::Refuse => Some((codes::MF0307, format!("`{shown}`: {}", row.why))),
-        PathRule::MachineCode => Some((codes::MF0303, format!("`{shown}`: {}", row.why))),
+    let row = deciding_row(below)?;
+    // A module that is mostly refused is refused as a whole, and so is what the table does not name.
+    match row.treatment {
+        Treatment::Refuse | Treatment::Close | Treatment::Internal | Treatment::Attribute => {
+            Some((codes::MF0307, format!("`{shown}`: {}", row.why)))
+        }
+        Treatment::MachineCode => Some((codes::MF0303, format!("`{shown}`: {}", row.why))),
+        Treatment::Offer | Treatment::Own | Treatment::Trim | Treatment::Emitted => {
+            refused_by_glob(below, &shown)
+        }
     }
 }
 
-/// The longest row that matches the beginning of `below`; a module without a row is offered, but
-/// a glob import of it is judged by what lies below.
-fn longest_row(below: &[String]) -> Option<&'static std_paths::PathRow> {
-    static OFFERED: std_paths::PathRow =
-        std_paths::PathRow { path: "", rule: PathRule::Offer, why: "not listed" };
-    let matching = std_paths::ROWS.iter().filter(|row| {
-        let segments: Vec<&str> = row.path.split("::").collect();
-        segments.len() <= below.len() && segments.iter().zip(below).all(|(wanted, written)| wanted == written)
-    });
-    Some(matching.max_by_key(|row| row.path.len()).unwrap_or(&OFFERED))
+/// The row that decides: of a refused module, its own, whatever it holds for others; else that of
+/// the longest beginning of `below` that has one. Names without any are left to the compiler: no
+/// stable std has them.
+fn deciding_row(below: &[String]) -> Option<&'static ItemRow> {
+    let rows = || (1..=below.len()).filter_map(|length| std_items::row_of(&below[..length]));
+    rows().find(|row| row.refuses(&[])).or_else(|| rows().last())
 }
 
 /// `use std::io::*` brings in `stdin` without naming it.
@@ -176,10 +183,10 @@ fn refused_by_glob(below: &[String], shown: &str) -> Option<(Code, String)> {
     if last != "*" {
         return None;
     }
-    let start = format!("{}::", module.join("::"));
-    let hidden =
-        std_paths::ROWS.iter().find(|row| row.rule != PathRule::Offer && row.path.starts_with(&start))?;
-    Some((codes::MF0307, format!("`{shown}` would bring in `{}`: name what you use", hidden.path)))
+    let module = module.join("::");
+    let hidden = std_items::ROWS.iter().find(|row| row.module == module && row.refuses(&[]))?;
+    let name = hidden.names.first()?;
+    Some((codes::MF0307, format!("`{shown}` would bring in `{module}::{name}`: name what you use")))
 }
 
 fn judge_measure(what: &str, value: usize) -> Option<(Code, String)> {

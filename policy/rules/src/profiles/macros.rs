@@ -1,6 +1,8 @@
 //! Macros that a tenant may call by name. Its own macros and those of allowed crates pass here
 //! and are checked in the expansion.
 
+use super::std_items::{Capability, Roots};
+
 /// A macro of std with a special judgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MacroRule {
@@ -19,6 +21,8 @@ pub enum MacroRule {
 pub struct MacroRow {
     /// The last segment of its path.
     pub name: &'static str,
+    /// Which crates have it at their root, if stable ones do.
+    pub roots: Roots,
     /// The judgement.
     pub rule: MacroRule,
     /// Why.
@@ -26,29 +30,45 @@ pub struct MacroRow {
 }
 
 macro_rules! rows {
-    ($($rule:ident $why:literal: $($name:ident)+;)*) => {
+    ($($rule:ident $why:literal: $($roots:ident: $($name:ident)+),+;)*) => {
         /// Every macro of std 1.95, stable or not, with its judgement.
-        pub const ROWS: &[MacroRow] =
-            &[$($(MacroRow { name: stringify!($name), rule: MacroRule::$rule, why: $why }),+),*];
+        pub const ROWS: &[MacroRow] = &[$($($(
+            MacroRow { name: rows!(@name $name), roots: Roots::$roots, rule: MacroRule::$rule, why: $why }
+        ),+),+),*];
     };
+    (@name r#try) => { "try" };
+    (@name $name:ident) => { stringify!($name) };
 }
 
 rows! {
-    Allow "checks and ends the invocation": assert assert_eq assert_ne debug_assert debug_assert_eq debug_assert_ne
-        panic todo unimplemented unreachable assert_matches debug_assert_matches;
-    Allow "formats text": format format_args write writeln concat stringify;
-    Allow "becomes a log line": print println eprint eprintln dbg;
-    Allow "builds values": vec matches thread_local cfg cfg_select ready pin join;
-    Allow "positions in the tenant's own source, remapped": line column file module_path;
-    Allow "ends the compilation": compile_error;
-    BuildInput "reads files of the build machine": include include_str include_bytes;
-    BuildInput "reads variables of the build machine": env option_env;
-    MachineCode "machine code": asm global_asm naked_asm llvm_asm is_x86_feature_detected;
-    Refuse "internals of the compiler": concat_bytes concat_idents log_syntax trace_macros format_args_nl const_format_args
-        unsafe_binder unwrap_unsafe_binder wrap_unsafe_binder;
-    Allow "layout of the tenant's own types": offset_of addr_of;
-    Allow "the tenant's own macros": macro_rules;
-    Allow "old spelling of the question mark": r#try;
+    Allow "checks and ends the invocation":
+        CS: assert assert_eq assert_ne debug_assert debug_assert_eq debug_assert_ne panic todo unimplemented unreachable,
+        No: assert_matches debug_assert_matches;
+    Allow "formats text": AS: format, CS: format_args write writeln concat stringify;
+    Allow "becomes a log line": S: print println eprint eprintln dbg;
+    Allow "builds values": AS: vec, CS: matches cfg cfg_select, S: thread_local, No: ready pin join;
+    Allow "positions in the tenant's own source, remapped": CS: line column file module_path;
+    Allow "ends the compilation": CS: compile_error;
+    BuildInput "reads files of the build machine": CS: include include_str include_bytes;
+    BuildInput "reads variables of the build machine": CS: env option_env;
+    MachineCode "machine code": S: is_x86_feature_detected, No: asm global_asm naked_asm llvm_asm;
+    Refuse "internals of the compiler":
+        No: concat_bytes concat_idents log_syntax trace_macros format_args_nl const_format_args unsafe_binder
+            unwrap_unsafe_binder wrap_unsafe_binder;
+    Allow "layout of the tenant's own types": No: offset_of addr_of;
+    Allow "the tenant's own macros": No: macro_rules;
+    Allow "old spelling of the question mark": CS: r#try;
+}
+
+impl MacroRow {
+    /// What lifts a refusal for a dependency.
+    pub fn capability(&self) -> Option<Capability> {
+        match self.rule {
+            MacroRule::BuildInput => Some(Capability::BuildInput),
+            MacroRule::MachineCode => Some(Capability::MachineCode),
+            MacroRule::Allow | MacroRule::Refuse => None,
+        }
+    }
 }
 
 /// A macro of std whose expansion contains `unsafe` that std's authors have audited: tokens of

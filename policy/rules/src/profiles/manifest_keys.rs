@@ -1,7 +1,6 @@
 //! The keys of Cargo.toml that a tenant may write. Everything else is refused, known to cargo or not.
 
-/// A key path that may appear. A segment `*` stands for any one segment, a last segment `**` for
-/// any number of them.
+/// A key path that may appear. A segment `*` stands for any one segment.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyRow {
     /// The path, segment by segment.
@@ -26,6 +25,7 @@ rows! {
         ["package", "publish"] ["package", "exclude"] ["package", "include"] ["package", "rust-version"];
     "overwritten: the server compiles edition 2024": ["package", "edition"];
     "a library is what a function is; its path is fixed": ["lib", "name"] ["lib", "doctest"] ["lib", "test"] ["lib", "bench"] ["lib", "doc"];
+    "a list of names, which nobody switches on": ["features", "*"];
     "how the function runs": ["package", "metadata", "mfaas", "handler"] ["package", "metadata", "mfaas", "budget"]
         ["package", "metadata", "mfaas", "memory"];
     "a dependency from the registry": ["dependencies", "*"] ["dependencies", "*", "version"] ["dependencies", "*", "features"]

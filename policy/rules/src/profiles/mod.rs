@@ -7,7 +7,8 @@
 pub mod attributes;
 pub mod imports;
 pub mod instructions;
+pub mod lints;
 pub mod macros;
 pub mod manifest_keys;
 pub mod seccomp;
-pub mod std_paths;
+pub mod std_items;

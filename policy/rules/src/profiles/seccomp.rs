@@ -97,6 +97,15 @@ const PR_SET_VMA: u32 = 0x5356_4d41;
 
 const AF_UNIX: u32 = 1;
 
+const PROT_WRITE: u64 = 2;
+const PROT_EXEC: u64 = 4;
+const MAP_ANONYMOUS: u64 = 0x20;
+
+/// O_CREAT, and the bit of O_TMPFILE that is its own: with either the call has a mode.
+const CREATES: u64 = 0o100 | 0o20_000_000;
+/// Set-user-id and set-group-id.
+const SETS_ID: u64 = 0o6000;
+
 const SIGABRT: u32 = 6;
 const SIGUSR1: u32 = 10;
 
@@ -128,34 +137,49 @@ macro_rules! rows {
 
 rows! {
     /// For rustc 1.95, rust-lld and the proc macros that rustc loads: many threads, files, one
-    /// child process at a time. No sockets, no signals to others, no namespaces, no fork (a
+    /// child process at a time. A test of `mfaas-confine` watches the compiler and finds rows that it
+    /// has no use for; a row that was not seen there says `unseen` and why it stays. No sockets, no signals to others, no namespaces, no fork (a
     /// child shares its parent's memory until it executes something, which landlock limits to
     /// the toolchain). `clone3` is absent: its flags cannot be seen by a filter, and glibc falls
     /// back to `clone` when it does not exist.
     COMPILER:
-    "memory": futex, madvise, mmap, munmap, mprotect, mremap, brk, membarrier;
-    "files, within what landlock and the mounts leave": read, write, openat, open, close, lseek, pread64, pwrite64, readv,
-        writev, fstat, newfstatat, stat, lstat, statx, getdents64, readlink, readlinkat, access, faccessat, faccessat2, ftruncate,
-        fallocate, rename, renameat, renameat2, unlink, unlinkat, mkdir, mkdirat, rmdir, link, linkat, flock, fsync, fdatasync,
-        copy_file_range, sendfile, getcwd, chdir, umask, chmod, fchmod, fchmodat, dup, dup2, dup3, pipe2, poll, ppoll, msync,
-        fadvise64, utimensat, statfs, fstatfs;
-    "flags of a descriptor": fcntl if [is_u32(1, F_GETFD)], fcntl if [is_u32(1, F_SETFD)], fcntl if [is_u32(1, F_GETFL)],
-        fcntl if [is_u32(1, F_SETFL)], fcntl if [is_u32(1, F_DUPFD)], fcntl if [is_u32(1, F_DUPFD_CLOEXEC)];
-    "is it a terminal, how wide; close on exec; non-blocking": ioctl if [is_u32(1, TCGETS)], ioctl if [is_u32(1, TIOCGWINSZ)],
-        ioctl if [is_u32(1, FIONBIO)], ioctl if [is_u32(1, FIOCLEX)];
+    "memory": futex, madvise, munmap, mremap, brk;
+    "data": mmap if [masked(2, PROT_EXEC, 0)];
+    "code comes from files, is never writable, and has been code from the start": mmap if [masked(2, PROT_WRITE | PROT_EXEC, PROT_EXEC), masked(3, MAP_ANONYMOUS, 0)],
+        mprotect if [masked(2, PROT_EXEC, 0)];
+    "files that are there, within what landlock and the mounts leave": openat if [masked(2, CREATES, 0)], open if [masked(1, CREATES, 0)];
+    "new files, none of which sets the user or group of whoever executes it": openat if [masked(3, SETS_ID, 0)];
+    "unseen: new files by the old call": open if [masked(2, SETS_ID, 0)];
+    "what is opened": read, write, close, lseek, pread64, fstat, getdents64, ftruncate, flock, dup2, pipe2, poll;
+    "names of files": newfstatat, stat, lstat, statx, readlink, access, rename, unlink, unlinkat, mkdir, linkat, getcwd;
+    "flags of a descriptor": fcntl if [is_u32(1, F_SETFD)], fcntl if [is_u32(1, F_GETFL)], fcntl if [is_u32(1, F_SETFL)];
+    "unseen: std duplicates a descriptor, and looks at one": fcntl if [is_u32(1, F_GETFD)], fcntl if [is_u32(1, F_DUPFD_CLOEXEC)];
+    "is it a terminal, how wide; non-blocking": ioctl if [is_u32(1, TCGETS)], ioctl if [is_u32(1, TIOCGWINSZ)], ioctl if [is_u32(1, FIONBIO)];
     "a thread": clone if [masked(0, CLONE_SHAPE, CLONE_VM | CLONE_THREAD)];
     "the linker, by posix_spawn": clone if [masked(0, CLONE_SHAPE, CLONE_VM | CLONE_VFORK)];
     "start of a program": execve, arch_prctl, set_tid_address, set_robust_list, rseq;
-    "names of threads and of mappings": prctl if [is_u32(0, PR_SET_NAME)], prctl if [is_u32(0, PR_SET_VMA)];
-    "end of a thread, of a process, waiting for the linker": exit, exit_group, wait4, waitid;
-    "signal handlers and their stacks": rt_sigaction, rt_sigprocmask, rt_sigreturn, sigaltstack, restart_syscall;
-    "rustc's job server wakes its helper thread; abort": tgkill if [own_process(0), is_u32(2, SIGUSR1)],
-        tgkill if [own_process(0), is_u32(2, SIGABRT)];
-    "limits are read, never set": prlimit64 if [is_u32(0, 0), is(2, 0)], getrlimit, getrusage;
-    "clocks and sleeping": clock_gettime, clock_getres, gettimeofday, clock_nanosleep, nanosleep, sched_yield, times;
-    "what machine this is": sched_getaffinity, sysinfo, uname, getcpu;
-    "who am I": getpid, getppid, gettid, getuid, geteuid, getgid, getegid;
+    "names of threads": prctl if [is_u32(0, PR_SET_NAME)];
+    "end of a thread, of a process, waiting for the linker": exit, exit_group, wait4;
+    "signal handlers and their stacks": rt_sigaction, rt_sigprocmask, rt_sigreturn, sigaltstack;
+    "rustc's job server wakes its helper thread": tgkill if [own_process(0), is_u32(2, SIGUSR1)];
+    "limits are read, never set": prlimit64 if [is_u32(0, 0), is(2, 0)];
+    "a thread that has nothing to do": sched_yield;
+    "what machine this is": sched_getaffinity;
+    "unseen: how much memory there is": sysinfo;
+    "who am I": getpid, gettid;
     "keys of hash maps": getrandom;
+    "unseen: the cage's own last step, into the directory that the program starts in": chdir;
+    "unseen: abort, after a crash": tgkill if [own_process(0), is_u32(2, SIGABRT)];
+    "unseen: a clock that the vDSO cannot read here": clock_gettime, clock_getres, gettimeofday;
+    "unseen: std and LLVM wait for another process's lock, or back off": clock_nanosleep, nanosleep;
+    "unseen: the kernel itself continues a wait so": restart_syscall;
+    "unseen: a file that cannot be linked is copied": copy_file_range, sendfile, fchmod if [masked(1, SETS_ID, 0)];
+    "unseen: std and LLVM write several buffers at once, or at a position": readv, writev, pwrite64;
+    "unseen: LLVM's and lld's files that are mapped, and room for them": msync, fallocate, fadvise64;
+    "unseen: rustc's temporary and incremental directories": rmdir, mkdirat, link, renameat, renameat2, readlinkat, faccessat,
+        faccessat2;
+    "unseen: other versions of the C library and of std": ppoll, waitid, dup, dup3, fcntl if [is_u32(1, F_DUPFD)],
+        ioctl if [is_u32(1, FIOCLEX)], prctl if [is_u32(0, PR_SET_VMA)], membarrier, getrlimit, getcpu;
     "an attack: reaching into another process": ptrace => Kill, process_vm_readv => Kill, process_vm_writev => Kill,
         pidfd_getfd => Kill;
     "an attack: changing the cage": mount => Kill, umount2 => Kill, pivot_root => Kill, unshare => Kill, setns => Kill,
@@ -171,11 +195,15 @@ rows! {
     /// build scripts. No tenant's source is near it.
     DEPENDENCY_BUILD:
     "gcc's driver, shells and build scripts fork": vfork, fork, clone if [masked(0, CLONE_FOREIGN, 0)];
+    "a file's mode, without power": chmod if [masked(1, SETS_ID, 0)], fchmodat if [masked(2, SETS_ID, 0)],
+        creat if [masked(1, SETS_ID, 0)];
+    "cargo and its database keep files for good, and their times": fsync, fdatasync, utimensat, statfs, fstatfs, umask;
+    "who and where am I": uname, getppid, getuid, geteuid, getgid, getegid, getrusage, times;
     "cargo talks to the programs that it starts": socketpair if [is_u32(0, AF_UNIX)], recvfrom, recvmsg, sendto, sendmsg,
         shutdown, pidfd_open, pidfd_send_signal, pipe, epoll_create1, epoll_ctl, epoll_wait, eventfd2;
     "cargo locks its databases": fcntl if [is_u32(1, F_GETLK)], fcntl if [is_u32(1, F_SETLK)], fcntl if [is_u32(1, F_SETLKW)];
     "programs end their own children, and abort": kill, tgkill;
-    "shells, build scripts and gcc": symlink, symlinkat, getpgrp, getgroups, creat, getxattr, lgetxattr, fgetxattr,
+    "shells, build scripts and gcc": symlink, symlinkat, getpgrp, getgroups, getxattr, lgetxattr, fgetxattr,
         pwritev, preadv, truncate;
 }
 
@@ -183,6 +211,7 @@ rows! {
     /// What a worker needs besides, until it has locked itself down, for the throw-away load at the
     /// end of an inspection.
     THROWAWAY_LOAD:
+    "the image's code, written and then made code": mprotect;
     "locking itself down": seccomp, prctl if [is_u32(0, PR_SET_NO_NEW_PRIVS)], prctl if [is_u32(0, PR_SET_DUMPABLE)];
     "ending with whoever started it": prctl if [is_u32(0, PR_SET_PDEATHSIG)];
     "the sealed copy of an image": memfd_create, fcntl if [is_u32(1, F_ADD_SEALS)], fcntl if [is_u32(1, F_GET_SEALS)];

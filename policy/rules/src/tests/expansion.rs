@@ -60,6 +60,26 @@ fn a_borrowed_name_is_not_audited() {
 }
 
 #[test]
+fn a_derive_answers_for_itself_whoever_wrote_it() {
+    use PrivilegedKind::{Attribute, Block, Impl, Trait};
+    let through = |name: &str| vec![origin("dep::flags", "Bang", false), origin(name, "Derive", false)];
+    assert!(judged(Impl, through("Clone"), &[], &["Mode"]).is_empty());
+    assert!(judged(Block, through("PartialEq"), &[], &[]).is_empty());
+    assert_eq!(judged(Impl, through("Clone"), &["Send"], &["Mode"]), ["MF0308"]);
+    assert_eq!(judged(Trait, through("Clone"), &[], &[]), ["MF0308"]);
+    assert_eq!(judged(Attribute, through("Clone"), &[], &[]), ["MF0308"]);
+    // Not std's, or not the derive's: what the dependency's own derive or macro emits.
+    assert_eq!(judged(Impl, through("Serialize"), &[], &["Mode"]), ["MF0308"]);
+    assert_eq!(judged(Impl, through("$crate::Clone"), &[], &["Mode"]), ["MF0308"]);
+    let mut inside = through("Clone");
+    inside.push(origin("dep::more", "Bang", false));
+    assert_eq!(judged(Impl, inside, &[], &["Mode"]), ["MF0308"]);
+    let mut borrowed = through("Clone");
+    borrowed[1].borrowed = true;
+    assert_eq!(judged(Impl, borrowed, &[], &["Mode"]), ["MF0308"]);
+}
+
+#[test]
 fn what_is_not_understood_is_refused() {
     let facts = ExpansionFacts { facts: Vec::new(), unreadable: Some("no table".into()) };
     assert_eq!(codes(&judge_expansion(&facts)), ["MF0312"]);

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     Code, POLICY_REVISION, codes, limits,
-    profiles::{attributes, imports, instructions, macros, manifest_keys, seccomp, std_paths},
+    profiles::{attributes, imports, instructions, macros, manifest_keys, seccomp, std_items},
 };
 
 /// Codes are forever: a changed line here is a broken promise to every client.
@@ -39,13 +39,15 @@ fn the_rows_of_this_revision_are_what_they_were() {
         writeln!(dump, "attribute {}", row.path).unwrap();
     }
     for row in macros::ROWS {
-        writeln!(dump, "macro {} {:?}", row.name, row.rule).unwrap();
+        writeln!(dump, "macro {} {:?} {:?}", row.name, row.roots, row.rule).unwrap();
     }
     for row in macros::AUDITED {
         writeln!(dump, "audited {} {}", row.kind, row.name).unwrap();
     }
-    for row in std_paths::ROWS {
-        writeln!(dump, "path {} {:?}", row.path, row.rule).unwrap();
+    for row in std_items::ROWS {
+        let names = row.names.join(" ");
+        writeln!(dump, "std {} {:?} {:?} {:?} {names}", row.module, row.roots, row.treatment, row.capability)
+            .unwrap();
     }
     for row in manifest_keys::ROWS {
         writeln!(dump, "key {}", row.path.join(".")).unwrap();
@@ -86,7 +88,10 @@ fn no_table_names_a_thing_twice() {
     }
     assert_unique("attributes", attributes::ROWS.iter().map(|row| row.path));
     assert_unique("macros", macros::ROWS.iter().map(|row| row.name));
-    assert_unique("paths", std_paths::ROWS.iter().map(|row| row.path));
+    assert_unique(
+        "items",
+        std_items::ROWS.iter().flat_map(|row| row.names.iter().map(|name| (row.module, *name))),
+    );
     assert_unique("keys", manifest_keys::ROWS.iter().map(|row| row.path));
     assert_unique("imports", imports::ROWS.iter().map(|row| row.symbol));
     let refused: BTreeSet<&str> = imports::REFUSED.iter().map(|row| row.symbol).collect();

@@ -68,6 +68,9 @@ fn the_longest_row_decides_about_a_path() {
         "std::io::prelude::*",
         "std::collections::*",
         "std::alloc::Layout",
+        "std::os::raw::c_int",
+        "std::io::no_such_thing",
+        "std::prelude::v1::*",
     ] {
         assert!(judged(path(good)).is_empty(), "{good}");
     }
@@ -84,6 +87,10 @@ fn the_longest_row_decides_about_a_path() {
         "std::panic::catch_unwind",
         "alloc::alloc::System",
         "std::os::fd",
+        "std::os::unix::fs::symlink",
+        "std::backtrace::Backtrace",
+        "std::process::no_such_thing",
+        "std::thread::sleep",
     ] {
         assert_eq!(judged(path(bad)), ["MF0307"], "{bad}");
     }

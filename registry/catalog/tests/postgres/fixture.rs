@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mfaas_attest::{BuildClaim, CageLevel, REQUIRED_LINTS};
+use mfaas_attest::{BuildClaim, CageLevel};
 use mfaas_catalog::{
     Actor, Catalog, ClaimedBuild, Deployment, NewDeployment, Recorded, RolePasswords, migrate,
 };
@@ -11,6 +11,7 @@ use mfaas_ident::{
     VersionNumber,
 };
 use mfaas_rules::POLICY_REVISION;
+use mfaas_rules::profiles::lints;
 use sqlx::PgPool;
 
 use crate::cluster::{Cluster, OWNER};
@@ -170,7 +171,7 @@ pub(crate) fn claim(artifact: &[u8]) -> BuildClaim {
         memory_bytes: MemoryLimit::DEFAULT,
         toolchain: ToolchainId(Digest::of(b"toolchain")),
         abi_version: 1,
-        lints: REQUIRED_LINTS.iter().map(|lint| (*lint).to_owned()).collect(),
+        lints: lints::required().map(str::to_owned).collect(),
         policy_revision: POLICY_REVISION.to_owned(),
         policy_version: 1,
         decisions: Vec::new(),

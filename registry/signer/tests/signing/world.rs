@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use mfaas_attest::{
-    BuildClaim, CageLevel, KeyList, PublicKey, REQUIRED_LINTS, ServingSet, Statement, Trust, Verified, verify,
+    BuildClaim, CageLevel, KeyList, PublicKey, ServingSet, Statement, Trust, Verified, verify,
 };
 use mfaas_blobs::Blobs;
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
 use mfaas_rules::POLICY_REVISION;
+use mfaas_rules::profiles::lints;
 use mfaas_unpack::SourceTree;
 use postgres::{Client, NoTls};
 use tokio::runtime::Runtime;
@@ -304,7 +305,7 @@ fn claim(tree: &SourceTree) -> BuildClaim {
         memory_bytes: MemoryLimit::DEFAULT,
         toolchain: toolchain(),
         abi_version: 1,
-        lints: REQUIRED_LINTS.iter().map(|lint| (*lint).to_owned()).collect(),
+        lints: lints::required().map(str::to_owned).collect(),
         policy_revision: POLICY_REVISION.to_owned(),
         policy_version: 1,
         decisions: Vec::new(),

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// Aim for hello: CPU above the bare compiler, in milliseconds.
-const HELLO_EXTRA_CPU_MS_MAX: f64 = 250.0;
+pub(super) const HELLO_EXTRA_CPU_MS_MAX: f64 = 250.0;
 /// Aim for hello: from the command's start to the first answer, in milliseconds.
 const HELLO_ANSWER_MS_MAX: f64 = 1500.0;
 /// Aim for real work: CPU as a multiple of the bare compiler's.
-const REAL_CPU_RATIO_MAX: f64 = 1.35;
+pub(super) const REAL_CPU_RATIO_MAX: f64 = 1.35;
 
 /// What one thing took.
 #[derive(Debug, Clone, Copy)]
@@ -43,10 +43,29 @@ pub(super) struct Spread {
     pub(super) p80: f64,
 }
 
-struct Aim {
-    what: String,
-    value: f64,
-    limit: f64,
+/// Something measured, and what it may be at most.
+pub(super) struct Aim {
+    pub(super) what: String,
+    pub(super) value: f64,
+    pub(super) limit: f64,
+}
+
+impl Aim {
+    /// What is not a number meets no aim.
+    pub(super) fn is_met(&self) -> bool {
+        self.value <= self.limit
+    }
+
+    /// The line for people.
+    pub(super) fn line(&self) -> String {
+        let verdict = if self.is_met() { "met   " } else { "MISSED" };
+        format!("{verdict}  {}: {:.2} (aim {:.2})", self.what, self.value, self.limit)
+    }
+
+    /// The same for scripts.
+    pub(super) fn document(&self) -> Value {
+        json!({ "aim": self.what, "value": self.value, "limit": self.limit, "met": self.is_met() })
+    }
 }
 
 impl Report {
@@ -57,7 +76,7 @@ impl Report {
 
     /// Whether every aim is met.
     pub(super) fn all_aims_met(&self) -> bool {
-        self.aims().iter().all(|aim| aim.value <= aim.limit)
+        self.aims().iter().all(Aim::is_met)
     }
 
     /// The table for people.
@@ -72,10 +91,7 @@ impl Report {
                 ));
             }
         }
-        for aim in self.aims() {
-            let verdict = if aim.value <= aim.limit { "met   " } else { "MISSED" };
-            lines.push(format!("{verdict}  {}: {:.2} (aim {:.2})", aim.what, aim.value, aim.limit));
-        }
+        lines.extend(self.aims().iter().map(Aim::line));
         lines.join("\n")
     }
 
@@ -97,11 +113,7 @@ impl Report {
                 json!({ "function": name, "rounds": rounds.len(), "measures": measures })
             })
             .collect();
-        let aims: Vec<Value> = self
-            .aims()
-            .iter()
-            .map(|aim| json!({ "aim": aim.what, "value": aim.value, "limit": aim.limit, "met": aim.value <= aim.limit }))
-            .collect();
+        let aims: Vec<Value> = self.aims().iter().map(Aim::document).collect();
         json!({ "packages": packages, "aims": aims })
     }
 
@@ -146,12 +158,12 @@ fn rows(rounds: &[Round]) -> Vec<(&'static str, &'static str, Spread)> {
     ]
 }
 
-fn ms(time: Duration) -> f64 {
+pub(super) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
 /// A bare time of zero ticks makes the ratio infinite: a missed aim, not a met one.
-fn ratio(ours: Duration, bare: Duration) -> f64 {
+pub(super) fn ratio(ours: Duration, bare: Duration) -> f64 {
     ours.as_secs_f64() / bare.as_secs_f64()
 }
 

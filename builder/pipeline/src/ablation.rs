@@ -1,0 +1,112 @@
+//! The whole road with named layers off, for tests that show which layer stops an attack and what
+//! stands behind it.
+//!
+//! Only here can a layer be taken off, and only under the feature of this name. What is refused
+//! by a layer that is on is refused as in a deploy; nothing is ever run outside of a full cage.
+
+use std::path::{Path, PathBuf};
+
+use mfaas_delivery::{Diagnostic, Event};
+use mfaas_rules::Layer;
+use mfaas_rules::limits::CompileLimits;
+use mfaas_sandbox::Level;
+use mfaas_unpack::SourceTree;
+
+use crate::cage::Cage;
+use crate::deps::Deps;
+use crate::journal::{Journal, Progress, Stop};
+use crate::layers::Layers;
+use crate::stages::{self, Workshop};
+use crate::toolchain::Toolchain;
+
+/// A toolchain, a dependency cache and a place to work.
+#[derive(Debug, Clone)]
+pub struct Site {
+    workshop: Workshop,
+}
+
+/// What becomes of one source.
+#[derive(Debug)]
+pub enum Ending {
+    /// It became this image.
+    Admitted(Vec<u8>),
+    /// A layer that was on refused it.
+    Refused(Vec<Diagnostic>),
+    /// A reviewer would be asked.
+    Waiting(Vec<Diagnostic>),
+}
+
+/// Something of the host that an attack looks for, to be shown in the cage while its walls are
+/// thought away: a copy, never the thing itself.
+#[derive(Debug, Clone)]
+pub struct Decoy {
+    /// The copy, a file or directory.
+    pub host: PathBuf,
+    /// Where the attack looks.
+    pub inside: String,
+}
+
+/// A failure of the machine, never of the source.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Failed(String);
+
+impl Site {
+    /// Opens what [`crate::main`]'s `toolchain import` and `deps build` made. The calling program
+    /// is the cage's helper: it has to call [`mfaas_sandbox::cage_exec_main`] for
+    /// [`mfaas_sandbox::CAGE_EXEC`].
+    pub fn open(
+        toolchain: &Path,
+        deps: &Path,
+        worker: &Path,
+        work: &Path,
+        limits: CompileLimits,
+    ) -> Result<Self, Failed> {
+        let failed = |error: crate::error::BuilderError| Failed(error.to_string());
+        let toolchain = Toolchain::open(toolchain).map_err(failed)?;
+        let deps = Deps::open(deps, toolchain.id()).map_err(failed)?;
+        let cage = Cage::new(Level::Full).map_err(failed)?.with_at_most(limits);
+        let workshop = Workshop::new(cage, toolchain, deps, work.to_path_buf(), worker.to_path_buf());
+        Ok(Self { workshop })
+    }
+
+    /// Takes an archive down the whole road with every layer on, as a deploy does.
+    pub fn deploy(&self, upload: Vec<u8>) -> Result<Ending, Failed> {
+        let allowlist = self.workshop.deps.seed_allowlist().map_err(|error| Failed(error.to_string()))?;
+        ending(stages::build(upload, &allowlist, &self.workshop, &Journal::new(&Nobody)))
+    }
+
+    /// Takes a tree down the road behind the archive reader, without the layers `off`.
+    pub fn without(
+        &self,
+        tree: SourceTree,
+        off: impl IntoIterator<Item = Layer>,
+        decoys: &[Decoy],
+    ) -> Result<Ending, Failed> {
+        let cage = &self.workshop.cage;
+        let decoys = decoys.iter().map(|decoy| cage.read(&decoy.host, &decoy.inside)).collect();
+        let workshop = Workshop { layers: Layers::without(off, decoys), ..self.workshop.clone() };
+        let allowlist = workshop.deps.seed_allowlist().map_err(|error| Failed(error.to_string()))?;
+        let made = stages::audit(tree, &workshop.layers)
+            .and_then(|audited| stages::resolve(audited, &allowlist, &workshop.deps))
+            .and_then(|resolved| stages::make(resolved, &workshop, &Journal::new(&Nobody)));
+        ending(made)
+    }
+}
+
+fn ending(made: Result<stages::ProvenArtifact, Stop>) -> Result<Ending, Failed> {
+    match made {
+        Ok(artifact) => Ok(Ending::Admitted(artifact.bytes().to_vec())),
+        Err(Stop::Refused(diagnostics)) => Ok(Ending::Refused(diagnostics)),
+        Err(Stop::Waiting(review)) => {
+            Ok(Ending::Waiting(review.findings.iter().map(Diagnostic::from).collect()))
+        }
+        Err(Stop::Failed(error)) => Err(Failed(error.to_string())),
+    }
+}
+
+struct Nobody;
+
+impl Progress for Nobody {
+    fn tell(&self, _event: Event) {}
+}

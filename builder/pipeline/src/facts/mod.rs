@@ -1,0 +1,123 @@
+//! `facts`: what stands in a dependency's directory, for the person who decides about it.
+//!
+//! Two readers that share nothing look at every file: geiger, a parser, in a child process in the
+//! build cage, because it overflows its stack on a few thousand brackets; and our own lexer, which
+//! sees macro bodies and attributes that geiger does not. Nothing here is a verdict, and nothing that
+//! was not read or not understood counts as zero.
+
+mod child;
+mod directory;
+mod geiger;
+mod show;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::ExitCode;
+
+use mfaas_audit::crate_source::{self, FileScan, Reference};
+use mfaas_rules::crate_facts::{CrateFacts, FileFacts, Role, summarise};
+
+pub(crate) use child::child;
+
+use crate::cage::Cage;
+use crate::config;
+use crate::error::BuilderError;
+use directory::{Directory, Package};
+
+/// Reads the crate in `directory` and prints its facts.
+pub(crate) fn facts(directory: &Path, json: bool) -> Result<ExitCode, BuilderError> {
+    let cage = Cage::new(config::cage_minimum()?)?;
+    let facts = gather(directory, &cage)?;
+    show::print(&facts, json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All facts about one directory. An error is a failure of ours or of the machine; whatever is wrong
+/// with the crate is among the facts.
+pub(crate) fn gather(directory: &Path, cage: &Cage) -> Result<CrateFacts, BuilderError> {
+    let mut found = directory::read(directory)?;
+    let package = Package::read(&found);
+    let scanned = scan(&mut found, &package);
+    let texts: Vec<Option<&str>> =
+        scanned.keys().map(|path| found.files.get(path).and_then(|bytes| text(bytes))).collect();
+    let reports = geiger::count(&texts, cage)?;
+    let mut files = Vec::new();
+    let (mut exported_macros, mut proc_macro) = (Vec::new(), package.proc_macro);
+    for ((path, (role, scan)), geiger) in scanned.into_iter().zip(reports) {
+        if role == Role::Library {
+            exported_macros.extend(scan.exported_macros);
+            proc_macro |= scan.proc_macro;
+        }
+        let bytes = found.files.get(&path).map_or(0, |bytes| bytes.len() as u64);
+        files.push(FileFacts { path, role, bytes, geiger, tokens: scan.tokens });
+    }
+    let build_script = files.iter().any(|file| file.role == Role::BuildScript);
+    let summary = summarise(&files, &found.unread, proc_macro, build_script);
+    Ok(CrateFacts {
+        package: package.name,
+        files,
+        exported_macros,
+        proc_macro,
+        build_script,
+        unread: found.unread,
+        summary,
+    })
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+/// Scans every Rust file, and whatever one of them takes in as source, whatever its name is.
+fn scan(found: &mut Directory, package: &Package) -> BTreeMap<String, (Role, FileScan)> {
+    let is_root = |path: &str| package.roots.contains(path);
+    let names: Vec<String> = found.files.keys().cloned().collect();
+    let mut pending: Vec<(String, Role)> = names
+        .iter()
+        .filter(|path| path.ends_with(".rs") || is_root(path))
+        .map(|path| (path.clone(), package.role(path)))
+        .collect();
+    let mut scanned: BTreeMap<String, (Role, FileScan)> = BTreeMap::new();
+    let mut missing = BTreeSet::new();
+    while let Some((path, role)) = pending.pop() {
+        // A file that the library takes in is the library's, wherever it lies.
+        if scanned.get(&path).is_some_and(|(known, _)| *known == role || *known != Role::Aside) {
+            continue;
+        }
+        let scan =
+            found.files.get(&path).and_then(|bytes| text(bytes)).map(|text| crate_source::scan(&path, text));
+        let scan = scan.unwrap_or_default();
+        for reference in &scan.references {
+            match resolve(reference, &path, &names) {
+                Ok(taken) => pending.push((taken, role)),
+                Err(problem) if role != Role::Aside => {
+                    missing.insert(problem);
+                }
+                Err(_) => {}
+            }
+        }
+        scanned.insert(path, (role, scan));
+    }
+    found.unread.extend(missing);
+    scanned
+}
+
+/// The file that a reference of `from` leads to, or why there is none.
+fn resolve(reference: &Reference, from: &str, names: &[String]) -> Result<String, String> {
+    let written = match reference {
+        Reference::Computed(what) => return Err(format!("{from}: {what}: what it takes in is in no file")),
+        Reference::File(written) => written,
+    };
+    let beside = directory::joined(from, written);
+    let known = |path: &String| names.binary_search(path).is_ok();
+    if let Some(path) = beside.filter(known) {
+        return Ok(path);
+    }
+    // `#[path]` inside of an inline module counts from another directory.
+    let ending = format!("/{written}");
+    let elsewhere = names.iter().find(|name| name.ends_with(&ending)).filter(|_| !written.contains(".."));
+    elsewhere.cloned().ok_or_else(|| {
+        let written = mfaas_ident::sanitise_line(written, 120);
+        format!("{from}: it takes in {written:?}, which is not in this directory")
+    })
+}

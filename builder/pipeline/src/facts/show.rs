@@ -1,0 +1,97 @@
+//! The facts as a person reads them, or as JSON. Every text in them was sanitised by whoever read it.
+
+use std::fmt::Write as _;
+
+use mfaas_rules::crate_facts::{CrateFacts, FileFacts, GeigerReport, Role, SpotKind, Summary, UnsafeCode};
+
+use crate::error::BuilderError;
+
+/// Prints to standard output.
+#[allow(clippy::print_stdout, reason = "the answer of the command")]
+pub(super) fn print(facts: &CrateFacts, json: bool) -> Result<(), BuilderError> {
+    if json {
+        let text = serde_json::to_string_pretty(facts).map_err(|error| BuilderError::Command {
+            command: "printing the facts",
+            problem: error.to_string(),
+        })?;
+        println!("{text}");
+    } else {
+        print!("{}", draw(facts));
+    }
+    Ok(())
+}
+
+fn draw(facts: &CrateFacts) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail, here and below.
+    let _ = writeln!(out, "crate:  {}", facts.package.as_deref().unwrap_or("(no readable Cargo.toml)"));
+    summary(&mut out, &facts.summary);
+    for (is, what) in [(facts.proc_macro, "a procedural macro"), (facts.build_script, "a build script")] {
+        if is {
+            let _ = writeln!(out, "runs:   {what}");
+        }
+    }
+    for exported in &facts.exported_macros {
+        let powers: Vec<&str> = exported.powers.iter().map(|kind| word(*kind)).collect();
+        let attributes = if exported.passes_attributes { "; passes its caller's attributes on" } else { "" };
+        if !powers.is_empty() || exported.passes_attributes {
+            let place = format!("{}:{}", exported.span.file, exported.span.line);
+            let _ = writeln!(out, "macro:  {}! at {place}: {}{attributes}", exported.name, powers.join(", "));
+        }
+    }
+    facts.files.iter().for_each(|file| draw_file(&mut out, file));
+    out
+}
+
+fn summary(out: &mut String, summary: &Summary) {
+    let answer = match summary.unsafe_code {
+        UnsafeCode::None => "none",
+        UnsafeCode::Counted => "counted",
+        UnsafeCode::Unknown => "unknown",
+    };
+    let (geiger, tokens) = (summary.geiger.unsafe_total(), summary.token_spots);
+    let _ = writeln!(out, "unsafe: {answer} (geiger counts {geiger}, the token scan finds {tokens})");
+    for reason in &summary.reasons {
+        let _ = writeln!(out, "        {reason}");
+    }
+}
+
+fn draw_file(out: &mut String, file: &FileFacts) {
+    let role = match file.role {
+        Role::Library => "",
+        Role::BuildScript => " (build script)",
+        Role::Aside => " (not compiled for users)",
+    };
+    let geiger = match &file.geiger {
+        GeigerReport::Counted { counts, .. } => counts.unsafe_total().to_string(),
+        GeigerReport::Unknown { reason } => format!("unknown: {reason}"),
+    };
+    let _ = writeln!(out, "\n{}{role}: geiger {geiger}, tokens {}", file.path, file.tokens.power());
+    for spot in &file.tokens.spots {
+        let inside = spot.inside.as_ref().map_or_else(String::new, |label| format!(" inside {label}"));
+        let place = format!("{}:{}", spot.span.line, spot.span.column);
+        let _ = writeln!(out, "  {place:>9} {}: {}{inside}", word(spot.kind), spot.what);
+    }
+    let (kept, all) = (file.tokens.spots.len(), file.tokens.counts.values().sum::<usize>());
+    if all > kept {
+        let _ = writeln!(out, "            and {} more", all - kept);
+    }
+}
+
+/// The kind's word, as JSON has it, with spaces.
+fn word(kind: SpotKind) -> &'static str {
+    match kind {
+        SpotKind::Unsafe => "unsafe",
+        SpotKind::UnsafeAttribute => "unsafe attribute",
+        SpotKind::Linkage => "linkage",
+        SpotKind::ExternBlock => "extern block",
+        SpotKind::StaticMut => "static mut",
+        SpotKind::MachineCode => "machine code",
+        SpotKind::Include => "include",
+        SpotKind::ModulePath => "module path",
+        SpotKind::BuildInput => "build input",
+        SpotKind::WordInLiteral => "word in a literal",
+        SpotKind::Invisible => "invisible character",
+        SpotKind::Unreadable => "unreadable",
+    }
+}

@@ -1,0 +1,366 @@
+//! A dependency's file, token by token, for the reviewer: where power stands, what it takes in
+//! from elsewhere, which macros it exports.
+//!
+//! It is the second reader beside geiger and shares nothing with it: a lexer, not a parser, so
+//! macro bodies, `quote!`, attributes and code behind `cfg` are tokens like all others. It decides
+//! nothing, follows no file by itself (see [`Reference`]) and works without recursion.
+
+use mfaas_ident::sanitise_line;
+use mfaas_rules::crate_facts::{ExportedMacro, Spot, SpotKind, TokenReport};
+use mfaas_rules::limits::{CRATE_FACTS, LEXER};
+use mfaas_rules::profiles::attributes::{LINKAGE, MACHINE_CODE};
+use mfaas_rules::profiles::macros::{self, MacroRule};
+use ra_ap_rustc_lexer::TokenKind;
+
+use crate::attribute::{Attribute, attributes_at};
+use crate::lexer::macro_definition;
+use crate::text::Text;
+use crate::token::{Token, behind_group, cut};
+
+/// What one file says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileScan {
+    /// The spots.
+    pub tokens: TokenReport,
+    /// Macros for other crates.
+    pub exported_macros: Vec<ExportedMacro>,
+    /// Files that it takes in.
+    pub references: Vec<Reference>,
+    /// It defines a procedural macro.
+    pub proc_macro: bool,
+}
+
+/// A file that another one takes in as source.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reference {
+    /// By `include!("…")` or `#[path = "…"]`: the text between the quotes, as written.
+    File(String),
+    /// Computed: from a variable, by a macro, under another name. What was written, sanitised.
+    Computed(String),
+}
+
+/// Scans one file; `path` is for the spans and must be sanitised.
+pub fn scan(path: &str, content: &str) -> FileScan {
+    let text = Text::new(path, content);
+    let cut = cut(content, LEXER.tokens_max, false);
+    let mut scanner = Scanner { text, tokens: &cut.tokens, found: FileScan::default() };
+    scanner.found.tokens.tokens = cut.tokens.len();
+    scanner.invisible(content);
+    for fault in &cut.faults {
+        let at = content.get(fault.at..).and_then(|rest| rest.chars().next());
+        // Invisible characters have a kind of their own.
+        if !at.is_some_and(is_invisible) {
+            scanner.spot(SpotKind::Unreadable, fault.reason, None, fault.at, fault.length);
+        }
+    }
+    if cut.truncated {
+        scanner.spot(SpotKind::Unreadable, "more tokens than are read", None, content.len(), 0);
+    }
+    scanner.walk();
+    scanner.found
+}
+
+/// Whether the sanitiser would make it visible: one definition of invisible for all.
+fn is_invisible(c: char) -> bool {
+    let is_plain = c.is_ascii_graphic() || matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}');
+    // A byte order mark at the beginning is looked at by the caller.
+    !is_plain && (c.is_ascii() || sanitise_line(c.encode_utf8(&mut [0; 4]), 16).starts_with("\\u{"))
+}
+
+struct Scanner<'a> {
+    text: Text<'a>,
+    tokens: &'a [Token<'a>],
+    found: FileScan,
+}
+
+/// An open bracket, and the macro that it belongs to, if it is one's body or argument.
+struct Open {
+    label: Option<String>,
+}
+
+impl Scanner<'_> {
+    fn spot(&mut self, kind: SpotKind, what: &str, inside: Option<&str>, at: usize, length: usize) {
+        let report = &mut self.found.tokens;
+        *report.counts.entry(kind).or_default() += 1;
+        if report.spots.len() < CRATE_FACTS.spots_max {
+            report.spots.push(Spot {
+                kind,
+                what: sanitise_line(what, 100),
+                inside: inside.map(|label| sanitise_line(label, 100)),
+                span: self.text.span(at, length),
+            });
+        }
+    }
+
+    /// Every place counts, comments and literals too: there they mislead the reader.
+    fn invisible(&mut self, content: &str) {
+        let start = if content.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        for (at, c) in content.char_indices().filter(|(at, c)| *at >= start && is_invisible(*c)) {
+            self.spot(SpotKind::Invisible, &format!("U+{:04X}", u32::from(c)), None, at, c.len_utf8());
+        }
+    }
+
+    fn walk(&mut self) {
+        let mut open: Vec<Open> = Vec::new();
+        for at in 0..self.tokens.len() {
+            let token = self.tokens[at];
+            if token.opens() {
+                open.push(Open { label: macro_behind(self.tokens, at) });
+                if open.len() == LEXER.nesting_max + 1 {
+                    // Attributes are looked for by bracket, which costs time by depth.
+                    self.spot(SpotKind::Unreadable, "nested too deep to be read", None, token.at, 1);
+                }
+            } else if token.closes() {
+                open.pop();
+            }
+            let inside = open.iter().rev().find_map(|open| open.label.as_deref());
+            self.token(at, inside);
+            if token.is(TokenKind::Pound) && open.len() <= LEXER.nesting_max {
+                self.attributes(at, inside);
+            }
+            if let Some(name) = macro_definition(self.tokens, at) {
+                self.exported_macro(at, name);
+            }
+        }
+    }
+
+    fn token(&mut self, at: usize, inside: Option<&str>) {
+        let token = self.tokens[at];
+        if token.is_literal() {
+            if token.text.contains("unsafe") {
+                let what = "`unsafe` in a literal";
+                self.spot(SpotKind::WordInLiteral, what, inside, token.at, token.text.len());
+            }
+        } else if let Some((kind, what)) = keyword(self.tokens, at) {
+            self.spot(kind, &what, inside, token.at, token.text.len());
+        } else if let Some(name) = token.word() {
+            self.named_macro(at, name, inside);
+        }
+    }
+
+    /// A macro of std that matters, called or given another name.
+    fn named_macro(&mut self, at: usize, name: &str, inside: Option<&str>) {
+        let Some(row) = macros::ROWS.iter().find(|row| row.name == name) else { return };
+        let kind = match (row.rule, name) {
+            (MacroRule::MachineCode, "is_x86_feature_detected") => return,
+            (MacroRule::MachineCode, _) => SpotKind::MachineCode,
+            (MacroRule::BuildInput, "include") => SpotKind::Include,
+            (MacroRule::BuildInput, _) => SpotKind::BuildInput,
+            (MacroRule::Allow | MacroRule::Refuse, _) => return,
+        };
+        let bang = self.tokens.get(at + 1).is_some_and(|next| next.is(TokenKind::Bang));
+        let call = bang && self.tokens.get(at + 2).is_some_and(Token::opens);
+        let imported = imports(self.tokens, at);
+        if !call && !imported {
+            return;
+        }
+        let token = self.tokens[at];
+        self.spot(kind, &format!("{name}!"), inside, token.at, token.text.len());
+        if kind == SpotKind::Include {
+            let reference = if call { included(self.tokens, at + 2) } else { None };
+            self.found.references.push(reference.map_or_else(
+                || Reference::Computed("include! of something computed".to_owned()),
+                Reference::File,
+            ));
+        }
+    }
+
+    fn attributes(&mut self, at: usize, inside: Option<&str>) {
+        let Some((attributes, _)) = attributes_at(self.tokens, at) else { return };
+        for attribute in attributes {
+            let head = self.tokens[attribute.head];
+            let Attribute { path, in_unsafe, .. } = &attribute;
+            let last = path.rsplit("::").next().unwrap_or(path);
+            let kind = if *in_unsafe {
+                Some(SpotKind::UnsafeAttribute)
+            } else if LINKAGE.contains(&last) {
+                Some(SpotKind::Linkage)
+            } else if MACHINE_CODE.contains(&last) {
+                Some(SpotKind::MachineCode)
+            } else if path == "path" {
+                self.found.references.push(module_path(self.tokens, &attribute));
+                Some(SpotKind::ModulePath)
+            } else {
+                // Inside of a macro's tokens it is somebody else's.
+                self.found.proc_macro |= inside.is_none() && path.starts_with("proc_macro");
+                None
+            };
+            if let Some(kind) = kind {
+                self.spot(kind, &format!("#[{path}]"), inside, head.at, head.text.len());
+            }
+        }
+    }
+
+    /// The `macro_rules! name` at token `at`, if an attribute before it exports it.
+    fn exported_macro(&mut self, at: usize, name: &str) {
+        if !exported(self.tokens, at) {
+            return;
+        }
+        let open = at + 3;
+        if !self.tokens.get(open).is_some_and(Token::opens) {
+            return;
+        }
+        let body = &self.tokens[open..behind_group(self.tokens, open)];
+        let token = self.tokens[at + 2];
+        self.found.exported_macros.push(ExportedMacro {
+            name: sanitise_line(name, 100),
+            powers: powers(body),
+            passes_attributes: passes_attributes(body),
+            span: self.text.span(token.at, token.text.len()),
+        });
+    }
+}
+
+/// A keyword that hands out power, and what stands there.
+fn keyword(tokens: &[Token<'_>], at: usize) -> Option<(SpotKind, String)> {
+    let token = tokens[at];
+    if token.is_keyword("unsafe") {
+        let next = tokens.get(at + 1).map_or("", |next| next.text);
+        Some((SpotKind::Unsafe, format!("unsafe {next}")))
+    } else if token.is_keyword("static") && is_keyword(tokens, at + 1, "mut") {
+        Some((SpotKind::StaticMut, "static mut".to_owned()))
+    } else if token.is_keyword("extern") && opens_foreign_block(tokens, at) {
+        Some((SpotKind::ExternBlock, "extern block".to_owned()))
+    } else {
+        None
+    }
+}
+
+fn is_keyword(tokens: &[Token<'_>], at: usize, keyword: &str) -> bool {
+    tokens.get(at).is_some_and(|token| token.is_keyword(keyword))
+}
+
+/// The macro whose body or argument the bracket at `at` opens.
+fn macro_behind(tokens: &[Token<'_>], at: usize) -> Option<String> {
+    let word = |back: usize| at.checked_sub(back).and_then(|index| tokens.get(index)?.word());
+    let bang = |back: usize| {
+        at.checked_sub(back)
+            .and_then(|index| tokens.get(index))
+            .is_some_and(|token| token.is(TokenKind::Bang))
+    };
+    if bang(1) {
+        return word(2).map(|name| format!("{name}!"));
+    }
+    match (word(3), word(1)) {
+        (Some("macro_rules"), Some(name)) if bang(2) => Some(format!("macro_rules! {name}")),
+        _ => None,
+    }
+}
+
+/// `extern {`, `extern "abi" {`, and what a macro's fragment may become one of them.
+fn opens_foreign_block(tokens: &[Token<'_>], at: usize) -> bool {
+    let abi = usize::from(tokens.get(at + 1).is_some_and(Token::is_literal));
+    match tokens.get(at + 1 + abi) {
+        Some(next) => next.is(TokenKind::OpenBrace) || next.is(TokenKind::Dollar),
+        None => false,
+    }
+}
+
+/// Whether the word at `at` is brought in under its own or another name: `use core::arch::asm;`,
+/// `use std::include as take`.
+fn imports(tokens: &[Token<'_>], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|index| tokens.get(index));
+    let behind_path = before.is_some_and(|token| {
+        matches!(token.kind, TokenKind::Colon | TokenKind::OpenBrace | TokenKind::Comma)
+    });
+    let renamed = is_keyword(tokens, at + 1, "as") && tokens.get(at + 2).and_then(Token::word).is_some();
+    let whole = before.is_some_and(|token| token.is(TokenKind::Colon))
+        && tokens.get(at + 1).is_some_and(|token| token.is(TokenKind::Semi));
+    behind_path && (renamed || whole)
+}
+
+/// The file of `include!("…")`, whose bracket stands at `open`.
+fn included(tokens: &[Token<'_>], open: usize) -> Option<String> {
+    let behind = behind_group(tokens, open);
+    match tokens.get(open + 1..behind.checked_sub(1)?)? {
+        [literal] => plain_text(literal),
+        [literal, comma] if comma.is(TokenKind::Comma) => plain_text(literal),
+        _ => None,
+    }
+}
+
+fn module_path(tokens: &[Token<'_>], attribute: &Attribute) -> Reference {
+    let plain = match tokens.get(attribute.arguments.clone()) {
+        Some([equals, literal]) if equals.is(TokenKind::Eq) => plain_text(literal),
+        _ => None,
+    };
+    plain.map_or_else(|| Reference::Computed("#[path] of something computed".to_owned()), Reference::File)
+}
+
+/// The text of a string literal without escapes.
+fn plain_text(token: &Token<'_>) -> Option<String> {
+    if !token.is_literal() {
+        return None;
+    }
+    let raw = token.text.strip_prefix('r').map(|text| text.trim_matches('#'));
+    let text = raw.unwrap_or(token.text).strip_prefix('"')?.strip_suffix('"')?;
+    (raw.is_some() || !text.contains('\\')).then(|| text.to_owned())
+}
+
+/// Whether one of the attributes directly before token `at` is `macro_export`. They are read
+/// backwards, bracket by bracket.
+fn exported(tokens: &[Token<'_>], at: usize) -> bool {
+    let mut end = at;
+    while end > 0 && tokens[end - 1].is(TokenKind::CloseBracket) {
+        let Some(start) = before_group(tokens, end - 1) else { return false };
+        let Some(pound) = start.checked_sub(1).filter(|pound| tokens[*pound].is(TokenKind::Pound)) else {
+            return false;
+        };
+        if tokens[start..end].iter().any(|token| token.word() == Some("macro_export")) {
+            return true;
+        }
+        end = pound;
+    }
+    false
+}
+
+/// The bracket that the one at `close` closes.
+fn before_group(tokens: &[Token<'_>], close: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for at in (0..=close).rev() {
+        if tokens[at].closes() {
+            depth += 1;
+        } else if tokens[at].opens() {
+            depth -= 1;
+            if depth == 0 {
+                return Some(at);
+            }
+        }
+    }
+    None
+}
+
+/// Kinds of power in a macro's body, sorted.
+fn powers(body: &[Token<'_>]) -> Vec<SpotKind> {
+    let mut kinds: Vec<SpotKind> = (0..body.len()).filter_map(|at| power(body, at)).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
+fn power(tokens: &[Token<'_>], at: usize) -> Option<SpotKind> {
+    let word = tokens[at].word()?;
+    let bang = tokens.get(at + 1).is_some_and(|next| next.is(TokenKind::Bang));
+    let machine_code =
+        || macros::ROWS.iter().any(|row| row.name == word && row.rule == MacroRule::MachineCode);
+    if let Some((kind, _)) = keyword(tokens, at) {
+        return Some(kind);
+    }
+    if bang && word != "is_x86_feature_detected" && machine_code() {
+        return Some(SpotKind::MachineCode);
+    }
+    (LINKAGE.contains(&word) && in_attribute(tokens, at)).then_some(SpotKind::Linkage)
+}
+
+/// `#[word` or `#![word`.
+fn in_attribute(tokens: &[Token<'_>], at: usize) -> bool {
+    let kind = |back: usize| at.checked_sub(back).and_then(|index| tokens.get(index)).map(|token| token.kind);
+    kind(1) == Some(TokenKind::OpenBracket) && matches!(kind(2), Some(TokenKind::Pound | TokenKind::Bang))
+}
+
+/// `#[$meta]`, with or without more around the fragment.
+fn passes_attributes(body: &[Token<'_>]) -> bool {
+    body.windows(3).any(|three| {
+        three[0].is(TokenKind::Pound) && three[1].is(TokenKind::OpenBracket) && three[2].is(TokenKind::Dollar)
+    })
+}

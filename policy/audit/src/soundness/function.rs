@@ -1,0 +1,172 @@
+//! The signature of one function, put together: `self` and `Self` replaced by what they stand for,
+//! aliases written out, the head of the `impl` and the bounds beside it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use ra_ap_rustc_lexer::TokenKind;
+
+use super::bounds::Bounds;
+use super::items::{Function, Owner, bound_names, declared};
+use super::signature::{Names, Signature, Zone};
+use super::{Crate, run::Run};
+use crate::token::Token;
+
+/// A signature with everything that decides about it.
+#[derive(Debug)]
+pub(super) struct Prepared<'a, 'b> {
+    pub(super) run: Run<'a, 'b>,
+    pub(super) zones: Vec<(Zone, Range<usize>)>,
+    pub(super) signature: Signature<'a>,
+    pub(super) bounds: Bounds<'a>,
+}
+
+/// The names of one signature's scope.
+pub(super) struct Scope<'c, 'a> {
+    pub(super) parameters: BTreeSet<&'a str>,
+    pub(super) bound: BTreeSet<&'a str>,
+    pub(super) of: &'c Crate<'a, 'c>,
+}
+
+impl Names for Scope<'_, '_> {
+    fn is_type_parameter(&self, name: &str) -> bool {
+        self.parameters.contains(name)
+    }
+
+    fn is_bound_inside(&self, lifetime: &str) -> bool {
+        self.bound.contains(lifetime)
+    }
+
+    fn relates(&self, run: &Run<'_, '_>, at: usize) -> bool {
+        self.of.types.relates(run, at)
+    }
+
+    fn demands_static(&self, run: &Run<'_, '_>, at: usize) -> bool {
+        self.of.types.demands_static(run, at)
+    }
+}
+
+/// Puts `function` together; `None` if it is too large to be read.
+pub(super) fn prepare<'a, 'b>(of: &'b Crate<'a, 'b>, function: &Function) -> Option<Prepared<'a, 'b>> {
+    let run = of.run;
+    let lists = generics(of, function);
+    let parameters: BTreeSet<&'a str> =
+        lists.iter().flat_map(|(list, _)| declared(run, list.clone())).collect();
+    let own: Vec<&str> = declared(run, function.generics.list.clone());
+    let mut parts: Vec<(Zone, Vec<Token<'a>>)> = Vec::new();
+    for input in run.split(function.inputs.clone()) {
+        parts.push((Zone::Input, input_type(of, function, input)));
+    }
+    parts.push((Zone::Output, run.tokens[function.output.clone()].to_vec()));
+    if let Some(Owner::Impl(index)) = function.owner {
+        let head = &of.items.impls[index];
+        parts.push((Zone::Head, run.tokens[head.of_trait.clone()].to_vec()));
+        parts.push((Zone::Head, run.tokens[head.self_type.clone()].to_vec()));
+    }
+    let bounds = Bounds::read(of, function, &lists);
+    parts.extend(bounds.demands().into_iter().map(|range| (Zone::Bounds, run.tokens[range].to_vec())));
+    let is_self_reference = self_reference(run, function);
+
+    let (tokens, zones) = join(of, function, parts, &own)?;
+    let run = Run::new(tokens, run.budget());
+    let is_trait = matches!(function.owner, Some(Owner::Trait(_)));
+    let mut names = Scope { parameters, bound: bound_names(&run), of };
+    if is_trait {
+        names.parameters.insert("Self");
+    }
+    let signature = Signature::read(&run, &zones, is_self_reference, &names)?;
+    Some(Prepared { run, zones, signature, bounds })
+}
+
+/// The lists of generics and `where` clauses in scope, the function's own last.
+pub(super) fn generics(of: &Crate<'_, '_>, function: &Function) -> Vec<(Range<usize>, Range<usize>)> {
+    let outer = match function.owner {
+        Some(Owner::Impl(index)) => Some(&of.items.impls[index].generics),
+        Some(Owner::Trait(index)) => Some(&of.items.traits[index].generics),
+        None => None,
+    };
+    outer
+        .into_iter()
+        .chain(std::iter::once(&function.generics))
+        .map(|generics| (generics.list.clone(), generics.clauses.clone()))
+        .collect()
+}
+
+/// The type of a parameter; `self` by itself is `Self`, `&'a mut self` a reference to it.
+fn input_type<'a>(of: &Crate<'a, '_>, function: &Function, input: Range<usize>) -> Vec<Token<'a>> {
+    let run = of.run;
+    let mut at = input.start;
+    while run.is(at, TokenKind::Pound) && at < input.end {
+        at = run.behind_group(at + 1);
+    }
+    let self_at = (at..input.end).find(|at| run.is_keyword(*at, "self"));
+    let colon = run.colon(at..input.end);
+    match (self_at, colon) {
+        (_, Some(colon)) => run.tokens[colon + 1..input.end].to_vec(),
+        (Some(self_at), None) if function.owner.is_some() => {
+            let mut tokens = run.tokens[at..self_at].to_vec();
+            tokens.push(Token { text: "Self", ..run.tokens[self_at] });
+            tokens
+        }
+        // Parameters without names, as in the traits of old editions.
+        _ => run.tokens[at..input.end].to_vec(),
+    }
+}
+
+/// The first parameter is a reference to `self`.
+fn self_reference(run: &Run<'_, '_>, function: &Function) -> bool {
+    let first = run.split(function.inputs.clone()).into_iter().next();
+    first.is_some_and(|first| {
+        let names_self = first.clone().any(|at| run.is_keyword(at, "self"));
+        names_self && first.clone().any(|at| run.is(at, TokenKind::And))
+    })
+}
+
+/// One run of all parts, each behind a comma, with `Self` and the aliases written out.
+#[expect(clippy::type_complexity, reason = "the two halves of one run")]
+fn join<'a>(
+    of: &Crate<'a, '_>,
+    function: &Function,
+    parts: Vec<(Zone, Vec<Token<'a>>)>,
+    own: &[&str],
+) -> Option<(Vec<Token<'a>>, Vec<(Zone, Range<usize>)>)> {
+    let mut tokens = Vec::new();
+    let mut zones = Vec::new();
+    for (zone, part) in parts {
+        let written = of.aliases.write_out(with_self(of, function, part), own, of.run)?;
+        let from = tokens.len();
+        tokens.extend(written);
+        zones.push((zone, from..tokens.len()));
+        tokens.push(Token { kind: TokenKind::Comma, text: ",", at: usize::MAX, context: None });
+    }
+    Some((tokens, zones))
+}
+
+/// `Self` and `Self::Name` in a method of an impl become the types that they stand for.
+fn with_self<'a>(of: &Crate<'a, '_>, function: &Function, part: Vec<Token<'a>>) -> Vec<Token<'a>> {
+    let Some(Owner::Impl(index)) = function.owner else { return part };
+    let owner = &of.items.impls[index];
+    let run = of.run;
+    let mut out = Vec::with_capacity(part.len());
+    let mut at = 0;
+    while at < part.len() {
+        if !part[at].is_keyword("Self") {
+            out.push(part[at]);
+            at += 1;
+            continue;
+        }
+        let name = crate::path::double_colon(&part, at + 1).then(|| part.get(at + 3)?.word()).flatten();
+        let value = name.and_then(|name| owner.types.iter().find(|(at, _)| run.word(*at) == Some(name)));
+        match value {
+            Some((_, value)) => {
+                out.extend_from_slice(&run.tokens[value.clone()]);
+                at += 4;
+            }
+            None => {
+                out.extend_from_slice(&run.tokens[owner.self_type.clone()]);
+                at += 1;
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,79 @@
+//! What the token scan says about files of dependencies.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use mfaas_audit::crate_source::{Reference, scan};
+use mfaas_rules::crate_facts::SpotKind::{self, *};
+use mfaas_rules::limits::CRATE_FACTS;
+use proptest::prelude::*;
+
+fn kinds(source: &str) -> Vec<(SpotKind, usize)> {
+    scan("src/lib.rs", source).tokens.counts.into_iter().collect()
+}
+
+#[test]
+fn words_count_where_they_are_tokens() {
+    assert_eq!(kinds("// unsafe\n/* unsafe */ fn r#unsafe() {}"), []);
+    assert_eq!(kinds("fn f() { let unsafely = 1; }"), []);
+    assert_eq!(kinds("unsafe impl Send for S {}"), [(Unsafe, 1)]);
+    assert_eq!(kinds("const A: &str = \"unsafe\"; const B: &[u8] = br#\"x unsafe\"#;"), [(WordInLiteral, 2)]);
+    assert_eq!(kinds("extern crate alloc; type F = extern \"C\" fn();"), []);
+    assert_eq!(kinds("extern { fn a(); } extern \"C\" { fn b(); }"), [(ExternBlock, 2)]);
+    assert_eq!(kinds("#[cfg_attr(unix, unsafe(no_mangle))] fn f() {}"), [(Unsafe, 1), (UnsafeAttribute, 1)]);
+    assert_eq!(kinds("#[target_feature(enable = \"avx2\")] fn f() {}"), [(MachineCode, 1)]);
+    assert_eq!(kinds("use core::arch::asm as quiet;"), [(MachineCode, 1)]);
+    assert_eq!(kinds("fn asm() {} fn g() { asm(); include(1); }"), []);
+    assert_eq!(
+        kinds("const K: &str = env!(\"K\"); #![doc = include_str!(\"../README.md\")]"),
+        [(BuildInput, 2)]
+    );
+    assert_eq!(kinds("const A: &str = \"\u{202e}\"; // \u{200b}"), [(Invisible, 2)]);
+    assert_eq!(kinds("\u{feff}fn f() {}"), [], "a byte order mark at the beginning is dropped by rustc");
+    assert_eq!(kinds("const A: &str = \"never closed"), [(Unreadable, 1)]);
+}
+
+#[test]
+fn a_spot_says_which_macro_it_stands_in() {
+    let source = "macro_rules! get { ($e:expr) => { unsafe { $e } } }\nfn f() { quote! { unsafe { a(unsafe { b }) } }; unsafe {} }";
+    let found = scan("src/lib.rs", source);
+    let inside: Vec<Option<&str>> = found.tokens.spots.iter().map(|spot| spot.inside.as_deref()).collect();
+    assert_eq!(inside, [Some("macro_rules! get"), Some("quote!"), Some("quote!"), None]);
+    let place = &found.tokens.spots[0].span;
+    assert_eq!((place.line, place.column, place.text.as_str()), (1, 35, source.lines().next().unwrap()));
+}
+
+#[test]
+fn references_are_plain_or_said_to_be_computed() {
+    let references = |source| scan("src/lib.rs", source).references;
+    let file = |name: &str| Reference::File(name.to_owned());
+    assert_eq!(references("include!(\"a.rs\"); include!{r#\"b.rs\"#,}"), [file("a.rs"), file("b.rs")]);
+    assert_eq!(references("#[path = \"c.rs\"] mod c;"), [file("c.rs")]);
+    assert_eq!(references("#[cfg_attr(unix, path = \"u.rs\")] mod imp;"), [file("u.rs")]);
+    for computed in [
+        "include!(concat!(\"a\", \"b\"));",
+        "include!(\"a\\u{2e}rs\");",
+        "macro_rules! m { ($x:expr) => { include!($x); } }",
+        "use std::include as take;",
+        "#[path = $p] mod c;",
+    ] {
+        assert!(matches!(references(computed)[..], [Reference::Computed(_)]), "{computed}");
+    }
+}
+
+#[test]
+fn many_spots_are_counted_and_few_are_kept() {
+    let source = "unsafe fn f() {}\n".repeat(CRATE_FACTS.spots_max + 50);
+    let found = scan("src/lib.rs", &source).tokens;
+    assert_eq!((found.power(), found.spots.len()), (CRATE_FACTS.spots_max + 50, CRATE_FACTS.spots_max));
+}
+
+proptest! {
+    /// Any text is read to its end, and never without the word that is in it.
+    #[test]
+    fn any_text_is_read(text in "(unsafe|extern|include!|#\\[|macro_rules! m|[(){}\\[\\]\"'#!$r/*]|[a-z ]|\\PC){0,60}") {
+        let _ = scan("src/lib.rs", &text);
+        let more = format!("{text}\nunsafe fn f() {{}}\n");
+        let (before, behind) = (scan("src/lib.rs", &text).tokens, scan("src/lib.rs", &more).tokens);
+        // Unless the text swallows what follows (an open comment or literal), which is unreadable.
+        prop_assert!(behind.power() > before.power() || behind.counts.contains_key(&Unreadable) || behind.counts.contains_key(&WordInLiteral));
+    }
+}

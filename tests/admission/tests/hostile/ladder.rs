@@ -1,0 +1,123 @@
+//! One case from layer to layer: which stops it, which would have, and how it ends when all of
+//! these are off.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use mfaas_builder::ablation::{Decoy, Ending, Site};
+use mfaas_delivery::Diagnostic;
+use mfaas_harness::checkout;
+use mfaas_rules::{Code, Layer, codes};
+use mfaas_unpack::SourceTree;
+
+use crate::case::Case;
+use crate::worker::Jail;
+
+/// Layers that can be taken off one after the other; no case gets further than through all.
+const RUNGS_MAX: usize = 12;
+/// What the limits of the cage answer with, and a compiler that crashed under them.
+const LIMITS: &[Code] = &[codes::MF0402, codes::MF0403, codes::MF0404, codes::MF0405, codes::MF0406];
+
+/// What became of a case.
+#[derive(Debug)]
+pub(crate) struct Climb {
+    /// The layers that refused it, each with those before it off.
+    pub(crate) rungs: Vec<Rung>,
+    /// How it ends with all of these off.
+    pub(crate) end: End,
+}
+
+/// One refusal.
+#[derive(Debug)]
+pub(crate) struct Rung {
+    pub(crate) layer: Layer,
+    pub(crate) code: Code,
+    pub(crate) message: String,
+}
+
+/// What nothing can be taken off of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// An image was made, and this is what a locked-down worker says of a call.
+    Image(String),
+    /// It is no Rust that this compiler takes, whatever layers there are.
+    CompileError,
+    /// It is nothing that its reader can make sense of.
+    Unreadable,
+    /// A limit of the build cage, or the compiler's death under it.
+    Limit,
+    /// A reviewer is asked first.
+    Review,
+}
+
+impl End {
+    /// The word of `expect.toml`.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Image(_) => "image",
+            Self::CompileError => "compile_error",
+            Self::Unreadable => "unreadable",
+            Self::Limit => "limit",
+            Self::Review => "review",
+        }
+    }
+}
+
+impl fmt::Display for Climb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for rung in &self.rungs {
+            write!(f, "{} {} > ", word(rung.layer), rung.code)?;
+        }
+        match &self.end {
+            End::Image(said) => write!(f, "image: {said}"),
+            end => f.write_str(end.word()),
+        }
+    }
+}
+
+/// The layer's word on the wire and in `expect.toml`.
+pub(crate) fn word(layer: Layer) -> String {
+    serde_json::to_value(layer).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Takes the case down the road, with all layers and then without those that stopped it.
+pub(crate) fn climb(site: &Site, jail: &Jail, case: &Case) -> anyhow::Result<Climb> {
+    let decoys = decoys();
+    let mut rungs: Vec<Rung> = Vec::new();
+    let mut ending = site.deploy(case.upload())?;
+    let mut off = BTreeSet::new();
+    let end = loop {
+        let refused = match ending {
+            Ending::Admitted(image) => break End::Image(jail.call(&image)?),
+            Ending::Waiting(_) => break End::Review,
+            Ending::Refused(diagnostics) => rung(&diagnostics)?,
+        };
+        if LIMITS.contains(&refused.code) {
+            rungs.push(refused);
+            break End::Limit;
+        }
+        // What still refuses when it is off is not a rule but a reader: with its lints off, the
+        // compiler can only object to what is no Rust.
+        if off.contains(&refused.layer) {
+            break if refused.layer == Layer::Compiler { End::CompileError } else { End::Unreadable };
+        }
+        anyhow::ensure!(rungs.len() < RUNGS_MAX, "it does not end: {rungs:?}");
+        off.insert(refused.layer);
+        rungs.push(refused);
+        ending = site.without(SourceTree::unchecked(case.files.clone()), off.iter().copied(), &decoys)?;
+    };
+    Ok(Climb { rungs, end })
+}
+
+fn rung(diagnostics: &[Diagnostic]) -> anyhow::Result<Rung> {
+    let first = diagnostics.first().ok_or_else(|| anyhow::anyhow!("refused without a finding"))?;
+    Ok(Rung { layer: first.layer, code: first.code, message: first.message.clone() })
+}
+
+/// Copies that stand where the samples look for files of the host.
+fn decoys() -> Vec<Decoy> {
+    let fixtures = checkout().join("tests/fixtures/outside");
+    [("passwd", "/etc/passwd"), ("corpus", "/opt/corpus")]
+        .map(|(name, inside)| Decoy { host: fixtures.join(name), inside: inside.to_owned() })
+        .into()
+}

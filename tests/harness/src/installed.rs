@@ -1,0 +1,130 @@
+//! Toolchain and dependency cache for tests that call `mfaas-builder` without an installation:
+//! made by the program itself, kept under the build directory, and made again only when something
+//! that goes into them has changed.
+//!
+//! It must never use a toolchain or cache of the machine: what a test shows has to be about this
+//! checkout.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rustix::fs::FlockOperation;
+
+use crate::{checkout, profile_directory, seed};
+
+/// Where everything is.
+#[derive(Debug)]
+pub struct Installed {
+    /// The imported toolchain, `…/toolchains/<id>`.
+    pub toolchain: PathBuf,
+    /// The dependency cache, `…/deps/<key>`. It offers the seed's crates and those of `tests/fixtures`.
+    pub deps: PathBuf,
+}
+
+impl Installed {
+    /// Makes what is missing, which takes a minute or two on a cold machine. `packages` are those
+    /// whose programs cargo has not built for the calling test by itself.
+    ///
+    /// # Panics
+    /// When a step fails; the message holds what it said.
+    pub fn make(packages: &[&str]) -> Self {
+        build(packages);
+        let home = target_directory().join("tmp/builder");
+        fs::create_dir_all(&home).unwrap_or_else(|error| panic!("{}: {error}", home.display()));
+        let _lock = lock(&home.join("lock"));
+        let toolchain = import_toolchain(&home.join("toolchains"));
+        let deps = build_deps(&home, &toolchain);
+        Self { toolchain, deps }
+    }
+
+    /// `mfaas-builder` with this toolchain and this cache.
+    pub fn builder(&self) -> Command {
+        let mut command = builder();
+        command.env("MFAAS_TOOLCHAIN_DIR", &self.toolchain).env("MFAAS_DEPS_DIR", &self.deps);
+        command
+    }
+}
+
+/// `mfaas-builder` of this build, without anything of this machine's configuration.
+pub fn builder() -> Command {
+    let mut command = Command::new(profile_directory().join("mfaas-builder"));
+    for name in ["MFAAS_TOOLCHAIN_DIR", "MFAAS_DEPS_DIR", "MFAAS_CAGE_MINIMUM", "MFAAS_LOG"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// `mfaas-worker` of this build.
+pub fn worker() -> Command {
+    Command::new(profile_directory().join("mfaas-worker"))
+}
+
+/// Runs to the end and answers the last line of the standard output.
+///
+/// # Panics
+/// When the command fails.
+fn stdout(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{err}", output.status);
+    out.lines().last().unwrap_or_default().to_owned()
+}
+
+fn import_toolchain(into: &Path) -> PathBuf {
+    let sysroot = stdout(Command::new("rustc").args(["--print", "sysroot"]));
+    let id = stdout(builder().args(["toolchain", "import", "--from", &sysroot, "--into"]).arg(into));
+    keep_only(into, &id);
+    into.join(id)
+}
+
+fn build_deps(home: &Path, toolchain: &Path) -> PathBuf {
+    let (vendor, caches) = (home.join("vendor"), home.join("deps"));
+    let real = checkout().join("builder/toolchain/seed");
+    let seed = seed::write(&home.join("seed")).unwrap_or_else(|error| panic!("seed: {error}"));
+    let _ = stdout(builder().args(["deps", "vendor", "--seed"]).arg(real).arg("--into").arg(&vendor));
+    let mut build = builder();
+    build.args(["deps", "build", "--seed"]).arg(seed).arg("--vendor").arg(&vendor);
+    let key = stdout(build.arg("--toolchain").arg(toolchain).arg("--into").arg(&caches));
+    keep_only(&caches, &key);
+    caches.join(key)
+}
+
+/// Removes what earlier versions of the inputs led to: a toolchain is half a gigabyte.
+fn keep_only(directory: &Path, name: &str) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_name() != name {
+            fs::remove_dir_all(entry.path())
+                .unwrap_or_else(|error| panic!("{}: {error}", entry.path().display()));
+        }
+    }
+}
+
+/// Another test of this build directory may be at the same work.
+fn lock(path: &Path) -> File {
+    let lock = File::create(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    lock
+}
+
+/// A test of one package builds that package's programs alone.
+fn build(packages: &[&str]) {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--bins", "--target-dir"]).arg(target_directory());
+    cargo.current_dir(checkout());
+    for package in packages {
+        cargo.args(["-p", package]);
+    }
+    if profile_directory().file_name().is_some_and(|name| name == "release") {
+        cargo.arg("--release");
+    }
+    let _ = stdout(&mut cargo);
+}
+
+fn target_directory() -> PathBuf {
+    let profile = profile_directory();
+    profile.parent().unwrap_or(&profile).to_path_buf()
+}

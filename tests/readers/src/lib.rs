@@ -1,0 +1,30 @@
+//! Every reader of foreign bytes behind one function each, with what it promises about any input.
+//!
+//! A fuzzer calls these functions for hours (`fuzz/`), and `tests/corpus.rs` calls them for every
+//! kept input on every run of the tests, so that both mean the same. A broken promise is a panic.
+//! Nothing here may write to a disk, start a program or depend on a clock: one input has one
+//! outcome.
+
+mod archive;
+mod elf;
+mod source;
+mod statement;
+pub mod tar;
+
+pub use archive::archive;
+pub use elf::elf;
+pub use source::{expansion, lexer, manifest};
+pub use statement::statement;
+
+/// A function that takes any bytes.
+pub type Reader = fn(&[u8]);
+
+/// Each reader by the name of its fuzz target and of its directory in `fuzz/corpus`.
+pub const READERS: &[(&str, Reader)] = &[
+    ("archive", archive),
+    ("elf", elf),
+    ("expansion", expansion),
+    ("lexer", lexer),
+    ("manifest", manifest),
+    ("statement", statement),
+];
