@@ -294,6 +294,7 @@ impl<'cage> Running<'cage> {
                 (level, wait_status, cpu, max_rss_bytes)
             }
         };
+        let cpu = cpu.max(self.courtesy.used());
         let limits = &cage.spec.limits;
         let cpu = self.keeper.cpu().unwrap_or(cpu);
         let left = written(&self.writable);

@@ -2,12 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mfaas_confine::{AblationToken, Layer};
-use mfaas_rules::limits::CompileLimits;
+use mfaas_rules::limits::{CompileLimits, GIVE_WAY_CPU_SECONDS, GIVE_WAY_NICE};
 use mfaas_sandbox::{CageSpec, Cancel, Exit, Level};
 
 use crate::probes::REFUSED;
@@ -25,6 +25,7 @@ pub(crate) const TESTS: &[crate::Test] = &[
     ("many_files_are_a_file_limit", many_files_are_a_file_limit),
     ("threads_are_bounded_for_an_ordinary_user", threads_are_bounded_for_an_ordinary_user),
     ("cancelling_ends_it", cancelling_ends_it),
+    ("a_command_that_burns_is_sent_behind_the_others", a_command_that_burns_is_sent_behind_the_others),
     ("a_child_left_behind_is_killed", a_child_left_behind_is_killed),
     ("nothing_survives_the_death_of_the_parent", nothing_survives_the_death_of_the_parent),
     ("a_cage_costs_little", a_cage_costs_little),
@@ -171,11 +172,44 @@ fn cancelling_ends_it() {
     assert_eq!(outcome.exit, Exit::Cancelled);
 }
 
+/// At first it is like any other, but the first to end when memory does; after its CPU time it is
+/// nicer, and its session with it where sessions share cores.
+fn a_command_that_burns_is_sent_behind_the_others() {
+    let place = work();
+    let marker = marker("burning");
+    let (cancel, spec) = (Cancel::new(), probe_spec(place.path(), &["spin", &marker]));
+    let outcome = std::thread::scope(|scope| {
+        let running = scope.spawn(|| cage(spec).run(&cancel).unwrap());
+        wait_until("it runs", || !with(&marker).is_empty());
+        let caged = with(&marker).remove(0);
+        let read = |file: &str| std::fs::read_to_string(caged.join(file)).unwrap_or_default();
+        let nice = || read("stat").rsplit(')').next()?.split_whitespace().nth(16)?.parse::<i32>().ok();
+        assert_eq!((nice(), read("oom_score_adj").trim()), (Some(0), "1000"));
+        let deadline = Instant::now() + Duration::from_secs(LIMITS.wall_seconds_max);
+        while nice() == Some(0) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(nice(), Some(GIVE_WAY_NICE));
+        let group = read("autogroup");
+        assert!(group.is_empty() || group.trim().ends_with(&format!("nice {GIVE_WAY_NICE}")), "{group}");
+        cancel.cancel();
+        running.join().unwrap()
+    });
+    assert_eq!(outcome.exit, Exit::Cancelled);
+    // The kernel counts by ticks, and the last look is not the end.
+    assert!(outcome.cpu >= Duration::from_secs(GIVE_WAY_CPU_SECONDS), "{:?}", outcome.cpu);
+}
+
 /// How many processes have this text in their command line.
 pub(crate) fn processes_with(marker: &str) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap();
-    let lines = processes.filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
-    lines.filter(|line| line.windows(marker.len()).any(|window| window == marker.as_bytes())).count()
+    with(marker).len()
+}
+
+/// Their directories in `/proc`.
+fn with(marker: &str) -> Vec<PathBuf> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let has = |line: &[u8]| line.windows(marker.len()).any(|window| window == marker.as_bytes());
+    processes.filter(|path| std::fs::read(path.join("cmdline")).is_ok_and(|line| has(&line))).collect()
 }
 
 pub(crate) fn marker(name: &str) -> String {

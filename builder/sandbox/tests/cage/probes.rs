@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
         ["files", count] => files(count.parse().unwrap()),
         ["flood", bytes] => flood(bytes.parse().unwrap()),
         ["input"] => std::io::stdin().read(&mut [0]).is_ok_and(|length| length == 0),
-        ["spin"] => spin(),
+        ["spin", ..] => spin(),
         ["sleep", seconds, ..] => sleep(seconds.parse().unwrap()),
         ["leave", marker] => Command::new("/probe").args([PROBE, "sleep", "600", marker]).spawn().is_ok(),
         ["each", count, marker, rest @ ..] => each(count.parse().unwrap(), marker, rest),
