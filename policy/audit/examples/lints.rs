@@ -26,12 +26,14 @@ fn main() {
         }
         crates += 1;
         lines += files.iter().map(|(_, text)| text.lines().count()).sum::<usize>();
-        let facts = soundness::read_unexpanded(files.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+        let facts =
+            soundness::read_unexpanded(files.iter().map(|(name, text)| (name.as_str(), text.as_str())));
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for finding in judge_soundness(&facts) {
             let lint = finding.message.split(':').next().unwrap_or_default().to_owned();
             if std::env::var_os("MFAAS_SHOW").is_some() {
-                let place = finding.span.map_or_else(String::new, |s| format!("{}:{}: {}", s.file, s.line, s.text));
+                let place =
+                    finding.span.map_or_else(String::new, |s| format!("{}:{}: {}", s.file, s.line, s.text));
                 println!("{}\n    {place}", finding.message);
             }
             *seen.entry(lint).or_default() += 1;

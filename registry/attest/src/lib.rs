@@ -24,9 +24,7 @@ pub use keylist::{KeyList, ListedKey};
 pub use keys::{KeyId, PrivateKey, PublicKey, Purpose, Trust};
 pub use serving::{SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet};
 pub use slsa::{BuildDefinition, BuildMetadata, Builder, Provenance, ResourceDescriptor, RunDetails};
-pub use statement::{
-    ADMISSION_V1, Admission, CageLevel, Check, Checker, DecisionUsed, Statement, Subject,
-};
+pub use statement::{ADMISSION_V1, Admission, CageLevel, Check, Checker, DecisionUsed, Statement, Subject};
 
 /// Why bytes are not a document that we sign or believe.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,7 @@
 //! The serving set: signed whenever nodes should serve something else, and before it expires.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mfaas_attest::{
-    PrivateKey, Purpose, SERVING_SET_VALID_HOURS, ServingSet, Trust, sign, verify,
-};
+use mfaas_attest::{PrivateKey, Purpose, SERVING_SET_VALID_HOURS, ServingSet, Trust, sign, verify};
 use mfaas_ident::Epoch;
 use mfaas_rules::profiles::lints;
 use postgres::{Client, GenericClient, IsolationLevel};

@@ -1,5 +1,6 @@
 //! `mfaas explain`: what a code means and what to do about it. Works without a server.
 
+use mfaas_rules::profiles::lints;
 use mfaas_rules::{Code, codes};
 
 use crate::failure::{Exit, Failure};
@@ -34,11 +35,12 @@ impl Explain {
                 })?;
                 context.screen.result(&document(code), || {
                     format!(
-                        "{}: {}\n  = help: {}\n  = part: {}",
+                        "{}: {}\n  = help: {}\n  = part: {}{}",
                         code.id(),
                         code.title(),
                         code.hint(),
-                        family(code)
+                        family(code),
+                        lints_of(code)
                     )
                 })?;
             }
@@ -48,7 +50,41 @@ impl Explain {
 }
 
 fn document(code: Code) -> serde_json::Value {
-    serde_json::json!({ "code": code.id(), "title": code.title(), "hint": code.hint(), "part": family(code) })
+    let mut document = serde_json::json!({
+        "code": code.id(), "title": code.title(), "hint": code.hint(), "part": family(code)
+    });
+    if code == codes::MF0314 {
+        let rows = lints::ROWS.iter().map(|row| {
+            serde_json::json!({
+                "lint": row.id, "issue": row.issue, "why": row.why, "instead": row.instead,
+                "refused": row.refused, "admitted": row.admitted
+            })
+        });
+        document["lints"] = rows.collect();
+    }
+    document
+}
+
+/// Every soundness lint with its example, for the code under which they speak.
+fn lints_of(code: Code) -> String {
+    if code != codes::MF0314 {
+        return String::new();
+    }
+    let indented = |text: &str| text.lines().map(|line| format!("\n      {line}")).collect::<String>();
+    lints::ROWS
+        .iter()
+        .map(|row| {
+            format!(
+                "\n\n{} (rust-lang/rust#{}): {}\n  = help: {}\n    refused:{}\n    admitted:{}",
+                row.id,
+                row.issue,
+                row.why,
+                row.instead,
+                indented(row.refused),
+                indented(row.admitted)
+            )
+        })
+        .collect()
 }
 
 /// Which part of the road a code belongs to.

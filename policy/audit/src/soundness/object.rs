@@ -57,10 +57,8 @@ fn is_unsized_parameter(run: &Run<'_, '_>, owner: &Impl) -> bool {
     let words: Vec<&str> = owner.self_type.clone().filter_map(|at| run.word(at)).collect();
     let [name] = words[..] else { return false };
     let is_bare = owner.self_type.len() == 1 && declared(run, owner.generics.list.clone()).contains(&name);
-    let predicates = run
-        .split(owner.generics.list.clone())
-        .into_iter()
-        .chain(run.split(owner.generics.clauses.clone()));
+    let predicates =
+        run.split(owner.generics.list.clone()).into_iter().chain(run.split(owner.generics.clauses.clone()));
     is_bare
         && predicates
             .into_iter()

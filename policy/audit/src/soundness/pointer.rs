@@ -28,8 +28,7 @@ pub(super) fn function_types(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -
         lists.chain(impls).chain(aliases).chain(adts).flat_map(|list| declared(of.run, list)).collect();
     for at in 0..of.run.len() {
         let Some((inputs, output)) = function_type_at(of.run, at) else { continue };
-        let names_lifetime =
-            inputs.clone().chain(output.clone()).any(|at| names_region(of.run, at));
+        let names_lifetime = inputs.clone().chain(output.clone()).any(|at| names_region(of.run, at));
         if !names_lifetime && !mentions_alias(of, &inputs, &output) {
             continue;
         }
@@ -76,8 +75,9 @@ fn relabelling<'a>(
         .map(|function| Bounds::read(of, function, &generics(of, function)))
         .unwrap_or_default();
     let witness = signature.witnesses.iter().find(|witness| {
-        !bounds.says(witness.longer, witness.shorter)
-            && has_source(&signature, witness)
+        !witness.is_mutable
+            && !bounds.says(witness.longer, witness.shorter)
+            && has_source(&run, &signature, witness)
             && has_sink(&signature, witness)
     });
     Some(witness.map(|witness| format!("{}: {}", witness.longer.shown(), witness.shorter.shown())))
