@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mfaas_confine::{AblationToken, Layer};
 use mfaas_rules::limits::{CompileLimits, GIVE_WAY_CPU_SECONDS, GIVE_WAY_NICE};
-use mfaas_sandbox::{CageSpec, Cancel, Exit, Level};
+use mfaas_sandbox::{CageSpec, Cancel, Exit, Filter, Level};
 
 use crate::probes::REFUSED;
 use crate::setup::{LIMITS, cage, in_place, probe_spec, run, text, this_executable};
@@ -149,7 +149,9 @@ fn threads_are_bounded_for_an_ordinary_user() {
 pub(crate) fn hold(arguments: &[String]) {
     let (work, probe) = arguments.split_first().unwrap();
     let probe: Vec<&str> = probe.iter().map(String::as_str).collect();
-    match cage(probe_spec(Path::new(work), &probe)).run(&Cancel::new()) {
+    // With the filter of a long job a cage has a control group, where there can be one.
+    let spec = CageSpec { filter: Filter::DependencyBuild, ..probe_spec(Path::new(work), &probe) };
+    match cage(spec).run(&Cancel::new()) {
         Ok(outcome) => println!("{:?}|{}", outcome.exit, text(&outcome.stdout)),
         Err(error) => println!("{error}|"),
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mfaas_confine::{AblationToken, Layer};
 use mfaas_rules::limits::CompileLimits;
-use mfaas_sandbox::{CageSpec, Cancel, Exit, Outcome, TreeLimits, tree_limits};
+use mfaas_sandbox::{CageSpec, Cancel, Exit, Filter, Outcome, TreeLimits, tree_limits};
 
 use crate::limits::{hold_as_ordinary_user, marker, processes_with};
 use crate::setup::{LIMITS, cage, probe_spec, text};
@@ -18,37 +18,37 @@ pub(crate) const TESTS: &[crate::Test] = &[
     ("processes_are_limited_for_an_ordinary_user", processes_are_limited_for_an_ordinary_user),
 ];
 
-/// With everything, and with measuring alone.
-fn keepers() -> Vec<(TreeLimits, Option<Layer>)> {
-    let mut all = vec![(tree_limits(), None)];
-    if tree_limits() == TreeLimits::Kernel {
-        all.push((TreeLimits::Measured, Some(Layer::ControlGroup)));
-    }
-    all
+/// A tenant's cage, and that of a long job, with a control group where there can be one.
+fn keepers() -> Vec<(TreeLimits, Filter)> {
+    let filters = [Filter::Compiler, Filter::DependencyBuild];
+    filters.into_iter().map(|filter| (tree_limits(filter), filter)).collect()
 }
 
-fn run_without(spec: CageSpec, layer: Option<Layer>) -> Outcome {
-    let token = AblationToken::for_tests();
-    let cage = cage(spec);
-    let cage = match layer {
-        Some(layer) => cage.without(&token, layer),
-        None => cage,
-    };
-    cage.run(&Cancel::new()).unwrap()
-}
-
-fn limited(probe: &[&str], limits: CompileLimits, layer: Option<Layer>) -> Outcome {
+fn limited(probe: &[&str], limits: CompileLimits, filter: Filter) -> Outcome {
     let place = tempfile::tempdir().unwrap();
-    run_without(CageSpec { limits, ..probe_spec(place.path(), probe) }, layer)
+    cage(CageSpec { limits, filter, ..probe_spec(place.path(), probe) }).run(&Cancel::new()).unwrap()
+}
+
+/// A cage without what keeps the sum.
+fn limited_without(layer: Layer, probe: &[&str], limits: CompileLimits) -> Outcome {
+    let (place, token) = (tempfile::tempdir().unwrap(), AblationToken::for_tests());
+    let filter = Filter::DependencyBuild;
+    let cage = cage(CageSpec { limits, filter, ..probe_spec(place.path(), probe) });
+    cage.without(&token, layer).run(&Cancel::new()).unwrap()
 }
 
 fn what_keeps_the_limits_is_said() {
-    println!("limits are kept {}", tree_limits());
-    assert_ne!(tree_limits(), TreeLimits::PerProcess, "this machine tells the children of a process");
-    for (kept, layer) in keepers() {
-        assert_eq!(limited(&["nothing"], LIMITS, layer).tree, kept);
+    assert_eq!(
+        tree_limits(Filter::Compiler),
+        TreeLimits::Measured,
+        "this machine tells the children of a process"
+    );
+    for (kept, filter) in keepers() {
+        println!("  {kept}");
+        assert_eq!(limited(&["nothing"], LIMITS, filter).tree, kept);
     }
-    assert_eq!(limited(&["nothing"], LIMITS, Some(Layer::Limits)).tree, TreeLimits::PerProcess);
+    assert_eq!(limited_without(Layer::Limits, &["nothing"], LIMITS).tree, TreeLimits::PerProcess);
+    assert_eq!(limited_without(Layer::ControlGroup, &["nothing"], LIMITS).tree, TreeLimits::Measured);
 }
 
 /// Six times 40 MiB, where 128 MiB are allowed; none of the six is near the limit.
@@ -56,24 +56,26 @@ fn memory_is_limited_for_all_processes_together() {
     let limits = CompileLimits { memory_bytes_max: 128 << 20, ..LIMITS };
     let bytes = (40 << 20).to_string();
     let probe = |count| ["each", count, "-", "hold-memory", &bytes].map(str::to_owned);
-    let run = |count, layer| {
+    let run = |count, filter| {
         let probe = probe(count);
-        limited(&probe.each_ref().map(String::as_str), limits, layer)
+        limited(&probe.each_ref().map(String::as_str), limits, filter)
     };
-    for (kept, layer) in keepers() {
-        let outcome = run("6", layer);
+    for (kept, filter) in keepers() {
+        let outcome = run("6", filter);
         assert_eq!((outcome.exit, outcome.tree), (Exit::MemoryLimit, kept));
         assert!(outcome.wall < Duration::from_secs(10), "{:?}", outcome.wall);
-        assert_eq!(run("2", layer).exit, Exit::Code(0), "what fits, fits: {kept}");
+        assert_eq!(run("2", filter).exit, Exit::Code(0), "what fits, fits: {kept}");
     }
-    assert_eq!(run("6", Some(Layer::Limits)).exit, Exit::Code(0), "each of them alone is within its limit");
+    let probe = probe("6");
+    let outcome = limited_without(Layer::Limits, &probe.each_ref().map(String::as_str), limits);
+    assert_eq!(outcome.exit, Exit::Code(0), "each of them alone is within its limit");
 }
 
 /// Four processes, none of which may use more than two seconds, nor may all.
 fn cpu_time_is_limited_for_all_processes_together() {
     let limits = CompileLimits { cpu_seconds_max: 2, wall_seconds_max: 30, ..LIMITS };
-    for (kept, layer) in keepers() {
-        let outcome = limited(&["each", "4", "-", "spin"], limits, layer);
+    for (kept, filter) in keepers() {
+        let outcome = limited(&["each", "4", "-", "spin"], limits, filter);
         assert_eq!((outcome.exit, outcome.tree), (Exit::CpuLimit, kept));
         assert!(outcome.cpu < Duration::from_millis(3_500), "{kept}: {:?}", outcome.cpu);
     }
@@ -94,9 +96,9 @@ fn most_processes<T: Send>(marker: &str, run: impl FnOnce() -> T + Send) -> (usi
 
 fn processes_are_limited_even_for_root() {
     let limits = CompileLimits { processes_max: 24, wall_seconds_max: 3, ..LIMITS };
-    for (kept, layer) in keepers() {
+    for (kept, filter) in keepers() {
         let marker = marker("bomb");
-        let (most, outcome) = most_processes(&marker, || limited(&["bomb", &marker], limits, layer));
+        let (most, outcome) = most_processes(&marker, || limited(&["bomb", &marker], limits, filter));
         println!("  {kept}: at most {most} processes, {:?}", outcome.exit);
         match (kept, rustix::process::geteuid().is_root()) {
             // Kept small by the kernel, the bomb goes on until its time is over.

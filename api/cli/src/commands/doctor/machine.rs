@@ -99,46 +99,15 @@ fn seccomp() -> Check {
     }
 }
 
-/// How a builder of this user keeps the limits on all processes of a build together. The builder
-/// writes the same into its log when it starts.
+/// How a builder keeps the limits on all processes of a build together. It writes the same into
+/// its log when it starts.
 fn build_limits() -> Check {
     const NAME: &str = "limits of a build";
     let own = std::process::id();
-    let counted = Path::new(&format!("/proc/self/task/{own}/children")).exists();
-    match (may_make_groups(), counted) {
-        (true, _) => Check::good(NAME, "for all its processes together, kept by control groups"),
-        (false, true) => Check::good(NAME, "for all its processes together, measured every 50 ms"),
-        (false, false) => Check::weaker(
-            NAME,
-            "for each of its processes alone",
-            "hand the controllers memory and pids down to the builder's control group, or boot a kernel with CONFIG_PROC_CHILDREN=y",
-        ),
-    }
-}
-
-/// Tries it: a group in each of the two hierarchies of version 1, or in the one of version 2 where
-/// the controllers are handed down.
-fn may_make_groups() -> bool {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let group =
-        |controller: &str| groups.lines().find_map(|line| line.split_once(controller)?.1.strip_prefix(":/"));
-    let name = format!("mfaas-doctor-{}", std::process::id());
-    let tried = |parent: std::path::PathBuf| {
-        let directory = parent.join(&name);
-        std::fs::create_dir(&directory).is_ok() && std::fs::remove_dir(&directory).is_ok()
-    };
-    let root = Path::new("/sys/fs/cgroup");
-    match (group(":memory"), group(":pids")) {
-        (Some(memory), Some(pids)) => {
-            tried(root.join("memory").join(memory)) && tried(root.join("pids").join(pids))
-        }
-        _ => {
-            let Some(own) = group("0:").map(|own| root.join(own)) else { return false };
-            let Some(parent) = own.parent() else { return false };
-            let down = std::fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
-            ["memory", "pids"].iter().all(|one| down.split_whitespace().any(|listed| listed == *one))
-                && tried(parent.to_owned())
-        }
+    if Path::new(&format!("/proc/self/task/{own}/children")).exists() {
+        Check::good(NAME, "for all its processes together, measured every 50 ms")
+    } else {
+        Check::weaker(NAME, "for each of its processes alone", "boot a kernel with CONFIG_PROC_CHILDREN=y")
     }
 }
 
