@@ -35,7 +35,6 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
         ["each", count, marker, rest @ ..] => each(count.parse().unwrap(), marker, rest),
         ["hold-memory", bytes, _marker] => hold_memory(bytes.parse().unwrap()),
         ["bomb", marker] => bomb(marker),
-        ["spin", _marker] => spin(),
         ["search", first, second, roots @ ..] => search(&[*first, *second].concat(), roots),
         ["nothing"] => true,
         unknown => panic!("no probe {unknown:?}"),
