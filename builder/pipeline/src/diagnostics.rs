@@ -126,8 +126,9 @@ pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop>
             refuse(codes::MF0406, Layer::Compiler, format!("the compiler crashed: {said}"))
         }
         Exit::Code(_) if !messages.errors.is_empty() => {
-            let mut diagnostics = exceeded::compiler_limits(&messages.errors, &ran.limits);
+            let mut diagnostics = Vec::from_iter(exceeded::constant_memory(&messages.errors, &ran.limits));
             diagnostics.extend(messages.error_diagnostics());
+            diagnostics.extend(exceeded::compiler_limits(&messages.errors));
             Err(Stop::Refused(diagnostics))
         }
         Exit::Code(code) => {

@@ -109,20 +109,25 @@ const COMPILER_LIMITS: &[CompilerLimit] = &[
 /// What the compiler says when a constant does not fit into its memory.
 const MEMORY_WORDS: &str = "tried to allocate more memory than available to compiler";
 
-/// A finding for each limit of its own at which the compiler stopped, for the front of the list.
-pub(crate) fn compiler_limits(errors: &[rustc_json::Diagnostic], limits: &CompileLimits) -> Vec<Diagnostic> {
-    let said = |words: &str| errors.iter().any(|error| speaks_of(error, words));
-    let reached = COMPILER_LIMITS.iter().filter(|limit| limit.words.iter().any(|words| said(words)));
-    let mut findings: Vec<Diagnostic> = reached
-        .map(|limit| {
-            let text = format!("the compiler stopped at its own limit `{}` ({})", limit.name, limit.value);
-            Diagnostic::from(&Finding::new(codes::MF0401, Layer::Compiler, text).hint(limit.hint))
-        })
-        .collect();
-    if said(MEMORY_WORDS) {
-        findings.push(Diagnostic::from(&Finding::new(codes::MF0404, Layer::Cage, memory(limits))));
-    }
-    findings
+/// The memory limit, where the compiler itself says that a constant does not fit into it.
+pub(crate) fn constant_memory(
+    errors: &[rustc_json::Diagnostic],
+    limits: &CompileLimits,
+) -> Option<Diagnostic> {
+    let said = errors.iter().any(|error| speaks_of(error, MEMORY_WORDS));
+    said.then(|| Diagnostic::from(&Finding::new(codes::MF0404, Layer::Cage, memory(limits))))
+}
+
+/// A finding for each limit of its own at which the compiler stopped, for the end of the list: its
+/// own words come first.
+pub(crate) fn compiler_limits(errors: &[rustc_json::Diagnostic]) -> Vec<Diagnostic> {
+    let said = |words: &&str| errors.iter().any(|error| speaks_of(error, words));
+    let reached = COMPILER_LIMITS.iter().filter(|limit| limit.words.iter().any(said));
+    let finding = |limit: &CompilerLimit| {
+        let text = format!("the compiler stopped at its own limit `{}` ({})", limit.name, limit.value);
+        Diagnostic::from(&Finding::new(codes::MF0401, Layer::Compiler, text).hint(limit.hint))
+    };
+    reached.map(finding).collect()
 }
 
 /// In its headline, or in a note below it. A tenant can put the words there too; then a finding

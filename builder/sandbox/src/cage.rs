@@ -145,7 +145,7 @@ impl<'cage> Running<'cage> {
         start: Instant,
     ) -> Result<Self, SandboxError> {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let keeper = Keeper::new(child.id(), &cage.spec.limits, cage.without).inspect_err(|_| {
+        let keeper = Keeper::new(child.id(), &cage.spec, cage.without).inspect_err(|_| {
             let _ = child.kill();
             let _ = child.wait();
         })?;
@@ -294,6 +294,7 @@ impl<'cage> Running<'cage> {
                 (level, wait_status, cpu, max_rss_bytes)
             }
         };
+        let cpu = cpu.max(self.courtesy.used());
         let limits = &cage.spec.limits;
         let cpu = self.keeper.cpu().unwrap_or(cpu);
         let left = written(&self.writable);

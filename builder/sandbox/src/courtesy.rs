@@ -22,12 +22,13 @@ pub(crate) struct Courtesy {
     session: u32,
     looked: Instant,
     given_way: bool,
+    used: Duration,
 }
 
 impl Courtesy {
     /// For the cage of a helper that has just been started.
     pub(crate) fn new(helper: u32) -> Self {
-        Self { session: helper, looked: Instant::now(), given_way: false }
+        Self { session: helper, looked: Instant::now(), given_way: false, used: Duration::ZERO }
     }
 
     /// To be called often; does something once a second. A command that is younger than the CPU
@@ -38,18 +39,31 @@ impl Courtesy {
             return;
         }
         self.looked = Instant::now();
-        let members = members(self.session);
-        let ticks: u64 = members.iter().map(|member| member.ticks).sum();
-        if self.given_way || ticks >= GIVE_WAY_CPU_SECONDS * TICKS_PER_SECOND {
+        let members = self.look();
+        if self.given_way || self.used >= threshold {
             self.give_way(&members);
         }
     }
 
     /// A cage that is to end may do so at full speed.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(&mut self) {
+        self.look();
         if self.given_way {
             self.set_group(0);
         }
+    }
+
+    /// CPU time that was seen at the last look. Of a cage that is killed nobody else tells it: the
+    /// process that would have added it up dies with the rest.
+    pub(crate) fn used(&self) -> Duration {
+        self.used
+    }
+
+    fn look(&mut self) -> Vec<Member> {
+        let members = members(self.session);
+        let ticks: u64 = members.iter().map(|member| member.ticks).sum();
+        self.used = self.used.max(Duration::from_millis(ticks.saturating_mul(1_000 / TICKS_PER_SECOND)));
+        members
     }
 
     /// Every second anew: a thread that was being made while the others were told is told then.

@@ -96,14 +96,15 @@ impl Bomb {
     pub fn source(&self) -> anyhow::Result<String> {
         let mut text = String::new();
         for part in &self.source.part {
-            for number in 0..part.times.unwrap_or(1) {
-                match part.times {
-                    None => text.push_str(&part.text),
-                    Some(_) => text.push_str(&part.text.replace("{i}", &number.to_string())),
+            match part.times {
+                None => text.push_str(&part.text),
+                Some(times) if part.text.contains("{i}") => {
+                    text.extend((0..times).map(|number| part.text.replace("{i}", &number.to_string())));
                 }
-                if text.len() > SOURCE_BYTES_MAX {
-                    bail!("{}: more than {SOURCE_BYTES_MAX} bytes of source", self.name);
-                }
+                Some(times) => text.push_str(&part.text.repeat(times as usize)),
+            }
+            if text.len() > SOURCE_BYTES_MAX {
+                bail!("{}: more than {SOURCE_BYTES_MAX} bytes of source", self.name);
             }
         }
         Ok(text)

@@ -14,7 +14,7 @@ use crate::installed::{Installed, root};
 pub const EXAMPLES: [&str; 2] = ["hello", "json-summary"];
 /// How long a bomb burns before anything is measured beside it: longer than it takes to be sent
 /// behind the others.
-const BURN_FIRST: Duration = Duration::from_secs(4);
+const BURN_FIRST: Duration = Duration::from_secs(8);
 
 /// How long builds of one example took.
 #[derive(Debug, Default, Clone)]

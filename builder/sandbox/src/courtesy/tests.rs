@@ -13,7 +13,8 @@ fn a_line_about_a_process_is_read_behind_its_name() {
 
 #[test]
 fn this_very_process_is_a_member_of_its_session() {
-    let session = rustix::process::getsid(None).unwrap().as_raw_nonzero().get().unsigned_abs();
+    let session = rustix::process::getsid(None).expect("every process has a session");
+    let session = session.as_raw_nonzero().get().unsigned_abs();
     let group = rustix::process::getpgrp().as_raw_nonzero().get();
     assert!(members(session).iter().any(|member| member.process_group == group));
 }

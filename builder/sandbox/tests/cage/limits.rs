@@ -2,13 +2,13 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mfaas_confine::{AblationToken, Layer};
-use mfaas_rules::limits::CompileLimits;
-use mfaas_sandbox::{CageSpec, Cancel, Exit, Level};
+use mfaas_rules::limits::{CompileLimits, GIVE_WAY_CPU_SECONDS, GIVE_WAY_NICE};
+use mfaas_sandbox::{CageSpec, Cancel, Exit, Filter, Level};
 
 use crate::probes::REFUSED;
 use crate::setup::{LIMITS, cage, in_place, probe_spec, run, text, this_executable};
@@ -25,6 +25,7 @@ pub(crate) const TESTS: &[crate::Test] = &[
     ("many_files_are_a_file_limit", many_files_are_a_file_limit),
     ("threads_are_bounded_for_an_ordinary_user", threads_are_bounded_for_an_ordinary_user),
     ("cancelling_ends_it", cancelling_ends_it),
+    ("a_command_that_burns_is_sent_behind_the_others", a_command_that_burns_is_sent_behind_the_others),
     ("a_child_left_behind_is_killed", a_child_left_behind_is_killed),
     ("nothing_survives_the_death_of_the_parent", nothing_survives_the_death_of_the_parent),
     ("a_cage_costs_little", a_cage_costs_little),
@@ -109,23 +110,29 @@ fn many_files_are_a_file_limit() {
     assert!(outcome.wall < Duration::from_secs(10), "noticed while it ran: {:?}", outcome.wall);
 }
 
-/// The kernel counts processes of ordinary users alone, so a test that runs as root gives that up.
-fn threads_are_bounded_for_an_ordinary_user() {
+/// A builder in small (see [`hold`]) that is not root, whoever runs the tests.
+pub(crate) fn hold_as_ordinary_user(place: &Path, probe: &[&str]) -> Command {
     const NOBODY: u32 = 65_534;
-    let (place, many) = (work(), "300");
-    let executable = place.path().join("cage-test");
+    let executable = place.join("cage-test");
     std::fs::copy(this_executable(), &executable).unwrap();
-    for path in [place.path(), &executable] {
+    for path in [place, &executable] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let inside = place.path().join("work");
+    let inside = place.join("work");
     std::fs::create_dir(&inside).unwrap();
     std::fs::set_permissions(&inside, std::fs::Permissions::from_mode(0o777)).unwrap();
     let mut command = Command::new(&executable);
-    command.args([HOLD, inside.to_str().unwrap(), "threads", many]);
+    command.args([HOLD, inside.to_str().unwrap()]).args(probe);
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
+    command
+}
+
+/// The kernel counts processes of ordinary users alone, so a test that runs as root gives that up.
+fn threads_are_bounded_for_an_ordinary_user() {
+    let (place, many) = (work(), "300");
+    let mut command = hold_as_ordinary_user(place.path(), &["threads", many]);
     let output = command.output().unwrap();
     let printed = text(&output.stdout);
     let (exit, held) = printed.split_once('|').unwrap_or_else(|| panic!("{output:?}"));
@@ -133,7 +140,8 @@ fn threads_are_bounded_for_an_ordinary_user() {
     let held: u64 = held.trim().parse().unwrap();
     assert!((2..=LIMITS.processes_max).contains(&held), "{held} threads");
     // The machine itself would give more.
-    let outside = Command::new(&executable).args([crate::probes::PROBE, "threads", many]).status().unwrap();
+    let outside =
+        Command::new(this_executable()).args([crate::probes::PROBE, "threads", many]).status().unwrap();
     assert!(outside.success());
 }
 
@@ -141,8 +149,12 @@ fn threads_are_bounded_for_an_ordinary_user() {
 pub(crate) fn hold(arguments: &[String]) {
     let (work, probe) = arguments.split_first().unwrap();
     let probe: Vec<&str> = probe.iter().map(String::as_str).collect();
-    let outcome = run(probe_spec(Path::new(work), &probe));
-    println!("{:?}|{}", outcome.exit, text(&outcome.stdout));
+    // With the filter of a long job a cage has a control group, where there can be one.
+    let spec = CageSpec { filter: Filter::DependencyBuild, ..probe_spec(Path::new(work), &probe) };
+    match cage(spec).run(&Cancel::new()) {
+        Ok(outcome) => println!("{:?}|{}", outcome.exit, text(&outcome.stdout)),
+        Err(error) => println!("{error}|"),
+    }
 }
 
 fn cancelling_ends_it() {
@@ -162,14 +174,47 @@ fn cancelling_ends_it() {
     assert_eq!(outcome.exit, Exit::Cancelled);
 }
 
-/// How many processes have this text in their command line.
-fn processes_with(marker: &str) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap();
-    let lines = processes.filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
-    lines.filter(|line| line.windows(marker.len()).any(|window| window == marker.as_bytes())).count()
+/// At first it is like any other, but the first to end when memory does; after its CPU time it is
+/// nicer, and its session with it where sessions share cores.
+fn a_command_that_burns_is_sent_behind_the_others() {
+    let place = work();
+    let marker = marker("burning");
+    let (cancel, spec) = (Cancel::new(), probe_spec(place.path(), &["spin", &marker]));
+    let outcome = std::thread::scope(|scope| {
+        let running = scope.spawn(|| cage(spec).run(&cancel).unwrap());
+        wait_until("it runs", || !with(&marker).is_empty());
+        let caged = with(&marker).remove(0);
+        let read = |file: &str| std::fs::read_to_string(caged.join(file)).unwrap_or_default();
+        let nice = || read("stat").rsplit(')').next()?.split_whitespace().nth(16)?.parse::<i32>().ok();
+        assert_eq!((nice(), read("oom_score_adj").trim()), (Some(0), "1000"));
+        let deadline = Instant::now() + Duration::from_secs(LIMITS.wall_seconds_max);
+        while nice() == Some(0) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(nice(), Some(GIVE_WAY_NICE));
+        let group = read("autogroup");
+        assert!(group.is_empty() || group.trim().ends_with(&format!("nice {GIVE_WAY_NICE}")), "{group}");
+        cancel.cancel();
+        running.join().unwrap()
+    });
+    assert_eq!(outcome.exit, Exit::Cancelled);
+    // The kernel counts by ticks, and the last look is not the end.
+    assert!(outcome.cpu >= Duration::from_secs(GIVE_WAY_CPU_SECONDS), "{:?}", outcome.cpu);
 }
 
-fn marker(name: &str) -> String {
+/// How many processes have this text in their command line.
+pub(crate) fn processes_with(marker: &str) -> usize {
+    with(marker).len()
+}
+
+/// Their directories in `/proc`.
+fn with(marker: &str) -> Vec<PathBuf> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let has = |line: &[u8]| line.windows(marker.len()).any(|window| window == marker.as_bytes());
+    processes.filter(|path| std::fs::read(path.join("cmdline")).is_ok_and(|line| has(&line))).collect()
+}
+
+pub(crate) fn marker(name: &str) -> String {
     format!("{name}-{}", std::process::id())
 }
 
@@ -195,7 +240,7 @@ fn nothing_survives_the_death_of_the_parent() {
     wait_until("all of it is gone", || processes_with(&marker) == 0);
 }
 
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !condition() {
         assert!(Instant::now() < deadline, "{what}");
