@@ -30,10 +30,7 @@ pub(crate) struct Case {
 #[serde(untagged)]
 pub(crate) enum Bytes {
     Text(String),
-    #[serde(rename_all = "snake_case")]
-    Binary {
-        b64: String,
-    },
+    Binary { b64: String },
 }
 
 fn ok() -> String {
