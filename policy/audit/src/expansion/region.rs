@@ -189,12 +189,32 @@ fn region_fact(view: &View<'_>, locator: &Locator<'_>, region: &Region) -> Expan
     let called = nameable.map(|origin| origin.name.as_str());
     let word = tenant_tokens.first().or(type_tokens.first()).map(String::as_str);
     let span = locator.call(called, word);
-    ExpansionFact::Privileged { kind: region.kind, chain, tenant_tokens, type_tokens, span }
+    let by_std = is_by_std(view, region.tokens.clone());
+    ExpansionFact::Privileged { kind: region.kind, chain, by_std, tenant_tokens, type_tokens, span }
 }
 
 /// The macros within whose output all foreign identifiers of the region stand: whoever emitted
 /// the region is among them. Empty if there are none, or if they have nothing in common.
 fn common_chain(view: &View<'_>, tokens: std::ops::Range<usize>) -> Vec<MacroOrigin> {
+    let common = common_expansions(view, tokens);
+    common.iter().filter_map(|expansion| view.hygiene.origin(expansion).cloned()).collect()
+}
+
+/// Whether the innermost macro that the whole region comes from is one of std's. The table does
+/// not say whose a macro is, but its `$crate` does: it stands for the crate that defines it, and
+/// nothing else is printed under that symbol. A macro of a dependency that has the name of std's
+/// has another one, or none.
+fn is_by_std(view: &View<'_>, tokens: std::ops::Range<usize>) -> bool {
+    let common = common_expansions(view, tokens.clone());
+    tokens.into_iter().any(|at| {
+        let token = &view.tokens[at];
+        token.is_dollar_crate
+            && matches!(token.text, "std" | "core" | "alloc")
+            && view.foreign_context(at).is_some_and(|context| view.hygiene.chain(context) == common)
+    })
+}
+
+fn common_expansions<'v>(view: &'v View<'_>, tokens: std::ops::Range<usize>) -> Vec<&'v str> {
     let mut contexts: Vec<u32> = tokens.filter_map(|at| view.foreign_context(at)).collect();
     contexts.sort_unstable();
     contexts.dedup();
@@ -204,7 +224,7 @@ fn common_chain(view: &View<'_>, tokens: std::ops::Range<usize>) -> Vec<MacroOri
         let shared = common.iter().zip(&chain).take_while(|(a, b)| a == b).count();
         common.truncate(shared);
     }
-    common.iter().filter_map(|expansion| view.hygiene.origin(expansion).cloned()).collect()
+    common
 }
 
 /// The tenant's tokens in code: those in type position apart, which is between the angle brackets
@@ -297,6 +317,7 @@ fn attribute_fact(view: &View<'_>, locator: &Locator<'_>, attribute: &Attribute)
     Some(ExpansionFact::Privileged {
         kind: PrivilegedKind::Attribute,
         chain: common_chain(view, attribute.head..attribute.head + 1),
+        by_std: false,
         tenant_tokens,
         type_tokens: Vec::new(),
         span: locator.word(last),

@@ -67,7 +67,13 @@ fn relabelling<'a>(
         let from = tokens.len();
         tokens.extend(written);
         zones.push((zone, from..tokens.len()));
-        tokens.push(Token { kind: TokenKind::Comma, text: ",", at: usize::MAX, context: None });
+        tokens.push(Token {
+            kind: TokenKind::Comma,
+            text: ",",
+            at: usize::MAX,
+            context: None,
+            is_dollar_crate: false,
+        });
     }
     let run = Run::new(tokens, of.run.budget());
     let names = Scope { parameters: parameters.clone(), bound: bound_names(&run), of };
