@@ -11,6 +11,9 @@
 //! emitted everything around them. Where that says nothing, the chain stays empty, which the rules
 //! refuse; tokens without a mark that could do harm count as the tenant's.
 //!
+//! Names of macros prove nothing: a dependency may have a `pin` of its own. Whether std emitted
+//! something is told by its `$crate`, which is printed as the crate's name under a symbol of its own.
+//!
 //! The tenant's own comments survive into the text. A context is believed only in the first
 //! comment behind an identifier, the tables only in the last comment of all, and never behind a
 //! keyword.
@@ -38,6 +41,9 @@ const TEXT_BYTES_MAX: usize = 32 << 20;
 const TOKENS_MAX: usize = 4_000_000;
 /// Open brackets at one point of an expanded text.
 const NESTING_MAX: usize = 1_000;
+/// The number under which the compiler knows the name `$crate`. With another number no macro would
+/// be std's, and the audited ones would be refused.
+const DOLLAR_CRATE: u32 = 0;
 /// Facts of an expanded text; honest programs have dozens.
 const FACTS_MAX: usize = 10_000;
 
@@ -100,7 +106,7 @@ fn tables(cut: &Cut<'_>) -> Result<Hygiene, String> {
 /// Moves the contexts from the comments to the identifiers and lifetimes before them.
 fn attach_contexts(cut: &mut Cut<'_>, hygiene: &Hygiene) -> Result<(), String> {
     for comment in &cut.comments {
-        let Some(context) = context_of(comment.text) else { continue };
+        let Some((symbol, context)) = context_of(comment.text) else { continue };
         let Some(token) = comment.after.checked_sub(1).and_then(|index| cut.tokens.get_mut(index)) else {
             continue;
         };
@@ -120,17 +126,18 @@ fn attach_contexts(cut: &mut Cut<'_>, hygiene: &Hygiene) -> Result<(), String> {
             return Err(format!("context #{context} is not in the table"));
         }
         token.context = Some(context);
+        token.is_dollar_crate = symbol == DOLLAR_CRATE;
     }
     Ok(())
 }
 
-/// `/* 123#4 */`, possibly broken over lines, is context 4.
-fn context_of(comment: &str) -> Option<u32> {
+/// `/* 123#4 */`, possibly broken over lines, is symbol 123 in context 4.
+fn context_of(comment: &str) -> Option<(u32, u32)> {
     let inner = comment.strip_prefix("/*")?.strip_suffix("*/")?;
     let (name, context) = inner.trim().split_once('#')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (inner.len() != inner.trim().len() && digits(name) && digits(context))
-        .then(|| context.parse().ok())
+        .then(|| Some((name.parse().ok()?, context.parse().ok()?)))
         .flatten()
 }
 

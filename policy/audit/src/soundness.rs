@@ -87,9 +87,7 @@ fn facts(tokens: Vec<Token<'_>>, locator: &Locator<'_>) -> Result<SoundnessFacts
     projection::impls(&of, &mut found)?;
     object::blanket_impls(&of, &mut found);
     coercion::pins(&of, &mut found);
-    if budget.is_spent() {
-        return Err("its items are too long to be read".to_owned());
-    }
+    budget.check()?;
     if found.facts.len() > FACTS_MAX {
         return Err(format!("it has more than {FACTS_MAX} places to look at"));
     }

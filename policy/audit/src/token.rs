@@ -17,6 +17,8 @@ pub(crate) struct Token<'a> {
     pub(crate) at: usize,
     /// The hygiene context that the expansion printer wrote behind an identifier.
     pub(crate) context: Option<u32>,
+    /// It was written as `$crate`, which the expansion printer resolves to a crate's name.
+    pub(crate) is_dollar_crate: bool,
 }
 
 impl<'a> Token<'a> {
@@ -108,7 +110,7 @@ pub(crate) fn cut(text: &str, tokens_max: usize, keep_comments: bool) -> Cut<'_>
                     TokenKind::ForcedKeywordIdent => text.strip_prefix("k#").unwrap_or(text),
                     _ => text,
                 };
-                cut.tokens.push(Token { kind, text, at, context: None });
+                cut.tokens.push(Token { kind, text, at, context: None, is_dollar_crate: false });
             }
         }
         at += length;

@@ -30,15 +30,16 @@ fn describe(facts: &ExpansionFacts) -> String {
     let mut out = String::new();
     for fact in &facts.facts {
         let span = match fact {
-            ExpansionFact::Privileged { kind, chain, tenant_tokens, type_tokens, span } => {
+            ExpansionFact::Privileged { kind, chain, by_std, tenant_tokens, type_tokens, span } => {
                 let chain: Vec<String> = chain
                     .iter()
                     .map(|o| format!("{}{}", o.name, if o.own { " (own)" } else { "" }))
                     .collect();
                 write!(
                     out,
-                    "{kind:?} by [{}] tenant [{}] types [{}]",
+                    "{kind:?} by [{}]{} tenant [{}] types [{}]",
                     chain.join(" > "),
+                    if *by_std { " (std)" } else { "" },
                     tenant_tokens.join(" "),
                     type_tokens.join(" ")
                 )
@@ -102,6 +103,7 @@ fn what_a_macro_launders_is_refused() {
         "type_block",
         "borrowed_name",
         "marked_by_dependency",
+        "borrowed_glob",
     ] {
         let findings = judge_expansion(&read(name));
         assert!(findings.iter().any(|finding| finding.code.id() == "MF0308"), "{name}: {findings:?}");

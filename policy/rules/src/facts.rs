@@ -155,6 +155,8 @@ pub enum ExpansionFact {
         /// The macros that emitted it, outermost first: `["thread_local",
         /// "$crate::thread::local_impl::thread_local_inner"]`. Empty = the tenant wrote it.
         chain: Vec<MacroOrigin>,
+        /// The innermost macro of the chain is defined in std, core or alloc.
+        by_std: bool,
         /// Tokens inside that are, or may be, the tenant's: those with the root mark, and those
         /// that carry no mark (literals, `as`, `_`). Spelled out, cut to 8.
         tenant_tokens: Vec<String>,

@@ -173,21 +173,11 @@ impl Nesting {
 }
 
 fn region_fact(view: &View<'_>, locator: &Locator<'_>, region: &Region) -> ExpansionFact {
-    let chain = match region.kind {
-        // The type that a derive is told about may come from another macro, which emitted the type
-        // and not the impl: `struct` and `#[derive(Clone)]` in a macro of a dependency.
-        PrivilegedKind::Impl => {
-            let is_type = impl_types(view, region.tokens.clone());
-            common_chain(view, region.tokens.clone().zip(is_type).filter(|(_, ty)| !ty).map(|(at, _)| at))
-        }
-        PrivilegedKind::Block
-        | PrivilegedKind::Fn
-        | PrivilegedKind::Trait
-        | PrivilegedKind::ExternBlock
-        | PrivilegedKind::Attribute
-        | PrivilegedKind::Assembly
-        | PrivilegedKind::StaticMut => common_chain(view, region.tokens.clone()),
-    };
+    let emitted = emitted_tokens(view, region);
+    let common = common_expansions(view, &emitted);
+    let by_std = is_by_std(view, &emitted, &common);
+    let chain: Vec<MacroOrigin> =
+        common.iter().filter_map(|expansion| view.hygiene.origin(expansion).cloned()).collect();
     let (tenant_tokens, type_tokens) = match region.kind {
         PrivilegedKind::Impl => impl_tokens(view, region.tokens.clone()),
         PrivilegedKind::Block
@@ -203,14 +193,46 @@ fn region_fact(view: &View<'_>, locator: &Locator<'_>, region: &Region) -> Expan
     let called = nameable.map(|origin| origin.name.as_str());
     let word = tenant_tokens.first().or(type_tokens.first()).map(String::as_str);
     let span = locator.call(called, word);
-    ExpansionFact::Privileged { kind: region.kind, chain, tenant_tokens, type_tokens, span }
+    ExpansionFact::Privileged { kind: region.kind, chain, by_std, tenant_tokens, type_tokens, span }
 }
 
-/// The macros within whose output all foreign identifiers of the region stand: whoever emitted
+/// The tokens that tell who emitted the region. The type that a derive is told about may come from
+/// another macro, which emitted the type and not the impl: `struct` and `#[derive(Clone)]` in a macro
+/// of a dependency. Behind the head of a path that a derive emitted, a mark says nothing.
+fn emitted_tokens(view: &View<'_>, region: &Region) -> Vec<usize> {
+    let tokens = region.tokens.clone().filter(|at| !view.is_derived_tail(*at));
+    match region.kind {
+        PrivilegedKind::Impl => {
+            let is_type: Vec<bool> = impl_types(view, region.tokens.clone()).into_iter().collect();
+            tokens.filter(|at| !is_type.get(*at - region.tokens.start).copied().unwrap_or(false)).collect()
+        }
+        PrivilegedKind::Block
+        | PrivilegedKind::Fn
+        | PrivilegedKind::Trait
+        | PrivilegedKind::ExternBlock
+        | PrivilegedKind::Attribute
+        | PrivilegedKind::Assembly
+        | PrivilegedKind::StaticMut => tokens.collect(),
+    }
+}
+
+/// Whether the innermost macro that the whole region comes from is one of std's. The table does
+/// not say whose a macro is, but its `$crate` does: it stands for the crate that defines it, and
+/// nothing else is printed under that symbol. A macro of a dependency that has the name of std's
+/// has another one, or none.
+fn is_by_std(view: &View<'_>, tokens: &[usize], common: &[&str]) -> bool {
+    tokens.iter().any(|at| {
+        let token = &view.tokens[*at];
+        token.is_dollar_crate
+            && matches!(token.text, "std" | "core" | "alloc")
+            && view.foreign_context(*at).is_some_and(|context| view.hygiene.chain(context) == common)
+    })
+}
+
+/// The macros within whose output all foreign identifiers among `tokens` stand: whoever emitted
 /// the region is among them. Empty if there are none, or if they have nothing in common.
-fn common_chain(view: &View<'_>, tokens: impl Iterator<Item = usize>) -> Vec<MacroOrigin> {
-    let mut contexts: Vec<u32> =
-        tokens.filter(|at| !view.is_derived_tail(*at)).filter_map(|at| view.foreign_context(at)).collect();
+fn common_expansions<'v>(view: &'v View<'_>, tokens: &[usize]) -> Vec<&'v str> {
+    let mut contexts: Vec<u32> = tokens.iter().filter_map(|at| view.foreign_context(*at)).collect();
     contexts.sort_unstable();
     contexts.dedup();
     let mut chains = contexts.iter().map(|context| view.hygiene.chain(*context));
@@ -219,7 +241,7 @@ fn common_chain(view: &View<'_>, tokens: impl Iterator<Item = usize>) -> Vec<Mac
         let shared = common.iter().zip(&chain).take_while(|(a, b)| a == b).count();
         common.truncate(shared);
     }
-    common.iter().filter_map(|expansion| view.hygiene.origin(expansion).cloned()).collect()
+    common
 }
 
 /// The tenant's tokens in code: those in type position apart, which is between the angle brackets
@@ -317,7 +339,14 @@ fn attribute_fact(view: &View<'_>, locator: &Locator<'_>, attribute: &Attribute)
         if tenants { vec![mfaas_ident::sanitise_line(&attribute.path, 60)] } else { Vec::new() };
     Some(ExpansionFact::Privileged {
         kind: PrivilegedKind::Attribute,
-        chain: common_chain(view, std::iter::once(attribute.head)),
+        chain: view
+            .foreign_context(attribute.head)
+            .map(|context| view.hygiene.chain(context))
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|expansion| view.hygiene.origin(expansion).cloned())
+            .collect(),
+        by_std: false,
         tenant_tokens,
         type_tokens: Vec::new(),
         span: locator.word(last),

@@ -156,7 +156,8 @@ impl<'a> Aliases<'a> {
         };
         let is_shared = self.shared.contains(name);
         let several = is_shared || meanings.len() > 1;
-        let punctuation = |kind, text| Token { kind, text, at: run.tokens[at].at, context: None };
+        let punctuation =
+            |kind, text| Token { kind, text, at: run.tokens[at].at, context: None, is_dollar_crate: false };
         if several {
             out.push(punctuation(TokenKind::OpenParen, "("));
         }
@@ -206,7 +207,13 @@ impl<'a> Meaning<'a> {
                 // An elided lifetime, or a type's default that is then unknown.
                 None if is_lifetime(name) => {
                     let kind = TokenKind::Lifetime { starts_with_number: false };
-                    out.push(Token { kind, text: "'_", at: run.tokens[at].at, context: None });
+                    out.push(Token {
+                        kind,
+                        text: "'_",
+                        at: run.tokens[at].at,
+                        context: None,
+                        is_dollar_crate: false,
+                    });
                 }
                 None => out.push(*token),
             }

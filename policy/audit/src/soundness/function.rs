@@ -138,7 +138,13 @@ fn join<'a>(
         let from = tokens.len();
         tokens.extend(written);
         zones.push((zone, from..tokens.len()));
-        tokens.push(Token { kind: TokenKind::Comma, text: ",", at: usize::MAX, context: None });
+        tokens.push(Token {
+            kind: TokenKind::Comma,
+            text: ",",
+            at: usize::MAX,
+            context: None,
+            is_dollar_crate: false,
+        });
     }
     Some((tokens, zones))
 }

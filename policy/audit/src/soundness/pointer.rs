@@ -28,6 +28,7 @@ pub(super) fn function_types(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -
         lists.chain(impls).chain(aliases).chain(adts).flat_map(|list| declared(of.run, list)).collect();
     for at in 0..of.run.len() {
         let Some((inputs, output)) = function_type_at(of.run, at) else { continue };
+        of.run.budget().check()?;
         let names_lifetime = inputs.clone().chain(output.clone()).any(|at| names_region(of.run, at));
         if !names_lifetime && !mentions_alias(of, &inputs, &output) {
             continue;
@@ -66,7 +67,13 @@ fn relabelling<'a>(
         let from = tokens.len();
         tokens.extend(written);
         zones.push((zone, from..tokens.len()));
-        tokens.push(Token { kind: TokenKind::Comma, text: ",", at: usize::MAX, context: None });
+        tokens.push(Token {
+            kind: TokenKind::Comma,
+            text: ",",
+            at: usize::MAX,
+            context: None,
+            is_dollar_crate: false,
+        });
     }
     let run = Run::new(tokens, of.run.budget());
     let names = Scope { parameters: parameters.clone(), bound: bound_names(&run), of };

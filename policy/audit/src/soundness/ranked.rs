@@ -29,6 +29,7 @@ pub(super) fn bounds(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Result
         .chain(std::iter::once("Self"))
         .collect();
     for at in (0..of.run.len()).filter(|at| of.run.is_binder(*at)) {
+        of.run.budget().check()?;
         let behind = of.run.behind_angles(at + 1);
         if ["fn", "unsafe", "extern"].iter().any(|keyword| of.run.is_keyword(behind, keyword)) {
             continue;

@@ -30,9 +30,9 @@ impl Budget {
         left > 0
     }
 
-    /// The text was too long to be read as a whole.
-    pub(super) fn is_spent(&self) -> bool {
-        self.0.get() == 0
+    /// Fails once the text has proved too long to be read as a whole.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.0.get() == 0 { Err("its items are too long to be read".to_owned()) } else { Ok(()) }
     }
 }
 

@@ -94,6 +94,7 @@ impl<'a> Values<'a> {
 
 /// The impls of the trait `name`.
 fn implementing<'c>(of: &'c Crate<'_, '_>, name: &str) -> Vec<&'c Impl> {
+    of.run.budget().pay(of.items.impls.len());
     let mut impls: Vec<&Impl> = of.items.impls.iter().collect();
     impls.retain(|owner| owner.of_trait.clone().any(|at| of.run.word(at) == Some(name)));
     impls
@@ -149,8 +150,11 @@ fn self_names<'a>(of: &Crate<'a, '_>, at: usize) -> Vec<Qualifier<'a>> {
     let named = |words: &mut dyn Iterator<Item = usize>| -> Vec<Qualifier<'a>> {
         words.filter_map(|at| of.run.word(at)).map(Qualifier::Name).collect()
     };
-    let inner_impl = of.items.impls.iter().filter(|owner| owner.body.contains(&at)).last();
-    let inner_trait = of.items.traits.iter().filter(|own| own.body.contains(&at)).last();
+    if !of.run.budget().pay(of.items.impls.len() + of.items.traits.len()) {
+        return vec![Qualifier::Any];
+    }
+    let inner_impl = of.items.impls.iter().rfind(|owner| owner.body.contains(&at));
+    let inner_trait = of.items.traits.iter().rfind(|own| own.body.contains(&at));
     match (inner_impl, inner_trait) {
         (Some(owner), None) => named(&mut owner.self_type.clone()),
         (None, Some(own)) => named(&mut own.supertraits.clone().chain(std::iter::once(own.name))),

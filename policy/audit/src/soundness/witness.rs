@@ -23,14 +23,14 @@ use super::{Crate, Findings};
 pub(super) fn functions(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Result<(), String> {
     let values = Values::new(of);
     for function in &of.items.functions {
+        of.run.budget().check()?;
         let name = of.name(function.name);
         let prepared = prepare(of, function)
             .ok_or_else(|| format!("the signature of `{name}` is too long to be read"))?;
-        if let Some(witness) = relabelling(&prepared, |_| true) {
-            if values.has(of, function) {
-                let detail = shown(&witness);
-                found.add(SoundnessShape::WitnessAsValue, "fn", name, detail);
-            }
+        if let Some(witness) = relabelling(&prepared, |_| true)
+            && values.has(of, function)
+        {
+            found.add(SoundnessShape::WitnessAsValue, "fn", name, shown(&witness));
         }
         if let Some(witness) = relabelling(&prepared, |witness| witness.in_projection) {
             let shape = match witness.zone {
@@ -75,6 +75,11 @@ pub(super) fn has_source(run: &Run<'_, '_>, signature: &Signature<'_>, witness: 
         .filter(|other| other.shorter == witness.shorter && other.longer == witness.longer)
         .map(|other| &other.tokens)
         .collect();
+    let steps = signature.witnesses.len() + signature.mentions.len() * same.len();
+    // Whatever cannot be paid for is refused in the end.
+    if !run.budget().pay(steps) {
+        return true;
+    }
     signature.mentions.iter().any(|mention| {
         mention.region == witness.longer
             && brings_data(run, mention)

@@ -22,14 +22,19 @@ pub fn judge_expansion(expansion: &ExpansionFacts) -> Vec<Finding> {
 fn judge_fact(fact: &ExpansionFact) -> Option<Finding> {
     match fact {
         ExpansionFact::TenantStdPath { path, span } => std_path_finding(path, Layer::Expansion, span.clone()),
-        ExpansionFact::Privileged { kind, chain, tenant_tokens, type_tokens: _, span } => {
-            let message = judge_privileged(*kind, chain, tenant_tokens)?;
+        ExpansionFact::Privileged { kind, chain, by_std, tenant_tokens, type_tokens: _, span } => {
+            let message = judge_privileged(*kind, chain, *by_std, tenant_tokens)?;
             Some(Finding::new(codes::MF0308, Layer::Expansion, message).at_opt(span.clone()))
         }
     }
 }
 
-fn judge_privileged(kind: PrivilegedKind, chain: &[MacroOrigin], tenant_tokens: &[String]) -> Option<String> {
+fn judge_privileged(
+    kind: PrivilegedKind,
+    chain: &[MacroOrigin],
+    by_std: bool,
+    tenant_tokens: &[String],
+) -> Option<String> {
     let Some(outermost) = chain.iter().find(|origin| !origin.own) else {
         // Nothing in the region but the tenant's own tokens: some macro put them there, since the
         // lexer has seen every word that the tenant wrote.
@@ -42,7 +47,7 @@ fn judge_privileged(kind: PrivilegedKind, chain: &[MacroOrigin], tenant_tokens: 
     let unaudited =
         |origin: &&MacroOrigin| !origin.own && !origin.name.starts_with("$crate::") && !has_row(origin);
     let emitter = chain.iter().find(unaudited).unwrap_or(outermost);
-    if !is_audited(chain) && !is_emitted_by_derive(kind, chain) {
+    if !(by_std && (is_audited(chain) || is_emitted_by_derive(kind, chain))) {
         // Even without a token of the tenant inside: `unsafe { zeroed() }` in an impl for the
         // tenant's type holds none, and gives the tenant's type what it may not have.
         return Some(format!(

@@ -117,10 +117,4 @@ pub const AUDITED: &[AuditedRow] = &[
         kind: "Bang",
         why: "the caller's expression is bound by `super let` outside the block",
     },
-    AuditedRow { name: "vec", kind: "Bang", why: "the caller's elements are arguments of a function call" },
-    AuditedRow {
-        name: "format_args",
-        kind: "Bang",
-        why: "emits a checked constructor around its own tables",
-    },
 ];

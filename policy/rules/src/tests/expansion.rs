@@ -8,6 +8,7 @@ fn origin(name: &str, kind: &str, own: bool) -> MacroOrigin {
     MacroOrigin { name: name.into(), kind: kind.into(), own, borrowed: false }
 }
 
+/// In a region that std emitted.
 fn judged(
     kind: PrivilegedKind,
     chain: Vec<MacroOrigin>,
@@ -18,6 +19,7 @@ fn judged(
     let fact = ExpansionFact::Privileged {
         kind,
         chain,
+        by_std: true,
         tenant_tokens: owned(tokens),
         type_tokens: owned(types),
         span: None,
@@ -77,6 +79,23 @@ fn a_derive_answers_for_itself_whoever_wrote_it() {
     let mut borrowed = through("Clone");
     borrowed[1].borrowed = true;
     assert_eq!(judged(Impl, borrowed, &[], &["Mode"]), ["MF0308"]);
+}
+
+#[test]
+fn a_macro_of_another_crate_with_an_audited_name_is_not_audited() {
+    let judged = |by_std| {
+        let fact = ExpansionFact::Privileged {
+            kind: PrivilegedKind::Block,
+            chain: vec![origin("pin", "Bang", false)],
+            by_std,
+            tenant_tokens: Vec::new(),
+            type_tokens: Vec::new(),
+            span: None,
+        };
+        codes(&judge_expansion(&ExpansionFacts { facts: vec![fact], unreadable: None }))
+    };
+    assert_eq!(judged(false), ["MF0308"]);
+    assert!(judged(true).is_empty());
 }
 
 #[test]
