@@ -1,7 +1,7 @@
 //! The numbers of the system calls that rows may name.
 
 /// A name to its number in the x86-64 table; `None` if no row may use it.
-pub fn number(name: &str) -> Option<u32> {
+pub(crate) fn number(name: &str) -> Option<u32> {
     let found = TABLE.binary_search_by_key(&name, |(known, _)| known).ok()?;
     u32::try_from(TABLE[found].1).ok()
 }
