@@ -1,5 +1,7 @@
 //! `mfaas explain`: what a code means and what to do about it. Works without a server.
 
+mod pages;
+
 use mfaas_rules::{Code, codes};
 
 use crate::failure::{Exit, Failure};
@@ -33,12 +35,14 @@ impl Explain {
                     Failure::Usage(format!("{text:?} is no code; `mfaas explain` lists them"))
                 })?;
                 context.screen.result(&document(code), || {
+                    let more = pages::more(code.id()).map(|more| format!("\n\n{more}"));
                     format!(
-                        "{}: {}\n  = help: {}\n  = part: {}",
+                        "{}: {}\n  = help: {}\n  = part: {}{}",
                         code.id(),
                         code.title(),
                         code.hint(),
-                        family(code)
+                        family(code),
+                        more.unwrap_or_default()
                     )
                 })?;
             }
@@ -48,7 +52,13 @@ impl Explain {
 }
 
 fn document(code: Code) -> serde_json::Value {
-    serde_json::json!({ "code": code.id(), "title": code.title(), "hint": code.hint(), "part": family(code) })
+    serde_json::json!({
+        "code": code.id(),
+        "title": code.title(),
+        "hint": code.hint(),
+        "part": family(code),
+        "more": pages::more(code.id()),
+    })
 }
 
 /// Which part of the road a code belongs to.
