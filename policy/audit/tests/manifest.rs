@@ -329,8 +329,8 @@ fn other_editors_write_the_same_manifest() {
         assert_eq!(facts.name, plain.name);
         assert_eq!(facts.dependencies[0].name, plain.dependencies[0].name);
     }
-    let marked = format!("\u{feff}[package]\nname = \"x\"\nlinks = \"z\"\n");
-    assert_eq!(places(&marked), [("MF0109".to_owned(), 3)]);
+    let marked = "\u{feff}[package]\nname = \"x\"\nlinks = \"z\"\n";
+    assert_eq!(places(marked), [("MF0109".to_owned(), 3)]);
 }
 
 #[test]

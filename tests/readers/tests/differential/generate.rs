@@ -160,6 +160,9 @@ impl Generator {
     }
 
     fn mutate(&mut self, bytes: &mut Vec<u8>) {
+        if bytes.len() < BLOCK {
+            return;
+        }
         let block = self.below(bytes.len() / BLOCK) * BLOCK;
         match self.below(10) {
             0 => bytes.truncate(block + self.pick(&[&0, &1, &BLOCK])),

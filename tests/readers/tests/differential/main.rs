@@ -5,6 +5,7 @@
 //! Archives come from a fixed seed. `MFAAS_DIFFERENTIAL_CASES` asks for another number of them, and
 //! `MFAAS_DIFFERENTIAL_SEED` for others.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::print_stdout, reason = "the test says what it compared with")]
 
 mod generate;
 mod others;
