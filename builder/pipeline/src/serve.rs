@@ -80,7 +80,7 @@ async fn run(config: &ServeConfig, workshop: Workshop, instance: String) -> Resu
     let shop = Arc::new(Shop { catalog, blobs, workshop, instance, stopping: watch::Sender::new(false) });
     tracing::info!(
         instance = %shop.instance, toolchain = %shop.workshop.toolchain.id(), deps = %shop.workshop.deps.key(),
-        cage = ?shop.workshop.cage.level(), "serving"
+        cage = ?shop.workshop.cage.level(), limits = %mfaas_sandbox::tree_limits(mfaas_sandbox::Filter::Compiler), "serving"
     );
     if let Some(path) = &config.ready_file {
         write_ready_file(path, shop.workshop.cage.level())?;

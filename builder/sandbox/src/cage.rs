@@ -145,7 +145,7 @@ impl<'cage> Running<'cage> {
         start: Instant,
     ) -> Result<Self, SandboxError> {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let keeper = Keeper::new(child.id(), &cage.spec.limits, cage.without).inspect_err(|_| {
+        let keeper = Keeper::new(child.id(), &cage.spec, cage.without).inspect_err(|_| {
             let _ = child.kill();
             let _ = child.wait();
         })?;

@@ -6,6 +6,7 @@
 //! foreign group's limits, or fails a build: without groups the cage is measured (see `tree`), and
 //! the outcome says which it was.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
@@ -201,7 +202,8 @@ fn mounts(mountinfo: &str) -> impl Iterator<Item = (&str, &str, &str, &str)> {
 /// The directory of group `own` in a hierarchy mounted at `point` from `root` on.
 fn directory(root: &str, point: &str, own: &str) -> Option<PathBuf> {
     let below = Path::new(own).strip_prefix(root).ok()?;
-    Some(Path::new(point).join(below))
+    let point = Path::new(point);
+    Some(if below == Path::new("") { point.to_owned() } else { point.join(below) })
 }
 
 /// Each controller has its own hierarchy, or one with others.
@@ -243,5 +245,6 @@ fn hands_down(place: &Path) -> bool {
         ["memory", "pids"].iter().all(|wanted| text.split_whitespace().any(|one| one == *wanted))
     };
     // Refused where the group holds processes or is not ours, and then it does not hand down.
-    listed() || (std::fs::write(&control, "+memory +pids").is_ok() && listed())
+    let write = || std::fs::File::options().write(true).open(&control)?.write_all(b"+memory +pids");
+    listed() || (write().is_ok() && listed())
 }

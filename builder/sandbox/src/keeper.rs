@@ -6,9 +6,9 @@ use mfaas_confine::Layer;
 use mfaas_rules::limits::CompileLimits;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroup::{self, Group};
+use crate::cgroup::{self, Group, Places};
 use crate::tree::{self, TreeUse};
-use crate::{Exit, SandboxError};
+use crate::{CageSpec, Exit, Filter, SandboxError};
 
 /// How the limits on memory, processes and CPU time of all processes of a cage together are kept.
 /// Each process has the same limits from the kernel besides, whatever this says.
@@ -33,14 +33,25 @@ impl std::fmt::Display for TreeLimits {
     }
 }
 
-/// How cages of this process will have their limits kept.
-pub fn tree_limits() -> TreeLimits {
-    if cgroup::places().is_some() {
+/// How a cage of this process with such a command has its limits kept.
+///
+/// A group has a price: the kernel lets a process join only when every processor has been through
+/// the scheduler, 10 to 30 ms on a busy machine. A tenant's build enters five short cages and is
+/// measured; the build of the dependency cache takes minutes, forks, and has a group.
+pub fn tree_limits(filter: Filter) -> TreeLimits {
+    if places(filter).is_some() {
         TreeLimits::Kernel
     } else if tree::can_be_read() {
         TreeLimits::Measured
     } else {
         TreeLimits::PerProcess
+    }
+}
+
+fn places(filter: Filter) -> Option<&'static Places> {
+    match filter {
+        Filter::DependencyBuild => cgroup::places(),
+        Filter::Compiler | Filter::ThrowawayLoad => None,
     }
 }
 
@@ -57,15 +68,11 @@ pub(crate) enum Keeper {
 
 impl Keeper {
     /// For the cage that `helper` is going to build: it must not have been told to begin yet.
-    pub(crate) fn new(
-        helper: u32,
-        limits: &CompileLimits,
-        without: Option<Layer>,
-    ) -> Result<Self, SandboxError> {
-        let groups = cgroup::places().filter(|_| without != Some(Layer::ControlGroup));
+    pub(crate) fn new(helper: u32, spec: &CageSpec, without: Option<Layer>) -> Result<Self, SandboxError> {
+        let groups = places(spec.filter).filter(|_| without != Some(Layer::ControlGroup));
         if without == Some(Layer::Limits) {
             Ok(Keeper::PerProcess)
-        } else if let Some(group) = groups.and_then(|places| places.group(limits)) {
+        } else if let Some(group) = groups.and_then(|places| places.group(&spec.limits)) {
             let lost =
                 |error| SandboxError::Lost(format!("the helper cannot be put into its group: {error}"));
             group.take(helper).map_err(lost)?;

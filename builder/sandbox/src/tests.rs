@@ -94,3 +94,66 @@ fn a_landlock_cage_has_the_paths_of_the_host() {
     assert_eq!(Placement::at(Level::Full).inside(host, fixed), fixed);
     assert_eq!(Placement::at(Level::Landlock).inside(host, fixed), host);
 }
+
+#[test]
+fn processes_are_read_as_the_kernel_writes_them() {
+    let stat = "7 (a (b) c) S 1 7 7 0 -1 4194560 100 0 0 0 150 50 20 30 20 0 5 0 12345 1000 10";
+    assert_eq!(crate::tree::tasks_and_cpu(stat), (5, Duration::from_millis(2_500)));
+    assert_eq!(crate::tree::tasks_and_cpu(""), (0, Duration::ZERO));
+    let status = "Name:\tx\nRssAnon:\t  100 kB\nRssFile:\t 9000 kB\nRssShmem:\t 20 kB\nVmPTE:\t 3 kB\nVmSwap:\t 1 kB\n";
+    assert_eq!(crate::tree::memory_bytes(status), 124 << 10);
+    let own = crate::tree::tree_use(std::process::id());
+    assert!(own.tasks >= 1 && own.memory_bytes > 1 << 16, "{own:?}");
+    assert_eq!(crate::tree::tree_use(u32::MAX).tasks, 0);
+}
+
+#[test]
+fn what_is_beyond_a_limit_is_that_limit() {
+    use crate::tree::TreeUse;
+    let judge = |used| crate::keeper::judge(used, &COMPILE);
+    let fine = TreeUse {
+        tasks: COMPILE.processes_max,
+        memory_bytes: COMPILE.memory_bytes_max,
+        cpu: Duration::from_secs(1),
+    };
+    assert_eq!(judge(fine), None);
+    assert_eq!(judge(TreeUse { tasks: COMPILE.processes_max + 3, ..fine }), Some(Exit::ProcessLimit));
+    assert_eq!(
+        judge(TreeUse { memory_bytes: COMPILE.memory_bytes_max + 1, ..fine }),
+        Some(Exit::MemoryLimit)
+    );
+    let long = Duration::from_secs(COMPILE.cpu_seconds_max + 1);
+    assert_eq!(judge(TreeUse { cpu: long, ..fine }), Some(Exit::CpuLimit));
+}
+
+#[test]
+fn groups_are_found_where_they_are_mounted() {
+    let mounts = "34 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:1 - cgroup cgroup rw,memory\n\
+        39 31 0:36 /outer /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
+        32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
+    let own = "8:pids:/outer/ours\n4:memory:/a/b\n2:cpu,cpuacct:/\n0::/\n";
+    let places = format!("{:?}", crate::cgroup::version_one(own, mounts).unwrap());
+    for place in ["\"/sys/fs/cgroup/memory/a/b\"", "\"/sys/fs/cgroup/pids/ours\"", "\"/sys/fs/cgroup/cpu\""] {
+        assert!(places.contains(place), "{places}");
+    }
+    assert_eq!(crate::cgroup::version_one("4:memory:/a\n", mounts), None, "no pids");
+    assert_eq!(
+        crate::cgroup::version_one("8:pids:/elsewhere\n4:memory:/\n2:cpuacct:/\n", mounts),
+        None,
+        "not visible"
+    );
+}
+
+/// Version 2: a group that holds processes hands nothing down, its parent may.
+#[test]
+fn a_group_of_version_two_lies_where_controllers_are_handed_down() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().to_str().unwrap();
+    std::fs::create_dir_all(place.path().join("delegated/builder")).unwrap();
+    let mounts = format!("41 31 0:38 / {root} rw - cgroup2 cgroup2 rw\n");
+    let find = || crate::cgroup::version_two("0::/delegated/builder\n", &mounts);
+    assert_eq!(find(), None, "nobody hands anything down");
+    std::fs::write(place.path().join("delegated/cgroup.subtree_control"), "cpu io memory pids\n").unwrap();
+    let places = format!("{:?}", find().unwrap());
+    assert!(places.contains(&format!("\"{root}/delegated\"")), "{places}");
+}

@@ -73,11 +73,6 @@ struct Scanner<'a> {
     found: FileScan,
 }
 
-/// An open bracket, and the macro that it belongs to, if it is one's body or argument.
-struct Open {
-    label: Option<String>,
-}
-
 impl Scanner<'_> {
     fn spot(&mut self, kind: SpotKind, what: &str, inside: Option<&str>, at: usize, length: usize) {
         let report = &mut self.found.tokens;
@@ -101,30 +96,30 @@ impl Scanner<'_> {
     }
 
     fn walk(&mut self) {
-        let mut open: Vec<Open> = Vec::new();
+        let mut labels: Vec<String> = Vec::new();
+        // For each open bracket the innermost macro around it, as an index.
+        let mut open: Vec<Option<usize>> = Vec::new();
         for at in 0..self.tokens.len() {
             let token = self.tokens[at];
             if token.opens() {
-                open.push(Open { label: macro_behind(self.tokens, at) });
+                let around = open.last().copied().flatten();
+                open.push(macro_behind(self.tokens, at).map_or(around, |label| {
+                    labels.push(label);
+                    Some(labels.len() - 1)
+                }));
                 if open.len() == LEXER.nesting_max + 1 {
-                    // Attributes are looked for by bracket, which costs time by depth.
                     self.spot(SpotKind::Unreadable, "nested too deep to be read", None, token.at, 1);
                 }
             } else if token.closes() {
                 open.pop();
             }
-            let inside = open.iter().rev().find_map(|open| open.label.as_deref());
-            self.token(at, inside);
-            if token.is(TokenKind::Pound) && open.len() <= LEXER.nesting_max {
-                self.attributes(at, inside);
-            }
-            if let Some(name) = macro_definition(self.tokens, at) {
-                self.exported_macro(at, name);
-            }
+            let inside = open.last().copied().flatten().and_then(|label| labels.get(label));
+            self.token(at, inside.map(String::as_str), open.len() <= LEXER.nesting_max);
         }
     }
 
-    fn token(&mut self, at: usize, inside: Option<&str>) {
+    /// What follows a bracket to its end costs time by depth, and is left to `shallow` places.
+    fn token(&mut self, at: usize, inside: Option<&str>, shallow: bool) {
         let token = self.tokens[at];
         if token.is_literal() {
             if token.text.contains("unsafe") {
@@ -133,6 +128,17 @@ impl Scanner<'_> {
             }
         } else if let Some((kind, what)) = keyword(self.tokens, at) {
             self.spot(kind, &what, inside, token.at, token.text.len());
+        } else if shallow {
+            self.group(at, inside);
+        }
+    }
+
+    fn group(&mut self, at: usize, inside: Option<&str>) {
+        let token = self.tokens[at];
+        if token.is(TokenKind::Pound) {
+            self.attributes(at, inside);
+        } else if let Some(name) = macro_definition(self.tokens, at) {
+            self.exported_macro(at, name);
         } else if let Some(name) = token.word() {
             self.named_macro(at, name, inside);
         }

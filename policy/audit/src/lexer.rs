@@ -27,8 +27,9 @@ const FACTS_MAX: usize = 50_000;
 /// Occurrences of all facts that are looked at.
 const PUSHES_MAX: usize = 1_000_000;
 
-/// Reads every `.rs` file of the tree. Files past a limit are not read any further; the number
-/// that passed the limit is among the facts.
+/// Reads every `.rs` file of the crate: those under `src/`, which are all that a compiler is shown.
+/// Files past a limit are not read any further; the number that passed the limit is among the
+/// facts.
 pub fn scan(tree: &SourceTree) -> SourceFacts {
     let mut facts = Collector::default();
     let sources = sources(tree, &mut facts);
@@ -63,7 +64,7 @@ struct Source<'a> {
 /// Cuts every file, as far as the limits on size and tokens go.
 fn sources<'a>(tree: &'a SourceTree, facts: &mut Collector) -> Vec<Source<'a>> {
     let mut sources = Vec::new();
-    for (file, bytes) in tree.files().filter(|(file, _)| file.ends_with(".rs")) {
+    for (file, bytes) in tree.crate_files().filter(|(file, _)| file.ends_with(".rs")) {
         facts.facts.files += 1;
         facts.facts.bytes += bytes.len();
         if bytes.len() > LEXER.file_bytes_max {

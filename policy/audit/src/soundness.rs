@@ -17,6 +17,7 @@ mod object;
 mod pointer;
 mod projection;
 mod ranked;
+mod relations;
 mod run;
 mod signature;
 mod types;
@@ -28,6 +29,7 @@ use mfaas_unpack::SourceTree;
 
 use self::alias::Aliases;
 use self::items::Items;
+use self::relations::Relations;
 use self::run::{Budget, Run};
 use self::types::Types;
 use crate::expansion::locate::Locator;
@@ -59,6 +61,7 @@ struct Crate<'a, 'b> {
     items: &'b Items,
     aliases: &'b Aliases<'a>,
     types: &'b Types<'a>,
+    relations: &'b Relations<'a>,
 }
 
 impl<'a, 'b> Crate<'a, 'b> {
@@ -72,9 +75,11 @@ fn facts(tokens: Vec<Token<'_>>, locator: &Locator<'_>) -> Result<SoundnessFacts
     let budget = Budget::new();
     let run = Run::new(tokens, &budget);
     let items = Items::read(&run);
-    let aliases = Aliases::new(&run, &items);
     let types = Types::new(&run, &items);
-    let of = Crate { run: &run, items: &items, aliases: &aliases, types: &types };
+    let aliases = Aliases::new(&run, &items, &types);
+    let relations = Relations::new(&run, &items, &aliases, &types)
+        .ok_or("the definition of a type is too long to be read")?;
+    let of = Crate { run: &run, items: &items, aliases: &aliases, types: &types, relations: &relations };
     let mut found = Findings { locator, facts: Vec::new() };
     witness::functions(&of, &mut found)?;
     pointer::function_types(&of, &mut found)?;

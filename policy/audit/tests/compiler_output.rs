@@ -87,3 +87,25 @@ proptest! {
         let _ = rustc_json::read(&line);
     }
 }
+
+/// A note of the compiler that names a place, and a macro that was defined elsewhere: both are
+/// kept, with the tenant's own line as the place of the message.
+#[test]
+fn the_places_of_notes_and_macros_are_kept() {
+    let line = r#"{"$message_type":"diagnostic","message":"no","code":null,"level":"error","spans":[
+        {"file_name":"/lib/std.rs","line_start":9,"line_end":9,"column_start":1,"column_end":2,"is_primary":true,"text":[],"label":null,
+         "expansion":{"span":{"file_name":"src/lib.rs","line_start":3,"line_end":3,"column_start":5,"column_end":9,"is_primary":false,
+           "text":[{"text":"    call!()"}],"label":null,"expansion":null},
+           "macro_decl_name":"call!","def_site_span":{"file_name":"/lib/def.rs","line_start":1,"line_end":1,"column_start":1,
+           "column_end":2,"is_primary":false,"text":[],"label":null,"expansion":null}}}],
+        "children":[{"message":"found","code":null,"level":"note","spans":[{"file_name":"/lib/note.rs","line_start":1,"line_end":1,
+         "column_start":1,"column_end":2,"is_primary":true,"text":[],"label":"because\u001b","expansion":null}],"children":[],"rendered":null}],
+        "rendered":"error: no\n"}"#
+        .replace('\n', "");
+    let message = rustc_json::read(&line).unwrap();
+    let span = message.span.unwrap();
+    assert_eq!((span.file.as_str(), span.line, span.text.as_str()), ("src/lib.rs", 3, "    call!()"));
+    let files: Vec<&str> = message.remarks.iter().map(|remark| remark.file.as_str()).collect();
+    assert_eq!(files, ["/lib/std.rs", "src/lib.rs", "/lib/def.rs", "/lib/note.rs"]);
+    assert!(message.remarks[3].text.starts_with("because") && !message.remarks[3].text.contains('\u{1b}'));
+}

@@ -66,6 +66,15 @@ fn many_spots_are_counted_and_few_are_kept() {
     assert_eq!((found.power(), found.spots.len()), (CRATE_FACTS.spots_max + 50, CRATE_FACTS.spots_max));
 }
 
+/// Each of these follows brackets to their end, from every bracket on: the depth bounds what that costs.
+#[test]
+fn depth_does_not_cost_time() {
+    for piece in ["#[macro_export] macro_rules! m { ", "include!(", "#[path(", "quote! { unsafe "] {
+        let found = scan("src/lib.rs", &piece.repeat((128 << 10) / piece.len()));
+        assert!(found.tokens.counts.contains_key(&Unreadable), "{piece}");
+    }
+}
+
 proptest! {
     /// Any text is read to its end, and never without the word that is in it.
     #[test]

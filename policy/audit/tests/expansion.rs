@@ -83,7 +83,7 @@ fn every_fixture_says_what_is_expected() {
 
 #[test]
 fn what_std_emits_around_honest_code_is_admitted() {
-    for name in ["std_macros", "std_derives", "item_names"] {
+    for name in ["std_macros", "std_derives", "item_names", "derive_by_dependency"] {
         assert_eq!(judge_expansion(&read(name)), Vec::new(), "{name}");
     }
 }
@@ -101,6 +101,7 @@ fn what_a_macro_launders_is_refused() {
         "spoofed",
         "type_block",
         "borrowed_name",
+        "marked_by_dependency",
     ] {
         let findings = judge_expansion(&read(name));
         assert!(findings.iter().any(|finding| finding.code.id() == "MF0308"), "{name}: {findings:?}");

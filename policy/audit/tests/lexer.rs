@@ -34,6 +34,20 @@ fn set(items: &[&str]) -> BTreeSet<String> {
     items.iter().map(|item| (*item).to_owned()).collect()
 }
 
+/// Tests and examples use files and clocks, and never become a part of the function.
+#[test]
+fn what_lies_outside_of_src_is_not_read() {
+    let power = b"fn main() { unsafe { std::fs::read(env!(\"HOME\")) } }".as_slice();
+    let outside =
+        [("tests/it.rs", power), ("examples/a/main.rs", power), ("top.rs", b"\xff"), ("srcs/x.rs", power)];
+    let plain: (&str, &[u8]) = ("src/lib.rs", b"pub fn f() {}");
+    let facts = scan(&tree(&[outside.as_slice(), &[plain]].concat()));
+    assert_eq!((facts.files, facts.bytes), (1, plain.1.len()));
+    assert!(judge_source(&facts).is_empty());
+    let inside = scan(&tree(&[plain, ("src/bin/it.rs", power)]));
+    assert!(!judge_source(&inside).is_empty());
+}
+
 #[test]
 fn words_in_strings_comments_and_raw_identifiers_do_not_count() {
     let source = r##"

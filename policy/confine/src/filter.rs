@@ -3,6 +3,8 @@
 //! The program first looks at the architecture and at the x32 bit: the same call has other
 //! numbers in the i386 and x32 tables, so whoever calls through them is killed.
 
+use std::collections::BTreeMap;
+
 use mfaas_rules::profiles::seccomp::{Check, Rule, SeccompRow, Test};
 
 use crate::{ConfineError, Step, sys, syscalls};
@@ -45,6 +47,7 @@ const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
 const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const JUMP_IF_NOT_BELOW: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 fn statement(code: u16, k: u32) -> libc::sock_filter {
@@ -79,37 +82,67 @@ pub(crate) fn compile(
         unless_skip(JUMP_IF_NOT_BELOW, X32_BIT, 1)?,
         kill,
     ];
-    for (index, row) in rows.iter().enumerate() {
-        if rows[..index].iter().all(|earlier| earlier.name != row.name) {
-            append_name(&mut program, rows, row.name, refuse)?;
-        }
-    }
-    program.push(statement(RETURN, refuse));
+    append_tree(&mut program, &blocks(rows, refuse)?, refuse)?;
     Ok(program)
+}
+
+/// The number of a call, and what decides about it.
+type Block = (u32, Vec<libc::sock_filter>);
+
+/// One block for each name, by number.
+fn blocks(rows: &[SeccompRow], refuse: u32) -> Result<Vec<Block>, ConfineError> {
+    let mut by_number: BTreeMap<u32, Vec<&SeccompRow>> = BTreeMap::new();
+    for row in rows {
+        let number = syscalls::number(row.name)
+            .ok_or_else(|| ConfineError::Profile(format!("no system call is named {}", row.name)))?;
+        by_number.entry(number).or_default().push(row);
+    }
+    by_number.into_iter().map(|(number, rows)| Ok((number, block(&rows, refuse)?))).collect()
+}
+
+/// Leaves of so many names are searched one by one.
+const LEAF: usize = 3;
+
+/// Halves the numbers until few are left: the kernel runs the program once for every call of both
+/// tables when it is installed, and for each call whose arguments count.
+fn append_tree(
+    program: &mut Vec<libc::sock_filter>,
+    blocks: &[Block],
+    refuse: u32,
+) -> Result<(), ConfineError> {
+    if blocks.len() <= LEAF {
+        for (number, block) in blocks {
+            program.push(unless_skip(JUMP_IF_EQUAL, *number, block.len())?);
+            program.extend(block);
+        }
+        program.push(statement(RETURN, refuse));
+        return Ok(());
+    }
+    let (low, high) = blocks.split_at(blocks.len() / 2);
+    let mut lower = Vec::new();
+    append_tree(&mut lower, low, refuse)?;
+    let over =
+        u32::try_from(lower.len()).map_err(|_| ConfineError::Profile("it has too many rows".to_owned()))?;
+    // A conditional jump reaches 255 instructions, an unconditional one any number.
+    program.push(unless_skip(JUMP_IF_NOT_BELOW, high[0].0, 1)?);
+    program.push(statement(JUMP, over));
+    program.append(&mut lower);
+    append_tree(program, high, refuse)
 }
 
 /// All rows of one name: each alternative returns when it holds; behind the last, the call is
 /// refused.
-fn append_name(
-    program: &mut Vec<libc::sock_filter>,
-    rows: &[SeccompRow],
-    name: &str,
-    refuse: u32,
-) -> Result<(), ConfineError> {
-    let number = syscalls::number(name)
-        .ok_or_else(|| ConfineError::Profile(format!("no system call is named {name}")))?;
+fn block(rows: &[&SeccompRow], refuse: u32) -> Result<Vec<libc::sock_filter>, ConfineError> {
     let mut block = Vec::new();
-    for row in rows.iter().filter(|row| row.name == name) {
+    for row in rows {
         match row.rule {
             Rule::Allow => block.push(statement(RETURN, libc::SECCOMP_RET_ALLOW)),
             Rule::Kill => block.push(statement(RETURN, libc::SECCOMP_RET_KILL_PROCESS)),
-            Rule::AllowIf(checks) => append_checks(&mut block, name, checks)?,
+            Rule::AllowIf(checks) => append_checks(&mut block, row.name, checks)?,
         }
     }
     block.push(statement(RETURN, refuse));
-    program.push(unless_skip(JUMP_IF_EQUAL, number, block.len())?);
-    program.append(&mut block);
-    Ok(())
+    Ok(block)
 }
 
 /// Instructions of one half of an argument's check: load, mask, compare.

@@ -60,12 +60,17 @@ pub(crate) fn drop_capabilities() -> Result<(), ConfineError> {
             Err(errno) => return Err(error(Step::Capabilities)(errno)),
         }
     }
+    give_up_capabilities()
+}
+
+/// Those that the process has; an execution could give others. For one that never executes anything.
+pub(crate) fn give_up_capabilities() -> Result<(), ConfineError> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    rustix::thread::set_capabilities(None, none).map_err(error(Step::Capabilities))
+    rustix::thread::set_capabilities(None, none).map_err(ConfineError::at(Step::Capabilities))
 }
 
 /// Below the profile's mounts what their access says, elsewhere nothing; no TCP, no abstract

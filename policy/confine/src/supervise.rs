@@ -214,7 +214,7 @@ fn be_first(
 fn give_up_power() -> Result<(), ConfineError> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(ConfineError::at(Step::Supervision))?;
-    layers::drop_capabilities()
+    layers::give_up_capabilities()
 }
 
 /// Reaps orphans too, as the first process of a namespace has to.

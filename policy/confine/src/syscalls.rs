@@ -2,8 +2,14 @@
 
 /// A name to its number in the x86-64 table; `None` if no row may use it.
 pub fn number(name: &str) -> Option<u32> {
-    let (_, number) = TABLE.iter().find(|(known, _)| *known == name)?;
-    u32::try_from(*number).ok()
+    let found = TABLE.binary_search_by_key(&name, |(known, _)| known).ok()?;
+    u32::try_from(TABLE[found].1).ok()
+}
+
+/// What [`number`] relies on.
+#[cfg(test)]
+pub(crate) fn is_sorted() -> bool {
+    TABLE.is_sorted_by_key(|(name, _)| *name)
 }
 
 macro_rules! table {

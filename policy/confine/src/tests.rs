@@ -37,6 +37,10 @@ fn run(program: &[libc::sock_filter], arch: u32, number: u32, arguments: [u64; 6
                 accumulator &= one.k;
                 continue;
             }
+            0x05 => {
+                position += one.k as usize;
+                continue;
+            }
             0x06 => return one.k,
             0x15 => accumulator == one.k,
             0x35 => accumulator >= one.k,
@@ -62,6 +66,20 @@ fn every_row_names_a_system_call_and_compiles() {
         for row in rows {
             assert!(syscalls::number(row.name).is_some(), "{}", row.name);
             assert!(!row.why.is_empty());
+        }
+    }
+}
+
+/// The names are found by halving, and so are the numbers of a filter: few steps lead to any.
+#[test]
+fn rows_are_found_by_halving() {
+    assert!(syscalls::is_sorted());
+    for rows in [COMPILER.to_vec(), with(COMPILER, DEPENDENCY_BUILD), WORKER.to_vec()] {
+        let program = compile(&rows, Unlisted::Signals).unwrap();
+        for number in (0..1024).chain([u32::MAX]) {
+            let expected = rows.iter().any(|row| syscalls::number(row.name) == Some(number));
+            let answer = run(&program, X86_64, number, [0; 6]);
+            assert!(expected || answer == TRAP || number == u32::MAX, "{number}: {answer:#x}");
         }
     }
 }

@@ -97,7 +97,10 @@ impl Walk {
 }
 
 /// Writes `files` below `root`, which must exist and be empty.
-pub(crate) fn write(root: &Path, files: &Files) -> Result<(), UnpackError> {
+pub(crate) fn write<'a>(
+    root: &Path,
+    files: impl Iterator<Item = (&'a str, &'a [u8])>,
+) -> Result<(), UnpackError> {
     let mut present = fs::read_dir(root).map_err(|e| UnpackError::disk(root, e))?;
     if present.next().is_some() {
         return Err(UnpackError::disk(root, ErrorKind::DirectoryNotEmpty.into()));

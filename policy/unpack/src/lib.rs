@@ -7,7 +7,7 @@
 //! directory's trailing `/`, and pax records of times and comments. A directory around everything
 //! is not stripped.
 //!
-//! Nothing here writes to a disk except [`SourceTree::write_into`], nothing here runs or
+//! Nothing here writes to a disk except [`SourceTree::write_into`] and its like, nothing here runs or
 //! interprets a file's content, and no tree exists that has not passed every limit of
 //! [`mfaas_rules::limits::ARCHIVE`]: [`SourceTree`] has no other constructors than
 //! [`Upload::unpack`] and [`SourceTree::from_dir`].

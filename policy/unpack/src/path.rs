@@ -84,17 +84,22 @@ fn check_component(component: &[u8]) -> Result<(), &'static str> {
 /// Files that cargo and rustup obey, which is how an upload would run programs on the build
 /// host, and version-control data, which is private and never source.
 fn check_forbidden(path: &str) -> Result<(), UnpackError> {
-    let why = |why| Err(UnpackError::Forbidden { path: path.to_owned(), why });
+    // Named is what is forbidden, not what lies in it: an archive may hold `.cargo/config.toml` without an
+    // entry for `.cargo`, a directory never does, and both are refused in the same words.
+    let refuse = |end: usize, why| Err(UnpackError::Forbidden { path: path[..end].to_owned(), why });
     if path.eq_ignore_ascii_case("build.rs") {
-        return why("build scripts are never run");
+        return refuse(path.len(), "build scripts are never run");
     }
+    let mut end = 0;
     for component in path.split('/') {
+        end += component.len();
         match component.to_ascii_lowercase().as_str() {
-            ".cargo" => return why("cargo's configuration is the service's"),
-            "rust-toolchain" | "rust-toolchain.toml" => return why("the toolchain is the service's"),
-            ".git" => return why("version-control data is not source"),
+            ".cargo" => return refuse(end, "cargo's configuration is the service's"),
+            "rust-toolchain" | "rust-toolchain.toml" => return refuse(end, "the toolchain is the service's"),
+            ".git" => return refuse(end, "version-control data is not source"),
             _ => {}
         }
+        end += 1;
     }
     Ok(())
 }

@@ -383,6 +383,10 @@ fn a_directory_comes_back_as_it_was() {
     assert_eq!(SourceTree::from_dir(copy.path()).unwrap(), tree);
     assert!(matches!(tree.write_into(copy.path()), Err(UnpackError::Disk { .. })), "nothing is overwritten");
 
+    let part = tempfile::tempdir().unwrap();
+    tree.write_crate_into(part.path()).unwrap();
+    assert!(part.path().join("src/deep/x.rs").is_file() && !part.path().join("Cargo.toml").exists());
+
     std::os::unix::fs::symlink("/etc/passwd", root.path().join("src/leak.rs")).unwrap();
     assert!(matches!(SourceTree::from_dir(root.path()), Err(UnpackError::EntryType { .. })));
 }

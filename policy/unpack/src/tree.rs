@@ -41,6 +41,9 @@ impl Upload {
     }
 }
 
+/// Where a package keeps the crate itself; a manifest cannot name another place.
+const CRATE_DIRECTORY: &str = "src/";
+
 /// Files that passed the archive's limits, by path. Empty directories, times, owners and
 /// permissions are not part of it, so two archives of one tree are one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,10 +127,22 @@ impl SourceTree {
         Upload::new(gzip.finish().map_err(lost)?)
     }
 
+    /// The files that can become part of the crate, everything under `src/`, in the byte order of
+    /// the paths. Tests, examples and benches lie outside: nobody reads them here, and no compiler
+    /// is shown them.
+    pub fn crate_files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.files().filter(|(path, _)| path.starts_with(CRATE_DIRECTORY))
+    }
+
     /// Writes every file below `root`, an existing empty directory that only the caller can
     /// write to: directories 0755, files 0644. Nothing is overwritten and no link is followed.
     pub fn write_into(&self, root: &Path) -> Result<(), UnpackError> {
-        directory::write(root, &self.files)
+        directory::write(root, self.files())
+    }
+
+    /// The same for [`Self::crate_files`] alone.
+    pub fn write_crate_into(&self, root: &Path) -> Result<(), UnpackError> {
+        directory::write(root, self.crate_files())
     }
 }
 

@@ -37,10 +37,11 @@ pub fn finding(finding: &Finding) -> String {
     diagnostic(Level::Error, finding.code.id(), &finding.message, finding.span.as_ref(), &finding.hint)
 }
 
-/// The drawing of a diagnostic: rustc's own where the compiler spoke, apart from control characters;
-/// ours otherwise, whatever its maker put into `rendered`.
+/// The drawing of a diagnostic: rustc's own where the compiler spoke, of its own accord or because of the
+/// facade of std, apart from control characters; ours otherwise, whatever its maker put into
+/// `rendered`.
 pub fn drawn(item: &Diagnostic) -> String {
-    if item.layer == Layer::Compiler && !item.rendered.is_empty() {
+    if matches!(item.layer, Layer::Compiler | Layer::Facade) && !item.rendered.is_empty() {
         return foreign(&item.rendered);
     }
     diagnostic(item.level, item.code.id(), &item.message, item.span.as_ref(), &item.hint)

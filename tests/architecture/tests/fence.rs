@@ -34,6 +34,20 @@ fn the_entry_exports_a_symbol_and_does_nothing_unsafe() {
     );
 }
 
+/// The facade's own `Path` is std's under another type: a pointer is cast, and nothing else.
+#[test]
+fn the_facade_casts_paths_and_does_nothing_else_unsafe() {
+    let directory = "builder/toolchain/facade/";
+    for file in rust_files().filter(|file| file.starts_with(directory)) {
+        let text = read(&file);
+        let code: String = text.lines().filter_map(|line| line.split("//").next()).collect();
+        let casts = if file.ends_with("/path.rs") { 3 } else { 0 };
+        assert_eq!(code.matches("unsafe").count(), casts, "{file}");
+        assert_eq!(code.matches("unsafe {").count(), casts, "{file}: blocks only");
+        assert_eq!(text.matches("// SAFETY: INV-FACADE-1").count(), casts, "{file}");
+    }
+}
+
 /// Without `[lints] workspace = true` a crate would escape the table.
 #[test]
 fn every_crate_takes_the_lints_of_the_workspace() {

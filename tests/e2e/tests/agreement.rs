@@ -83,19 +83,24 @@ fn archives(stack: &Stack) -> Vec<Compared> {
     let hostile_name: fn(&mut Archive) = |a| {
         a.file("src/\u{1b}[2J\u{202e}.rs", b"");
     };
+    let twin: fn(&mut Archive) = |a| {
+        a.file("src/LIB.rs", b"");
+    };
+    let traversal: fn(&mut Archive) = |a| {
+        a.file("../escape", b"x");
+    };
     let cases = [
         ("link", with(link)),
         ("hostile name", with(hostile_name)),
         ("trailing bytes", trailing),
         ("truncated", truncated),
-        ("nothing", Vec::new()),
         ("no manifest", {
             let mut archive = Archive::default();
             archive.file("src/lib.rs", b"");
             archive.finish()
         }),
-        ("twins", with(|a| drop(a.file("src/LIB.rs", b"")))),
-        ("traversal", with(|a| drop(a.file("../escape", b"x")))),
+        ("twins", with(twin)),
+        ("traversal", with(traversal)),
     ];
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("upload.tar.gz");
@@ -197,18 +202,19 @@ fn stage(stage: &Value) -> (&str, &str) {
 const COMPILE_ERROR: &str = "pub fn handle(_: &[u8]) -> Vec<u8> { 1 }\n\
     compile_error!(\"\\x1b[31m red \\x1b]8;;http://example.org\\x07link\\x1b]8;;\\x07 \\x1b[2K\\rpassed \\u{009B}1m \
     \\u{202E}txet\\u{202C} \\u{2066}x\\u{2069} zero\\u{200B}width\\u{FEFF} \\u{0E0041}\\u{0E007F} end\");\n";
-const SHOWN: [&str; 11] = [
-    "\\u{1b}[31m",
-    "\\u{1b}]8;;",
-    "\\u{7}link",
-    "\\u{d}passed",
-    "\\u{9b}1m",
-    "\\u{202e}txet",
-    "\\u{202c}",
-    "\\u{2066}x\\u{2069}",
-    "\\u{200b}",
-    "\\u{feff}",
-    "\\u{e0041}\\u{e007f}",
+/// As our sanitiser shows it, and as rustc's own drawing already does.
+const SHOWN: [(&str, &str); 11] = [
+    ("\\u{1b}[31m", "\u{241b}[31m"),
+    ("\\u{1b}]8;;", "\u{241b}]8;;"),
+    ("\\u{7}link", "\u{2407}link"),
+    ("\\u{d}passed", "\u{240d}passed"),
+    ("\\u{9b}1m", "\\u{9b}1m"),
+    ("\\u{202e}txet", "\u{fffd}txet"),
+    ("\\u{202c}", "\u{fffd}"),
+    ("\\u{2066}x\\u{2069}", "\u{fffd}x\u{fffd}"),
+    ("\\u{200b}", "\\u{200b}"),
+    ("\\u{feff}", "\\u{feff}"),
+    ("\\u{e0041}\\u{e007f}", "\\u{e0041}\\u{e007f}"),
 ];
 
 fn hostile_text_through_every_face(stack: &Stack) {
@@ -242,8 +248,8 @@ fn hostile_text_through_every_face(stack: &Stack) {
         visible(face, text);
         // JSON doubles the backslash.
         let plain = text.replace("\\\\u{", "\\u{");
-        for shown in SHOWN {
-            assert!(plain.contains(shown), "{face} does not show {shown}:\n{text}");
+        for (ours, rustcs) in SHOWN {
+            assert!(plain.contains(ours) || plain.contains(rustcs), "{face} does not show {ours}:\n{text}");
         }
     }
     hostile_key(stack);

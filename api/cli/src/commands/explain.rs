@@ -6,6 +6,7 @@
 mod pages;
 mod rows;
 
+use mfaas_rules::profiles::lints;
 use mfaas_rules::{Code, codes};
 
 use crate::failure::{Exit, Failure};
@@ -57,6 +58,7 @@ fn explanation(code: Code) -> String {
         text.push_str("\n\n");
         text.push_str(&list.draw());
     }
+    text.push_str(&lints_of(code));
     text
 }
 
@@ -66,7 +68,41 @@ fn plain(markdown: &str) -> String {
 }
 
 fn document(code: Code) -> serde_json::Value {
-    serde_json::json!({ "code": code.id(), "title": code.title(), "hint": code.hint(), "part": family(code) })
+    let mut document = serde_json::json!({
+        "code": code.id(), "title": code.title(), "hint": code.hint(), "part": family(code)
+    });
+    if code == codes::MF0314 {
+        let rows = lints::ROWS.iter().map(|row| {
+            serde_json::json!({
+                "lint": row.id, "issue": row.issue, "why": row.why, "instead": row.instead,
+                "refused": row.refused, "admitted": row.admitted
+            })
+        });
+        document["lints"] = rows.collect();
+    }
+    document
+}
+
+/// Every soundness lint with its example, for the code under which they speak.
+fn lints_of(code: Code) -> String {
+    if code != codes::MF0314 {
+        return String::new();
+    }
+    let indented = |text: &str| text.lines().map(|line| format!("\n      {line}")).collect::<String>();
+    lints::ROWS
+        .iter()
+        .map(|row| {
+            format!(
+                "\n\n{} (rust-lang/rust#{}): {}\n  = help: {}\n    refused:{}\n    admitted:{}",
+                row.id,
+                row.issue,
+                row.why,
+                row.instead,
+                indented(row.refused),
+                indented(row.admitted)
+            )
+        })
+        .collect()
 }
 
 /// The same with the page and the rows.

@@ -9,6 +9,7 @@ fn error(message: &str, rendered: &str) -> rustc_json::Diagnostic {
         code: None,
         rendered: rendered.to_owned(),
         span: None,
+        remarks: Vec::new(),
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn gather(directory: &Path, cage: &Cage) -> Result<CrateFacts, Builde
     let mut files = Vec::new();
     let (mut exported_macros, mut proc_macro) = (Vec::new(), package.proc_macro);
     for ((path, (role, scan)), geiger) in scanned.into_iter().zip(reports) {
-        if role == Role::Library {
+        if role != Role::Aside {
             exported_macros.extend(scan.exported_macros);
             proc_macro |= scan.proc_macro;
         }

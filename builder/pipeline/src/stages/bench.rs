@@ -41,7 +41,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Writes the tree to a new scratch directory.
+    /// Writes the crate's files to a new scratch directory.
     pub(super) fn prepare(tree: &SourceTree, workshop: &Workshop) -> Result<Self, BuilderError> {
         let scratch = tempfile::Builder::new()
             .prefix("build-")
@@ -54,7 +54,8 @@ impl Bench {
         let (source, entry, out) = (directory("src")?, directory("entry")?, directory("out")?);
         let stand_ins =
             if workshop.layers.has(Layer::Facade) { workshop.deps.stand_ins()? } else { Vec::new() };
-        tree.write_into(&source).map_err(BuilderError::Unpack)?;
+        // No more than the lexer has read: a compiler must not see a file that it has not.
+        tree.write_crate_into(&source).map_err(BuilderError::Unpack)?;
         let cage = &workshop.cage;
         Ok(Self {
             source: cage.read(&source, flags::SOURCE_PREFIX),

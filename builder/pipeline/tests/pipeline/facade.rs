@@ -36,11 +36,9 @@ fn a_question_about_a_file_is_refused_at_its_line_in_the_compilers_words() {
 #[test]
 fn what_a_dependency_hands_on_of_std_is_the_facade() {
     let dependencies = "[dependencies]\ncareless = \"0.1\"\n";
-    for path in [
-        "careless::library::process::id",
-        "careless::everything::process::id",
-        "careless::everything::fs::read",
-    ] {
+    for path in
+        ["careless::library::process::id", "careless::library::fs::read", "careless::everything::process::id"]
+    {
         let checked = check(&format!("use {path} as it;\n{HANDLE} {{ vec![] }}\n"), dependencies);
         let error = refused(&checked, "MF0307");
         assert_eq!(error["span"]["line"], 1, "{path}");
@@ -48,6 +46,10 @@ fn what_a_dependency_hands_on_of_std_is_the_facade() {
         assert!(rendered.contains("found an item that was configured out"), "{rendered}");
         assert!(rendered.contains("the item is gated behind the `MF0307: a function "), "{rendered}");
     }
+    // A glob does not hand on what is not there, nor the reason.
+    let checked =
+        check(&format!("use careless::everything::fs::read;\n{HANDLE} {{ vec![] }}\n"), dependencies);
+    assert_eq!(checked.verdict(), (5, "expand".to_owned(), vec!["MF0401".to_owned()]), "{}", checked.report);
     let machine_code = "use careless::library::arch::x86_64::_rdtsc;\n";
     refused(&check(&format!("{machine_code}{HANDLE} {{ vec![] }}\n"), dependencies), "MF0303");
 }

@@ -92,7 +92,7 @@ pub fn handle(request: &[u8]) -> Vec<u8> {
         let entry: Entry = serde_json::from_str("{\"path\":\"a/b\",\"boxed\":\"c\",\"sizes\":{}}")?;
         let [first, ..] = paths("/a/./b.txt")?.try_into().unwrap_or([const { String::new() }; 3]);
         CALLS.set(CALLS.get() + u32::from(Kind::default() < Kind::Odd));
-        NAMES.with_borrow_mut(|names| names.extend(vec![first, text; 1].into_iter().map(|name| dbg!(name))));
+        NAMES.with_borrow_mut(|names| names.extend(vec![first, text].into_iter().map(|name| dbg!(name))));
         TABLE.lock().map(|mut table| table.insert("a".to_owned(), 1)).ok();
         println!("{:?} {:?} {:?}", ONCE.get_or_init(|| 1), std::thread::current().id(), polled());
         eprintln!("{}", std::env::consts::OS);

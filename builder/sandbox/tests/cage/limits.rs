@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use mfaas_confine::{AblationToken, Layer};
 use mfaas_rules::limits::{CompileLimits, GIVE_WAY_CPU_SECONDS, GIVE_WAY_NICE};
-use mfaas_sandbox::{CageSpec, Cancel, Exit, Level};
+use mfaas_sandbox::{CageSpec, Cancel, Exit, Filter, Level};
 
 use crate::probes::REFUSED;
 use crate::setup::{LIMITS, cage, in_place, probe_spec, run, text, this_executable};
@@ -110,23 +110,29 @@ fn many_files_are_a_file_limit() {
     assert!(outcome.wall < Duration::from_secs(10), "noticed while it ran: {:?}", outcome.wall);
 }
 
-/// The kernel counts processes of ordinary users alone, so a test that runs as root gives that up.
-fn threads_are_bounded_for_an_ordinary_user() {
+/// A builder in small (see [`hold`]) that is not root, whoever runs the tests.
+pub(crate) fn hold_as_ordinary_user(place: &Path, probe: &[&str]) -> Command {
     const NOBODY: u32 = 65_534;
-    let (place, many) = (work(), "300");
-    let executable = place.path().join("cage-test");
+    let executable = place.join("cage-test");
     std::fs::copy(this_executable(), &executable).unwrap();
-    for path in [place.path(), &executable] {
+    for path in [place, &executable] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let inside = place.path().join("work");
+    let inside = place.join("work");
     std::fs::create_dir(&inside).unwrap();
     std::fs::set_permissions(&inside, std::fs::Permissions::from_mode(0o777)).unwrap();
     let mut command = Command::new(&executable);
-    command.args([HOLD, inside.to_str().unwrap(), "threads", many]);
+    command.args([HOLD, inside.to_str().unwrap()]).args(probe);
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
+    command
+}
+
+/// The kernel counts processes of ordinary users alone, so a test that runs as root gives that up.
+fn threads_are_bounded_for_an_ordinary_user() {
+    let (place, many) = (work(), "300");
+    let mut command = hold_as_ordinary_user(place.path(), &["threads", many]);
     let output = command.output().unwrap();
     let printed = text(&output.stdout);
     let (exit, held) = printed.split_once('|').unwrap_or_else(|| panic!("{output:?}"));
@@ -134,7 +140,8 @@ fn threads_are_bounded_for_an_ordinary_user() {
     let held: u64 = held.trim().parse().unwrap();
     assert!((2..=LIMITS.processes_max).contains(&held), "{held} threads");
     // The machine itself would give more.
-    let outside = Command::new(&executable).args([crate::probes::PROBE, "threads", many]).status().unwrap();
+    let outside =
+        Command::new(this_executable()).args([crate::probes::PROBE, "threads", many]).status().unwrap();
     assert!(outside.success());
 }
 
@@ -142,8 +149,12 @@ fn threads_are_bounded_for_an_ordinary_user() {
 pub(crate) fn hold(arguments: &[String]) {
     let (work, probe) = arguments.split_first().unwrap();
     let probe: Vec<&str> = probe.iter().map(String::as_str).collect();
-    let outcome = run(probe_spec(Path::new(work), &probe));
-    println!("{:?}|{}", outcome.exit, text(&outcome.stdout));
+    // With the filter of a long job a cage has a control group, where there can be one.
+    let spec = CageSpec { filter: Filter::DependencyBuild, ..probe_spec(Path::new(work), &probe) };
+    match cage(spec).run(&Cancel::new()) {
+        Ok(outcome) => println!("{:?}|{}", outcome.exit, text(&outcome.stdout)),
+        Err(error) => println!("{error}|"),
+    }
 }
 
 fn cancelling_ends_it() {
@@ -192,7 +203,7 @@ fn a_command_that_burns_is_sent_behind_the_others() {
 }
 
 /// How many processes have this text in their command line.
-fn processes_with(marker: &str) -> usize {
+pub(crate) fn processes_with(marker: &str) -> usize {
     with(marker).len()
 }
 
@@ -203,7 +214,7 @@ fn with(marker: &str) -> Vec<PathBuf> {
     processes.filter(|path| std::fs::read(path.join("cmdline")).is_ok_and(|line| has(&line))).collect()
 }
 
-fn marker(name: &str) -> String {
+pub(crate) fn marker(name: &str) -> String {
     format!("{name}-{}", std::process::id())
 }
 
@@ -229,7 +240,7 @@ fn nothing_survives_the_death_of_the_parent() {
     wait_until("all of it is gone", || processes_with(&marker) == 0);
 }
 
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !condition() {
         assert!(Instant::now() < deadline, "{what}");

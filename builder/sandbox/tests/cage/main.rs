@@ -3,12 +3,15 @@
 #![allow(clippy::print_stdout, reason = "a test runner reports on standard output")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod canary;
 mod isolation;
+mod leftovers;
 mod limits;
 mod measure;
 mod probes;
 mod setup;
 mod toolchain;
+mod tree;
 
 use std::process::ExitCode;
 
@@ -37,10 +40,12 @@ fn main() -> ExitCode {
 /// Understands a filter as `cargo test -- NAME` gives it; options of the usual runner change nothing.
 fn run_tests(arguments: &[String]) -> ExitCode {
     let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let tests = isolation::TESTS.iter().chain(limits::TESTS).chain(toolchain::TESTS);
+    let tests =
+        [isolation::TESTS, canary::TESTS, limits::TESTS, tree::TESTS, leftovers::TESTS, toolchain::TESTS]
+            .concat();
     let mut failed = Vec::new();
     let mut passed = 0;
-    for (name, test) in tests {
+    for (name, test) in &tests {
         if !filters.is_empty() && !filters.iter().any(|filter| name.contains(filter.as_str())) {
             continue;
         }

@@ -1,9 +1,10 @@
-//! What entering a cage costs: `cage measure ROUNDS [HELPER]` prints one line with wall and CPU.
+//! What entering a cage costs: `cage measure ROUNDS [HELPER|-] [long]` prints one line with wall
+//! and CPU; `long` enters that of a long job, which has a control group.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use mfaas_sandbox::{Cage, Cancel, Exit};
+use mfaas_sandbox::{Cage, Cancel, Exit, Filter};
 
 use crate::setup::{probe_spec, this_executable};
 
@@ -21,9 +22,13 @@ fn cpu() -> Duration {
 
 pub(crate) fn measure(arguments: &[String]) {
     let rounds: u32 = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(100);
-    let helper = arguments.get(1).map_or_else(this_executable, PathBuf::from);
+    let helper = arguments.get(1).filter(|path| *path != "-").map_or_else(this_executable, PathBuf::from);
     let place = tempfile::tempdir().unwrap();
-    let cage = Cage::new(probe_spec(place.path(), &["nothing"]), helper).unwrap();
+    let mut spec = probe_spec(place.path(), &["nothing"]);
+    if arguments.get(2).is_some_and(|word| word == "long") {
+        spec.filter = Filter::DependencyBuild;
+    }
+    let cage = Cage::new(spec, helper).unwrap();
     let mut walls = Vec::new();
     let before = cpu();
     for _ in 0..rounds {

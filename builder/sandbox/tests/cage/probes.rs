@@ -32,6 +32,10 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
         ["spin", ..] => spin(),
         ["sleep", seconds, ..] => sleep(seconds.parse().unwrap()),
         ["leave", marker] => Command::new("/probe").args([PROBE, "sleep", "600", marker]).spawn().is_ok(),
+        ["each", count, marker, rest @ ..] => each(count.parse().unwrap(), marker, rest),
+        ["hold-memory", bytes, _marker] => hold_memory(bytes.parse().unwrap()),
+        ["bomb", marker] => bomb(marker),
+        ["search", first, second, roots @ ..] => search(&[*first, *second].concat(), roots),
         ["nothing"] => true,
         unknown => panic!("no probe {unknown:?}"),
     };
@@ -95,4 +99,49 @@ fn sleep(seconds: u64) -> bool {
     println!("sleeping");
     std::thread::sleep(Duration::from_secs(seconds));
     true
+}
+
+/// Starts so many probes with the marker behind their arguments, and waits for all of them.
+fn each(count: usize, marker: &str, probe: &[&str]) -> bool {
+    let start = || Command::new("/probe").arg(PROBE).args(probe).arg(marker).spawn();
+    let started: Vec<_> = (0..count).filter_map(|_| start().ok()).collect();
+    println!("started {}", started.len());
+    started.into_iter().all(|mut child| child.wait().is_ok_and(|status| status.success()))
+}
+
+/// Long enough for somebody to notice.
+fn hold_memory(bytes: usize) -> bool {
+    let held = vec![1_u8; bytes];
+    std::thread::sleep(Duration::from_secs(2));
+    std::hint::black_box(held).len() == bytes
+}
+
+/// Each starts others like itself, for ever.
+fn bomb(marker: &str) -> bool {
+    loop {
+        let _ = Command::new("/probe").args([PROBE, "bomb", marker]).spawn();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether the text is in any file below these directories, or in a variable. What cannot be read
+/// does not hold it.
+fn search(wanted: &str, roots: &[&str]) -> bool {
+    const FILE_BYTES_MAX: u64 = 64 << 20;
+    let holds = |bytes: &[u8]| bytes.windows(wanted.len()).any(|window| window == wanted.as_bytes());
+    let mut found = std::env::vars_os().any(|(_, value)| holds(value.as_encoded_bytes()));
+    let mut open: Vec<std::path::PathBuf> = roots.iter().map(std::path::PathBuf::from).collect();
+    let mut files = 0_u64;
+    while let Some(path) = open.pop() {
+        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
+        if metadata.is_dir() {
+            let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+            open.extend(entries.map(|entry| entry.path()));
+        } else if metadata.is_file() && metadata.len() <= FILE_BYTES_MAX {
+            files += 1;
+            found |= std::fs::read(&path).is_ok_and(|bytes| holds(&bytes));
+        }
+    }
+    println!("{files} files");
+    found
 }

@@ -10,10 +10,13 @@ use ra_ap_rustc_lexer::TokenKind;
 
 use super::items::{Items, declared};
 use super::run::Run;
+use super::types::Types;
 use crate::token::Token;
 
 /// Rounds of writing out; aliases of aliases of aliases are rarer.
 const ROUNDS_MAX: usize = 16;
+/// Set on a token inside an alias that has the alias' own name: `type Result<T> = fmt::Result<T>`.
+const FOREIGN: u32 = u32::MAX;
 /// Tokens of one signature, written out.
 const SIGNATURE_TOKENS_MAX: usize = 8_192;
 
@@ -28,21 +31,30 @@ struct Meaning<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Aliases<'a> {
     meanings: HashMap<&'a str, Vec<Meaning<'a>>>,
-    /// Names that are also those of types.
+    /// Names that may also be those of types.
     shared: HashSet<&'a str>,
+    /// Modules of the crate, and the words for itself.
+    modules: HashSet<&'a str>,
 }
 
 impl<'a> Aliases<'a> {
-    pub(super) fn new(run: &Run<'a, '_>, items: &Items) -> Self {
+    pub(super) fn new(run: &Run<'a, '_>, items: &Items, types: &Types<'a>) -> Self {
         let mut aliases = Self::default();
         for alias in &items.aliases {
             let Some(name) = run.word(alias.name) else { continue };
             let parameters = declared(run, alias.parameters.clone());
-            let value = run.tokens[alias.value.clone()].to_vec();
+            let mut value = run.tokens[alias.value.clone()].to_vec();
+            for token in value.iter_mut().filter(|token| token.word() == Some(name)) {
+                token.context = Some(FOREIGN);
+            }
             aliases.meanings.entry(name).or_default().push(Meaning { parameters, value });
         }
-        let types = items.adts.iter().filter_map(|adt| run.word(adt.name));
-        aliases.shared = types.filter(|name| aliases.meanings.contains_key(name)).collect();
+        let adts = items.adts.iter().filter_map(|adt| run.word(adt.name));
+        let names = adts.chain(types.imported());
+        aliases.shared = names.filter(|name| aliases.meanings.contains_key(name)).collect();
+        let modules =
+            (0..run.len()).filter(|at| run.is_keyword(*at, "mod")).filter_map(|at| run.word(at + 1));
+        aliases.modules = ["crate", "self", "super"].into_iter().chain(modules).collect();
         aliases
     }
 
@@ -57,12 +69,23 @@ impl<'a> Aliases<'a> {
         if tokens.len() > SIGNATURE_TOKENS_MAX {
             return None;
         }
+        self.write_out_long(tokens, kept, run)
+    }
+
+    /// The same for the fields of a type, which may be long before anything is written out.
+    pub(super) fn write_out_long(
+        &self,
+        tokens: Vec<Token<'a>>,
+        kept: &[&str],
+        run: &Run<'a, '_>,
+    ) -> Option<Vec<Token<'a>>> {
         let mut tokens = tokens;
+        let tokens_max = tokens.len() + SIGNATURE_TOKENS_MAX;
         for _ in 0..ROUNDS_MAX {
-            if !tokens.iter().any(|token| self.is_alias(token, kept)) {
+            if !(0..tokens.len()).any(|at| self.is_alias(&tokens, at, kept)) {
                 return Some(tokens);
             }
-            tokens = self.round(&Run::new(tokens, run.budget()), kept)?;
+            tokens = self.round(&Run::new(tokens, run.budget()), kept, tokens_max)?;
         }
         None
     }
@@ -72,24 +95,40 @@ impl<'a> Aliases<'a> {
         self.meanings.contains_key(name)
     }
 
-    fn is_alias(&self, token: &Token<'_>, kept: &[&str]) -> bool {
-        token.word().is_some_and(|word| self.meanings.contains_key(word) && !kept.contains(&word))
-            && !token.is_keyword("Self")
+    fn is_alias(&self, tokens: &[Token<'_>], at: usize, kept: &[&str]) -> bool {
+        let token = &tokens[at];
+        let is_named =
+            token.word().is_some_and(|word| self.meanings.contains_key(word) && !kept.contains(&word));
+        // `name = Type` names an associated type, and `x: Type` a parameter.
+        let next = |kind| tokens.get(at + 1).is_some_and(|token| token.is(kind));
+        let is_binding =
+            next(TokenKind::Eq) || (next(TokenKind::Colon) && !crate::path::double_colon(tokens, at + 1));
+        is_named && !is_binding && token.context != Some(FOREIGN) && self.is_own_path(tokens, at)
+    }
+
+    /// Nothing stands before the name, or a path that begins in the crate.
+    fn is_own_path(&self, tokens: &[Token<'_>], at: usize) -> bool {
+        let mut head = at;
+        while head >= 3 && crate::path::double_colon(tokens, head - 2) {
+            match tokens[head - 3].word() {
+                Some(_) => head -= 3,
+                None => return false,
+            }
+        }
+        let is_rooted = head >= 2 && crate::path::double_colon(tokens, head - 2);
+        head == at || (!is_rooted && tokens[head].word().is_some_and(|word| self.modules.contains(word)))
     }
 
     /// Every alias once.
-    fn round(&self, run: &Run<'a, '_>, kept: &[&str]) -> Option<Vec<Token<'a>>> {
+    fn round(&self, run: &Run<'a, '_>, kept: &[&str], tokens_max: usize) -> Option<Vec<Token<'a>>> {
         let mut out: Vec<Token<'a>> = Vec::with_capacity(run.len());
         let mut at = 0;
         while at < run.len() {
             let token = run.tokens[at];
-            if out.len() > SIGNATURE_TOKENS_MAX {
+            if out.len() > tokens_max {
                 return None;
             }
-            // `name = Type` names an associated type, and `x: Type` a parameter.
-            let is_binding = run.is(at + 1, TokenKind::Eq)
-                || (run.is(at + 1, TokenKind::Colon) && !run.is_double_colon(at + 1));
-            if !self.is_alias(&token, kept) || is_binding {
+            if !self.is_alias(&run.tokens, at, kept) {
                 out.push(token);
                 at += 1;
                 continue;

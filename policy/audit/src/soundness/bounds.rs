@@ -19,6 +19,8 @@ pub(super) struct Bounds<'a> {
     pub(super) of_projections: BTreeSet<(&'a str, &'a str)>,
     /// A type parameter that some predicate makes outlive a lifetime, `Vec<P>: 'a` included.
     pub(super) of_parameters: BTreeSet<(&'a str, &'a str)>,
+    /// Words in the bounds of a type parameter.
+    words: BTreeSet<(&'a str, &'a str)>,
     /// What stands behind the colons.
     demands: Vec<Range<usize>>,
 }
@@ -37,6 +39,7 @@ impl<'a> Bounds<'a> {
         }
         if let Some(Owner::Trait(index)) = function.owner {
             let supertraits = of.items.traits[index].supertraits.clone();
+            bounds.words.insert(("Self", of.name(of.items.traits[index].name)));
             bounds.add(of, &["Self"], None, supertraits);
         }
         bounds
@@ -51,7 +54,7 @@ impl<'a> Bounds<'a> {
         let run = of.run;
         let Some(colon) = run.colon(predicate.clone()) else { return };
         let mut from = predicate.start;
-        if run.is_keyword(from, "for") {
+        if run.is_binder(from) {
             from = run.behind_angles(from + 1);
         }
         if run.is_keyword(from, "const") {
@@ -75,6 +78,9 @@ impl<'a> Bounds<'a> {
         demands: Range<usize>,
     ) {
         let run = of.run;
+        for word in trait_names(run, demands.clone()) {
+            self.words.extend(subject.iter().map(|name| (*name, word)));
+        }
         let is_direct = |at: &usize| {
             (*at == demands.start || run.is(*at - 1, TokenKind::Plus))
                 && (*at + 1 >= demands.end || run.is(*at + 1, TokenKind::Plus))
@@ -98,6 +104,11 @@ impl<'a> Bounds<'a> {
         }
     }
 
+    /// Whether something that implements the bounds of `parameter` may be or hold a closure.
+    pub(super) fn admits_closure(&self, of: &Crate<'a, '_>, parameter: &str) -> bool {
+        self.words.iter().any(|(name, word)| *name == parameter && of.types.may_be_closures(word))
+    }
+
     /// Whether the bounds say that `longer` outlives `shorter`.
     pub(super) fn says(&self, longer: Region<'a>, shorter: Region<'a>) -> bool {
         let (Some(longer), Some(shorter)) = (name(longer), name(shorter)) else { return false };
@@ -115,6 +126,23 @@ impl<'a> Bounds<'a> {
         }
         false
     }
+}
+
+/// The last segments of the traits in `A + path::B<…> + …`.
+fn trait_names<'a>(run: &Run<'a, '_>, demands: Range<usize>) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    let mut at = demands.start;
+    while at < demands.end {
+        if run.is(at, TokenKind::Lt) {
+            at = run.behind_angles(at).max(at + 1);
+        } else if run.is(at, TokenKind::OpenParen) && at != demands.start {
+            at = run.behind_group(at);
+        } else {
+            names.extend(run.word(at).filter(|_| !run.is_double_colon(at + 1)));
+            at += 1;
+        }
+    }
+    names
 }
 
 fn name(region: Region<'_>) -> Option<&str> {

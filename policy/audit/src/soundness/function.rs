@@ -8,6 +8,7 @@ use ra_ap_rustc_lexer::TokenKind;
 
 use super::bounds::Bounds;
 use super::items::{Function, Owner, bound_names, declared};
+use super::relations::Relation;
 use super::signature::{Names, Signature, Zone};
 use super::{Crate, run::Run};
 use crate::token::Token;
@@ -37,8 +38,8 @@ impl Names for Scope<'_, '_> {
         self.bound.contains(lifetime)
     }
 
-    fn relates(&self, run: &Run<'_, '_>, at: usize) -> bool {
-        self.of.types.relates(run, at)
+    fn relation(&self, run: &Run<'_, '_>, at: usize) -> Option<&Relation<'_>> {
+        self.of.relations.of(run, at, self.of.types)
     }
 
     fn demands_static(&self, run: &Run<'_, '_>, at: usize) -> bool {

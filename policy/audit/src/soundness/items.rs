@@ -46,6 +46,7 @@ pub(super) struct Impl {
     /// Empty for an inherent one.
     pub(super) of_trait: Range<usize>,
     pub(super) self_type: Range<usize>,
+    pub(super) body: Range<usize>,
     /// Associated types: name and value.
     pub(super) types: Vec<(usize, Range<usize>)>,
 }
@@ -56,7 +57,7 @@ pub(super) struct Trait {
     pub(super) generics: Generics,
     /// Between the colon and the `where` or body.
     pub(super) supertraits: Range<usize>,
-    pub(super) has_types: bool,
+    pub(super) body: Range<usize>,
 }
 
 /// `type Name<…> = …;` outside of impls and traits.
@@ -72,6 +73,8 @@ pub(super) struct Alias {
 pub(super) struct Adt {
     pub(super) name: usize,
     pub(super) parameters: Range<usize>,
+    /// Behind `where`.
+    pub(super) clauses: Range<usize>,
     /// Everything behind the name.
     pub(super) definition: Range<usize>,
 }
@@ -130,7 +133,7 @@ impl Items {
             from += 1;
         }
         let head_end = head_end(run, from);
-        let is_for = |at: usize| run.is_keyword(at, "for") && !run.is(at + 1, TokenKind::Lt);
+        let is_for = |at: usize| run.is_keyword(at, "for") && !run.is_binder(at);
         let for_at = run.scan_flat(from, head_end, is_for);
         let where_at = run.scan_flat(from, head_end, |at| run.is_keyword(at, "where"));
         let (of_trait, self_type) = if for_at < where_at && is_for(for_at) {
@@ -142,7 +145,7 @@ impl Items {
         let generics = Generics { list, clauses: (where_at + 1).min(head_end)..head_end };
         let owner = Owner::Impl(self.impls.len());
         open.push(Open { end: body.end, owner: Some(owner) });
-        self.impls.push(Impl { generics, of_trait, self_type, types: Vec::new() });
+        self.impls.push(Impl { generics, of_trait, self_type, body, types: Vec::new() });
         head_end + 1
     }
 
@@ -154,7 +157,7 @@ impl Items {
         let generics = Generics { list, clauses: (where_at + 1).min(head_end)..head_end };
         let body = body_at(run, head_end);
         open.push(Open { end: body.end, owner: Some(Owner::Trait(self.traits.len())) });
-        self.traits.push(Trait { name: at + 1, generics, supertraits, has_types: false });
+        self.traits.push(Trait { name: at + 1, generics, supertraits, body });
         head_end + 1
     }
 
@@ -197,8 +200,7 @@ impl Items {
         match owner {
             None if !value.is_empty() => self.aliases.push(Alias { name: at + 1, parameters, value }),
             Some(Owner::Impl(index)) if !value.is_empty() => self.impls[index].types.push((at + 1, value)),
-            Some(Owner::Trait(index)) => self.traits[index].has_types = true,
-            Some(Owner::Impl(_)) | None => {}
+            Some(_) | None => {}
         }
         end.max(at + 2)
     }
@@ -208,7 +210,9 @@ impl Items {
         let end = run
             .scan_flat(from, run.len(), |at| run.is(at, TokenKind::Semi) || run.is(at, TokenKind::OpenBrace));
         let end = if run.is(end, TokenKind::OpenBrace) { run.behind_group(end) } else { end };
-        self.adts.push(Adt { name: at + 1, parameters, definition: at + 2..end });
+        let where_at = run.scan_flat(from, end, |at| run.is_keyword(at, "where"));
+        let clauses = where_at..run.scan_flat(where_at, end, |at| run.is(at, TokenKind::OpenBrace));
+        self.adts.push(Adt { name: at + 1, parameters, clauses, definition: at + 2..end });
         // Bodies are stepped into: a constant inside a discriminant can hold items.
         from.max(at + 2)
     }
@@ -273,7 +277,7 @@ pub(super) fn declared<'a>(run: &Run<'a, '_>, list: Range<usize>) -> Vec<&'a str
 /// Names bound by `for<…>` anywhere in the run.
 pub(super) fn bound_names<'a>(run: &Run<'a, '_>) -> BTreeSet<&'a str> {
     (0..run.len())
-        .filter(|at| run.is_keyword(*at, "for") && run.is(at + 1, TokenKind::Lt))
+        .filter(|at| run.is_binder(*at))
         .flat_map(|at| {
             let behind = run.behind_angles(at + 1);
             declared(run, at + 2..behind.saturating_sub(1).max(at + 2))

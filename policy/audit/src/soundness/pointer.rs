@@ -75,8 +75,9 @@ fn relabelling<'a>(
         .map(|function| Bounds::read(of, function, &generics(of, function)))
         .unwrap_or_default();
     let witness = signature.witnesses.iter().find(|witness| {
-        !bounds.says(witness.longer, witness.shorter)
-            && has_source(&signature, witness)
+        !witness.is_mutable
+            && !bounds.says(witness.longer, witness.shorter)
+            && has_source(&run, &signature, witness)
             && has_sink(&signature, witness)
     });
     Some(witness.map(|witness| format!("{}: {}", witness.longer.shown(), witness.shorter.shown())))

@@ -28,9 +28,11 @@ pub(super) fn bounds(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Result
         .flat_map(|list| declared(of.run, list))
         .chain(std::iter::once("Self"))
         .collect();
-    for at in (0..of.run.len()).filter(|at| of.run.is_keyword(*at, "for") && of.run.is(at + 1, TokenKind::Lt))
-    {
+    for at in (0..of.run.len()).filter(|at| of.run.is_binder(*at)) {
         let behind = of.run.behind_angles(at + 1);
+        if ["fn", "unsafe", "extern"].iter().any(|keyword| of.run.is_keyword(behind, keyword)) {
+            continue;
+        }
         let binder: BTreeSet<&str> =
             declared(of.run, at + 2..behind.saturating_sub(1).max(at + 2)).into_iter().collect();
         let end = of.run.type_end(behind, of.run.len(), true);
@@ -58,17 +60,26 @@ fn bound<'a>(
     let names = Scope { parameters: parameters.clone(), bound: BTreeSet::new(), of };
     let zones = arguments(&run).into_iter().map(|range| (Zone::Input, range)).collect::<Vec<_>>();
     let signature = Signature::read(&run, &zones, false, &names)?;
+    // The supertraits see a lifetime only if the trait is told of it by itself.
+    let names_lifetime = zones.iter().any(|(_, range)| {
+        range.len() == 1 && run.lifetime(range.start).is_some_and(|name| binder.contains(name))
+    });
     let in_binder = |region: Region<'_>| matches!(region, Region::Named(name) if binder.contains(name));
     let forgets = |witness: &&Witness<'a>| {
         let both = in_binder(witness.shorter) && in_binder(witness.longer);
         let either = in_binder(witness.shorter) || in_binder(witness.longer);
-        both || (either && with_supertraits.is_some())
+        (both || (either && with_supertraits.is_some())) && (names_lifetime || is_subject(&run))
     };
     let name = with_supertraits.or_else(|| (0..run.len()).filter_map(|at| run.word(at)).next());
     Some(signature.witnesses.iter().find(forgets).map(|witness| {
         let detail = format!("{}: {}", witness.longer.shown(), witness.shorter.shown());
         (name.unwrap_or_default(), detail)
     }))
+}
+
+/// The binder stands before a whole predicate: `for<'a> Type: Trait`.
+fn is_subject(run: &Run<'_, '_>) -> bool {
+    run.colon(0..run.len()).is_some()
 }
 
 /// The types in a bound: what stands before its colon, and the arguments of its traits. The

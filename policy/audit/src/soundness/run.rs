@@ -95,6 +95,12 @@ impl<'a, 'b> Run<'a, 'b> {
         double_colon(&self.tokens, at)
     }
 
+    /// `for<'a>`, and not the `for` of `impl Trait for <X as Y>::Z`.
+    pub(super) fn is_binder(&self, at: usize) -> bool {
+        let declares = self.lifetime(at + 2).is_some() || self.is(at + 2, TokenKind::Gt);
+        self.is_keyword(at, "for") && self.is(at + 1, TokenKind::Lt) && declares
+    }
+
     /// The `>` of `->` or `=>`, which closes nothing.
     pub(super) fn is_arrow_head(&self, at: usize) -> bool {
         at > 0
@@ -162,7 +168,7 @@ impl<'a, 'b> Run<'a, 'b> {
                 TokenKind::Comma | TokenKind::Semi | TokenKind::OpenBrace => true,
                 TokenKind::Eq => !self.is_arrow_head(at + 1),
                 TokenKind::Plus => !bounds,
-                _ => token.is_keyword("where"),
+                _ => token.is_keyword("where") || token.is_keyword("as"),
             }
         })
     }

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use ra_ap_rustc_lexer::TokenKind;
 
+use super::relations::Relation;
 use super::run::Run;
 
 /// A lifetime, or a type parameter that stands for all lifetimes in it.
@@ -55,10 +56,13 @@ pub(super) struct Mention<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Reference,
+    /// `&mut`: what it refers to is invariant, so a pointer to the function cannot take another
+    /// lifetime there than the function's data has.
+    Mutable,
     /// A type with generic arguments.
     Path,
-    /// `<X as Y>::Z`.
-    Projection,
+    /// Something in `<X as Y>::Z` that may be in what it stands for.
+    Resolved,
 }
 
 /// A type whose well-formedness implies `longer: shorter`.
@@ -68,7 +72,9 @@ pub(super) struct Witness<'a> {
     pub(super) longer: Region<'a>,
     pub(super) tokens: Range<usize>,
     pub(super) zone: Zone,
-    pub(super) form: Form,
+    pub(super) is_mutable: bool,
+    /// It stands within a projection, `<X as Y>::Z`.
+    pub(super) in_projection: bool,
 }
 
 /// What a reader has to know about names.
@@ -77,8 +83,8 @@ pub(super) trait Names {
     fn is_type_parameter(&self, name: &str) -> bool;
     /// Lifetimes that belong to a binder inside the signature.
     fn is_bound_inside(&self, lifetime: &str) -> bool;
-    /// Whether `name<…>` may imply a relation between its arguments.
-    fn relates(&self, run: &Run<'_, '_>, at: usize) -> bool;
+    /// What `name<…>` implies about its arguments; `None` if that is not known.
+    fn relation(&self, run: &Run<'_, '_>, at: usize) -> Option<&Relation<'_>>;
     /// Whether `name<…>` may imply that its arguments are `'static`.
     fn demands_static(&self, run: &Run<'_, '_>, at: usize) -> bool;
 }
@@ -88,6 +94,7 @@ pub(super) trait Names {
 pub(super) struct Signature<'a> {
     pub(super) mentions: Vec<Mention<'a>>,
     pub(super) witnesses: Vec<Witness<'a>>,
+    projections: Vec<Range<usize>>,
 }
 
 /// Witnesses of one signature; generated code stays far below.
@@ -111,7 +118,7 @@ impl<'a> Signature<'a> {
             }
         }
         resolve_elided_output(&mut mentions, has_self_reference);
-        let mut signature = Self { mentions, witnesses: Vec::new() };
+        let mut signature = Self { mentions, witnesses: Vec::new(), projections: Vec::new() };
         for (zone, range) in zones.iter().filter(|(zone, _)| *zone != Zone::Bounds) {
             for at in range.clone() {
                 signature.witnesses_at(run, at, range.end, *zone, names);
@@ -128,12 +135,18 @@ impl<'a> Signature<'a> {
         if run.is(at, TokenKind::And) {
             let end = run.type_end(at + 1, limit, false);
             if let Some(shorter) = self.mention_at(at).or_else(|| self.mention_at(at + 1)) {
-                self.relate(&[shorter], at..end, zone, Form::Reference);
+                let is_mutable = run.is_keyword(at + 1, "mut")
+                    || (run.lifetime(at + 1).is_some() && run.is_keyword(at + 2, "mut"));
+                let form = if is_mutable { Form::Mutable } else { Form::Reference };
+                self.relate(&[shorter], at..end, zone, form);
             }
-        } else if run.is_keyword(at, "dyn") || run.is_keyword(at, "impl") {
+        } else if run.is_keyword(at, "dyn") {
+            // A trait may demand that its objects outlive an argument: `trait Tr<'a>: 'a`.
             let end = run.type_end(at + 1, limit, true);
-            let direct = self.direct_lifetimes(run, at + 1..end, TokenKind::Plus);
-            self.relate(&direct, at..end, zone, Form::Path);
+            let arguments = self.lifetimes_in(&(at + 1..end));
+            for longer in self.direct_positions(run, at + 1..end, TokenKind::Plus) {
+                self.relate_to(&arguments, &(longer..longer + 1), &(at..end), zone, Form::Path);
+            }
         } else if run.is(at, TokenKind::Lt) {
             self.witnesses_of_angles(run, at, zone, names);
         }
@@ -150,32 +163,85 @@ impl<'a> Signature<'a> {
             // `<X as Trait<…>>::Name`: everything in it may be related.
             if !is_binder {
                 let all = self.lifetimes_in(&inner);
-                self.relate(&all, at..behind, zone, Form::Projection);
+                self.relate(&all, at..behind, zone, Form::Resolved);
+                if run.is_double_colon(behind) {
+                    self.projections.push(at..behind);
+                }
             }
             return;
         };
         if is_binder {
             return;
         }
-        if names.demands_static(run, name) {
+        let relation = names.relation(run, name);
+        if relation.is_none() && names.demands_static(run, name) {
             self.relate(&[Region::Static], name..behind, zone, Form::Path);
         }
-        if names.relates(run, name) {
-            let direct = self.direct_lifetimes(run, inner, TokenKind::Comma);
-            self.relate(&direct, name..behind, zone, Form::Path);
+        match relation {
+            Some(relation) => self.relate_arguments(run, relation, name..behind, inner, zone),
+            None => {
+                let direct = self.direct_lifetimes(run, inner, TokenKind::Comma);
+                self.relate(&direct, name..behind, zone, Form::Path);
+            }
+        }
+    }
+
+    /// What a type of the crate says about its arguments, in the order of its parameters.
+    fn relate_arguments(
+        &mut self,
+        run: &Run<'a, '_>,
+        relation: &Relation<'_>,
+        tokens: Range<usize>,
+        inner: Range<usize>,
+        zone: Zone,
+    ) {
+        let (lifetimes, types): (Vec<_>, Vec<_>) =
+            run.split(inner).into_iter().partition(|range| run.lifetime(range.start).is_some());
+        let argument = |name: &str| {
+            let is_lifetime = name.starts_with('\'');
+            let mut same = relation.parameters.iter().filter(|other| other.starts_with('\'') == is_lifetime);
+            let index = same.position(|other| *other == name)?;
+            if is_lifetime { lifetimes.get(index) } else { types.get(index) }
+        };
+        for (shorter, longer) in &relation.pairs {
+            let shorter = match *shorter {
+                "'static" => Some(Region::Static),
+                shorter => argument(shorter).and_then(|range| self.mention_at(range.start)),
+            };
+            let (Some(shorter), Some(longer)) = (shorter, argument(longer)) else { continue };
+            self.relate_to(&[shorter], longer, &tokens, zone, Form::Path);
         }
     }
 
     /// Everything named in `tokens` outlives each of `shorter`.
     fn relate(&mut self, shorter: &[Region<'a>], tokens: Range<usize>, zone: Zone, form: Form) {
-        let longer: BTreeSet<Region<'a>> = self.regions_in(&tokens).collect();
+        self.relate_to(shorter, &tokens, &tokens, zone, form);
+    }
+
+    /// Everything named in `named`, a part of `tokens`, outlives each of `shorter`.
+    fn relate_to(
+        &mut self,
+        shorter: &[Region<'a>],
+        named: &Range<usize>,
+        tokens: &Range<usize>,
+        zone: Zone,
+        form: Form,
+    ) {
+        let longer: BTreeSet<Region<'a>> = self.regions_in(named).collect();
         for shorter in shorter {
             for longer in longer.iter().filter(|longer| *longer != shorter) {
                 if *longer == Region::Static || self.witnesses.len() > WITNESSES_MAX {
                     continue;
                 }
                 let (shorter, longer) = (*shorter, *longer);
-                self.witnesses.push(Witness { shorter, longer, tokens: tokens.clone(), zone, form });
+                let in_projection = form != Form::Resolved
+                    && self
+                        .projections
+                        .iter()
+                        .any(|range| range.start < tokens.start && tokens.end <= range.end);
+                let tokens = tokens.clone();
+                let is_mutable = form == Form::Mutable;
+                self.witnesses.push(Witness { shorter, longer, tokens, zone, is_mutable, in_projection });
             }
         }
     }
@@ -187,12 +253,18 @@ impl<'a> Signature<'a> {
         range: Range<usize>,
         separator: TokenKind,
     ) -> Vec<Region<'a>> {
+        self.direct_positions(run, range, separator)
+            .into_iter()
+            .filter_map(|at| self.mention_at(at))
+            .collect()
+    }
+
+    fn direct_positions(&self, run: &Run<'a, '_>, range: Range<usize>, separator: TokenKind) -> Vec<usize> {
         range
             .clone()
             .filter(|at| run.lifetime(*at).is_some())
             .filter(|at| *at == range.start || run.is(*at - 1, separator) || run.is_keyword(*at - 1, "dyn"))
             .filter(|at| *at + 1 >= range.end || run.is(*at + 1, separator))
-            .filter_map(|at| self.mention_at(at))
             .collect()
     }
 
@@ -210,6 +282,10 @@ impl<'a> Signature<'a> {
 
     fn regions_in(&self, range: &Range<usize>) -> impl Iterator<Item = Region<'a>> {
         self.mentions_in(range).iter().map(|mention| mention.region)
+    }
+
+    pub(super) fn is_in_projection(&self, at: usize) -> bool {
+        self.projections.iter().any(|range| range.contains(&at))
     }
 
     fn mention_at(&self, at: usize) -> Option<Region<'a>> {

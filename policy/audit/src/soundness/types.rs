@@ -8,20 +8,76 @@ use std::ops::Range;
 
 use ra_ap_rustc_lexer::TokenKind;
 
-use super::items::{Items, declared};
+use super::items::{Impl, Items, declared};
 use super::run::Run;
 use crate::path::use_tree;
 
 /// Types of std that demand `'static` of an argument.
 const STATIC_TYPES: &[&str] = &["LocalKey"];
+/// Traits of std that no closure implements, nor anything that holds one.
+const PLAIN_TRAITS: &[&str] = &[
+    "Add",
+    "AddAssign",
+    "Binary",
+    "BitAnd",
+    "BitOr",
+    "BitXor",
+    "BufRead",
+    "Deref",
+    "DerefMut",
+    "Div",
+    "Drop",
+    "FromStr",
+    "Index",
+    "IndexMut",
+    "LowerHex",
+    "Mul",
+    "Neg",
+    "Not",
+    "Octal",
+    "Read",
+    "Rem",
+    "Shl",
+    "Shr",
+    "Sub",
+    "TryFrom",
+    "TryInto",
+    "UpperHex",
+    "Write",
+    "Any",
+    "AsMut",
+    "AsRef",
+    "Borrow",
+    "BorrowMut",
+    "Clone",
+    "Copy",
+    "Debug",
+    "Default",
+    "Display",
+    "Eq",
+    "Error",
+    "From",
+    "Hash",
+    "Into",
+    "Ord",
+    "PartialEq",
+    "PartialOrd",
+    "Self",
+    "Send",
+    "Sized",
+    "Sync",
+    "ToOwned",
+    "ToString",
+    "Unpin",
+];
 /// Traits of std with the supertrait `'static`.
 const STATIC_TRAITS: &[&str] = &["Any"];
 
 /// Knowledge by name.
 #[derive(Debug, Default)]
 pub(super) struct Types<'a> {
-    /// Own types: whether their arguments may be related.
-    own: BTreeMap<&'a str, bool>,
+    /// Modules of the crate, and the words for itself.
+    modules: BTreeSet<&'a str>,
     /// Names that an import may give to a type of another crate.
     imported: BTreeSet<&'a str>,
     /// Another crate's module is imported as a whole, so that any name may be foreign.
@@ -30,6 +86,8 @@ pub(super) struct Types<'a> {
     static_traits: BTreeSet<&'a str>,
     /// Own types that hold a projection of an argument.
     pub(super) projecting: BTreeSet<&'a str>,
+    /// Own traits, and whether an associated type of one may name what its type does not.
+    traits: BTreeMap<&'a str, bool>,
     /// Own traits whose supertraits take arguments.
     pub(super) with_supertraits: BTreeSet<&'a str>,
 }
@@ -42,8 +100,6 @@ impl<'a> Types<'a> {
         for adt in &items.adts {
             let Some(name) = run.word(adt.name) else { continue };
             let parameters = declared(run, adt.parameters.clone());
-            let relates = parameters.len() > 1 && may_relate(run, adt.definition.clone());
-            *types.own.entry(name).or_default() |= relates;
             if holds_projection(run, adt.definition.clone(), &parameters) {
                 types.projecting.insert(name);
             }
@@ -55,15 +111,17 @@ impl<'a> Types<'a> {
                 types.with_supertraits.extend(run.word(own.name));
             }
         }
+        types.closures(run, items);
         types.close_static(run, items);
         types
     }
 
     fn imports(&mut self, run: &Run<'a, '_>, items: &Items) {
-        let mut local: BTreeSet<&str> = ["crate", "self", "super", "Self"].into();
-        local.extend(items.adts.iter().filter_map(|adt| run.word(adt.name)));
-        local
+        self.modules.extend(["crate", "self", "super", "Self"]);
+        self.modules
             .extend((0..run.len()).filter(|at| run.is_keyword(*at, "mod")).filter_map(|at| run.word(at + 1)));
+        let mut local = self.modules.clone();
+        local.extend(items.adts.iter().filter_map(|adt| run.word(adt.name)));
         for at in (0..run.len()).filter(|at| run.is_keyword(*at, "use")) {
             for leaf in use_tree(&run.tokens, at).0 {
                 let Some(head) = leaf.segments.first() else { continue };
@@ -78,18 +136,65 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Types and traits that lead to `'static` through others of the crate.
+    /// A closure's type does not name what it returns. An impl hands that on if an associated type
+    /// of it names a parameter that its own type does not, or what such a trait projects to.
+    fn closures(&mut self, run: &Run<'a, '_>, items: &Items) {
+        self.traits.extend(items.traits.iter().filter_map(|own| Some((run.word(own.name)?, false))));
+        loop {
+            let before = self.traits.values().filter(|hands_on| **hands_on).count();
+            for owner in &items.impls {
+                if !self.hands_on(run, owner) {
+                    continue;
+                }
+                for at in owner.of_trait.clone() {
+                    if let Some(own) = run.word(at).and_then(|word| self.traits.get_mut(word)) {
+                        *own = true;
+                    }
+                }
+            }
+            let after = self.traits.values().filter(|hands_on| **hands_on).count();
+            if before == after || !run.budget().pay(run.len()) {
+                return;
+            }
+        }
+    }
+
+    fn hands_on(&self, run: &Run<'a, '_>, owner: &Impl) -> bool {
+        let parameters = declared(run, owner.generics.list.clone());
+        let named: BTreeSet<&str> = owner.self_type.clone().filter_map(|at| run.word(at)).collect();
+        let mut bounds = owner.generics.list.clone().chain(owner.generics.clauses.clone());
+        let admits = bounds.any(|at| {
+            run.word(at).is_some_and(|word| !parameters.contains(&word) && self.may_be_closures(word))
+        });
+        owner.types.iter().flat_map(|(_, value)| value.clone()).any(|at| {
+            let Some(word) = run.word(at).filter(|word| parameters.contains(word)) else { return false };
+            let is_projected = run.is_double_colon(at + 1) || run.is_keyword(at + 1, "as");
+            !named.contains(word) || (is_projected && admits)
+        })
+    }
+
+    /// Whether closures, or types that hold one, may implement the trait `name`.
+    pub(super) fn may_be_closures(&self, name: &str) -> bool {
+        let is_foreign = !PLAIN_TRAITS.contains(&name) && name.starts_with(|c: char| c.is_uppercase());
+        self.traits.get(name).copied().unwrap_or(is_foreign)
+    }
+
+    /// Types and traits that demand `'static`, through others of the crate too. A type cannot demand
+    /// it without saying so in its generics, whatever its fields are.
     fn close_static(&mut self, run: &Run<'a, '_>, items: &Items) {
         loop {
             let before = self.static_types.len() + self.static_traits.len();
             for adt in &items.adts {
-                if adt.definition.clone().any(|at| self.is_static(run, at)) {
+                let demands = [adt.parameters.clone(), adt.clauses.clone()];
+                if demands.into_iter().flatten().any(|at| self.demands_static_at(run, at)) {
                     self.static_types.extend(run.word(adt.name));
                 }
             }
             for own in &items.traits {
-                let demands = own.supertraits.clone().chain(own.generics.clauses.clone());
-                if demands.into_iter().any(|at| self.is_static(run, at)) {
+                let supertraits = own.supertraits.clone();
+                let is_first = |at: usize| at == supertraits.start && run.lifetime(at) == Some("'static");
+                let demands = supertraits.clone().chain(own.generics.clauses.clone());
+                if demands.into_iter().any(|at| is_first(at) || self.demands_static_at(run, at)) {
                     self.static_traits.extend(run.word(own.name));
                 }
             }
@@ -99,73 +204,39 @@ impl<'a> Types<'a> {
         }
     }
 
-    fn is_static(&self, run: &Run<'_, '_>, at: usize) -> bool {
-        let is_lifetime = run.lifetime(at) == Some("'static");
-        // `&'static str` demands nothing of an argument.
-        let is_of_str = is_lifetime
-            && at > 0
-            && run.is(at - 1, TokenKind::And)
-            && matches!(run.word(at + 1), Some("str" | "u8" | "dyn"));
-        (is_lifetime && !is_of_str)
-            || run
-                .word(at)
-                .is_some_and(|word| self.static_types.contains(word) || self.static_traits.contains(word))
+    /// `: 'static`, `+ 'static`, or a trait that means it.
+    fn demands_static_at(&self, run: &Run<'_, '_>, at: usize) -> bool {
+        let is_bound = at > 0 && (run.is(at - 1, TokenKind::Colon) || run.is(at - 1, TokenKind::Plus));
+        let is_static = run.lifetime(at) == Some("'static");
+        (is_static && is_bound) || self.is_static_trait(run, at)
+    }
+
+    /// Names that an import may give to something of another crate.
+    pub(super) fn imported(&self) -> impl Iterator<Item = &'a str> {
+        self.imported.iter().copied()
     }
 
     pub(super) fn is_static_trait(&self, run: &Run<'_, '_>, at: usize) -> bool {
         run.word(at).is_some_and(|word| self.static_traits.contains(word))
     }
 
-    /// See `Names::relates`; `at` is the last segment of the path.
-    pub(super) fn relates(&self, run: &Run<'_, '_>, at: usize) -> bool {
-        let Some(name) = run.word(at) else { return true };
-        let has_path = at >= 2 && run.is_double_colon(at - 2);
-        match self.own.get(name) {
-            Some(relates) => *relates || has_path || self.has_foreign_glob || self.imported.contains(name),
-            None => true,
+    /// Whether `name` may mean something of another crate.
+    pub(super) fn may_be_foreign(&self, name: &str) -> bool {
+        self.has_foreign_glob || self.imported.contains(name)
+    }
+
+    /// The path before the name at `at` begins in the crate.
+    pub(super) fn is_local_path(&self, run: &Run<'_, '_>, at: usize) -> bool {
+        let mut head = at;
+        while head >= 3 && run.is_double_colon(head - 2) && run.word(head - 3).is_some() {
+            head -= 3;
         }
+        run.word(head).is_some_and(|word| self.modules.contains(word))
     }
 
     pub(super) fn demands_static(&self, run: &Run<'_, '_>, at: usize) -> bool {
         run.word(at).is_some_and(|word| self.static_types.contains(word))
     }
-}
-
-/// The definition holds a reference, a type with a lifetime, a bound of a lifetime, or a
-/// projection: something that may relate its parameters.
-fn may_relate(run: &Run<'_, '_>, definition: Range<usize>) -> bool {
-    let parameters = if run.is(definition.start, TokenKind::Lt) {
-        run.behind_angles(definition.start)
-    } else {
-        definition.start
-    };
-    let declares_bound = (definition.start..parameters).any(|at| {
-        let bound = run.is(at, TokenKind::Colon) && !run.is_double_colon(at);
-        bound
-            && (at..parameters)
-                .take_while(|at| !run.is(*at, TokenKind::Comma))
-                .any(|at| run.lifetime(at).is_some())
-    });
-    declares_bound || (parameters..definition.end).any(|at| relating_token(run, at, definition.end))
-}
-
-fn relating_token(run: &Run<'_, '_>, at: usize, limit: usize) -> bool {
-    if run.is(at, TokenKind::And) {
-        // A reference to something that can hold a lifetime: a parameter or a generic type. Names
-        // in lower case are primitive types.
-        let end = run.type_end(at + 1, limit, false);
-        return (at + 2..end).any(|at| {
-            run.lifetime(at).is_some()
-                || run.is(at, TokenKind::Lt)
-                || run.word(at).is_some_and(|word| word.starts_with(|c: char| c.is_uppercase()))
-        }) || run.word(at + 1).is_some_and(|word| word.starts_with(|c: char| c.is_uppercase()));
-    }
-    let in_generics = run.lifetime(at).is_some() && at > 0 && !run.is(at - 1, TokenKind::And);
-    let is_projection = run.is(at, TokenKind::Lt)
-        && at > 0
-        && run.word(at - 1).is_none()
-        && !(at >= 2 && run.is_double_colon(at - 2));
-    in_generics || is_projection
 }
 
 fn holds_projection(run: &Run<'_, '_>, definition: Range<usize>, parameters: &[&str]) -> bool {

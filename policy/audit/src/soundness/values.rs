@@ -1,19 +1,28 @@
-//! Which names of functions are used as values, not called.
+//! Which functions are used as values, not called.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ra_ap_rustc_lexer::TokenKind;
 
 use super::Crate;
+use super::items::{Function, Impl, Owner, declared};
 use super::run::Run;
 
-/// Names that stand somewhere without a call.
+/// What stands before the name of a function.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Qualifier<'a> {
+    /// Nothing: a function by itself.
+    None,
+    /// `Name::`, perhaps with arguments.
+    Name(&'a str),
+    /// Anything may be meant: a projection, an alias, a parameter.
+    Any,
+}
+
+/// Names of functions that stand somewhere without a call, with what stands before them.
 #[derive(Debug, Default)]
 pub(super) struct Values<'a> {
-    /// By themselves or at the end of a path.
-    plain: BTreeSet<&'a str>,
-    /// At the end of a path, which is the only way to name a method.
-    in_path: BTreeSet<&'a str>,
+    uses: BTreeMap<&'a str, BTreeSet<Qualifier<'a>>>,
 }
 
 impl<'a> Values<'a> {
@@ -21,6 +30,7 @@ impl<'a> Values<'a> {
         let run = of.run;
         let defined: BTreeSet<&str> =
             of.items.functions.iter().map(|function| of.name(function.name)).collect();
+        let known = Known::new(of);
         let mut values = Self::default();
         let mut at = 0;
         while at < run.len() {
@@ -32,10 +42,7 @@ impl<'a> Values<'a> {
                 && defined.contains(word)
                 && is_value(run, at)
             {
-                values.plain.insert(word);
-                if at >= 2 && run.is_double_colon(at - 2) {
-                    values.in_path.insert(word);
-                }
+                values.uses.entry(word).or_default().extend(known.qualifiers(of, at));
             }
             at += 1;
         }
@@ -50,24 +57,113 @@ impl<'a> Values<'a> {
                 && *name != alias
                 && let Some(name) = defined.get(name)
             {
-                self.plain.insert(name);
-                self.in_path.insert(name);
+                self.uses.entry(name).or_default().extend([Qualifier::None, Qualifier::Any]);
             }
         }
         behind.max(at + 1)
     }
 
-    pub(super) fn has(&self, name: &str, is_method: bool) -> bool {
-        if is_method { self.in_path.contains(name) } else { self.plain.contains(name) }
+    /// Whether `function` may be meant by one of the uses of its name.
+    pub(super) fn has(&self, of: &Crate<'a, '_>, function: &Function) -> bool {
+        let Some(uses) = self.uses.get(of.name(function.name)) else { return false };
+        let owner = match function.owner {
+            // A function by itself, or in a module.
+            None => return !uses.is_empty(),
+            Some(owner) => owner,
+        };
+        let impls: Vec<&Impl> = match owner {
+            // Every type that implements the trait has the method.
+            Owner::Trait(index) => implementing(of, of.name(of.items.traits[index].name)),
+            Owner::Impl(index) => vec![&of.items.impls[index]],
+        };
+        if impls.iter().any(|owner| is_for_anything(of, owner)) {
+            return !uses.is_empty();
+        }
+        let heads = impls.iter().flat_map(|owner| owner.of_trait.clone().chain(owner.self_type.clone()));
+        let mut names: BTreeSet<&str> = heads.filter_map(|at| of.run.word(at)).collect();
+        if let Owner::Trait(index) = owner {
+            names.insert(of.name(of.items.traits[index].name));
+        }
+        uses.iter().any(|qualifier| match qualifier {
+            Qualifier::None => false,
+            Qualifier::Name(name) => names.contains(name),
+            Qualifier::Any => true,
+        })
+    }
+}
+
+/// The impls of the trait `name`.
+fn implementing<'c>(of: &'c Crate<'_, '_>, name: &str) -> Vec<&'c Impl> {
+    let mut impls: Vec<&Impl> = of.items.impls.iter().collect();
+    impls.retain(|owner| owner.of_trait.clone().any(|at| of.run.word(at) == Some(name)));
+    impls
+}
+
+/// The impl is for a parameter or an alias, so that any name may mean its type.
+fn is_for_anything(of: &Crate<'_, '_>, owner: &Impl) -> bool {
+    let parameters = declared(of.run, owner.generics.list.clone());
+    let mut names = owner.self_type.clone().filter_map(|at| of.run.word(at)).peekable();
+    names.peek().is_some()
+        && (names.clone().all(|name| parameters.contains(&name)) || names.any(|name| of.aliases.knows(name)))
+}
+
+/// Names behind which anything may be.
+struct Known<'a> {
+    /// Parameters, and what an import renames.
+    ambiguous: BTreeSet<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    fn new(of: &Crate<'a, '_>) -> Self {
+        let run = of.run;
+        let mut ambiguous = BTreeSet::new();
+        for at in (0..run.len()).filter(|at| run.is_keyword(*at, "use")) {
+            ambiguous.extend(crate::path::use_tree(&run.tokens, at).0.iter().filter_map(|leaf| leaf.alias));
+        }
+        let functions = of.items.functions.iter().map(|function| function.generics.list.clone());
+        let impls = of.items.impls.iter().map(|owner| owner.generics.list.clone());
+        let traits = of.items.traits.iter().map(|own| own.generics.list.clone());
+        ambiguous.extend(functions.chain(impls).chain(traits).flat_map(|list| declared(run, list)));
+        Self { ambiguous }
+    }
+
+    /// What stands before the name at `at`; `Self` is what it means there.
+    fn qualifiers(&self, of: &Crate<'a, '_>, at: usize) -> Vec<Qualifier<'a>> {
+        let run = of.run;
+        if at < 2 || !run.is_double_colon(at - 2) {
+            return vec![Qualifier::None];
+        }
+        let Some(word) = at.checked_sub(3).and_then(|before| run.word(before)) else {
+            return vec![Qualifier::Any];
+        };
+        if word == "Self" {
+            return self_names(of, at);
+        }
+        let is_any = self.ambiguous.contains(word) || of.aliases.knows(word);
+        vec![if is_any { Qualifier::Any } else { Qualifier::Name(word) }]
+    }
+}
+
+/// The names in the header around `at`.
+fn self_names<'a>(of: &Crate<'a, '_>, at: usize) -> Vec<Qualifier<'a>> {
+    let named = |words: &mut dyn Iterator<Item = usize>| -> Vec<Qualifier<'a>> {
+        words.filter_map(|at| of.run.word(at)).map(Qualifier::Name).collect()
+    };
+    let inner_impl = of.items.impls.iter().filter(|owner| owner.body.contains(&at)).last();
+    let inner_trait = of.items.traits.iter().filter(|own| own.body.contains(&at)).last();
+    match (inner_impl, inner_trait) {
+        (Some(owner), None) => named(&mut owner.self_type.clone()),
+        (None, Some(own)) => named(&mut own.supertraits.clone().chain(std::iter::once(own.name))),
+        (Some(_), Some(_)) | (None, None) => vec![Qualifier::Any],
     }
 }
 
 /// The name at `at` is an expression by itself: not called, declared, assigned or selected from.
 fn is_value(run: &Run<'_, '_>, at: usize) -> bool {
     let before = |kind| at > 0 && run.is(at - 1, kind);
-    let declared =
+    let declares =
         ["fn", "mod", "struct", "enum", "union", "trait", "type", "let", "mut", "ref", "const", "static"];
-    if declared.iter().any(|keyword| at > 0 && run.is_keyword(at - 1, keyword)) {
+    if declares.iter().any(|keyword| at > 0 && run.is_keyword(at - 1, keyword)) {
         return false;
     }
     // A field or a method's call; `..name` is a range.

@@ -15,7 +15,7 @@ use ra_ap_rustc_lexer::TokenKind;
 use super::function::{Prepared, prepare};
 use super::items::Function;
 use super::run::Run;
-use super::signature::{Form, Mention, Region, Signature, Witness, Zone};
+use super::signature::{Mention, Region, Signature, Witness, Zone};
 use super::values::Values;
 use super::{Crate, Findings};
 
@@ -27,14 +27,12 @@ pub(super) fn functions(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Res
         let prepared = prepare(of, function)
             .ok_or_else(|| format!("the signature of `{name}` is too long to be read"))?;
         if let Some(witness) = relabelling(&prepared, |_| true) {
-            let is_method = function.owner.is_some();
-            if values.has(name, is_method) {
+            if values.has(of, function) {
                 let detail = shown(&witness);
                 found.add(SoundnessShape::WitnessAsValue, "fn", name, detail);
             }
         }
-        let by_projection = |witness: &Witness<'_>| witness.form == Form::Projection;
-        if let Some(witness) = relabelling(&prepared, by_projection) {
+        if let Some(witness) = relabelling(&prepared, |witness| witness.in_projection) {
             let shape = match witness.zone {
                 Zone::Head => SoundnessShape::ProjectionInHeader,
                 Zone::Input | Zone::Output | Zone::Bounds => SoundnessShape::ProjectionWitness,
@@ -62,15 +60,15 @@ fn relabelling<'a>(
     accepts: impl Fn(&Witness<'a>) -> bool,
 ) -> Option<Witness<'a>> {
     let signature = &prepared.signature;
-    let of_interest = signature.witnesses.iter().filter(|witness| accepts(witness));
+    let of_interest = signature.witnesses.iter().filter(|witness| !witness.is_mutable && accepts(witness));
     of_interest
         .filter(|witness| !prepared.bounds.says(witness.longer, witness.shorter))
-        .find(|witness| has_source(signature, witness) && has_sink(signature, witness))
+        .find(|witness| has_source(&prepared.run, signature, witness) && has_sink(signature, witness))
         .cloned()
 }
 
 /// Data of the longer lifetime comes in through a type that does not imply the relation itself.
-pub(super) fn has_source(signature: &Signature<'_>, witness: &Witness<'_>) -> bool {
+pub(super) fn has_source(run: &Run<'_, '_>, signature: &Signature<'_>, witness: &Witness<'_>) -> bool {
     let same: Vec<&Range<usize>> = signature
         .witnesses
         .iter()
@@ -79,14 +77,22 @@ pub(super) fn has_source(signature: &Signature<'_>, witness: &Witness<'_>) -> bo
         .collect();
     signature.mentions.iter().any(|mention| {
         mention.region == witness.longer
-            && brings_data(mention)
+            && brings_data(run, mention)
             && !same.iter().any(|tokens| tokens.contains(&mention.at))
     })
 }
 
-fn brings_data(mention: &Mention<'_>) -> bool {
+fn brings_data(run: &Run<'_, '_>, mention: &Mention<'_>) -> bool {
     match mention.zone {
-        Zone::Input | Zone::Bounds => true,
+        Zone::Input => true,
+        // `for<'a> &'a T: Trait` speaks of a reference, not of a source of `T`.
+        Zone::Bounds => {
+            !(matches!(mention.region, Region::Type(_))
+                && mention.at > 0
+                && (run.is(mention.at - 1, TokenKind::And)
+                    || run.is_keyword(mention.at - 1, "mut")
+                    || run.lifetime(mention.at - 1).is_some()))
+        }
         // The arguments of a function that is returned.
         Zone::Output => mention.in_function_type,
         Zone::Head => false,
@@ -126,37 +132,62 @@ fn outlived_projection(
         Region::Type(parameter) => Some((parameter, witness.shorter, witness.tokens.clone())),
         Region::Static | Region::Named(_) | Region::Elided(_) => None,
     });
-    for (parameter, shorter, tokens) in explicit.chain(implied) {
-        let bounds = &prepared.bounds.of_projections;
-        let is_bounded = bounds
-            .iter()
-            .any(|(of, by)| *of == parameter && (*by == "'static" || Region::Named(by) == shorter));
-        let names_place = shorter == Region::Static
-            || signature.mentions.iter().any(|mention| {
-                mention.region == shorter && mention.zone == Zone::Output && !tokens.contains(&mention.at)
-            });
-        let brings = signature.mentions.iter().any(|mention| {
-            mention.region == Region::Type(parameter)
-                && mention.zone == Zone::Input
-                && !tokens.contains(&mention.at)
-                && (is_projected(&prepared.run, mention.at) || in_projecting_type(of, prepared, mention.at))
-        });
-        if !is_bounded && names_place && brings {
-            return Some(format!(
-                "{parameter}: {} is taken to hold for what it projects to",
-                shorter.shown()
-            ));
-        }
-    }
-    None
+    explicit
+        .chain(implied)
+        .find(|(parameter, shorter, tokens)| {
+            prepared.bounds.admits_closure(of, parameter)
+                && !is_bounded(prepared, parameter, *shorter)
+                && keeps_projected(prepared, *shorter)
+                && brings_projected(of, prepared, parameter, tokens)
+        })
+        .map(|(parameter, shorter, _)| format!("{parameter}: {}", shorter.shown()))
+}
+
+/// The bounds speak of the projection itself.
+fn is_bounded(prepared: &Prepared<'_, '_>, parameter: &str, shorter: Region<'_>) -> bool {
+    let mut bounds = prepared.bounds.of_projections.iter();
+    bounds.any(|(of, by)| *of == parameter && (*by == "'static" || Region::Named(by) == shorter))
+}
+
+/// What is kept for `'static` may go anywhere; for another lifetime, into a trait object of the
+/// output that names it.
+fn keeps_projected(prepared: &Prepared<'_, '_>, shorter: Region<'_>) -> bool {
+    let mut mentions = prepared.signature.mentions.iter();
+    shorter == Region::Static
+        || (erases(prepared)
+            && mentions.any(|mention| mention.zone == Zone::Output && mention.region == shorter))
+}
+
+/// The output holds a type that does not show.
+fn erases(prepared: &Prepared<'_, '_>) -> bool {
+    let run = &prepared.run;
+    prepared.zones.iter().any(|(zone, range)| {
+        *zone == Zone::Output
+            && range.clone().any(|at| run.is_keyword(at, "dyn") || run.is_keyword(at, "impl"))
+    })
+}
+
+/// A parameter holds a value of a type `P::X`, beside what says how long `P` lives.
+fn brings_projected(
+    of: &Crate<'_, '_>,
+    prepared: &Prepared<'_, '_>,
+    parameter: &str,
+    tokens: &Range<usize>,
+) -> bool {
+    prepared.signature.mentions.iter().any(|mention| {
+        mention.region == Region::Type(parameter)
+            && mention.zone == Zone::Input
+            && !mention.in_function_type
+            && !tokens.contains(&mention.at)
+            && (is_projected(prepared, mention.at)
+                || (erases(prepared) && in_projecting_type(of, prepared, mention.at)))
+    })
 }
 
 /// `P::X` or `<P as …>::X` with `P` at `at`.
-fn is_projected(run: &Run<'_, '_>, at: usize) -> bool {
-    let in_brackets = at > 0
-        && run.is(at - 1, TokenKind::Lt)
-        && (run.is_keyword(at + 1, "as") || run.is_double_colon(run.behind_angles(at - 1)));
-    (run.is_double_colon(at + 1) && run.word(at + 3).is_some()) || in_brackets
+fn is_projected(prepared: &Prepared<'_, '_>, at: usize) -> bool {
+    let run = &prepared.run;
+    (run.is_double_colon(at + 1) && run.word(at + 3).is_some()) || prepared.signature.is_in_projection(at)
 }
 
 /// `at` stands among the arguments of an own type that projects one of them.

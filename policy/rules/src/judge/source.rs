@@ -174,7 +174,7 @@ pub(super) fn judge_std_path(path: &[String]) -> Option<(Code, String)> {
 /// stable std has them.
 fn deciding_row(below: &[String]) -> Option<&'static ItemRow> {
     let rows = || (1..=below.len()).filter_map(|length| std_items::row_of(&below[..length]));
-    rows().find(|row| row.refuses(&[])).or_else(|| rows().last())
+    rows().find(|row| row.refuses(&[])).or_else(|| rows().next_back())
 }
 
 /// `use std::io::*` brings in `stdin` without naming it.

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     Code, POLICY_REVISION, codes, limits,
-    profiles::{attributes, imports, instructions, macros, manifest_keys, seccomp, std_items},
+    profiles::{attributes, imports, instructions, lints, macros, manifest_keys, seccomp, std_items},
 };
 
 /// Codes are forever: a changed line here is a broken promise to every client.
@@ -58,6 +58,9 @@ fn the_rows_of_this_revision_are_what_they_were() {
     for row in instructions::RELOCATIONS {
         writeln!(dump, "relocation {} {}", row.number, row.name).unwrap();
     }
+    for lint in lints::required() {
+        writeln!(dump, "lint {lint}").unwrap();
+    }
     for row in seccomp::WORKER {
         writeln!(dump, "worker {row:?}").unwrap();
     }
@@ -87,6 +90,7 @@ fn no_table_names_a_thing_twice() {
         }
     }
     assert_unique("attributes", attributes::ROWS.iter().map(|row| row.path));
+    assert_unique("lints", lints::required());
     assert_unique("macros", macros::ROWS.iter().map(|row| row.name));
     assert_unique(
         "items",
@@ -98,4 +102,21 @@ fn no_table_names_a_thing_twice() {
     for row in imports::ROWS {
         assert!(!refused.contains(row.symbol), "{} is offered and refused", row.symbol);
     }
+}
+
+/// A shape finds its own row, and the page of the code tells of every lint.
+#[test]
+fn every_soundness_lint_has_its_row_and_its_place_on_the_page() {
+    let page = include_str!("../../../../docs/errors/MF0314.md");
+    for row in lints::ROWS {
+        assert_eq!(lints::row(row.shape).id, row.id);
+        assert!(page.contains(&format!("## {}\n", row.id)), "{} is not on the page", row.id);
+        assert!(page.contains(row.instead) && page.contains(row.refused), "{}: the page is stale", row.id);
+        assert!(row.instead.ends_with('.') && !row.why.ends_with('.'), "{}", row.id);
+    }
+    let required: Vec<&str> = lints::required().collect();
+    for lint in lints::COMPILER {
+        assert!(required.contains(lint));
+    }
+    assert!(required.contains(&lints::SOLVER_AGREEMENT));
 }

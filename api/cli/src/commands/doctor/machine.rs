@@ -21,6 +21,7 @@ pub(super) fn checks() -> Vec<Check> {
         user_namespaces(),
         landlock(),
         seccomp(),
+        build_limits(),
         protection_keys(),
         toolchain(),
         host_linker(),
@@ -95,6 +96,18 @@ fn seccomp() -> Check {
             format!("offered: {}", actions.trim()),
             "a kernel with CONFIG_SECCOMP_FILTER=y, from 4.14 on",
         )
+    }
+}
+
+/// How a builder keeps the limits on all processes of a build together. It writes the same into
+/// its log when it starts.
+fn build_limits() -> Check {
+    const NAME: &str = "limits of a build";
+    let own = std::process::id();
+    if Path::new(&format!("/proc/self/task/{own}/children")).exists() {
+        Check::good(NAME, "for all its processes together, measured every 50 ms")
+    } else {
+        Check::weaker(NAME, "for each of its processes alone", "boot a kernel with CONFIG_PROC_CHILDREN=y")
     }
 }
 

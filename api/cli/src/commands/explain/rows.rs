@@ -7,7 +7,7 @@ use mfaas_rules::profiles::attributes::{self, LINKAGE, MACHINE_CODE};
 use mfaas_rules::profiles::imports;
 use mfaas_rules::profiles::instructions::RELOCATIONS;
 use mfaas_rules::profiles::macros::{self, MacroRule};
-use mfaas_rules::profiles::std_paths::{self, PathRule};
+use mfaas_rules::profiles::std_items::{self, ItemRow, Treatment};
 
 /// Columns of text before a list's line is broken.
 const COLUMNS_MAX: usize = 110;
@@ -85,9 +85,21 @@ pub(super) fn of(code: Code) -> Vec<List> {
             List::new("Macros of std that are offered:", macros_that(MacroRule::Allow)),
         ],
         "MF0307" => vec![
-            List::new("Parts of std, core and alloc that are refused:", paths_that(PathRule::Refuse)),
-            List::new("Refused as machine code (MF0303):", paths_that(PathRule::MachineCode)),
-            List::new("Offered below a refused part:", paths_that(PathRule::Offer)),
+            List::new(
+                "Parts of std, core and alloc that are refused:",
+                items_that(|row| {
+                    matches!(row.treatment, Treatment::Refuse | Treatment::Internal | Treatment::Close)
+                }),
+            ),
+            List::new("Refused as machine code (MF0303):", items_that(is_machine_code)),
+            List::new(
+                "Offered as types of our own, without the authority:",
+                items_that(|row| row.treatment == Treatment::Own),
+            ),
+            List::new(
+                "Offered below a part that is mostly refused:",
+                items_that(|row| row.treatment == Treatment::Offer && !row.module.is_empty()),
+            ),
         ],
         "MF0308" => vec![List::new(
             "Macros of std whose `unsafe` is audited:",
@@ -108,7 +120,7 @@ pub(super) fn of(code: Code) -> Vec<List> {
 fn machine_code() -> Vec<List> {
     let attributes = MACHINE_CODE.iter().map(|name| ("attributes", format!("#[{name}]")));
     let macros = macros_that(MacroRule::MachineCode).map(|(_, name)| ("macros", name));
-    let paths = paths_that(PathRule::MachineCode).map(|(_, path)| ("modules of std and core", path));
+    let paths = items_that(is_machine_code).map(|(_, path)| ("modules of std and core", path));
     vec![List::new("Refused as machine code:", attributes.chain(macros).chain(paths))]
 }
 
@@ -117,10 +129,19 @@ fn macros_that(rule: MacroRule) -> impl Iterator<Item = (&'static str, String)> 
     macros::ROWS.iter().filter(move |row| row.rule == rule).map(move |row| (row.why, name(row.name)))
 }
 
-fn paths_that(rule: PathRule) -> impl Iterator<Item = (&'static str, String)> {
+fn is_machine_code(row: &ItemRow) -> bool {
+    row.treatment == Treatment::MachineCode
+}
+
+fn items_that(wanted: impl Fn(&ItemRow) -> bool) -> impl Iterator<Item = (&'static str, String)> {
     let mut known = BTreeSet::new();
-    std_paths::ROWS
+    std_items::ROWS
         .iter()
-        .filter(move |row| row.rule == rule && known.insert(row.path))
-        .map(|row| (row.why, format!("std::{}", row.path)))
+        .filter(move |row| wanted(row))
+        .flat_map(|row| row.names.iter().map(|name| (row.why, path(row.module, name))))
+        .filter(move |(_, path)| known.insert(path.clone()))
+}
+
+fn path(module: &str, name: &str) -> String {
+    if module.is_empty() { format!("std::{name}") } else { format!("std::{module}::{name}") }
 }

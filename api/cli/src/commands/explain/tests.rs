@@ -1,7 +1,8 @@
-use mfaas_rules::profiles::{attributes, macros, std_paths};
-use mfaas_rules::profiles::{macros::MacroRule, std_paths::PathRule};
+use mfaas_rules::profiles::macros::MacroRule;
+use mfaas_rules::profiles::std_items::Treatment;
+use mfaas_rules::profiles::{attributes, macros, std_items};
 
-use super::{codes, explanation, family, pages};
+use super::{codes, document, explanation, family, lints, lints_of, pages};
 
 #[test]
 fn every_code_belongs_to_a_part() {
@@ -52,8 +53,21 @@ fn the_lists_hold_every_row_with_its_reason() {
         assert!(macros_page.contains(row.why) || row.rule == MacroRule::Allow, "{}", row.name);
     }
     let paths_page = explanation(codes::MF0307);
-    for row in std_paths::ROWS {
-        assert!(paths_page.contains(&format!(" std::{}", row.path)), "{}", row.path);
-        assert!(paths_page.contains(row.why) || row.rule == PathRule::Offer, "{}", row.path);
+    for row in std_items::ROWS.iter().filter(|row| row.refuses(&[]) || row.treatment == Treatment::Own) {
+        assert!(paths_page.contains(row.why), "{row:?}");
+        for name in row.names {
+            assert!(paths_page.contains(&format!("::{name}")), "{}::{name}", row.module);
+        }
     }
+}
+
+#[test]
+fn the_code_of_the_lints_lists_each_with_its_way_out() {
+    let text = lints_of(codes::MF0314);
+    for row in lints::ROWS {
+        assert!(text.contains(row.id) && text.contains(row.instead), "{}", row.id);
+    }
+    assert_eq!(document(codes::MF0314)["lints"].as_array().map(Vec::len), Some(lints::ROWS.len()));
+    assert!(lints_of(codes::MF0301).is_empty());
+    assert!(document(codes::MF0301).get("lints").is_none());
 }

@@ -1,0 +1,16 @@
+// nested_reference_witness
+// The stretched borrow leaves through a parameter.
+fn keep<'s, 'l>(_w: Option<&'s &'l ()>, v: &'l [u8], out: &mut &'s [u8]) {
+    *out = v;
+}
+fn stretch<'x>(v: &'x [u8]) -> &'static [u8] {
+    let f: for<'q> fn(Option<&'static &'q ()>, &'q [u8], &mut &'static [u8]) = keep;
+    let g: fn(Option<&'static &'static ()>, &'x [u8], &mut &'static [u8]) = f;
+    let mut out: &'static [u8] = &[];
+    g(None, v, &mut out);
+    out
+}
+pub fn handle(i: &[u8]) -> Vec<u8> {
+    let kept: &'static [u8] = { let v = i.to_vec(); stretch(&v[..]) };
+    kept.to_vec()
+}
