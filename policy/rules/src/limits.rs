@@ -145,8 +145,8 @@ pub const COMPILE: CompileLimits = CompileLimits {
 };
 
 /// CPU time after which a caged command lets others go first. Ten times what the compiler takes for
-/// a small function, and more than for most large ones.
-pub const GIVE_WAY_CPU_SECONDS: u64 = 5;
+/// a small function.
+pub const GIVE_WAY_CPU_SECONDS: u64 = 3;
 /// How far it steps back, as a nice value: a tenth of the share of an ordinary process that wants
 /// the same core, and all of it when nobody does. Further back, a command could not even die
 /// within the time that it has for it: freeing its memory takes CPU time too.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::bomb::Bomb;
-use crate::installed::{Installed, root};
+use crate::installed::Installed;
 
 /// The honest functions: one without dependencies, one with derived serialisation.
 pub const EXAMPLES: [&str; 2] = ["hello", "json-summary"];
@@ -73,7 +73,7 @@ fn honest(
 ) -> anyhow::Result<()> {
     for _ in 0..builds {
         for (number, example) in EXAMPLES.iter().enumerate() {
-            let package: PathBuf = root().join("examples").join(example);
+            let package: PathBuf = mfaas_harness::checkout().join("examples").join(example);
             let start = Instant::now();
             let output = installed.check(&package, scratch).output().context("the builder")?;
             took(number, start.elapsed());
