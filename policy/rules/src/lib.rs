@@ -23,7 +23,7 @@ pub use judge::{
 
 /// Names this set of rows and limits in signed statements. It changes with every row, which
 /// `tests/snapshot.rs` enforces.
-pub const POLICY_REVISION: &str = "2026-11.1";
+pub const POLICY_REVISION: &str = "2026-11.2";
 
 #[cfg(test)]
 mod tests;
