@@ -32,9 +32,7 @@ impl Installed {
     /// When a step fails; the message holds what it said.
     pub fn make(packages: &[&str]) -> Self {
         build(packages);
-        let home = target_directory().join("tmp/builder");
-        fs::create_dir_all(&home).unwrap_or_else(|error| panic!("{}: {error}", home.display()));
-        let _lock = lock(&home.join("lock"));
+        let (home, _lock) = materials();
         let toolchain = import_toolchain(&home.join("toolchains"));
         let deps = build_deps(&home, &toolchain);
         Self { toolchain, deps }
@@ -82,9 +80,8 @@ fn import_toolchain(into: &Path) -> PathBuf {
 
 fn build_deps(home: &Path, toolchain: &Path) -> PathBuf {
     let (vendor, caches) = (home.join("vendor"), home.join("deps"));
-    let real = checkout().join("builder/toolchain/seed");
     let seed = seed::write(&home.join("seed")).unwrap_or_else(|error| panic!("seed: {error}"));
-    let _ = stdout(builder().args(["deps", "vendor", "--seed"]).arg(real).arg("--into").arg(&vendor));
+    let _ = stdout(builder().args(["deps", "vendor", "--seed"]).arg(&seed).arg("--into").arg(&vendor));
     let mut build = builder();
     build.args(["deps", "build", "--seed"]).arg(seed).arg("--vendor").arg(&vendor);
     let key = stdout(build.arg("--toolchain").arg(toolchain).arg("--into").arg(&caches));
@@ -102,12 +99,16 @@ fn keep_only(directory: &Path, name: &str) {
     }
 }
 
-/// Another test of this build directory may be at the same work.
-fn lock(path: &Path) -> File {
-    let lock = File::create(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+/// Where toolchain, vendored sources and dependency caches of this build directory lie, and the
+/// lock that makes sure that only one test makes them.
+pub(crate) fn materials() -> (PathBuf, File) {
+    let directory = profile_directory().join("site");
+    fs::create_dir_all(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let path = directory.join("lock");
+    let lock = File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     rustix::fs::flock(&lock, FlockOperation::LockExclusive)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    lock
+    (directory, lock)
 }
 
 /// A test of one package builds that package's programs alone.

@@ -9,14 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    fs::FlockOperation,
-    process::{Pid, Signal},
-};
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Run, programs, seed};
+use crate::{Answer, Run, installed, programs, seed};
 
 /// A supervised program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -412,11 +409,7 @@ impl Shared {
     const PARTS: [&'static str; 3] = ["toolchains", "vendor", "deps"];
 
     fn locked() -> Self {
-        let directory = programs().join("e2e");
-        fs::create_dir_all(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
-        let lock = File::create(directory.join("lock")).unwrap_or_else(|error| panic!("lock: {error}"));
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive)
-            .unwrap_or_else(|error| panic!("lock: {error}"));
+        let (directory, lock) = installed::materials();
         Self { directory, _lock: lock }
     }
 
