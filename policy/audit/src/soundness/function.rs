@@ -38,7 +38,7 @@ impl Names for Scope<'_, '_> {
         self.bound.contains(lifetime)
     }
 
-    fn relation(&self, run: &Run<'_, '_>, at: usize) -> Option<&Relation<'_>> {
+    fn relation(&self, run: &Run<'_, '_>, at: usize) -> Option<&[Relation<'_>]> {
         self.of.relations.of(run, at, self.of.types)
     }
 

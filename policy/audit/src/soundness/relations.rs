@@ -23,10 +23,10 @@ pub(super) struct Relation<'a> {
     pub(super) pairs: BTreeSet<(&'a str, &'a str)>,
 }
 
-/// Knowledge by name; a name that is missing is unknown.
+/// Knowledge by name, one relation for each definition; a name that is missing is unknown.
 #[derive(Debug, Default)]
 pub(super) struct Relations<'a> {
-    known: BTreeMap<&'a str, Relation<'a>>,
+    known: BTreeMap<&'a str, Vec<Relation<'a>>>,
 }
 
 impl<'a> Relations<'a> {
@@ -38,18 +38,15 @@ impl<'a> Relations<'a> {
     ) -> Option<Self> {
         let definitions = Definition::all(run, items, aliases)?;
         let mut relations = Self::default();
-        let mut ambiguous: BTreeSet<&str> = BTreeSet::new();
+        // The place of each definition's relation under its name.
+        let mut places = Vec::with_capacity(definitions.len());
         for definition in &definitions {
-            let relation = definition.written(run, types);
-            match relations.known.get_mut(definition.name) {
-                Some(known) if known.parameters == relation.parameters => known.pairs.extend(relation.pairs),
-                Some(_) => _ = ambiguous.insert(definition.name),
-                None => _ = relations.known.insert(definition.name, relation),
-            }
+            let known = relations.known.entry(definition.name).or_default();
+            places.push(known.len());
+            known.push(definition.written(run, types));
         }
-        relations.known.retain(|name, _| !ambiguous.contains(name));
         for round in 0.. {
-            let changed = relations.round(&definitions, types)?;
+            let changed = relations.round(&definitions, &places, types)?;
             if changed.is_empty() {
                 break;
             }
@@ -61,10 +58,15 @@ impl<'a> Relations<'a> {
     }
 
     /// One round; the names about which something was learnt.
-    fn round(&mut self, definitions: &[Definition<'a, '_>], types: &Types<'a>) -> Option<BTreeSet<&'a str>> {
+    fn round(
+        &mut self,
+        definitions: &[Definition<'a, '_>],
+        places: &[usize],
+        types: &Types<'a>,
+    ) -> Option<BTreeSet<&'a str>> {
         let mut changed = BTreeSet::new();
-        for definition in definitions {
-            if !self.known.contains_key(definition.name) {
+        for (definition, place) in definitions.iter().zip(places) {
+            if !self.known.contains_key(definition.name) || definition.fields.len() == 0 {
                 continue;
             }
             let names = Fields { definition, relations: self, types };
@@ -75,7 +77,7 @@ impl<'a> Relations<'a> {
                 .iter()
                 .filter_map(|witness| Some((name_of(witness.shorter)?, name_of(witness.longer)?)))
                 .collect();
-            let known = self.known.get_mut(definition.name)?;
+            let known = self.known.get_mut(definition.name)?.get_mut(*place)?;
             let before = known.pairs.len();
             known.pairs.extend(pairs);
             if known.pairs.len() > before {
@@ -86,10 +88,10 @@ impl<'a> Relations<'a> {
     }
 
     /// What is known of the name at `at`, the last segment of a path; `None` if it may be foreign.
-    pub(super) fn of(&self, run: &Run<'_, '_>, at: usize, types: &Types<'_>) -> Option<&Relation<'a>> {
+    pub(super) fn of(&self, run: &Run<'_, '_>, at: usize, types: &Types<'_>) -> Option<&[Relation<'a>]> {
         let has_path = at >= 2 && run.is_double_colon(at - 2) && !types.is_local_path(run, at);
         let name = run.word(at)?;
-        if has_path || types.may_be_foreign(name) { None } else { self.known.get(name) }
+        if has_path || types.may_be_foreign(name) { None } else { self.known.get(name).map(Vec::as_slice) }
     }
 }
 
@@ -168,7 +170,7 @@ impl Names for Fields<'_, '_, '_> {
         !self.definition.parameters.contains(&lifetime)
     }
 
-    fn relation(&self, run: &Run<'_, '_>, at: usize) -> Option<&Relation<'_>> {
+    fn relation(&self, run: &Run<'_, '_>, at: usize) -> Option<&[Relation<'_>]> {
         self.relations.of(run, at, self.types)
     }
 

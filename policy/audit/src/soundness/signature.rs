@@ -84,7 +84,7 @@ pub(super) trait Names {
     /// Lifetimes that belong to a binder inside the signature.
     fn is_bound_inside(&self, lifetime: &str) -> bool;
     /// What `name<…>` implies about its arguments; `None` if that is not known.
-    fn relation(&self, run: &Run<'_, '_>, at: usize) -> Option<&Relation<'_>>;
+    fn relation(&self, run: &Run<'_, '_>, at: usize) -> Option<&[Relation<'_>]>;
     /// Whether `name<…>` may imply that its arguments are `'static`.
     fn demands_static(&self, run: &Run<'_, '_>, at: usize) -> bool;
 }
@@ -178,7 +178,11 @@ impl<'a> Signature<'a> {
             self.relate(&[Region::Static], name..behind, zone, Form::Path);
         }
         match relation {
-            Some(relation) => self.relate_arguments(run, relation, name..behind, inner, zone),
+            Some(relations) => {
+                for relation in relations {
+                    self.relate_arguments(run, relation, name..behind, inner.clone(), zone);
+                }
+            }
             None => {
                 let direct = self.direct_lifetimes(run, inner, TokenKind::Comma);
                 self.relate(&direct, name..behind, zone, Form::Path);

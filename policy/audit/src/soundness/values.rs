@@ -1,4 +1,9 @@
 //! Which functions are used as values, not called.
+//!
+//! A function that is an argument stays what it is, and its callee's calls check what its types
+//! imply, unless a parameter is a pointer to a function. So in a crate that names no such pointer,
+//! `items.map(Type::method)` is no use in this sense; `[a, b]` and `if c { a } else { b }`, which make
+//! pointers by themselves, always are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +36,9 @@ impl<'a> Values<'a> {
         let defined: BTreeSet<&str> =
             of.items.functions.iter().map(|function| of.name(function.name)).collect();
         let known = Known::new(of);
+        let has_pointers =
+            (0..run.len()).any(|at| run.is_keyword(at, "fn") && run.is(at + 1, TokenKind::OpenParen));
+        let in_parentheses = in_parentheses(run);
         let mut values = Self::default();
         let mut at = 0;
         while at < run.len() {
@@ -41,6 +49,7 @@ impl<'a> Values<'a> {
             if let Some(word) = run.word(at)
                 && defined.contains(word)
                 && is_value(run, at)
+                && (has_pointers || !(in_parentheses[at] && is_argument(run, at)))
             {
                 values.uses.entry(word).or_default().extend(known.qualifiers(of, at));
             }
@@ -160,6 +169,32 @@ fn self_names<'a>(of: &Crate<'a, '_>, at: usize) -> Vec<Qualifier<'a>> {
         (None, Some(own)) => named(&mut own.supertraits.clone().chain(std::iter::once(own.name))),
         (Some(_), Some(_)) | (None, None) => vec![Qualifier::Any],
     }
+}
+
+/// For each token, whether the innermost bracket around it is a parenthesis.
+fn in_parentheses(run: &Run<'_, '_>) -> Vec<bool> {
+    let mut open: Vec<bool> = Vec::new();
+    let mut inside = Vec::with_capacity(run.len());
+    for token in &run.tokens {
+        if token.closes() {
+            open.pop();
+        }
+        inside.push(open.last().copied().unwrap_or_default());
+        if token.opens() {
+            open.push(token.is(TokenKind::OpenParen));
+        }
+    }
+    inside
+}
+
+/// A path that ends at `at` is all that stands between two commas or parentheses.
+fn is_argument(run: &Run<'_, '_>, at: usize) -> bool {
+    let mut head = at;
+    while head >= 3 && run.is_double_colon(head - 2) && run.word(head - 3).is_some() {
+        head -= 3;
+    }
+    let begins = head > 0 && (run.is(head - 1, TokenKind::OpenParen) || run.is(head - 1, TokenKind::Comma));
+    begins && (run.is(at + 1, TokenKind::CloseParen) || run.is(at + 1, TokenKind::Comma))
 }
 
 /// The name at `at` is an expression by itself: not called, declared, assigned or selected from.
