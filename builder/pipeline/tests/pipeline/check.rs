@@ -65,14 +65,15 @@ fn a_trusting_macro_of_an_offered_crate_is_seen_in_the_expansion() {
 /// own outside. Two numbers become a slice without the word `unsafe`.
 #[test]
 fn the_next_trait_solver_has_to_agree() {
-    let source = "trait Carry { type Out; }
-        impl<T: ?Sized> Carry for T { type Out = &'static [u8]; }
+    // The blanket impl is a dependency's, so no lint over the tenant's source sees the shape.
+    let source = "use careless::Carry;
         fn hand<T: ?Sized>(x: <T as Carry>::Out) -> &'static [u8] { x }
         fn change(x: (usize, usize)) -> &'static [u8] { hand::<dyn Carry<Out = (usize, usize)>>(x) }
         pub fn handle(request: &[u8]) -> Vec<u8> { change((request.len(), 1)).to_vec() }\n";
-    let checked = Package::new(source).check();
+    let checked = Package::new(source).manifest("[dependencies]\ncareless = \"0.1\"\n").check();
     let (exit, stage, _) = checked.verdict();
     assert_eq!((exit, stage.as_str()), (5, "compile"), "{}", checked.report);
+    assert_eq!(checked.errors()[0]["layer"], "soundness", "{}", checked.report);
     assert!(
         checked.errors()[0]["message"].as_str().unwrap().contains("next trait solver"),
         "{}",
@@ -122,7 +123,7 @@ fn what_would_take_for_ever_is_ended_by_a_named_limit() {
                 pub fn handle(r: &[u8]) -> Vec<u8> { vec![HUGE[r.len()]] }\n";
     let checked = Package::new(huge).check();
     let (exit, stage, codes) = checked.verdict();
-    assert_eq!((exit, stage.as_str()), (3, "compile"));
+    assert_eq!((exit, stage.as_str()), (5, "compile"), "{}", checked.report);
     assert!(["MF0404", "MF0405"].contains(&codes[0].as_str()), "{codes:?}");
     let first = checked.errors()[0]["message"].as_str().unwrap();
     assert!(
