@@ -53,16 +53,16 @@ fn run(folder: &str, arguments: &[&str]) -> String {
     format!("{}exit {}\n", steady(&printed), output.status.code().unwrap())
 }
 
-/// What an image measures depends on std and on our own half inside: `…: N bytes where at most …`.
+/// What an image measures depends on std and on our own half inside: `…: N bytes, more than …`.
 fn steady(printed: &str) -> String {
-    let mut pieces = printed.split(" bytes where ").peekable();
+    let mut pieces = printed.split(" bytes, more than ").peekable();
     let mut steady = String::new();
     while let Some(piece) = pieces.next() {
         if pieces.peek().is_none() {
             steady.push_str(piece);
         } else {
             steady.push_str(piece.trim_end_matches(|c: char| c.is_ascii_digit()));
-            steady.push_str("N bytes where ");
+            steady.push_str("N bytes, more than ");
         }
     }
     steady
