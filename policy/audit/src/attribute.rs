@@ -79,7 +79,8 @@ fn read(tokens: &[Token<'_>], range: std::ops::Range<usize>, inner: bool, in_uns
                 index += 2;
                 continue;
             }
-        } else if index == range.start && double_colon(tokens, index) {
+        // In unbalanced text the range may end between the two.
+        } else if index == range.start && double_colon(tokens, index) && index + 2 <= range.end {
             index += 2;
             continue;
         }

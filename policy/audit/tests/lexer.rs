@@ -135,6 +135,16 @@ fn attributes_are_seen_through_their_wrappers() {
     );
 }
 
+/// Found by the fuzzer: the range of an attribute may end between the two colons of a path.
+#[test]
+fn an_attribute_that_is_cut_short_is_only_unreadable() {
+    for source in
+        ["x #[unsafe(::", "x #[cfg_attr(a, ::", "x #[::", "x #[unsafe(:", "x #[unsafe(::a::", "x #[unsafe("]
+    {
+        assert!(codes(source).contains("MF0310"), "{source}: {:?}", codes(source));
+    }
+}
+
 #[test]
 fn macros_are_named_by_their_path() {
     let found = facts(
