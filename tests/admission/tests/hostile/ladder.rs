@@ -89,7 +89,10 @@ pub(crate) fn climb(site: &Site, jail: &Jail, case: &Case) -> anyhow::Result<Cli
     let end = loop {
         let refused = match ending {
             Ending::Admitted(image) => break End::Image(jail.call(&image)?),
-            Ending::Waiting(_) => break End::Review,
+            Ending::Waiting(diagnostics) => {
+                rungs.push(rung(&diagnostics)?);
+                break End::Review;
+            }
             Ending::Refused(diagnostics) => rung(&diagnostics)?,
         };
         if LIMITS.contains(&refused.code) {
