@@ -25,7 +25,7 @@ use crate::supervise::state::State;
 use bare::Bare;
 use cpu::Clock;
 use package::Package;
-use report::{Report, Round, Sample};
+use report::{Report, Round, Sample, Table};
 
 /// What trails a deploy (drained workers, reports) is counted to it by waiting this long.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -102,8 +102,7 @@ impl BenchDeploy {
             report.add(package.name.to_string(), rounds);
             remove(context, &package.name).await?;
         }
-        context.screen.result(&report.document(), || report.text())?;
-        Ok(if report.all_aims_met() { Exit::Ok } else { Exit::Failed })
+        tell(context, &report.table())
     }
 }
 
@@ -128,9 +127,14 @@ impl BenchAdmission {
             }
             report.add(package.name.to_string(), rounds);
         }
-        context.screen.result(&report.document(), || report.text())?;
-        Ok(if report.all_aims_met() { Exit::Ok } else { Exit::Failed })
+        tell(context, &report.table())
     }
+}
+
+/// Exit code 1 when an aim is missed.
+fn tell(context: &Context, table: &Table) -> Result<Exit, Failure> {
+    context.screen.result(&table.document(), || table.text())?;
+    Ok(if table.all_aims_met() { Exit::Ok } else { Exit::Failed })
 }
 
 /// One deploy and one bare compilation of the same changed source; which goes first alternates.

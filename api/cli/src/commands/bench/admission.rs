@@ -9,10 +9,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::bare::Bare;
-use super::report::{Aim, HELLO_EXTRA_CPU_MS_MAX, REAL_CPU_RATIO_MAX, Sample, Spread, ms, ratio, spread};
+use super::report::{Aim, HELLO_EXTRA_CPU_MS_MAX, REAL_CPU_RATIO_MAX, Row, Sample, Table, ms, ratio, spread};
 use super::{measured_bare, package::Package};
 use crate::failure::Failure;
 use crate::supervise::launch::Siblings;
@@ -98,42 +97,11 @@ impl Report {
         self.packages.push((name, rounds));
     }
 
-    /// Whether every aim is met.
-    pub(super) fn all_aims_met(&self) -> bool {
-        self.aims().iter().all(Aim::is_met)
-    }
-
-    /// The table for people.
-    pub(super) fn text(&self) -> String {
-        let mut lines = Vec::new();
-        for (name, rounds) in &self.packages {
-            lines.push(format!("{name}  ({} rounds; median, p20–p80)", rounds.len()));
-            for (what, spread) in rows(rounds) {
-                lines.push(format!(
-                    "  {what:24} {:9.2}  {:9.2} – {:.2}",
-                    spread.median, spread.p20, spread.p80
-                ));
-            }
-        }
-        lines.extend(self.aims().iter().map(Aim::line));
-        lines.join("\n")
-    }
-
-    /// The same for scripts.
-    pub(super) fn document(&self) -> Value {
-        let packages: Vec<Value> = self
-            .packages
-            .iter()
-            .map(|(name, rounds)| {
-                let measures: serde_json::Map<String, Value> = rows(rounds)
-                    .into_iter()
-                    .map(|(what, s)| (what, json!({ "median": s.median, "p20": s.p20, "p80": s.p80 })))
-                    .collect();
-                json!({ "package": name, "rounds": rounds.len(), "measures": measures })
-            })
-            .collect();
-        let aims: Vec<Value> = self.aims().iter().map(Aim::document).collect();
-        json!({ "packages": packages, "aims": aims })
+    /// What was measured, and the aims that it is held against.
+    pub(super) fn table(&self) -> Table {
+        let packages =
+            self.packages.iter().map(|(name, rounds)| (name.clone(), rounds.len(), rows(rounds))).collect();
+        Table { packages, aims: self.aims() }
     }
 
     fn aims(&self) -> Vec<Aim> {
@@ -158,7 +126,7 @@ impl Report {
     }
 }
 
-fn rows(rounds: &[Round]) -> Vec<(String, Spread)> {
+fn rows(rounds: &[Round]) -> Vec<Row> {
     let mut rows = Vec::new();
     let stages: Vec<(usize, String)> = rounds
         .first()
@@ -168,16 +136,16 @@ fn rows(rounds: &[Round]) -> Vec<(String, Spread)> {
         let of = |value: fn(&Stage) -> u64| {
             spread(rounds.iter().filter_map(|round| round.stages.get(&at)).map(|stage| value(stage) as f64))
         };
-        rows.push((format!("{name} cpu, ms"), of(|stage| stage.cpu_ms)));
-        rows.push((format!("{name} wall, ms"), of(|stage| stage.wall_ms)));
+        rows.push((format!("{name} cpu"), "ms", of(|stage| stage.cpu_ms)));
+        rows.push((format!("{name} wall"), "ms", of(|stage| stage.wall_ms)));
     }
-    rows.push(("all stages cpu, ms".to_owned(), spread(rounds.iter().map(Round::cpu_ms))));
-    rows.push(("bare rustc cpu, ms".to_owned(), spread(rounds.iter().map(|round| ms(round.bare.cpu)))));
-    rows.push(("whole check wall, ms".to_owned(), spread(rounds.iter().map(|round| ms(round.wall)))));
-    rows.push(("bare rustc wall, ms".to_owned(), spread(rounds.iter().map(|round| ms(round.bare.wall)))));
-    rows.push((
-        "wall ratio".to_owned(),
-        spread(rounds.iter().map(|round| ratio(round.wall, round.bare.wall))),
-    ));
+    let row = |what: &str, unit, spread| (what.to_owned(), unit, spread);
+    rows.extend([
+        row("all stages cpu", "ms", spread(rounds.iter().map(Round::cpu_ms))),
+        row("bare rustc cpu", "ms", spread(rounds.iter().map(|round| ms(round.bare.cpu)))),
+        row("whole check wall", "ms", spread(rounds.iter().map(|round| ms(round.wall)))),
+        row("bare rustc wall", "ms", spread(rounds.iter().map(|round| ms(round.bare.wall)))),
+        row("wall ratio", "", spread(rounds.iter().map(|round| ratio(round.wall, round.bare.wall)))),
+    ]);
     rows
 }

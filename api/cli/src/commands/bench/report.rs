@@ -29,6 +29,57 @@ pub(super) struct Round {
     pub(super) bare: Sample,
 }
 
+/// Measures with their units: medians and spreads of the rounds of each package, and aims.
+pub(super) struct Table {
+    pub(super) packages: Vec<(String, usize, Vec<Row>)>,
+    pub(super) aims: Vec<Aim>,
+}
+
+/// A measure's name, its unit and its values.
+pub(super) type Row = (String, &'static str, Spread);
+
+impl Table {
+    /// Whether every aim is met.
+    pub(super) fn all_aims_met(&self) -> bool {
+        self.aims.iter().all(Aim::is_met)
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let mut lines = Vec::new();
+        for (name, rounds, rows) in &self.packages {
+            lines.push(format!("{name}  ({rounds} rounds; median, p20–p80)"));
+            for (what, unit, spread) in rows {
+                lines.push(format!(
+                    "  {what:22} {:9.2} {unit:2}  {:9.2} – {:.2}",
+                    spread.median, spread.p20, spread.p80
+                ));
+            }
+        }
+        lines.extend(self.aims.iter().map(Aim::line));
+        lines.join("\n")
+    }
+
+    /// The same for scripts.
+    pub(super) fn document(&self) -> Value {
+        let packages: Vec<Value> = self
+            .packages
+            .iter()
+            .map(|(name, rounds, rows)| {
+                let measures: serde_json::Map<String, Value> = rows
+                    .iter()
+                    .map(|(what, unit, s)| {
+                        let value = json!({ "unit": unit, "median": s.median, "p20": s.p20, "p80": s.p80 });
+                        (what.clone(), value)
+                    })
+                    .collect();
+                json!({ "function": name, "rounds": rounds, "measures": measures })
+            })
+            .collect();
+        json!({ "packages": packages, "aims": self.aims.iter().map(Aim::document).collect::<Vec<_>>() })
+    }
+}
+
 /// All rounds of all packages.
 #[derive(Debug, Default)]
 pub(super) struct Report {
@@ -74,47 +125,11 @@ impl Report {
         self.packages.push((name, rounds));
     }
 
-    /// Whether every aim is met.
-    pub(super) fn all_aims_met(&self) -> bool {
-        self.aims().iter().all(Aim::is_met)
-    }
-
-    /// The table for people.
-    pub(super) fn text(&self) -> String {
-        let mut lines = Vec::new();
-        for (name, rounds) in &self.packages {
-            lines.push(format!("{name}  ({} rounds; median, p20–p80)", rounds.len()));
-            for (what, unit, spread) in rows(rounds) {
-                lines.push(format!(
-                    "  {what:22} {:9.2} {unit:2}  {:9.2} – {:.2}",
-                    spread.median, spread.p20, spread.p80
-                ));
-            }
-        }
-        lines.extend(self.aims().iter().map(Aim::line));
-        lines.join("\n")
-    }
-
-    /// The same for scripts.
-    pub(super) fn document(&self) -> Value {
-        let packages: Vec<Value> = self
-            .packages
-            .iter()
-            .map(|(name, rounds)| {
-                let measures: serde_json::Map<String, Value> = rows(rounds)
-                    .into_iter()
-                    .map(|(what, unit, s)| {
-                        (
-                            what.to_owned(),
-                            json!({ "unit": unit, "median": s.median, "p20": s.p20, "p80": s.p80 }),
-                        )
-                    })
-                    .collect();
-                json!({ "function": name, "rounds": rounds.len(), "measures": measures })
-            })
-            .collect();
-        let aims: Vec<Value> = self.aims().iter().map(Aim::document).collect();
-        json!({ "packages": packages, "aims": aims })
+    /// What was measured, and the aims that it is held against.
+    pub(super) fn table(&self) -> Table {
+        let packages =
+            self.packages.iter().map(|(name, rounds)| (name.clone(), rounds.len(), rows(rounds))).collect();
+        Table { packages, aims: self.aims() }
     }
 
     /// The first package is the small one, every other is real work.
@@ -147,14 +162,15 @@ impl Report {
     }
 }
 
-fn rows(rounds: &[Round]) -> Vec<(&'static str, &'static str, Spread)> {
+fn rows(rounds: &[Round]) -> Vec<Row> {
+    let row = |what: &str, unit, spread| (what.to_owned(), unit, spread);
     vec![
-        ("deploy wall", "ms", spread(rounds.iter().map(|r| ms(r.deployed.wall)))),
-        ("bare rustc wall", "ms", spread(rounds.iter().map(|r| ms(r.bare.wall)))),
-        ("wall ratio", "", spread(rounds.iter().map(|r| ratio(r.deployed.wall, r.bare.wall)))),
-        ("deploy cpu", "ms", spread(rounds.iter().map(|r| ms(r.deployed.cpu)))),
-        ("bare rustc cpu", "ms", spread(rounds.iter().map(|r| ms(r.bare.cpu)))),
-        ("cpu ratio", "", spread(rounds.iter().map(|r| ratio(r.deployed.cpu, r.bare.cpu)))),
+        row("deploy wall", "ms", spread(rounds.iter().map(|r| ms(r.deployed.wall)))),
+        row("bare rustc wall", "ms", spread(rounds.iter().map(|r| ms(r.bare.wall)))),
+        row("wall ratio", "", spread(rounds.iter().map(|r| ratio(r.deployed.wall, r.bare.wall)))),
+        row("deploy cpu", "ms", spread(rounds.iter().map(|r| ms(r.deployed.cpu)))),
+        row("bare rustc cpu", "ms", spread(rounds.iter().map(|r| ms(r.bare.cpu)))),
+        row("cpu ratio", "", spread(rounds.iter().map(|r| ratio(r.deployed.cpu, r.bare.cpu)))),
     ]
 }
 

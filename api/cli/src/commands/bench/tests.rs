@@ -31,7 +31,7 @@ fn a_missed_aim_is_said() {
     let mut good = Report::default();
     good.add("hello".to_owned(), vec![round(500, 300)]);
     good.add("markdown".to_owned(), vec![round(1300, 1000)]);
-    assert!(good.all_aims_met(), "{}", good.text());
+    assert!(good.table().all_aims_met(), "{}", good.table().text());
     for (small, large) in [
         (round(600, 300), round(1300, 1000)),
         (round(500, 300), round(1400, 1000)),
@@ -40,10 +40,10 @@ fn a_missed_aim_is_said() {
         let mut bad = Report::default();
         bad.add("hello".to_owned(), vec![small]);
         bad.add("markdown".to_owned(), vec![large]);
-        assert!(!bad.all_aims_met(), "{}", bad.text());
-        assert!(bad.text().contains("MISSED"));
+        assert!(!bad.table().all_aims_met(), "{}", bad.table().text());
+        assert!(bad.table().text().contains("MISSED"));
     }
     let mut empty = Report::default();
     empty.add("hello".to_owned(), vec![]);
-    assert!(!empty.all_aims_met());
+    assert!(!empty.table().all_aims_met());
 }
