@@ -129,6 +129,25 @@ fn what_is_too_long_is_refused() {
     assert!(soundness::read(b"\xff", &library("")).unreadable.is_some());
 }
 
+/// Each of these made an earlier reader walk for minutes.
+#[test]
+fn hostile_sizes_end_soon() {
+    let many = |count: usize, line: &dyn Fn(usize) -> String| (0..count).map(line).collect::<String>();
+    let texts = [
+        many(3_000, &|n| format!("struct S{n}<'a, T>(S{}<'a, T>);\n", n + 1)),
+        many(20, &|n| format!("fn f{n}<'a, T>(x: {}T) {{}}\n", "&".repeat(8_000))),
+        many(40, &|n| format!("fn f{n}(x: {}u8{}) {{}}\n", "A<".repeat(900), ">".repeat(900))),
+        many(3_000, &|n| format!("trait T{n}: T{} {{}}\n", n + 1)) + "type D = dyn T0;",
+        many(60, &|n| format!("type X{n} = {}&'static u8{};\n", "fn(".repeat(300), ")".repeat(300))),
+        "x::<".repeat(50_000),
+    ];
+    for (index, text) in texts.iter().enumerate() {
+        let started = std::time::Instant::now();
+        let _ = judged(text);
+        assert!(started.elapsed().as_secs() < 120, "case {index}: {:?}", started.elapsed());
+    }
+}
+
 proptest! {
     #[test]
     fn no_text_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {

@@ -12,7 +12,7 @@ use super::run::Run;
 use super::signature::{Names, Region, Signature, Zone};
 use super::types::Types;
 
-/// Rounds after which what still changes counts as unknown.
+/// Rounds after which every type counts as unknown: types of types of types are rarer.
 const ROUNDS_MAX: usize = 8;
 
 /// What is known of one name.
@@ -46,29 +46,30 @@ impl<'a> Relations<'a> {
             known.push(definition.written(run, types));
         }
         for round in 0.. {
-            let changed = relations.round(&definitions, &places, types)?;
-            if changed.is_empty() {
+            if !relations.round(&definitions, &places, types)? {
                 break;
             }
             if round >= ROUNDS_MAX {
-                relations.known.retain(|name, _| !changed.contains(name));
+                relations.known.clear();
+                break;
             }
         }
         Some(relations)
     }
 
-    /// One round; the names about which something was learnt.
+    /// One round; whether anything was learnt.
     fn round(
         &mut self,
         definitions: &[Definition<'a, '_>],
         places: &[usize],
         types: &Types<'a>,
-    ) -> Option<BTreeSet<&'a str>> {
-        let mut changed = BTreeSet::new();
+    ) -> Option<bool> {
+        let mut changed = false;
         for (definition, place) in definitions.iter().zip(places) {
             if !self.known.contains_key(definition.name) || definition.fields.len() == 0 {
                 continue;
             }
+            definition.fields.budget().pay(definition.fields.len());
             let names = Fields { definition, relations: self, types };
             let zones = [(Zone::Input, 0..definition.fields.len())];
             let signature = Signature::read(&definition.fields, &zones, false, &names)?;
@@ -80,9 +81,7 @@ impl<'a> Relations<'a> {
             let known = self.known.get_mut(definition.name)?.get_mut(*place)?;
             let before = known.pairs.len();
             known.pairs.extend(pairs);
-            if known.pairs.len() > before {
-                changed.insert(definition.name);
-            }
+            changed |= known.pairs.len() > before;
         }
         Some(changed)
     }

@@ -12,7 +12,7 @@ use crate::path::double_colon;
 use crate::token::Token;
 
 /// Tokens that all walks over one text may touch together.
-const STEPS_MAX: usize = 200_000_000;
+const STEPS_MAX: usize = 50_000_000;
 
 /// What is left for walking.
 #[derive(Debug)]
