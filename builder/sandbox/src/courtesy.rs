@@ -110,7 +110,7 @@ fn members(session: u32) -> Vec<Member> {
     stats.filter_map(|stat| member(&stat, session)).collect()
 }
 
-/// One line of `/proc/PID/stat` (proc(5)), if it is about this session. The second field is the
+/// One line of `/proc/PID/stat` (proc(5)), if it is about the session asked for. The second field is the
 /// program's name in brackets, which may contain anything.
 fn member(stat: &str, session: u32) -> Option<Member> {
     let (_, fields) = stat.rsplit_once(')')?;

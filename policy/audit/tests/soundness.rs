@@ -1,7 +1,7 @@
 //! The soundness lints against sources that need each hole, and against honest ones close by.
 //!
-//! A file of `lints/refused` names in its first line the lint that must speak up; of those in
-//! `lints/admitted` none may.
+//! A file of `lints/refused` names in its first line the lint that must speak up, a case of
+//! `tests/hostile` in its `expect.toml`; of those in `lints/admitted` none may.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod tree;
@@ -27,6 +27,22 @@ fn folder(name: &str) -> Vec<(String, String)> {
     files
 }
 
+/// Lint, file and text of everything that has to be refused.
+fn refused() -> Vec<(String, String, String)> {
+    let own = folder("refused").into_iter().map(|(file, text)| {
+        let lint = text.lines().next().unwrap().trim_start_matches("// ").to_owned();
+        (lint, file, text)
+    });
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile");
+    let hostile = std::fs::read_dir(cases).unwrap().map(|entry| entry.unwrap().path()).filter_map(|case| {
+        let expected = std::fs::read_to_string(case.join("expect.toml")).ok()?;
+        let lint = expected.lines().find_map(|line| line.strip_prefix("lint = \"")?.strip_suffix('"'))?;
+        let text = std::fs::read_to_string(case.join("package/src/lib.rs")).unwrap();
+        Some((lint.to_owned(), case.display().to_string(), text))
+    });
+    own.chain(hostile).collect()
+}
+
 fn judged(text: &str) -> Vec<Finding> {
     judge_soundness(&soundness::read_unexpanded(std::iter::once(("src/lib.rs", text))))
 }
@@ -37,16 +53,14 @@ fn names(findings: &[Finding]) -> BTreeSet<&str> {
 
 #[test]
 fn what_a_hole_needs_is_refused_by_the_lint_that_knows_it() {
-    let files = folder("refused");
     let mut seen = BTreeSet::new();
-    for (file, text) in &files {
-        let lint = text.lines().next().unwrap().trim_start_matches("// ");
-        let findings = judged(text);
-        assert!(names(&findings).contains(lint), "{file}: {findings:?}");
+    for (lint, file, text) in refused() {
+        let findings = judged(&text);
+        assert!(names(&findings).contains(lint.as_str()), "{file}: {findings:?}");
         for finding in &findings {
             assert_eq!((finding.code.id(), finding.span.is_some()), ("MF0314", true), "{file}: {finding:?}");
         }
-        seen.insert(lint.to_owned());
+        seen.insert(lint);
     }
     let all: BTreeSet<String> = lints::ROWS.iter().map(|row| row.id.to_owned()).collect();
     let untested: Vec<_> = all.difference(&seen).collect();
