@@ -30,7 +30,7 @@ pub const JSON_BYTES_MAX: usize = 64 << 10;
 pub const NODE_BODY_BYTES_MAX: usize = 32 << 20;
 /// What is read and thrown away of an upload that is too large, in bytes, so that the client
 /// gets to read the refusal instead of a reset connection.
-pub const DRAIN_BYTES_MAX: u64 = 8 << 20;
+pub const DRAIN_BYTES_MAX: u64 = 16 << 20;
 /// How long that reading may take.
 pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 /// The longest pause between two pieces of an upload.

@@ -123,7 +123,7 @@ pub fn read(line: &str) -> Option<Diagnostic> {
         level,
         message: sanitise(&raw.message, MESSAGE_BYTES_MAX),
         code: raw.code.map(|code| sanitise_line(&code.code, 100)),
-        rendered: sanitise(raw.rendered.as_deref().unwrap_or(&raw.message), RENDERED_BYTES_MAX),
+        rendered: sanitise(&rendered(&raw), RENDERED_BYTES_MAX),
         span: raw.spans.iter().find(|span| span.is_primary).map(|span| place(call_site(span))),
         remarks,
     })
@@ -135,6 +135,18 @@ fn call_site(span: &RawSpan) -> &RawSpan {
         Some(expansion) if span.text.is_empty() => call_site(&expansion.span),
         _ => span,
     }
+}
+
+/// The whole message without the notes about names of types that rustc writes to files: they name
+/// another file at every run, in a directory that is gone when the message is read.
+fn rendered(raw: &RawDiagnostic) -> String {
+    const NOTES: [&str; 2] = [
+        "= note: the full name for the type has been written to '",
+        "= note: consider using `--verbose` to print",
+    ];
+    let text = raw.rendered.as_deref().unwrap_or(&raw.message);
+    let is_kept = |line: &&str| !NOTES.iter().any(|note| line.trim_start().starts_with(note));
+    text.split_inclusive('\n').filter(is_kept).collect()
 }
 
 fn remarks(raw: &RawDiagnostic) -> Vec<Remark> {
