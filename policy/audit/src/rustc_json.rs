@@ -122,7 +122,7 @@ pub fn read(line: &str) -> Option<Diagnostic> {
     Some(Diagnostic {
         level,
         message: sanitise(&raw.message, MESSAGE_BYTES_MAX),
-        code: raw.code.map(|code| sanitise_line(&code.code, 100)),
+        code: raw.code.as_ref().map(|code| sanitise_line(&code.code, 100)),
         rendered: sanitise(&rendered(&raw), RENDERED_BYTES_MAX),
         span: raw.spans.iter().find(|span| span.is_primary).map(|span| place(call_site(span))),
         remarks,
