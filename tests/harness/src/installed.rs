@@ -89,12 +89,14 @@ fn build_deps(home: &Path, toolchain: &Path) -> PathBuf {
     caches.join(key)
 }
 
-/// Removes what earlier versions of the inputs led to: a toolchain is half a gigabyte.
+/// Removes what earlier versions of the inputs led to, and a note of an installation about which of
+/// them is current: a toolchain is half a gigabyte.
 fn keep_only(directory: &Path, name: &str) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_name() != name {
-            fs::remove_dir_all(entry.path())
-                .unwrap_or_else(|error| panic!("{}: {error}", entry.path().display()));
+            let path = entry.path();
+            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         }
     }
 }
