@@ -1,3 +1,5 @@
+use std::process::Command;
+
 use super::*;
 
 const STAT: &str = "4242 (rustc ) 7 S 1) R 4241 4240 4239 0 -1 4194304 100 0 0 0 150 30 7 3 20 0 5 0 9 1 2";
@@ -11,10 +13,21 @@ fn a_line_about_a_process_is_read_behind_its_name() {
     }
 }
 
+/// A session of its own, as a cage's helper opens one: the session of the test itself may have its
+/// leader in another process namespace, where it has no number here.
 #[test]
-fn this_very_process_is_a_member_of_its_session() {
-    let session = rustix::process::getsid(None).expect("every process has a session");
-    let session = session.as_raw_nonzero().get().unsigned_abs();
-    let group = rustix::process::getpgrp().as_raw_nonzero().get();
-    assert!(members(session).iter().any(|member| member.process_group == group));
+fn what_opened_a_session_is_a_member_of_it() {
+    let mut leader = Command::new("setsid").args(["sleep", "600"]).spawn().expect("setsid starts");
+    let session = leader.id();
+    let group = i32::try_from(session).expect("a process number");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut found = Vec::new();
+    while found.is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+        found = members(session);
+    }
+    leader.kill().expect("it can be ended");
+    leader.wait().expect("it is waited for");
+    assert_eq!(found.iter().map(|member| member.process_group).collect::<Vec<_>>(), [group]);
+    assert_eq!(members(session), [], "what has ended is no member");
 }
