@@ -12,6 +12,7 @@ mod finding;
 mod judge;
 pub mod limits;
 pub mod profiles;
+pub mod review;
 
 pub use codes::Code;
 pub use finding::{Finding, Layer, Span};
