@@ -8,7 +8,7 @@ use mfaas_confine::Layer::{Landlock, Namespaces, Seccomp};
 
 use crate::stage::{CANARY, Stage};
 use crate::table::Then::{Did, Held};
-use crate::table::Twin::{AsRoot, Looks, Outside};
+use crate::table::Twin::{AsRoot, Looks, Outside, Outsider};
 use crate::table::{ABSENT, Probe, Went, denied, hidden, row};
 use crate::{call, raw, std_errno};
 
@@ -272,7 +272,7 @@ pub(crate) const PROCESSES: &[Probe] = &[
         "trace_first",
         "traces the first process of its namespace",
         |_| call(libc::SYS_ptrace, &[libc::PTRACE_SEIZE as usize, 1, 0, 0]),
-        Looks(&[libc::EPERM]),
+        Outsider(&[libc::EPERM]),
         SIGSYS,
         &[(&[Seccomp], Held(&[libc::EPERM]))],
     ),

@@ -240,6 +240,11 @@ fn judge(probe: &Probe, scene: &Scene, show: bool, root: bool) -> Vec<String> {
             let looked = matches!(went, Went::Errno(errno) if errnos.contains(&errno));
             expect("twin outside", went, looked && went != probe.inside);
         }
+        Twin::Outsider(errnos) => {
+            let went = try_in(Place::Outside, probe, scene);
+            let answered = matches!(went, Went::Errno(errno) if errnos.contains(&errno));
+            expect("twin outside", went, (went == Went::Did || answered) && went != probe.inside);
+        }
     }
     let mut answers = Vec::new();
     for (layers, then) in probe.ablations {

@@ -46,6 +46,8 @@ pub(crate) enum Twin {
     /// Outside the kernel looks at the arguments, which are harmless, and answers so. For what
     /// would change the machine.
     Looks(&'static [i32]),
+    /// Outside it succeeds, or the machine itself answers so: not every first process can be traced.
+    Outsider(&'static [i32]),
 }
 
 /// What happens when layers are off.
