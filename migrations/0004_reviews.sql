@@ -385,4 +385,5 @@ GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_a
     ON builds TO mfaas_acquirer;
 
 GRANT SELECT ON dependency_caches TO mfaas_builder;
+GRANT UPDATE (default_features, chosen, detail) ON crate_requests TO mfaas_builder;
 GRANT INSERT ON version_crates TO mfaas_signer;

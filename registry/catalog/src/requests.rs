@@ -130,7 +130,8 @@ pub struct NewRequest<'a> {
     pub default_features: bool,
 }
 
-const COLUMNS: &str = "id, tenant, deployment_id, requested_by, name, requirement, features, default_features, code,
+const COLUMNS: &str =
+    "id, tenant, deployment_id, requested_by, name, requirement, features, default_features, code,
     status, chosen, detail, created_at";
 
 impl Catalog {
@@ -163,8 +164,13 @@ impl Catalog {
                 "name": new.name, "requirement": new.requirement.to_string(), "features": new.features,
             });
             let subject = format!("request {}", found.id);
-            let entry =
-                Entry { actor, action: "crate.requested", tenant: new.tenant.as_str(), subject: &subject, detail };
+            let entry = Entry {
+                actor,
+                action: "crate.requested",
+                tenant: new.tenant.as_str(),
+                subject: &subject,
+                detail,
+            };
             audit::append(&mut tx, entry).await?;
             wake_acquirer(&mut tx).await?;
         }
@@ -254,7 +260,8 @@ pub(crate) async fn end_requests(
         };
         let subject = format!("request {id}");
         let detail = serde_json::json!({ "reason": finding.message });
-        audit::append(connection, Entry { actor, action, tenant: &tenant, subject: &subject, detail }).await?;
+        audit::append(connection, Entry { actor, action, tenant: &tenant, subject: &subject, detail })
+            .await?;
         if let Some(deployment) = row.try_get::<Option<uuid::Uuid>, _>("deployment_id")? {
             refuse_waiting(connection, actor, deployment, &tenant, finding).await?;
         }
@@ -271,18 +278,24 @@ async fn refuse_waiting(
     finding: &Finding,
 ) -> Result<(), CatalogError> {
     let diagnostics = vec![Diagnostic::from(finding)];
-    let refused = sqlx::query("UPDATE deployments SET state = 'refused', diagnostics = $2 WHERE id = $1 AND state = 'waiting'")
-        .bind(id)
-        .bind(Json(&diagnostics))
-        .execute(&mut *connection)
-        .await?;
+    let refused = sqlx::query(
+        "UPDATE deployments SET state = 'refused', diagnostics = $2 WHERE id = $1 AND state = 'waiting'",
+    )
+    .bind(id)
+    .bind(Json(&diagnostics))
+    .execute(&mut *connection)
+    .await?;
     if refused.rows_affected() == 0 {
         return Ok(());
     }
     append_event(connection, id, &Event::diagnostics(Stage::Dependencies, diagnostics)).await?;
     append_event(connection, id, &Event::state(Stage::Dependencies, DeploymentState::Refused)).await?;
     let (subject, detail) = (id.to_string(), serde_json::json!({ "codes": [finding.code.id()] }));
-    audit::append(connection, Entry { actor, action: "deployment.refused", tenant, subject: &subject, detail }).await
+    audit::append(
+        connection,
+        Entry { actor, action: "deployment.refused", tenant, subject: &subject, detail },
+    )
+    .await
 }
 
 /// What a deployment is told when a request of its ended.

@@ -9,6 +9,7 @@ mod deployments;
 mod fixture;
 mod functions;
 mod nodes;
+mod reviews;
 mod roles;
 mod schema;
 mod tokens;
