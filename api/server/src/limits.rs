@@ -70,6 +70,13 @@ pub const CONSOLE_LOG_LINES_MAX: u32 = 200;
 /// One log line as shown, in bytes.
 pub const LOG_LINE_BYTES_MAX: usize = 4_096;
 
+/// The words of a decision, in characters.
+pub const NOTE_CHARS_MAX: usize = 4_000;
+/// Features in one request for a crate.
+pub const FEATURES_MAX: usize = 64;
+/// The name of a feature, in bytes.
+pub const FEATURE_BYTES_MAX: usize = 64;
+
 /// How often the blob store is swept of what broken uploads left behind.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 

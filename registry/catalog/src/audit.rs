@@ -64,6 +64,17 @@ pub enum ChainError {
     },
 }
 
+impl ChainError {
+    /// How many rows hold before the break.
+    pub fn rows(&self) -> i64 {
+        match self {
+            Self::Gap { expected, .. } => expected - 1,
+            Self::Changed { seq } => seq - 1,
+            Self::Cut { found, .. } => *found,
+        }
+    }
+}
+
 /// What is written about a change; `tenant` is empty for things of nobody.
 pub(crate) struct Entry<'a> {
     pub(crate) actor: &'a Actor,

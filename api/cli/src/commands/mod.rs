@@ -2,6 +2,7 @@
 //! tests beside it.
 
 mod allow;
+mod audit;
 mod bench;
 mod check;
 mod completions;
@@ -62,6 +63,7 @@ pub(crate) enum Command {
     Rollback(rollback::Rollback),
     Delete(delete::Delete),
     Allow(allow::Allow),
+    Audit(audit::Audit),
     Node(node::Node),
     Token(token::Token),
     Login(login::Login),
@@ -93,6 +95,7 @@ impl Command {
             | Self::Rollback(_)
             | Self::Delete(_)
             | Self::Allow(_)
+            | Self::Audit(_)
             | Self::Node(_)
             | Self::Token(_)
             | Self::Login(_)
@@ -116,6 +119,7 @@ impl Command {
             Self::Rollback(command) => block_on(command.run(context)),
             Self::Delete(command) => block_on(command.run(context)),
             Self::Allow(command) => block_on(command.run(context)),
+            Self::Audit(command) => block_on(command.run(context)),
             Self::Node(command) => block_on(command.run(context)),
             Self::Token(command) => block_on(command.run(context)),
             Self::Login(command) => block_on(command.run(context)),

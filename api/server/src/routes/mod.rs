@@ -7,6 +7,7 @@ mod deployments;
 mod functions;
 mod health;
 mod nodes;
+mod reviews;
 mod tokens;
 
 use axum::Router;
@@ -40,6 +41,7 @@ pub use nodes::node_view;
         (name = "deployments", description = "Uploads and what comes of them"),
         (name = "functions", description = "Functions, versions, aliases, logs"),
         (name = "registry", description = "Artifacts, statements, keys, the allowlist"),
+        (name = "dependencies", description = "Requests for crates, reviews, revocations"),
         (name = "operation", description = "Nodes, tokens, the audit log, health"),
     )
 )]
@@ -72,11 +74,20 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(artifacts::statement))
         .routes(routes!(artifacts::crates))
         .routes(routes!(artifacts::keys))
+        .routes(routes!(reviews::requests, reviews::request))
+        .routes(routes!(reviews::show_request))
+        .routes(routes!(reviews::reviews))
+        .routes(routes!(reviews::show))
+        .routes(routes!(reviews::report))
+        .routes(routes!(reviews::vote))
+        .routes(routes!(reviews::mark))
+        .routes(routes!(reviews::revoke))
         .routes(routes!(nodes::list))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::whoami))
         .routes(routes!(tokens::audit))
+        .routes(routes!(tokens::verify_audit))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

@@ -100,7 +100,7 @@ async fn attempt(
         Ok(upload) => upload.to_vec(),
         Err(error) => return damaged(error),
     };
-    let allowlist = shop.catalog.allowlist_snapshot().await?;
+    let allowlist = shop.catalog.allowlist_snapshot(&claimed.tenant, &shop.workshop.toolchain.id()).await?;
     let (events, receiver) = mpsc::unbounded_channel();
     let writer = tokio::spawn(write_events(shop.clone(), claimed.lease.clone(), receiver));
     let workshop = Workshop { cage: shop.workshop.cage.separately(), ..shop.workshop.clone() };
@@ -176,6 +176,7 @@ async fn commit(shop: &Shop, lease: &Lease, ending: Ending) -> Result<Deployment
                     name: wanted.name,
                     requirement: wanted.requirement,
                     features: wanted.features,
+                    default_features: wanted.default_features,
                     code: wanted.code,
                 })
                 .collect();
