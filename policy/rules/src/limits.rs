@@ -283,6 +283,8 @@ pub struct AuditFileLimits {
     pub entries_max: usize,
     /// Criteria that one file defines.
     pub criteria_max: usize,
+    /// Criteria of one entry, others that one criterion implies, and people.
+    pub words_max: usize,
     /// Bytes of notes that are kept.
     pub notes_bytes_max: usize,
 }
@@ -293,6 +295,7 @@ pub const AUDIT_FILE: AuditFileLimits = AuditFileLimits {
     depth_max: 16,
     entries_max: 50_000,
     criteria_max: 200,
+    words_max: 20,
     notes_bytes_max: 4_000,
 };
 

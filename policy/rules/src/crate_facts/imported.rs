@@ -19,6 +19,20 @@ pub struct AuditSet {
     pub left_out: usize,
 }
 
+impl AuditSet {
+    /// A file that could not be read.
+    pub fn unread(reason: &str) -> Self {
+        Self { unread: vec![mfaas_ident::sanitise_line(reason, 300)], ..Self::default() }
+    }
+
+    /// Takes another set in.
+    pub fn extend(&mut self, other: Self) {
+        self.audits.extend(other.audits);
+        self.unread.extend(other.unread);
+        self.left_out += other.left_out;
+    }
+}
+
 /// One entry of somebody's audits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

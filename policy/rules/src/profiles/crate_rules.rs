@@ -96,4 +96,9 @@ pub const AUDIT_SOURCES: &[AuditSourceRow] = &[
         trust: Trust::Careful,
         why: "asks whether a runtime may depend on it, with an honest caller",
     },
+    AuditSourceRow {
+        source: "bytecodealliance",
+        trust: Trust::Careful,
+        why: "the same people, as lists of imports spell them",
+    },
 ];
