@@ -133,14 +133,22 @@ pub struct CompilerSpot {
     pub message: String,
 }
 
-/// What a crate's source names in std, by class.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What a crate's source names in std, by class. It has no default: nothing would look like nothing
+/// touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TouchReport {
     /// The classes that are touched, each once, sorted.
     pub classes: Vec<ApiTouch>,
     /// Why a class may be missing here; sentences.
     pub unread: Vec<String>,
+}
+
+impl TouchReport {
+    /// Where nobody looked.
+    pub fn missing(reason: &str) -> Self {
+        Self { classes: Vec::new(), unread: vec![mfaas_ident::sanitise_line(reason, 300)] }
+    }
 }
 
 /// One class, and where.
