@@ -326,22 +326,14 @@ CROSS JOIN LATERAL jsonb_array_elements(
     convert_from(decode(s.envelope::jsonb ->> 'payload', 'base64'), 'UTF8')::jsonb #> '{predicate,decisions}'
 ) AS used;
 
--- Advisories and audits of others, as they were imported.
-CREATE TABLE advisories (
-    id           text        CONSTRAINT advisories_pkey PRIMARY KEY,
-    package      text        NOT NULL,
+-- What the world says about crates: advisories, and audits of others. Each kind is imported as a whole.
+CREATE TABLE imported (
+    kind         text        CONSTRAINT imported_pkey PRIMARY KEY
+        CONSTRAINT imported_kind_known CHECK (kind IN ('advisories', 'audits')),
     body         jsonb       NOT NULL,
+    imported_by  text        NOT NULL,
     imported_at  timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX advisories_by_package ON advisories (package);
-
-CREATE TABLE foreign_audits (
-    source       text        NOT NULL,
-    package      text        NOT NULL,
-    body         jsonb       NOT NULL,
-    imported_at  timestamptz NOT NULL DEFAULT now()
-);
-CREATE INDEX foreign_audits_by_package ON foreign_audits (package);
 
 -- Every dependency cache that was built for the site; builders open the newest for their toolchain.
 CREATE TABLE dependency_caches (
@@ -362,14 +354,13 @@ GRANT SELECT ON _sqlx_migrations TO mfaas_acquirer;
 GRANT EXECUTE ON FUNCTION append_audit(text, text, text, text, jsonb) TO mfaas_acquirer;
 
 GRANT SELECT ON crate_archives, crate_reports, reviews, request_members, votes, spot_notes, version_crates,
-    advisories, foreign_audits, dependency_caches TO mfaas_server, mfaas_acquirer;
-GRANT INSERT ON votes, spot_notes, crate_requests, advisories, foreign_audits TO mfaas_server;
+    imported, dependency_caches TO mfaas_server, mfaas_acquirer;
+GRANT INSERT ON votes, spot_notes, crate_requests, imported TO mfaas_server;
 GRANT UPDATE (state, note, person, at) ON spot_notes TO mfaas_server;
 GRANT UPDATE (state, scope, grants, expires_at, reason, closed_at) ON reviews TO mfaas_server;
 GRANT UPDATE (status, decided_at, detail) ON crate_requests TO mfaas_server;
 GRANT UPDATE (toolchain, grants, expires_at, review_id) ON crates TO mfaas_server;
-GRANT UPDATE (body, imported_at) ON advisories TO mfaas_server;
-GRANT DELETE ON foreign_audits TO mfaas_server;
+GRANT UPDATE (body, imported_by, imported_at) ON imported TO mfaas_server;
 
 GRANT SELECT ON crate_requests, crates, policy_state, deployments, builds, toolchains, deployment_events
     TO mfaas_acquirer;

@@ -235,7 +235,7 @@ pub fn review(row: ReviewRow, notes: Vec<SpotNote>) -> wire::ReviewView {
         toolchain: row.toolchain.to_string(),
         people: u32::try_from(row.people.count()).unwrap_or(u32::MAX),
         rules_revision: row.rules_revision,
-        judgement: row.judgement,
+        judgement: serde_json::to_value(&row.judgement).unwrap_or_default(),
         terms: row.terms,
         state: row.state,
         reason: sanitise(&row.reason, 16_000),

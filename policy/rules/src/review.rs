@@ -9,27 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use mfaas_ident::{PersonName, TenantName};
 use serde::{Deserialize, Serialize};
 
+use crate::People;
 use crate::profiles::std_items::Capability;
-
-/// How many people have to say yes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum People {
-    /// Nothing unsafe was found, by readers that have understood everything.
-    One,
-    /// Unsafe code, or no proof that there is none.
-    Two,
-}
-
-impl People {
-    /// As a number.
-    pub fn count(self) -> usize {
-        match self {
-            Self::One => 1,
-            Self::Two => 2,
-        }
-    }
-}
 
 /// Where a review stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

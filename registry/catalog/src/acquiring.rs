@@ -8,10 +8,9 @@
 use std::collections::BTreeSet;
 
 use mfaas_ident::{CrateName, Digest, ToolchainId};
-use mfaas_rules::crate_facts::CrateReport;
+use mfaas_rules::crate_facts::{AdvisorySet, AuditSet, CrateReport};
 use mfaas_rules::profiles::std_items::Capability;
-use mfaas_rules::review::People;
-use mfaas_rules::{AllowlistSnapshot, Code, CrateStatus};
+use mfaas_rules::{AllowlistSnapshot, Code, CrateJudgement, CrateStatus, People};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -19,7 +18,7 @@ use sqlx::{Connection as _, PgConnection, Postgres, Row as _};
 
 use crate::allowlist::{resume, snapshot};
 use crate::audit::{self, Entry};
-use crate::decode::{Decoded, bad, int8, parsed};
+use crate::decode::{Decoded, bad, int8, json, parsed};
 use crate::requests::{self, Request, RequestStatus, end_requests, finding, version};
 use crate::reviews::grants;
 use crate::{Actor, Catalog, CatalogError};
@@ -65,10 +64,8 @@ pub enum MemberOutcome {
     Review {
         /// How many.
         people: People,
-        /// Which rules say so.
-        rules_revision: String,
         /// The suggestion, for the reviewers.
-        judgement: serde_json::Value,
+        judgement: CrateJudgement,
         /// Key of its report, which is stored.
         report: Digest,
     },
@@ -259,18 +256,43 @@ impl Acquirer {
         Ok(ready.rows_affected())
     }
 
-    /// Everything that the site's reviewers and rules allow beyond what ships, for this toolchain.
-    pub async fn extras(&mut self, toolchain: &ToolchainId) -> Result<Vec<Extra>, CatalogError> {
+    /// Everything that the site's reviewers and rules allow beyond what ships, for this toolchain, as far as
+    /// it was built before or these requests ask for it: what could not be built once must not stand in the
+    /// way of everything else.
+    pub async fn extras(
+        &mut self,
+        toolchain: &ToolchainId,
+        building: &[i64],
+    ) -> Result<Vec<Extra>, CatalogError> {
         let rows = sqlx::query(
             "SELECT name, version, features, direct, grants FROM crates
              WHERE status = 'allowed' AND decided_by <> 'seed' AND toolchain = $1
                AND (expires_at IS NULL OR expires_at > now())
+               AND EXISTS (SELECT 1 FROM request_members m JOIN crate_requests q ON q.id = m.request_id
+                           WHERE (m.name, m.version) = (crates.name, crates.version)
+                             AND (q.status = 'ready' OR q.id = ANY($2)))
              ORDER BY name, version, scope",
         )
         .bind(toolchain.to_string())
+        .bind(building)
         .fetch_all(&mut *self.connection)
         .await?;
         Ok(rows.iter().map(extra).collect::<Result<_, _>>()?)
+    }
+
+    /// What the world says about crates, as it was imported last. What was never imported is missing, which
+    /// is not the same as empty.
+    pub async fn outside(&mut self) -> Result<(AdvisorySet, AuditSet), CatalogError> {
+        let rows = sqlx::query("SELECT kind, body FROM imported").fetch_all(&mut *self.connection).await?;
+        let mut advisories = AdvisorySet::missing("no advisories were ever imported at this site");
+        let mut audits = AuditSet::default();
+        for row in &rows {
+            match row.try_get::<String, _>("kind")?.as_str() {
+                "advisories" => advisories = json(row, "body")?,
+                _ => audits = json(row, "body")?,
+            }
+        }
+        Ok((advisories, audits))
     }
 
     /// The newest cache that takes the place of `base`.
@@ -344,7 +366,7 @@ async fn open_review(
     member: &ResolvedMember,
     toolchain: &ToolchainId,
 ) -> Result<Option<i64>, CatalogError> {
-    let MemberOutcome::Review { people, rules_revision, judgement, report } = &member.outcome else {
+    let MemberOutcome::Review { people, judgement, report } = &member.outcome else {
         return Ok(None);
     };
     let id = sqlx::query_scalar(
@@ -363,9 +385,9 @@ async fn open_review(
     .bind(&member.features)
     .bind(toolchain.to_string())
     .bind(report.to_string())
-    .bind(if *people == People::One { 1_i16 } else { 2_i16 })
-    .bind(rules_revision)
-    .bind(judgement)
+    .bind(i16::from(u8::from(*people)))
+    .bind(&judgement.rules_revision)
+    .bind(Json(judgement))
     .fetch_one(connection)
     .await?;
     Ok(Some(id))

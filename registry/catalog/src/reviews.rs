@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{CrateName, Digest, PersonName, TenantName, ToolchainId};
-use mfaas_rules::codes;
 use mfaas_rules::profiles::std_items::Capability;
-use mfaas_rules::review::{People, Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
+use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
+use mfaas_rules::{CrateJudgement, People, codes};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
@@ -70,7 +70,7 @@ pub struct ReviewRow {
     /// The rules that made the suggestion.
     pub rules_revision: String,
     /// The suggestion, as the rules made it.
-    pub judgement: serde_json::Value,
+    pub judgement: CrateJudgement,
     /// The terms of the first yes.
     pub terms: Terms,
     /// Where it stands.
@@ -387,7 +387,7 @@ fn review_row(row: &PgRow) -> Decoded<ReviewRow> {
         features: row.try_get("features")?,
         toolchain: parsed(row, "toolchain")?,
         report: parsed(row, "report")?,
-        people: people(row.try_get("people")?)?,
+        people: people(row)?,
         rules_revision: row.try_get("rules_revision")?,
         judgement: json(row, "judgement")?,
         terms: Terms {
@@ -408,13 +408,14 @@ fn review_row(row: &PgRow) -> Decoded<ReviewRow> {
     })
 }
 
-/// One or two; a number that is neither would be a broken constraint.
-fn people(number: i16) -> Decoded<People> {
-    match number {
-        1 => Ok(People::One),
-        _ => Ok(People::Two),
-    }
+fn people(row: &PgRow) -> Decoded<People> {
+    let number = u8::try_from(row.try_get::<i16, _>("people")?).map_err(|e| bad("people", e))?;
+    People::try_from(number).map_err(|rule| bad("people", NeitherOneNorTwo(rule)))
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct NeitherOneNorTwo(&'static str);
 
 fn spot_note(row: &PgRow) -> Decoded<SpotNote> {
     Ok(SpotNote {

@@ -78,6 +78,13 @@ pub enum People {
     Two,
 }
 
+impl People {
+    /// As a number.
+    pub fn count(self) -> usize {
+        usize::from(u8::from(self))
+    }
+}
+
 impl From<People> for u8 {
     fn from(people: People) -> u8 {
         match people {

@@ -11,8 +11,8 @@ use mfaas_catalog::{
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{CrateName, DeploymentId, Digest, PersonName, ToolchainId};
 use mfaas_rules::crate_facts::CrateReport;
-use mfaas_rules::review::{People, Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
-use mfaas_rules::{CrateStatus, codes};
+use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
+use mfaas_rules::{CrateJudgement, CrateStatus, People, Suggestion, codes};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -77,8 +77,12 @@ fn resolution(request: i64, people: People) -> ResolvedRequest {
         path: vec!["left-pad".to_owned()],
         outcome: MemberOutcome::Review {
             people,
-            rules_revision: "test".to_owned(),
-            judgement: serde_json::json!({}),
+            judgement: CrateJudgement {
+                suggestion: Suggestion::Review { people },
+                reasons: Vec::new(),
+                hints: Vec::new(),
+                rules_revision: "test".to_owned(),
+            },
             report: Digest::of(b"report"),
         },
     };
@@ -148,7 +152,7 @@ async fn a_deployment_waits_is_decided_about_and_goes_on() {
     assert_eq!(vote(&world, review, "bob", Some(&terms)).await.unwrap(), ReviewState::Approved);
 
     assert_eq!(acquirer.settle().await.unwrap(), 1);
-    let extras = acquirer.extras(&toolchain()).await.unwrap();
+    let extras = acquirer.extras(&toolchain(), &[request.id]).await.unwrap();
     assert_eq!((extras.len(), extras[0].direct, extras[0].name.as_str()), (1, true, "left-pad"));
     assert!(world.builder.claim("one", crate::fixture::LONG).await.unwrap().is_none(), "not built yet");
     acquirer.built(&cache(), &[request.id]).await.unwrap();
