@@ -212,6 +212,7 @@ impl Scanner<'_> {
             name: sanitise_line(name, 100),
             powers: powers(body),
             passes_attributes: passes_attributes(body),
+            wraps_caller: wraps_caller(body),
             span: self.text.span(token.at, token.text.len()),
         });
     }
@@ -368,5 +369,15 @@ fn in_attribute(tokens: &[Token<'_>], at: usize) -> bool {
 fn passes_attributes(body: &[Token<'_>]) -> bool {
     body.windows(3).any(|three| {
         three[0].is(TokenKind::Pound) && three[1].is(TokenKind::OpenBracket) && three[2].is(TokenKind::Dollar)
+    })
+}
+
+/// A fragment inside of an `unsafe { … }` of the body: what the caller writes there is unsafe code that
+/// its own `-F unsafe-code` does not see.
+fn wraps_caller(body: &[Token<'_>]) -> bool {
+    let groups = (0..body.len()).filter(|at| body[*at].is_keyword("unsafe"));
+    groups.filter(|at| body.get(at + 1).is_some_and(Token::opens)).any(|at| {
+        let inside = &body[at + 1..behind_group(body, at + 1)];
+        inside.iter().any(|token| token.is(TokenKind::Dollar))
     })
 }

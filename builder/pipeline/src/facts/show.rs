@@ -90,6 +90,8 @@ fn word(kind: SpotKind) -> &'static str {
         SpotKind::Include => "include",
         SpotKind::ModulePath => "module path",
         SpotKind::BuildInput => "build input",
+        SpotKind::OutDir => "output of the build script",
+        SpotKind::Quote => "quoted code",
         SpotKind::WordInLiteral => "word in a literal",
         SpotKind::Invisible => "invisible character",
         SpotKind::Unreadable => "unreadable",
