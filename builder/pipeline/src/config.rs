@@ -95,6 +95,12 @@ pub(crate) fn cage_minimum() -> Result<CageMinimum, BuilderError> {
     }
 }
 
+/// `MFAAS_REGISTRY_CONFIG`: a cargo configuration file that says how the registry is reached, where it
+/// is not reached directly.
+pub(crate) fn registry_config() -> Result<Option<PathBuf>, BuilderError> {
+    Ok(optional("MFAAS_REGISTRY_CONFIG")?.map(PathBuf::from))
+}
+
 fn required(name: &'static str) -> Result<String, BuilderError> {
     optional(name)?.ok_or_else(|| invalid(name, "it is not set"))
 }

@@ -309,3 +309,56 @@ pub const GEIGER: CompileLimits = CompileLimits {
     processes_max: 64,
     descriptors_max: 32,
 };
+
+/// Limits of reading a dependency's archive. Beyond one, nothing of it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrateArchiveLimits {
+    /// Size of the `.crate` file.
+    pub archive_bytes_max: u64,
+    /// Size of the tar inside, headers and padding included.
+    pub unpacked_bytes_max: u64,
+    /// Headers, and files and directories.
+    pub entries_max: usize,
+    /// Length of one path below the archive's own directory.
+    pub path_bytes_max: usize,
+    /// Components of one path.
+    pub path_depth_max: usize,
+}
+
+/// The limits on a dependency's archive in force. The public registry takes 10 MiB unless it was asked
+/// for more; paths in it are longer than an upload's.
+pub const CRATE_ARCHIVE: CrateArchiveLimits = CrateArchiveLimits {
+    archive_bytes_max: 32 << 20,
+    unpacked_bytes_max: 256 << 20,
+    entries_max: 20_000,
+    path_bytes_max: 400,
+    path_depth_max: 32,
+};
+
+/// Limits of one run of cargo that resolves or downloads. It runs nothing of what it downloads, but it
+/// waits for a registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResolveLimits {
+    /// Wall time.
+    pub wall_seconds_max: u64,
+    /// Bytes of standard output and standard error, each.
+    pub output_bytes_max: u64,
+    /// Packages of one resolution.
+    pub packages_max: usize,
+}
+
+/// The limits of a resolution in force.
+pub const RESOLVE: ResolveLimits =
+    ResolveLimits { wall_seconds_max: 600, output_bytes_max: 64 << 20, packages_max: 2_000 };
+
+/// Limits of what is kept of the compiler's verdict about one crate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerdictLimits {
+    /// Spots kept; all are counted.
+    pub spots_max: usize,
+    /// Bytes of one message.
+    pub message_bytes_max: usize,
+}
+
+/// The limits of a verdict in force.
+pub const VERDICT: VerdictLimits = VerdictLimits { spots_max: 200, message_bytes_max: 200 };

@@ -110,7 +110,7 @@ fn collect(seed: &Seed, site: &Site, compiled: &[Compiled]) -> Result<Vec<Cached
             checksum: seed.checksum(package),
             features: features.into_iter().cloned().collect(),
             product: product(site, parts)?,
-            direct: seed.direct.contains(&package.0),
+            direct: seed.direct.contains(*package),
             closure,
         });
     }

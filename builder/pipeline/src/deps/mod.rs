@@ -11,7 +11,7 @@ pub(crate) mod facade;
 mod grants;
 mod index;
 mod lockfile;
-mod messages;
+pub(crate) mod messages;
 mod seed;
 mod site;
 mod vendor;
@@ -24,8 +24,13 @@ use mfaas_ident::{CrateName, Digest, ToolchainId};
 use mfaas_rules::AllowlistSnapshot;
 
 pub(crate) use build::build;
+pub(crate) use grants::GRANTS_FILE;
 pub(crate) use index::{CachedCrate, ClosureCrate, Product};
+pub(crate) use lockfile::{Lockfile, PackageKey};
+pub(crate) use seed::Seed;
+pub(crate) use site::Site;
 pub(crate) use vendor::vendor;
+pub(crate) use wrapper::Unit;
 pub(crate) use wrapper::{PLAN_VARIABLE, compile_as_planned};
 
 use crate::error::BuilderError;

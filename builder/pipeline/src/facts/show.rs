@@ -6,22 +6,26 @@ use mfaas_rules::crate_facts::{CrateFacts, FileFacts, GeigerReport, Role, SpotKi
 
 use crate::error::BuilderError;
 
-/// Prints to standard output.
+/// Prints to standard output: `value` as JSON, or `text`.
 #[allow(clippy::print_stdout, reason = "the answer of the command")]
-pub(super) fn print(facts: &CrateFacts, json: bool) -> Result<(), BuilderError> {
+pub(crate) fn print_text<T: serde::Serialize>(
+    value: &T,
+    json: bool,
+    text: impl FnOnce() -> String,
+) -> Result<(), BuilderError> {
     if json {
-        let text = serde_json::to_string_pretty(facts).map_err(|error| BuilderError::Command {
+        let text = serde_json::to_string_pretty(value).map_err(|error| BuilderError::Command {
             command: "printing the facts",
             problem: error.to_string(),
         })?;
         println!("{text}");
     } else {
-        print!("{}", draw(facts));
+        print!("{}", text());
     }
     Ok(())
 }
 
-fn draw(facts: &CrateFacts) -> String {
+pub(crate) fn draw(facts: &CrateFacts) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail, here and below.
     let _ = writeln!(out, "crate:  {}", facts.package.as_deref().unwrap_or("(no readable Cargo.toml)"));
