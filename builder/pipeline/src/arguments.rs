@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::config::{self, LogConfig, ServeConfig};
+use crate::config::{self, AcquireConfig, LogConfig, ServeConfig};
 use crate::error::BuilderError;
 use crate::{acquire, check, deps, facts, log, serve, toolchain};
 
@@ -25,6 +25,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Take builds from the registry until SIGTERM.
     Serve,
+    /// Meet requests for dependencies until SIGTERM: resolve, download, read, and build what was approved.
+    Acquire,
     /// Run the stages of a deploy on a project directory or an archive, without a registry.
     Check {
         /// A directory with Cargo.toml, or a .tar.gz of one.
@@ -143,6 +145,10 @@ impl Command {
             Self::Serve => {
                 log::start(&LogConfig::from_environment()?)?;
                 serve::serve(&ServeConfig::from_environment()?)?;
+            }
+            Self::Acquire => {
+                log::start(&LogConfig::from_environment()?)?;
+                acquire::serve(&AcquireConfig::from_environment()?)?;
             }
             Self::Check { path, json, keep, limits } => {
                 return check::check(&path, json, keep.as_deref(), &limits);

@@ -51,6 +51,24 @@ impl Acquirer {
         Ok(Self { toolchain, cargo, work, cage: Cage::new(minimum)?, minimum })
     }
 
+    /// The weakest cage that is accepted.
+    pub(super) fn minimum(&self) -> CageMinimum {
+        self.minimum
+    }
+
+    /// What the cage is made of.
+    pub(super) fn cage_level(&self) -> mfaas_attest::CageLevel {
+        self.cage.level()
+    }
+
+    /// A directory that is gone afterwards.
+    pub(super) fn scratch(&self) -> Result<tempfile::TempDir, BuilderError> {
+        tempfile::Builder::new()
+            .prefix("scratch-")
+            .tempdir_in(&self.work)
+            .map_err(BuilderError::io(&self.work))
+    }
+
     /// Where sources lie for the cage: each version in a directory of its own.
     pub(crate) fn sources(&self) -> PathBuf {
         self.work.join("sources")
@@ -128,10 +146,7 @@ fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result
         target: TARGET.to_owned(),
         archive,
         compiler,
-        touches: TouchReport {
-            unread: vec!["nobody looked for interfaces".to_owned()],
-            ..TouchReport::default()
-        },
+        touches: TouchReport::missing("nobody looked for interfaces"),
         licence: manifest.licence,
         kind: KindFacts {
             proc_macro: source.proc_macro,

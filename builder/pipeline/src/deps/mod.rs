@@ -47,6 +47,11 @@ const LIBRARY_PART: &str = "lib";
 /// The crate that functions are written against.
 const SDK_CRATE: &str = "mfaas";
 
+/// Whether a cache lies there: it gets its name when it is complete.
+pub(crate) fn is_complete(root: &Path) -> bool {
+    root.join(INDEX_FILE).is_file()
+}
+
 /// A dependency cache that was built for the toolchain in use.
 #[derive(Debug, Clone)]
 pub(crate) struct Deps {

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use super::Shop;
 use crate::error::BuilderError;
 use crate::journal::{Journal, Progress, Review, Stop};
-use crate::stages::{self, ProvenArtifact, Workshop};
+use crate::stages::{self, ProvenArtifact};
 
 /// How long events are gathered into one statement: people do not notice, the database does.
 const GATHER: Duration = Duration::from_millis(15);
@@ -103,7 +103,7 @@ async fn attempt(
     let allowlist = shop.catalog.allowlist_snapshot(&claimed.tenant, &shop.workshop.toolchain.id()).await?;
     let (events, receiver) = mpsc::unbounded_channel();
     let writer = tokio::spawn(write_events(shop.clone(), claimed.lease.clone(), receiver));
-    let workshop = Workshop { cage: shop.workshop.cage.separately(), ..shop.workshop.clone() };
+    let workshop = shop.workshop().await?;
     let cage = workshop.cage.clone();
     let mut build = tokio::task::spawn_blocking(move || {
         let told = Told(events);
