@@ -140,6 +140,9 @@ pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop>
             )
         }
         Exit::Signal(signal) => {
+            if let Some(text) = exceeded::stack(&messages.other) {
+                return refuse(codes::MF0404, Layer::Compiler, text);
+            }
             let said = last_line(&messages.other);
             refuse(codes::MF0406, Layer::Compiler, format!("the compiler crashed with signal {signal}{said}"))
         }

@@ -6,7 +6,7 @@
 
 use mfaas_audit::rustc_json;
 use mfaas_delivery::Diagnostic;
-use mfaas_rules::limits::CompileLimits;
+use mfaas_rules::limits::{COMPILER_STACK_BYTES_MAX, CompileLimits};
 use mfaas_rules::{Finding, Layer, codes};
 
 /// `cpu_seconds_max`, as a sentence.
@@ -43,6 +43,16 @@ pub(crate) fn output(limits: &CompileLimits) -> String {
 pub(crate) fn file(limits: &CompileLimits) -> String {
     let most = bytes(limits.file_bytes_max);
     format!("the compiler wrote more than `file_bytes_max` ({most}) allows")
+}
+
+/// What the compiler says when its stack was too small. Seen with rustc 1.95.
+const STACK_WORDS: &str = "rustc unexpectedly overflowed its stack";
+
+/// `stack_bytes_max`, where the compiler says in its last words that this is why it died.
+pub(crate) fn stack(last_words: &str) -> Option<String> {
+    let most = bytes(COMPILER_STACK_BYTES_MAX);
+    let text = format!("the compiler's recursion needed more stack than `stack_bytes_max` ({most}) allows");
+    last_words.contains(STACK_WORDS).then_some(text)
 }
 
 /// A size in the largest unit that divides it.

@@ -144,6 +144,10 @@ pub const COMPILE: CompileLimits = CompileLimits {
     descriptors_max: 256,
 };
 
+/// The stack that the compiler works on. Its own default is 8 MiB, which derives for some ten thousand fields
+/// overflow; a deeper one costs nothing until it is used, and memory is bounded anyway.
+pub const COMPILER_STACK_BYTES_MAX: u64 = 64 << 20;
+
 /// CPU time after which a caged command lets others go first. Ten times what the compiler takes for
 /// a small function.
 pub const GIVE_WAY_CPU_SECONDS: u64 = 3;

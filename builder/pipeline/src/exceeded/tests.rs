@@ -14,6 +14,13 @@ fn error(message: &str, rendered: &str) -> rustc_json::Diagnostic {
 }
 
 #[test]
+fn a_stack_that_overflows_is_told_from_other_crashes() {
+    let said = "error: rustc interrupted by SIGSEGV, printing backtrace\n\nnote: rustc unexpectedly overflowed its stack! this is a bug\n";
+    assert!(stack(said).unwrap().contains("`stack_bytes_max` (64 MiB)"));
+    assert_eq!(stack("error: rustc interrupted by SIGSEGV, printing backtrace"), None);
+}
+
+#[test]
 fn each_limit_of_the_cage_is_told_with_name_value_and_unit() {
     let limits = COMPILE;
     for (text, name) in [

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use mfaas_rules::Layer;
-use mfaas_rules::limits::COMPILE;
+use mfaas_rules::limits::{COMPILE, COMPILER_STACK_BYTES_MAX};
 use mfaas_unpack::SourceTree;
 
 use super::Workshop;
@@ -194,11 +194,13 @@ impl Bench {
         self.compiler.path("bin/rustc")
     }
 
-    /// rustc's environment: where its libraries are, since a cage has no `/proc` to find them by.
+    /// rustc's environment: where its libraries are, since a cage has no `/proc` to find them by, and how
+    /// much stack it has.
     pub(super) fn environment(&self) -> Vec<(String, String)> {
         vec![
             ("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")),
             ("TMPDIR".to_owned(), self.out.inside.clone()),
+            ("RUST_MIN_STACK".to_owned(), COMPILER_STACK_BYTES_MAX.to_string()),
         ]
     }
 
