@@ -2,6 +2,7 @@
 //! tests beside it.
 
 mod allow;
+mod audit;
 mod bench;
 mod check;
 mod completions;
@@ -62,6 +63,7 @@ pub(crate) enum Command {
     Rollback(rollback::Rollback),
     Delete(delete::Delete),
     Allow(allow::Allow),
+    Audit(audit::Audit),
     Node(node::Node),
     Token(token::Token),
     Login(login::Login),
@@ -80,6 +82,7 @@ impl Command {
         match self {
             Self::New(_)
             | Self::Check(_)
+            | Self::Audit(_)
             | Self::Explain(_)
             | Self::Up(_)
             | Self::Down(_)
@@ -107,6 +110,7 @@ impl Command {
         match self {
             Self::New(command) => command.run(context),
             Self::Check(command) => command.run(context),
+            Self::Audit(command) => command.run(context),
             Self::Deploy(command) => block_on(command.run(context)),
             Self::Invoke(command) => block_on(command.run(context)),
             Self::Logs(command) => block_on(command.run(context)),
