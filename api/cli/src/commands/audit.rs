@@ -1,14 +1,19 @@
 //! `mfaas audit`: who did what, and whether the record of it still holds.
 
+mod table;
+
 use mfaas_wire::{AuditEntry, ChainView, Page};
 
 use crate::failure::{Exit, Failure};
-use crate::screen::table;
+use crate::screen;
 use crate::settings::Context;
 
-/// The audit log, oldest first.
+/// The audit log, oldest first; `audit table` counts unsafe code in crates.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Audit {
+    #[command(subcommand)]
+    command: Option<AuditCommand>,
     /// Compute the whole chain of hashes again; ends with 9 if a row was changed, added or removed.
     #[arg(long, conflicts_with_all = ["after", "limit"])]
     verify: bool,
@@ -20,10 +25,24 @@ pub(crate) struct Audit {
     limit: u32,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum AuditCommand {
+    Table(table::Table),
+}
+
 impl Audit {
+    /// Whether a server is asked.
+    pub(crate) fn needs_profile(&self) -> bool {
+        self.command.is_none()
+    }
+
     /// Asks and shows.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        if self.verify { verify(context).await } else { self.list(context).await }
+        match &self.command {
+            Some(AuditCommand::Table(table)) => table.run(context),
+            None if self.verify => verify(context).await,
+            None => self.list(context).await,
+        }
     }
 
     async fn list(self, context: &Context) -> Result<Exit, Failure> {
@@ -31,7 +50,7 @@ impl Audit {
         let page: Page<AuditEntry> = context.client()?.get(&path).await?;
         context.screen.result(&page, || {
             let rows: Vec<_> = page.items.iter().map(row).collect();
-            table(&["row", "at", "who", "did", "to"], &rows)
+            screen::table(&["row", "at", "who", "did", "to"], &rows)
         })?;
         if let Some(next) = &page.next {
             context.screen.note(&format!("more: mfaas audit --after {next}"));

@@ -80,6 +80,7 @@ impl Command {
     /// Whether the profile is read: a damaged one must not stand in the way of repairing it.
     pub(crate) fn needs_profile(&self) -> bool {
         match self {
+            Self::Audit(command) => command.needs_profile(),
             Self::New(_)
             | Self::Check(_)
             | Self::Explain(_)
@@ -95,7 +96,6 @@ impl Command {
             | Self::Rollback(_)
             | Self::Delete(_)
             | Self::Allow(_)
-            | Self::Audit(_)
             | Self::Node(_)
             | Self::Token(_)
             | Self::Login(_)

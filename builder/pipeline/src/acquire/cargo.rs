@@ -6,6 +6,7 @@
 //! configuration file that says so. It must never run on a manifest that is not of our making.
 
 use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -49,8 +50,9 @@ impl Cargo {
 
     /// Runs it in `directory`, which holds our manifest, and answers its standard output.
     pub(super) fn run(&self, directory: &Path, arguments: &[&str]) -> Result<String, BuilderError> {
-        let (out, err) = (self.home.join("stdout"), self.home.join("stderr"));
-        let create = |path: &Path| File::create(path).map_err(BuilderError::io(path));
+        let file = || tempfile::tempfile().map_err(BuilderError::io("the directory for temporary files"));
+        let (mut out, mut err) = (file()?, file()?);
+        let copy = |file: &File| file.try_clone().map_err(BuilderError::io("cargo's output"));
         let mut command = Command::new(&self.program);
         command
             .env_clear()
@@ -61,26 +63,33 @@ impl Cargo {
             .current_dir(directory)
             .args(arguments)
             .stdin(Stdio::null())
-            .stdout(create(&out)?)
-            .stderr(create(&err)?);
+            .stdout(copy(&out)?)
+            .stderr(copy(&err)?);
         if let Some(config) = &self.config {
             command.arg("--config").arg(config);
         }
         let child = command.spawn().map_err(BuilderError::io(&self.program))?;
         let status = wait(child, &[&out, &err])?;
-        let said = std::fs::read(&err).map_err(BuilderError::io(&err))?;
         if !status.success() {
-            return Err(refusal::classify(&String::from_utf8_lossy(&said)).into());
+            return Err(refusal::classify(&String::from_utf8_lossy(&read(&mut err)?)).into());
         }
-        std::fs::read_to_string(&out).map_err(BuilderError::io(&out))
+        String::from_utf8(read(&mut out)?).map_err(|_| other("it printed something else than text").into())
     }
 }
 
+/// Everything that was written to one of cargo's outputs.
+fn read(file: &mut File) -> Result<Vec<u8>, BuilderError> {
+    let mut bytes = Vec::new();
+    file.rewind()
+        .and_then(|()| file.read_to_end(&mut bytes))
+        .map_err(BuilderError::io("cargo's output"))
+        .map(|_| bytes)
+}
+
 /// Waits for the end, which comes at the limits of [`RESOLVE`] at the latest.
-fn wait(mut child: Child, outputs: &[&Path]) -> Result<ExitStatus, BuilderError> {
+fn wait(mut child: Child, outputs: &[&File]) -> Result<ExitStatus, BuilderError> {
     let end = Instant::now() + Duration::from_secs(RESOLVE.wall_seconds_max);
-    let is_large =
-        |path: &&Path| std::fs::metadata(path).is_ok_and(|found| found.len() > RESOLVE.output_bytes_max);
+    let is_large = |file: &&File| file.metadata().is_ok_and(|found| found.len() > RESOLVE.output_bytes_max);
     loop {
         if let Some(status) = child.try_wait().map_err(BuilderError::io("cargo"))? {
             return match outputs.iter().any(is_large) {

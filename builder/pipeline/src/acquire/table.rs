@@ -18,6 +18,8 @@ use super::resolve::{Resolved, Workspace, resolve_all};
 use crate::error::BuilderError;
 use crate::facts;
 
+/// The list that ships with this program.
+const POPULAR: &str = include_str!("../../../toolchain/popular-crates.txt");
 /// Bytes of a list.
 const LIST_BYTES_MAX: usize = 1 << 20;
 
@@ -60,9 +62,10 @@ struct Missing {
 /// What `table` is given.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TableArguments {
-    /// The list: a line for each crate, `name version`; what follows `#` is for people.
+    /// The list: a line for each crate, `name version`; what follows `#` is for people. Absent: that of
+    /// popular crates which this program holds.
     #[arg(long, value_name = "FILE")]
-    list: PathBuf,
+    list: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -73,7 +76,10 @@ pub(crate) struct TableArguments {
 
 /// Prints the table.
 pub(crate) fn table(arguments: &TableArguments) -> Result<ExitCode, BuilderError> {
-    let asked = read(&arguments.list)?;
+    let asked = match &arguments.list {
+        Some(list) => read(list)?,
+        None => parse(POPULAR)?,
+    };
     let table = report::in_work(arguments.work.as_deref(), |acquirer| {
         let mut table = Table::default();
         gather(acquirer, &asked, &mut table)?;
@@ -210,6 +216,14 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
     use super::*;
+
+    #[test]
+    fn the_list_that_ships_has_at_least_eighty_crates() {
+        let asked = parse(POPULAR).unwrap();
+        let names: std::collections::BTreeSet<&str> =
+            asked.iter().map(|request| request.name.as_str()).collect();
+        assert!(names.len() >= 80 && names.len() == asked.len(), "{}", names.len());
+    }
 
     #[test]
     fn a_list_is_names_with_exact_versions() {

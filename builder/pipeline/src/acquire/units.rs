@@ -14,9 +14,24 @@ use crate::deps::{PackageKey, Unit};
 
 /// The lint that cannot be switched off again.
 const FORBID: &str = "-Funsafe-code";
-/// Options of which ours take the place, and options whose effect is not wanted.
-const REPLACED: &[&str] =
-    &["--emit", "--out-dir", "--cap-lints", "--error-format", "--json", "--diagnostic-width"];
+/// Options of which ours take the place, and options whose effect is not wanted: the levels of lints,
+/// which a crate's manifest may set, have to leave ours alone.
+const REPLACED: &[&str] = &[
+    "--emit",
+    "--out-dir",
+    "--cap-lints",
+    "--error-format",
+    "--json",
+    "--diagnostic-width",
+    "--allow",
+    "--warn",
+    "--deny",
+    "--forbid",
+    "-A",
+    "-W",
+    "-D",
+    "-F",
+];
 /// Options that cargo gives a compiler.
 const KEPT: &[&str] = &[
     "--crate-name",

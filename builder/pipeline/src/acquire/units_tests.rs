@@ -58,6 +58,16 @@ fn the_question_is_cargos_with_the_lint_and_without_the_cap() {
     assert_eq!(names, ["CARGO_PKG_NAME", "MADE", "OUT_DIR"]);
 }
 
+#[test]
+fn levels_of_lints_are_ours_alone() {
+    for level in
+        ["-Aunsafe-code", "-A unsafe-code", "--allow=unsafe_code", "--allow unsafe_code", "--deny=warnings"]
+    {
+        let text = asked(&format!("{ASKED} {level}")).unwrap().arguments.join(" ");
+        assert_eq!(text.matches("unsafe").count() + text.matches("warnings").count(), 1, "{text}");
+    }
+}
+
 /// Each would let a crate be judged without a part of it, or without being compiled at all.
 #[test]
 fn a_note_that_cargo_does_not_confirm_is_not_believed() {
@@ -70,8 +80,6 @@ fn a_note_that_cargo_does_not_confirm_is_not_believed() {
         format!("{ASKED} other.rs"),
         format!("{ASKED} --print=cfg"),
         format!("{ASKED} @more"),
-        format!("{ASKED} -Aunsafe-code"),
-        format!("{ASKED} --allow unsafe_code"),
         format!("{ASKED} --test"),
         format!("{ASKED} -Zno-analysis"),
         format!("{ASKED} -V"),

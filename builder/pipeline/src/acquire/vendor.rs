@@ -38,10 +38,13 @@ pub(crate) fn vendor(
     Ok(())
 }
 
-/// Unpacks one archive to `into/name-version`, unless it is there.
+/// Unpacks one archive to `into/name-version`, unless it is there. What is there was unpacked here, and
+/// has the checksum that it was unpacked with beside it.
 fn write(download: &Download, into: &Path) -> Result<(), BuilderError> {
     let root = into.join(download.top());
-    if root.join(CHECKSUM_FILE).exists() {
+    let expected = checksum_file(&download.checksum);
+    let is_there = || std::fs::read_to_string(root.join(CHECKSUM_FILE)).is_ok_and(|found| found == expected);
+    if is_there() {
         return Ok(());
     }
     let archive = CrateArchive::read(&download.bytes, &download.top()).map_err(|error| {
@@ -52,10 +55,14 @@ fn write(download: &Download, into: &Path) -> Result<(), BuilderError> {
         tempfile::Builder::new().prefix(".unpack-").tempdir_in(into).map_err(BuilderError::io(into))?;
     archive.write_into(staging.path()).map_err(BuilderError::Unpack)?;
     let path = staging.path().join(CHECKSUM_FILE);
-    std::fs::write(&path, checksum_file(&download.checksum)).map_err(BuilderError::io(&path))?;
+    std::fs::write(&path, &expected).map_err(BuilderError::io(&path))?;
     let staging = staging.keep();
     readable(&staging)?;
-    std::fs::rename(&staging, &root).map_err(BuilderError::io(&root))
+    match std::fs::rename(&staging, &root) {
+        // Somebody else was faster with the same archive.
+        Err(_) if is_there() => std::fs::remove_dir_all(&staging).map_err(BuilderError::io(&staging)),
+        renamed => renamed.map_err(BuilderError::io(&root)),
+    }
 }
 
 /// No digests of single files: the archive's own was compared a moment ago, and nobody else writes
