@@ -247,7 +247,7 @@ fn is_keyword(tokens: &[Token<'_>], at: usize, keyword: &str) -> bool {
 }
 
 /// The macro whose body or argument the bracket at `at` opens.
-fn macro_behind(tokens: &[Token<'_>], at: usize) -> Option<String> {
+pub(crate) fn macro_behind(tokens: &[Token<'_>], at: usize) -> Option<String> {
     let word = |back: usize| at.checked_sub(back).and_then(|index| tokens.get(index)?.word());
     let bang = |back: usize| {
         at.checked_sub(back)

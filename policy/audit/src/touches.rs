@@ -14,6 +14,7 @@ use mfaas_rules::limits::{CRATE_FACTS, LEXER};
 use mfaas_rules::profiles::crate_rules::{API_MACROS, API_PATHS, PATH_METHODS, SHARED_CELLS};
 use ra_ap_rustc_lexer::TokenKind;
 
+use crate::crate_source::macro_behind;
 use crate::imports::{Imports, StdPath};
 use crate::lexer::{declarations, imports_of};
 use crate::path::{double_colon, path_at, use_tree};
@@ -99,11 +100,18 @@ impl Scanner<'_, '_> {
         let tokens = &self.source.tokens;
         // Behind this token a `use` has been read, so its words are no paths of their own.
         let mut imported_until = 0;
+        // For each open bracket: in the argument of a macro.
+        let mut open: Vec<bool> = Vec::new();
         for at in 0..tokens.len() {
-            if tokens[at].is_keyword("use") {
+            let in_macro = open.last() == Some(&true);
+            if tokens[at].opens() {
+                open.push(in_macro || macro_behind(tokens, at).is_some());
+            } else if tokens[at].closes() {
+                open.pop();
+            } else if tokens[at].is_keyword("use") {
                 imported_until = self.import(at);
             } else if at >= imported_until {
-                self.path(at);
+                self.path(at, in_macro);
             }
             self.macro_call(at);
             self.method(at);
@@ -124,7 +132,7 @@ impl Scanner<'_, '_> {
         behind
     }
 
-    fn path(&mut self, at: usize) {
+    fn path(&mut self, at: usize, in_macro: bool) {
         let tokens = &self.source.tokens;
         let Some(path) = path_at(tokens, at) else { return };
         let is_macro = tokens.get(path.last + 1).is_some_and(|token| token.is(TokenKind::Bang));
@@ -133,20 +141,15 @@ impl Scanner<'_, '_> {
                 self.resolved(resolved, false, path.head, path.last);
             }
         }
-        if path.segments == ["std"] && !self.is_crate_name(at) {
-            // As a macro's argument it may become the head of any path.
-            self.unread_at(at, "`std` alone");
+        if path.segments == ["std"] && in_macro {
+            // It may become the head of any path.
+            self.unread_at(at, "`std` alone as a macro's argument");
         }
     }
 
     fn unread_at(&mut self, at: usize, what: &str) {
         let line = self.source.text.span(self.source.tokens[at].at, 1).line;
         self.found.unread(format!("{}:{line}: {what}", self.source.path));
-    }
-
-    /// `extern crate std`.
-    fn is_crate_name(&self, at: usize) -> bool {
-        at > 0 && self.source.tokens[at - 1].is_keyword("crate")
     }
 
     fn resolved(&mut self, path: &StdPath, whole: bool, first: usize, last: usize) {
@@ -161,10 +164,20 @@ impl Scanner<'_, '_> {
         for class in classes {
             self.touch(class, &path.join("::"), first, last);
         }
-        if self.source.tokens[first..=last].iter().any(|token| token.is(TokenKind::Dollar)) {
+        // `std::$m::read`: behind the fragment's place may stand whatever there is.
+        let open = segments.len().checked_sub(self.open_segments(first, last));
+        if open.is_none_or(|open| open < segments.len() && below(&segments[..open]).next().is_some()) {
             self.unread_at(first, "a path into std that a macro puts together");
         }
         self.found.names_paths |= segments.first() == Some(&"path");
+    }
+
+    /// Segments of a written path from its first fragment on.
+    fn open_segments(&self, first: usize, last: usize) -> usize {
+        let tokens = &self.source.tokens[first..=last];
+        let fragment = tokens.iter().position(|token| token.is(TokenKind::Dollar));
+        let behind = fragment.map_or(&[][..], |at| &tokens[at..]);
+        behind.iter().filter(|token| token.word().is_some()).count()
     }
 
     fn touch(&mut self, class: ApiClass, path: &str, first: usize, last: usize) {

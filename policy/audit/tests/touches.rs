@@ -63,6 +63,8 @@ fn what_is_pure_touches_nothing() {
         "static TABLE: [u8; 4] = [1, 2, 3, 4];",
         "fn f(x: S) { x.exists(); x.metadata(); }",
         "#![cfg_attr(not(feature = \"std\"), no_std)] #[cfg(feature = \"std\")] extern crate std;",
+        "extern crate core as std; mod std; fn f(std: u8) -> u8 { std }",
+        "macro_rules! m { ($t:ident) => { impl std::fmt::$t for S {} } }",
         "use std::sync::{Mutex, atomic::AtomicUsize}; struct S(Mutex<u8>);",
     ] {
         assert_eq!(classes(source), [], "{source}");
