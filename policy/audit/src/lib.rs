@@ -16,6 +16,7 @@ pub mod lexer;
 pub mod manifest;
 pub mod rustc_json;
 pub mod soundness;
+pub mod touches;
 pub mod vet;
 
 mod attribute;

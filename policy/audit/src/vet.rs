@@ -3,7 +3,8 @@
 //!
 //! A file is taken whole or not at all: among entries that were passed over might be a violation. So
 //! keys that are not known are a reason to leave the file unread, which the rules see. What speaks
-//! of a revision instead of a published version is left out and counted; statements about publishers
+//! of a revision instead of a published version, or of a name that no crate can have, is left out
+//! and counted; statements about publishers
 //! (`wildcard-audits`, `trusted`) are not about a version, and are not taken.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,7 +136,11 @@ fn entries(source: &str, file: File) -> Result<AuditSet, String> {
     }
     let mut set = AuditSet::default();
     for (package, entries) in file.audits {
-        let package = CrateName::parse(&package).map_err(|error| error.to_string())?;
+        let Ok(package) = CrateName::parse(&package) else {
+            // Under a name that no crate can have (one such is in a public file) stands nothing about one.
+            set.left_out += entries.len();
+            continue;
+        };
         for entry in entries {
             let about = |reason| format!("{package}: {reason}");
             match kind(&entry).map_err(about)? {

@@ -132,7 +132,6 @@ fn what_is_malformed_makes_the_whole_file_unread() {
         entry("criteria = \"c\"\nviolates = \"*\""),
         entry("criteria = \"c\"\nversion = \"1.0.0\"\nviolation-of = \"*\""),
         entry(&format!("criteria = [{words}]\nversion = \"1.0.0\"")),
-        format!("{AUDITS}\n[[audits.\"no name\"]]\ncriteria = \"c\"\nversion = \"1.0.0\"\n"),
         format!("{AUDITS}\n[[violations.x]]\ncriteria = \"c\"\n"),
         format!("{AUDITS}\n[criteria.x]\nunless = \"y\"\n"),
         format!("{AUDITS}\n[criteria.x]\nimplies = [{words}]\n"),
@@ -148,6 +147,13 @@ fn what_is_malformed_makes_the_whole_file_unread() {
     }
     assert_eq!(read_audits("s", &[0xff]).unread.len(), 1);
     assert_eq!(read_imports(AUDITS.as_bytes()).unread.len(), 1, "one form is not the other");
+}
+
+#[test]
+fn what_stands_under_no_crates_name_is_left_out_and_counted() {
+    let text = format!("{AUDITS}\n[[audits.\"0.7.11\"]]\ncriteria = \"c\"\nversion = \"1.0.0\"\n");
+    let set = read_audits("mozilla", text.as_bytes());
+    assert_eq!((set.audits.len(), set.left_out, set.unread.len()), (4, 3, 0));
 }
 
 #[test]

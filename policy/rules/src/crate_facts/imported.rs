@@ -15,7 +15,8 @@ pub struct AuditSet {
     pub audits: Vec<ImportedAudit>,
     /// Files that could not be read, and why: a violation may stand in them.
     pub unread: Vec<String>,
-    /// Entries that were left out because they speak of a revision and not of a published version.
+    /// Entries that were left out because they speak of a revision and not of a published version, or
+    /// of a name that no crate can have.
     pub left_out: usize,
 }
 

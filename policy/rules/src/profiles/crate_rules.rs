@@ -58,6 +58,82 @@ pub const API: &[ApiRow] = &[
     ApiRow { class: ApiClass::GlobalState, needs_person: false, why: "no state survives a call" },
 ];
 
+/// What a path below a root of std (`std`, `core`, `alloc`) reaches. The longest row that fits decides;
+/// `*` stands for one segment.
+#[derive(Debug, Clone, Copy)]
+pub struct ApiPathRow {
+    /// Segments behind the root.
+    pub path: &'static [&'static str],
+    /// The class; none for what is pure below a path that is not.
+    pub class: Option<ApiClass>,
+}
+
+macro_rules! paths {
+    ($($class:ident: $($($segment:literal)::+),+;)*) => {
+        /// The paths.
+        pub const API_PATHS: &[ApiPathRow] =
+            &[$($(ApiPathRow { path: &[$($segment),+], class: paths!(@class $class) }),+),*];
+    };
+    (@class Pure) => { None };
+    (@class $class:ident) => { Some(ApiClass::$class) };
+}
+
+paths! {
+    Fs: "fs", "os"::"*"::"fs", "os"::"*"::"io", "os"::"fd";
+    Net: "net", "os"::"*"::"net";
+    Pure: "net"::"IpAddr", "net"::"Ipv4Addr", "net"::"Ipv6Addr", "net"::"SocketAddr", "net"::"SocketAddrV4",
+        "net"::"SocketAddrV6", "net"::"AddrParseError", "net"::"Ipv6MulticastScope";
+    Process: "process", "os"::"*"::"process", "os"::"*";
+    Pure: "os"::"raw", "os"::"*"::"ffi", "os"::"*"::"raw";
+    Env: "env", "backtrace";
+    Pure: "env"::"consts";
+    Stdio: "io"::"stdin", "io"::"stdout", "io"::"stderr", "io"::"Stdin", "io"::"StdinLock", "io"::"Stdout",
+        "io"::"StdoutLock", "io"::"Stderr", "io"::"StderrLock", "io"::"IsTerminal", "io"::"read_to_string";
+    Thread: "thread", "os"::"*"::"thread";
+    Time: "time";
+    Pure: "time"::"Duration", "time"::"SystemTimeError", "time"::"TryFromFloatSecsError";
+    GlobalState: "thread"::"LocalKey", "thread"::"AccessError", "panic"::"set_hook", "panic"::"take_hook",
+        "panic"::"update_hook", "alloc"::"set_alloc_error_hook", "alloc"::"take_alloc_error_hook";
+}
+
+/// Macros of std that reach a class by their name alone.
+pub const API_MACROS: &[(&str, ApiClass)] = &[
+    ("print", ApiClass::Stdio),
+    ("println", ApiClass::Stdio),
+    ("eprint", ApiClass::Stdio),
+    ("eprintln", ApiClass::Stdio),
+    ("dbg", ApiClass::Stdio),
+    ("thread_local", ApiClass::GlobalState),
+];
+
+/// Methods of `std::path::Path` that ask the file system; they count where a crate names `std::path`.
+pub const PATH_METHODS: &[&str] = &[
+    "canonicalize",
+    "exists",
+    "is_dir",
+    "is_file",
+    "is_symlink",
+    "metadata",
+    "read_dir",
+    "read_link",
+    "symlink_metadata",
+    "try_exists",
+];
+
+/// Types whose value changes behind a shared reference: a `static` of such a type keeps state.
+pub const SHARED_CELLS: &[&str] = &[
+    "Cell",
+    "LazyCell",
+    "LazyLock",
+    "Mutex",
+    "Once",
+    "OnceCell",
+    "OnceLock",
+    "RefCell",
+    "RwLock",
+    "UnsafeCell",
+];
+
 /// How far we trust a source of audits. No trust is enough to admit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
