@@ -25,7 +25,7 @@ use crate::check::materials;
 use crate::config::{self, CheckConfig};
 use crate::deps::PackageKey;
 use crate::error::BuilderError;
-use crate::facts::{self, ManifestFacts, archive_facts, unread_archive};
+use crate::facts::{self, Gathered, ManifestFacts, archive_facts, unread_archive};
 use crate::toolchain::{TARGET, Toolchain};
 
 /// What every crate's answer is where the compiler was not asked about it.
@@ -126,17 +126,12 @@ fn needs(member: &ResolvedCrate, members: &[ResolvedCrate]) -> Vec<Need> {
 /// Everything that follows from the bytes of one archive, and what the compiler said.
 fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result<CrateReport, BuilderError> {
     let bytes = download.bytes.len() as u64;
-    let (archive, source, manifest) = match CrateArchive::read(&download.bytes, &download.top()) {
-        Ok(archive) => {
-            let (source, manifest) = facts::gather_archive(&archive, cage)?;
-            (archive_facts(&archive, bytes), source, manifest)
-        }
+    let (archive, gathered) = match CrateArchive::read(&download.bytes, &download.top()) {
+        Ok(archive) => (archive_facts(&archive, bytes), facts::gather_archive(&archive, cage)?),
         // An archive that cannot be read is a fact about the crate.
-        Err(error) => {
-            let reason = error.to_string();
-            (unread_archive(bytes, reason.clone()), nothing_read(reason), ManifestFacts::default())
-        }
+        Err(error) => (unread_archive(bytes, error.to_string()), nothing_read(&error.to_string())),
     };
+    let Gathered { source, manifest, touches } = gathered;
     Ok(CrateReport {
         revision: FACTS_REVISION,
         name: download.name.clone(),
@@ -146,7 +141,7 @@ fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result
         target: TARGET.to_owned(),
         archive,
         compiler,
-        touches: TouchReport::missing("nobody looked for interfaces"),
+        touches,
         licence: manifest.licence,
         kind: KindFacts {
             proc_macro: source.proc_macro,
@@ -161,9 +156,9 @@ fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result
     })
 }
 
-fn nothing_read(reason: String) -> CrateFacts {
-    let unread = vec![reason];
-    CrateFacts {
+fn nothing_read(reason: &str) -> Gathered {
+    let unread = vec![reason.to_owned()];
+    let source = CrateFacts {
         package: None,
         files: Vec::new(),
         exported_macros: Vec::new(),
@@ -171,7 +166,8 @@ fn nothing_read(reason: String) -> CrateFacts {
         build_script: false,
         summary: summarise(&[], &unread, false, false),
         unread,
-    }
+    };
+    Gathered { source, manifest: ManifestFacts::default(), touches: TouchReport::missing(reason) }
 }
 
 /// What `facts` is about.

@@ -16,7 +16,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use mfaas_audit::crate_source::{self, FileScan, Reference};
-use mfaas_rules::crate_facts::{CrateFacts, FileFacts, Role, summarise};
+use mfaas_audit::touches::touches;
+use mfaas_rules::crate_facts::{CrateFacts, FileFacts, Role, TouchReport, summarise};
 use mfaas_unpack::CrateArchive;
 
 pub(crate) use archive::{archive_facts, unread_archive};
@@ -39,22 +40,30 @@ pub(crate) fn facts(directory: &Path, json: bool) -> Result<ExitCode, BuilderErr
 
 /// All facts about one directory.
 pub(crate) fn gather(directory: &Path, cage: &Cage) -> Result<CrateFacts, BuilderError> {
-    gather_from(directory::read(directory)?, cage).map(|(facts, _)| facts)
+    gather_from(directory::read(directory)?, cage).map(|gathered| gathered.source)
 }
 
-/// All facts about the source in an archive, and what its manifest says.
-pub(crate) fn gather_archive(
-    archive: &CrateArchive,
-    cage: &Cage,
-) -> Result<(CrateFacts, ManifestFacts), BuilderError> {
+/// All that files and manifest of a crate say.
+pub(crate) struct Gathered {
+    pub(crate) source: CrateFacts,
+    pub(crate) manifest: ManifestFacts,
+    /// What its library reaches for in std.
+    pub(crate) touches: TouchReport,
+}
+
+/// All facts about the source in an archive.
+pub(crate) fn gather_archive(archive: &CrateArchive, cage: &Cage) -> Result<Gathered, BuilderError> {
     gather_from(Directory::of_archive(archive), cage)
 }
 
 /// All facts about these files. An error is a failure of ours or of the machine; whatever is wrong
 /// with the crate is among the facts.
-fn gather_from(mut found: Directory, cage: &Cage) -> Result<(CrateFacts, ManifestFacts), BuilderError> {
+fn gather_from(mut found: Directory, cage: &Cage) -> Result<Gathered, BuilderError> {
     let package = Package::read(&found);
     let scanned = scan(&mut found, &package);
+    let library = scanned.iter().filter(|(_, (role, _))| *role == Role::Library);
+    let touches =
+        touches(library.filter_map(|(path, _)| Some((path.as_str(), text(found.files.get(path)?)?))));
     let texts: Vec<Option<&str>> =
         scanned.keys().map(|path| found.files.get(path).and_then(|bytes| text(bytes))).collect();
     let reports = geiger::count(&texts, cage)?;
@@ -71,7 +80,7 @@ fn gather_from(mut found: Directory, cage: &Cage) -> Result<(CrateFacts, Manifes
     let build_script = files.iter().any(|file| file.role == Role::BuildScript);
     let summary = summarise(&files, &found.unread, proc_macro, build_script);
     let manifest = package.manifest;
-    let facts = CrateFacts {
+    let source = CrateFacts {
         package: package.name,
         files,
         exported_macros,
@@ -80,7 +89,7 @@ fn gather_from(mut found: Directory, cage: &Cage) -> Result<(CrateFacts, Manifes
         unread: found.unread,
         summary,
     };
-    Ok((facts, manifest))
+    Ok(Gathered { source, manifest, touches })
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {
