@@ -37,13 +37,12 @@ pub(super) fn nearest(requirement: &VersionReq, versions: &[Version]) -> Option<
         .comparators
         .first()
         .map_or((0, 0, 0), |asked| (asked.major, asked.minor.unwrap_or(0), asked.patch.unwrap_or(0)));
+    // What comes behind a number that differs says nothing.
     let distance = |version: &Version| {
-        (
-            version.major.abs_diff(wanted.0),
-            version.minor.abs_diff(wanted.1),
-            version.patch.abs_diff(wanted.2),
-            std::cmp::Reverse(version.clone()),
-        )
+        let major = version.major.abs_diff(wanted.0);
+        let minor = if major == 0 { version.minor.abs_diff(wanted.1) } else { 0 };
+        let patch = if major + minor == 0 { version.patch.abs_diff(wanted.2) } else { 0 };
+        (major, minor, patch, std::cmp::Reverse(version.clone()))
     };
     matching.or_else(|| versions.iter().min_by_key(|version| distance(version))).cloned()
 }
@@ -86,6 +85,9 @@ mod tests {
         assert_eq!(nearest(">=1.9, <2"), "1.8.3");
         assert_eq!(nearest("^2"), "3.0.0");
         assert_eq!(nearest("^7"), "3.0.0");
+        assert_eq!(nearest("=1.8.4"), "1.8.3");
+        let minors = ["0.13.0", "0.14.0"].map(|text| text.parse::<Version>().unwrap());
+        assert_eq!(super::nearest(&"^99".parse().unwrap(), &minors).unwrap().to_string(), "0.14.0");
         assert_eq!(super::nearest(&VersionReq::STAR, &[]), None);
     }
 }

@@ -1,10 +1,10 @@
 //! What a compiler was asked, turned into the question about unsafe code.
 //!
-//! The wrapper's note lies where build scripts and macros of the same run could have changed it. So it
-//! counts only if it says what cargo says, whose standard output none of them reaches: the same root
-//! file, the same features, no `cfg` and no variable that neither cargo nor the crate's own build script
-//! set, and no option that this list does not know. A crate cannot hide a part of itself from the
-//! question by a note of another's making.
+//! The wrapper's notes lie where build scripts and macros of the same run could have changed them, and
+//! build scripts ask the compiler things of their own. So a note counts only if it says what cargo says
+//! about a crate, whose standard output none of them reaches: the same root file, the same features, no
+//! `cfg` and no variable that neither cargo nor the crate's own build script set, and no option that
+//! this list does not know. A crate cannot hide a part of itself by a note of another's making.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -50,23 +50,23 @@ const KEPT: &[&str] = &[
 /// A note that was compared with what cargo says.
 #[derive(Debug)]
 pub(super) struct Question {
-    pub(super) package: PackageKey,
     pub(super) arguments: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) directory: String,
 }
 
-/// The question behind a note. The error says why the note is not believed.
-pub(super) fn question(unit: Unit, said: &Said, scratch: &str) -> Result<Question, String> {
-    let package = key(&unit).ok_or("it is about no package")?;
+/// The question behind a note about `compiled`. The error says why the note is not believed.
+pub(super) fn question(
+    unit: &Unit,
+    compiled: &Compiled,
+    said: &Said,
+    scratch: &str,
+) -> Result<Question, String> {
+    if key(unit).as_ref() != Some(&compiled.package) {
+        return Err("it is about another package".to_owned());
+    }
     let options = options(&unit.arguments)?;
-    let root = root(&options)?;
-    let compiled = said
-        .compiled
-        .iter()
-        .filter(|compiled| compiled.package == package && compiled.source == Path::new(root))
-        .find(|compiled| has_features(&options, compiled, said));
-    if compiled.is_none() {
+    if compiled.source != Path::new(root(&options)?) || !has_features(&options, compiled, said) {
         return Err("what the compiler was asked is not what cargo says".to_owned());
     }
     let mut arguments: Vec<String> = vec![
@@ -76,18 +76,18 @@ pub(super) fn question(unit: Unit, said: &Said, scratch: &str) -> Result<Questio
         format!("--out-dir={scratch}"),
     ];
     arguments.extend(options.iter().filter(|option| !option.is_replaced()).flat_map(Argument::written));
-    let environment = unit.environment.into_iter().filter(|(name, _)| keeps(name, &package, said)).collect();
-    Ok(Question { package, arguments, environment, directory: unit.directory })
+    let environment = unit
+        .environment
+        .iter()
+        .filter(|(name, _)| keeps(name, &compiled.package, said))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    Ok(Question { arguments, environment, directory: unit.directory.clone() })
 }
 
 /// Name and version that a note is about.
-pub(super) fn key(unit: &Unit) -> Option<PackageKey> {
+fn key(unit: &Unit) -> Option<PackageKey> {
     Some((unit.package.parse().ok()?, unit.version.parse().ok()?))
-}
-
-/// A build script: it runs on the build machine and becomes part of nothing.
-pub(super) fn is_build_script(unit: &Unit) -> bool {
-    unit.arguments.windows(2).any(|two| two[0] == "--crate-name" && two[1].starts_with("build_script_"))
 }
 
 /// One option with its value, or the root file.

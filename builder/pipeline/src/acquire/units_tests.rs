@@ -34,7 +34,8 @@ fn said() -> Said {
 }
 
 fn asked(arguments: &str) -> Result<Question, String> {
-    question(unit(arguments), &said(), "/scratch")
+    let said = said();
+    question(&unit(arguments), &said.compiled[0], &said, "/scratch")
 }
 
 #[test]
@@ -91,5 +92,6 @@ fn a_note_that_cargo_does_not_confirm_is_not_believed() {
     }
     let mut other = unit(ASKED);
     other.version = "1.2.4".to_owned();
-    assert!(question(other, &said(), "/scratch").is_err());
+    let said = said();
+    assert!(question(&other, &said.compiled[0], &said, "/scratch").is_err());
 }

@@ -16,8 +16,8 @@ use mfaas_rules::crate_facts::{CompilerSpot, CompilerVerdict};
 use mfaas_rules::limits::{RESOLVE, VERDICT};
 
 use super::units::{self, Question};
-use crate::cage::{CageMinimum, Ran};
-use crate::deps::messages::{self, Said};
+use crate::cage::{CageMinimum, Ran, View};
+use crate::deps::messages::{self, Compiled, Said};
 use crate::deps::{PackageKey, Seed, Site, Unit};
 use crate::error::BuilderError;
 use crate::flags;
@@ -45,18 +45,19 @@ pub(crate) fn verdicts(
     let ran = site.check()?;
     let said = messages::parse(&ran.stdout, TARGET)
         .map_err(|problem| BuilderError::Command { command: "cargo", problem })?;
+    let notes = notes(&site.units())?;
+    let bench = Bench { site, said: &said, notes: &notes, work: staging.path() };
     let mut found: BTreeMap<PackageKey, CompilerVerdict> = BTreeMap::new();
-    for unit in notes(&site.units())? {
-        let Some(package) = units::key(&unit).filter(|key| seed.lock.contains(key)) else { continue };
-        if units::is_build_script(&unit) {
-            continue;
+    let is_foreign = |compiled: &&Compiled| seed.lock.checksum(&compiled.package).is_some();
+    let libraries = said.compiled.iter().filter(|compiled| !compiled.is_build_script);
+    for compiled in libraries.filter(is_foreign) {
+        for verdict in bench.ask_about(compiled)? {
+            let whole = match found.remove(&compiled.package) {
+                Some(other) => worse(other, verdict),
+                None => verdict,
+            };
+            found.insert(compiled.package.clone(), whole);
         }
-        let verdict = ask(&site, unit, &said, staging.path())?;
-        let whole = match found.remove(&package) {
-            Some(other) => worse(other, verdict),
-            None => verdict,
-        };
-        found.insert(package, whole);
     }
     Ok(found)
 }
@@ -80,27 +81,55 @@ fn notes(directory: &Path) -> Result<Vec<Unit>, BuilderError> {
     Ok(units)
 }
 
-/// Asks about one compilation.
-fn ask(site: &Site, unit: Unit, said: &Said, work: &Path) -> Result<CompilerVerdict, BuilderError> {
-    let scratch =
-        tempfile::Builder::new().prefix("scratch-").tempdir_in(work).map_err(BuilderError::io(work))?;
-    let view = site.scratch(scratch.path());
-    let question = match units::question(unit, said, &view.inside) {
-        Ok(question) => question,
-        Err(reason) => return Ok(CompilerVerdict::Failed { reason }),
-    };
-    let run = |more: &[String]| {
-        let arguments = question.arguments.iter().chain(more).cloned().collect();
-        let (environment, directory) = (question.environment.clone(), question.directory.clone());
-        site.ask_compiler(arguments, environment, directory, &view).map(|ran| Answer::of(ran, scratch.path()))
-    };
-    let mut answer = run(&[])?;
-    // Lints that the crate itself denies, and that cargo's cap silences for everybody else.
-    let own = answer.other_lints();
-    if answer.unsafe_errors().next().is_none() && !own.is_empty() {
-        answer = run(&own.iter().map(|lint| format!("--force-warn={lint}")).collect::<Vec<_>>())?;
+/// What is needed to ask.
+struct Bench<'a> {
+    site: Site,
+    said: &'a Said,
+    notes: &'a [Unit],
+    work: &'a Path,
+}
+
+impl Bench<'_> {
+    /// Every compilation of one crate with one set of features. One that cargo tells of and that no
+    /// note is about could be any: it failed.
+    fn ask_about(&self, compiled: &Compiled) -> Result<Vec<CompilerVerdict>, BuilderError> {
+        let mut verdicts = Vec::new();
+        let mut refused = "nothing says how the compiler was asked".to_owned();
+        for unit in self.notes.iter().filter(|unit| unit.package == compiled.package.0.as_str()) {
+            let scratch = tempfile::Builder::new().prefix("scratch-").tempdir_in(self.work);
+            let scratch = scratch.map_err(BuilderError::io(self.work))?;
+            let view = self.site.scratch(scratch.path());
+            match units::question(unit, compiled, self.said, &view.inside) {
+                Ok(question) => verdicts.push(self.ask(&question, &compiled.package, &view)?),
+                Err(reason) => refused = reason,
+            }
+        }
+        if verdicts.is_empty() {
+            verdicts.push(CompilerVerdict::Failed { reason: refused });
+        }
+        Ok(verdicts)
     }
-    Ok(answer.verdict(&question))
+
+    fn ask(
+        &self,
+        question: &Question,
+        package: &PackageKey,
+        scratch: &View,
+    ) -> Result<CompilerVerdict, BuilderError> {
+        let run = |more: &[String]| {
+            let arguments = question.arguments.iter().chain(more).cloned().collect();
+            let (environment, directory) = (question.environment.clone(), question.directory.clone());
+            let ran = self.site.ask_compiler(arguments, environment, directory, scratch)?;
+            Ok::<_, BuilderError>(Answer::of(&ran, &scratch.host))
+        };
+        let mut answer = run(&[])?;
+        // Lints that the crate itself denies, and that cargo's cap silences for everybody else.
+        let own = answer.other_lints();
+        if answer.unsafe_errors().next().is_none() && !own.is_empty() {
+            answer = run(&own.iter().map(|lint| format!("--force-warn={lint}")).collect::<Vec<_>>())?;
+        }
+        Ok(answer.verdict(package))
+    }
 }
 
 /// What one compiler said.
@@ -111,7 +140,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn of(ran: Ran, scratch: &Path) -> Self {
+    fn of(ran: &Ran, scratch: &Path) -> Self {
         let text = String::from_utf8_lossy(&ran.stderr);
         let is_error = |found: &Diagnostic| {
             matches!(found.level, Level::Error | Level::InternalError)
@@ -143,13 +172,13 @@ impl Answer {
         codes.filter(|code| code != "unsafe_code" && !code.contains(char::is_uppercase)).collect()
     }
 
-    fn verdict(&self, question: &Question) -> CompilerVerdict {
+    fn verdict(&self, package: &PackageKey) -> CompilerVerdict {
         let errors = self.unsafe_errors().count();
         if errors > 0 {
             let spots = self.unsafe_errors().take(VERDICT.spots_max);
             return CompilerVerdict::Unsafe {
                 errors: u32::try_from(errors).unwrap_or(u32::MAX),
-                spots: spots.map(|error| spot(error, &question.package)).collect(),
+                spots: spots.map(|error| spot(error, package)).collect(),
             };
         }
         if self.compiled && self.errors.is_empty() {
@@ -200,13 +229,7 @@ mod tests {
         };
         let errors = errors.iter().map(line).filter_map(|line| rustc_json::read(&line)).collect();
         let answer = Answer { compiled, ending: "Code(1)".to_owned(), errors };
-        let question = Question {
-            package: ("a".parse().unwrap(), "1.0.0".parse().unwrap()),
-            arguments: Vec::new(),
-            environment: Vec::new(),
-            directory: String::new(),
-        };
-        answer.verdict(&question)
+        answer.verdict(&("a".parse().unwrap(), "1.0.0".parse().unwrap()))
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Compiled {
     pub(crate) package: PackageKey,
     /// Its root file.
     pub(crate) source: PathBuf,
+    /// It is a build script, which becomes part of nothing.
+    pub(crate) is_build_script: bool,
     pub(super) extern_name: String,
     pub(crate) features: Vec<String>,
     /// `None` for build scripts, and for libraries compiled for build scripts and macros: they
@@ -99,8 +101,14 @@ fn compiled(message: Message, target_directory: &str) -> Result<Compiled, String
     } else {
         None
     };
-    let extern_name = target.name.replace('-', "_");
-    Ok(Compiled { package, source: target.src_path, extern_name, features: message.features, product })
+    Ok(Compiled {
+        package,
+        is_build_script: is("custom-build"),
+        source: target.src_path,
+        extern_name: target.name.replace('-', "_"),
+        features: message.features,
+        product,
+    })
 }
 
 fn file(filenames: &[PathBuf], extension: &str) -> Option<PathBuf> {

@@ -103,9 +103,13 @@ fn an_archive_that_is_refused_is_unread_and_never_none() {
 fn the_compiler_counts_what_a_crate_itself_says() {
     let directory = tempfile::tempdir().unwrap();
     let list = directory.path().join("list");
-    std::fs::write(&list, "adler2 2.0.1\nmemchr 2.8.3\nanyhow 1.0.104\nthiserror-impl 2.0.21\n").unwrap();
-    let mut command = acquirer(&["table", "--json", "--list"]);
-    command.arg(&list);
+    std::fs::write(
+        &list,
+        "adler2 2.0.1\nthiserror 2.0.21\nmemchr 2.8.3\nanyhow 1.0.104\nthiserror-impl 2.0.21\n",
+    )
+    .unwrap();
+    let mut command = acquirer(&["table", "--json"]);
+    command.arg("--list").arg(&list);
     let Some(table) = with_registry(command) else { return };
     let table = json(&table);
     let row = |name: &str| {
@@ -122,6 +126,8 @@ fn the_compiler_counts_what_a_crate_itself_says() {
         (&row("anyhow")["build_script"], &row("memchr")["build_script"]),
         (&true.into(), &false.into())
     );
+    // Its build script asks the compiler things of its own, which are no questions about it.
+    assert_eq!(number("thiserror", "compiler"), Some(0), "{table}");
     assert_eq!(row("thiserror-impl")["proc_macro"], true);
     assert_eq!(table["missing"].as_array().map(Vec::len), Some(0));
 }
