@@ -97,6 +97,8 @@ ALTER TABLE crate_requests DROP CONSTRAINT crate_requests_status_known;
 ALTER TABLE crate_requests ALTER COLUMN deployment_id DROP NOT NULL;
 ALTER TABLE crate_requests ADD COLUMN default_features boolean NOT NULL DEFAULT true;
 ALTER TABLE crate_requests ADD COLUMN requested_by text NOT NULL DEFAULT '';
+-- People are to decide even about what ships.
+ALTER TABLE crate_requests ADD COLUMN takeover boolean NOT NULL DEFAULT false;
 ALTER TABLE crate_requests ADD COLUMN scope text NOT NULL DEFAULT '';
 -- The version that the requirement came down to.
 ALTER TABLE crate_requests ADD COLUMN chosen text;

@@ -70,6 +70,8 @@ pub const CONSOLE_LOG_LINES_MAX: u32 = 200;
 /// One log line as shown, in bytes.
 pub const LOG_LINE_BYTES_MAX: usize = 4_096;
 
+/// Advisories or audits in one import, in bytes. RustSec's whole database is below 2 MiB.
+pub const IMPORT_BYTES_MAX: usize = 32 << 20;
 /// The words of a decision, in characters.
 pub const NOTE_CHARS_MAX: usize = 4_000;
 /// Features in one request for a crate.

@@ -3,8 +3,8 @@
 
 use chrono::Utc;
 use mfaas_catalog::{
-    Alias, AuditRow, ConcernedVersion, CrateRow, Deployment, Function, Request, RequestMember, ReviewRow,
-    SpotNote, StoredLine, Token, Version,
+    Alarm, Alias, AuditRow, ConcernedVersion, CrateRow, Deployment, Function, Request, RequestMember,
+    ReviewRow, SpotNote, StoredLine, Token, Version,
 };
 use mfaas_delivery as delivery;
 use mfaas_ident::{AliasName, sanitise, sanitise_line};
@@ -267,6 +267,17 @@ pub fn concerned(row: ConcernedVersion, unloaded: bool) -> wire::ConcernedView {
         artifact: row.artifact,
         aliases: row.aliases,
         revoked: row.revoked || unloaded,
+    }
+}
+
+/// An allowed version that an advisory refuses.
+pub fn alarm(row: Alarm, unloaded: bool) -> wire::AlarmView {
+    wire::AlarmView {
+        advisory: sanitise_line(&row.advisory, 100),
+        title: sanitise_line(&row.title, 400),
+        name: row.name,
+        version: row.version.to_string(),
+        concerned: row.concerned.into_iter().map(|version| concerned(version, unloaded)).collect(),
     }
 }
 

@@ -17,8 +17,9 @@ pub use event::{Diagnostic, Event, SourceSpan, layer_word};
 pub use mfaas_delivery::{DeploymentState, EventKind, Level};
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use reviews::{
-    ChainView, ConcernedView, GiveVoice, MarkSpot, MemberView, RequestCrate, RequestView, ReviewView,
-    RevocationSeverity, RevocationView, RevokeCrate, SpotView, VoiceView,
+    AlarmView, AuditsImported, ChainView, ConcernedView, GiveVoice, ImportAdvisories, ImportView, MarkSpot,
+    MemberView, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView, RevokeCrate,
+    SpotView, VoiceView,
 };
 pub use status::{STATUSES, status_of};
 pub use views::{

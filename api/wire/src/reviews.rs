@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use mfaas_ident::{
     AliasName, CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, VersionNumber,
 };
+use mfaas_rules::crate_facts::AdvisorySet;
 use mfaas_rules::review::{ReviewState, SpotState, Terms};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -23,6 +24,9 @@ pub struct RequestCrate {
     /// Whether the default features are wanted.
     #[serde(default = "yes")]
     pub default_features: bool,
+    /// People are to decide even about what ships with the product.
+    #[serde(default)]
+    pub takeover: bool,
 }
 
 fn yes() -> bool {
@@ -250,6 +254,58 @@ pub struct ConcernedView {
     pub aliases: Vec<AliasName>,
     /// True when nodes must not run it.
     pub revoked: bool,
+}
+
+/// Body of an import of advisories.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportAdvisories {
+    /// All of them; they take the place of what was imported before.
+    #[schema(value_type = Object)]
+    pub set: AdvisorySet,
+    /// What happens to what runs with a version that is refused now.
+    pub severity: RevocationSeverity,
+    /// Only say what it would raise an alarm about.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What came of an import of advisories.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ImportView {
+    /// False when nothing was changed.
+    pub done: bool,
+    /// How many there are.
+    pub advisories: usize,
+    /// How many files could not be read; each counts as a risk of the crate that it may be about.
+    pub unread: usize,
+    /// Every allowed version that one of them refuses.
+    pub alarms: Vec<AlarmView>,
+}
+
+/// What came of an import of audits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AuditsImported {
+    /// How many there are.
+    pub audits: usize,
+    /// How many places could not be read.
+    pub unread: usize,
+}
+
+/// An allowed version that an advisory refuses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AlarmView {
+    /// The advisory's id.
+    pub advisory: String,
+    /// Its title, sanitised.
+    pub title: String,
+    /// The crate.
+    #[schema(value_type = String)]
+    pub name: CrateName,
+    /// Its version.
+    pub version: String,
+    /// Everything that was built with it.
+    pub concerned: Vec<ConcernedView>,
 }
 
 /// Whether the audit chain holds.

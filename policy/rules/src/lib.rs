@@ -20,7 +20,7 @@ pub use judge::{
     AllowedCrate, AllowlistSnapshot, AuditHint, CrateJudgement, CrateStatus, DependencyVerdict, Effect,
     Granted, LicenceVerdict, LinkedCrate, Outside, People, Place, RULES_REVISION, Reason, RiskClass,
     Suggestion, judge_binary, judge_closure, judge_crate, judge_dep_info, judge_dependencies,
-    judge_expansion, judge_licence, judge_manifest, judge_soundness, judge_source,
+    judge_expansion, judge_licence, judge_manifest, judge_soundness, judge_source, refusing_advisory,
 };
 
 /// Names this set of rows and limits in signed statements. It changes with every row, which

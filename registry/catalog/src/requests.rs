@@ -88,6 +88,8 @@ pub struct Request {
     pub features: Vec<String>,
     /// Whether the crate's default features are asked for, too.
     pub default_features: bool,
+    /// Whether people are to decide even about what ships.
+    pub takeover: bool,
     /// Why it is not allowed today.
     pub code: Code,
     /// How far it is.
@@ -128,10 +130,12 @@ pub struct NewRequest<'a> {
     pub features: &'a [String],
     /// Whether the default features are wanted.
     pub default_features: bool,
+    /// Whether people are to decide even about what ships: the site takes the decision over.
+    pub takeover: bool,
 }
 
 const COLUMNS: &str =
-    "id, tenant, deployment_id, requested_by, name, requirement, features, default_features, code,
+    "id, tenant, deployment_id, requested_by, name, requirement, features, default_features, takeover, code,
     status, chosen, detail, created_at";
 
 impl Catalog {
@@ -141,11 +145,12 @@ impl Catalog {
         let row = sqlx::query(sqlx::AssertSqlSafe(format!(
             "WITH same AS (
                  SELECT id FROM crate_requests WHERE deployment_id IS NULL AND tenant = $1 AND requested_by = $2
-                   AND name = $3 AND requirement = $4 AND features = $5 AND default_features = $6
+                   AND name = $3 AND requirement = $4 AND features = $5 AND default_features = $6 AND takeover = $8
                    AND status IN ('open', 'reviewing', 'building') ORDER BY id LIMIT 1),
              made AS (
-                 INSERT INTO crate_requests (tenant, requested_by, name, requirement, features, default_features, code)
-                 SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT 1 FROM same) RETURNING {COLUMNS}, true AS new)
+                 INSERT INTO crate_requests (tenant, requested_by, name, requirement, features, default_features, code,
+                                             takeover)
+                 SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE NOT EXISTS (SELECT 1 FROM same) RETURNING {COLUMNS}, true AS new)
              SELECT {COLUMNS}, new FROM made
              UNION ALL SELECT {COLUMNS}, false AS new FROM crate_requests WHERE id IN (SELECT id FROM same)"
         )))
@@ -156,6 +161,7 @@ impl Catalog {
         .bind(new.features)
         .bind(new.default_features)
         .bind(codes::MF0204.id())
+        .bind(new.takeover)
         .fetch_one(&mut *tx)
         .await?;
         let found = request(&row)?;
@@ -321,6 +327,7 @@ fn request(row: &PgRow) -> Decoded<Request> {
         requirement: row.try_get("requirement")?,
         features: row.try_get("features")?,
         default_features: row.try_get("default_features")?,
+        takeover: row.try_get("takeover")?,
         code: word(row, "code", Code::parse)?,
         status: word(row, "status", RequestStatus::parse)?,
         chosen: chosen.map(|text| semver::Version::parse(&text).map_err(|e| bad("chosen", e))).transpose()?,

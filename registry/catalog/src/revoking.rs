@@ -75,26 +75,32 @@ impl Catalog {
         revocation: &Revocation<'_>,
     ) -> Result<Vec<ConcernedVersion>, CatalogError> {
         let mut tx = self.begin().await?;
-        take_back(&mut tx, revocation).await?;
-        let concerned = built_with(&mut tx, revocation.name, revocation.version).await?;
-        if revocation.severity == Severity::Unload {
-            unload(&mut tx, revocation, &concerned).await?;
-        }
-        let detail = serde_json::json!({
-            "person": revocation.person, "reason": revocation.reason, "concerned": concerned.len(),
-            "unloaded": revocation.severity == Severity::Unload,
-        });
-        let subject = format!("{} {}", revocation.name, revocation.version);
-        let actor = revocation.actor;
-        audit::append(
-            &mut tx,
-            Entry { actor, action: "crate.revoked", tenant: "", subject: &subject, detail },
-        )
-        .await?;
+        let concerned = revoke(&mut tx, revocation).await?;
         crate::requests::wake_acquirer(&mut tx).await?;
         tx.commit().await?;
         Ok(concerned)
     }
+}
+
+/// The whole revocation, in the caller's transaction.
+pub(crate) async fn revoke(
+    connection: &mut PgConnection,
+    revocation: &Revocation<'_>,
+) -> Result<Vec<ConcernedVersion>, CatalogError> {
+    take_back(connection, revocation).await?;
+    let concerned = built_with(connection, revocation.name, revocation.version).await?;
+    if revocation.severity == Severity::Unload {
+        unload(connection, revocation, &concerned).await?;
+    }
+    let detail = serde_json::json!({
+        "person": revocation.person, "reason": revocation.reason, "concerned": concerned.len(),
+        "unloaded": revocation.severity == Severity::Unload,
+    });
+    let subject = format!("{} {}", revocation.name, revocation.version);
+    let actor = revocation.actor;
+    let entry = Entry { actor, action: "crate.revoked", tenant: "", subject: &subject, detail };
+    audit::append(connection, entry).await?;
+    Ok(concerned)
 }
 
 async fn take_back(connection: &mut PgConnection, revocation: &Revocation<'_>) -> Result<(), CatalogError> {
@@ -141,7 +147,7 @@ async fn unload(
     crate::functions::bump(connection).await
 }
 
-async fn built_with(
+pub(crate) async fn built_with(
     connection: &mut PgConnection,
     name: &CrateName,
     version: &semver::Version,

@@ -18,6 +18,22 @@ pub fn handle(request: &[u8]) -> Vec<u8> {
     utf8_percent_encode(&text, NON_ALPHANUMERIC).to_string().into_bytes()
 }
 ";
+/// As RustSec writes them; made up.
+const ADVISORY: &str = "```toml
+[advisory]
+id = \"RUSTSEC-2099-0001\"
+package = \"percent-encoding\"
+date = \"2099-01-01\"
+informational = \"unsound\"
+
+[versions]
+patched = [\">= 2.3.2\"]
+```
+
+# It does not encode the letter q
+
+Made up for a test.
+";
 const PLAIN: &str = "pub fn handle(request: &[u8]) -> Vec<u8> {\n    request.to_vec()\n}\n";
 
 #[test]
@@ -30,7 +46,8 @@ fn a_crate_is_asked_for_decided_about_used_and_taken_back() {
     goes_on_by_itself(&stack, &id);
     a_no_ends_it_with_the_words(&stack, &alice);
     what_cannot_be_offered_is_said(&stack);
-    taken_back(&stack, &alice);
+    the_decision_about_what_ships_is_taken_over(&stack, &alice);
+    an_advisory_raises_the_alarm(&stack, &alice);
     the_record_holds_and_a_changed_row_is_found(&stack);
 }
 
@@ -122,22 +139,50 @@ fn what_cannot_be_offered_is_said(stack: &Stack) {
     }
 }
 
-fn taken_back(stack: &Stack, alice: &str) {
-    let which = ["revoke", "percent-encoding@2.3.1", "--reason", "a test of the alarm"];
-    let dry = allow(stack, alice, &[&which[..], &["--dry-run"]].concat()).ok().json();
+/// What ships is decided by nobody of this site, until somebody takes the decision over.
+fn the_decision_about_what_ships_is_taken_over(stack: &Stack, alice: &str) {
+    let decided_by = || {
+        let rows = allow(stack, alice, &["show", "fnv"]).ok().json();
+        rows["items"].as_array().unwrap().iter().find(|row| row["status"] == "allowed").unwrap()["decided_by"]
+            .clone()
+    };
+    assert_eq!(decided_by(), "seed");
+    let _ = allow(stack, &stack.token(), &["request", "fnv", "--takeover"]).ok();
+    let review = open_review(stack, alice, "fnv");
+    assert_eq!(review["people"], 1, "{review}");
+    let _ = allow(stack, alice, &["approve", &review["id"].to_string(), "--note", "read every line"]).ok();
+    assert_eq!(decided_by(), "alice");
+    let exported = stack.cli(["allow", "export"]).ok().json();
+    assert!(exported["decisions"].as_array().unwrap().iter().any(|row| row["name"] == "fnv"), "{exported}");
+}
+
+fn an_advisory_raises_the_alarm(stack: &Stack, alice: &str) {
+    let which = ["revoke", "percent-encoding@2.3.1", "--reason", "a test of the alarm", "--dry-run"];
+    let dry = allow(stack, alice, &which).ok().json();
     assert_eq!(
         (&dry["done"], &dry["concerned"][0]["function"]),
         (&Value::from(false), &Value::from("percent"))
     );
+
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("crates/percent-encoding");
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(place.join("RUSTSEC-2099-0001.md"), ADVISORY).unwrap();
+    let path = directory.path().to_str().unwrap();
+    let dry = allow(stack, alice, &["advisories", path, "--dry-run"]).ok().json();
+    let alarm = &dry["alarms"][0];
+    assert_eq!((&dry["done"], &alarm["advisory"]), (&Value::from(false), &Value::from("RUSTSEC-2099-0001")));
+    assert_eq!(alarm["concerned"][0]["function"], "percent", "{alarm}");
     assert_eq!(stack.invoke("percent", "x").ok().stdout, "x", "nothing has happened yet");
-    let done = allow(stack, alice, &[&which[..], &["--unload"]].concat()).ok().json();
-    assert_eq!(done["concerned"][0]["revoked"], true, "{done}");
+
+    let done = allow(stack, alice, &["advisories", path, "--unload"]).ok().json();
+    assert_eq!(done["alarms"][0]["concerned"][0]["revoked"], true, "{done}");
     wait_for("nodes to unload it", Duration::from_secs(60), || {
         (stack.invoke("percent", "x").code != 0).then_some(())
     });
     let again = stack.deploy(package("percent", PERCENT_SOURCE, PERCENT).path());
     assert_eq!(again.code, 3, "{}", again.stderr);
-    assert!(again.stderr.contains("a test of the alarm"), "{}", again.stderr);
+    assert!(again.stderr.contains("RUSTSEC-2099-0001"), "{}", again.stderr);
     stack.invariants();
 }
 

@@ -1,5 +1,6 @@
 //! `mfaas allow`: which crates a function may use, who asked for which, and what was decided.
 
+mod import;
 mod review;
 mod show;
 
@@ -25,8 +26,12 @@ enum AllowCommand {
     List,
     /// Ask for a crate: `regex`, `regex@1.11`, `regex@=1.11.1`.
     Request(Request),
-    /// List the requests that are not answered.
-    Requests,
+    /// List the requests that are not answered, or show one with what it comes down to.
+    Requests {
+        /// The request.
+        #[arg(value_name = "REQUEST")]
+        id: Option<i64>,
+    },
     /// List the open reviews.
     Queue,
     /// Show a crate with its reviews, or a review by its number.
@@ -39,6 +44,14 @@ enum AllowCommand {
     Mark(review::Mark),
     /// Take an approval back, and see what that concerns.
     Revoke(Revoke),
+    /// Import advisories; allowed versions that one of them refuses are taken back.
+    Advisories(import::Advisories),
+    /// Import other people's audits (cargo-vet) as hints for reviewers.
+    Audits(import::Audits),
+    /// Print what this site has decided.
+    Export,
+    /// Ask for everything that another site has decided.
+    Import(import::Import),
 }
 
 #[derive(Debug, clap::Args)]
@@ -52,6 +65,9 @@ struct Request {
     /// Without the default features.
     #[arg(long)]
     no_default_features: bool,
+    /// Let people of this site decide even about what ships with mfaas.
+    #[arg(long)]
+    takeover: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -76,7 +92,12 @@ impl Allow {
         match self.command {
             AllowCommand::List => list(context).await,
             AllowCommand::Request(request) => request.run(context).await,
-            AllowCommand::Requests => requests(context).await,
+            AllowCommand::Requests { id: None } => requests(context).await,
+            AllowCommand::Requests { id: Some(id) } => request(context, id).await,
+            AllowCommand::Advisories(advisories) => advisories.run(context).await,
+            AllowCommand::Audits(audits) => audits.run(context).await,
+            AllowCommand::Export => import::export(context).await,
+            AllowCommand::Import(import) => import.run(context).await,
             AllowCommand::Queue => review::queue(context).await,
             AllowCommand::Show(show) => show.run(context).await,
             AllowCommand::Approve(approve) => approve.run(context).await,
@@ -117,6 +138,7 @@ impl Request {
             requirement: requirement.to_owned(),
             features: self.features,
             default_features: !self.no_default_features,
+            takeover: self.takeover,
         };
         let request: RequestView = context.client()?.post("/v1/requests", &body).await?;
         context.screen.result(&request, || {
@@ -147,6 +169,24 @@ async fn requests(context: &Context) -> Result<Exit, Failure> {
         };
         let rows: Vec<_> = page.items.iter().map(row).collect();
         table(&["request", "crate", "wanted", "status", "by", "since"], &rows)
+    })?;
+    Ok(Exit::Ok)
+}
+
+async fn request(context: &Context, id: i64) -> Result<Exit, Failure> {
+    let view: RequestView = context.client()?.get(&format!("/v1/requests/{id}")).await?;
+    context.screen.result(&view, || {
+        let mut lines =
+            vec![format!("request {} for {} {} is {}", view.id, view.name, view.requirement, view.status)];
+        if !view.detail.is_empty() {
+            lines.push(format!("  {}", view.detail));
+        }
+        lines.extend(view.members.iter().map(|member| {
+            let review =
+                member.review.map_or_else(|| "allowed".to_owned(), |review| format!("review {review}"));
+            format!("  {:<12} {} {}", review, member.path.join(" -> "), member.version)
+        }));
+        lines.join("\n")
     })?;
     Ok(Exit::Ok)
 }

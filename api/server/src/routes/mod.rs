@@ -82,6 +82,8 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(reviews::vote))
         .routes(routes!(reviews::mark))
         .routes(routes!(reviews::revoke))
+        .routes(routes!(reviews::import_advisories))
+        .routes(routes!(reviews::import_audits))
         .routes(routes!(nodes::list))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))

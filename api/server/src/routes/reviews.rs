@@ -4,19 +4,20 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
-use mfaas_catalog::{NewRequest, NewVoice, Revocation, Severity};
+use mfaas_catalog::{AdvisoryImport, NewRequest, NewVoice, Revocation, Severity};
 use mfaas_ident::{CrateName, Scope};
+use mfaas_rules::crate_facts::AuditSet;
 use mfaas_rules::review::{ReviewState, Terms};
 use mfaas_wire::{
-    GiveVoice, MarkSpot, Page, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView,
-    RevokeCrate,
+    AuditsImported, GiveVoice, ImportAdvisories, ImportView, MarkSpot, Page, RequestCrate, RequestView,
+    ReviewView, RevocationSeverity, RevocationView, RevokeCrate,
 };
 use serde::Deserialize;
 
 use super::{page, rows};
 use crate::access::Caller;
 use crate::app::App;
-use crate::extract::{Json, Path, Query};
+use crate::extract::{Import, Json, Path, Query};
 use crate::refusal::Refusal;
 use crate::{limits, views};
 
@@ -44,6 +45,7 @@ pub(super) async fn request(
         requirement: &requirement,
         features: &features,
         default_features: body.default_features,
+        takeover: body.takeover,
     };
     let found = app.catalog.request_crate(&caller.actor(), &new).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(views::request(found, Vec::new()))).into_response())
@@ -230,10 +232,7 @@ pub(super) async fn revoke(
             version: &version,
             person: &caller.token.person,
             actor: &caller.actor(),
-            severity: match body.severity {
-                RevocationSeverity::Block => Severity::Block,
-                RevocationSeverity::Unload => Severity::Unload,
-            },
+            severity: severity(body.severity),
             reason: &body.reason,
         };
         app.catalog.revoke_crate(&revocation).await?
@@ -245,6 +244,59 @@ pub(super) async fn revoke(
         done: !body.dry_run,
         concerned: concerned.into_iter().map(|row| views::concerned(row, unloaded)).collect(),
     }))
+}
+
+/// Takes advisories over, and takes back every allowed version that one of them refuses; or says which.
+#[utoipa::path(
+    put, path = "/v1/imports/advisories", tag = "dependencies", operation_id = "import_advisories",
+    request_body = ImportAdvisories,
+    responses((status = 200, body = ImportView))
+)]
+pub(super) async fn import_advisories(
+    State(app): State<App>,
+    caller: Caller,
+    Import(body): Import<ImportAdvisories>,
+) -> Result<axum::Json<ImportView>, Refusal> {
+    let alarms = if body.dry_run {
+        app.catalog.alarms(&body.set).await?
+    } else {
+        let import = AdvisoryImport {
+            set: &body.set,
+            severity: severity(body.severity),
+            person: &caller.token.person,
+            actor: &caller.actor(),
+        };
+        app.catalog.import_advisories(&import).await?
+    };
+    let unloaded = !body.dry_run && body.severity == RevocationSeverity::Unload;
+    Ok(axum::Json(ImportView {
+        done: !body.dry_run,
+        advisories: body.set.advisories.len(),
+        unread: body.set.unread.len(),
+        alarms: alarms.into_iter().map(|alarm| views::alarm(alarm, unloaded)).collect(),
+    }))
+}
+
+/// Takes other people's audits over: hints for reviewers, and refusals where they found a violation.
+#[utoipa::path(
+    put, path = "/v1/imports/audits", tag = "dependencies", operation_id = "import_audits",
+    request_body = serde_json::Value,
+    responses((status = 200, body = AuditsImported))
+)]
+pub(super) async fn import_audits(
+    State(app): State<App>,
+    caller: Caller,
+    Import(set): Import<AuditSet>,
+) -> Result<axum::Json<AuditsImported>, Refusal> {
+    app.catalog.import_audits(&caller.actor(), &set).await?;
+    Ok(axum::Json(AuditsImported { audits: set.audits.len(), unread: set.unread.len() }))
+}
+
+fn severity(wire: RevocationSeverity) -> Severity {
+    match wire {
+        RevocationSeverity::Block => Severity::Block,
+        RevocationSeverity::Unload => Severity::Unload,
+    }
 }
 
 fn check_note(note: &str) -> Result<(), Refusal> {

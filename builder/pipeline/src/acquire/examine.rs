@@ -6,7 +6,9 @@ use std::sync::Arc;
 use mfaas_catalog::{self as catalog, MemberOutcome, Request, ResolvedMember, ResolvedRequest, is_allowed};
 use mfaas_ident::Digest;
 use mfaas_rules::crate_facts::{CrateReport, FACTS_REVISION};
-use mfaas_rules::{AllowlistSnapshot, CrateJudgement, Outside, People, Suggestion, judge_crate};
+use mfaas_rules::{
+    AllowedCrate, AllowlistSnapshot, CrateJudgement, Outside, People, Suggestion, judge_crate,
+};
 
 use super::download::Download;
 use super::error::AcquireError;
@@ -58,7 +60,8 @@ pub(super) async fn examine(
             return Ok(Examined::Refused(refusal(member, &judgement)));
         }
         let path = path(&resolution, member);
-        members.push(outcome(member, report, path, *key, judgement, &allowlist, site.automatic));
+        let policy = Policy { allowlist: &allowlist, automatic: site.automatic, takeover: request.takeover };
+        members.push(outcome(member, report, path, *key, judgement, policy));
     }
     Ok(Examined::Resolved(ResolvedRequest { request: request.id, chosen: resolution.chosen.1, members }))
 }
@@ -174,6 +177,28 @@ fn needs(report: &CrateReport) -> Vec<PackageKey> {
     report.needs.iter().map(|need| (need.name.clone(), need.version.clone())).collect()
 }
 
+/// Who has decided about what ships.
+const SEED: &str = "seed";
+
+/// What decides beside the facts.
+#[derive(Clone, Copy)]
+struct Policy<'a> {
+    allowlist: &'a AllowlistSnapshot,
+    /// The rules may admit a crate by themselves.
+    automatic: bool,
+    /// What nobody of this site has decided about counts as not decided.
+    takeover: bool,
+}
+
+impl Policy<'_> {
+    fn allows(&self, member: &ResolvedMember) -> bool {
+        let row = |row: &&AllowedCrate| row.name == member.name && row.version == member.version;
+        let row = self.allowlist.crates.iter().find(row);
+        let is_ours = row.is_some_and(|row| row.decided_by != SEED);
+        (is_ours || !self.takeover) && is_allowed(member, self.allowlist)
+    }
+}
+
 /// What has to happen before a member may be used.
 fn outcome(
     member: &ResolvedCrate,
@@ -181,8 +206,7 @@ fn outcome(
     path: Vec<String>,
     key: Digest,
     judgement: CrateJudgement,
-    allowlist: &AllowlistSnapshot,
-    automatic: bool,
+    policy: Policy<'_>,
 ) -> ResolvedMember {
     let mut resolved = ResolvedMember {
         name: member.name.clone(),
@@ -192,11 +216,11 @@ fn outcome(
         path,
         outcome: MemberOutcome::Allowed,
     };
-    if is_allowed(&resolved, allowlist) {
+    if policy.allows(&resolved) {
         return resolved;
     }
     resolved.outcome = match judgement.suggestion {
-        Suggestion::AdmitAutomatically if automatic => {
+        Suggestion::AdmitAutomatically if policy.automatic => {
             MemberOutcome::Admit { rules_revision: judgement.rules_revision }
         }
         Suggestion::AdmitAutomatically => {

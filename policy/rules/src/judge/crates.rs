@@ -15,6 +15,7 @@ mod risk;
 mod source;
 mod versions;
 
+use mfaas_ident::CrateName;
 use serde::{Deserialize, Serialize};
 
 use crate::crate_facts::{Advisory, AdvisoryKind, AdvisorySet, AuditSet, CrateReport, FACTS_REVISION, Need};
@@ -147,7 +148,9 @@ fn own_reasons(report: &CrateReport, outside: Outside<'_>) -> Reasons {
 }
 
 fn advisories(report: &CrateReport, known: &AdvisorySet, reasons: &mut Reasons) {
-    for advisory in known.advisories.iter().filter(|advisory| versions::hits(advisory, report)) {
+    for advisory in
+        known.advisories.iter().filter(|advisory| versions::hits(advisory, &report.name, &report.version))
+    {
         reasons.add(risk_of(advisory.kind), sentence(advisory));
     }
     if known.advisories.is_empty() && known.unread.is_empty() {
@@ -158,6 +161,16 @@ fn advisories(report: &CrateReport, known: &AdvisorySet, reasons: &mut Reasons) 
             reasons.add(RiskClass::AdvisoriesUnread, &unread.reason);
         }
     }
+}
+
+/// The first advisory for which this version must not be used, whatever was decided about it.
+pub fn refusing_advisory<'a>(
+    known: &'a AdvisorySet,
+    name: &CrateName,
+    version: &semver::Version,
+) -> Option<&'a Advisory> {
+    let refuses = |advisory: &&Advisory| risk_of(advisory.kind).effect() == Effect::Refuse;
+    known.advisories.iter().filter(refuses).find(|advisory| versions::hits(advisory, name, version))
 }
 
 fn risk_of(kind: AdvisoryKind) -> RiskClass {

@@ -275,6 +275,7 @@ async fn a_person_asks_once_and_again_after_an_answer() {
         requirement: &requirement,
         features: &[],
         default_features: true,
+        takeover: false,
     };
     let first = world.server.request_crate(&actor(), &new).await.unwrap();
     assert_eq!(world.server.request_crate(&actor(), &new).await.unwrap(), first);
@@ -422,6 +423,7 @@ async fn ask(world: &World, sequence: usize) -> i64 {
         requirement: &requirement,
         features: &[format!("f{sequence}")],
         default_features: true,
+        takeover: false,
     };
     world.server.request_crate(&actor(), &new).await.unwrap().id
 }

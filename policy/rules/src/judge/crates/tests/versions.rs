@@ -9,7 +9,10 @@ fn hit(patched: &[&str], unaffected: &[&str], number: &str) -> bool {
         unaffected: unaffected.iter().map(requirement).collect(),
         ..advisory("plain", AdvisoryKind::Unsound)
     };
-    super::super::versions::hits(&advisory, &clean("plain", number))
+    {
+        let report = clean("plain", number);
+        super::super::versions::hits(&advisory, &report.name, &report.version)
+    }
 }
 
 #[test]
