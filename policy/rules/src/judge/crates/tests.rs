@@ -62,6 +62,7 @@ fn clean(package: &str, number: &str) -> CrateReport {
         source,
         compiler: CompilerVerdict::Clean,
         touches: TouchReport { classes: Vec::new(), unread: Vec::new() },
+        shapes: ShapeReport { shapes: Vec::new(), unread: Vec::new() },
         licence: LicenceFacts { expression: Some("MIT OR Apache-2.0".to_owned()), file: None },
         kind: KindFacts {
             proc_macro: false,

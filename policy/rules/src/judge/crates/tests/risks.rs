@@ -67,6 +67,11 @@ pub(super) const CHANGES: &[Change] = &[
     ("environment", RiskClass::ApiEnv, ONE, |r| add_touch(r, ApiClass::Env)),
     ("standard output", RiskClass::ApiStdio, ONE, |r| add_touch(r, ApiClass::Stdio)),
     ("threads", RiskClass::ApiThread, ONE, |r| add_touch(r, ApiClass::Thread)),
+    ("a hole's shape", RiskClass::SoundnessShape, ONE, |r| {
+        let text = "`f`: what it implies".to_owned();
+        r.shapes.shapes.push(ShapeSpot { lint: "a_lint".to_owned(), text, span: Some(span()) });
+    }),
+    ("unread shapes", RiskClass::Unread, ONE, |r| r.shapes.unread.push("too long".to_owned())),
     ("yanked", RiskClass::Yanked, ONE, |r| r.yanked = Some(true)),
     ("yanked or not", RiskClass::YankedUnknown, ONE, |r| r.yanked = None),
     ("invisible", RiskClass::Invisible, ONE, |r| add_spot(r, SpotKind::Invisible)),
