@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use mfaas_ident::{CrateName, Digest};
 use semver::Version;
 

@@ -5,6 +5,9 @@ use super::*;
 /// A change that adds a risk, the class that must be named, and what is to be done about it.
 pub(super) type Change = (&'static str, RiskClass, Suggestion, fn(&mut CrateReport));
 
+/// The same for what is worth knowing.
+pub(super) type Note = (RiskClass, fn(&mut CrateReport));
+
 pub(super) const CHANGES: &[Change] = &[
     ("old facts", RiskClass::FactsOutdated, ONE, |r| r.revision = FACTS_REVISION - 1),
     ("another name", RiskClass::Identity, ONE, |r| r.source.package = Some("other 1.0.0".to_owned())),
@@ -86,7 +89,7 @@ pub(super) const CHANGES: &[Change] = &[
 ];
 
 /// What is shown and stops nothing.
-pub(super) const NOTES: &[(RiskClass, fn(&mut CrateReport))] = &[
+pub(super) const NOTES: &[Note] = &[
     (RiskClass::ApiTime, |r| add_touch(r, ApiClass::Time)),
     (RiskClass::ApiGlobalState, |r| add_touch(r, ApiClass::GlobalState)),
     (RiskClass::Include, |r| add_spot(r, SpotKind::Include)),
