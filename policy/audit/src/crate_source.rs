@@ -142,8 +142,8 @@ impl Scanner<'_> {
         let token = self.tokens[at];
         if token.is(TokenKind::Pound) {
             self.attributes(at, inside);
-        } else if let Some(name) = macro_definition(self.tokens, at) {
-            self.exported_macro(at, name);
+        } else if let Some((name, open)) = defined_macro(self.tokens, at) {
+            self.exported_macro(at, name, open);
         } else if let Some(name) = token.word() {
             self.named_macro(at, name, inside);
         }
@@ -206,17 +206,17 @@ impl Scanner<'_> {
         }
     }
 
-    /// The `macro_rules! name` at token `at`, if an attribute before it exports it.
-    fn exported_macro(&mut self, at: usize, name: &str) {
+    /// The `macro_rules! name` at token `at`, if an attribute before it exports it; its body begins at
+    /// `open`.
+    fn exported_macro(&mut self, at: usize, name: &str, open: usize) {
         if !exported(self.tokens, at) {
             return;
         }
-        let open = at + 3;
         if !self.tokens.get(open).is_some_and(Token::opens) {
             return;
         }
         let body = &self.tokens[open..behind_group(self.tokens, open)];
-        let token = self.tokens[at + 2];
+        let token = self.tokens[open - 1];
         self.found.exported_macros.push(ExportedMacro {
             name: sanitise_line(name, 100),
             powers: powers(body),
@@ -225,6 +225,18 @@ impl Scanner<'_> {
             span: self.text.span(token.at, token.text.len()),
         });
     }
+}
+
+/// The name that a definition at token `at` gives, and where its body begins. The name may be another
+/// macro's fragment: `macro_rules! $name`.
+fn defined_macro<'a>(tokens: &[Token<'a>], at: usize) -> Option<(&'a str, usize)> {
+    if let Some(name) = macro_definition(tokens, at) {
+        return Some((name, at + 3));
+    }
+    let [first, second, third, fourth] = tokens.get(at..at + 4)? else { return None };
+    let is_definition =
+        first.word() == Some("macro_rules") && second.is(TokenKind::Bang) && third.is(TokenKind::Dollar);
+    is_definition.then(|| fourth.word().map(|name| (name, at + 4))).flatten()
 }
 
 /// A keyword that hands out power, and what stands there.
@@ -374,12 +386,43 @@ fn in_attribute(tokens: &[Token<'_>], at: usize) -> bool {
     kind(1) == Some(TokenKind::OpenBracket) && matches!(kind(2), Some(TokenKind::Pound | TokenKind::Bang))
 }
 
-/// `#[$meta]`, with or without more around the fragment.
+/// `#[$meta]`, `#$attribute`, `#[cfg_attr(…, $meta)]`, with or without more around the fragment. Not
+/// `#[doc = $text]` and its like, whose name the macro has chosen.
 fn passes_attributes(body: &[Token<'_>]) -> bool {
-    body.windows(3).any(|three| {
-        three[0].is(TokenKind::Pound) && three[1].is(TokenKind::OpenBracket) && three[2].is(TokenKind::Dollar)
+    (0..body.len()).filter(|at| body[*at].is(TokenKind::Pound)).any(|at| {
+        let inner = usize::from(body.get(at + 1).is_some_and(|token| token.is(TokenKind::Bang)));
+        let (open, first) = (at + 1 + inner, at + 2 + inner);
+        let is_dollar = |at: usize| body.get(at).is_some_and(|token| token.is(TokenKind::Dollar));
+        is_dollar(open)
+            || (body.get(open).is_some_and(Token::opens) && (is_dollar(first) || carries(body, first)))
     })
 }
+
+/// `cfg_attr(` and a fragment among the next tokens; how far that goes is bounded, and further is taken
+/// for one.
+fn carries(body: &[Token<'_>], at: usize) -> bool {
+    if body.get(at).and_then(Token::word) != Some("cfg_attr") {
+        return false;
+    }
+    let mut depth = 0usize;
+    for (count, token) in body[at + 1..].iter().enumerate() {
+        if token.is(TokenKind::Dollar) || count > CARRIED_MAX {
+            return true;
+        }
+        if token.opens() {
+            depth += 1;
+        } else if token.closes() {
+            depth = depth.saturating_sub(1);
+            if depth == 0 {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Tokens of one `cfg_attr` that are looked at.
+const CARRIED_MAX: usize = 200;
 
 /// Whether tokens of the caller stand inside of `unsafe`: what the caller writes there is unsafe code
 /// that its own `-F unsafe-code` does not see. `unsafe { $e }`, `unsafe impl Send for $t {}`,

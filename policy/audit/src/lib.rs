@@ -15,6 +15,7 @@ pub mod expansion;
 pub mod lexer;
 pub mod manifest;
 pub mod rustc_json;
+pub mod shapes;
 pub mod soundness;
 pub mod touches;
 pub mod vet;

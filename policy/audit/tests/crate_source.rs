@@ -87,6 +87,36 @@ fn an_exported_macro_wraps_its_callers_tokens_or_its_own() {
 }
 
 #[test]
+fn an_exported_macro_passes_attributes_on_in_many_ways() {
+    let passes = |body: &str| {
+        let found = scan("src/lib.rs", &format!("#[macro_export]\nmacro_rules! m {{ {body} }}"));
+        found.exported_macros[0].passes_attributes
+    };
+    for body in [
+        "($(#[$m:meta])* $n:ident) => { $(#[$m])* fn $n() {} }",
+        "($a:tt $n:ident) => { #$a fn $n() {} }",
+        "($m:meta $n:ident) => { #[cfg_attr(all(), $m)] fn $n() {} }",
+        "($m:meta) => { mod a { #![$m] } }",
+    ] {
+        assert!(passes(body), "{body}");
+    }
+    for body in [
+        "($n:ident) => { #[inline] fn $n() {} }",
+        "($d:expr, $n:ident) => { #[doc = $d] fn $n() {} }",
+        "($n:ident) => { #[cfg_attr(docsrs, doc(cfg(x)))] fn $n() {} }",
+    ] {
+        assert!(!passes(body), "{body}");
+    }
+}
+
+#[test]
+fn a_macro_that_a_macro_defines_and_exports_is_found() {
+    let source = "macro_rules! make { ($d:tt $n:ident) => { #[macro_export] macro_rules! $n { ($d m:meta) => { #[$d m] fn f() {} } } } }";
+    let found = scan("src/lib.rs", source).exported_macros;
+    assert_eq!((found.len(), found[0].name.as_str(), found[0].passes_attributes), (1, "n", true));
+}
+
+#[test]
 fn references_are_plain_or_said_to_be_computed() {
     let references = |source| scan("src/lib.rs", source).references;
     let file = |name: &str| Reference::File(name.to_owned());

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use mfaas_ident::Digest;
 use mfaas_rules::crate_facts::{
-    CompilerVerdict, CrateFacts, CrateReport, FACTS_REVISION, KindFacts, Need, TouchReport, summarise,
+    CompilerVerdict, CrateFacts, CrateReport, FACTS_REVISION, KindFacts, Need, ShapeReport, TouchReport,
+    summarise,
 };
 use mfaas_unpack::CrateArchive;
 use serde::Serialize;
@@ -131,7 +132,7 @@ fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result
         // An archive that cannot be read is a fact about the crate.
         Err(error) => (unread_archive(bytes, error.to_string()), nothing_read(&error.to_string())),
     };
-    let Gathered { source, manifest, touches } = gathered;
+    let Gathered { source, manifest, touches, shapes } = gathered;
     Ok(CrateReport {
         revision: FACTS_REVISION,
         name: download.name.clone(),
@@ -142,6 +143,7 @@ fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result
         archive,
         compiler,
         touches,
+        shapes,
         licence: manifest.licence,
         kind: KindFacts {
             proc_macro: source.proc_macro,
@@ -167,7 +169,12 @@ fn nothing_read(reason: &str) -> Gathered {
         summary: summarise(&[], &unread, false, false),
         unread,
     };
-    Gathered { source, manifest: ManifestFacts::default(), touches: TouchReport::missing(reason) }
+    Gathered {
+        source,
+        manifest: ManifestFacts::default(),
+        touches: TouchReport::missing(reason),
+        shapes: ShapeReport::missing(reason),
+    }
 }
 
 /// What `facts` is about.

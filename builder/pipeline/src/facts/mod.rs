@@ -16,8 +16,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use mfaas_audit::crate_source::{self, FileScan, Reference};
+use mfaas_audit::shapes::shapes;
 use mfaas_audit::touches::touches;
-use mfaas_rules::crate_facts::{CrateFacts, FileFacts, Role, TouchReport, summarise};
+use mfaas_rules::crate_facts::{CrateFacts, FileFacts, Role, ShapeReport, TouchReport, summarise};
 use mfaas_unpack::CrateArchive;
 
 pub(crate) use archive::{archive_facts, unread_archive};
@@ -49,6 +50,8 @@ pub(crate) struct Gathered {
     pub(crate) manifest: ManifestFacts,
     /// What its library reaches for in std.
     pub(crate) touches: TouchReport,
+    /// Shapes of soundness holes in its library.
+    pub(crate) shapes: ShapeReport,
 }
 
 /// All facts about the source in an archive.
@@ -61,9 +64,13 @@ pub(crate) fn gather_archive(archive: &CrateArchive, cage: &Cage) -> Result<Gath
 fn gather_from(mut found: Directory, cage: &Cage) -> Result<Gathered, BuilderError> {
     let package = Package::read(&found);
     let scanned = scan(&mut found, &package);
-    let library = scanned.iter().filter(|(_, (role, _))| *role == Role::Library);
-    let touches =
-        touches(library.filter_map(|(path, _)| Some((path.as_str(), text(found.files.get(path)?)?))));
+    let library: Vec<(&str, &str)> = scanned
+        .iter()
+        .filter(|(_, (role, _))| *role == Role::Library)
+        .filter_map(|(path, _)| Some((path.as_str(), text(found.files.get(path)?)?)))
+        .collect();
+    let touches = touches(library.iter().copied());
+    let shapes = shapes(library.into_iter());
     let texts: Vec<Option<&str>> =
         scanned.keys().map(|path| found.files.get(path).and_then(|bytes| text(bytes))).collect();
     let reports = geiger::count(&texts, cage)?;
@@ -89,7 +96,7 @@ fn gather_from(mut found: Directory, cage: &Cage) -> Result<Gathered, BuilderErr
         unread: found.unread,
         summary,
     };
-    Ok(Gathered { source, manifest, touches })
+    Ok(Gathered { source, manifest, touches, shapes })
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {

@@ -36,6 +36,7 @@ pub(crate) fn clean(name: &CrateName, version: &Version) -> CrateReport {
         },
         compiler: CompilerVerdict::Clean,
         touches: TouchReport { classes: Vec::new(), unread: Vec::new() },
+        shapes: ShapeReport { shapes: Vec::new(), unread: Vec::new() },
         licence: LicenceFacts { expression: Some("MIT".to_owned()), file: None },
         kind: KindFacts { proc_macro: false, build_script: false, links: None, edition: None },
         published: None,

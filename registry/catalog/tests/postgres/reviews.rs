@@ -60,7 +60,7 @@ fn report() -> CrateReport {
                 "methods": {"safe": 0, "unsafe": 0},
             }, "token_spots": 0 },
         },
-        "compiler": "clean", "touches": { "classes": [], "unread": [] },
+        "compiler": "clean", "touches": { "classes": [], "unread": [] }, "shapes": { "shapes": [], "unread": [] },
         "licence": { "expression": "MIT", "file": null },
         "kind": { "proc_macro": false, "build_script": false, "links": null, "edition": "2021" },
         "published": null, "yanked": null, "needs": [],

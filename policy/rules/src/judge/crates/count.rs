@@ -94,7 +94,7 @@ fn tokens(file: &FileFacts, reasons: &mut Reasons) {
 }
 
 /// The spots of some kinds, as places.
-pub(super) fn places(file: &FileFacts, wanted: fn(SpotKind) -> bool) -> impl Iterator<Item = Place> {
+pub(super) fn places(file: &FileFacts, wanted: impl Fn(SpotKind) -> bool) -> impl Iterator<Item = Place> {
     file.tokens
         .spots
         .iter()

@@ -102,6 +102,8 @@ classes! {
             "Unsafe code is unknown: look at the file that could not be read.";
         UnknownGeiger "unknown-geiger" "geiger gave no answer"
             "Unsafe code is unknown to geiger: look at the file that it could not parse.";
+        SoundnessShape "soundness-shape" "shape of a soundness hole of the compiler"
+            "Safe code of this shape can break memory safety: look whether its body does.";
         BuildScript "build-script" "build script"
             "It runs on the build machine: read it, and what it tells cargo to link.";
         ProcMacro "proc-macro" "procedural macro"

@@ -3,7 +3,9 @@
 use super::RiskClass;
 use super::count::places;
 use super::reason::{Place, Reasons};
-use crate::crate_facts::{ApiClass, ApiTouch, CrateReport, ExportedMacro, FileFacts, Role, SpotKind};
+use crate::crate_facts::{
+    ApiClass, ApiTouch, CrateReport, ExportedMacro, FileFacts, Role, ShapeReport, SpotKind,
+};
 use crate::profiles::crate_rules::API;
 
 pub(super) fn judge(report: &CrateReport, reasons: &mut Reasons) {
@@ -15,6 +17,7 @@ pub(super) fn judge(report: &CrateReport, reasons: &mut Reasons) {
         spots(file, reasons);
     }
     report.touches.classes.iter().for_each(|touch| api(touch, reasons));
+    shapes(&report.shapes, reasons);
     for what in &report.touches.unread {
         reasons.add(RiskClass::Unread, format!("what it touches: {what}"));
     }
@@ -76,16 +79,19 @@ fn risk_of(kind: SpotKind) -> Option<RiskClass> {
     }
 }
 
+/// The classes that spots are collected into.
+const OF_SPOTS: [RiskClass; 6] = [
+    RiskClass::Include,
+    RiskClass::BuildInput,
+    RiskClass::OutDir,
+    RiskClass::Quote,
+    RiskClass::WordInLiteral,
+    RiskClass::Invisible,
+];
+
 fn spots(file: &FileFacts, reasons: &mut Reasons) {
-    let groups: [(RiskClass, fn(SpotKind) -> bool); 6] = [
-        (RiskClass::Include, |kind| risk_of(kind) == Some(RiskClass::Include)),
-        (RiskClass::BuildInput, |kind| risk_of(kind) == Some(RiskClass::BuildInput)),
-        (RiskClass::OutDir, |kind| risk_of(kind) == Some(RiskClass::OutDir)),
-        (RiskClass::Quote, |kind| risk_of(kind) == Some(RiskClass::Quote)),
-        (RiskClass::WordInLiteral, |kind| risk_of(kind) == Some(RiskClass::WordInLiteral)),
-        (RiskClass::Invisible, |kind| risk_of(kind) == Some(RiskClass::Invisible)),
-    ];
-    for (risk, wanted) in groups {
+    for risk in OF_SPOTS {
+        let wanted = |kind: SpotKind| risk_of(kind) == Some(risk);
         let counted = file.tokens.counts.iter().filter(|(kind, _)| wanted(**kind));
         let count: usize = counted.map(|(_, count)| *count).sum();
         if count > 0 || file.tokens.spots.iter().any(|spot| wanted(spot.kind)) {
@@ -100,6 +106,16 @@ fn api(touch: &ApiTouch, reasons: &mut Reasons) {
     let risk = api_risk(touch.class);
     let places = touch.spots.iter().map(|spot| Place { span: spot.span.clone(), what: spot.path.clone() });
     reasons.at(risk, format!("it {} in {} places: {why}", risk.label(), touch.count), places);
+}
+
+fn shapes(found: &ShapeReport, reasons: &mut Reasons) {
+    for shape in &found.shapes {
+        let place = shape.span.iter().map(|span| Place { span: span.clone(), what: shape.lint.clone() });
+        reasons.at(RiskClass::SoundnessShape, format!("{}: {}", shape.lint, shape.text), place);
+    }
+    for what in &found.unread {
+        reasons.add(RiskClass::Unread, format!("shapes of soundness holes: {what}"));
+    }
 }
 
 /// The class of risk; a test compares its effect with the row of the profile.

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use mfaas_ident::{CrateName, Digest};
 use semver::Version;
 
@@ -62,6 +64,7 @@ fn clean(package: &str, number: &str) -> CrateReport {
         source,
         compiler: CompilerVerdict::Clean,
         touches: TouchReport { classes: Vec::new(), unread: Vec::new() },
+        shapes: ShapeReport { shapes: Vec::new(), unread: Vec::new() },
         licence: LicenceFacts { expression: Some("MIT OR Apache-2.0".to_owned()), file: None },
         kind: KindFacts {
             proc_macro: false,

@@ -5,6 +5,9 @@ use super::*;
 /// A change that adds a risk, the class that must be named, and what is to be done about it.
 pub(super) type Change = (&'static str, RiskClass, Suggestion, fn(&mut CrateReport));
 
+/// The same for what is worth knowing.
+pub(super) type Note = (RiskClass, fn(&mut CrateReport));
+
 pub(super) const CHANGES: &[Change] = &[
     ("old facts", RiskClass::FactsOutdated, ONE, |r| r.revision = FACTS_REVISION - 1),
     ("another name", RiskClass::Identity, ONE, |r| r.source.package = Some("other 1.0.0".to_owned())),
@@ -67,6 +70,11 @@ pub(super) const CHANGES: &[Change] = &[
     ("environment", RiskClass::ApiEnv, ONE, |r| add_touch(r, ApiClass::Env)),
     ("standard output", RiskClass::ApiStdio, ONE, |r| add_touch(r, ApiClass::Stdio)),
     ("threads", RiskClass::ApiThread, ONE, |r| add_touch(r, ApiClass::Thread)),
+    ("a hole's shape", RiskClass::SoundnessShape, ONE, |r| {
+        let text = "`f`: what it implies".to_owned();
+        r.shapes.shapes.push(ShapeSpot { lint: "a_lint".to_owned(), text, span: Some(span()) });
+    }),
+    ("unread shapes", RiskClass::Unread, ONE, |r| r.shapes.unread.push("too long".to_owned())),
     ("yanked", RiskClass::Yanked, ONE, |r| r.yanked = Some(true)),
     ("yanked or not", RiskClass::YankedUnknown, ONE, |r| r.yanked = None),
     ("invisible", RiskClass::Invisible, ONE, |r| add_spot(r, SpotKind::Invisible)),
@@ -81,7 +89,7 @@ pub(super) const CHANGES: &[Change] = &[
 ];
 
 /// What is shown and stops nothing.
-pub(super) const NOTES: &[(RiskClass, fn(&mut CrateReport))] = &[
+pub(super) const NOTES: &[Note] = &[
     (RiskClass::ApiTime, |r| add_touch(r, ApiClass::Time)),
     (RiskClass::ApiGlobalState, |r| add_touch(r, ApiClass::GlobalState)),
     (RiskClass::Include, |r| add_spot(r, SpotKind::Include)),
