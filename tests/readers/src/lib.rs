@@ -6,12 +6,14 @@
 //! outcome.
 
 mod archive;
+mod dependency;
 mod elf;
 mod source;
 mod statement;
 pub mod tar;
 
 pub use archive::archive;
+pub use dependency::dependency;
 pub use elf::elf;
 pub use source::{expansion, lexer, manifest};
 pub use statement::statement;
@@ -22,6 +24,7 @@ pub type Reader = fn(&[u8]);
 /// Each reader by the name of its fuzz target and of its directory in `fuzz/corpus`.
 pub const READERS: &[(&str, Reader)] = &[
     ("archive", archive),
+    ("dependency", dependency),
     ("elf", elf),
     ("expansion", expansion),
     ("lexer", lexer),
