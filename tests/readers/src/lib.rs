@@ -6,15 +6,15 @@
 //! outcome.
 
 mod archive;
-mod dependency;
 mod elf;
+mod package;
 mod source;
 mod statement;
 pub mod tar;
 
 pub use archive::archive;
-pub use dependency::dependency;
 pub use elf::elf;
+pub use package::package;
 pub use source::{expansion, lexer, manifest};
 pub use statement::statement;
 
@@ -24,10 +24,10 @@ pub type Reader = fn(&[u8]);
 /// Each reader by the name of its fuzz target and of its directory in `fuzz/corpus`.
 pub const READERS: &[(&str, Reader)] = &[
     ("archive", archive),
-    ("dependency", dependency),
     ("elf", elf),
     ("expansion", expansion),
     ("lexer", lexer),
     ("manifest", manifest),
+    ("package", package),
     ("statement", statement),
 ];

@@ -14,7 +14,7 @@ const TOP: &str = "sample-1.2.3";
 /// # Panics
 /// When an archive that was accepted has a file that lies elsewhere, twice, or both as a file and as a
 /// directory, or says something that a terminal would obey.
-pub fn dependency(input: &[u8]) {
+pub fn package(input: &[u8]) {
     let Some((bits, body)) = input.split_first() else { return };
     let bit = |number: u8| bits >> number & 1 == 1;
     let mut bytes = if bit(2) { tar::file("sample-1.2.3/Cargo.toml", b"") } else { Vec::new() };
