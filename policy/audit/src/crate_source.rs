@@ -67,6 +67,12 @@ fn is_invisible(c: char) -> bool {
     !is_plain && (c.is_ascii() || sanitise_line(c.encode_utf8(&mut [0; 4]), 16).starts_with("\\u{"))
 }
 
+/// Words that matter in literals.
+const WORDS: &[(&str, SpotKind)] = &[("unsafe", SpotKind::WordInLiteral), ("OUT_DIR", SpotKind::OutDir)];
+
+/// Macros whose argument becomes somebody else's code.
+const QUOTES: &[&str] = &["quote", "quote_spanned", "parse_quote", "parse_quote_spanned"];
+
 struct Scanner<'a> {
     text: Text<'a>,
     tokens: &'a [Token<'a>],
@@ -122,9 +128,8 @@ impl Scanner<'_> {
     fn token(&mut self, at: usize, inside: Option<&str>, shallow: bool) {
         let token = self.tokens[at];
         if token.is_literal() {
-            if token.text.contains("unsafe") {
-                let what = "`unsafe` in a literal";
-                self.spot(SpotKind::WordInLiteral, what, inside, token.at, token.text.len());
+            for (word, kind) in WORDS.iter().filter(|(word, _)| token.text.contains(word)) {
+                self.spot(*kind, &format!("`{word}` in a literal"), inside, token.at, token.text.len());
             }
         } else if let Some((kind, what)) = keyword(self.tokens, at) {
             self.spot(kind, &what, inside, token.at, token.text.len());
@@ -144,8 +149,14 @@ impl Scanner<'_> {
         }
     }
 
-    /// A macro of std that matters, called or given another name.
+    /// A macro of std that matters, called or given another name; or a quotation.
     fn named_macro(&mut self, at: usize, name: &str, inside: Option<&str>) {
+        let bang = self.tokens.get(at + 1).is_some_and(|next| next.is(TokenKind::Bang));
+        let call = bang && self.tokens.get(at + 2).is_some_and(Token::opens);
+        if call && QUOTES.contains(&name) {
+            let token = self.tokens[at];
+            self.spot(SpotKind::Quote, &format!("{name}!"), inside, token.at, token.text.len());
+        }
         let Some(row) = macros::ROWS.iter().find(|row| row.name == name) else { return };
         let kind = match (row.rule, name) {
             (MacroRule::MachineCode, "is_x86_feature_detected") => return,
@@ -154,8 +165,6 @@ impl Scanner<'_> {
             (MacroRule::BuildInput, _) => SpotKind::BuildInput,
             (MacroRule::Allow | MacroRule::Refuse, _) => return,
         };
-        let bang = self.tokens.get(at + 1).is_some_and(|next| next.is(TokenKind::Bang));
-        let call = bang && self.tokens.get(at + 2).is_some_and(Token::opens);
         let imported = imports(self.tokens, at);
         if !call && !imported {
             return;
@@ -238,7 +247,7 @@ fn is_keyword(tokens: &[Token<'_>], at: usize, keyword: &str) -> bool {
 }
 
 /// The macro whose body or argument the bracket at `at` opens.
-fn macro_behind(tokens: &[Token<'_>], at: usize) -> Option<String> {
+pub(crate) fn macro_behind(tokens: &[Token<'_>], at: usize) -> Option<String> {
     let word = |back: usize| at.checked_sub(back).and_then(|index| tokens.get(index)?.word());
     let bang = |back: usize| {
         at.checked_sub(back)
@@ -372,12 +381,33 @@ fn passes_attributes(body: &[Token<'_>]) -> bool {
     })
 }
 
-/// A fragment inside of an `unsafe { … }` of the body: what the caller writes there is unsafe code that
-/// its own `-F unsafe-code` does not see.
+/// Whether tokens of the caller stand inside of `unsafe`: what the caller writes there is unsafe code
+/// that its own `-F unsafe-code` does not see. `unsafe { $e }`, `unsafe impl Send for $t {}`,
+/// `unsafe fn $name() { … }`: from the word to the end of its first braces. `$crate` is nobody's token.
+/// A matcher is not told from a body: `(unsafe $e:expr)` counts, too. One pass, whatever the depth.
 fn wraps_caller(body: &[Token<'_>]) -> bool {
-    let groups = (0..body.len()).filter(|at| body[*at].is_keyword("unsafe"));
-    groups.filter(|at| body.get(at + 1).is_some_and(Token::opens)).any(|at| {
-        let inside = &body[at + 1..behind_group(body, at + 1)];
-        inside.iter().any(|token| token.is(TokenKind::Dollar))
-    })
+    // For each open bracket: inside of unsafe, and behind an `unsafe` whose braces are still to come.
+    let mut open: Vec<(bool, bool)> = vec![(false, false)];
+    for (at, token) in body.iter().enumerate() {
+        let Some((inside, behind)) = open.last_mut() else { return false };
+        if token.opens() {
+            let within = *inside || *behind;
+            *behind &= !token.is(TokenKind::OpenBrace);
+            open.push((within, false));
+        } else if token.closes() {
+            open.pop();
+        } else if token.is(TokenKind::Semi) {
+            *behind = false;
+        } else if token.is_keyword("unsafe") {
+            *behind = true;
+        } else if (*inside || *behind) && is_fragment(body, at) {
+            return true;
+        }
+    }
+    false
+}
+
+fn is_fragment(body: &[Token<'_>], at: usize) -> bool {
+    let name = body.get(at + 1).and_then(Token::word);
+    body[at].is(TokenKind::Dollar) && name.is_some_and(|name| name != "crate")
 }

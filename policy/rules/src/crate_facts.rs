@@ -13,10 +13,11 @@ mod imported;
 mod report;
 
 pub use advisory::{Advisory, AdvisoryKind, AdvisorySet, UnreadAdvisory};
-pub use imported::{AuditKind, ImportedAudit};
+pub use imported::{AuditKind, AuditSet, ImportedAudit};
 pub use report::{
     ApiClass, ApiSpot, ApiTouch, ArchiveFacts, BinaryFile, BinaryKind, CompilerSpot, CompilerVerdict,
-    CrateReport, FACTS_REVISION, KindFacts, LicenceFacts, Need, Published, TouchReport,
+    CrateReport, FACTS_REVISION, KindFacts, LicenceFacts, Need, Published, ShapeReport, ShapeSpot,
+    TouchReport,
 };
 
 use crate::Span;

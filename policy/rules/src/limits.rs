@@ -231,6 +231,74 @@ pub const CRATE_FACTS: CrateFactsLimits = CrateFactsLimits {
     geiger_deaths_max: 16,
 };
 
+/// Limits of what is said about one crate version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrateRulesLimits {
+    /// Reasons kept; the gravest are.
+    pub reasons_max: usize,
+    /// Places kept of one reason.
+    pub spots_max: usize,
+    /// Bytes of one reason's sentence.
+    pub text_bytes_max: usize,
+    /// Hints from imported audits.
+    pub hints_max: usize,
+    /// Bytes of a licence expression that is parsed.
+    pub licence_bytes_max: usize,
+}
+
+/// The limits on judgements in force.
+pub const CRATE_RULES: CrateRulesLimits = CrateRulesLimits {
+    reasons_max: 2_000,
+    spots_max: 200,
+    text_bytes_max: 500,
+    hints_max: 200,
+    licence_bytes_max: 1_000,
+};
+
+/// Limits of the files of the advisory database. The largest of 714 has 10 KB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdvisoryLimits {
+    /// Size of one file.
+    pub file_bytes_max: usize,
+    /// Nesting of its head.
+    pub depth_max: usize,
+    /// Requirements in each list of versions.
+    pub requirements_max: usize,
+    /// Bytes of a title that are kept.
+    pub title_bytes_max: usize,
+}
+
+/// The limits on advisories in force.
+pub const ADVISORY: AdvisoryLimits =
+    AdvisoryLimits { file_bytes_max: 256 << 10, depth_max: 16, requirements_max: 64, title_bytes_max: 300 };
+
+/// Limits of files of imported audits. The largest public ones have less than a megabyte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditFileLimits {
+    /// Size of one file.
+    pub file_bytes_max: usize,
+    /// Nesting.
+    pub depth_max: usize,
+    /// Entries of one file.
+    pub entries_max: usize,
+    /// Criteria that one file defines.
+    pub criteria_max: usize,
+    /// Criteria of one entry, others that one criterion implies, and people.
+    pub words_max: usize,
+    /// Bytes of notes that are kept.
+    pub notes_bytes_max: usize,
+}
+
+/// The limits on imported audits in force.
+pub const AUDIT_FILE: AuditFileLimits = AuditFileLimits {
+    file_bytes_max: 8 << 20,
+    depth_max: 16,
+    entries_max: 50_000,
+    criteria_max: 200,
+    words_max: 20,
+    notes_bytes_max: 4_000,
+};
+
 /// The limits for one process of geiger. It parses by recursion: 3,000 nested parentheses end it.
 pub const GEIGER: CompileLimits = CompileLimits {
     cpu_seconds_max: 10,

@@ -91,7 +91,7 @@ fn the_signer_links_nothing_that_listens() {
 #[test]
 fn rules_and_dispatch_are_pure() {
     for name in ["mfaas-rules", "mfaas-dispatch", "mfaas-ident"] {
-        let allowed = ["serde", "semver", "thiserror", "sha2", "hex", "uuid"];
+        let allowed = ["serde", "semver", "spdx", "thiserror", "sha2", "hex", "uuid"];
         let crates = crates();
         for dependency in &crates[name].external {
             assert!(allowed.contains(&dependency.as_str()), "{name} must not depend on {dependency}");

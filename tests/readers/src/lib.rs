@@ -6,6 +6,7 @@
 //! outcome.
 
 mod archive;
+mod dependency;
 mod elf;
 mod package;
 mod source;
@@ -13,6 +14,7 @@ mod statement;
 pub mod tar;
 
 pub use archive::archive;
+pub use dependency::{advisory, audits, dependency};
 pub use elf::elf;
 pub use package::package;
 pub use source::{expansion, lexer, manifest};
@@ -23,7 +25,10 @@ pub type Reader = fn(&[u8]);
 
 /// Each reader by the name of its fuzz target and of its directory in `fuzz/corpus`.
 pub const READERS: &[(&str, Reader)] = &[
+    ("advisory", advisory),
     ("archive", archive),
+    ("audits", audits),
+    ("dependency", dependency),
     ("elf", elf),
     ("expansion", expansion),
     ("lexer", lexer),

@@ -38,9 +38,11 @@ pub(crate) fn draw(facts: &CrateFacts) -> String {
     for exported in &facts.exported_macros {
         let powers: Vec<&str> = exported.powers.iter().map(|kind| word(*kind)).collect();
         let attributes = if exported.passes_attributes { "; passes its caller's attributes on" } else { "" };
+        let wraps = if exported.wraps_caller { "; wraps its caller's tokens in unsafe" } else { "" };
         if !powers.is_empty() || exported.passes_attributes {
             let place = format!("{}:{}", exported.span.file, exported.span.line);
-            let _ = writeln!(out, "macro:  {}! at {place}: {}{attributes}", exported.name, powers.join(", "));
+            let powers = powers.join(", ");
+            let _ = writeln!(out, "macro:  {}! at {place}: {powers}{attributes}{wraps}", exported.name);
         }
     }
     facts.files.iter().for_each(|file| draw_file(&mut out, file));

@@ -45,14 +45,23 @@ pub enum AdvisoryKind {
     Notice,
 }
 
-/// All advisories that are known at one moment.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// All advisories that are known at one moment. It has no default: a set that nobody read would look
+/// like a world without advisories.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdvisorySet {
     /// Those that could be read.
     pub advisories: Vec<Advisory>,
     /// Those that could not.
     pub unread: Vec<UnreadAdvisory>,
+}
+
+impl AdvisorySet {
+    /// Where there are no advisories to read: nothing is admitted by itself then.
+    pub fn missing(reason: &str) -> Self {
+        let reason = mfaas_ident::sanitise_line(reason, 300);
+        Self { advisories: Vec::new(), unread: vec![UnreadAdvisory { package: None, reason }] }
+    }
 }
 
 /// An advisory that could not be read.

@@ -7,6 +7,33 @@ use mfaas_ident::CrateName;
 use semver::{Version, VersionReq};
 use serde::{Deserialize, Serialize};
 
+/// All that was imported.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditSet {
+    /// The entries.
+    pub audits: Vec<ImportedAudit>,
+    /// Files that could not be read, and why: a violation may stand in them.
+    pub unread: Vec<String>,
+    /// Entries that were left out because they speak of a revision and not of a published version, or
+    /// of a name that no crate can have.
+    pub left_out: usize,
+}
+
+impl AuditSet {
+    /// A file that could not be read.
+    pub fn unread(reason: &str) -> Self {
+        Self { unread: vec![mfaas_ident::sanitise_line(reason, 300)], ..Self::default() }
+    }
+
+    /// Takes another set in.
+    pub fn extend(&mut self, other: Self) {
+        self.audits.extend(other.audits);
+        self.unread.extend(other.unread);
+        self.left_out += other.left_out;
+    }
+}
+
 /// One entry of somebody's audits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

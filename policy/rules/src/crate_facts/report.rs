@@ -39,6 +39,8 @@ pub struct CrateReport {
     pub compiler: CompilerVerdict,
     /// What it reaches for in std.
     pub touches: TouchReport,
+    /// Shapes of the compiler's open soundness holes: safe code that is not safe.
+    pub shapes: ShapeReport,
     /// Its licence, as written.
     pub licence: LicenceFacts,
     /// What kind of crate it is.
@@ -133,14 +135,22 @@ pub struct CompilerSpot {
     pub message: String,
 }
 
-/// What a crate's source names in std, by class.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What a crate's source names in std, by class. It has no default: nothing would look like nothing
+/// touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TouchReport {
     /// The classes that are touched, each once, sorted.
     pub classes: Vec<ApiTouch>,
     /// Why a class may be missing here; sentences.
     pub unread: Vec<String>,
+}
+
+impl TouchReport {
+    /// Where nobody looked.
+    pub fn missing(reason: &str) -> Self {
+        Self { classes: Vec::new(), unread: vec![mfaas_ident::sanitise_line(reason, 300)] }
+    }
 }
 
 /// One class, and where.
@@ -163,6 +173,36 @@ pub struct ApiSpot {
     pub path: String,
     /// Where.
     pub span: Span,
+}
+
+/// Where the compiler's open soundness holes could be used, as far as the unexpanded source shows. It has
+/// no default, either.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShapeReport {
+    /// The first shapes.
+    pub shapes: Vec<ShapeSpot>,
+    /// Why one may be missing here; sentences.
+    pub unread: Vec<String>,
+}
+
+/// One shape.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShapeSpot {
+    /// The lint that knows it.
+    pub lint: String,
+    /// The item and what it implies, sanitised.
+    pub text: String,
+    /// Where, if it can be told.
+    pub span: Option<Span>,
+}
+
+impl ShapeReport {
+    /// Where nobody looked.
+    pub fn missing(reason: &str) -> Self {
+        Self { shapes: Vec::new(), unread: vec![mfaas_ident::sanitise_line(reason, 300)] }
+    }
 }
 
 /// Classes of interfaces to what lies outside of a function's arguments.
