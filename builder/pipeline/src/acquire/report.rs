@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use mfaas_ident::Digest;
 use mfaas_rules::crate_facts::{
-    CompilerVerdict, CrateFacts, CrateReport, FACTS_REVISION, KindFacts, Need, TouchReport, summarise,
+    CompilerVerdict, CrateFacts, CrateReport, FACTS_REVISION, KindFacts, Need, summarise,
 };
 use mfaas_unpack::CrateArchive;
 use serde::Serialize;
@@ -25,7 +25,7 @@ use crate::check::materials;
 use crate::config::{self, CheckConfig};
 use crate::deps::PackageKey;
 use crate::error::BuilderError;
-use crate::facts::{self, ManifestFacts, archive_facts, unread_archive};
+use crate::facts::{self, More, archive_facts, unread_archive};
 use crate::toolchain::{TARGET, Toolchain};
 
 /// What every crate's answer is where the compiler was not asked about it.
@@ -108,15 +108,16 @@ fn needs(member: &ResolvedCrate, members: &[ResolvedCrate]) -> Vec<Need> {
 /// Everything that follows from the bytes of one archive, and what the compiler said.
 fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result<CrateReport, BuilderError> {
     let bytes = download.bytes.len() as u64;
-    let (archive, source, manifest) = match CrateArchive::read(&download.bytes, &download.top()) {
+    let (archive, source, more) = match CrateArchive::read(&download.bytes, &download.top()) {
         Ok(archive) => {
-            let (source, manifest) = facts::gather_archive(&archive, cage)?;
-            (archive_facts(&archive, bytes), source, manifest)
+            let (source, more) = facts::gather_archive(&archive, cage)?;
+            (archive_facts(&archive, bytes), source, more)
         }
         // An archive that cannot be read is a fact about the crate.
         Err(error) => {
             let reason = error.to_string();
-            (unread_archive(bytes, reason.clone()), nothing_read(reason), ManifestFacts::default())
+            let more = More::missing(&reason);
+            (unread_archive(bytes, reason.clone()), nothing_read(reason), more)
         }
     };
     Ok(CrateReport {
@@ -128,16 +129,14 @@ fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result
         target: TARGET.to_owned(),
         archive,
         compiler,
-        touches: TouchReport {
-            unread: vec!["nobody looked for interfaces".to_owned()],
-            ..TouchReport::default()
-        },
-        licence: manifest.licence,
+        touches: more.touches,
+        shapes: more.shapes,
+        licence: more.manifest.licence,
         kind: KindFacts {
             proc_macro: source.proc_macro,
             build_script: source.build_script,
-            links: manifest.links,
-            edition: manifest.edition,
+            links: more.manifest.links,
+            edition: more.manifest.edition,
         },
         source,
         published: None,
@@ -295,6 +294,12 @@ fn draw(report: &CrateReport) -> String {
     );
     if let Some(links) = &report.kind.links {
         let _ = writeln!(out, "links:    {links}");
+    }
+    for touch in &report.touches.classes {
+        let _ = writeln!(out, "touches:  {:?} in {} places", touch.class, touch.count);
+    }
+    for shape in &report.shapes.shapes {
+        let _ = writeln!(out, "shape:    {}: {}", shape.lint, shape.text);
     }
     for need in &report.needs {
         let _ = writeln!(out, "needs:    {} {}", need.name, need.version);

@@ -16,7 +16,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use mfaas_audit::crate_source::{self, FileScan, Reference};
-use mfaas_rules::crate_facts::{CrateFacts, FileFacts, Role, summarise};
+use mfaas_audit::shapes::shapes;
+use mfaas_audit::touches::touches;
+use mfaas_rules::crate_facts::{CrateFacts, FileFacts, Role, ShapeReport, TouchReport, summarise};
 use mfaas_unpack::CrateArchive;
 
 pub(crate) use archive::{archive_facts, unread_archive};
@@ -26,7 +28,7 @@ pub(crate) use show::{draw, print_text};
 use crate::cage::Cage;
 use crate::config;
 use crate::error::BuilderError;
-pub(crate) use directory::ManifestFacts;
+use directory::ManifestFacts;
 use directory::{Directory, Package};
 
 /// Reads the crate in `directory` and prints its facts.
@@ -42,12 +44,38 @@ pub(crate) fn gather(directory: &Path, cage: &Cage) -> Result<CrateFacts, Builde
     gather_from(directory::read(directory)?, cage).map(|(facts, _)| facts)
 }
 
-/// All facts about the source in an archive, and what its manifest says.
+/// What is told about a crate beside [`CrateFacts`].
+#[derive(Debug)]
+pub(crate) struct More {
+    pub(crate) manifest: ManifestFacts,
+    pub(crate) touches: TouchReport,
+    pub(crate) shapes: ShapeReport,
+}
+
+impl More {
+    /// Where nothing could be read.
+    pub(crate) fn missing(reason: &str) -> Self {
+        Self {
+            manifest: ManifestFacts::default(),
+            touches: TouchReport::missing(reason),
+            shapes: ShapeReport::missing(reason),
+        }
+    }
+}
+
+/// All facts about the source in an archive.
 pub(crate) fn gather_archive(
     archive: &CrateArchive,
     cage: &Cage,
-) -> Result<(CrateFacts, ManifestFacts), BuilderError> {
-    gather_from(Directory::of_archive(archive), cage)
+) -> Result<(CrateFacts, More), BuilderError> {
+    let (facts, manifest) = gather_from(Directory::of_archive(archive), cage)?;
+    // A build script runs on the build machine, whatever it touches, and is told of as such.
+    let library = || {
+        let files = facts.files.iter().filter(|file| file.role == Role::Library);
+        files.filter_map(|file| Some((file.path.as_str(), text(archive.get(&file.path)?)?)))
+    };
+    let more = More { manifest, touches: touches(library()), shapes: shapes(library()) };
+    Ok((facts, more))
 }
 
 /// All facts about these files. An error is a failure of ours or of the machine; whatever is wrong
