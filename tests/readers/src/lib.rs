@@ -8,6 +8,7 @@
 mod archive;
 mod dependency;
 mod elf;
+mod package;
 mod source;
 mod statement;
 pub mod tar;
@@ -15,6 +16,7 @@ pub mod tar;
 pub use archive::archive;
 pub use dependency::{advisory, audits, dependency};
 pub use elf::elf;
+pub use package::package;
 pub use source::{expansion, lexer, manifest};
 pub use statement::statement;
 
@@ -31,5 +33,6 @@ pub const READERS: &[(&str, Reader)] = &[
     ("expansion", expansion),
     ("lexer", lexer),
     ("manifest", manifest),
+    ("package", package),
     ("statement", statement),
 ];

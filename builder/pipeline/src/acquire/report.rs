@@ -7,8 +7,7 @@ use std::process::ExitCode;
 
 use mfaas_ident::Digest;
 use mfaas_rules::crate_facts::{
-    CompilerVerdict, CrateFacts, CrateReport, FACTS_REVISION, KindFacts, Need, ShapeReport, TouchReport,
-    summarise,
+    CompilerVerdict, CrateFacts, CrateReport, FACTS_REVISION, KindFacts, Need, summarise,
 };
 use mfaas_unpack::CrateArchive;
 use serde::Serialize;
@@ -26,7 +25,7 @@ use crate::check::materials;
 use crate::config::{self, CheckConfig};
 use crate::deps::PackageKey;
 use crate::error::BuilderError;
-use crate::facts::{self, Gathered, ManifestFacts, archive_facts, unread_archive};
+use crate::facts::{self, More, archive_facts, unread_archive};
 use crate::toolchain::{TARGET, Toolchain};
 
 /// What every crate's answer is where the compiler was not asked about it.
@@ -127,12 +126,18 @@ fn needs(member: &ResolvedCrate, members: &[ResolvedCrate]) -> Vec<Need> {
 /// Everything that follows from the bytes of one archive, and what the compiler said.
 fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result<CrateReport, BuilderError> {
     let bytes = download.bytes.len() as u64;
-    let (archive, gathered) = match CrateArchive::read(&download.bytes, &download.top()) {
-        Ok(archive) => (archive_facts(&archive, bytes), facts::gather_archive(&archive, cage)?),
+    let (archive, source, more) = match CrateArchive::read(&download.bytes, &download.top()) {
+        Ok(archive) => {
+            let (source, more) = facts::gather_archive(&archive, cage)?;
+            (archive_facts(&archive, bytes), source, more)
+        }
         // An archive that cannot be read is a fact about the crate.
-        Err(error) => (unread_archive(bytes, error.to_string()), nothing_read(&error.to_string())),
+        Err(error) => {
+            let reason = error.to_string();
+            let more = More::missing(&reason);
+            (unread_archive(bytes, reason.clone()), nothing_read(reason), more)
+        }
     };
-    let Gathered { source, manifest, touches, shapes } = gathered;
     Ok(CrateReport {
         revision: FACTS_REVISION,
         name: download.name.clone(),
@@ -142,14 +147,14 @@ fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result
         target: TARGET.to_owned(),
         archive,
         compiler,
-        touches,
-        shapes,
-        licence: manifest.licence,
+        touches: more.touches,
+        shapes: more.shapes,
+        licence: more.manifest.licence,
         kind: KindFacts {
             proc_macro: source.proc_macro,
             build_script: source.build_script,
-            links: manifest.links,
-            edition: manifest.edition,
+            links: more.manifest.links,
+            edition: more.manifest.edition,
         },
         source,
         published: None,
@@ -158,9 +163,9 @@ fn report(download: &Download, cage: &Cage, compiler: CompilerVerdict) -> Result
     })
 }
 
-fn nothing_read(reason: &str) -> Gathered {
-    let unread = vec![reason.to_owned()];
-    let source = CrateFacts {
+fn nothing_read(reason: String) -> CrateFacts {
+    let unread = vec![reason];
+    CrateFacts {
         package: None,
         files: Vec::new(),
         exported_macros: Vec::new(),
@@ -168,12 +173,6 @@ fn nothing_read(reason: &str) -> Gathered {
         build_script: false,
         summary: summarise(&[], &unread, false, false),
         unread,
-    };
-    Gathered {
-        source,
-        manifest: ManifestFacts::default(),
-        touches: TouchReport::missing(reason),
-        shapes: ShapeReport::missing(reason),
     }
 }
 
@@ -313,6 +312,12 @@ fn draw(report: &CrateReport) -> String {
     );
     if let Some(links) = &report.kind.links {
         let _ = writeln!(out, "links:    {links}");
+    }
+    for touch in &report.touches.classes {
+        let _ = writeln!(out, "touches:  {:?} in {} places", touch.class, touch.count);
+    }
+    for shape in &report.shapes.shapes {
+        let _ = writeln!(out, "shape:    {}: {}", shape.lint, shape.text);
     }
     for need in &report.needs {
         let _ = writeln!(out, "needs:    {} {}", need.name, need.version);

@@ -162,7 +162,7 @@ fn has_features(options: &[Argument], compiled: &Compiled, said: &Said) -> bool 
         .flat_map(|script| script.cfgs.iter().map(String::as_str))
         .collect();
     let is_known = |cfg: &&str| features.contains(*cfg) || from_scripts.contains(*cfg);
-    asked.iter().all(|cfg| is_known(cfg)) && features.iter().all(|feature| asked.contains(feature.as_str()))
+    asked.iter().all(is_known) && features.iter().all(|feature| asked.contains(feature.as_str()))
 }
 
 /// Variables that cargo sets, and those of the crate's own build script.

@@ -28,7 +28,7 @@ pub(crate) use show::{draw, print_text};
 use crate::cage::Cage;
 use crate::config;
 use crate::error::BuilderError;
-pub(crate) use directory::ManifestFacts;
+use directory::ManifestFacts;
 use directory::{Directory, Package};
 
 /// Reads the crate in `directory` and prints its facts.
@@ -41,36 +41,48 @@ pub(crate) fn facts(directory: &Path, json: bool) -> Result<ExitCode, BuilderErr
 
 /// All facts about one directory.
 pub(crate) fn gather(directory: &Path, cage: &Cage) -> Result<CrateFacts, BuilderError> {
-    gather_from(directory::read(directory)?, cage).map(|gathered| gathered.source)
+    gather_from(directory::read(directory)?, cage).map(|(facts, _)| facts)
 }
 
-/// All that files and manifest of a crate say.
-pub(crate) struct Gathered {
-    pub(crate) source: CrateFacts,
+/// What is told about a crate beside [`CrateFacts`].
+#[derive(Debug)]
+pub(crate) struct More {
     pub(crate) manifest: ManifestFacts,
-    /// What its library reaches for in std.
     pub(crate) touches: TouchReport,
-    /// Shapes of soundness holes in its library.
     pub(crate) shapes: ShapeReport,
 }
 
+impl More {
+    /// Where nothing could be read.
+    pub(crate) fn missing(reason: &str) -> Self {
+        Self {
+            manifest: ManifestFacts::default(),
+            touches: TouchReport::missing(reason),
+            shapes: ShapeReport::missing(reason),
+        }
+    }
+}
+
 /// All facts about the source in an archive.
-pub(crate) fn gather_archive(archive: &CrateArchive, cage: &Cage) -> Result<Gathered, BuilderError> {
-    gather_from(Directory::of_archive(archive), cage)
+pub(crate) fn gather_archive(
+    archive: &CrateArchive,
+    cage: &Cage,
+) -> Result<(CrateFacts, More), BuilderError> {
+    let (facts, manifest) = gather_from(Directory::of_archive(archive), cage)?;
+    // A build script runs on the build machine, whatever it touches, and is told of as such.
+    let library = || {
+        let files = facts.files.iter().filter(|file| file.role == Role::Library);
+        files.filter_map(|file| Some((file.path.as_str(), text(archive.get(&file.path)?)?)))
+    };
+    let more = More { manifest, touches: touches(library()), shapes: shapes(library()) };
+    Ok((facts, more))
 }
 
 /// All facts about these files. An error is a failure of ours or of the machine; whatever is wrong
 /// with the crate is among the facts.
-fn gather_from(mut found: Directory, cage: &Cage) -> Result<Gathered, BuilderError> {
+fn gather_from(mut found: Directory, cage: &Cage) -> Result<(CrateFacts, ManifestFacts), BuilderError> {
     let package = Package::read(&found);
     let scanned = scan(&mut found, &package);
-    let library: Vec<(&str, &str)> = scanned
-        .iter()
-        .filter(|(_, (role, _))| *role == Role::Library)
-        .filter_map(|(path, _)| Some((path.as_str(), text(found.files.get(path)?)?)))
-        .collect();
-    let touches = touches(library.iter().copied());
-    let shapes = shapes(library.into_iter());
     let texts: Vec<Option<&str>> =
         scanned.keys().map(|path| found.files.get(path).and_then(|bytes| text(bytes))).collect();
     let reports = geiger::count(&texts, cage)?;
@@ -87,7 +99,7 @@ fn gather_from(mut found: Directory, cage: &Cage) -> Result<Gathered, BuilderErr
     let build_script = files.iter().any(|file| file.role == Role::BuildScript);
     let summary = summarise(&files, &found.unread, proc_macro, build_script);
     let manifest = package.manifest;
-    let source = CrateFacts {
+    let facts = CrateFacts {
         package: package.name,
         files,
         exported_macros,
@@ -96,7 +108,7 @@ fn gather_from(mut found: Directory, cage: &Cage) -> Result<Gathered, BuilderErr
         unread: found.unread,
         summary,
     };
-    Ok(Gathered { source, manifest, touches, shapes })
+    Ok((facts, manifest))
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {

@@ -2,6 +2,7 @@
 //!
 //! What needs the registry says so loudly where there is none, and nothing else is skipped.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -37,7 +38,10 @@ fn said(output: &Output) -> String {
 fn with_registry(command: Command) -> Option<String> {
     let output = run(command);
     if said(&output).contains("the registry did not answer") {
-        println!("NOT RUN: the registry cannot be reached from here: {}", said(&output));
+        assert!(std::env::var_os("CI").is_none(), "{}", said(&output));
+        // Past the test runner, which keeps what a test that passes prints.
+        let note = format!("NOT RUN: the registry cannot be reached from here: {}\n", said(&output));
+        std::io::stderr().write_all(note.as_bytes()).unwrap();
         return None;
     }
     assert!(output.status.success(), "{}", said(&output));
