@@ -196,6 +196,29 @@ END $$;
 
 CREATE TRIGGER votes_allowed BEFORE INSERT ON votes FOR EACH ROW EXECUTE FUNCTION check_vote();
 
+-- The same for what is said about a spot.
+CREATE FUNCTION check_spot_note()
+RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public
+AS $$
+DECLARE found text;
+BEGIN
+    SELECT state INTO found FROM reviews WHERE id = NEW.review_id FOR UPDATE;
+    IF found IS DISTINCT FROM 'open' THEN
+        RAISE EXCEPTION 'review % is not open', NEW.review_id
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'spot_notes_while_open';
+    END IF;
+    IF EXISTS (SELECT 1 FROM request_members m JOIN crate_requests r ON r.id = m.request_id
+               WHERE m.review_id = NEW.review_id AND r.requested_by = NEW.person) THEN
+        RAISE EXCEPTION '% asked for this crate', NEW.person
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'spot_notes_not_by_requester';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER spot_notes_allowed BEFORE INSERT OR UPDATE ON spot_notes
+    FOR EACH ROW EXECUTE FUNCTION check_spot_note();
+
 -- The state machine of a review.
 CREATE FUNCTION check_review_transition()
 RETURNS trigger

@@ -1,18 +1,6 @@
 -- The whole schema, as the migrations make it. Written by the catalog's schema test with
 -- MFAAS_UPDATE=1; never applied.
 
-CREATE TABLE advisories (
-    id text NOT NULL,
-    package text NOT NULL,
-    body jsonb NOT NULL,
-    imported_at timestamp with time zone NOT NULL DEFAULT now(),
-    CONSTRAINT advisories_pkey PRIMARY KEY (id)
-);
-CREATE INDEX advisories_by_package ON public.advisories USING btree (package);
-GRANT SELECT ON advisories TO mfaas_acquirer;
-GRANT INSERT, SELECT ON advisories TO mfaas_server;
-GRANT UPDATE (body, imported_at) ON advisories TO mfaas_server;
-
 CREATE TABLE aliases (
     tenant text NOT NULL,
     function text NOT NULL,
@@ -137,6 +125,7 @@ CREATE TABLE crate_requests (
     decided_at timestamp with time zone,
     default_features boolean NOT NULL DEFAULT true,
     requested_by text NOT NULL DEFAULT ''::text,
+    takeover boolean NOT NULL DEFAULT false,
     scope text NOT NULL DEFAULT ''::text,
     chosen text,
     detail text NOT NULL DEFAULT ''::text,
@@ -256,16 +245,6 @@ GRANT SELECT ON desired_generation TO mfaas_signer;
 GRANT UPDATE (generation) ON desired_generation TO mfaas_server;
 GRANT UPDATE (generation) ON desired_generation TO mfaas_signer;
 
-CREATE TABLE foreign_audits (
-    source text NOT NULL,
-    package text NOT NULL,
-    body jsonb NOT NULL,
-    imported_at timestamp with time zone NOT NULL DEFAULT now()
-);
-CREATE INDEX foreign_audits_by_package ON public.foreign_audits USING btree (package);
-GRANT SELECT ON foreign_audits TO mfaas_acquirer;
-GRANT DELETE, INSERT, SELECT ON foreign_audits TO mfaas_server;
-
 CREATE TABLE function_logs (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
     tenant text NOT NULL,
@@ -297,6 +276,18 @@ GRANT SELECT ON functions TO mfaas_server;
 GRANT INSERT, SELECT ON functions TO mfaas_signer;
 GRANT UPDATE (deleted_at) ON functions TO mfaas_server;
 GRANT UPDATE (last_version, deleted_at) ON functions TO mfaas_signer;
+
+CREATE TABLE imported (
+    kind text NOT NULL,
+    body jsonb NOT NULL,
+    imported_by text NOT NULL,
+    imported_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT imported_pkey PRIMARY KEY (kind),
+    CONSTRAINT imported_kind_known CHECK ((kind = ANY (ARRAY['advisories'::text, 'audits'::text])))
+);
+GRANT SELECT ON imported TO mfaas_acquirer;
+GRANT INSERT, SELECT ON imported TO mfaas_server;
+GRANT UPDATE (body, imported_by, imported_at) ON imported TO mfaas_server;
 
 CREATE TABLE join_tokens (
     secret_sha256 text NOT NULL,
@@ -437,6 +428,7 @@ CREATE TABLE spot_notes (
     CONSTRAINT spot_notes_spot_length CHECK (((length(spot) >= 1) AND (length(spot) <= 600))),
     CONSTRAINT spot_notes_state_known CHECK ((state = ANY (ARRAY['unseen'::text, 'seen'::text, 'justified'::text, 'unsound'::text])))
 );
+CREATE TRIGGER spot_notes_allowed BEFORE INSERT OR UPDATE ON public.spot_notes FOR EACH ROW EXECUTE FUNCTION check_spot_note();
 GRANT SELECT ON spot_notes TO mfaas_acquirer;
 GRANT INSERT, SELECT ON spot_notes TO mfaas_server;
 GRANT UPDATE (state, note, person, at) ON spot_notes TO mfaas_server;
@@ -723,6 +715,27 @@ BEGIN
     IF NEW.state = 'denied' AND no = 0 THEN
         RAISE EXCEPTION 'nobody voted against review %', NEW.id
             USING ERRCODE = 'check_violation', CONSTRAINT = 'reviews_denied_by_somebody';
+    END IF;
+    RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.check_spot_note()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE found text;
+BEGIN
+    SELECT state INTO found FROM reviews WHERE id = NEW.review_id FOR UPDATE;
+    IF found IS DISTINCT FROM 'open' THEN
+        RAISE EXCEPTION 'review % is not open', NEW.review_id
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'spot_notes_while_open';
+    END IF;
+    IF EXISTS (SELECT 1 FROM request_members m JOIN crate_requests r ON r.id = m.request_id
+               WHERE m.review_id = NEW.review_id AND r.requested_by = NEW.person) THEN
+        RAISE EXCEPTION '% asked for this crate', NEW.person
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'spot_notes_not_by_requester';
     END IF;
     RETURN NEW;
 END $function$;

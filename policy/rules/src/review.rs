@@ -110,6 +110,8 @@ pub enum ReviewAct {
     },
     /// To say what is at a spot.
     Mark {
+        /// Who.
+        person: PersonName,
         /// Which spot.
         spot: String,
         /// What is there.
@@ -178,7 +180,7 @@ impl Review {
     pub fn act(&mut self, act: ReviewAct) -> Result<ReviewState, ReviewRefusal> {
         match act {
             ReviewAct::Vote { person, approve } => self.vote(person, approve)?,
-            ReviewAct::Mark { spot, state } => self.mark(spot, state)?,
+            ReviewAct::Mark { person, spot, state } => self.mark(&person, spot, state)?,
             ReviewAct::Revoke => {
                 if self.state != ReviewState::Approved {
                     return Err(ReviewRefusal::NotApproved(self.state));
@@ -224,8 +226,12 @@ impl Review {
         Ok(())
     }
 
-    fn mark(&mut self, spot: String, state: SpotState) -> Result<(), ReviewRefusal> {
+    /// Whoever asked has no say here either: a mark that somebody found a spot unsound is not theirs to lift.
+    fn mark(&mut self, person: &PersonName, spot: String, state: SpotState) -> Result<(), ReviewRefusal> {
         self.must_be_open()?;
+        if self.requesters.contains(person) {
+            return Err(ReviewRefusal::Requester);
+        }
         if state == SpotState::Unsound {
             self.unsound.insert(spot);
         } else {

@@ -277,7 +277,8 @@ impl Acquirer {
         .bind(building)
         .fetch_all(&mut *self.connection)
         .await?;
-        Ok(rows.iter().map(extra).collect::<Result<_, _>>()?)
+        let extras = rows.iter().map(extra).collect::<Result<Vec<_>, _>>()?;
+        Ok(merged(extras))
     }
 
     /// What the world says about crates, as it was imported last. What was never imported is missing, which
@@ -472,6 +473,24 @@ fn extra(row: &PgRow) -> Decoded<Extra> {
         direct: row.try_get("direct")?,
         grants: grants(row)?,
     })
+}
+
+/// One entry for each version: what was decided for several tenants is compiled once, with all of it.
+fn merged(extras: Vec<Extra>) -> Vec<Extra> {
+    let mut found: Vec<Extra> = Vec::new();
+    for extra in extras {
+        match found.last_mut().filter(|last| (&last.name, &last.version) == (&extra.name, &extra.version)) {
+            Some(last) => {
+                last.features.extend(extra.features);
+                last.features.sort();
+                last.features.dedup();
+                last.direct |= extra.direct;
+                last.grants.extend(extra.grants);
+            }
+            None => found.push(extra),
+        }
+    }
+    found
 }
 
 fn cache(row: &PgRow) -> Decoded<DependencyCache> {

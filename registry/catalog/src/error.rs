@@ -54,6 +54,8 @@ const CONSTRAINTS: &[(&str, &str)] = &[
     ("votes_pkey", "this person has spoken already"),
     ("votes_while_open", "the review is decided and takes no more voices"),
     ("votes_not_by_requester", "whoever asked for a crate cannot decide about it"),
+    ("spot_notes_while_open", "the review is decided and takes no more notes"),
+    ("spot_notes_not_by_requester", "whoever asked for a crate cannot decide about it"),
     ("votes_note_length", "a voice needs a note of 1 to 4000 characters"),
     ("spot_notes_spot_length", "a spot has to have 1 to 600 characters"),
     ("spot_notes_note_length", "a note about a spot has 2000 characters at most"),

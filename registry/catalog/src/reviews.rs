@@ -217,7 +217,11 @@ impl Catalog {
     ) -> Result<(), CatalogError> {
         let (state, note) = found;
         let mut tx = self.begin().await?;
-        lock(&mut tx, review).await?.act(ReviewAct::Mark { spot: spot.to_owned(), state })?;
+        lock(&mut tx, review).await?.act(ReviewAct::Mark {
+            person: person.clone(),
+            spot: spot.to_owned(),
+            state,
+        })?;
         sqlx::query(
             "INSERT INTO spot_notes (review_id, spot, state, note, person) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT ON CONSTRAINT spot_notes_pkey DO UPDATE SET state = $3, note = $4, person = $5, at = now()",

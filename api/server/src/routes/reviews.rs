@@ -202,6 +202,10 @@ pub(super) async fn mark(
     Path(id): Path<i64>,
     Json(body): Json<MarkSpot>,
 ) -> Result<axum::Json<ReviewView>, Refusal> {
+    if !body.note.is_empty() {
+        check_note(&body.note)?;
+    }
+    check_note(&body.spot)?;
     let found = (body.state, body.note.as_str());
     app.catalog.mark_spot(&caller.actor(), &caller.token.person, id, &body.spot, found).await?;
     Ok(axum::Json(view(&app, id).await?))
@@ -299,7 +303,11 @@ fn severity(wire: RevocationSeverity) -> Severity {
     }
 }
 
+/// Other people read it on their terminals, in a refusal too: it must be what it looks like.
 fn check_note(note: &str) -> Result<(), Refusal> {
+    if mfaas_ident::sanitise(note, usize::MAX) != note {
+        return Err(Refusal::invalid("The words hold control or invisible characters."));
+    }
     if (1..=limits::NOTE_CHARS_MAX).contains(&note.trim().chars().count()) {
         return Ok(());
     }

@@ -18,8 +18,10 @@ fn terms(number: u8) -> Terms {
 fn acts() -> impl Strategy<Value = ReviewAct> {
     let vote = (0..5_u8, proptest::option::weighted(0.8, 0..2_u8))
         .prop_map(|(who, yes)| ReviewAct::Vote { person: person(who), approve: yes.map(terms) });
-    let mark = (0..3_u8, prop::sample::select(SpotState::ALL.to_vec()))
-        .prop_map(|(spot, state)| ReviewAct::Mark { spot: format!("lib.rs:{spot}"), state });
+    let mark =
+        (0..5_u8, 0..3_u8, prop::sample::select(SpotState::ALL.to_vec())).prop_map(|(who, spot, state)| {
+            ReviewAct::Mark { person: person(who), spot: format!("lib.rs:{spot}"), state }
+        });
     prop_oneof![8 => vote, 4 => mark, 1 => Just(ReviewAct::Revoke), 1 => Just(ReviewAct::Withdraw)]
 }
 
@@ -40,7 +42,7 @@ impl Observer {
 
     fn last_marks(&self) -> BTreeMap<&str, SpotState> {
         let marks = self.accepted.iter().filter_map(|act| match act {
-            ReviewAct::Mark { spot, state } => Some((spot.as_str(), *state)),
+            ReviewAct::Mark { spot, state, .. } => Some((spot.as_str(), *state)),
             ReviewAct::Vote { .. } | ReviewAct::Revoke | ReviewAct::Withdraw => None,
         });
         marks.collect()
@@ -51,6 +53,11 @@ impl Observer {
         let speakers: BTreeSet<_> = yes.iter().chain(&no).map(|(who, _)| *who).collect();
         assert_eq!(speakers.len(), yes.len() + no.len(), "one voice each");
         assert!(speakers.iter().all(|who| !requesters.contains(*who)), "whoever asks does not decide");
+        let marks = self.accepted.iter().filter_map(|act| match act {
+            ReviewAct::Mark { person, .. } => Some(person),
+            ReviewAct::Vote { .. } | ReviewAct::Revoke | ReviewAct::Withdraw => None,
+        });
+        assert!(marks.into_iter().all(|who| !requesters.contains(who)), "nor lift what others have found");
         let decided = match review.state {
             ReviewState::Open => yes.len() < review.people.count() && no.is_empty(),
             ReviewState::Approved | ReviewState::Revoked => {
@@ -108,9 +115,12 @@ fn unsafe_code_takes_two_who_did_not_ask() {
     assert_eq!(review.act(vote(1)), Err(ReviewRefusal::VotedAlready));
     let other = ReviewAct::Vote { person: person(2), approve: Some(terms(1)) };
     assert_eq!(review.act(other), Err(ReviewRefusal::OtherTerms));
-    let mark = |state| ReviewAct::Mark { spot: "lib.rs:1:1".to_owned(), state };
+    let mark = |state| ReviewAct::Mark { person: person(2), spot: "lib.rs:1:1".to_owned(), state };
     review.act(mark(SpotState::Unsound)).unwrap();
     assert_eq!(review.act(vote(2)), Err(ReviewRefusal::Unsound));
+    let own =
+        ReviewAct::Mark { person: person(0), spot: "lib.rs:1:1".to_owned(), state: SpotState::Justified };
+    assert_eq!(review.act(own), Err(ReviewRefusal::Requester));
     review.act(mark(SpotState::Justified)).unwrap();
     assert_eq!(review.act(vote(2)), Ok(ReviewState::Approved));
     assert_eq!(review.act(vote(3)), Err(ReviewRefusal::NotOpen(ReviewState::Approved)));

@@ -321,6 +321,11 @@ const UNDECIDED: &[(&str, &str, &str)] = &[
         "INSERT INTO votes (review_id, person, approve, note, actor) SELECT id, 'acme/ci', true, 'x', 'x' FROM reviews",
         "votes_not_by_requester",
     ),
+    (
+        "mfaas_server",
+        "INSERT INTO spot_notes (review_id, spot, state, person) SELECT id, 'x', 'seen', 'acme/ci' FROM reviews",
+        "spot_notes_not_by_requester",
+    ),
     ("mfaas_acquirer", "UPDATE deployments SET state = 'building' WHERE state = 'received'", "deployments_state_of_acquirer"),
 ];
 
@@ -397,16 +402,21 @@ fn sequences() -> impl Strategy<Value = (bool, Vec<ReviewAct>)> {
     let terms = |number: u8| Terms { expires_at: (number > 0).then_some(4_000_000_000), ..Terms::default() };
     let vote = (0..4_u8, proptest::option::weighted(0.85, 0..2_u8))
         .prop_map(move |(person, yes)| ReviewAct::Vote { person: who(person), approve: yes.map(terms) });
-    let mark = (0..2_u8, prop::sample::select(SpotState::ALL.to_vec()))
-        .prop_map(|(spot, state)| ReviewAct::Mark { spot: format!("lib.rs:{spot}"), state });
+    let mark = (0..4_u8, 0..2_u8, prop::sample::select(SpotState::ALL.to_vec())).prop_map(
+        move |(person, spot, state)| ReviewAct::Mark {
+            person: who(person),
+            spot: format!("lib.rs:{spot}"),
+            state,
+        },
+    );
     (any::<bool>(), proptest::collection::vec(prop_oneof![3 => vote, 1 => mark], 1..7))
 }
 
 async fn in_rows(world: &World, review: i64, act: ReviewAct) -> Result<ReviewState, CatalogError> {
     match act {
         ReviewAct::Vote { person, approve } => vote(world, review, person.as_str(), approve.as_ref()).await,
-        ReviewAct::Mark { spot, state } => {
-            world.server.mark_spot(&actor(), &person("person-3"), review, &spot, (state, "")).await?;
+        ReviewAct::Mark { person, spot, state } => {
+            world.server.mark_spot(&actor(), &person, review, &spot, (state, "")).await?;
             Ok(world.server.review(review).await?.state)
         }
         ReviewAct::Revoke | ReviewAct::Withdraw => unreachable!("not among the acts"),
