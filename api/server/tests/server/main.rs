@@ -3,6 +3,7 @@
 
 mod access;
 mod console;
+mod dependencies;
 mod events;
 mod nodes;
 mod problems;
