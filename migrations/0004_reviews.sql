@@ -173,9 +173,9 @@ ALTER TABLE crates ADD COLUMN review_id bigint CONSTRAINT crates_review_fkey REF
 ALTER TABLE crates DROP CONSTRAINT crates_pkey;
 ALTER TABLE crates ADD CONSTRAINT crates_pkey PRIMARY KEY (name, version, scope);
 
--- A vote is refused if the voter asked for the crate, or if nothing is asked any more. The lock orders
--- votes with the decision that they lead to.
-CREATE FUNCTION check_vote()
+-- A voice, or a note about a spot, is refused from whoever asked for the crate, and when nothing is asked any
+-- more. The lock orders it with the decision that it may lead to.
+CREATE FUNCTION check_voice()
 RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public
 AS $$
@@ -184,40 +184,19 @@ BEGIN
     SELECT state INTO found FROM reviews WHERE id = NEW.review_id FOR UPDATE;
     IF found IS DISTINCT FROM 'open' THEN
         RAISE EXCEPTION 'review % is not open', NEW.review_id
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'votes_while_open';
+            USING ERRCODE = 'check_violation', CONSTRAINT = TG_TABLE_NAME || '_while_open';
     END IF;
     IF EXISTS (SELECT 1 FROM request_members m JOIN crate_requests r ON r.id = m.request_id
                WHERE m.review_id = NEW.review_id AND r.requested_by = NEW.person) THEN
         RAISE EXCEPTION '% asked for this crate', NEW.person
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'votes_not_by_requester';
+            USING ERRCODE = 'check_violation', CONSTRAINT = TG_TABLE_NAME || '_not_by_requester';
     END IF;
     RETURN NEW;
 END $$;
 
-CREATE TRIGGER votes_allowed BEFORE INSERT ON votes FOR EACH ROW EXECUTE FUNCTION check_vote();
-
--- The same for what is said about a spot.
-CREATE FUNCTION check_spot_note()
-RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public
-AS $$
-DECLARE found text;
-BEGIN
-    SELECT state INTO found FROM reviews WHERE id = NEW.review_id FOR UPDATE;
-    IF found IS DISTINCT FROM 'open' THEN
-        RAISE EXCEPTION 'review % is not open', NEW.review_id
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'spot_notes_while_open';
-    END IF;
-    IF EXISTS (SELECT 1 FROM request_members m JOIN crate_requests r ON r.id = m.request_id
-               WHERE m.review_id = NEW.review_id AND r.requested_by = NEW.person) THEN
-        RAISE EXCEPTION '% asked for this crate', NEW.person
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'spot_notes_not_by_requester';
-    END IF;
-    RETURN NEW;
-END $$;
-
+CREATE TRIGGER votes_allowed BEFORE INSERT ON votes FOR EACH ROW EXECUTE FUNCTION check_voice();
 CREATE TRIGGER spot_notes_allowed BEFORE INSERT OR UPDATE ON spot_notes
-    FOR EACH ROW EXECUTE FUNCTION check_spot_note();
+    FOR EACH ROW EXECUTE FUNCTION check_voice();
 
 -- The state machine of a review.
 CREATE FUNCTION check_review_transition()

@@ -428,7 +428,7 @@ CREATE TABLE spot_notes (
     CONSTRAINT spot_notes_spot_length CHECK (((length(spot) >= 1) AND (length(spot) <= 600))),
     CONSTRAINT spot_notes_state_known CHECK ((state = ANY (ARRAY['unseen'::text, 'seen'::text, 'justified'::text, 'unsound'::text])))
 );
-CREATE TRIGGER spot_notes_allowed BEFORE INSERT OR UPDATE ON public.spot_notes FOR EACH ROW EXECUTE FUNCTION check_spot_note();
+CREATE TRIGGER spot_notes_allowed BEFORE INSERT OR UPDATE ON public.spot_notes FOR EACH ROW EXECUTE FUNCTION check_voice();
 GRANT SELECT ON spot_notes TO mfaas_acquirer;
 GRANT INSERT, SELECT ON spot_notes TO mfaas_server;
 GRANT UPDATE (state, note, person, at) ON spot_notes TO mfaas_server;
@@ -539,7 +539,7 @@ CREATE TABLE votes (
     CONSTRAINT votes_person_named CHECK ((person <> ''::text)),
     CONSTRAINT votes_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id)
 );
-CREATE TRIGGER votes_allowed BEFORE INSERT ON public.votes FOR EACH ROW EXECUTE FUNCTION check_vote();
+CREATE TRIGGER votes_allowed BEFORE INSERT ON public.votes FOR EACH ROW EXECUTE FUNCTION check_voice();
 GRANT SELECT ON votes TO mfaas_acquirer;
 GRANT INSERT, SELECT ON votes TO mfaas_server;
 
@@ -719,7 +719,7 @@ BEGIN
     RETURN NEW;
 END $function$;
 
-CREATE OR REPLACE FUNCTION public.check_spot_note()
+CREATE OR REPLACE FUNCTION public.check_voice()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -730,33 +730,12 @@ BEGIN
     SELECT state INTO found FROM reviews WHERE id = NEW.review_id FOR UPDATE;
     IF found IS DISTINCT FROM 'open' THEN
         RAISE EXCEPTION 'review % is not open', NEW.review_id
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'spot_notes_while_open';
+            USING ERRCODE = 'check_violation', CONSTRAINT = TG_TABLE_NAME || '_while_open';
     END IF;
     IF EXISTS (SELECT 1 FROM request_members m JOIN crate_requests r ON r.id = m.request_id
                WHERE m.review_id = NEW.review_id AND r.requested_by = NEW.person) THEN
         RAISE EXCEPTION '% asked for this crate', NEW.person
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'spot_notes_not_by_requester';
-    END IF;
-    RETURN NEW;
-END $function$;
-
-CREATE OR REPLACE FUNCTION public.check_vote()
- RETURNS trigger
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'public'
-AS $function$
-DECLARE found text;
-BEGIN
-    SELECT state INTO found FROM reviews WHERE id = NEW.review_id FOR UPDATE;
-    IF found IS DISTINCT FROM 'open' THEN
-        RAISE EXCEPTION 'review % is not open', NEW.review_id
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'votes_while_open';
-    END IF;
-    IF EXISTS (SELECT 1 FROM request_members m JOIN crate_requests r ON r.id = m.request_id
-               WHERE m.review_id = NEW.review_id AND r.requested_by = NEW.person) THEN
-        RAISE EXCEPTION '% asked for this crate', NEW.person
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'votes_not_by_requester';
+            USING ERRCODE = 'check_violation', CONSTRAINT = TG_TABLE_NAME || '_not_by_requester';
     END IF;
     RETURN NEW;
 END $function$;
