@@ -371,6 +371,8 @@ GRANT SELECT ON crate_requests, crates, policy_state, deployments, builds, toolc
 GRANT INSERT ON crate_archives, crate_reports, reviews, request_members, crates, dependency_caches,
     deployment_events TO mfaas_acquirer;
 GRANT DELETE ON request_members TO mfaas_acquirer;
+-- To take back what cannot be built; the trigger keeps it from deciding anything.
+GRANT UPDATE (state, reason, closed_at) ON reviews TO mfaas_acquirer;
 GRANT UPDATE (status, decided_at, detail, chosen) ON crate_requests TO mfaas_acquirer;
 GRANT UPDATE (checksum, features, direct, status, decided_by, decided_at, reason, toolchain, grants, expires_at)
     ON crates TO mfaas_acquirer;

@@ -390,6 +390,7 @@ CREATE UNIQUE INDEX reviews_one_open ON public.reviews USING btree (name, versio
 CREATE TRIGGER reviews_transition BEFORE UPDATE ON public.reviews FOR EACH ROW EXECUTE FUNCTION check_review_transition();
 GRANT INSERT, SELECT ON reviews TO mfaas_acquirer;
 GRANT SELECT ON reviews TO mfaas_server;
+GRANT UPDATE (state, reason, closed_at) ON reviews TO mfaas_acquirer;
 GRANT UPDATE (scope, grants, expires_at, state, reason, closed_at) ON reviews TO mfaas_server;
 
 CREATE TABLE revocations (

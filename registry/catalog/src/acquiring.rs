@@ -234,6 +234,49 @@ impl Acquirer {
         Ok(tx.commit().await?)
     }
 
+    /// Ends requests that everybody has agreed to and that cannot be built. What was decided for them alone is
+    /// taken back with the reason, so that asking again is a new question to reviewers, who may grant more.
+    pub async fn fail_build(&mut self, ids: &[i64], code: Code, reason: &str) -> Result<(), CatalogError> {
+        let mut tx = self.connection.begin().await?;
+        let taken = sqlx::query(
+            "UPDATE crates c SET status = 'revoked', decided_by = $3, decided_at = now(), reason = $2
+             WHERE c.status = 'allowed' AND c.decided_by <> 'seed'
+               AND EXISTS (SELECT 1 FROM request_members m WHERE m.request_id = ANY($1)
+                           AND (m.name, m.version) = (c.name, c.version))
+               AND NOT EXISTS (SELECT 1 FROM request_members m JOIN crate_requests q ON q.id = m.request_id
+                               WHERE (m.name, m.version) = (c.name, c.version) AND q.status = 'ready')
+             RETURNING c.name, c.version, c.review_id",
+        )
+        .bind(ids)
+        .bind(reason)
+        .bind(self.actor.as_str())
+        .fetch_all(&mut *tx)
+        .await?;
+        for row in &taken {
+            let (name, version): (String, String) = (row.try_get("name")?, row.try_get("version")?);
+            sqlx::query(
+                "UPDATE reviews SET state = 'revoked', reason = $2, closed_at = now()
+                 WHERE id = $1 AND state = 'approved'",
+            )
+            .bind(row.try_get::<Option<i64>, _>("review_id")?)
+            .bind(reason)
+            .execute(&mut *tx)
+            .await?;
+            let (subject, detail) = (format!("{name} {version}"), serde_json::json!({ "reason": reason }));
+            let entry = Entry {
+                actor: &self.actor,
+                action: "crate.unbuildable",
+                tenant: "",
+                subject: &subject,
+                detail,
+            };
+            audit::append(&mut tx, entry).await?;
+        }
+        let finding = finding(code, reason.to_owned());
+        end_requests(&mut tx, &self.actor, ids, RequestStatus::Failed, &finding).await?;
+        Ok(tx.commit().await?)
+    }
+
     /// Passes on every request whose last review has said yes; one whose review was withdrawn or taken back
     /// is resolved anew. Answers how many can be built.
     pub async fn settle(&mut self) -> Result<u64, CatalogError> {

@@ -46,6 +46,7 @@ fn a_crate_is_asked_for_decided_about_used_and_taken_back() {
     goes_on_by_itself(&stack, &id);
     a_no_ends_it_with_the_words(&stack, &alice);
     what_cannot_be_offered_is_said(&stack);
+    what_does_not_compile_without_a_grant_is_said(&stack, &alice, &bob);
     the_decision_about_what_ships_is_taken_over(&stack, &alice);
     an_advisory_raises_the_alarm(&stack, &alice);
     the_record_holds_and_a_changed_row_is_found(&stack);
@@ -137,6 +138,25 @@ fn what_cannot_be_offered_is_said(stack: &Stack) {
         assert_eq!(view["diagnostics"][0]["code"], "MF0210", "{view}");
         assert!(view["diagnostics"][0]["message"].as_str().unwrap().contains(said), "{view}");
     }
+}
+
+/// It reaches for variables of the process, which nothing is granted by default.
+fn what_does_not_compile_without_a_grant_is_said(stack: &Stack, alice: &str, bob: &str) {
+    let id = waits(stack, &package("nothing", PLAIN, "[dependencies]\nhome = \"=0.5.11\"\n"));
+    let review = open_review(stack, alice, "home");
+    let yes = ["approve", &review["id"].to_string(), "--note", "only asks where the home is"];
+    let _ = allow(stack, alice, &yes).ok();
+    if review["people"] == 2 {
+        let _ = allow(stack, bob, &yes).ok();
+    }
+    let view = wait_for("the build to fail", ACQUIRED_WITHIN, || {
+        let view = stack.deployment(&id);
+        (view["state"] != "waiting").then_some(view)
+    });
+    assert_eq!(view["diagnostics"][0]["code"], "MF0210", "{view}");
+    assert!(view["diagnostics"][0]["message"].as_str().unwrap().contains("home"), "{view}");
+    let rows = allow(stack, alice, &["show", "home"]).ok().json();
+    assert_eq!(rows["items"][0]["status"], "revoked", "{rows}");
 }
 
 /// What ships is decided by nobody of this site, until somebody takes the decision over.

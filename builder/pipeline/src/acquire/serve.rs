@@ -163,7 +163,8 @@ async fn build_as_far_as_possible(
     match build(site, office, ids).await {
         Err(error) if is_about_crates(&error) && ids.len() == 1 => {
             let reason = format!("it cannot be built for this site: {error}");
-            Ok(office.fail(ids, codes::MF0210, mfaas_ident::sanitise(&reason, REASON_BYTES_MAX)).await?)
+            let reason = mfaas_ident::sanitise(&reason, REASON_BYTES_MAX);
+            Ok(office.fail_build(ids, codes::MF0210, &reason).await?)
         }
         Err(error) if is_about_crates(&error) => {
             for id in ids {

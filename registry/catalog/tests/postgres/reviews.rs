@@ -11,6 +11,7 @@ use mfaas_catalog::{
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{CrateName, DeploymentId, Digest, PersonName, ToolchainId};
 use mfaas_rules::crate_facts::CrateReport;
+use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
 use mfaas_rules::{CrateJudgement, CrateStatus, People, Suggestion, codes};
 use proptest::prelude::*;
@@ -199,6 +200,27 @@ async fn what_cannot_be_offered_ends_with_the_reason() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_built_is_taken_back_and_can_be_asked_for_again() {
+    let world = World::new().await;
+    let (deployment, request) = waiting(&world).await;
+    let review = reviewing(&world, request.id, People::One).await;
+    vote(&world, review, "alice", Some(&Terms::default())).await.unwrap();
+    let mut acquirer = acquirer(&world).await;
+    assert_eq!(acquirer.settle().await.unwrap(), 1);
+    acquirer.fail_build(&[request.id], codes::MF0210, "error[E0432]: no `fs` in `std`").await.unwrap();
+    let now = world.server.deployment(&tenant(), deployment).await.unwrap();
+    assert_eq!((now.state, now.diagnostics[0].code), (DeploymentState::Refused, codes::MF0210));
+    assert_eq!(world.server.review(review).await.unwrap().state, ReviewState::Revoked);
+    assert!(acquirer.extras(&toolchain(), &[]).await.unwrap().is_empty(), "it is in nobody's way");
+    drop(acquirer);
+    let again = reviewing_again(&world, ask(&world, 0).await, People::One).await;
+    let terms = Terms { grants: BTreeSet::from([Capability::Threads]), ..Terms::default() };
+    assert_eq!(vote(&world, again, "alice", Some(&terms)).await.unwrap(), ReviewState::Approved);
+    let allowed = world.builder.allowlist_snapshot(&tenant(), &toolchain()).await.unwrap();
+    assert_eq!(allowed.crates[0].status, CrateStatus::Allowed);
+}
+
+#[tokio::test]
 async fn there_is_one_acquirer_and_its_place_is_free_when_it_is_gone() {
     let world = World::new().await;
     let first = acquirer(&world).await;
@@ -314,6 +336,7 @@ const UNDECIDED: &[(&str, &str, &str)] = &[
         "crates_decided",
     ),
     ("mfaas_server", "UPDATE reviews SET state = 'approved', closed_at = now()", "reviews_enough_people"),
+    ("mfaas_acquirer", "UPDATE reviews SET state = 'approved', closed_at = now()", "reviews_enough_people"),
     ("mfaas_server", "UPDATE reviews SET state = 'denied', closed_at = now()", "reviews_denied_by_somebody"),
     ("mfaas_server", "UPDATE reviews SET state = 'revoked', closed_at = now()", "reviews_state_transition"),
     (
@@ -344,7 +367,6 @@ const DENIED: &[(&str, &str)] = &[
     ("mfaas_builder", "SELECT * FROM reviews"),
     ("mfaas_builder", "INSERT INTO dependency_caches (key) VALUES ('x')"),
     ("mfaas_acquirer", "INSERT INTO votes (review_id) VALUES (1)"),
-    ("mfaas_acquirer", "UPDATE reviews SET state = 'approved'"),
     ("mfaas_acquirer", "UPDATE crate_reports SET report = '{}'"),
     ("mfaas_acquirer", "SELECT * FROM tokens"),
     ("mfaas_acquirer", "INSERT INTO versions (tenant) VALUES ('acme')"),
