@@ -162,8 +162,7 @@ async fn build_as_far_as_possible(
 ) -> Result<(), BuilderError> {
     match build(site, office, ids).await {
         Err(error) if is_about_crates(&error) && ids.len() == 1 => {
-            let reason = format!("it cannot be built for this site: {error}");
-            let reason = mfaas_ident::sanitise(&reason, REASON_BYTES_MAX);
+            let reason = format!("it cannot be built for this site: {}", first_error(&error.to_string()));
             Ok(office.fail_build(ids, codes::MF0210, &reason).await?)
         }
         Err(error) if is_about_crates(&error) => {
@@ -177,7 +176,14 @@ async fn build_as_far_as_possible(
 }
 
 /// Bytes of a build's failure that whoever waits is told.
-const REASON_BYTES_MAX: usize = 4_000;
+const REASON_BYTES_MAX: usize = 1_000;
+
+/// What cargo printed from the compiler's first error on; what compiled before is of no use to anybody.
+fn first_error(said: &str) -> String {
+    let at = said.lines().position(|line| line.starts_with("error"));
+    let lines: Vec<&str> = said.lines().skip(at.unwrap_or(0)).collect();
+    mfaas_ident::sanitise(&lines.join("\n"), REASON_BYTES_MAX)
+}
 
 /// Whether another attempt would end in the same way.
 fn is_about_crates(error: &BuilderError) -> bool {
@@ -202,4 +208,16 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BuilderError> + Send + 'static,
 ) -> Result<T, BuilderError> {
     tokio::task::spawn_blocking(work).await.map_err(|_| BuilderError::Panicked)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_is_told_the_first_error() {
+        let said = "cargo failed: Code(101)\n   Compiling memchr v2\nerror[E0433]: cannot find `env` in `std`\n --> src/lib.rs:1:10\n";
+        assert!(first_error(said).starts_with("error[E0433]: cannot find `env` in `std`\n --> src"));
+        assert_eq!(first_error("the disk is full"), "the disk is full");
+    }
 }
