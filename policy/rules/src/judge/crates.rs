@@ -23,6 +23,7 @@ pub use imported::AuditHint;
 pub use licence::{LicenceVerdict, judge_licence};
 pub use reason::{Place, Reason};
 pub use risk::{Effect, RiskClass};
+pub use versions::advisory_affects;
 
 use reason::Reasons;
 
@@ -140,7 +141,8 @@ fn own_reasons(report: &CrateReport, outside: Outside<'_>) -> Reasons {
 }
 
 fn advisories(report: &CrateReport, known: &AdvisorySet, reasons: &mut Reasons) {
-    for advisory in known.advisories.iter().filter(|advisory| versions::hits(advisory, report)) {
+    let affects = |advisory: &&Advisory| advisory_affects(advisory, &report.name, &report.version);
+    for advisory in known.advisories.iter().filter(affects) {
         reasons.add(risk_of(advisory.kind), sentence(advisory));
     }
     if known.advisories.is_empty() && known.unread.is_empty() {

@@ -9,7 +9,7 @@ fn hit(patched: &[&str], unaffected: &[&str], number: &str) -> bool {
         unaffected: unaffected.iter().map(requirement).collect(),
         ..advisory("plain", AdvisoryKind::Unsound)
     };
-    super::super::versions::hits(&advisory, &clean("plain", number))
+    advisory_affects(&advisory, &name("plain"), &version(number))
 }
 
 #[test]
