@@ -19,8 +19,9 @@ pub use finding::{Finding, Layer, Span};
 pub use judge::{
     AllowedCrate, AllowlistSnapshot, AuditHint, CrateJudgement, CrateStatus, DependencyVerdict, Effect,
     Granted, LicenceVerdict, LinkedCrate, Outside, People, Place, RULES_REVISION, Reason, RiskClass,
-    Suggestion, judge_binary, judge_closure, judge_crate, judge_dep_info, judge_dependencies,
-    judge_expansion, judge_licence, judge_manifest, judge_soundness, judge_source, refusing_advisory,
+    Suggestion, advisory_affects, judge_binary, judge_closure, judge_crate, judge_dep_info,
+    judge_dependencies, judge_expansion, judge_licence, judge_manifest, judge_soundness, judge_source,
+    refusing_advisory,
 };
 
 /// Names this set of rows and limits in signed statements. It changes with every row, which

@@ -24,6 +24,7 @@ pub use imported::AuditHint;
 pub use licence::{LicenceVerdict, judge_licence};
 pub use reason::{Place, Reason};
 pub use risk::{Effect, RiskClass};
+pub use versions::advisory_affects;
 
 use reason::Reasons;
 
@@ -148,9 +149,8 @@ fn own_reasons(report: &CrateReport, outside: Outside<'_>) -> Reasons {
 }
 
 fn advisories(report: &CrateReport, known: &AdvisorySet, reasons: &mut Reasons) {
-    for advisory in
-        known.advisories.iter().filter(|advisory| versions::hits(advisory, &report.name, &report.version))
-    {
+    let affects = |advisory: &&Advisory| advisory_affects(advisory, &report.name, &report.version);
+    for advisory in known.advisories.iter().filter(affects) {
         reasons.add(risk_of(advisory.kind), sentence(advisory));
     }
     if known.advisories.is_empty() && known.unread.is_empty() {
@@ -170,7 +170,7 @@ pub fn refusing_advisory<'a>(
     version: &semver::Version,
 ) -> Option<&'a Advisory> {
     let refuses = |advisory: &&Advisory| risk_of(advisory.kind).effect() == Effect::Refuse;
-    known.advisories.iter().filter(refuses).find(|advisory| versions::hits(advisory, name, version))
+    known.advisories.iter().filter(refuses).find(|advisory| advisory_affects(advisory, name, version))
 }
 
 fn risk_of(kind: AdvisoryKind) -> RiskClass {

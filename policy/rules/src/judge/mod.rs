@@ -11,7 +11,7 @@ mod source;
 pub use binary::judge_binary;
 pub use crates::{
     AuditHint, CrateJudgement, Effect, LicenceVerdict, Outside, People, Place, RULES_REVISION, Reason,
-    RiskClass, Suggestion, judge_crate, judge_licence, refusing_advisory,
+    RiskClass, Suggestion, advisory_affects, judge_crate, judge_licence, refusing_advisory,
 };
 pub use dependencies::{
     AllowedCrate, AllowlistSnapshot, CrateStatus, DependencyVerdict, Granted, LinkedCrate, judge_closure,

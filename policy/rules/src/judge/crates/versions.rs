@@ -11,8 +11,9 @@ use semver::{BuildMetadata, Comparator, Op, Prerelease, Version, VersionReq};
 
 use crate::crate_facts::Advisory;
 
-/// Whether the advisory is about this version.
-pub(super) fn hits(advisory: &Advisory, name: &CrateName, version: &Version) -> bool {
+/// Whether the advisory is about this version of this crate. Whoever looks for artifacts that a new
+/// advisory hits asks this, so that no two places answer differently.
+pub fn advisory_affects(advisory: &Advisory, name: &CrateName, version: &Version) -> bool {
     let is_free = |free: &VersionReq| within(free, version);
     !advisory.withdrawn
         && same_name(&advisory.package, name)

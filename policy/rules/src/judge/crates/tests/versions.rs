@@ -9,10 +9,7 @@ fn hit(patched: &[&str], unaffected: &[&str], number: &str) -> bool {
         unaffected: unaffected.iter().map(requirement).collect(),
         ..advisory("plain", AdvisoryKind::Unsound)
     };
-    {
-        let report = clean("plain", number);
-        super::super::versions::hits(&advisory, &report.name, &report.version)
-    }
+    advisory_affects(&advisory, &name("plain"), &version(number))
 }
 
 #[test]
