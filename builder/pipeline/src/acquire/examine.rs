@@ -147,7 +147,13 @@ fn gather(
     bench.fetch(&base, &resolved.manifest, &resolved.lock_text)?;
     let mut verdicts = bench.verdicts(&base, &resolved.manifest, &resolved.lock_text)?;
     let wanted = closure.iter().filter(|member| unknown.contains(&member.key()));
-    wanted.map(|member| bench.report(member, closure, verdicts.remove(&member.key()))).collect()
+    let report = |member: &ResolvedCrate| {
+        let (mut report, download) = bench.report(member, closure, verdicts.remove(&member.key()))?;
+        // Without a lock cargo chooses no version that its publisher has taken back.
+        report.yanked = Some(false);
+        Ok((report, download))
+    };
+    wanted.map(report).collect()
 }
 
 fn exactly(member: &ResolvedCrate) -> CrateRequest {

@@ -221,6 +221,35 @@ async fn what_cannot_be_built_is_taken_back_and_can_be_asked_for_again() {
 }
 
 #[tokio::test]
+async fn what_the_rules_admit_needs_nobody_and_overrules_nobody() {
+    let world = World::new().await;
+    let (_, request) = waiting(&world).await;
+    let mut acquirer = acquirer(&world).await;
+    acquirer.store_report(&Digest::of(b"report"), &report()).await.unwrap();
+    let mut resolved = resolution(request.id, People::One);
+    resolved.members[0].outcome = MemberOutcome::Admit { rules_revision: "7".to_owned() };
+    acquirer.resolved(&resolved, &toolchain()).await.unwrap();
+    assert_eq!(acquirer.settle().await.unwrap(), 1);
+    let allowed = async || world.builder.allowlist_snapshot(&tenant(), &toolchain()).await.unwrap().crates;
+    assert_eq!((allowed().await[0].decided_by.as_str(), allowed().await[0].direct), ("rules 7", true));
+    let again = acquirer.resolved(&resolved, &toolchain()).await;
+    assert!(matches!(again, Err(CatalogError::Conflict { .. })), "a request is resolved once: {again:?}");
+    let (name, version, alice, actor) = (name(), version(), person("alice"), actor());
+    let revocation = Revocation {
+        name: &name,
+        version: &version,
+        person: &alice,
+        actor: &actor,
+        severity: Severity::Block,
+        reason: "a flaw",
+    };
+    world.server.revoke_crate(&revocation).await.unwrap();
+    world.damage("UPDATE crate_requests SET status = 'open'").await;
+    acquirer.resolved(&resolved, &toolchain()).await.unwrap();
+    assert_eq!(allowed().await[0].status, CrateStatus::Revoked, "rules do not overrule a person");
+}
+
+#[tokio::test]
 async fn there_is_one_acquirer_and_its_place_is_free_when_it_is_gone() {
     let world = World::new().await;
     let first = acquirer(&world).await;
