@@ -92,8 +92,7 @@ impl Acquirer {
         verdicts(seed.path(), &self.sources(), &self.toolchain, &self.work, self.minimum)
     }
 
-    /// Everything about one crate of a resolution that was fetched. `checksums` is that of each crate
-    /// that it needs.
+    /// Everything about one of the `members` of a resolution that was fetched, and its archive.
     pub(crate) fn report(
         &self,
         member: &ResolvedCrate,

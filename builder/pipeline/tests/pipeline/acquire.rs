@@ -176,6 +176,10 @@ fn a_seed_grows_by_what_was_approved_and_builds() {
     refuses(&next, "itoa@=1.0.1", "it does not fit the site's one resolution, which has `itoa` 1.0");
     refuses(&next, "itertools@^99", "the site offers 0.14.0");
     refuses(&next, "no-such-crate-of-mfaas", "the registry has no crate `no-such-crate-of-mfaas`");
+    let mut wider = acquirer(&["deps", "extend", "--add", "serde@1.0.229", "--features", "rc"]);
+    wider.arg("--seed").arg(&next).arg("--into").arg(directory.path().join("wider"));
+    let words = with_registry(wider).unwrap();
+    assert!(words.contains("serde 1.0.229 (with rc)\n"), "a feature that nobody decided about: {words}");
     builds(&next, directory.path());
 }
 
