@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mfaas_attest::CageLevel;
 use mfaas_blobs::Blobs;
 use mfaas_catalog::{self as catalog, Catalog, Channel, DependencyCache, Request, RequestStatus};
 use mfaas_ident::{Digest, ToolchainId};
@@ -77,6 +78,13 @@ pub(crate) fn serve(config: &AcquireConfig) -> Result<(), BuilderError> {
         let mut stop = Shutdown::listen()?;
         if let Some(path) = &config.ready_file {
             write_ready_file(path, site.bench.cage_level())?;
+        }
+        if site.bench.cage_level() != CageLevel::Full {
+            // Build scripts of crates that nobody has decided about run here. Less than the whole cage will do
+            // for what a site has reviewed, and not for these.
+            tracing::error!("this machine has no full cage: requests for crates wait until one is there");
+            stop.requested().await;
+            return Ok(());
         }
         tracing::info!(toolchain = %id, base = %site.base, automatic = site.automatic, "acquiring");
         tokio::select! {
