@@ -1,18 +1,6 @@
 -- The whole schema, as the migrations make it. Written by the catalog's schema test with
 -- MFAAS_UPDATE=1; never applied.
 
-CREATE TABLE advisories (
-    id text NOT NULL,
-    package text NOT NULL,
-    body jsonb NOT NULL,
-    imported_at timestamp with time zone NOT NULL DEFAULT now(),
-    CONSTRAINT advisories_pkey PRIMARY KEY (id)
-);
-CREATE INDEX advisories_by_package ON public.advisories USING btree (package);
-GRANT SELECT ON advisories TO mfaas_acquirer;
-GRANT INSERT, SELECT ON advisories TO mfaas_server;
-GRANT UPDATE (body, imported_at) ON advisories TO mfaas_server;
-
 CREATE TABLE aliases (
     tenant text NOT NULL,
     function text NOT NULL,
@@ -256,16 +244,6 @@ GRANT SELECT ON desired_generation TO mfaas_signer;
 GRANT UPDATE (generation) ON desired_generation TO mfaas_server;
 GRANT UPDATE (generation) ON desired_generation TO mfaas_signer;
 
-CREATE TABLE foreign_audits (
-    source text NOT NULL,
-    package text NOT NULL,
-    body jsonb NOT NULL,
-    imported_at timestamp with time zone NOT NULL DEFAULT now()
-);
-CREATE INDEX foreign_audits_by_package ON public.foreign_audits USING btree (package);
-GRANT SELECT ON foreign_audits TO mfaas_acquirer;
-GRANT DELETE, INSERT, SELECT ON foreign_audits TO mfaas_server;
-
 CREATE TABLE function_logs (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
     tenant text NOT NULL,
@@ -297,6 +275,37 @@ GRANT SELECT ON functions TO mfaas_server;
 GRANT INSERT, SELECT ON functions TO mfaas_signer;
 GRANT UPDATE (deleted_at) ON functions TO mfaas_server;
 GRANT UPDATE (last_version, deleted_at) ON functions TO mfaas_signer;
+
+CREATE TABLE imported (
+    kind text NOT NULL,
+    body jsonb NOT NULL,
+    imported_by text NOT NULL,
+    imported_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT imported_pkey PRIMARY KEY (kind),
+    CONSTRAINT imported_kind_known CHECK ((kind = ANY (ARRAY['advisories'::text, 'audits'::text])))
+);
+GRANT SELECT ON imported TO mfaas_acquirer;
+GRANT INSERT, SELECT ON imported TO mfaas_server;
+GRANT UPDATE (body, imported_by, imported_at) ON imported TO mfaas_server;
+
+CREATE TABLE index_entries (
+    name text NOT NULL,
+    version text NOT NULL,
+    decided text NOT NULL,
+    decided_as text NOT NULL,
+    archive text NOT NULL,
+    line jsonb,
+    problem text NOT NULL DEFAULT ''::text,
+    revision integer NOT NULL,
+    CONSTRAINT index_entries_pkey PRIMARY KEY (name, version, decided),
+    CONSTRAINT index_entries_archive_sha256 CHECK ((archive ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT index_entries_decided_sha256 CHECK ((decided ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT index_entries_line_or_problem CHECK (((line IS NULL) = (problem <> ''::text)))
+);
+CREATE INDEX index_entries_by_lower_name ON public.index_entries USING btree (lower(name));
+GRANT INSERT, SELECT ON index_entries TO mfaas_acquirer;
+GRANT SELECT ON index_entries TO mfaas_server;
+GRANT UPDATE (decided_as, archive, line, problem, revision) ON index_entries TO mfaas_acquirer;
 
 CREATE TABLE join_tokens (
     secret_sha256 text NOT NULL,

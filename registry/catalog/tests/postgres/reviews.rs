@@ -35,7 +35,7 @@ fn version() -> semver::Version {
 }
 
 /// The one acquirer; the connection of the one before may take a moment to close.
-async fn acquirer(world: &World) -> Acquirer {
+pub(crate) async fn acquirer(world: &World) -> Acquirer {
     for _ in 0..400 {
         if let Some(acquirer) = world.acquirer.become_acquirer().await.unwrap() {
             return acquirer;
@@ -46,7 +46,7 @@ async fn acquirer(world: &World) -> Acquirer {
 }
 
 /// A report without anything in it: the catalog stores it and reads nothing of it.
-fn report() -> CrateReport {
+pub(crate) fn report() -> CrateReport {
     serde_json::from_value(serde_json::json!({
         "revision": 1, "name": name(), "version": version(), "checksum": Digest::of(b"crate"),
         "features": ["std"], "target": "x86_64-unknown-linux-gnu",
@@ -337,6 +337,10 @@ const DENIED: &[(&str, &str)] = &[
     ("mfaas_builder", "INSERT INTO votes (review_id) VALUES (1)"),
     ("mfaas_builder", "SELECT * FROM reviews"),
     ("mfaas_builder", "INSERT INTO dependency_caches (key) VALUES ('x')"),
+    ("mfaas_server", "INSERT INTO index_entries (name) VALUES ('x')"),
+    ("mfaas_server", "UPDATE index_entries SET line = '{}'"),
+    ("mfaas_builder", "SELECT * FROM index_entries"),
+    ("mfaas_acquirer", "DELETE FROM index_entries"),
     ("mfaas_acquirer", "INSERT INTO votes (review_id) VALUES (1)"),
     ("mfaas_acquirer", "UPDATE reviews SET state = 'approved'"),
     ("mfaas_acquirer", "UPDATE crate_reports SET report = '{}'"),
