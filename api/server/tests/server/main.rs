@@ -4,6 +4,7 @@
 mod access;
 mod console;
 mod events;
+mod index;
 mod nodes;
 mod problems;
 mod program;
