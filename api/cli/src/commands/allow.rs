@@ -1,5 +1,6 @@
 //! `mfaas allow`: which crates a function may use, who asked for which, and what was decided.
 
+mod cargo_config;
 mod review;
 mod show;
 
@@ -39,6 +40,8 @@ enum AllowCommand {
     Mark(review::Mark),
     /// Take an approval back, and see what that concerns.
     Revoke(Revoke),
+    /// Print the settings with which cargo on your machine sees the allowlist as its registry.
+    CargoConfig,
 }
 
 #[derive(Debug, clap::Args)]
@@ -83,6 +86,7 @@ impl Allow {
             AllowCommand::Deny(deny) => deny.run(context).await,
             AllowCommand::Mark(mark) => mark.run(context).await,
             AllowCommand::Revoke(revoke) => revoke.run(context).await,
+            AllowCommand::CargoConfig => cargo_config::print(context),
         }
     }
 }
