@@ -51,6 +51,27 @@ CREATE TABLE crate_archives (
     CONSTRAINT crate_archives_version_unique UNIQUE (name, version)
 );
 
+-- The lines of the site's index, which cargo reads: one for each archive, and for the crates of our own. Which
+-- of them a tenant is shown is decided each time from what is allowed, never here.
+CREATE TABLE index_entries (
+    name        text         NOT NULL,
+    version     text         NOT NULL,
+    -- What a decision about it names: the archive's checksum; of our own crates the digest of their sources.
+    decided     text         NOT NULL
+        CONSTRAINT index_entries_decided_sha256 CHECK (decided ~ '^[0-9a-f]{64}$'),
+    -- The crate that the decision is about: itself, or the SDK that it is a part of.
+    decided_as  text         NOT NULL,
+    archive     text         NOT NULL
+        CONSTRAINT index_entries_archive_sha256 CHECK (archive ~ '^[0-9a-f]{64}$'),
+    -- Empty when the manifest makes no line; then `problem` says why.
+    line        jsonb,
+    problem     text         NOT NULL DEFAULT '',
+    revision    integer      NOT NULL,
+    CONSTRAINT index_entries_pkey PRIMARY KEY (name, version, decided),
+    CONSTRAINT index_entries_line_or_problem CHECK ((line IS NULL) = (problem <> ''))
+);
+CREATE INDEX index_entries_by_lower_name ON index_entries (lower(name));
+
 -- What is known about an archive with these features: facts, no verdict. Never changed, only added to.
 CREATE TABLE crate_reports (
     key          text        CONSTRAINT crate_reports_pkey PRIMARY KEY
@@ -358,7 +379,7 @@ GRANT SELECT ON _sqlx_migrations TO mfaas_acquirer;
 GRANT EXECUTE ON FUNCTION append_audit(text, text, text, text, jsonb) TO mfaas_acquirer;
 
 GRANT SELECT ON crate_archives, crate_reports, reviews, request_members, votes, spot_notes, version_crates,
-    imported, dependency_caches TO mfaas_server, mfaas_acquirer;
+    imported, dependency_caches, index_entries TO mfaas_server, mfaas_acquirer;
 GRANT INSERT ON votes, spot_notes, crate_requests, imported TO mfaas_server;
 GRANT UPDATE (state, note, person, at) ON spot_notes TO mfaas_server;
 GRANT UPDATE (state, scope, grants, expires_at, reason, closed_at) ON reviews TO mfaas_server;
@@ -369,7 +390,8 @@ GRANT UPDATE (body, imported_by, imported_at) ON imported TO mfaas_server;
 GRANT SELECT ON crate_requests, crates, policy_state, deployments, builds, toolchains, deployment_events
     TO mfaas_acquirer;
 GRANT INSERT ON crate_archives, crate_reports, reviews, request_members, crates, dependency_caches,
-    deployment_events TO mfaas_acquirer;
+    deployment_events, index_entries TO mfaas_acquirer;
+GRANT UPDATE (decided_as, archive, line, problem, revision) ON index_entries TO mfaas_acquirer;
 GRANT DELETE ON request_members TO mfaas_acquirer;
 -- To take back what cannot be built; the trigger keeps it from deciding anything.
 GRANT UPDATE (state, reason, closed_at) ON reviews TO mfaas_acquirer;

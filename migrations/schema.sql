@@ -289,6 +289,25 @@ GRANT SELECT ON imported TO mfaas_acquirer;
 GRANT INSERT, SELECT ON imported TO mfaas_server;
 GRANT UPDATE (body, imported_by, imported_at) ON imported TO mfaas_server;
 
+CREATE TABLE index_entries (
+    name text NOT NULL,
+    version text NOT NULL,
+    decided text NOT NULL,
+    decided_as text NOT NULL,
+    archive text NOT NULL,
+    line jsonb,
+    problem text NOT NULL DEFAULT ''::text,
+    revision integer NOT NULL,
+    CONSTRAINT index_entries_pkey PRIMARY KEY (name, version, decided),
+    CONSTRAINT index_entries_archive_sha256 CHECK ((archive ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT index_entries_decided_sha256 CHECK ((decided ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT index_entries_line_or_problem CHECK (((line IS NULL) = (problem <> ''::text)))
+);
+CREATE INDEX index_entries_by_lower_name ON public.index_entries USING btree (lower(name));
+GRANT INSERT, SELECT ON index_entries TO mfaas_acquirer;
+GRANT SELECT ON index_entries TO mfaas_server;
+GRANT UPDATE (decided_as, archive, line, problem, revision) ON index_entries TO mfaas_acquirer;
+
 CREATE TABLE join_tokens (
     secret_sha256 text NOT NULL,
     node text NOT NULL,

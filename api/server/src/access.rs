@@ -27,6 +27,9 @@ pub enum Access {
     Open,
     /// A bearer token with this scope.
     Token(Scope),
+    /// The same, and the token may stand in the header without a word in front of it, as cargo sends it to
+    /// a registry.
+    Registry(Scope),
     /// A console session whose token has this scope.
     Session(Scope),
 }
@@ -72,6 +75,10 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("DELETE", "/v1/tokens/{id}", Access::Token(Scope::Admin)),
     ("GET", "/v1/audit", Access::Token(Scope::Admin)),
     ("GET", "/v1/audit/verification", Access::Token(Scope::Admin)),
+    ("GET", "/index/config.json", Access::Registry(Scope::Read)),
+    ("GET", "/index/{first}/{second}", Access::Registry(Scope::Read)),
+    ("GET", "/index/{first}/{second}/{name}", Access::Registry(Scope::Read)),
+    ("GET", "/index-archives/{name}/{version}", Access::Registry(Scope::Read)),
     ("GET", "/static/{file}", Access::Open),
     ("GET", "/sign-in", Access::Open),
     ("POST", "/sign-in", Access::Open),
@@ -116,6 +123,10 @@ async fn admit(app: &App, request: &mut Request, access: Access) -> Result<bool,
             let token = bearer(app, request.headers(), scope).await?;
             request.extensions_mut().insert(token);
         }
+        Access::Registry(scope) => {
+            let token = bearer_or_bare(app, request.headers(), scope).await?;
+            request.extensions_mut().insert(token);
+        }
         Access::Session(scope) => {
             let Some((session, token)) = session(app, request.headers(), scope).await? else {
                 return Ok(false);
@@ -148,11 +159,22 @@ fn no_row(method: &Method, template: &str) -> Response {
     (allow, refusal).into_response()
 }
 
+fn no_token() -> Refusal {
+    Refusal::new(codes::MF0901, "The request carries no bearer token.")
+}
+
+fn authorization(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()
+}
+
 async fn bearer(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Token, Refusal> {
-    let missing = || Refusal::new(codes::MF0901, "The request carries no bearer token.");
-    let header = headers.get(AUTHORIZATION).ok_or_else(missing)?;
-    let text = header.to_str().ok().and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(missing)?;
+    let text = authorization(headers).and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(no_token)?;
     authenticate(app, text, scope).await
+}
+
+async fn bearer_or_bare(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Token, Refusal> {
+    let text = authorization(headers).ok_or_else(no_token)?;
+    authenticate(app, text.strip_prefix("Bearer ").unwrap_or(text), scope).await
 }
 
 /// The token of that text, provided that it holds `scope`.

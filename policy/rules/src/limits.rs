@@ -366,3 +366,27 @@ pub struct VerdictLimits {
 
 /// The limits of a verdict in force.
 pub const VERDICT: VerdictLimits = VerdictLimits { spots_max: 200, message_bytes_max: 200 };
+
+/// Limits of a crate's line in the site's index, which is made from a manifest that strangers wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexEntryLimits {
+    /// Bytes of the manifest.
+    pub manifest_bytes_max: usize,
+    /// Dependencies of all kinds and platforms.
+    pub dependencies_max: usize,
+    /// Names of features, and what they switch on, together.
+    pub feature_words_max: usize,
+    /// Bytes of one name, requirement or platform.
+    pub word_bytes_max: usize,
+    /// Bytes of the line.
+    pub line_bytes_max: usize,
+}
+
+/// The limits of a line in force. Crates that bind to whole operating systems have thousands of features.
+pub const INDEX_ENTRY: IndexEntryLimits = IndexEntryLimits {
+    manifest_bytes_max: 1 << 20,
+    dependencies_max: 1_000,
+    feature_words_max: 20_000,
+    word_bytes_max: 1_000,
+    line_bytes_max: 1 << 20,
+};

@@ -18,7 +18,8 @@ use sqlx::{Connection as _, PgConnection, Postgres, Row as _};
 
 use crate::allowlist::{resume, snapshot};
 use crate::audit::{self, Entry};
-use crate::decode::{Decoded, bad, int8, json, parsed};
+use crate::decode::{Decoded, bad, json, parsed};
+use crate::index::add_archive;
 use crate::requests::{self, Request, RequestStatus, end_requests, finding, version};
 use crate::reviews::grants;
 use crate::{Actor, Catalog, CatalogError};
@@ -29,7 +30,7 @@ const ACQUIRER_LOCK: i64 = 0x6d66_6161_7341_6371;
 /// The one acquirer of the site.
 #[derive(Debug)]
 pub struct Acquirer {
-    connection: PoolConnection<Postgres>,
+    pub(crate) connection: PoolConnection<Postgres>,
     actor: Actor,
 }
 
@@ -164,16 +165,8 @@ impl Acquirer {
     /// Stores a report, and what archive it is about; the archive must lie in the blob store.
     pub async fn store_report(&mut self, key: &Digest, report: &CrateReport) -> Result<(), CatalogError> {
         let mut tx = self.connection.begin().await?;
-        sqlx::query(
-            "INSERT INTO crate_archives (checksum, name, version, bytes) VALUES ($1, $2, $3, $4)
-             ON CONFLICT ON CONSTRAINT crate_archives_pkey DO NOTHING",
-        )
-        .bind(report.checksum.to_string())
-        .bind(report.name.as_str())
-        .bind(report.version.to_string())
-        .bind(int8(report.archive.bytes))
-        .execute(&mut *tx)
-        .await?;
+        let bytes = report.archive.bytes;
+        add_archive(&mut tx, &report.name, &report.version, &report.checksum, bytes).await?;
         sqlx::query(
             "INSERT INTO crate_reports (key, checksum, report) VALUES ($1, $2, $3)
              ON CONFLICT ON CONSTRAINT crate_reports_pkey DO NOTHING",

@@ -139,10 +139,24 @@ async fn import_crate(connection: &mut PgConnection, allowed: &AllowedCrate) -> 
     Ok(changed.rows_affected())
 }
 
-/// As [`Catalog::allowlist_snapshot`], in the caller's transaction, which it turns into a reading one.
+/// The decision that counts about each crate version, for tenant `$1` and toolchain `$2`.
 ///
 /// Of several decisions about one version a revocation outweighs the others, and what was decided for the
 /// tenant outweighs what was decided for all.
+macro_rules! decisions {
+    () => {
+        "SELECT DISTINCT ON (name, version)
+                name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope, expires_at
+         FROM crates
+         WHERE scope IN ('', $1) AND toolchain IN ('', $2) AND (expires_at IS NULL OR expires_at > now())
+         ORDER BY name, version, (status = 'revoked') DESC, (scope <> '') DESC"
+    };
+}
+pub(crate) use decisions;
+
+const DECISIONS: &str = decisions!();
+
+/// As [`Catalog::allowlist_snapshot`], in the caller's transaction, which it turns into a reading one.
 pub(crate) async fn snapshot(
     connection: &mut PgConnection,
     tenant: &TenantName,
@@ -153,17 +167,11 @@ pub(crate) async fn snapshot(
         .await?;
     let policy_version =
         sqlx::query_scalar("SELECT version FROM policy_state").fetch_one(&mut *connection).await?;
-    let rows = sqlx::query(
-        "SELECT DISTINCT ON (name, version)
-                name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope, expires_at
-         FROM crates
-         WHERE scope IN ('', $1) AND toolchain IN ('', $2) AND (expires_at IS NULL OR expires_at > now())
-         ORDER BY name, version, (status = 'revoked') DESC, (scope <> '') DESC",
-    )
-    .bind(tenant.as_str())
-    .bind(toolchain.to_string())
-    .fetch_all(connection)
-    .await?;
+    let rows = sqlx::query(DECISIONS)
+        .bind(tenant.as_str())
+        .bind(toolchain.to_string())
+        .fetch_all(connection)
+        .await?;
     let crates = rows.iter().map(|row| Ok(crate_row(row)?.allowed)).collect::<Decoded<_>>()?;
     Ok(AllowlistSnapshot { policy_version, crates })
 }

@@ -1,5 +1,6 @@
 //! `mfaas allow`: which crates a function may use, who asked for which, and what was decided.
 
+mod cargo_config;
 mod import;
 mod review;
 mod show;
@@ -52,6 +53,8 @@ enum AllowCommand {
     Export,
     /// Ask for everything that another site has decided.
     Import(import::Import),
+    /// Print the settings with which cargo on your machine sees the allowlist as its registry.
+    CargoConfig,
 }
 
 #[derive(Debug, clap::Args)]
@@ -104,6 +107,7 @@ impl Allow {
             AllowCommand::Deny(deny) => deny.run(context).await,
             AllowCommand::Mark(mark) => mark.run(context).await,
             AllowCommand::Revoke(revoke) => revoke.run(context).await,
+            AllowCommand::CargoConfig => cargo_config::print(context),
         }
     }
 }

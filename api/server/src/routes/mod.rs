@@ -6,6 +6,7 @@ mod artifacts;
 mod deployments;
 mod functions;
 mod health;
+mod index;
 mod nodes;
 mod reviews;
 mod tokens;
@@ -26,6 +27,7 @@ use crate::refusal::Refusal;
 
 pub use artifacts::{artifact_response, crate_views, envelope_response};
 pub use deployments::events as follow_events;
+pub use index::router as index_router;
 pub use nodes::node_view;
 
 #[derive(utoipa::OpenApi)]

@@ -5,6 +5,7 @@ mod access;
 mod console;
 mod dependencies;
 mod events;
+mod index;
 mod nodes;
 mod problems;
 mod program;

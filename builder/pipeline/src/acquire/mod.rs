@@ -7,10 +7,12 @@
 mod cargo;
 mod closure;
 mod download;
+mod entry;
 mod error;
 mod examine;
 mod extend;
 mod manifest;
+mod offer;
 mod refusal;
 mod report;
 mod resolve;

@@ -20,6 +20,7 @@ use mfaas_rules::codes;
 
 use super::error::AcquireError;
 use super::examine::{self, Examined};
+use super::offer::Offer;
 use super::report::Acquirer;
 use super::site_cache;
 use crate::config::AcquireConfig;
@@ -113,8 +114,10 @@ async fn as_acquirer(site: &Site, catalog: &Catalog) -> Result<(), BuilderError>
     let Some(mut office) = catalog.become_acquirer().await? else { return Ok(()) };
     tracing::info!("this is the site's acquirer now");
     restore(site, &mut office).await?;
+    let mut offer = Offer::default();
     loop {
         round(site, &mut office).await?;
+        offer.complete(site, &mut office).await?;
         wakes.next(LOOK_EVERY).await?;
     }
 }

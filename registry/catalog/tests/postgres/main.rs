@@ -8,6 +8,7 @@ mod cluster;
 mod deployments;
 mod fixture;
 mod functions;
+mod index;
 mod nodes;
 mod reviews;
 mod roles;

@@ -36,7 +36,7 @@ fn version() -> semver::Version {
 }
 
 /// The one acquirer; the connection of the one before may take a moment to close.
-async fn acquirer(world: &World) -> Acquirer {
+pub(crate) async fn acquirer(world: &World) -> Acquirer {
     for _ in 0..400 {
         if let Some(acquirer) = world.acquirer.become_acquirer().await.unwrap() {
             return acquirer;
@@ -47,7 +47,7 @@ async fn acquirer(world: &World) -> Acquirer {
 }
 
 /// A report without anything in it: the catalog stores it and reads nothing of it.
-fn report() -> CrateReport {
+pub(crate) fn report() -> CrateReport {
     serde_json::from_value(serde_json::json!({
         "revision": 1, "name": name(), "version": version(), "checksum": Digest::of(b"crate"),
         "features": ["std"], "target": "x86_64-unknown-linux-gnu",
@@ -395,6 +395,10 @@ const DENIED: &[(&str, &str)] = &[
     ("mfaas_builder", "INSERT INTO votes (review_id) VALUES (1)"),
     ("mfaas_builder", "SELECT * FROM reviews"),
     ("mfaas_builder", "INSERT INTO dependency_caches (key) VALUES ('x')"),
+    ("mfaas_server", "INSERT INTO index_entries (name) VALUES ('x')"),
+    ("mfaas_server", "UPDATE index_entries SET line = '{}'"),
+    ("mfaas_builder", "SELECT * FROM index_entries"),
+    ("mfaas_acquirer", "DELETE FROM index_entries"),
     ("mfaas_acquirer", "INSERT INTO votes (review_id) VALUES (1)"),
     ("mfaas_acquirer", "UPDATE crate_reports SET report = '{}'"),
     ("mfaas_acquirer", "SELECT * FROM tokens"),
