@@ -27,6 +27,7 @@ use crate::refusal::Refusal;
 pub use artifacts::{artifact_response, crate_views, envelope_response};
 pub use deployments::events as follow_events;
 pub use nodes::node_view;
+pub use reviews::check_note;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(

@@ -247,7 +247,8 @@ pub(super) async fn revoke(
     }))
 }
 
-fn check_note(note: &str) -> Result<(), Refusal> {
+/// The words of a decision: some, and not too many.
+pub fn check_note(note: &str) -> Result<(), Refusal> {
     if (1..=limits::NOTE_CHARS_MAX).contains(&note.trim().chars().count()) {
         return Ok(());
     }
