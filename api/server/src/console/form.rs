@@ -20,7 +20,7 @@ pub(super) struct SignedForm {
 
 impl SignedForm {
     /// The one value of a field.
-    pub(super) fn one(&self, name: &str) -> Result<&str, Refusal> {
+    pub(super) fn one<'a>(&'a self, name: &str) -> Result<&'a str, Refusal> {
         let mut values = self.all(name);
         match (values.next(), values.next()) {
             (Some(value), None) => Ok(value),
@@ -29,7 +29,7 @@ impl SignedForm {
     }
 
     /// The value of a field that may be missing or blank.
-    pub(super) fn optional(&self, name: &str) -> Result<Option<&str>, Refusal> {
+    pub(super) fn optional<'a>(&'a self, name: &str) -> Result<Option<&'a str>, Refusal> {
         if self.all(name).next().is_none() {
             return Ok(None);
         }
@@ -37,7 +37,7 @@ impl SignedForm {
     }
 
     /// Every value of a field.
-    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(super) fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.fields.iter().filter(move |(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 

@@ -8,5 +8,6 @@ mod nodes;
 mod problems;
 mod program;
 mod registry;
+mod reviews;
 mod support;
 mod uploads;
