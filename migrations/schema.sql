@@ -1,18 +1,6 @@
 -- The whole schema, as the migrations make it. Written by the catalog's schema test with
 -- MFAAS_UPDATE=1; never applied.
 
-CREATE TABLE advisories (
-    id text NOT NULL,
-    package text NOT NULL,
-    body jsonb NOT NULL,
-    imported_at timestamp with time zone NOT NULL DEFAULT now(),
-    CONSTRAINT advisories_pkey PRIMARY KEY (id)
-);
-CREATE INDEX advisories_by_package ON public.advisories USING btree (package);
-GRANT SELECT ON advisories TO mfaas_acquirer;
-GRANT INSERT, SELECT ON advisories TO mfaas_server;
-GRANT UPDATE (body, imported_at) ON advisories TO mfaas_server;
-
 CREATE TABLE aliases (
     tenant text NOT NULL,
     function text NOT NULL,
@@ -110,6 +98,20 @@ CREATE TABLE crate_archives (
 );
 GRANT INSERT, SELECT ON crate_archives TO mfaas_acquirer;
 GRANT SELECT ON crate_archives TO mfaas_server;
+
+CREATE TABLE crate_files (
+    checksum text NOT NULL,
+    path text NOT NULL,
+    blob text NOT NULL,
+    bytes bigint NOT NULL,
+    CONSTRAINT crate_files_pkey PRIMARY KEY (checksum, path),
+    CONSTRAINT crate_files_archive_fkey FOREIGN KEY (checksum) REFERENCES crate_archives(checksum),
+    CONSTRAINT crate_files_blob_sha256 CHECK ((blob ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT crate_files_bytes_known CHECK ((bytes >= 0)),
+    CONSTRAINT crate_files_path_length CHECK (((length(path) >= 1) AND (length(path) <= 500)))
+);
+GRANT INSERT, SELECT ON crate_files TO mfaas_acquirer;
+GRANT SELECT ON crate_files TO mfaas_server;
 
 CREATE TABLE crate_reports (
     key text NOT NULL,
@@ -256,16 +258,6 @@ GRANT SELECT ON desired_generation TO mfaas_signer;
 GRANT UPDATE (generation) ON desired_generation TO mfaas_server;
 GRANT UPDATE (generation) ON desired_generation TO mfaas_signer;
 
-CREATE TABLE foreign_audits (
-    source text NOT NULL,
-    package text NOT NULL,
-    body jsonb NOT NULL,
-    imported_at timestamp with time zone NOT NULL DEFAULT now()
-);
-CREATE INDEX foreign_audits_by_package ON public.foreign_audits USING btree (package);
-GRANT SELECT ON foreign_audits TO mfaas_acquirer;
-GRANT DELETE, INSERT, SELECT ON foreign_audits TO mfaas_server;
-
 CREATE TABLE function_logs (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
     tenant text NOT NULL,
@@ -297,6 +289,18 @@ GRANT SELECT ON functions TO mfaas_server;
 GRANT INSERT, SELECT ON functions TO mfaas_signer;
 GRANT UPDATE (deleted_at) ON functions TO mfaas_server;
 GRANT UPDATE (last_version, deleted_at) ON functions TO mfaas_signer;
+
+CREATE TABLE imported (
+    kind text NOT NULL,
+    body jsonb NOT NULL,
+    imported_by text NOT NULL,
+    imported_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT imported_pkey PRIMARY KEY (kind),
+    CONSTRAINT imported_kind_known CHECK ((kind = ANY (ARRAY['advisories'::text, 'audits'::text])))
+);
+GRANT SELECT ON imported TO mfaas_acquirer;
+GRANT INSERT, SELECT ON imported TO mfaas_server;
+GRANT UPDATE (body, imported_by, imported_at) ON imported TO mfaas_server;
 
 CREATE TABLE join_tokens (
     secret_sha256 text NOT NULL,

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use chrono::{TimeDelta, Utc};
 use mfaas_catalog::NewVoice;
 use mfaas_ident::TenantName;
+use mfaas_rules::codes;
 use mfaas_rules::review::{ReviewState, SpotState, Terms};
 
 use super::form::SignedForm;
@@ -30,7 +31,7 @@ pub(super) async fn vote(
     check_note(&note)?;
     let terms = match form.one("voice")? {
         "no" => None,
-        "yes" => Some(terms(&app, &form, id).await?),
+        "yes" => Some(terms(&Dossier::read(&app, id).await?, &form)?),
         _ => return Err(Refusal::invalid("A voice is `yes` or `no`.")),
     };
     let voice = NewVoice {
@@ -46,9 +47,12 @@ pub(super) async fn vote(
 }
 
 /// The terms of a yes: those that stand, or those that the first one to speak sets.
-async fn terms(app: &App, form: &SignedForm, id: i64) -> Result<Terms, Refusal> {
+fn terms(dossier: &Dossier, form: &SignedForm) -> Result<Terms, Refusal> {
+    if let Some(why) = dossier.only_no() {
+        return Err(Refusal::new(codes::MF0908, why));
+    }
     if form.optional("terms")? == Some("standing") {
-        return Ok(app.catalog.review(id).await?.terms);
+        return Ok(dossier.review.terms.clone());
     }
     let tenant = form.optional("tenant")?.map(TenantName::parse).transpose();
     let mut grants = BTreeSet::new();

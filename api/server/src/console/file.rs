@@ -71,6 +71,10 @@ pub(super) async fn show(
     Path((id, path)): Path<(i64, String)>,
     Query(query): Query<FileQuery>,
 ) -> Result<Response, Refusal> {
+    // Paths are stored as people can read them; anything else names nothing.
+    if mfaas_ident::sanitise_line(&path, path.len()) != path {
+        return Err(Refusal::not_found("such file in the crate"));
+    }
     let dossier = Dossier::read(&app, id).await?;
     let file = app.catalog.crate_file(&dossier.review.checksum, &path).await?;
     let bytes = app.blobs.get(&file.blob, CRATE_TEXT.file_bytes_max).await?;

@@ -57,6 +57,10 @@ impl<S: Send + Sync> FromRequest<S> for SignedForm {
         check_origin(request.headers())?;
         let axum::Form(fields) = axum::Form::<Vec<(String, String)>>::from_request(request, state).await?;
         let form = Self { fields };
+        // No text of the database can hold it.
+        if form.fields.iter().any(|(_, value)| value.contains('\0')) {
+            return Err(Refusal::invalid("The form holds a NUL character."));
+        }
         // Hashes are compared, so that the time it takes says nothing about the secret.
         let fits = |csrf: &str| Digest::of(csrf.as_bytes()) == Digest::of(session.csrf.as_bytes());
         if form.one("csrf").is_ok_and(fits) {

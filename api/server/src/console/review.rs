@@ -44,9 +44,14 @@ impl Dossier {
         Ok(Self { review, report, spots, files, notes })
     }
 
-    /// A reviewer found something unsound, at a spot of this report or of an older one.
-    fn is_unsound(&self) -> bool {
-        self.notes.iter().any(|note| note.state == SpotState::Unsound)
+    /// Why nobody can approve, whoever it is.
+    pub(super) fn only_no(&self) -> Option<&'static str> {
+        if self.report.is_none() {
+            return Some("The facts cannot be read: nobody can approve what nobody can look at.");
+        }
+        // At a spot of this report or of an older one.
+        let unsound = self.notes.iter().any(|note| note.state == SpotState::Unsound);
+        unsound.then_some("A spot is marked unsound: nobody can approve while it is.")
     }
 }
 
@@ -324,7 +329,7 @@ fn decision(dossier: &Dossier, reader: &PersonName) -> Decision {
     };
     Decision {
         why_not,
-        only_no: dossier.is_unsound().then_some("A spot is marked unsound: nobody can approve while it is."),
+        only_no: dossier.only_no(),
         terms_stand: !review.voices.is_empty(),
         grants: GRANTS.into_iter().map(grant_word).collect(),
         days_max: limits::TERMS_DAYS_MAX,

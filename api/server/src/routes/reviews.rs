@@ -249,7 +249,8 @@ pub(super) async fn revoke(
 
 /// The words of a decision: some, and not too many.
 pub fn check_note(note: &str) -> Result<(), Refusal> {
-    if (1..=limits::NOTE_CHARS_MAX).contains(&note.trim().chars().count()) {
+    // No text of the database can hold a NUL.
+    if (1..=limits::NOTE_CHARS_MAX).contains(&note.trim().chars().count()) && !note.contains('\0') {
         return Ok(());
     }
     Err(Refusal::invalid(format!("A decision needs words: 1 to {} characters.", limits::NOTE_CHARS_MAX)))

@@ -182,6 +182,12 @@ async fn the_pages_of_a_review_show_what_there_is() {
     assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?}");
     let anchors: Vec<_> = (1..=3).map(|number| body.find(&format!("id=\"spot-{number}\""))).collect();
     assert!(anchors.iter().all(Option::is_some) && anchors.is_sorted(), "{anchors:?}");
+}
+
+#[tokio::test]
+async fn the_page_of_a_file_marks_its_spots_and_reviewers_alone_are_led_there() {
+    let site = Site::start().await;
+    let reviewer = Person::reviewer(&site.server, "b").await;
     let file = reviewer.read(&site.server, &site.path("/files/src/lib.rs")).await;
     holds(
         &file,
@@ -210,7 +216,7 @@ async fn two_people_walk_the_spots_and_approve() {
         [("spot", SPOT), ("state", state), ("note", note), ("back", back)]
     };
     let marked = one.send(&site.server, &spots, &mark("unsound", "x is freed\r\ntwice", "review")).await;
-    assert_eq!((marked.status, marked.header("location")), (303, site.path("#spot-3").as_str()));
+    assert_eq!((marked.status, marked.header("location")), (303, site.path("#spot-2").as_str()));
     let body = one.read(&site.server, &site.path("")).await;
     holds(
         &body,
@@ -233,7 +239,7 @@ async fn two_people_walk_the_spots_and_approve() {
     ];
     assert_eq!(one.send(&site.server, &voices, &yes).await.status, 409);
     let marked = one.send(&site.server, &spots, &mark("justified", "it is not", "file")).await;
-    assert_eq!(marked.header("location"), site.path("/files/src/lib.rs?line=2#spot-3"));
+    assert_eq!(marked.header("location"), site.path("/files/src/lib.rs?line=2#spot-2"));
     holds(
         &one.read(&site.server, &site.path("/files/src/lib.rs")).await,
         &["1 of 3 spots seen", "it is not", "justified"],
@@ -424,7 +430,8 @@ async fn what_is_not_on_the_form_is_refused() {
         );
     }
     let long = "x".repeat(4_001);
-    let voices: [&[(&str, &str)]; 9] = [
+    let voices: [&[(&str, &str)]; 10] = [
+        &[("voice", "yes"), ("note", "a\0b")],
         &[("voice", "yes"), ("note", " ")],
         &[("voice", "yes"), ("note", &long)],
         &[("voice", "maybe"), ("note", "x")],
@@ -446,7 +453,7 @@ async fn what_is_not_on_the_form_is_refused() {
     // A way back to somewhere else is not taken from the form.
     let away = [("spot", SPOT), ("state", "seen"), ("note", ""), ("back", "//evil.example/")];
     let answer = reviewer.send(&site.server, &site.path("/spots"), &away).await;
-    assert_eq!(answer.header("location"), site.path("#spot-3"));
+    assert_eq!(answer.header("location"), site.path("#spot-2"));
 }
 
 #[tokio::test]
@@ -626,4 +633,8 @@ async fn a_report_of_another_shape_is_said_to_be_one() {
     let reviewer = Person::reviewer(&site.server, "b").await;
     let body = reviewer.read(&site.server, &site.path("")).await;
     holds(&body, &["cannot be read by this one", "0 of 0 spots seen", "Deny"]);
+    assert!(!body.contains(">Approve<"), "what nobody can look at can be approved");
+    let yes = [("voice", "yes"), ("note", "unread")];
+    assert_eq!(reviewer.send(&site.server, &site.path("/voices"), &yes).await.status, 409);
+    assert_eq!(site.voices(), "0");
 }
