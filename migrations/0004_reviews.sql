@@ -72,6 +72,17 @@ CREATE TABLE index_entries (
 );
 CREATE INDEX index_entries_by_lower_name ON index_entries (lower(name));
 
+-- The text files of an archive, each a blob of its own: whoever shows one to a reviewer reads a blob, and
+-- unpacks nothing. Paths are sanitised, as reports name them.
+CREATE TABLE crate_files (
+    checksum     text        NOT NULL
+        CONSTRAINT crate_files_archive_fkey REFERENCES crate_archives (checksum),
+    path         text        NOT NULL CONSTRAINT crate_files_path_length CHECK (length(path) BETWEEN 1 AND 500),
+    blob         text        NOT NULL CONSTRAINT crate_files_blob_sha256 CHECK (blob ~ '^[0-9a-f]{64}$'),
+    bytes        bigint      NOT NULL CONSTRAINT crate_files_bytes_known CHECK (bytes >= 0),
+    CONSTRAINT crate_files_pkey PRIMARY KEY (checksum, path)
+);
+
 -- What is known about an archive with these features: facts, no verdict. Never changed, only added to.
 CREATE TABLE crate_reports (
     key          text        CONSTRAINT crate_reports_pkey PRIMARY KEY
@@ -378,7 +389,7 @@ GRANT USAGE ON SCHEMA public TO mfaas_acquirer;
 GRANT SELECT ON _sqlx_migrations TO mfaas_acquirer;
 GRANT EXECUTE ON FUNCTION append_audit(text, text, text, text, jsonb) TO mfaas_acquirer;
 
-GRANT SELECT ON crate_archives, crate_reports, reviews, request_members, votes, spot_notes, version_crates,
+GRANT SELECT ON crate_archives, crate_files, crate_reports, reviews, request_members, votes, spot_notes, version_crates,
     imported, dependency_caches, index_entries TO mfaas_server, mfaas_acquirer;
 GRANT INSERT ON votes, spot_notes, crate_requests, imported TO mfaas_server;
 GRANT UPDATE (state, note, person, at) ON spot_notes TO mfaas_server;
@@ -389,7 +400,7 @@ GRANT UPDATE (body, imported_by, imported_at) ON imported TO mfaas_server;
 
 GRANT SELECT ON crate_requests, crates, policy_state, deployments, builds, toolchains, deployment_events
     TO mfaas_acquirer;
-GRANT INSERT ON crate_archives, crate_reports, reviews, request_members, crates, dependency_caches,
+GRANT INSERT ON crate_archives, crate_files, crate_reports, reviews, request_members, crates, dependency_caches,
     deployment_events, index_entries TO mfaas_acquirer;
 GRANT UPDATE (decided_as, archive, line, problem, revision) ON index_entries TO mfaas_acquirer;
 GRANT DELETE ON request_members TO mfaas_acquirer;

@@ -99,6 +99,20 @@ CREATE TABLE crate_archives (
 GRANT INSERT, SELECT ON crate_archives TO mfaas_acquirer;
 GRANT SELECT ON crate_archives TO mfaas_server;
 
+CREATE TABLE crate_files (
+    checksum text NOT NULL,
+    path text NOT NULL,
+    blob text NOT NULL,
+    bytes bigint NOT NULL,
+    CONSTRAINT crate_files_pkey PRIMARY KEY (checksum, path),
+    CONSTRAINT crate_files_archive_fkey FOREIGN KEY (checksum) REFERENCES crate_archives(checksum),
+    CONSTRAINT crate_files_blob_sha256 CHECK ((blob ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT crate_files_bytes_known CHECK ((bytes >= 0)),
+    CONSTRAINT crate_files_path_length CHECK (((length(path) >= 1) AND (length(path) <= 500)))
+);
+GRANT INSERT, SELECT ON crate_files TO mfaas_acquirer;
+GRANT SELECT ON crate_files TO mfaas_server;
+
 CREATE TABLE crate_reports (
     key text NOT NULL,
     checksum text NOT NULL,

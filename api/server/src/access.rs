@@ -89,6 +89,15 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/deployments/{id}", Access::Session(Scope::Read)),
     ("GET", "/deployments/{id}/events", Access::Session(Scope::Read)),
     ("GET", "/crates", Access::Session(Scope::Read)),
+    ("GET", "/crates/{name}", Access::Session(Scope::Read)),
+    ("GET", "/crates/{name}/{version}/revocation", Access::Session(Scope::Review)),
+    ("POST", "/crates/{name}/{version}/revocation", Access::Session(Scope::Review)),
+    ("GET", "/reviews", Access::Session(Scope::Review)),
+    ("GET", "/reviews/{id}", Access::Session(Scope::Review)),
+    ("POST", "/reviews/{id}/voices", Access::Session(Scope::Review)),
+    ("POST", "/reviews/{id}/spots", Access::Session(Scope::Review)),
+    ("GET", "/reviews/{id}/files/{*path}", Access::Session(Scope::Review)),
+    ("GET", "/audit", Access::Session(Scope::Admin)),
 ];
 
 /// The row of a route; `None` for a route that was forgotten.

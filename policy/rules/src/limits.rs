@@ -339,6 +339,19 @@ pub const CRATE_ARCHIVE: CrateArchiveLimits = CrateArchiveLimits {
     path_depth_max: 32,
 };
 
+/// Limits of the files of a dependency that are kept to be shown to its reviewer. A file beyond one is
+/// listed as not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrateTextLimits {
+    /// Files.
+    pub files_max: usize,
+    /// Bytes of one file.
+    pub file_bytes_max: u64,
+}
+
+/// The limits on what is shown in force. The archive's own limits hold before.
+pub const CRATE_TEXT: CrateTextLimits = CrateTextLimits { files_max: 5_000, file_bytes_max: 4 << 20 };
+
 /// Limits of one run of cargo that resolves or downloads. It runs nothing of what it downloads, but it
 /// waits for a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

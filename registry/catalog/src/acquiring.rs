@@ -18,6 +18,7 @@ use sqlx::{Connection as _, PgConnection, Postgres, Row as _};
 
 use crate::allowlist::{resume, snapshot};
 use crate::audit::{self, Entry};
+use crate::crate_files::{self, CrateFile};
 use crate::decode::{Decoded, bad, json, parsed};
 use crate::index::add_archive;
 use crate::requests::{self, Request, RequestStatus, end_requests, finding, version};
@@ -162,11 +163,18 @@ impl Acquirer {
         Ok(row.map(|json| json.0))
     }
 
-    /// Stores a report, and what archive it is about; the archive must lie in the blob store.
-    pub async fn store_report(&mut self, key: &Digest, report: &CrateReport) -> Result<(), CatalogError> {
+    /// Stores a report, what archive it is about, and the archive's texts. The archive and each text must
+    /// lie in the blob store.
+    pub async fn store_report(
+        &mut self,
+        key: &Digest,
+        report: &CrateReport,
+        files: &[CrateFile],
+    ) -> Result<(), CatalogError> {
         let mut tx = self.connection.begin().await?;
         let bytes = report.archive.bytes;
         add_archive(&mut tx, &report.name, &report.version, &report.checksum, bytes).await?;
+        crate_files::store(&mut tx, &report.checksum, files).await?;
         sqlx::query(
             "INSERT INTO crate_reports (key, checksum, report) VALUES ($1, $2, $3)
              ON CONFLICT ON CONSTRAINT crate_reports_pkey DO NOTHING",

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_delivery::{DeploymentState, Event, Stage};
-use mfaas_ident::{TenantName, ToolchainId};
+use mfaas_ident::{CrateName, TenantName, ToolchainId};
 use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
@@ -64,6 +64,18 @@ impl Catalog {
             "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope,
                     expires_at FROM crates ORDER BY name, version, scope",
         )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(crate_row).collect::<Result<_, _>>()?)
+    }
+
+    /// Every decision about one crate with its time, by version.
+    pub async fn crates_of(&self, name: &CrateName) -> Result<Vec<CrateRow>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope,
+                    expires_at FROM crates WHERE name = $1 ORDER BY version, scope",
+        )
+        .bind(name.as_str())
         .fetch_all(&self.pool)
         .await?;
         Ok(rows.iter().map(crate_row).collect::<Result<_, _>>()?)

@@ -111,6 +111,19 @@ impl Catalog {
         Ok(rows.iter().map(audit_row).collect::<Result<_, _>>()?)
     }
 
+    /// Rows before `before`, or the last ones, newest first, at most `limit`.
+    pub async fn audit_before(&self, before: Option<i64>, limit: u32) -> Result<Vec<AuditRow>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT seq, at, role, actor, action, tenant, subject, detail, hash
+             FROM audit_log WHERE $1::bigint IS NULL OR seq < $1 ORDER BY seq DESC LIMIT $2",
+        )
+        .bind(before)
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(audit_row).collect::<Result<_, _>>()?)
+    }
+
     /// Computes the whole chain again. `Ok(Ok(rows))` when it holds.
     pub async fn verify_audit(&self) -> Result<Result<i64, ChainError>, CatalogError> {
         let head = sqlx::query("SELECT seq, hash FROM audit_head").fetch_one(&self.pool).await?;

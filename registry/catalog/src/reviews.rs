@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
-use mfaas_ident::{CrateName, Digest, PersonName, TenantName, ToolchainId};
+use mfaas_ident::{CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, ToolchainId};
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
 use mfaas_rules::{CrateJudgement, People, codes};
@@ -89,6 +89,27 @@ pub struct ReviewRow {
     pub voices: Vec<Voice>,
 }
 
+/// Somebody who asked for what a review is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asker {
+    /// The request.
+    pub request: i64,
+    /// Whose function needs it.
+    pub tenant: TenantName,
+    /// Who asks; `None` for uploads from before there were persons.
+    pub person: Option<PersonName>,
+    /// The crate that was asked for, which may be another one.
+    pub name: CrateName,
+    /// Which versions would do, as written.
+    pub requirement: String,
+    /// From the crate that was asked for to this one.
+    pub path: Vec<String>,
+    /// The deployment that asked and its function; `None` when a person did.
+    pub deployment: Option<(DeploymentId, FunctionName)>,
+    /// The deployment still waits.
+    pub waits: bool,
+}
+
 /// A voice to be given.
 #[derive(Debug, Clone)]
 pub struct NewVoice<'a> {
@@ -133,6 +154,37 @@ impl Catalog {
             .fetch_all(&self.pool)
             .await?;
         Ok(rows.iter().map(review_row).collect::<Result<_, _>>()?)
+    }
+
+    /// Reviews that ended in this state, the last ones first.
+    pub async fn closed_reviews(
+        &self,
+        state: ReviewState,
+        limit: u32,
+    ) -> Result<Vec<ReviewRow>, CatalogError> {
+        let sql = format!("{SELECT} WHERE r.state = $1 ORDER BY r.closed_at DESC, r.id DESC LIMIT $2");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(state.as_str())
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await?;
+        Ok(rows.iter().map(review_row).collect::<Result<_, _>>()?)
+    }
+
+    /// Who asked for what a review is about, and what waits for it, oldest first.
+    pub async fn askers(&self, review: i64, limit: u32) -> Result<Vec<Asker>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT q.id, q.tenant, q.requested_by, q.name, q.requirement, m.path, d.id AS deployment, d.function,
+                    d.state = 'waiting' AS waits
+             FROM request_members m JOIN crate_requests q ON q.id = m.request_id
+             LEFT JOIN deployments d ON d.id = q.deployment_id
+             WHERE m.review_id = $1 ORDER BY q.id LIMIT $2",
+        )
+        .bind(review)
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(asker).collect::<Result<_, _>>()?)
     }
 
     /// Every review of a crate, newest first.
@@ -409,6 +461,24 @@ fn review_row(row: &PgRow) -> Decoded<ReviewRow> {
             .collect::<Result<_, _>>()?,
         waiting,
         voices: row.try_get::<Json<Vec<Voice>>, _>("voices")?.0,
+    })
+}
+
+fn asker(row: &PgRow) -> Decoded<Asker> {
+    let person: String = row.try_get("requested_by")?;
+    let deployment: Option<uuid::Uuid> = row.try_get("deployment")?;
+    Ok(Asker {
+        request: row.try_get("id")?,
+        tenant: parsed(row, "tenant")?,
+        person: if person.is_empty() { None } else { Some(parsed(row, "requested_by")?) },
+        name: parsed(row, "name")?,
+        requirement: row.try_get("requirement")?,
+        path: row.try_get("path")?,
+        deployment: match deployment {
+            Some(id) => Some((DeploymentId(id), parsed(row, "function")?)),
+            None => None,
+        },
+        waits: row.try_get::<Option<bool>, _>("waits")?.unwrap_or(false),
     })
 }
 

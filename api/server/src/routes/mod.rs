@@ -29,6 +29,7 @@ pub use artifacts::{artifact_response, crate_views, envelope_response};
 pub use deployments::events as follow_events;
 pub use index::router as index_router;
 pub use nodes::node_view;
+pub use reviews::check_note;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(

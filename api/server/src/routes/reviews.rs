@@ -304,7 +304,8 @@ fn severity(wire: RevocationSeverity) -> Severity {
 }
 
 /// Other people read it on their terminals, in a refusal too: it must be what it looks like.
-fn check_note(note: &str) -> Result<(), Refusal> {
+pub fn check_note(note: &str) -> Result<(), Refusal> {
+    // No text of the database can hold a NUL, either.
     if mfaas_ident::sanitise(note, usize::MAX) != note {
         return Err(Refusal::invalid("The words hold control or invisible characters."));
     }

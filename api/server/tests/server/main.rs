@@ -10,5 +10,6 @@ mod nodes;
 mod problems;
 mod program;
 mod registry;
+mod reviews;
 mod support;
 mod uploads;

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mfaas_catalog::{self as catalog, MemberOutcome, Request, ResolvedMember, ResolvedRequest, is_allowed};
+use mfaas_catalog::{
+    self as catalog, CrateFile, MemberOutcome, Request, ResolvedMember, ResolvedRequest, is_allowed,
+};
 use mfaas_ident::Digest;
 use mfaas_rules::crate_facts::{CrateReport, FACTS_REVISION};
 use mfaas_rules::{
@@ -16,6 +18,7 @@ use super::manifest::{self, CrateRequest};
 use super::resolve::{Resolution, ResolvedCrate, Workspace, resolve, resolve_all};
 use super::serve::{Site, blocking};
 use super::site_cache;
+use super::texts::{Text, texts};
 use crate::deps::PackageKey;
 use crate::error::BuilderError;
 use crate::toolchain::TARGET;
@@ -122,17 +125,28 @@ async fn reports(
     let bench = Arc::clone(&site.bench);
     let members = closure.clone();
     let gathered = blocking(move || gather(&bench, &members, &unknown)).await?;
-    for (report, download) in gathered {
+    for (report, download, texts) in gathered {
         let member =
             closure.iter().find(|member| member.checksum.as_deref() == Some(&report.checksum.to_string()));
         let Some(member) = member else { continue };
         // The archive is stored before anything names it.
         site.blobs.put(download.bytes.into()).await?;
+        let files = put(site, texts).await?;
         let key = report_key(member);
-        office.store_report(&key, &report).await?;
+        office.store_report(&key, &report, &files).await?;
         found.insert(member.key(), (key, report));
     }
     Ok(found)
+}
+
+/// The texts as blobs of their own, so that whoever shows one has nothing to unpack.
+async fn put(site: &Site, texts: Vec<Text>) -> Result<Vec<CrateFile>, BuilderError> {
+    let mut files = Vec::with_capacity(texts.len());
+    for Text { path, content } in texts {
+        let bytes = content.len() as u64;
+        files.push(CrateFile { path, blob: site.blobs.put(content.into()).await?, bytes });
+    }
+    Ok(files)
 }
 
 /// Compiles the closure once, in versions and features as resolved, and reads what is not known.
@@ -140,7 +154,7 @@ fn gather(
     bench: &super::report::Acquirer,
     closure: &[ResolvedCrate],
     unknown: &BTreeSet<PackageKey>,
-) -> Result<Vec<(CrateReport, Download)>, BuilderError> {
+) -> Result<Vec<(CrateReport, Download, Vec<Text>)>, BuilderError> {
     let base = Workspace::empty();
     let exact: Vec<CrateRequest> = closure.iter().map(exactly).collect();
     let resolved = resolve_all(&bench.cargo, &base, &exact)?;
@@ -151,7 +165,8 @@ fn gather(
         let (mut report, download) = bench.report(member, closure, verdicts.remove(&member.key()))?;
         // Without a lock cargo chooses no version that its publisher has taken back.
         report.yanked = Some(false);
-        Ok((report, download))
+        let texts = texts(&download);
+        Ok((report, download, texts))
     };
     wanted.map(report).collect()
 }

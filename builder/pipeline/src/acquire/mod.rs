@@ -19,6 +19,7 @@ mod resolve;
 mod serve;
 mod site_cache;
 mod table;
+mod texts;
 mod units;
 mod vendor;
 mod verdict;

@@ -30,7 +30,7 @@ async fn an_archive_has_no_line_until_one_of_the_revision_is_stored() {
     let mut acquirer = acquirer(&world).await;
     assert_eq!(acquirer.unindexed(1).await.unwrap(), []);
     let other = Digest::of(b"other");
-    acquirer.store_report(&Digest::of(b"report"), &report()).await.unwrap();
+    acquirer.store_report(&Digest::of(b"report"), &report(), &[]).await.unwrap();
     // What a request left behind is an archive like any other; once more changes nothing.
     acquirer.store_archive(&archive(), 7).await.unwrap();
     assert_eq!(acquirer.missing_archives(&[archive().checksum, other]).await.unwrap(), [other]);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mfaas_catalog::{
-    Acquirer, CatalogError, CrateRequest, DependencyCache, MemberOutcome, NewRequest, NewVoice, Request,
-    RequestStatus, ResolvedMember, ResolvedRequest, Revocation, Severity,
+    Acquirer, CatalogError, CrateFile, CrateRequest, DependencyCache, MemberOutcome, NewRequest, NewVoice,
+    Request, RequestStatus, ResolvedMember, ResolvedRequest, Revocation, Severity,
 };
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{CrateName, DeploymentId, Digest, PersonName, ToolchainId};
@@ -69,6 +69,12 @@ pub(crate) fn report() -> CrateReport {
     .unwrap()
 }
 
+/// The texts of the crate.
+fn texts() -> Vec<CrateFile> {
+    let file = |path: &str| CrateFile { path: path.to_owned(), blob: Digest::of(path.as_bytes()), bytes: 7 };
+    vec![file("Cargo.toml"), file("src/lib.rs")]
+}
+
 fn resolution(request: i64, people: People) -> ResolvedRequest {
     let member = ResolvedMember {
         name: name(),
@@ -110,7 +116,7 @@ async fn waiting(world: &World) -> (DeploymentId, Request) {
 /// The request resolved, with one review open that takes this many people.
 async fn reviewing(world: &World, request: i64, people: People) -> i64 {
     let mut acquirer = acquirer(world).await;
-    acquirer.store_report(&Digest::of(b"report"), &report()).await.unwrap();
+    acquirer.store_report(&Digest::of(b"report"), &report(), &texts()).await.unwrap();
     acquirer.resolved(&resolution(request, people), &toolchain()).await.unwrap();
     world.server.reviews(Some(ReviewState::Open), 0, 10).await.unwrap()[0].id
 }
@@ -133,6 +139,21 @@ fn cache() -> DependencyCache {
         toolchain: toolchain(),
         lock: "version = 4".to_owned(),
     }
+}
+
+#[tokio::test]
+async fn the_texts_of_a_crate_are_found_by_path_and_never_changed() {
+    let world = World::new().await;
+    let (_, request) = waiting(&world).await;
+    let review = reviewing(&world, request.id, People::One).await;
+    let checksum = world.server.review(review).await.unwrap().checksum;
+    assert_eq!(world.server.crate_files(&checksum).await.unwrap(), texts());
+    let mut acquirer = acquirer(&world).await;
+    let other = CrateFile { blob: Digest::of(b"other"), ..texts()[1].clone() };
+    acquirer.store_report(&Digest::of(b"again"), &report(), &[other]).await.unwrap();
+    assert_eq!(world.server.crate_file(&checksum, "src/lib.rs").await.unwrap(), texts()[1]);
+    let missing = world.server.crate_file(&checksum, "src/../src/lib.rs").await.unwrap_err();
+    assert!(matches!(missing, CatalogError::NotFound { .. }), "{missing}");
 }
 
 #[tokio::test]
@@ -225,7 +246,7 @@ async fn what_the_rules_admit_needs_nobody_and_overrules_nobody() {
     let world = World::new().await;
     let (_, request) = waiting(&world).await;
     let mut acquirer = acquirer(&world).await;
-    acquirer.store_report(&Digest::of(b"report"), &report()).await.unwrap();
+    acquirer.store_report(&Digest::of(b"report"), &report(), &[]).await.unwrap();
     let mut resolved = resolution(request.id, People::One);
     resolved.members[0].outcome = MemberOutcome::Admit { rules_revision: "7".to_owned() };
     acquirer.resolved(&resolved, &toolchain()).await.unwrap();
@@ -391,6 +412,9 @@ const DENIED: &[(&str, &str)] = &[
     ("mfaas_server", "UPDATE tokens SET person = 'alice'"),
     ("mfaas_server", "DELETE FROM request_members"),
     ("mfaas_server", "INSERT INTO crate_reports (key) VALUES ('x')"),
+    ("mfaas_server", "INSERT INTO crate_files (path) VALUES ('x')"),
+    ("mfaas_server", "UPDATE crate_files SET blob = 'x'"),
+    ("mfaas_acquirer", "UPDATE crate_files SET blob = 'x'"),
     ("mfaas_server", "INSERT INTO dependency_caches (key) VALUES ('x')"),
     ("mfaas_builder", "INSERT INTO votes (review_id) VALUES (1)"),
     ("mfaas_builder", "SELECT * FROM reviews"),
@@ -495,7 +519,7 @@ async fn ask(world: &World, sequence: usize) -> i64 {
 
 async fn reviewing_again(world: &World, request: i64, people: People) -> i64 {
     let mut acquirer = acquirer(world).await;
-    acquirer.store_report(&Digest::of(b"report"), &report()).await.unwrap();
+    acquirer.store_report(&Digest::of(b"report"), &report(), &texts()).await.unwrap();
     acquirer.resolved(&resolution(request, people), &toolchain()).await.unwrap();
     let (_, members) = world.server.request(None, request).await.unwrap();
     members[0].review.unwrap()
