@@ -498,10 +498,11 @@ async fn hostile_strings_stay_text_on_every_page() {
         holds(&review, &[&shown(text)]);
         holds(&file, &[&format!("<code>{}</code>", shown(text))]);
     }
-    for path in ["/reviews", "/crates/left-pad", "/crates"] {
+    // The allowlist cuts the words of a decision.
+    for (path, least) in [("/reviews", 40), ("/crates/left-pad", 40), ("/crates", 15)] {
         let body = one.read(&site.server, path).await;
         let seen = strings.iter().filter(|text| body.contains(&shown(text))).count();
-        assert!(seen >= 40, "{path} shows {seen}");
+        assert!(seen >= least, "{path} shows {seen}");
     }
     for path in ["/audit", "/"] {
         admin.read(&site.server, path).await;
