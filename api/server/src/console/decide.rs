@@ -103,6 +103,9 @@ fn check_spot_note(state: SpotState, note: &str) -> Result<(), Refusal> {
     if note.chars().count() > max {
         return Err(Refusal::invalid(format!("A note about a spot has at most {max} characters.")));
     }
+    if !note.is_empty() {
+        check_note(note)?;
+    }
     if note.is_empty() && matches!(state, SpotState::Justified | SpotState::Unsound) {
         return Err(Refusal::invalid("Say why it is sound, or why it is not."));
     }

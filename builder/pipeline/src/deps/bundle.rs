@@ -62,7 +62,7 @@ pub(super) fn digest() -> Digest {
 }
 
 /// The sources of one of our crates: path below its own directory, and text.
-pub(super) fn of_part<'a>(part: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+pub(super) fn of_part(part: &str) -> impl Iterator<Item = (&str, &str)> {
     SOURCES.iter().filter_map(move |(path, text)| Some((path.strip_prefix(part)?.strip_prefix('/')?, *text)))
 }
 

@@ -127,6 +127,7 @@ pub(crate) fn crate_report(files: &[Value], compiler: &Value, words: &[String]) 
         },
         "compiler": compiler,
         "touches": { "classes": [{ "class": "fs", "count": 30, "spots": touched.collect::<Vec<_>>() }], "unread": words },
+        "shapes": { "shapes": [], "unread": words },
         "licence": { "expression": first, "file": null },
         "kind": { "proc_macro": false, "build_script": false, "links": first, "edition": first },
         "published": null, "yanked": null,
