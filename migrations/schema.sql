@@ -76,16 +76,59 @@ CREATE TABLE builds (
     CONSTRAINT builds_only_highest_token_commits CHECK (((committed_token IS NULL) OR ((fencing_token IS NOT NULL) AND (committed_token = fencing_token))))
 );
 CREATE INDEX builds_queue ON public.builds USING btree (queued_at) WHERE (finished_at IS NULL);
+GRANT SELECT ON builds TO mfaas_acquirer;
 GRANT SELECT ON builds TO mfaas_builder;
 GRANT INSERT, SELECT ON builds TO mfaas_server;
 GRANT SELECT ON builds TO mfaas_signer;
+GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, started_at, finished_at) ON builds TO mfaas_acquirer;
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, fencing_token, committed_token, claim, started_at, finished_at) ON builds TO mfaas_builder;
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, started_at, finished_at) ON builds TO mfaas_server;
 GRANT UPDATE (finished_at) ON builds TO mfaas_signer;
 
+CREATE TABLE crate_archives (
+    checksum text NOT NULL,
+    name text NOT NULL,
+    version text NOT NULL,
+    bytes bigint NOT NULL,
+    acquired_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT crate_archives_pkey PRIMARY KEY (checksum),
+    CONSTRAINT crate_archives_bytes_positive CHECK ((bytes > 0)),
+    CONSTRAINT crate_archives_checksum_sha256 CHECK ((checksum ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT crate_archives_version_unique UNIQUE (name, version)
+);
+GRANT INSERT, SELECT ON crate_archives TO mfaas_acquirer;
+GRANT SELECT ON crate_archives TO mfaas_server;
+
+CREATE TABLE crate_files (
+    checksum text NOT NULL,
+    path text NOT NULL,
+    blob text NOT NULL,
+    bytes bigint NOT NULL,
+    CONSTRAINT crate_files_pkey PRIMARY KEY (checksum, path),
+    CONSTRAINT crate_files_archive_fkey FOREIGN KEY (checksum) REFERENCES crate_archives(checksum),
+    CONSTRAINT crate_files_blob_sha256 CHECK ((blob ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT crate_files_bytes_known CHECK ((bytes >= 0)),
+    CONSTRAINT crate_files_path_length CHECK (((length(path) >= 1) AND (length(path) <= 500)))
+);
+GRANT INSERT, SELECT ON crate_files TO mfaas_acquirer;
+GRANT SELECT ON crate_files TO mfaas_server;
+
+CREATE TABLE crate_reports (
+    key text NOT NULL,
+    checksum text NOT NULL,
+    report jsonb NOT NULL,
+    gathered_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT crate_reports_pkey PRIMARY KEY (key),
+    CONSTRAINT crate_reports_archive_fkey FOREIGN KEY (checksum) REFERENCES crate_archives(checksum),
+    CONSTRAINT crate_reports_key_sha256 CHECK ((key ~ '^[0-9a-f]{64}$'::text))
+);
+CREATE INDEX crate_reports_by_checksum ON public.crate_reports USING btree (checksum);
+GRANT INSERT, SELECT ON crate_reports TO mfaas_acquirer;
+GRANT SELECT ON crate_reports TO mfaas_server;
+
 CREATE TABLE crate_requests (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
-    deployment_id uuid NOT NULL,
+    deployment_id uuid,
     tenant text NOT NULL,
     name text NOT NULL,
     requirement text NOT NULL,
@@ -94,15 +137,25 @@ CREATE TABLE crate_requests (
     status text NOT NULL DEFAULT 'open'::text,
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     decided_at timestamp with time zone,
+    default_features boolean NOT NULL DEFAULT true,
+    requested_by text NOT NULL DEFAULT ''::text,
+    takeover boolean NOT NULL DEFAULT false,
+    scope text NOT NULL DEFAULT ''::text,
+    chosen text,
+    detail text NOT NULL DEFAULT ''::text,
     CONSTRAINT crate_requests_pkey PRIMARY KEY (id),
     CONSTRAINT crate_requests_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
     CONSTRAINT crate_requests_once UNIQUE (deployment_id, name),
-    CONSTRAINT crate_requests_status_known CHECK ((status = ANY (ARRAY['open'::text, 'approved'::text, 'denied'::text, 'retried'::text])))
+    CONSTRAINT crate_requests_status_known CHECK ((status = ANY (ARRAY['open'::text, 'reviewing'::text, 'building'::text, 'ready'::text, 'denied'::text, 'failed'::text, 'withdrawn'::text, 'approved'::text, 'retried'::text])))
 );
+CREATE INDEX crate_requests_unfinished ON public.crate_requests USING btree (status, id) WHERE (status = ANY (ARRAY['open'::text, 'reviewing'::text, 'building'::text]));
+CREATE TRIGGER crate_requests_person BEFORE INSERT ON public.crate_requests FOR EACH ROW EXECUTE FUNCTION name_the_requester();
+GRANT SELECT ON crate_requests TO mfaas_acquirer;
 GRANT INSERT, SELECT ON crate_requests TO mfaas_builder;
-GRANT SELECT ON crate_requests TO mfaas_server;
-GRANT UPDATE (requirement, features, code, status, decided_at) ON crate_requests TO mfaas_builder;
-GRANT UPDATE (status, decided_at) ON crate_requests TO mfaas_server;
+GRANT INSERT, SELECT ON crate_requests TO mfaas_server;
+GRANT UPDATE (status, decided_at, chosen, detail) ON crate_requests TO mfaas_acquirer;
+GRANT UPDATE (requirement, features, code, status, decided_at, default_features, chosen, detail) ON crate_requests TO mfaas_builder;
+GRANT UPDATE (status, decided_at, detail) ON crate_requests TO mfaas_server;
 
 CREATE TABLE crates (
     name text NOT NULL,
@@ -114,15 +167,39 @@ CREATE TABLE crates (
     decided_by text NOT NULL,
     decided_at timestamp with time zone NOT NULL DEFAULT now(),
     reason text NOT NULL,
-    CONSTRAINT crates_pkey PRIMARY KEY (name, version),
+    scope text NOT NULL DEFAULT ''::text,
+    toolchain text NOT NULL DEFAULT ''::text,
+    grants text[] NOT NULL DEFAULT '{}'::text[],
+    expires_at timestamp with time zone,
+    review_id bigint,
+    CONSTRAINT crates_pkey PRIMARY KEY (name, version, scope),
     CONSTRAINT crates_checksum_sha256 CHECK ((checksum ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT crates_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id),
     CONSTRAINT crates_status_known CHECK ((status = ANY (ARRAY['allowed'::text, 'denied'::text, 'revoked'::text])))
 );
+CREATE TRIGGER crates_decided BEFORE INSERT OR UPDATE ON public.crates FOR EACH ROW EXECUTE FUNCTION check_crate_decision();
 CREATE TRIGGER crates_policy_version AFTER INSERT OR DELETE OR UPDATE ON public.crates FOR EACH STATEMENT EXECUTE FUNCTION bump_policy_version();
+GRANT INSERT, SELECT ON crates TO mfaas_acquirer;
 GRANT SELECT ON crates TO mfaas_builder;
 GRANT INSERT, SELECT ON crates TO mfaas_server;
 GRANT SELECT ON crates TO mfaas_signer;
-GRANT UPDATE (checksum, features, direct, status, decided_by, decided_at, reason) ON crates TO mfaas_server;
+GRANT UPDATE (checksum, features, direct, status, decided_by, decided_at, reason, toolchain, grants, expires_at) ON crates TO mfaas_acquirer;
+GRANT UPDATE (checksum, features, direct, status, decided_by, decided_at, reason, toolchain, grants, expires_at, review_id) ON crates TO mfaas_server;
+
+CREATE TABLE dependency_caches (
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    key text NOT NULL,
+    base text NOT NULL,
+    toolchain text NOT NULL,
+    lock text NOT NULL,
+    built_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT dependency_caches_pkey PRIMARY KEY (id),
+    CONSTRAINT dependency_caches_key_sha256 CHECK ((key ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT dependency_caches_key_unique UNIQUE (key)
+);
+GRANT INSERT, SELECT ON dependency_caches TO mfaas_acquirer;
+GRANT SELECT ON dependency_caches TO mfaas_builder;
+GRANT SELECT ON dependency_caches TO mfaas_server;
 
 CREATE TABLE deployment_events (
     deployment_id uuid NOT NULL,
@@ -132,6 +209,7 @@ CREATE TABLE deployment_events (
     CONSTRAINT deployment_events_pkey PRIMARY KEY (deployment_id, seq),
     CONSTRAINT deployment_events_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id)
 );
+GRANT INSERT, SELECT ON deployment_events TO mfaas_acquirer;
 GRANT INSERT, SELECT ON deployment_events TO mfaas_builder;
 GRANT INSERT, SELECT ON deployment_events TO mfaas_server;
 GRANT INSERT, SELECT ON deployment_events TO mfaas_signer;
@@ -150,6 +228,7 @@ CREATE TABLE deployments (
     last_event bigint NOT NULL DEFAULT 0,
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     updated_at timestamp with time zone NOT NULL DEFAULT now(),
+    person text NOT NULL DEFAULT ''::text,
     CONSTRAINT deployments_pkey PRIMARY KEY (id),
     CONSTRAINT deployments_idempotency_key_length CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 200))),
     CONSTRAINT deployments_idempotency_key_unique UNIQUE (tenant, idempotency_key),
@@ -160,9 +239,11 @@ CREATE TABLE deployments (
 );
 CREATE INDEX deployments_by_function ON public.deployments USING btree (tenant, function, created_at DESC);
 CREATE TRIGGER deployments_transition BEFORE UPDATE ON public.deployments FOR EACH ROW EXECUTE FUNCTION check_deployment_transition();
+GRANT SELECT ON deployments TO mfaas_acquirer;
 GRANT SELECT ON deployments TO mfaas_builder;
 GRANT INSERT, SELECT ON deployments TO mfaas_server;
 GRANT SELECT ON deployments TO mfaas_signer;
+GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_acquirer;
 GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_builder;
 GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_server;
 GRANT UPDATE (state, diagnostics, version, last_event, updated_at) ON deployments TO mfaas_signer;
@@ -209,6 +290,37 @@ GRANT SELECT ON functions TO mfaas_server;
 GRANT INSERT, SELECT ON functions TO mfaas_signer;
 GRANT UPDATE (deleted_at) ON functions TO mfaas_server;
 GRANT UPDATE (last_version, deleted_at) ON functions TO mfaas_signer;
+
+CREATE TABLE imported (
+    kind text NOT NULL,
+    body jsonb NOT NULL,
+    imported_by text NOT NULL,
+    imported_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT imported_pkey PRIMARY KEY (kind),
+    CONSTRAINT imported_kind_known CHECK ((kind = ANY (ARRAY['advisories'::text, 'audits'::text])))
+);
+GRANT SELECT ON imported TO mfaas_acquirer;
+GRANT INSERT, SELECT ON imported TO mfaas_server;
+GRANT UPDATE (body, imported_by, imported_at) ON imported TO mfaas_server;
+
+CREATE TABLE index_entries (
+    name text NOT NULL,
+    version text NOT NULL,
+    decided text NOT NULL,
+    decided_as text NOT NULL,
+    archive text NOT NULL,
+    line jsonb,
+    problem text NOT NULL DEFAULT ''::text,
+    revision integer NOT NULL,
+    CONSTRAINT index_entries_pkey PRIMARY KEY (name, version, decided),
+    CONSTRAINT index_entries_archive_sha256 CHECK ((archive ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT index_entries_decided_sha256 CHECK ((decided ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT index_entries_line_or_problem CHECK (((line IS NULL) = (problem <> ''::text)))
+);
+CREATE INDEX index_entries_by_lower_name ON public.index_entries USING btree (lower(name));
+GRANT INSERT, SELECT ON index_entries TO mfaas_acquirer;
+GRANT SELECT ON index_entries TO mfaas_server;
+GRANT UPDATE (decided_as, archive, line, problem, revision) ON index_entries TO mfaas_acquirer;
 
 CREATE TABLE join_tokens (
     secret_sha256 text NOT NULL,
@@ -260,9 +372,59 @@ CREATE TABLE policy_state (
     CONSTRAINT policy_state_pkey PRIMARY KEY (one),
     CONSTRAINT policy_state_one_row CHECK (one)
 );
+GRANT SELECT ON policy_state TO mfaas_acquirer;
 GRANT SELECT ON policy_state TO mfaas_builder;
 GRANT SELECT ON policy_state TO mfaas_server;
 GRANT SELECT ON policy_state TO mfaas_signer;
+
+CREATE TABLE request_members (
+    request_id bigint NOT NULL,
+    name text NOT NULL,
+    version text NOT NULL,
+    checksum text NOT NULL,
+    features text[] NOT NULL,
+    path text[] NOT NULL,
+    review_id bigint,
+    CONSTRAINT request_members_pkey PRIMARY KEY (request_id, name, version),
+    CONSTRAINT request_members_request_fkey FOREIGN KEY (request_id) REFERENCES crate_requests(id),
+    CONSTRAINT request_members_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id)
+);
+CREATE INDEX request_members_by_review ON public.request_members USING btree (review_id);
+GRANT DELETE, INSERT, SELECT ON request_members TO mfaas_acquirer;
+GRANT SELECT ON request_members TO mfaas_server;
+
+CREATE TABLE reviews (
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    name text NOT NULL,
+    version text NOT NULL,
+    checksum text NOT NULL,
+    features text[] NOT NULL,
+    toolchain text NOT NULL,
+    report text NOT NULL,
+    people smallint NOT NULL,
+    rules_revision text NOT NULL,
+    judgement jsonb NOT NULL,
+    scope text NOT NULL DEFAULT ''::text,
+    grants text[] NOT NULL DEFAULT '{}'::text[],
+    expires_at timestamp with time zone,
+    state text NOT NULL DEFAULT 'open'::text,
+    reason text NOT NULL DEFAULT ''::text,
+    opened_at timestamp with time zone NOT NULL DEFAULT now(),
+    closed_at timestamp with time zone,
+    CONSTRAINT reviews_pkey PRIMARY KEY (id),
+    CONSTRAINT reviews_closed_when_decided CHECK (((state = 'open'::text) = (closed_at IS NULL))),
+    CONSTRAINT reviews_of_its_archive FOREIGN KEY (checksum) REFERENCES crate_archives(checksum),
+    CONSTRAINT reviews_people_known CHECK ((people = ANY (ARRAY[1, 2]))),
+    CONSTRAINT reviews_report_fkey FOREIGN KEY (report) REFERENCES crate_reports(key),
+    CONSTRAINT reviews_state_known CHECK ((state = ANY (ARRAY['open'::text, 'approved'::text, 'denied'::text, 'revoked'::text, 'withdrawn'::text])))
+);
+CREATE INDEX reviews_by_crate ON public.reviews USING btree (name, version);
+CREATE UNIQUE INDEX reviews_one_open ON public.reviews USING btree (name, version, checksum, features, toolchain, scope) WHERE (state = 'open'::text);
+CREATE TRIGGER reviews_transition BEFORE UPDATE ON public.reviews FOR EACH ROW EXECUTE FUNCTION check_review_transition();
+GRANT INSERT, SELECT ON reviews TO mfaas_acquirer;
+GRANT SELECT ON reviews TO mfaas_server;
+GRANT UPDATE (state, reason, closed_at) ON reviews TO mfaas_acquirer;
+GRANT UPDATE (scope, grants, expires_at, state, reason, closed_at) ON reviews TO mfaas_server;
 
 CREATE TABLE revocations (
     artifact text NOT NULL,
@@ -286,6 +448,24 @@ CREATE TABLE serving_sets (
 );
 GRANT SELECT ON serving_sets TO mfaas_server;
 GRANT DELETE, INSERT, SELECT ON serving_sets TO mfaas_signer;
+
+CREATE TABLE spot_notes (
+    review_id bigint NOT NULL,
+    spot text NOT NULL,
+    state text NOT NULL,
+    note text NOT NULL DEFAULT ''::text,
+    person text NOT NULL,
+    at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT spot_notes_pkey PRIMARY KEY (review_id, spot),
+    CONSTRAINT spot_notes_note_length CHECK ((length(note) <= 2000)),
+    CONSTRAINT spot_notes_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id),
+    CONSTRAINT spot_notes_spot_length CHECK (((length(spot) >= 1) AND (length(spot) <= 600))),
+    CONSTRAINT spot_notes_state_known CHECK ((state = ANY (ARRAY['unseen'::text, 'seen'::text, 'justified'::text, 'unsound'::text])))
+);
+CREATE TRIGGER spot_notes_allowed BEFORE INSERT OR UPDATE ON public.spot_notes FOR EACH ROW EXECUTE FUNCTION check_voice();
+GRANT SELECT ON spot_notes TO mfaas_acquirer;
+GRANT INSERT, SELECT ON spot_notes TO mfaas_server;
+GRANT UPDATE (state, note, person, at) ON spot_notes TO mfaas_server;
 
 CREATE TABLE statements (
     digest text NOT NULL,
@@ -314,11 +494,14 @@ CREATE TABLE tokens (
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
+    person text NOT NULL,
     CONSTRAINT tokens_pkey PRIMARY KEY (id),
+    CONSTRAINT tokens_person_known CHECK ((person ~ '^[a-z0-9][a-z0-9._@+:/-]{0,199}$'::text)),
     CONSTRAINT tokens_scopes_known CHECK (((scopes <@ ARRAY['read'::text, 'deploy'::text, 'review'::text, 'admin'::text]) AND (cardinality(scopes) > 0))),
     CONSTRAINT tokens_secret_unique UNIQUE (secret_sha256),
     CONSTRAINT tokens_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name)
 );
+CREATE TRIGGER tokens_person BEFORE INSERT ON public.tokens FOR EACH ROW EXECUTE FUNCTION name_the_person();
 GRANT INSERT, SELECT ON tokens TO mfaas_server;
 GRANT UPDATE (revoked_at) ON tokens TO mfaas_server;
 
@@ -329,9 +512,25 @@ CREATE TABLE toolchains (
     decided_at timestamp with time zone NOT NULL DEFAULT now(),
     CONSTRAINT toolchains_pkey PRIMARY KEY (id)
 );
+GRANT SELECT ON toolchains TO mfaas_acquirer;
 GRANT INSERT, SELECT ON toolchains TO mfaas_server;
 GRANT SELECT ON toolchains TO mfaas_signer;
 GRANT UPDATE (accepted, decided_by, decided_at) ON toolchains TO mfaas_server;
+
+CREATE TABLE version_crates (
+    tenant text NOT NULL,
+    function text NOT NULL,
+    version integer NOT NULL,
+    name text NOT NULL,
+    crate_version text NOT NULL,
+    checksum text NOT NULL,
+    CONSTRAINT version_crates_pkey PRIMARY KEY (tenant, function, version, name, crate_version),
+    CONSTRAINT version_crates_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
+);
+CREATE INDEX version_crates_by_crate ON public.version_crates USING btree (name, crate_version);
+GRANT SELECT ON version_crates TO mfaas_acquirer;
+GRANT SELECT ON version_crates TO mfaas_server;
+GRANT INSERT ON version_crates TO mfaas_signer;
 
 CREATE TABLE versions (
     tenant text NOT NULL,
@@ -361,6 +560,22 @@ CREATE INDEX versions_by_artifact ON public.versions USING btree (artifact);
 GRANT SELECT ON versions TO mfaas_server;
 GRANT INSERT, SELECT ON versions TO mfaas_signer;
 GRANT UPDATE (retired_at) ON versions TO mfaas_server;
+
+CREATE TABLE votes (
+    review_id bigint NOT NULL,
+    person text NOT NULL,
+    approve boolean NOT NULL,
+    note text NOT NULL,
+    actor text NOT NULL,
+    at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT votes_pkey PRIMARY KEY (review_id, person),
+    CONSTRAINT votes_note_length CHECK (((length(note) >= 1) AND (length(note) <= 4000))),
+    CONSTRAINT votes_person_named CHECK ((person <> ''::text)),
+    CONSTRAINT votes_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id)
+);
+CREATE TRIGGER votes_allowed BEFORE INSERT ON public.votes FOR EACH ROW EXECUTE FUNCTION check_voice();
+GRANT SELECT ON votes TO mfaas_acquirer;
+GRANT INSERT, SELECT ON votes TO mfaas_server;
 
 CREATE SEQUENCE fencing_token AS bigint MINVALUE 1 NO CYCLE;
 GRANT USAGE ON fencing_token TO mfaas_builder;
@@ -434,6 +649,37 @@ BEGIN
     RETURN NULL;
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.check_crate_decision()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    IF NEW.status <> 'allowed' THEN
+        RETURN NEW;
+    END IF;
+    IF NEW.review_id IS NOT NULL THEN
+        IF EXISTS (SELECT 1 FROM reviews r WHERE r.id = NEW.review_id AND r.state = 'approved'
+                   AND (r.name, r.version, r.checksum, r.features, r.toolchain, r.scope, r.grants)
+                     = (NEW.name, NEW.version, NEW.checksum, NEW.features, NEW.toolchain, NEW.scope, NEW.grants)
+                   AND r.expires_at IS NOT DISTINCT FROM NEW.expires_at) THEN
+            RETURN NEW;
+        END IF;
+    ELSIF NEW.decided_by LIKE 'rules %' THEN
+        IF session_user = 'mfaas_acquirer' AND NEW.grants = '{}' AND EXISTS (
+            SELECT 1 FROM crate_archives a WHERE (a.name, a.version, a.checksum) = (NEW.name, NEW.version, NEW.checksum)
+        ) THEN
+            RETURN NEW;
+        END IF;
+    ELSIF NEW.decided_by = 'seed' AND session_user NOT IN
+        ('mfaas_server', 'mfaas_builder', 'mfaas_signer', 'mfaas_acquirer') THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'nobody has decided that % % may be used like this', NEW.name, NEW.version
+        USING ERRCODE = 'check_violation', CONSTRAINT = 'crates_decided';
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.check_deployment_transition()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -455,7 +701,76 @@ BEGIN
         RAISE EXCEPTION 'a builder may not do this'
             USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_of_builder';
     END IF;
+    IF current_user = 'mfaas_acquirer' AND NEW.state IS DISTINCT FROM OLD.state AND OLD.state <> 'waiting' THEN
+        RAISE EXCEPTION 'an acquirer may not do this'
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_of_acquirer';
+    END IF;
     NEW.updated_at := now();
+    RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.check_review_transition()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE
+    yes      bigint;
+    no       bigint;
+    unsound  bigint;
+BEGIN
+    IF (NEW.scope, NEW.grants) <> (OLD.scope, OLD.grants) OR NEW.expires_at IS DISTINCT FROM OLD.expires_at THEN
+        IF OLD.state <> 'open' OR EXISTS (SELECT 1 FROM votes WHERE review_id = OLD.id) THEN
+            RAISE EXCEPTION 'somebody has voted on the terms of review %', OLD.id
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'reviews_terms_stand';
+        END IF;
+    END IF;
+    IF NEW.state = OLD.state THEN
+        RETURN NEW;
+    END IF;
+    IF NOT (OLD.state, NEW.state) IN (
+        ('open', 'approved'), ('open', 'denied'), ('open', 'withdrawn'), ('approved', 'revoked')
+    ) THEN
+        RAISE EXCEPTION 'a review cannot go from % to %', OLD.state, NEW.state
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'reviews_state_transition';
+    END IF;
+    SELECT count(*) FILTER (WHERE approve), count(*) FILTER (WHERE NOT approve) INTO yes, no
+        FROM votes WHERE review_id = NEW.id;
+    SELECT count(*) INTO unsound FROM spot_notes WHERE review_id = NEW.id AND state = 'unsound';
+    IF NEW.state = 'approved' AND (yes < OLD.people OR no > 0) THEN
+        RAISE EXCEPTION 'review % has % of % voices, and % against', NEW.id, yes, OLD.people, no
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'reviews_enough_people';
+    END IF;
+    IF NEW.state = 'approved' AND unsound > 0 THEN
+        RAISE EXCEPTION 'review % has % spots that somebody found unsound', NEW.id, unsound
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'reviews_nothing_unsound';
+    END IF;
+    IF NEW.state = 'denied' AND no = 0 THEN
+        RAISE EXCEPTION 'nobody voted against review %', NEW.id
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'reviews_denied_by_somebody';
+    END IF;
+    RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.check_voice()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE found text;
+BEGIN
+    SELECT state INTO found FROM reviews WHERE id = NEW.review_id FOR UPDATE;
+    IF found IS DISTINCT FROM 'open' THEN
+        RAISE EXCEPTION 'review % is not open', NEW.review_id
+            USING ERRCODE = 'check_violation', CONSTRAINT = TG_TABLE_NAME || '_while_open';
+    END IF;
+    IF EXISTS (SELECT 1 FROM request_members m JOIN crate_requests r ON r.id = m.request_id
+               WHERE m.review_id = NEW.review_id AND r.requested_by = NEW.person) THEN
+        RAISE EXCEPTION '% asked for this crate', NEW.person
+            USING ERRCODE = 'check_violation', CONSTRAINT = TG_TABLE_NAME || '_not_by_requester';
+    END IF;
     RETURN NEW;
 END $function$;
 
@@ -465,3 +780,33 @@ CREATE OR REPLACE FUNCTION public.hold_policy_version()
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public'
 AS $function$ SELECT version FROM policy_state FOR SHARE $function$;
+
+CREATE OR REPLACE FUNCTION public.name_the_person()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    NEW.person := coalesce(NEW.person, person_of_token(NEW.tenant, NEW.name));
+    RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.name_the_requester()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    IF NEW.deployment_id IS NOT NULL THEN
+        SELECT person INTO NEW.requested_by FROM deployments WHERE id = NEW.deployment_id;
+    END IF;
+    RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.person_of_token(tenant text, name text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$ SELECT left(tenant || '/' || regexp_replace(lower(name), '[^a-z0-9._@+:/-]', '_', 'g'), 200) $function$;

@@ -27,6 +27,9 @@ pub enum Access {
     Open,
     /// A bearer token with this scope.
     Token(Scope),
+    /// The same, and the token may stand in the header without a word in front of it, as cargo sends it to
+    /// a registry.
+    Registry(Scope),
     /// A console session whose token has this scope.
     Session(Scope),
 }
@@ -53,6 +56,17 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/v1/artifacts/{digest}", Access::Token(Scope::Read)),
     ("GET", "/v1/artifacts/{digest}/statement", Access::Token(Scope::Read)),
     ("GET", "/v1/crates", Access::Token(Scope::Read)),
+    ("POST", "/v1/crates/{name}/{version}/revocation", Access::Token(Scope::Review)),
+    ("PUT", "/v1/imports/advisories", Access::Token(Scope::Review)),
+    ("PUT", "/v1/imports/audits", Access::Token(Scope::Review)),
+    ("GET", "/v1/requests", Access::Token(Scope::Read)),
+    ("POST", "/v1/requests", Access::Token(Scope::Deploy)),
+    ("GET", "/v1/requests/{id}", Access::Token(Scope::Read)),
+    ("GET", "/v1/reviews", Access::Token(Scope::Review)),
+    ("GET", "/v1/reviews/{id}", Access::Token(Scope::Review)),
+    ("GET", "/v1/reviews/{id}/report", Access::Token(Scope::Review)),
+    ("POST", "/v1/reviews/{id}/voices", Access::Token(Scope::Review)),
+    ("PUT", "/v1/reviews/{id}/spots", Access::Token(Scope::Review)),
     ("GET", "/v1/keys", Access::Token(Scope::Read)),
     ("GET", "/v1/whoami", Access::Token(Scope::Read)),
     ("GET", "/v1/nodes", Access::Token(Scope::Admin)),
@@ -60,6 +74,11 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/v1/tokens", Access::Token(Scope::Admin)),
     ("DELETE", "/v1/tokens/{id}", Access::Token(Scope::Admin)),
     ("GET", "/v1/audit", Access::Token(Scope::Admin)),
+    ("GET", "/v1/audit/verification", Access::Token(Scope::Admin)),
+    ("GET", "/index/config.json", Access::Registry(Scope::Read)),
+    ("GET", "/index/{first}/{second}", Access::Registry(Scope::Read)),
+    ("GET", "/index/{first}/{second}/{name}", Access::Registry(Scope::Read)),
+    ("GET", "/index-archives/{name}/{version}", Access::Registry(Scope::Read)),
     ("GET", "/static/{file}", Access::Open),
     ("GET", "/sign-in", Access::Open),
     ("POST", "/sign-in", Access::Open),
@@ -70,6 +89,15 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/deployments/{id}", Access::Session(Scope::Read)),
     ("GET", "/deployments/{id}/events", Access::Session(Scope::Read)),
     ("GET", "/crates", Access::Session(Scope::Read)),
+    ("GET", "/crates/{name}", Access::Session(Scope::Read)),
+    ("GET", "/crates/{name}/{version}/revocation", Access::Session(Scope::Review)),
+    ("POST", "/crates/{name}/{version}/revocation", Access::Session(Scope::Review)),
+    ("GET", "/reviews", Access::Session(Scope::Review)),
+    ("GET", "/reviews/{id}", Access::Session(Scope::Review)),
+    ("POST", "/reviews/{id}/voices", Access::Session(Scope::Review)),
+    ("POST", "/reviews/{id}/spots", Access::Session(Scope::Review)),
+    ("GET", "/reviews/{id}/files/{*path}", Access::Session(Scope::Review)),
+    ("GET", "/audit", Access::Session(Scope::Admin)),
 ];
 
 /// The row of a route; `None` for a route that was forgotten.
@@ -104,6 +132,10 @@ async fn admit(app: &App, request: &mut Request, access: Access) -> Result<bool,
             let token = bearer(app, request.headers(), scope).await?;
             request.extensions_mut().insert(token);
         }
+        Access::Registry(scope) => {
+            let token = bearer_or_bare(app, request.headers(), scope).await?;
+            request.extensions_mut().insert(token);
+        }
         Access::Session(scope) => {
             let Some((session, token)) = session(app, request.headers(), scope).await? else {
                 return Ok(false);
@@ -136,11 +168,22 @@ fn no_row(method: &Method, template: &str) -> Response {
     (allow, refusal).into_response()
 }
 
+fn no_token() -> Refusal {
+    Refusal::new(codes::MF0901, "The request carries no bearer token.")
+}
+
+fn authorization(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()
+}
+
 async fn bearer(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Token, Refusal> {
-    let missing = || Refusal::new(codes::MF0901, "The request carries no bearer token.");
-    let header = headers.get(AUTHORIZATION).ok_or_else(missing)?;
-    let text = header.to_str().ok().and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(missing)?;
+    let text = authorization(headers).and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(no_token)?;
     authenticate(app, text, scope).await
+}
+
+async fn bearer_or_bare(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Token, Refusal> {
+    let text = authorization(headers).ok_or_else(no_token)?;
+    authenticate(app, text.strip_prefix("Bearer ").unwrap_or(text), scope).await
 }
 
 /// The token of that text, provided that it holds `scope`.

@@ -106,6 +106,7 @@ pub fn http_router(app: &App) -> (Router, OpenApi) {
     let (api, description) = routes::router().split_for_parts();
     let router = api
         .merge(routes::description_route(&description))
+        .merge(routes::index_router())
         .merge(console::router())
         .fallback(no_route)
         .layer(DefaultBodyLimit::max(limits::JSON_BYTES_MAX))

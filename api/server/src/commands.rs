@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use mfaas_catalog::{Actor, AllowlistSeed, Catalog, NewToken, RolePasswords};
-use mfaas_ident::{NodeName, Scope, TenantName};
+use mfaas_ident::{NodeName, PersonName, Scope, TenantName};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{ServeConfig, required};
@@ -53,6 +53,9 @@ enum TokenCommand {
         /// What to call it.
         #[arg(long)]
         name: String,
+        /// Whose voice it speaks with in reviews; its own, `tenant/name`, if not given.
+        #[arg(long)]
+        person: Option<PersonName>,
     },
 }
 
@@ -85,8 +88,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Serve => serve().await,
         Command::Migrate => migrate().await,
         Command::Init => init(),
-        Command::Token(TokenCommand::Create { tenant, scopes, name }) => {
-            create_token(&tenant, &scopes, &name).await
+        Command::Token(TokenCommand::Create { tenant, scopes, name, person }) => {
+            create_token(&tenant, &scopes, &name, person.as_ref()).await
         }
         Command::JoinToken(JoinTokenCommand::Create { node }) => create_join_token(&node).await,
         Command::Allowlist(AllowlistCommand::Import { file }) => import_allowlist(&file).await,
@@ -123,10 +126,15 @@ fn init() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn create_token(tenant: &TenantName, scopes: &[Scope], name: &str) -> anyhow::Result<()> {
+async fn create_token(
+    tenant: &TenantName,
+    scopes: &[Scope],
+    name: &str,
+    person: Option<&PersonName>,
+) -> anyhow::Result<()> {
     let catalog = connect().await?;
     let secret = Secret::generate()?;
-    let new = NewToken { tenant, name, scopes, secret_sha256: secret.hash(), expires_at: None };
+    let new = NewToken { tenant, name, person, scopes, secret_sha256: secret.hash(), expires_at: None };
     let token = catalog.create_token(&operator(), &new).await?;
     print(&secret.reveal_with(token.id))
 }

@@ -2,15 +2,30 @@
 //! text that the framework made up.
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use mfaas_rules::codes;
 
+use crate::limits;
 use crate::refusal::Refusal;
 
 /// A JSON body.
 #[derive(FromRequest)]
 #[from_request(via(axum::Json), rejection(Refusal))]
 pub struct Json<T>(pub T);
+
+/// A JSON body of an import, which may be larger than others: [`limits::IMPORT_BYTES_MAX`].
+pub struct Import<T>(pub T);
+
+impl<T: serde::de::DeserializeOwned, S: Sync> FromRequest<S> for Import<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
+        let bytes = axum::body::to_bytes(request.into_body(), limits::IMPORT_BYTES_MAX)
+            .await
+            .map_err(|error| Refusal::new(codes::MF0907, error.to_string()))?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| Refusal::invalid(error.to_string()))
+    }
+}
 
 /// The variables of the path. A name that cannot exist is a thing that does not exist, and since
 /// the types parse, such a name never reaches a query.

@@ -70,6 +70,40 @@ pub const CONSOLE_LOG_LINES_MAX: u32 = 200;
 /// One log line as shown, in bytes.
 pub const LOG_LINE_BYTES_MAX: usize = 4_096;
 
+/// Advisories or audits in one import, in bytes. RustSec's whole database is below 2 MiB.
+pub const IMPORT_BYTES_MAX: usize = 32 << 20;
+/// Spots that the page of a review shows; the others are on the pages of their files.
+pub const CONSOLE_SPOTS_MAX: usize = 500;
+/// Reasons that the page of a review shows; the gravest come first.
+pub const CONSOLE_REASONS_MAX: usize = 200;
+/// Places that are shown of one reason or one class of interfaces.
+pub const CONSOLE_PLACES_MAX: usize = 20;
+/// Files that the page of a review lists.
+pub const CONSOLE_FILES_MAX: usize = 2_000;
+/// Audits of others that the page of a review shows.
+pub const CONSOLE_HINTS_MAX: usize = 50;
+/// Lines of a file on one page.
+pub const CONSOLE_FILE_LINES_MAX: usize = 2_000;
+/// One line of a file as shown, in bytes; the page says when one is longer.
+pub const CONSOLE_LINE_BYTES_MAX: usize = 4_000;
+/// One text out of a report or a form as shown, in bytes.
+pub const CONSOLE_TEXT_BYTES_MAX: usize = 16_000;
+/// Closed reviews of each state in the queue.
+pub const CONSOLE_CLOSED_MAX: u32 = 25;
+/// What an audit row says beyond its columns, as shown, in bytes.
+pub const CONSOLE_DETAIL_BYTES_MAX: usize = 2_000;
+/// A note about a spot, in characters.
+pub const SPOT_NOTE_CHARS_MAX: usize = 2_000;
+/// The longest life of a yes, in days: ten years.
+pub const TERMS_DAYS_MAX: i64 = 3_653;
+
+/// The words of a decision, in characters.
+pub const NOTE_CHARS_MAX: usize = 4_000;
+/// Features in one request for a crate.
+pub const FEATURES_MAX: usize = 64;
+/// The name of a feature, in bytes.
+pub const FEATURE_BYTES_MAX: usize = 64;
+
 /// How often the blob store is swept of what broken uploads left behind.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 

@@ -3,7 +3,8 @@
 
 use chrono::Utc;
 use mfaas_catalog::{
-    Alias, AuditRow, CrateRow, Deployment, Function, StoredLine, Token, Version, WaitingRequest,
+    Alarm, Alias, AuditRow, ConcernedVersion, CrateRow, Deployment, Function, Request, RequestMember,
+    ReviewRow, SpotNote, StoredLine, Token, Version,
 };
 use mfaas_delivery as delivery;
 use mfaas_ident::{AliasName, sanitise, sanitise_line};
@@ -175,7 +176,7 @@ pub fn decided_crate(row: CrateRow) -> wire::CrateView {
 }
 
 /// One crate that a deployment waits for. The requirement and the features are a tenant's text.
-pub fn waiting_crate(row: WaitingRequest) -> wire::CrateView {
+pub fn waiting_crate(row: Request) -> wire::CrateView {
     wire::CrateView {
         name: row.name,
         version: sanitise_line(&row.requirement, 100),
@@ -189,12 +190,104 @@ pub fn waiting_crate(row: WaitingRequest) -> wire::CrateView {
     }
 }
 
+/// One request, with what it comes down to where that is asked for.
+pub fn request(row: Request, members: Vec<RequestMember>) -> wire::RequestView {
+    wire::RequestView {
+        id: row.id,
+        tenant: row.tenant,
+        deployment: row.deployment,
+        requested_by: row.requested_by,
+        name: row.name,
+        requirement: sanitise_line(&row.requirement, 100),
+        features: row.features.iter().map(|feature| sanitise_line(feature, 100)).collect(),
+        default_features: row.default_features,
+        status: row.status.as_str().to_owned(),
+        chosen: row.chosen.map(|version| version.to_string()),
+        detail: sanitise(&row.detail, 4_000),
+        created_at: row.created_at,
+        members: members.into_iter().map(member).collect(),
+    }
+}
+
+fn member(row: RequestMember) -> wire::MemberView {
+    wire::MemberView {
+        name: row.name,
+        version: row.version.to_string(),
+        path: row.path.iter().map(|name| sanitise_line(name, 100)).collect(),
+        review: row.review,
+    }
+}
+
+/// One review, with the notes about its spots where they are asked for.
+pub fn review(row: ReviewRow, notes: Vec<SpotNote>) -> wire::ReviewView {
+    let voice = |voice: mfaas_catalog::Voice| wire::VoiceView {
+        person: voice.person,
+        approve: voice.approve,
+        note: sanitise(&voice.note, 16_000),
+        at: voice.at,
+    };
+    wire::ReviewView {
+        id: row.id,
+        name: row.name,
+        version: row.version.to_string(),
+        checksum: row.checksum,
+        features: row.features.iter().map(|feature| sanitise_line(feature, 100)).collect(),
+        toolchain: row.toolchain.to_string(),
+        people: u32::try_from(row.people.count()).unwrap_or(u32::MAX),
+        rules_revision: row.rules_revision,
+        judgement: serde_json::to_value(&row.judgement).unwrap_or_default(),
+        terms: row.terms,
+        state: row.state,
+        reason: sanitise(&row.reason, 16_000),
+        opened_at: row.opened_at,
+        closed_at: row.closed_at,
+        requesters: row.requesters,
+        waiting: row.waiting,
+        voices: row.voices.into_iter().map(voice).collect(),
+        spots: notes.into_iter().map(spot).collect(),
+    }
+}
+
+fn spot(row: SpotNote) -> wire::SpotView {
+    wire::SpotView {
+        spot: sanitise_line(&row.spot, 1_000),
+        state: row.state,
+        note: sanitise(&row.note, 8_000),
+        person: row.person,
+        at: row.at,
+    }
+}
+
+/// A version that a revocation concerns; `unloaded` when it was taken from the nodes just now.
+pub fn concerned(row: ConcernedVersion, unloaded: bool) -> wire::ConcernedView {
+    wire::ConcernedView {
+        tenant: row.tenant,
+        function: row.function,
+        version: row.version,
+        artifact: row.artifact,
+        aliases: row.aliases,
+        revoked: row.revoked || unloaded,
+    }
+}
+
+/// An allowed version that an advisory refuses.
+pub fn alarm(row: Alarm, unloaded: bool) -> wire::AlarmView {
+    wire::AlarmView {
+        advisory: sanitise_line(&row.advisory, 100),
+        title: sanitise_line(&row.title, 400),
+        name: row.name,
+        version: row.version.to_string(),
+        concerned: row.concerned.into_iter().map(|version| concerned(version, unloaded)).collect(),
+    }
+}
+
 /// One token.
 pub fn token(row: Token) -> wire::TokenView {
     wire::TokenView {
         id: row.id.to_string(),
         tenant: row.tenant,
         name: sanitise_line(&row.name, 400),
+        person: row.person,
         scopes: row.scopes,
         created_at: row.created_at,
         expires_at: row.expires_at,

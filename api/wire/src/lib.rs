@@ -9,12 +9,18 @@
 mod event;
 mod problem;
 pub mod render;
+mod reviews;
 mod status;
 mod views;
 
 pub use event::{Diagnostic, Event, SourceSpan, layer_word};
 pub use mfaas_delivery::{DeploymentState, EventKind, Level};
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
+pub use reviews::{
+    AlarmView, AuditsImported, ChainView, ConcernedView, GiveVoice, ImportAdvisories, ImportView, MarkSpot,
+    MemberView, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView, RevokeCrate,
+    SpotView, VoiceView,
+};
 pub use status::{STATUSES, status_of};
 pub use views::{
     AliasView, AuditEntry, CrateStatus, CrateView, CreateToken, DeploymentAccepted, DeploymentView, Endpoint,

@@ -27,6 +27,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0206, 422),
     (codes::MF0207, 422),
     (codes::MF0209, 422),
+    (codes::MF0210, 422),
     // Source.
     (codes::MF0301, 422),
     (codes::MF0302, 422),

@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    AliasName, CrateName, DeploymentId, Digest, FunctionName, NodeName, Scope, TenantName, ToolchainId,
-    VersionNumber,
+    AliasName, CrateName, DeploymentId, Digest, FunctionName, NodeName, PersonName, Scope, TenantName,
+    ToolchainId, VersionNumber,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -306,6 +306,9 @@ pub struct TokenView {
     pub tenant: TenantName,
     /// What its owner calls it.
     pub name: String,
+    /// Whose voice it speaks with.
+    #[schema(value_type = String)]
+    pub person: PersonName,
     /// What it may do.
     #[schema(value_type = Vec<String>)]
     pub scopes: Vec<Scope>,
@@ -341,6 +344,10 @@ pub struct CreateToken {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tenant: Option<TenantName>,
+    /// Whose voice it speaks with; its own, `tenant/name`, when absent. Two tokens of one person are one voice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub person: Option<PersonName>,
 }
 
 /// One line that a function logged, or that its node says about it.
@@ -372,6 +379,9 @@ pub struct WhoAmI {
     pub token_id: String,
     /// What its owner calls it.
     pub token_name: String,
+    /// Whose voice it speaks with.
+    #[schema(value_type = String)]
+    pub person: PersonName,
     /// What it may do.
     #[schema(value_type = Vec<String>)]
     pub scopes: Vec<Scope>,

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::config::{self, LogConfig, ServeConfig};
+use crate::config::{self, AcquireConfig, LogConfig, ServeConfig};
 use crate::error::BuilderError;
-use crate::{check, deps, facts, log, serve, toolchain};
+use crate::{acquire, check, deps, facts, log, serve, toolchain};
 
 /// How the child of `facts` is called.
 pub(crate) const GEIGER_COMMAND: &str = "geiger";
@@ -25,6 +25,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Take builds from the registry until SIGTERM.
     Serve,
+    /// Meet requests for dependencies until SIGTERM: resolve, download, read, and build what was approved.
+    Acquire,
     /// Run the stages of a deploy on a project directory or an archive, without a registry.
     Check {
         /// A directory with Cargo.toml, or a .tar.gz of one.
@@ -54,12 +56,14 @@ enum Command {
     /// Show what stands in a dependency's directory: unsafe code, exported macros, what runs. For
     /// reviewers; no verdict.
     Facts {
-        /// The crate's directory.
-        path: PathBuf,
+        #[command(flatten)]
+        subject: acquire::Subject,
         /// Print the facts as JSON.
         #[arg(long)]
         json: bool,
     },
+    /// Compile and read a list of crates, and print three counts of unsafe code beside each other.
+    Table(acquire::TableArguments),
     /// The child of `facts`, which runs in the cage.
     #[command(name = GEIGER_COMMAND, hide = true)]
     Geiger {
@@ -102,6 +106,9 @@ enum DepsCommand {
         #[arg(long, value_name = "DIR")]
         into: PathBuf,
     },
+    /// Resolve crates beside a seed, keeping every version that it has, and write the seed and the
+    /// sources of the next cache; prints what comes along with each.
+    Extend(acquire::ExtendArguments),
     /// Compile the vendored crates once for a toolchain, in the cage; prints the cache's key.
     Build {
         /// The seed workspace.
@@ -139,16 +146,22 @@ impl Command {
                 log::start(&LogConfig::from_environment()?)?;
                 serve::serve(&ServeConfig::from_environment()?)?;
             }
+            Self::Acquire => {
+                log::start(&LogConfig::from_environment()?)?;
+                acquire::serve(&AcquireConfig::from_environment()?)?;
+            }
             Self::Check { path, json, keep, limits } => {
                 return check::check(&path, json, keep.as_deref(), &limits);
             }
             Self::Commands { path, out, json: _ } => return check::commands(&path, &out),
-            Self::Facts { path, json } => return facts::facts(&path, json),
+            Self::Facts { subject, json } => return acquire::facts(&subject, json),
+            Self::Table(arguments) => return acquire::table(&arguments),
             Self::Geiger { directory, first, behind } => return facts::child(&directory, first, behind),
             Self::Toolchain(ToolchainCommand::Import { from, into }) => {
                 say(toolchain::import(&from, &into)?);
             }
             Self::Deps(DepsCommand::Vendor { seed, into }) => deps::vendor(&seed, &into)?,
+            Self::Deps(DepsCommand::Extend(arguments)) => return acquire::extend(&arguments),
             Self::Deps(DepsCommand::Build { seed, vendor, toolchain, into }) => {
                 let toolchain = toolchain::Toolchain::open(&toolchain)?;
                 say(deps::build(&seed, &vendor, &toolchain, &into, config::cage_minimum()?)?);

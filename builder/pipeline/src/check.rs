@@ -3,7 +3,7 @@
 //! A stage that cannot run here is reported as not run, with the reason, and the check does not
 //! pass: it never says "fine" about what it did not look at.
 
-mod materials;
+pub(crate) mod materials;
 mod report;
 
 use std::cell::Cell;

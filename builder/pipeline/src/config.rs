@@ -16,12 +16,58 @@ pub(crate) struct ServeConfig {
     pub(crate) toolchain: PathBuf,
     /// `MFAAS_DEPS_DIR`: one dependency cache, `…/deps/<key>`.
     pub(crate) deps: PathBuf,
+    /// `MFAAS_SITE_DEPS_DIR`: where the acquirer puts caches that hold more than what ships; without it, what
+    /// ships is all there is.
+    pub(crate) site_deps: Option<PathBuf>,
     /// `MFAAS_WORK_DIR`: where scratch directories are made.
     pub(crate) work: PathBuf,
     /// `MFAAS_CAGE_MINIMUM`: `full` (default) or `landlock`.
     pub(crate) cage_minimum: CageMinimum,
     /// `MFAAS_READY_FILE`, if it is to be written.
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// What `acquire` needs.
+#[derive(Debug)]
+pub(crate) struct AcquireConfig {
+    /// `MFAAS_DATABASE_URL`.
+    pub(crate) database_url: String,
+    /// `MFAAS_BLOBS_URL`.
+    pub(crate) blobs_url: String,
+    /// `MFAAS_TOOLCHAIN_DIR`: one imported toolchain.
+    pub(crate) toolchain: PathBuf,
+    /// `MFAAS_DEPS_DIR`: the dependency cache that ships.
+    pub(crate) deps: PathBuf,
+    /// `MFAAS_SITE_DEPS_DIR`: where the site's own caches go.
+    pub(crate) site_deps: PathBuf,
+    /// `MFAAS_SEED_DIR`: the seed that the cache was built from.
+    pub(crate) seed: PathBuf,
+    /// `MFAAS_WORK_DIR`: where downloads are kept and builds run.
+    pub(crate) work: PathBuf,
+    /// `MFAAS_CAGE_MINIMUM`: `full` (default) or `landlock`.
+    pub(crate) cage_minimum: CageMinimum,
+    /// `MFAAS_AUTOMATIC_ADMISSION`: 1 if the rules may admit a crate by themselves, default 0.
+    pub(crate) automatic_admission: bool,
+    /// `MFAAS_READY_FILE`, if it is to be written.
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+impl AcquireConfig {
+    /// Reads and checks every variable.
+    pub(crate) fn from_environment() -> Result<Self, BuilderError> {
+        Ok(Self {
+            database_url: required("MFAAS_DATABASE_URL")?,
+            blobs_url: required("MFAAS_BLOBS_URL")?,
+            toolchain: required("MFAAS_TOOLCHAIN_DIR")?.into(),
+            deps: required("MFAAS_DEPS_DIR")?.into(),
+            site_deps: required("MFAAS_SITE_DEPS_DIR")?.into(),
+            seed: required("MFAAS_SEED_DIR")?.into(),
+            work: required("MFAAS_WORK_DIR")?.into(),
+            cage_minimum: cage_minimum()?,
+            automatic_admission: switch("MFAAS_AUTOMATIC_ADMISSION")?,
+            ready_file: optional("MFAAS_READY_FILE")?.map(PathBuf::from),
+        })
+    }
 }
 
 /// Where `check` finds a compiler, if it finds one. How strong its cage is cannot be configured: a
@@ -51,6 +97,7 @@ impl ServeConfig {
             blobs_url: required("MFAAS_BLOBS_URL")?,
             toolchain: required("MFAAS_TOOLCHAIN_DIR")?.into(),
             deps: required("MFAAS_DEPS_DIR")?.into(),
+            site_deps: optional("MFAAS_SITE_DEPS_DIR")?.map(PathBuf::from),
             work: required("MFAAS_WORK_DIR")?.into(),
             cage_minimum: cage_minimum()?,
             ready_file: optional("MFAAS_READY_FILE")?.map(PathBuf::from),
@@ -71,12 +118,10 @@ impl CheckConfig {
 impl LogConfig {
     /// Reads the variables; both are optional.
     pub(crate) fn from_environment() -> Result<Self, BuilderError> {
-        let json = match optional("MFAAS_LOG_JSON")?.as_deref() {
-            None | Some("0") => false,
-            Some("1") => true,
-            Some(_) => return Err(invalid("MFAAS_LOG_JSON", "it is neither 0 nor 1")),
-        };
-        Ok(Self { filter: optional("MFAAS_LOG")?.unwrap_or_else(|| "info".to_owned()), json })
+        Ok(Self {
+            filter: optional("MFAAS_LOG")?.unwrap_or_else(|| "info".to_owned()),
+            json: switch("MFAAS_LOG_JSON")?,
+        })
     }
 }
 
@@ -92,6 +137,21 @@ pub(crate) fn cage_minimum() -> Result<CageMinimum, BuilderError> {
         None | Some("full") => Ok(CageMinimum::Full),
         Some("landlock") => Ok(CageMinimum::Landlock),
         Some(_) => Err(invalid("MFAAS_CAGE_MINIMUM", "it is neither full nor landlock")),
+    }
+}
+
+/// `MFAAS_REGISTRY_CONFIG`: a cargo configuration file that says how the registry is reached, where it
+/// is not reached directly.
+pub(crate) fn registry_config() -> Result<Option<PathBuf>, BuilderError> {
+    Ok(optional("MFAAS_REGISTRY_CONFIG")?.map(PathBuf::from))
+}
+
+/// `0` (default) or `1`.
+fn switch(name: &'static str) -> Result<bool, BuilderError> {
+    match optional(name)?.as_deref() {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(_) => Err(invalid(name, "it is neither 0 nor 1")),
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::acquire::AcquireError;
+
 /// An internal failure. While a build is running it costs one attempt; at the command line it
 /// ends the program.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +65,9 @@ pub(crate) enum BuilderError {
     /// The program of the throw-away load is not beside this one.
     #[error("mfaas-worker is not beside this program, at {}", .0.display())]
     WorkerMissing(PathBuf),
+    /// A crate could not be acquired.
+    #[error("{0}")]
+    Acquire(#[from] AcquireError),
     /// The registry's database did not do what it was asked.
     #[error("the registry: {0}")]
     Catalog(#[from] mfaas_catalog::CatalogError),

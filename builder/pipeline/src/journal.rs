@@ -48,6 +48,8 @@ pub(crate) struct Wanted {
     pub(crate) requirement: String,
     /// Features asked for.
     pub(crate) features: Vec<String>,
+    /// Whether the default features are asked for, too.
+    pub(crate) default_features: bool,
     /// Why it is not allowed today.
     pub(crate) code: Code,
 }

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "ablation")]
 pub mod ablation;
+mod acquire;
 mod arguments;
 mod cage;
 mod check;

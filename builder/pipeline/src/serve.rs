@@ -7,7 +7,7 @@
 
 mod lease;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,10 +47,44 @@ struct Shop {
     catalog: Catalog,
     blobs: Blobs,
     workshop: Workshop,
+    /// Where the acquirer puts caches that hold more than what ships.
+    site_deps: Option<PathBuf>,
+    /// The cache that was opened last.
+    deps: tokio::sync::Mutex<Arc<Deps>>,
     /// Names this start of the program.
     instance: String,
     /// Turns true when running builds are to be cancelled.
     stopping: watch::Sender<bool>,
+}
+
+impl Shop {
+    /// The workshop for one build: a cage of its own, and the dependencies of this moment.
+    async fn workshop(&self) -> Result<Workshop, BuilderError> {
+        let deps = self.dependencies().await?;
+        Ok(Workshop { cage: self.workshop.cage.separately(), deps, ..self.workshop.clone() })
+    }
+
+    /// The newest cache of the site, or what ships. One that cannot be used is said and left alone: what is
+    /// only in it waits.
+    async fn dependencies(&self) -> Result<Arc<Deps>, BuilderError> {
+        let (shipped, toolchain) = (&self.workshop.deps, self.workshop.toolchain.id());
+        let Some(site) = &self.site_deps else { return Ok(shipped.clone()) };
+        let newest = self.catalog.newest_cache(&shipped.key(), &toolchain).await?;
+        let key = newest.map_or(shipped.key(), |cache| cache.key);
+        let mut current = self.deps.lock().await;
+        if key == shipped.key() {
+            *current = shipped.clone();
+        } else if current.key() != key {
+            match Deps::open(&site.join(key.to_string()), toolchain) {
+                Ok(opened) => {
+                    tracing::info!(%key, "other dependencies from now on");
+                    *current = Arc::new(opened);
+                }
+                Err(error) => tracing::error!(%key, %error, "the site's dependencies cannot be used"),
+            }
+        }
+        Ok(current.clone())
+    }
 }
 
 /// Runs until SIGTERM or SIGINT.
@@ -77,7 +111,10 @@ async fn run(config: &ServeConfig, workshop: Workshop, instance: String) -> Resu
     catalog.ready().await?;
     let blobs = Blobs::open(&config.blobs_url)?;
     blobs.ready().await?;
-    let shop = Arc::new(Shop { catalog, blobs, workshop, instance, stopping: watch::Sender::new(false) });
+    let deps = tokio::sync::Mutex::new(workshop.deps.clone());
+    let site_deps = config.site_deps.clone();
+    let stopping = watch::Sender::new(false);
+    let shop = Arc::new(Shop { catalog, blobs, workshop, site_deps, deps, instance, stopping });
     tracing::info!(
         instance = %shop.instance, toolchain = %shop.workshop.toolchain.id(), deps = %shop.workshop.deps.key(),
         cage = ?shop.workshop.cage.level(), limits = %mfaas_sandbox::tree_limits(mfaas_sandbox::Filter::Compiler), "serving"
@@ -158,20 +195,20 @@ async fn drain(shop: &Shop, builds: &mut JoinSet<()>) {
 }
 
 /// SIGTERM and SIGINT.
-struct Shutdown {
+pub(crate) struct Shutdown {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Shutdown {
-    fn listen() -> Result<Self, BuilderError> {
+    pub(crate) fn listen() -> Result<Self, BuilderError> {
         let failed = BuilderError::io("the signals of this process");
         let listen = || Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?));
         let (terminate, interrupt) = listen().map_err(failed)?;
         Ok(Self { terminate, interrupt })
     }
 
-    async fn requested(&mut self) {
+    pub(crate) async fn requested(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -180,7 +217,7 @@ impl Shutdown {
 }
 
 /// Written beside and renamed, so that whoever waits for it never reads half of it.
-fn write_ready_file(path: &Path, cage: CageLevel) -> Result<(), BuilderError> {
+pub(crate) fn write_ready_file(path: &Path, cage: CageLevel) -> Result<(), BuilderError> {
     let text = serde_json::json!({ "pid": std::process::id(), "cage": cage }).to_string();
     let part = path.with_extension("part");
     std::fs::write(&part, text).map_err(BuilderError::io(&part))?;

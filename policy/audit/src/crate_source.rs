@@ -67,6 +67,12 @@ fn is_invisible(c: char) -> bool {
     !is_plain && (c.is_ascii() || sanitise_line(c.encode_utf8(&mut [0; 4]), 16).starts_with("\\u{"))
 }
 
+/// Words that matter in literals.
+const WORDS: &[(&str, SpotKind)] = &[("unsafe", SpotKind::WordInLiteral), ("OUT_DIR", SpotKind::OutDir)];
+
+/// Macros whose argument becomes somebody else's code.
+const QUOTES: &[&str] = &["quote", "quote_spanned", "parse_quote", "parse_quote_spanned"];
+
 struct Scanner<'a> {
     text: Text<'a>,
     tokens: &'a [Token<'a>],
@@ -122,9 +128,8 @@ impl Scanner<'_> {
     fn token(&mut self, at: usize, inside: Option<&str>, shallow: bool) {
         let token = self.tokens[at];
         if token.is_literal() {
-            if token.text.contains("unsafe") {
-                let what = "`unsafe` in a literal";
-                self.spot(SpotKind::WordInLiteral, what, inside, token.at, token.text.len());
+            for (word, kind) in WORDS.iter().filter(|(word, _)| token.text.contains(word)) {
+                self.spot(*kind, &format!("`{word}` in a literal"), inside, token.at, token.text.len());
             }
         } else if let Some((kind, what)) = keyword(self.tokens, at) {
             self.spot(kind, &what, inside, token.at, token.text.len());
@@ -137,15 +142,21 @@ impl Scanner<'_> {
         let token = self.tokens[at];
         if token.is(TokenKind::Pound) {
             self.attributes(at, inside);
-        } else if let Some(name) = macro_definition(self.tokens, at) {
-            self.exported_macro(at, name);
+        } else if let Some((name, open)) = defined_macro(self.tokens, at) {
+            self.exported_macro(at, name, open);
         } else if let Some(name) = token.word() {
             self.named_macro(at, name, inside);
         }
     }
 
-    /// A macro of std that matters, called or given another name.
+    /// A macro of std that matters, called or given another name; or a quotation.
     fn named_macro(&mut self, at: usize, name: &str, inside: Option<&str>) {
+        let bang = self.tokens.get(at + 1).is_some_and(|next| next.is(TokenKind::Bang));
+        let call = bang && self.tokens.get(at + 2).is_some_and(Token::opens);
+        if call && QUOTES.contains(&name) {
+            let token = self.tokens[at];
+            self.spot(SpotKind::Quote, &format!("{name}!"), inside, token.at, token.text.len());
+        }
         let Some(row) = macros::ROWS.iter().find(|row| row.name == name) else { return };
         let kind = match (row.rule, name) {
             (MacroRule::MachineCode, "is_x86_feature_detected") => return,
@@ -154,8 +165,6 @@ impl Scanner<'_> {
             (MacroRule::BuildInput, _) => SpotKind::BuildInput,
             (MacroRule::Allow | MacroRule::Refuse, _) => return,
         };
-        let bang = self.tokens.get(at + 1).is_some_and(|next| next.is(TokenKind::Bang));
-        let call = bang && self.tokens.get(at + 2).is_some_and(Token::opens);
         let imported = imports(self.tokens, at);
         if !call && !imported {
             return;
@@ -197,24 +206,37 @@ impl Scanner<'_> {
         }
     }
 
-    /// The `macro_rules! name` at token `at`, if an attribute before it exports it.
-    fn exported_macro(&mut self, at: usize, name: &str) {
+    /// The `macro_rules! name` at token `at`, if an attribute before it exports it; its body begins at
+    /// `open`.
+    fn exported_macro(&mut self, at: usize, name: &str, open: usize) {
         if !exported(self.tokens, at) {
             return;
         }
-        let open = at + 3;
         if !self.tokens.get(open).is_some_and(Token::opens) {
             return;
         }
         let body = &self.tokens[open..behind_group(self.tokens, open)];
-        let token = self.tokens[at + 2];
+        let token = self.tokens[open - 1];
         self.found.exported_macros.push(ExportedMacro {
             name: sanitise_line(name, 100),
             powers: powers(body),
             passes_attributes: passes_attributes(body),
+            wraps_caller: wraps_caller(body),
             span: self.text.span(token.at, token.text.len()),
         });
     }
+}
+
+/// The name that a definition at token `at` gives, and where its body begins. The name may be another
+/// macro's fragment: `macro_rules! $name`.
+fn defined_macro<'a>(tokens: &[Token<'a>], at: usize) -> Option<(&'a str, usize)> {
+    if let Some(name) = macro_definition(tokens, at) {
+        return Some((name, at + 3));
+    }
+    let [first, second, third, fourth] = tokens.get(at..at + 4)? else { return None };
+    let is_definition =
+        first.word() == Some("macro_rules") && second.is(TokenKind::Bang) && third.is(TokenKind::Dollar);
+    is_definition.then(|| fourth.word().map(|name| (name, at + 4))).flatten()
 }
 
 /// A keyword that hands out power, and what stands there.
@@ -237,7 +259,7 @@ fn is_keyword(tokens: &[Token<'_>], at: usize, keyword: &str) -> bool {
 }
 
 /// The macro whose body or argument the bracket at `at` opens.
-fn macro_behind(tokens: &[Token<'_>], at: usize) -> Option<String> {
+pub(crate) fn macro_behind(tokens: &[Token<'_>], at: usize) -> Option<String> {
     let word = |back: usize| at.checked_sub(back).and_then(|index| tokens.get(index)?.word());
     let bang = |back: usize| {
         at.checked_sub(back)
@@ -364,9 +386,71 @@ fn in_attribute(tokens: &[Token<'_>], at: usize) -> bool {
     kind(1) == Some(TokenKind::OpenBracket) && matches!(kind(2), Some(TokenKind::Pound | TokenKind::Bang))
 }
 
-/// `#[$meta]`, with or without more around the fragment.
+/// `#[$meta]`, `#$attribute`, `#[cfg_attr(…, $meta)]`, with or without more around the fragment. Not
+/// `#[doc = $text]` and its like, whose name the macro has chosen.
 fn passes_attributes(body: &[Token<'_>]) -> bool {
-    body.windows(3).any(|three| {
-        three[0].is(TokenKind::Pound) && three[1].is(TokenKind::OpenBracket) && three[2].is(TokenKind::Dollar)
+    (0..body.len()).filter(|at| body[*at].is(TokenKind::Pound)).any(|at| {
+        let inner = usize::from(body.get(at + 1).is_some_and(|token| token.is(TokenKind::Bang)));
+        let (open, first) = (at + 1 + inner, at + 2 + inner);
+        let is_dollar = |at: usize| body.get(at).is_some_and(|token| token.is(TokenKind::Dollar));
+        is_dollar(open)
+            || (body.get(open).is_some_and(Token::opens) && (is_dollar(first) || carries(body, first)))
     })
+}
+
+/// `cfg_attr(` and a fragment among the next tokens; how far that goes is bounded, and further is taken
+/// for one.
+fn carries(body: &[Token<'_>], at: usize) -> bool {
+    if body.get(at).and_then(Token::word) != Some("cfg_attr") {
+        return false;
+    }
+    let mut depth = 0usize;
+    for (count, token) in body[at + 1..].iter().enumerate() {
+        if token.is(TokenKind::Dollar) || count > CARRIED_MAX {
+            return true;
+        }
+        if token.opens() {
+            depth += 1;
+        } else if token.closes() {
+            depth = depth.saturating_sub(1);
+            if depth == 0 {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Tokens of one `cfg_attr` that are looked at.
+const CARRIED_MAX: usize = 200;
+
+/// Whether tokens of the caller stand inside of `unsafe`: what the caller writes there is unsafe code
+/// that its own `-F unsafe-code` does not see. `unsafe { $e }`, `unsafe impl Send for $t {}`,
+/// `unsafe fn $name() { … }`: from the word to the end of its first braces. `$crate` is nobody's token.
+/// A matcher is not told from a body: `(unsafe $e:expr)` counts, too. One pass, whatever the depth.
+fn wraps_caller(body: &[Token<'_>]) -> bool {
+    // For each open bracket: inside of unsafe, and behind an `unsafe` whose braces are still to come.
+    let mut open: Vec<(bool, bool)> = vec![(false, false)];
+    for (at, token) in body.iter().enumerate() {
+        let Some((inside, behind)) = open.last_mut() else { return false };
+        if token.opens() {
+            let within = *inside || *behind;
+            *behind &= !token.is(TokenKind::OpenBrace);
+            open.push((within, false));
+        } else if token.closes() {
+            open.pop();
+        } else if token.is(TokenKind::Semi) {
+            *behind = false;
+        } else if token.is_keyword("unsafe") {
+            *behind = true;
+        } else if (*inside || *behind) && is_fragment(body, at) {
+            return true;
+        }
+    }
+    false
+}
+
+fn is_fragment(body: &[Token<'_>], at: usize) -> bool {
+    let name = body.get(at + 1).and_then(Token::word);
+    body[at].is(TokenKind::Dollar) && name.is_some_and(|name| name != "crate")
 }

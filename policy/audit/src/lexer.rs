@@ -122,7 +122,7 @@ pub(crate) fn macro_definition<'a>(tokens: &[Token<'a>], at: usize) -> Option<&'
 }
 
 /// Every `use`, those in macro bodies included.
-fn imports_of(tokens: &[Token<'_>], imports: &mut Imports) {
+pub(crate) fn imports_of(tokens: &[Token<'_>], imports: &mut Imports) {
     let mut at = 0;
     while at < tokens.len() {
         if tokens[at].is_keyword("use") {

@@ -4,8 +4,6 @@
 //!
 //! Must never guess: what does not have the form that is asked for is reported, not repaired.
 
-mod bounds;
-
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -14,6 +12,7 @@ use mfaas_rules::facts::{DependencyRequest, ManifestFact, ManifestFacts};
 use mfaas_rules::{Span, limits::MANIFEST};
 use toml_edit::{Document, Item, TableLike, Value};
 
+use crate::bounds::{self, Bounds};
 use crate::text::{Text, start_of};
 
 const FILE: &str = "Cargo.toml";
@@ -26,9 +25,10 @@ const FOREIGN_DETAILS: &[&str] = &["branch", "tag", "rev", "base"];
 /// Reads the tenant's Cargo.toml. Size and depth are bounded before anything parses it, the
 /// number of keys and the length of their paths before anything is kept of them.
 pub fn read(bytes: &[u8]) -> ManifestFacts {
-    let text = match bounds::check(bytes) {
+    let bounds = Bounds { bytes_max: MANIFEST.bytes_max, depth_max: MANIFEST.depth_max };
+    let text = match bounds::check(bytes, bounds) {
         Ok(text) => text,
-        Err(fault) => return unreadable(fault.reason.to_owned(), place_in(bytes, fault.at)),
+        Err(fault) => return unreadable(fault.reason.words(bounds), place_in(bytes, fault.at)),
     };
     let lines = Text::new(FILE, text);
     let document = match Document::parse(text) {

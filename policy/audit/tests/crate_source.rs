@@ -35,10 +35,85 @@ fn words_count_where_they_are_tokens() {
 fn a_spot_says_which_macro_it_stands_in() {
     let source = "macro_rules! get { ($e:expr) => { unsafe { $e } } }\nfn f() { quote! { unsafe { a(unsafe { b }) } }; unsafe {} }";
     let found = scan("src/lib.rs", source);
-    let inside: Vec<Option<&str>> = found.tokens.spots.iter().map(|spot| spot.inside.as_deref()).collect();
+    let spots = found.tokens.spots.iter().filter(|spot| spot.kind == Unsafe);
+    let inside: Vec<Option<&str>> = spots.map(|spot| spot.inside.as_deref()).collect();
+    assert_eq!(found.tokens.counts.get(&Quote), Some(&1));
     assert_eq!(inside, [Some("macro_rules! get"), Some("quote!"), Some("quote!"), None]);
     let place = &found.tokens.spots[0].span;
     assert_eq!((place.line, place.column, place.text.as_str()), (1, 35, source.lines().next().unwrap()));
+}
+
+#[test]
+fn quotations_and_the_output_of_build_scripts_are_spots() {
+    assert_eq!(
+        kinds("fn f() { quote!(a); syn::parse_quote! { b }; quote::quote_spanned!(s => c) }"),
+        [(Quote, 3)]
+    );
+    assert_eq!(kinds("fn quote() {} fn f() { quote(1); let quote = !true; }"), []);
+    let taken = kinds("include!(concat!(env!(\"OUT_DIR\"), \"/table.rs\"));");
+    assert_eq!(taken, [(Include, 1), (BuildInput, 1), (OutDir, 1)]);
+    assert_eq!(kinds("fn f() { std::env::var(\"OUT_DIR\"); } // OUT_DIR"), [(OutDir, 1)]);
+}
+
+#[test]
+fn an_exported_macro_wraps_its_callers_tokens_or_its_own() {
+    let wraps = |body: &str| {
+        let found = scan("src/lib.rs", &format!("#[macro_export]\nmacro_rules! m {{ {body} }}"));
+        assert_eq!(found.exported_macros.len(), 1, "{body}");
+        found.exported_macros[0].wraps_caller
+    };
+    for body in [
+        "($e:expr) => { unsafe { $e } }",
+        "($($e:expr),*) => { unsafe { f($($e),*) } }",
+        "($e:expr) => { { let x = { unsafe { g(1, [$e]) } }; x } }",
+        "($t:ty) => { unsafe impl Send for $t {} }",
+        "($n:ident, $b:block) => { unsafe fn $n() $b }",
+        "($($t:tt)*) => { unsafe extern \"C\" { $($t)* } }",
+        "() => {}; ($e:expr) => { $crate::inner!(unsafe { $e }) }",
+        "($e:expr) => { unsafe { $crate::raw($e) } }",
+        "($b:block) => { unsafe $b }",
+        "(unsafe $e:expr) => { $e }",
+    ] {
+        assert!(wraps(body), "{body}");
+    }
+    for body in [
+        "($e:expr) => { $e }",
+        "($e:expr) => { { let x = $e; unsafe { f(x) } } }",
+        "() => { unsafe { $crate::raw() } }",
+        "($e:expr) => { unsafe fn f(); g($e) }",
+    ] {
+        assert!(!wraps(body), "{body}");
+    }
+}
+
+#[test]
+fn an_exported_macro_passes_attributes_on_in_many_ways() {
+    let passes = |body: &str| {
+        let found = scan("src/lib.rs", &format!("#[macro_export]\nmacro_rules! m {{ {body} }}"));
+        found.exported_macros[0].passes_attributes
+    };
+    for body in [
+        "($(#[$m:meta])* $n:ident) => { $(#[$m])* fn $n() {} }",
+        "($a:tt $n:ident) => { #$a fn $n() {} }",
+        "($m:meta $n:ident) => { #[cfg_attr(all(), $m)] fn $n() {} }",
+        "($m:meta) => { mod a { #![$m] } }",
+    ] {
+        assert!(passes(body), "{body}");
+    }
+    for body in [
+        "($n:ident) => { #[inline] fn $n() {} }",
+        "($d:expr, $n:ident) => { #[doc = $d] fn $n() {} }",
+        "($n:ident) => { #[cfg_attr(docsrs, doc(cfg(x)))] fn $n() {} }",
+    ] {
+        assert!(!passes(body), "{body}");
+    }
+}
+
+#[test]
+fn a_macro_that_a_macro_defines_and_exports_is_found() {
+    let source = "macro_rules! make { ($d:tt $n:ident) => { #[macro_export] macro_rules! $n { ($d m:meta) => { #[$d m] fn f() {} } } } }";
+    let found = scan("src/lib.rs", source).exported_macros;
+    assert_eq!((found.len(), found[0].name.as_str(), found[0].passes_attributes), (1, "n", true));
 }
 
 #[test]

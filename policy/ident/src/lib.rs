@@ -10,8 +10,8 @@ mod text;
 
 pub use digest::{Digest, ToolchainId};
 pub use names::{
-    AliasName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName, Scope, Selector,
-    TenantName, VersionNumber,
+    AliasName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName, PersonName, Scope,
+    Selector, TenantName, VersionNumber,
 };
 pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit};
 pub use text::{escape_json, sanitise, sanitise_line};

@@ -48,6 +48,16 @@ text_newtype!(
     is_handler
 );
 
+text_newtype!(
+    /// A person or machine account: whose voice a token speaks with. Two tokens of one person are one
+    /// voice, so two spellings of one name must not look alike.
+    PersonName, "person",
+    "1 to 200 characters of a-z, 0-9 and '.', '_', '@', '+', ':', '/', '-', starting with a letter or digit",
+    |t| (1..=200).contains(&t.len())
+        && t.as_bytes()[0].is_ascii_alphanumeric()
+        && t.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._@+:/-".contains(&b))
+);
+
 impl AliasName {
     /// The alias that an invocation without a version means.
     pub fn live() -> Self {

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::{
-    Budget, Digest, FunctionName, FunctionRef, HandlerPath, MemoryLimit, Scope, Selector, VersionNumber,
-    sanitise,
+    Budget, Digest, FunctionName, FunctionRef, HandlerPath, MemoryLimit, PersonName, Scope, Selector,
+    VersionNumber, sanitise,
 };
 
 #[test]
@@ -28,6 +28,17 @@ fn a_handler_is_source_text_so_only_plain_paths_pass() {
         "Self",
     ] {
         assert!(HandlerPath::parse(bad).is_err(), "{bad:?} must be refused");
+    }
+}
+
+#[test]
+fn persons_that_look_alike_are_the_same() {
+    for good in ["acme/ci", "alice@example.org", "9to5", "oidc:https://id.example/alice+review"] {
+        assert!(PersonName::parse(good).is_ok(), "{good:?} must be accepted");
+    }
+    for bad in ["", "Alice", " alice", "alice ", "al ice", "аlice", "ali\u{200b}ce", "/x", &"a".repeat(201)]
+    {
+        assert!(PersonName::parse(bad).is_err(), "{bad:?} must be refused");
     }
 }
 

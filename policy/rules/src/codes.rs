@@ -112,6 +112,7 @@ table! {
     MF0206 "A dependency is asked for with a feature that is not offered.", "Use the features that `mfaas allow list` shows, or wait for the review.";
     MF0207 "A value in Cargo.toml is not valid.", "See the reason at the line.";
     MF0209 "A dependency has been denied or revoked by a reviewer.", "Use another crate; `mfaas allow list` shows the reason.";
+    MF0210 "A dependency cannot be offered at this site, whoever decides.", "The message says why and, where there is one, which version is offered instead.";
 
     MF0301 "The source contains `unsafe`.", "Write it in safe Rust, or use a crate from the allowlist that offers it safely.";
     MF0302 "The source declares or links foreign functions.", "A function is pure Rust: remove `extern` blocks and `extern fn`.";

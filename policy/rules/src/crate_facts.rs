@@ -8,6 +8,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod advisory;
+mod imported;
+mod report;
+
+pub use advisory::{Advisory, AdvisoryKind, AdvisorySet, UnreadAdvisory};
+pub use imported::{AuditKind, AuditSet, ImportedAudit};
+pub use report::{
+    ApiClass, ApiSpot, ApiTouch, ArchiveFacts, BinaryFile, BinaryKind, CompilerSpot, CompilerVerdict,
+    CrateReport, FACTS_REVISION, KindFacts, LicenceFacts, Need, Published, ShapeReport, ShapeSpot,
+    TouchReport,
+};
+
 use crate::Span;
 
 /// Everything about one crate's directory.
@@ -170,6 +182,10 @@ pub enum SpotKind {
     ModulePath,
     /// `include_str!`, `env!` and their kin: data of the build machine.
     BuildInput,
+    /// `OUT_DIR`: what the build script wrote.
+    OutDir,
+    /// `quote!` and its kin: code that is written for another crate.
+    Quote,
     /// The word `unsafe` in a literal: how code is written that is generated from text.
     WordInLiteral,
     /// A control, bidirectional or otherwise invisible character.
@@ -191,6 +207,8 @@ impl SpotKind {
             Self::Include
             | Self::ModulePath
             | Self::BuildInput
+            | Self::OutDir
+            | Self::Quote
             | Self::WordInLiteral
             | Self::Invisible
             | Self::Unreadable => false,
@@ -215,6 +233,8 @@ pub struct ExportedMacro {
     pub powers: Vec<SpotKind>,
     /// It puts attributes of its caller on items: `#[$meta]`.
     pub passes_attributes: bool,
+    /// It puts tokens of its caller inside of `unsafe`: `unsafe { $expr }`.
+    pub wraps_caller: bool,
     /// Where it is defined.
     pub span: Span,
 }

@@ -12,13 +12,16 @@ mod finding;
 mod judge;
 pub mod limits;
 pub mod profiles;
+pub mod review;
 
 pub use codes::Code;
 pub use finding::{Finding, Layer, Span};
 pub use judge::{
-    AllowedCrate, AllowlistSnapshot, CrateStatus, DependencyVerdict, Granted, LinkedCrate, judge_binary,
-    judge_closure, judge_dep_info, judge_dependencies, judge_expansion, judge_manifest, judge_soundness,
-    judge_source,
+    AllowedCrate, AllowlistSnapshot, AuditHint, CrateJudgement, CrateStatus, DependencyVerdict, Effect,
+    Granted, LicenceVerdict, LinkedCrate, Outside, People, Place, RULES_REVISION, Reason, RiskClass,
+    Suggestion, advisory_affects, judge_binary, judge_closure, judge_crate, judge_dep_info,
+    judge_dependencies, judge_expansion, judge_licence, judge_manifest, judge_soundness, judge_source,
+    refusing_advisory,
 };
 
 /// Names this set of rows and limits in signed statements. It changes with every row, which

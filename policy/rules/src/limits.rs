@@ -235,6 +235,74 @@ pub const CRATE_FACTS: CrateFactsLimits = CrateFactsLimits {
     geiger_deaths_max: 16,
 };
 
+/// Limits of what is said about one crate version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrateRulesLimits {
+    /// Reasons kept; the gravest are.
+    pub reasons_max: usize,
+    /// Places kept of one reason.
+    pub spots_max: usize,
+    /// Bytes of one reason's sentence.
+    pub text_bytes_max: usize,
+    /// Hints from imported audits.
+    pub hints_max: usize,
+    /// Bytes of a licence expression that is parsed.
+    pub licence_bytes_max: usize,
+}
+
+/// The limits on judgements in force.
+pub const CRATE_RULES: CrateRulesLimits = CrateRulesLimits {
+    reasons_max: 2_000,
+    spots_max: 200,
+    text_bytes_max: 500,
+    hints_max: 200,
+    licence_bytes_max: 1_000,
+};
+
+/// Limits of the files of the advisory database. The largest of 714 has 10 KB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdvisoryLimits {
+    /// Size of one file.
+    pub file_bytes_max: usize,
+    /// Nesting of its head.
+    pub depth_max: usize,
+    /// Requirements in each list of versions.
+    pub requirements_max: usize,
+    /// Bytes of a title that are kept.
+    pub title_bytes_max: usize,
+}
+
+/// The limits on advisories in force.
+pub const ADVISORY: AdvisoryLimits =
+    AdvisoryLimits { file_bytes_max: 256 << 10, depth_max: 16, requirements_max: 64, title_bytes_max: 300 };
+
+/// Limits of files of imported audits. The largest public ones have less than a megabyte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditFileLimits {
+    /// Size of one file.
+    pub file_bytes_max: usize,
+    /// Nesting.
+    pub depth_max: usize,
+    /// Entries of one file.
+    pub entries_max: usize,
+    /// Criteria that one file defines.
+    pub criteria_max: usize,
+    /// Criteria of one entry, others that one criterion implies, and people.
+    pub words_max: usize,
+    /// Bytes of notes that are kept.
+    pub notes_bytes_max: usize,
+}
+
+/// The limits on imported audits in force.
+pub const AUDIT_FILE: AuditFileLimits = AuditFileLimits {
+    file_bytes_max: 8 << 20,
+    depth_max: 16,
+    entries_max: 50_000,
+    criteria_max: 200,
+    words_max: 20,
+    notes_bytes_max: 4_000,
+};
+
 /// The limits for one process of geiger. It parses by recursion: 3,000 nested parentheses end it.
 pub const GEIGER: CompileLimits = CompileLimits {
     cpu_seconds_max: 10,
@@ -244,4 +312,94 @@ pub const GEIGER: CompileLimits = CompileLimits {
     output_bytes_max: 1 << 20,
     processes_max: 64,
     descriptors_max: 32,
+};
+
+/// Limits of reading a dependency's archive. Beyond one, nothing of it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrateArchiveLimits {
+    /// Size of the `.crate` file.
+    pub archive_bytes_max: u64,
+    /// Size of the tar inside, headers and padding included.
+    pub unpacked_bytes_max: u64,
+    /// Headers, and files and directories.
+    pub entries_max: usize,
+    /// Length of one path below the archive's own directory.
+    pub path_bytes_max: usize,
+    /// Components of one path.
+    pub path_depth_max: usize,
+}
+
+/// The limits on a dependency's archive in force. The public registry takes 10 MiB unless it was asked
+/// for more; paths in it are longer than an upload's.
+pub const CRATE_ARCHIVE: CrateArchiveLimits = CrateArchiveLimits {
+    archive_bytes_max: 32 << 20,
+    unpacked_bytes_max: 256 << 20,
+    entries_max: 20_000,
+    path_bytes_max: 400,
+    path_depth_max: 32,
+};
+
+/// Limits of the files of a dependency that are kept to be shown to its reviewer. A file beyond one is
+/// listed as not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrateTextLimits {
+    /// Files.
+    pub files_max: usize,
+    /// Bytes of one file.
+    pub file_bytes_max: u64,
+}
+
+/// The limits on what is shown in force. The archive's own limits hold before.
+pub const CRATE_TEXT: CrateTextLimits = CrateTextLimits { files_max: 5_000, file_bytes_max: 4 << 20 };
+
+/// Limits of one run of cargo that resolves or downloads. It runs nothing of what it downloads, but it
+/// waits for a registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResolveLimits {
+    /// Wall time.
+    pub wall_seconds_max: u64,
+    /// Bytes of standard output and standard error, each.
+    pub output_bytes_max: u64,
+    /// Packages of one resolution.
+    pub packages_max: usize,
+}
+
+/// The limits of a resolution in force.
+pub const RESOLVE: ResolveLimits =
+    ResolveLimits { wall_seconds_max: 600, output_bytes_max: 64 << 20, packages_max: 2_000 };
+
+/// Limits of what is kept of the compiler's verdict about one crate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerdictLimits {
+    /// Spots kept; all are counted.
+    pub spots_max: usize,
+    /// Bytes of one message.
+    pub message_bytes_max: usize,
+}
+
+/// The limits of a verdict in force.
+pub const VERDICT: VerdictLimits = VerdictLimits { spots_max: 200, message_bytes_max: 200 };
+
+/// Limits of a crate's line in the site's index, which is made from a manifest that strangers wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexEntryLimits {
+    /// Bytes of the manifest.
+    pub manifest_bytes_max: usize,
+    /// Dependencies of all kinds and platforms.
+    pub dependencies_max: usize,
+    /// Names of features, and what they switch on, together.
+    pub feature_words_max: usize,
+    /// Bytes of one name, requirement or platform.
+    pub word_bytes_max: usize,
+    /// Bytes of the line.
+    pub line_bytes_max: usize,
+}
+
+/// The limits of a line in force. Crates that bind to whole operating systems have thousands of features.
+pub const INDEX_ENTRY: IndexEntryLimits = IndexEntryLimits {
+    manifest_bytes_max: 1 << 20,
+    dependencies_max: 1_000,
+    feature_words_max: 20_000,
+    word_bytes_max: 1_000,
+    line_bytes_max: 1 << 20,
 };

@@ -14,14 +14,12 @@ use std::io::Read;
 use mfaas_rules::limits::ARCHIVE;
 
 use crate::UnpackError;
+use crate::blocks::{Block, Blocks, is_zero};
 use crate::error::shown;
 use crate::gzip;
 use crate::path::{self, Kind, Register};
 use crate::pax;
 use crate::tree::Files;
-
-const BLOCK: usize = 512;
-type Block = [u8; BLOCK];
 
 /// Magic and version of POSIX, and what old GNU tar writes in their place.
 const POSIX: &[u8] = b"ustar\x0000";
@@ -61,23 +59,22 @@ enum HeaderKind {
 }
 
 struct Reader<R> {
-    input: R,
-    /// Bytes of tar that may still be read.
-    budget: u64,
+    blocks: Blocks<R>,
     register: Register,
     files: Files,
 }
 
 impl<R: Read> Reader<R> {
     fn new(input: R) -> Self {
-        Self { input, budget: ARCHIVE.unpacked_bytes_max, register: Register::default(), files: Files::new() }
+        let blocks = Blocks::new(input, ARCHIVE.unpacked_bytes_max);
+        Self { blocks, register: Register::default(), files: Files::new() }
     }
 
     fn files(mut self) -> Result<Files, UnpackError> {
         // A header for the next entry, behind which that entry has to come: some readers fail on
         // another header or the end there, and some do not.
         let mut announced = false;
-        while let Some(block) = self.next_header()? {
+        while let Some(block) = self.blocks.header()? {
             let header = parse_header(&block)?;
             match header.kind {
                 HeaderKind::Entry(kind) => self.entry(&header, kind)?,
@@ -89,23 +86,15 @@ impl<R: Read> Reader<R> {
         if announced {
             return Err(lone_pax());
         }
-        self.end()?;
+        self.blocks.end()?;
         Ok(self.files)
-    }
-
-    /// The next header, or `None` at the first zero block.
-    fn next_header(&mut self) -> Result<Option<Block>, UnpackError> {
-        let block = self
-            .block(b"(header)")?
-            .ok_or_else(|| UnpackError::malformed("it ends without the two zero blocks of a tar"))?;
-        Ok((!is_zero(&block)).then_some(block))
     }
 
     fn entry(&mut self, header: &Header, kind: Kind) -> Result<(), UnpackError> {
         let Some(path) = path::parse(&header.path, kind)? else { return self.register.enter_root() };
         self.register.enter(&path, kind)?;
         if kind == Kind::File {
-            let content = self.content(header)?;
+            let content = self.blocks.content(&header.path, header.size)?;
             self.files.insert(path, content);
         }
         Ok(())
@@ -120,82 +109,12 @@ impl<R: Read> Reader<R> {
                 "it needs a pax extension (long names?), which is not allowed",
             ));
         }
-        pax::check(&self.content(header)?)
-    }
-
-    /// The bytes behind a header. The size is believed only as far as the budget goes, and
-    /// memory grows with the bytes that are really there.
-    fn content(&mut self, header: &Header) -> Result<Vec<u8>, UnpackError> {
-        if header.size > self.budget {
-            return Err(self.too_large(&header.path));
-        }
-        let mut content = Vec::new();
-        let mut left = header.size;
-        while left > 0 {
-            let block = self.block(&header.path)?.ok_or_else(|| {
-                UnpackError::malformed(format!("it is cut off in {:?}", shown(&header.path)))
-            })?;
-            let used = left.min(BLOCK as u64);
-            // `used` is at most 512.
-            let (data, padding) = block.split_at(used as usize);
-            if !is_zero(padding) {
-                return Err(UnpackError::malformed(format!("bytes hide behind {:?}", shown(&header.path))));
-            }
-            content.extend_from_slice(data);
-            left -= used;
-        }
-        Ok(content)
-    }
-
-    /// Behind the first zero block: a second one, and nothing but zero blocks to the end.
-    fn end(&mut self) -> Result<(), UnpackError> {
-        let mut zero_blocks = 1;
-        while let Some(block) = self.block(b"(end)")? {
-            if !is_zero(&block) {
-                return Err(UnpackError::malformed("bytes follow the end of the archive"));
-            }
-            zero_blocks += 1;
-        }
-        if zero_blocks < 2 {
-            return Err(UnpackError::malformed("it ends without the two zero blocks of a tar"));
-        }
-        Ok(())
-    }
-
-    /// The next whole block, or `None` at the exact end of the input.
-    fn block(&mut self, path: &[u8]) -> Result<Option<Block>, UnpackError> {
-        let mut block = [0; BLOCK];
-        let mut filled = 0;
-        while filled < BLOCK {
-            match self.input.read(&mut block[filled..]) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(UnpackError::malformed(format!("gzip: {error}"))),
-            }
-        }
-        match filled {
-            0 => Ok(None),
-            BLOCK if self.budget < BLOCK as u64 => Err(self.too_large(path)),
-            BLOCK => {
-                self.budget -= BLOCK as u64;
-                Ok(Some(block))
-            }
-            _ => Err(UnpackError::malformed("it is cut off, or is not a tar")),
-        }
-    }
-
-    fn too_large(&self, path: &[u8]) -> UnpackError {
-        UnpackError::UnpackedTooLarge { limit: ARCHIVE.unpacked_bytes_max, path: shown(path) }
+        pax::check(&self.blocks.content(&header.path, header.size)?)
     }
 }
 
-fn lone_pax() -> UnpackError {
+pub(crate) fn lone_pax() -> UnpackError {
     UnpackError::malformed("a pax header announces an entry that does not follow")
-}
-
-fn is_zero(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Reads one header block. Field offsets are those of POSIX.1-2017, pax, "ustar Interchange Format".
@@ -222,7 +141,7 @@ fn parse_header(block: &Block) -> Result<Header, UnpackError> {
 
 /// The path of prefix and name. The two magics are those of POSIX and of old GNU, where the place
 /// of the prefix holds times and sparse maps.
-fn header_path(block: &Block) -> Result<Vec<u8>, UnpackError> {
+pub(crate) fn header_path(block: &Block) -> Result<Vec<u8>, UnpackError> {
     let name = text(&block[..100])?;
     let prefix = text(&block[345..500])?;
     match &block[257..265] {
@@ -236,7 +155,7 @@ fn header_path(block: &Block) -> Result<Vec<u8>, UnpackError> {
 }
 
 /// Fields without a meaning here: owners, times, devices and what lies behind the last field.
-fn check_unused(block: &Block) -> Result<(), UnpackError> {
+pub(crate) fn check_unused(block: &Block) -> Result<(), UnpackError> {
     for number in [&block[108..116], &block[116..124], &block[136..148], &block[329..337], &block[337..345]] {
         if !is_zero(number) {
             octal(number)?;
@@ -271,7 +190,7 @@ fn entry_kind(flag: u8, path: &[u8]) -> Result<HeaderKind, UnpackError> {
 }
 
 /// The sum over the header with its own field read as spaces.
-fn check_sum(block: &Block) -> Result<(), UnpackError> {
+pub(crate) fn check_sum(block: &Block) -> Result<(), UnpackError> {
     let claimed = octal(&block[148..156])?;
     let sum: u64 = block
         .iter()
@@ -282,7 +201,7 @@ fn check_sum(block: &Block) -> Result<(), UnpackError> {
 }
 
 /// The bytes before the first NUL; behind it only NULs may stand.
-fn text(field: &[u8]) -> Result<&[u8], UnpackError> {
+pub(crate) fn text(field: &[u8]) -> Result<&[u8], UnpackError> {
     let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
     let (text, rest) = field.split_at(end);
     if is_zero(rest) {
@@ -293,7 +212,7 @@ fn text(field: &[u8]) -> Result<&[u8], UnpackError> {
 }
 
 /// Octal digits, then NULs or spaces. No sign, no base-256, no digits behind the padding.
-fn octal(field: &[u8]) -> Result<u64, UnpackError> {
+pub(crate) fn octal(field: &[u8]) -> Result<u64, UnpackError> {
     let end = field.iter().position(|byte| !(b'0'..=b'7').contains(byte)).unwrap_or(field.len());
     let (digits, padding) = field.split_at(end);
     if digits.is_empty() || !padding.iter().all(|byte| matches!(byte, 0 | b' ')) {

@@ -7,12 +7,17 @@
 //! directory's trailing `/`, and pax records of times and comments. A directory around everything
 //! is not stripped.
 //!
+//! `dependency.rs` reads the archives of crates that functions depend on, which others packed long ago:
+//! [`CrateArchive`] takes names that an upload may not have, and lists what it leaves out.
+//!
 //! Nothing here writes to a disk except [`SourceTree::write_into`] and its like, nothing here runs or
 //! interprets a file's content, and no tree exists that has not passed every limit of
 //! [`mfaas_rules::limits::ARCHIVE`]: [`SourceTree`] has no other constructors than
 //! [`Upload::unpack`] and [`SourceTree::from_dir`].
 
 mod archive;
+mod blocks;
+mod dependency;
 mod directory;
 mod error;
 mod gzip;
@@ -20,6 +25,7 @@ mod path;
 mod pax;
 mod tree;
 
+pub use dependency::CrateArchive;
 pub use error::UnpackError;
 pub use tree::{SourceTree, Upload};
 

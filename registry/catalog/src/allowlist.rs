@@ -2,14 +2,15 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_delivery::{DeploymentState, Event, Stage};
-use mfaas_ident::{CrateName, DeploymentId, TenantName, ToolchainId};
-use mfaas_rules::{AllowedCrate, AllowlistSnapshot, Code, CrateStatus};
+use mfaas_ident::{CrateName, TenantName, ToolchainId};
+use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
-use crate::decode::{Decoded, bad, parsed, word};
+use crate::decode::{Decoded, parsed, word};
 use crate::deployments::append_event;
+use crate::requests::version;
 use crate::{Actor, Catalog, CatalogError};
 
 /// Crates in one import.
@@ -39,73 +40,45 @@ pub struct CrateRow {
     pub allowed: AllowedCrate,
     /// When it was made.
     pub decided_at: DateTime<Utc>,
-}
-
-/// A dependency that a deployment waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitingRequest {
-    /// Its number.
-    pub id: i64,
-    /// Who waits.
-    pub tenant: TenantName,
-    /// Which deployment waits.
-    pub deployment: DeploymentId,
-    /// The crate.
-    pub name: CrateName,
-    /// The requirement as written.
-    pub requirement: String,
-    /// Features asked for.
-    pub features: Vec<String>,
-    /// Why it is not allowed today.
-    pub code: Code,
-    /// Since when.
-    pub created_at: DateTime<Utc>,
+    /// The one tenant that it is for; everybody when absent.
+    pub tenant: Option<TenantName>,
+    /// When it ends by itself.
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 impl Catalog {
-    /// The decisions of this moment, read in one transaction with their version.
-    pub async fn allowlist_snapshot(&self) -> Result<AllowlistSnapshot, CatalogError> {
+    /// What is allowed at this moment for one tenant and one compiler, read in one transaction with its
+    /// version. A decision that has ended is none.
+    pub async fn allowlist_snapshot(
+        &self,
+        tenant: &TenantName,
+        toolchain: &ToolchainId,
+    ) -> Result<AllowlistSnapshot, CatalogError> {
         let mut tx = self.begin().await?;
-        sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").execute(&mut *tx).await?;
-        let policy_version =
-            sqlx::query_scalar("SELECT version FROM policy_state").fetch_one(&mut *tx).await?;
-        let rows = sqlx::query(
-            "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason
-             FROM crates ORDER BY name, version",
-        )
-        .fetch_all(&mut *tx)
-        .await?;
-        tx.commit().await?;
-        let crates = rows.iter().map(|row| Ok(crate_row(row)?.allowed)).collect::<Decoded<_>>()?;
-        Ok(AllowlistSnapshot { policy_version, crates })
+        snapshot(&mut tx, tenant, toolchain).await
     }
 
     /// Every decision with its time, by name.
     pub async fn crates(&self) -> Result<Vec<CrateRow>, CatalogError> {
         let rows = sqlx::query(
-            "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason
-             FROM crates ORDER BY name, version",
+            "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope,
+                    expires_at FROM crates ORDER BY name, version, scope",
         )
         .fetch_all(&self.pool)
         .await?;
         Ok(rows.iter().map(crate_row).collect::<Result<_, _>>()?)
     }
 
-    /// Open requests, oldest first; of one tenant or of all.
-    pub async fn waiting_requests(
-        &self,
-        tenant: Option<&TenantName>,
-        limit: u32,
-    ) -> Result<Vec<WaitingRequest>, CatalogError> {
+    /// Every decision about one crate with its time, by version.
+    pub async fn crates_of(&self, name: &CrateName) -> Result<Vec<CrateRow>, CatalogError> {
         let rows = sqlx::query(
-            "SELECT id, tenant, deployment_id, name, requirement, features, code, created_at FROM crate_requests
-             WHERE status = 'open' AND ($1::text IS NULL OR tenant = $1) ORDER BY id LIMIT $2",
+            "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope,
+                    expires_at FROM crates WHERE name = $1 ORDER BY version, scope",
         )
-        .bind(tenant.map(TenantName::as_str))
-        .bind(i64::from(limit))
+        .bind(name.as_str())
         .fetch_all(&self.pool)
         .await?;
-        Ok(rows.iter().map(waiting_request).collect::<Result<_, _>>()?)
+        Ok(rows.iter().map(crate_row).collect::<Result<_, _>>()?)
     }
 
     /// Takes over a seed: its toolchain is accepted, its crates are decided as it says.
@@ -178,12 +151,73 @@ async fn import_crate(connection: &mut PgConnection, allowed: &AllowedCrate) -> 
     Ok(changed.rows_affected())
 }
 
+/// The decision that counts about each crate version, for tenant `$1` and toolchain `$2`.
+///
+/// Of several decisions about one version a revocation outweighs the others, and what was decided for the
+/// tenant outweighs what was decided for all.
+macro_rules! decisions {
+    () => {
+        "SELECT DISTINCT ON (name, version)
+                name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope, expires_at
+         FROM crates
+         WHERE scope IN ('', $1) AND toolchain IN ('', $2) AND (expires_at IS NULL OR expires_at > now())
+         ORDER BY name, version, (status = 'revoked') DESC, (scope <> '') DESC"
+    };
+}
+pub(crate) use decisions;
+
+const DECISIONS: &str = decisions!();
+
+/// As [`Catalog::allowlist_snapshot`], in the caller's transaction, which it turns into a reading one.
+pub(crate) async fn snapshot(
+    connection: &mut PgConnection,
+    tenant: &TenantName,
+    toolchain: &ToolchainId,
+) -> Result<AllowlistSnapshot, CatalogError> {
+    sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        .execute(&mut *connection)
+        .await?;
+    let policy_version =
+        sqlx::query_scalar("SELECT version FROM policy_state").fetch_one(&mut *connection).await?;
+    let rows = sqlx::query(DECISIONS)
+        .bind(tenant.as_str())
+        .bind(toolchain.to_string())
+        .fetch_all(connection)
+        .await?;
+    let crates = rows.iter().map(|row| Ok(crate_row(row)?.allowed)).collect::<Decoded<_>>()?;
+    Ok(AllowlistSnapshot { policy_version, crates })
+}
+
 /// Puts every waiting deployment back into the queue; those that still need something will wait
 /// again. No upload is repeated.
-pub(crate) async fn resume_waiting(connection: &mut PgConnection, actor: &Actor) -> Result<(), CatalogError> {
-    let resumed = sqlx::query("UPDATE deployments SET state = 'received', diagnostics = '[]' WHERE state = 'waiting' RETURNING id, tenant")
-        .fetch_all(&mut *connection)
-        .await?;
+async fn resume_waiting(connection: &mut PgConnection, actor: &Actor) -> Result<(), CatalogError> {
+    let waiting: Vec<uuid::Uuid> =
+        sqlx::query_scalar("SELECT id FROM deployments WHERE state = 'waiting' ORDER BY id FOR UPDATE")
+            .fetch_all(&mut *connection)
+            .await?;
+    sqlx::query(
+        "UPDATE crate_requests SET status = 'retried', decided_at = now()
+         WHERE deployment_id = ANY($1) AND status IN ('open', 'reviewing', 'building')",
+    )
+    .bind(&waiting)
+    .execute(&mut *connection)
+    .await?;
+    resume(connection, actor, &waiting).await
+}
+
+/// Puts these deployments back into the queue, those of them that wait.
+pub(crate) async fn resume(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    ids: &[uuid::Uuid],
+) -> Result<(), CatalogError> {
+    let resumed = sqlx::query(
+        "UPDATE deployments SET state = 'received', diagnostics = '[]'
+         WHERE id = ANY($1) AND state = 'waiting' RETURNING id, tenant",
+    )
+    .bind(ids)
+    .fetch_all(&mut *connection)
+    .await?;
     for row in &resumed {
         let (id, tenant): (uuid::Uuid, String) = (row.try_get("id")?, row.try_get("tenant")?);
         sqlx::query(
@@ -193,10 +227,6 @@ pub(crate) async fn resume_waiting(connection: &mut PgConnection, actor: &Actor)
         .bind(id)
         .execute(&mut *connection)
         .await?;
-        sqlx::query("UPDATE crate_requests SET status = 'retried', decided_at = now() WHERE deployment_id = $1 AND status = 'open'")
-            .bind(id)
-            .execute(&mut *connection)
-            .await?;
         append_event(connection, id, &Event::state(Stage::Dependencies, DeploymentState::Received)).await?;
         let (subject, detail) = (id.to_string(), serde_json::json!({}));
         let entry = Entry { actor, action: "deployment.resumed", tenant: &tenant, subject: &subject, detail };
@@ -224,11 +254,11 @@ fn status(text: &str) -> Option<CrateStatus> {
 }
 
 fn crate_row(row: &PgRow) -> Decoded<CrateRow> {
-    let version: String = row.try_get("version")?;
+    let scope: String = row.try_get("scope")?;
     Ok(CrateRow {
         allowed: AllowedCrate {
             name: parsed(row, "name")?,
-            version: semver::Version::parse(&version).map_err(|e| bad("version", e))?,
+            version: version(row, "version")?,
             checksum: row.try_get("checksum")?,
             features: row.try_get("features")?,
             direct: row.try_get("direct")?,
@@ -237,18 +267,7 @@ fn crate_row(row: &PgRow) -> Decoded<CrateRow> {
             reason: row.try_get("reason")?,
         },
         decided_at: row.try_get("decided_at")?,
-    })
-}
-
-fn waiting_request(row: &PgRow) -> Decoded<WaitingRequest> {
-    Ok(WaitingRequest {
-        id: row.try_get("id")?,
-        tenant: parsed(row, "tenant")?,
-        deployment: DeploymentId(row.try_get("deployment_id")?),
-        name: parsed(row, "name")?,
-        requirement: row.try_get("requirement")?,
-        features: row.try_get("features")?,
-        code: word(row, "code", Code::parse)?,
-        created_at: row.try_get("created_at")?,
+        tenant: if scope.is_empty() { None } else { Some(parsed(row, "scope")?) },
+        expires_at: row.try_get("expires_at")?,
     })
 }

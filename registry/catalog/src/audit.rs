@@ -64,6 +64,17 @@ pub enum ChainError {
     },
 }
 
+impl ChainError {
+    /// How many rows hold before the break.
+    pub fn rows(&self) -> i64 {
+        match self {
+            Self::Gap { expected, .. } => expected - 1,
+            Self::Changed { seq } => seq - 1,
+            Self::Cut { found, .. } => *found,
+        }
+    }
+}
+
 /// What is written about a change; `tenant` is empty for things of nobody.
 pub(crate) struct Entry<'a> {
     pub(crate) actor: &'a Actor,
@@ -94,6 +105,19 @@ impl Catalog {
              FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2",
         )
         .bind(after)
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(audit_row).collect::<Result<_, _>>()?)
+    }
+
+    /// Rows before `before`, or the last ones, newest first, at most `limit`.
+    pub async fn audit_before(&self, before: Option<i64>, limit: u32) -> Result<Vec<AuditRow>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT seq, at, role, actor, action, tenant, subject, detail, hash
+             FROM audit_log WHERE $1::bigint IS NULL OR seq < $1 ORDER BY seq DESC LIMIT $2",
+        )
+        .bind(before)
         .bind(i64::from(limit))
         .fetch_all(&self.pool)
         .await?;

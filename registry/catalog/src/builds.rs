@@ -75,6 +75,8 @@ pub struct CrateRequest {
     pub requirement: String,
     /// Features asked for.
     pub features: Vec<String>,
+    /// Whether the crate's default features are asked for, too.
+    pub default_features: bool,
     /// Why it is not allowed today: MF0204, MF0205 or MF0206.
     pub code: Code,
 }
@@ -402,9 +404,10 @@ async fn ask_reviewers(
 ) -> Result<(), CatalogError> {
     for request in requests {
         sqlx::query(
-            "INSERT INTO crate_requests (deployment_id, tenant, name, requirement, features, code)
-             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT ON CONSTRAINT crate_requests_once DO UPDATE
-             SET requirement = $4, features = $5, code = $6, status = 'open', decided_at = NULL",
+            "INSERT INTO crate_requests (deployment_id, tenant, name, requirement, features, code, default_features)
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT ON CONSTRAINT crate_requests_once DO UPDATE
+             SET requirement = $4, features = $5, code = $6, default_features = $7, status = 'open', chosen = NULL,
+                 detail = '', decided_at = NULL",
         )
         .bind(id)
         .bind(tenant)
@@ -412,10 +415,11 @@ async fn ask_reviewers(
         .bind(&request.requirement)
         .bind(&request.features)
         .bind(request.code.id())
+        .bind(request.default_features)
         .execute(&mut *connection)
         .await?;
     }
-    Ok(())
+    crate::requests::wake_acquirer(connection).await
 }
 
 async fn notify(

@@ -58,6 +58,8 @@ pub struct RolePasswords {
     pub builder: Option<String>,
     /// `mfaas_signer`.
     pub signer: Option<String>,
+    /// `mfaas_acquirer`.
+    pub acquirer: Option<String>,
 }
 
 /// Hand-written so that no password reaches a log.
@@ -76,6 +78,7 @@ pub async fn migrate(owner_url: &str, passwords: &RolePasswords) -> Result<(), C
         ("mfaas_server", &passwords.server),
         ("mfaas_builder", &passwords.builder),
         ("mfaas_signer", &passwords.signer),
+        ("mfaas_acquirer", &passwords.acquirer),
     ];
     for (role, password) in roles {
         let Some(password) = password else { continue };

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
-use mfaas_ident::{DeploymentId, Digest, FunctionName, TenantName, VersionNumber};
+use mfaas_ident::{DeploymentId, Digest, FunctionName, PersonName, TenantName, VersionNumber};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
@@ -46,6 +46,8 @@ pub struct NewDeployment<'a> {
     pub tenant: &'a TenantName,
     /// The function it is for.
     pub function: &'a FunctionName,
+    /// On whose behalf.
+    pub person: &'a PersonName,
     /// The client's key, 1 to 200 characters; unique within the tenant.
     pub idempotency_key: &'a str,
     /// SHA-256, computed by the server while it stored the bytes.
@@ -84,8 +86,8 @@ impl Catalog {
     ) -> Result<Recorded, CatalogError> {
         let mut tx = self.begin().await?;
         let id: Option<uuid::Uuid> = sqlx::query_scalar(
-            "INSERT INTO deployments (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by)
-             VALUES ($1, $2, $3, $4, $5, $6)
+            "INSERT INTO deployments (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT ON CONSTRAINT deployments_idempotency_key_unique DO NOTHING RETURNING id",
         )
         .bind(new.tenant.as_str())
@@ -94,6 +96,7 @@ impl Catalog {
         .bind(new.source_digest.to_string())
         .bind(int8(new.source_bytes))
         .bind(actor.as_str())
+        .bind(new.person.as_str())
         .fetch_optional(&mut *tx)
         .await?;
         let Some(id) = id else {

@@ -48,6 +48,23 @@ const CONSTRAINTS: &[(&str, &str)] = &[
     ("deployments_idempotency_key_length", "the idempotency key has to have 1 to 200 characters"),
     ("tokens_scopes_known", "a token needs at least one known scope"),
     ("crates_checksum_sha256", "a crate's checksum has to be 64 hexadecimal digits"),
+    ("crates_decided", "nobody has decided that this crate may be used like this"),
+    ("tokens_person_known", "a person's name has 1 to 200 characters of a-z, 0-9 and '._@+:/-'"),
+    ("deployments_state_of_acquirer", "the deployment does not wait any more"),
+    ("votes_pkey", "this person has spoken already"),
+    ("votes_while_open", "the review is decided and takes no more voices"),
+    ("votes_not_by_requester", "whoever asked for a crate cannot decide about it"),
+    ("spot_notes_while_open", "the review is decided and takes no more notes"),
+    ("spot_notes_not_by_requester", "whoever asked for a crate cannot decide about it"),
+    ("votes_note_length", "a voice needs a note of 1 to 4000 characters"),
+    ("spot_notes_spot_length", "a spot has to have 1 to 600 characters"),
+    ("spot_notes_note_length", "a note about a spot has 2000 characters at most"),
+    ("reviews_one_open", "another open review asks the same"),
+    ("reviews_state_transition", "the review is in another state by now"),
+    ("reviews_terms_stand", "somebody has approved other terms; approve the same, or deny"),
+    ("reviews_enough_people", "the review has not enough voices"),
+    ("reviews_nothing_unsound", "a spot is marked unsound; say why it is not before anybody approves"),
+    ("reviews_denied_by_somebody", "nobody has said no"),
 ];
 
 impl From<sqlx::Error> for CatalogError {

@@ -6,32 +6,48 @@
 //! Must never decide policy, hold a transaction while hostile code runs, or return a row of
 //! another tenant than the one asked for.
 
+mod acquiring;
 mod allowlist;
 mod audit;
 mod builds;
 mod connection;
+mod crate_files;
 mod decode;
 mod deployments;
 mod error;
 mod functions;
+mod importing;
+mod index;
 pub mod invariants;
 mod listen;
 mod logs;
 mod nodes;
+mod requests;
+mod reviews;
+mod revoking;
 mod schema;
 mod serving;
 mod tokens;
 
-pub use allowlist::{AllowlistSeed, CrateRow, WaitingRequest};
+pub use acquiring::{
+    Acquirer, DependencyCache, Extra, MemberOutcome, ResolvedMember, ResolvedRequest, is_allowed,
+};
+pub use allowlist::{AllowlistSeed, CrateRow};
 pub use audit::{AuditRow, ChainError};
 pub use builds::{BUILD_ATTEMPTS_MAX, ClaimedBuild, CrateRequest, Lease};
 pub use connection::{Actor, Catalog, RolePasswords, migrate};
+pub use crate_files::CrateFile;
 pub use deployments::{Deployment, NewDeployment, Recorded, StateCount};
 pub use error::CatalogError;
 pub use functions::{Alias, Function, Version};
+pub use importing::{AdvisoryImport, Alarm};
+pub use index::{IndexEntry, OfferedArchive, StoredArchive};
 pub use listen::{Channel, Wake, Wakes};
 pub use logs::{FUNCTION_LOG_LINES_MAX, StoredLine};
 pub use nodes::{JoinedNode, NodeRow, NodeStatus};
+pub use requests::{NewRequest, Request, RequestMember, RequestStatus};
+pub use reviews::{Asker, NewVoice, ReviewRow, SpotNote, Voice};
+pub use revoking::{ConcernedVersion, Revocation, Severity};
 pub use schema::describe as describe_schema;
 pub use serving::{StoredServingSet, StoredStatement};
 pub use tokens::{NewToken, Token};

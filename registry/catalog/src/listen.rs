@@ -19,6 +19,8 @@ pub enum Channel {
     Events,
     /// A serving set was signed.
     ServingSet,
+    /// A crate was asked for or decided about.
+    Acquirer,
 }
 
 impl Channel {
@@ -28,11 +30,14 @@ impl Channel {
             Self::Signer => "mfaas_signer",
             Self::Events => "mfaas_events",
             Self::ServingSet => "mfaas_serving_set",
+            Self::Acquirer => "mfaas_acquirer",
         }
     }
 
     fn parse(name: &str) -> Option<Self> {
-        [Self::Builds, Self::Signer, Self::Events, Self::ServingSet].into_iter().find(|c| c.name() == name)
+        [Self::Builds, Self::Signer, Self::Events, Self::ServingSet, Self::Acquirer]
+            .into_iter()
+            .find(|c| c.name() == name)
     }
 }
 

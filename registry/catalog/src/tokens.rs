@@ -1,7 +1,7 @@
 //! Tenants and their tokens. Only the SHA-256 of a secret is ever here.
 
 use chrono::{DateTime, Utc};
-use mfaas_ident::{Digest, Scope, TenantName};
+use mfaas_ident::{Digest, PersonName, Scope, TenantName};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
@@ -19,6 +19,8 @@ pub struct Token {
     pub tenant: TenantName,
     /// What its owner calls it.
     pub name: String,
+    /// Whose voice it speaks with.
+    pub person: PersonName,
     /// What it may do.
     pub scopes: Vec<Scope>,
     /// When it was made.
@@ -43,6 +45,8 @@ pub struct NewToken<'a> {
     pub tenant: &'a TenantName,
     /// What its owner calls it, 1 to 100 characters.
     pub name: &'a str,
+    /// Whose voice it speaks with; its own, `tenant/name`, when absent.
+    pub person: Option<&'a PersonName>,
     /// What it may do.
     pub scopes: &'a [Scope],
     /// SHA-256 of the secret.
@@ -70,18 +74,19 @@ impl Catalog {
         ensure_tenant(&mut tx, actor, new.tenant).await?;
         let scopes: Vec<&str> = new.scopes.iter().map(|scope| scope.as_str()).collect();
         let row = sqlx::query(
-            "INSERT INTO tokens (tenant, name, secret_sha256, scopes, expires_at) VALUES ($1, $2, $3, $4, $5)
-             RETURNING id, tenant, name, scopes, created_at, expires_at, revoked_at",
+            "INSERT INTO tokens (tenant, name, secret_sha256, scopes, expires_at, person) VALUES ($1, $2, $3, $4, $5, $6)
+             RETURNING id, tenant, name, person, scopes, created_at, expires_at, revoked_at",
         )
         .bind(new.tenant.as_str())
         .bind(new.name)
         .bind(new.secret_sha256.to_string())
         .bind(&scopes)
         .bind(new.expires_at)
+        .bind(new.person.map(PersonName::as_str))
         .fetch_one(&mut *tx)
         .await?;
         let token = token(&row)?;
-        let detail = serde_json::json!({"name": new.name, "scopes": scopes});
+        let detail = serde_json::json!({"name": new.name, "person": token.person, "scopes": scopes});
         let subject = token.id.to_string();
         let tenant = new.tenant.as_str();
         audit::append(&mut tx, Entry { actor, action: "token.created", tenant, subject: &subject, detail })
@@ -93,7 +98,7 @@ impl Catalog {
     /// The token with this secret, unless it is revoked or expired by the database's clock.
     pub async fn authenticate(&self, secret_sha256: &Digest) -> Result<Option<Token>, CatalogError> {
         let row = sqlx::query(
-            "SELECT id, tenant, name, scopes, created_at, expires_at, revoked_at FROM tokens
+            "SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at FROM tokens
              WHERE secret_sha256 = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())",
         )
         .bind(secret_sha256.to_string())
@@ -105,7 +110,7 @@ impl Catalog {
     /// The tokens of one tenant, or of all, newest first.
     pub async fn tokens(&self, tenant: Option<&TenantName>, limit: u32) -> Result<Vec<Token>, CatalogError> {
         let rows = sqlx::query(
-            "SELECT id, tenant, name, scopes, created_at, expires_at, revoked_at FROM tokens
+            "SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at FROM tokens
              WHERE $1::text IS NULL OR tenant = $1 ORDER BY created_at DESC, id LIMIT $2",
         )
         .bind(tenant.map(TenantName::as_str))
@@ -165,6 +170,7 @@ fn token(row: &PgRow) -> Decoded<Token> {
         id: row.try_get("id")?,
         tenant: parsed(row, "tenant")?,
         name: row.try_get("name")?,
+        person: parsed(row, "person")?,
         scopes: scopes
             .iter()
             .map(|s| Scope::parse(s).map_err(|e| bad("scopes", e)))

@@ -103,7 +103,7 @@ fn decide(tx: &mut Transaction<'_>, desk: &Desk, row: &BuiltRow, watch: &Watch) 
     let claim = accept_claim(tx, row)?;
     let upload = fetch(desk, &row.source_digest, ARCHIVE.upload_bytes_max)?;
     let artifact = fetch(desk, &claim.artifact, BINARY.file_bytes_max)?;
-    let allowlist = ledger::hold_allowlist(tx)?;
+    let allowlist = ledger::hold_allowlist(tx, &row.tenant, &claim.toolchain)?;
     let case = Case { upload: upload.into(), artifact: &artifact, claim: &claim, allowlist: &allowlist };
     let examined = examine(case)?;
     let version = ledger::next_version(tx, &row.tenant, &row.function)?;

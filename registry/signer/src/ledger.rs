@@ -72,7 +72,7 @@ pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
 }
 
 /// The last migration that this build knows.
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 
 /// Refuses a database whose schema is older than this build.
 pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
@@ -121,13 +121,21 @@ fn built_row(row: &Row) -> anyhow::Result<BuiltRow> {
     })
 }
 
-/// The allowlist of this moment; no decision can change until the transaction ends.
-pub(crate) fn hold_allowlist(tx: &mut Transaction<'_>) -> anyhow::Result<AllowlistSnapshot> {
+/// The allowlist of this moment for one tenant and one compiler; no decision can change until the transaction
+/// ends. As the catalog reads it: one that has ended is none, a revocation outweighs everything, and what was
+/// decided for the tenant outweighs what was decided for all.
+pub(crate) fn hold_allowlist(
+    tx: &mut Transaction<'_>,
+    tenant: &TenantName,
+    toolchain: &ToolchainId,
+) -> anyhow::Result<AllowlistSnapshot> {
     let policy_version = tx.query_one("SELECT hold_policy_version()", &[])?.try_get(0)?;
     let rows = tx.query(
-        "SELECT name, version, checksum, features, direct, status, decided_by, reason FROM crates
-         ORDER BY name, version",
-        &[],
+        "SELECT DISTINCT ON (name, version)
+                name, version, checksum, features, direct, status, decided_by, reason FROM crates
+         WHERE scope IN ('', $1) AND toolchain IN ('', $2) AND (expires_at IS NULL OR expires_at > now())
+         ORDER BY name, version, (status = 'revoked') DESC, (scope <> '') DESC",
+        &[&tenant.as_str(), &toolchain.to_string()],
     )?;
     let crates = rows.iter().map(allowed_crate).collect::<anyhow::Result<_>>()?;
     Ok(AllowlistSnapshot { policy_version, crates })
@@ -195,6 +203,7 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
             &a.policy_version,
         ],
     )?;
+    record_crates(tx, a, version)?;
     tx.execute(
         "INSERT INTO aliases (tenant, function, alias, version) VALUES ($1, $2, 'live', $3)
          ON CONFLICT ON CONSTRAINT aliases_pkey DO UPDATE SET version = $3, updated_at = now()",
@@ -210,6 +219,25 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
     });
     audit(tx, "version.admitted", tenant, &a.deployment.to_string(), &detail)?;
     tx.query_one("SELECT bump_desired_generation()", &[])?;
+    Ok(())
+}
+
+/// Which crates the version was built with: how a revocation finds it.
+fn record_crates(tx: &mut Transaction<'_>, admission: &Admission, version: i32) -> anyhow::Result<()> {
+    for used in &admission.decisions {
+        tx.execute(
+            "INSERT INTO version_crates (tenant, function, version, name, crate_version, checksum)
+             VALUES ($1, $2, $3, $4, $5, $6)",
+            &[
+                &admission.tenant.as_str(),
+                &admission.function.as_str(),
+                &version,
+                &used.name.as_str(),
+                &used.version,
+                &used.checksum,
+            ],
+        )?;
+    }
     Ok(())
 }
 

@@ -26,6 +26,8 @@ pub enum Program {
     Builder,
     /// `mfaas-node`.
     Node,
+    /// `mfaas-builder acquire`.
+    Acquirer,
 }
 
 impl Program {
@@ -35,6 +37,7 @@ impl Program {
             Self::Signer => "signer",
             Self::Builder => "builder",
             Self::Node => "node",
+            Self::Acquirer => "acquirer",
         }
     }
 }
@@ -350,7 +353,9 @@ impl Drop for Stack {
     fn drop(&mut self) {
         let run = self.down();
         if std::thread::panicking() {
-            for program in [Program::Server, Program::Builder, Program::Signer, Program::Node] {
+            for program in
+                [Program::Server, Program::Builder, Program::Signer, Program::Node, Program::Acquirer]
+            {
                 eprintln_log(program, &self.log(program));
             }
         } else {

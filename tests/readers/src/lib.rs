@@ -6,13 +6,17 @@
 //! outcome.
 
 mod archive;
+mod dependency;
 mod elf;
+mod package;
 mod source;
 mod statement;
 pub mod tar;
 
 pub use archive::archive;
+pub use dependency::{advisory, audits, dependency};
 pub use elf::elf;
+pub use package::package;
 pub use source::{expansion, lexer, manifest};
 pub use statement::statement;
 
@@ -21,10 +25,14 @@ pub type Reader = fn(&[u8]);
 
 /// Each reader by the name of its fuzz target and of its directory in `fuzz/corpus`.
 pub const READERS: &[(&str, Reader)] = &[
+    ("advisory", advisory),
     ("archive", archive),
+    ("audits", audits),
+    ("dependency", dependency),
     ("elf", elf),
     ("expansion", expansion),
     ("lexer", lexer),
     ("manifest", manifest),
+    ("package", package),
     ("statement", statement),
 ];

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use mfaas_readers::READERS;
 
 /// The corpus is source, not a store.
-const FILES_MAX: usize = 200;
+const FILES_MAX: usize = 300;
 const BYTES_MAX: usize = 500_000;
 
 fn fuzz() -> PathBuf {

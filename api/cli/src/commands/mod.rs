@@ -2,6 +2,7 @@
 //! tests beside it.
 
 mod allow;
+mod audit;
 mod bench;
 mod check;
 mod completions;
@@ -62,6 +63,7 @@ pub(crate) enum Command {
     Rollback(rollback::Rollback),
     Delete(delete::Delete),
     Allow(allow::Allow),
+    Audit(audit::Audit),
     Node(node::Node),
     Token(token::Token),
     Login(login::Login),
@@ -78,6 +80,7 @@ impl Command {
     /// Whether the profile is read: a damaged one must not stand in the way of repairing it.
     pub(crate) fn needs_profile(&self) -> bool {
         match self {
+            Self::Audit(command) => command.needs_profile(),
             Self::New(_)
             | Self::Check(_)
             | Self::Explain(_)
@@ -116,6 +119,7 @@ impl Command {
             Self::Rollback(command) => block_on(command.run(context)),
             Self::Delete(command) => block_on(command.run(context)),
             Self::Allow(command) => block_on(command.run(context)),
+            Self::Audit(command) => block_on(command.run(context)),
             Self::Node(command) => block_on(command.run(context)),
             Self::Token(command) => block_on(command.run(context)),
             Self::Login(command) => block_on(command.run(context)),

@@ -1,6 +1,6 @@
 //! `mfaas token`: who may do what.
 
-use mfaas_ident::Scope;
+use mfaas_ident::{PersonName, Scope};
 use mfaas_wire::{CreateToken, Page, Removed, TokenCreated, TokenView};
 
 use crate::failure::{Exit, Failure};
@@ -24,6 +24,10 @@ enum TokenCommand {
         /// What it may do: read, deploy, review, admin.
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',', default_value = "read,deploy")]
         scopes: Vec<Scope>,
+        /// Whose voice it speaks with in reviews; its own, `tenant/name`, if not given. Two tokens of
+        /// one person are one voice.
+        #[arg(long, value_name = "PERSON")]
+        person: Option<PersonName>,
     },
     /// List the tokens, without their secrets.
     List,
@@ -40,11 +44,11 @@ impl Token {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let client = context.client()?;
         match self.command {
-            TokenCommand::Create { name, scopes } => {
+            TokenCommand::Create { name, scopes, person } => {
                 // `--tenant` names the tenant that the new token opens.
                 let tenant = context.global.tenant.clone();
                 let created: TokenCreated =
-                    client.post("/v1/tokens", &CreateToken { name, scopes, tenant }).await?;
+                    client.post("/v1/tokens", &CreateToken { name, scopes, tenant, person }).await?;
                 context.screen.result(&created, || created.secret.clone())?;
                 context.screen.note("this is the only time that the secret is shown");
             }
@@ -52,7 +56,7 @@ impl Token {
                 let page: Page<TokenView> = client.get("/v1/tokens").await?;
                 context.screen.result(&page, || {
                     table(
-                        &["id", "tenant", "name", "scopes", "made", ""],
+                        &["id", "tenant", "name", "person", "scopes", "made", ""],
                         &page.items.iter().map(row).collect::<Vec<_>>(),
                     )
                 })?;
@@ -75,6 +79,7 @@ fn row(token: &TokenView) -> Vec<String> {
         token.id.clone(),
         token.tenant.to_string(),
         token.name.clone(),
+        token.person.to_string(),
         scopes.join(","),
         token.created_at.format("%Y-%m-%d %H:%M").to_string(),
         if token.revoked_at.is_some() { "revoked".to_owned() } else { String::new() },

@@ -44,6 +44,10 @@ pub(crate) struct Up {
     /// The weakest build cage that is accepted.
     #[arg(long, value_name = "LEVEL", value_parser = ["full", "landlock"])]
     cage_minimum: Option<String>,
+    /// Whether the rules may admit a crate in which nothing was found, without a person; off at first,
+    /// then as before.
+    #[arg(long, value_name = "ON|OFF", value_parser = ["on", "off"])]
+    automatic_admission: Option<String>,
     /// The seed workspace: the dependencies that are offered.
     #[arg(long, value_name = "DIR")]
     seed: Option<PathBuf>,
@@ -102,6 +106,7 @@ impl Up {
         Ok(Wishes {
             workers: self.workers,
             cage_minimum: self.cage_minimum.clone(),
+            automatic_admission: self.automatic_admission.as_deref().map(|word| word == "on"),
             database_url: self.database_url.clone(),
             materials: Materials {
                 seed: absolute(&self.seed)?,

@@ -26,6 +26,12 @@ pub(crate) const BUILDER_ROLE: &str = "mfaas_builder";
 /// The role of `mfaas-signer`.
 pub(crate) const SIGNER_ROLE: &str = "mfaas_signer";
 
+/// The role of `mfaas-builder acquire`.
+pub(crate) const ACQUIRER_ROLE: &str = "mfaas_acquirer";
+
+/// Every role, the owner included.
+const ROLES: [&str; 5] = [OWNER_ROLE, SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE];
+
 /// The database's name in a private cluster.
 const DATABASE: &str = "mfaas";
 
@@ -42,6 +48,9 @@ pub(crate) struct UpConfig {
     pub(crate) node_name: String,
     /// The weakest cage that the builder may fall back to.
     pub(crate) cage_minimum: String,
+    /// Whether the rules may admit a crate in which nothing was found, without a person.
+    #[serde(default)]
+    pub(crate) automatic_admission: bool,
     /// An external database's owner URL; a private cluster when absent.
     pub(crate) external_database: Option<String>,
     /// Password by database role.
@@ -64,17 +73,22 @@ impl UpConfig {
     /// Reads `up.json`, or makes the first one with fresh passwords.
     pub(crate) fn load_or_new(home: &Home, ports: Ports) -> Result<Self, Failure> {
         match Self::load(home)? {
-            Some(config) => Ok(Self { ports, ..config }),
+            Some(mut config) => {
+                // A release may bring a role that the one before did not have.
+                for role in ROLES {
+                    config.passwords.entry(role.to_owned()).or_insert_with(new_password);
+                }
+                Ok(Self { ports, ..config })
+            }
             None => Ok(Self {
                 format: FORMAT,
                 ports,
                 workers: None,
                 node_name: "local".to_owned(),
                 cage_minimum: "full".to_owned(),
+                automatic_admission: false,
                 external_database: None,
-                passwords: [OWNER_ROLE, SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE]
-                    .map(|role| (role.to_owned(), new_password()))
-                    .into(),
+                passwords: ROLES.map(|role| (role.to_owned(), new_password())).into(),
             }),
         }
     }

@@ -22,11 +22,17 @@ pub(crate) enum Role {
     Builder,
     /// `mfaas-node` and its workers.
     Node,
+    /// `mfaas-builder acquire`, the only one that downloads dependencies.
+    Acquirer,
 }
+
+/// How many roles there are.
+const ROLES: usize = 6;
 
 impl Role {
     /// Every role, in starting order.
-    pub(crate) const ALL: [Self; 5] = [Self::Postgres, Self::Signer, Self::Server, Self::Builder, Self::Node];
+    pub(crate) const ALL: [Self; ROLES] =
+        [Self::Postgres, Self::Signer, Self::Server, Self::Builder, Self::Node, Self::Acquirer];
 
     /// The short name: of the log, the runtime directory, the line in `mfaas status`.
     pub(crate) fn name(self) -> &'static str {
@@ -36,6 +42,7 @@ impl Role {
             Self::Server => "server",
             Self::Builder => "builder",
             Self::Node => "node",
+            Self::Acquirer => "acquirer",
         }
     }
 
@@ -47,15 +54,16 @@ impl Role {
             Self::Server => "mfaas",
             Self::Builder => "mfaas-build",
             Self::Node => "mfaas-node",
+            Self::Acquirer => "mfaas-acquire",
         }
     }
 
-    /// Its primary group: the three that write blobs share one.
+    /// Its primary group: the four that write blobs share one.
     fn group(self) -> &'static str {
         match self {
             Self::Postgres => "mfaas-pg",
             Self::Node => "mfaas-node",
-            Self::Signer | Self::Server | Self::Builder => "mfaas",
+            Self::Signer | Self::Server | Self::Builder | Self::Acquirer => "mfaas",
         }
     }
 }
@@ -64,7 +72,7 @@ impl Role {
 #[derive(Debug, Clone)]
 pub(crate) enum Identities {
     /// Started as root: each program has its own user. In the order of [`Role::ALL`].
-    SystemUsers([(Uid, Gid); 5]),
+    SystemUsers([(Uid, Gid); ROLES]),
     /// Started by a user: everything runs as that user.
     OneUid,
 }
@@ -75,7 +83,7 @@ impl Identities {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::OneUid);
         }
-        let mut ids = [(Uid::ROOT, Gid::ROOT); 5];
+        let mut ids = [(Uid::ROOT, Gid::ROOT); ROLES];
         for (role, id) in Role::ALL.into_iter().zip(&mut ids) {
             ensure_group(role.group())?;
             ensure_user(role)?;

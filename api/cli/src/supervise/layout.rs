@@ -42,6 +42,10 @@ const DIRECTORIES: &[Directory] = &[
     directory("deps", 0o755, None),
     directory("builder", 0o711, None),
     directory("builder/work", 0o700, Some(Role::Builder)),
+    directory("acquirer", 0o711, None),
+    directory("acquirer/work", 0o700, Some(Role::Acquirer)),
+    // Builders read what is built there, and compare every file with its digest.
+    directory("acquirer/deps", 0o755, Some(Role::Acquirer)),
     directory("node", 0o711, None),
     directory("node/state", 0o700, Some(Role::Node)),
     directory("logs", 0o700, None),
@@ -53,6 +57,7 @@ const RUN_DIRECTORIES: &[Directory] = &[
     directory("server", 0o755, Some(Role::Server)),
     directory("builder", 0o755, Some(Role::Builder)),
     directory("signer", 0o755, Some(Role::Signer)),
+    directory("acquirer", 0o755, Some(Role::Acquirer)),
     directory("node", 0o755, Some(Role::Node)),
 ];
 

@@ -89,6 +89,9 @@ fn configure(home: &Home, ports: Ports, wishes: &Wishes) -> Result<UpConfig, Fai
     if wishes.workers.is_some() {
         config.workers = wishes.workers;
     }
+    if let Some(automatic) = wishes.automatic_admission {
+        config.automatic_admission = automatic;
+    }
     if let Some(minimum) = &wishes.cage_minimum {
         config.cage_minimum.clone_from(minimum);
     }

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::config::{BUILDER_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig, write_atomically};
+use super::config::{
+    ACQUIRER_ROLE, BUILDER_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig, write_atomically,
+};
 use super::files;
 use super::identity::{Identities, Role};
 use super::launch::Launch;
@@ -181,7 +183,7 @@ impl<'a> Cluster<'a> {
 /// private cluster and an external database alike.
 pub(crate) fn create_roles(programs: &Path, config: &UpConfig, owner_url: &str) -> Result<(), Failure> {
     let mut sql = String::new();
-    for role in [SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE] {
+    for role in [SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE] {
         let password = config.password(role)?;
         // Names are constants and passwords hexadecimal: nothing here needs quoting.
         sql.push_str(&format!(

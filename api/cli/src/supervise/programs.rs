@@ -2,12 +2,24 @@
 
 use std::ffi::OsString;
 
-use super::config::{BUILDER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
+use super::config::{ACQUIRER_ROLE, BUILDER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
 use super::identity::Role;
 use super::launch::{Launch, Siblings};
 use super::layout::Home;
 use super::supervisor::ready_file;
 use crate::failure::Failure;
+
+/// Variables by which cargo finds its way to a registry: proxies, certificates, and a configuration file.
+const NETWORK_VARIABLES: [&str; 8] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "MFAAS_REGISTRY_CONFIG",
+];
 
 /// The facts of one machine from which every program's environment is made.
 #[derive(Debug)]
@@ -77,9 +89,36 @@ impl Programs<'_> {
             .env("MFAAS_BLOBS_URL", self.blobs_url())
             .env("MFAAS_TOOLCHAIN_DIR", toolchain)
             .env("MFAAS_DEPS_DIR", dependencies)
+            .env("MFAAS_SITE_DEPS_DIR", self.home.join("acquirer/deps"))
             .env("MFAAS_WORK_DIR", self.home.join("builder/work"))
             .env("MFAAS_CAGE_MINIMUM", &self.config.cage_minimum)
             .env("MFAAS_READY_FILE", ready_file(self.home, Role::Builder)))
+    }
+
+    /// `mfaas-builder acquire`, which finds out what requests come down to and builds what was approved.
+    pub(crate) fn acquirer(
+        &self,
+        toolchain: &std::path::Path,
+        dependencies: &std::path::Path,
+    ) -> Result<Launch, Failure> {
+        let launch = self
+            .base(Role::Acquirer, "mfaas-builder")
+            .arg("acquire")
+            .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, ACQUIRER_ROLE)?)
+            .env("MFAAS_BLOBS_URL", self.blobs_url())
+            .env("MFAAS_TOOLCHAIN_DIR", toolchain)
+            .env("MFAAS_DEPS_DIR", dependencies)
+            .env("MFAAS_SITE_DEPS_DIR", self.home.join("acquirer/deps"))
+            .env("MFAAS_SEED_DIR", self.home.join("seed"))
+            .env("MFAAS_WORK_DIR", self.home.join("acquirer/work"))
+            .env("MFAAS_CAGE_MINIMUM", &self.config.cage_minimum)
+            .env("MFAAS_AUTOMATIC_ADMISSION", if self.config.automatic_admission { "1" } else { "0" })
+            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Acquirer));
+        // How this machine reaches a registry is the one thing that it takes from whoever started it.
+        Ok(NETWORK_VARIABLES.iter().fold(launch, |launch, name| match std::env::var_os(name) {
+            Some(value) => launch.env(name, value),
+            None => launch,
+        }))
     }
 
     /// A command of `mfaas-builder` that needs no database.

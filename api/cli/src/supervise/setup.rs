@@ -38,6 +38,8 @@ pub(crate) struct Wishes {
     pub(crate) workers: Option<u32>,
     /// The weakest cage that is accepted; as before when absent.
     pub(crate) cage_minimum: Option<String>,
+    /// Whether the rules may admit a crate by themselves; as before when absent.
+    pub(crate) automatic_admission: Option<bool>,
     /// An external database.
     pub(crate) database_url: Option<String>,
     /// Toolchain and dependencies.
@@ -87,6 +89,10 @@ pub(crate) fn bring_up(
     supervisor.step("builder", |s| {
         s.start(programs.builder(&toolchain, &dependencies)?)?;
         s.wait_ready(Role::Builder).map(drop)
+    })?;
+    supervisor.step("acquirer", |s| {
+        s.start(programs.acquirer(&toolchain, &dependencies)?)?;
+        s.wait_ready(Role::Acquirer).map(drop)
     })?;
     supervisor.step("node", |s| start_node(s, &programs, identities, &addresses))?;
     supervisor.step("first serving set", |s| wait_for_report(s, config, wishes, &addresses))

@@ -8,6 +8,7 @@ use axum::response::{Html, IntoResponse, Response};
 use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::request::Parts;
 use mfaas_catalog::Token;
+use mfaas_ident::Scope;
 
 use super::Session;
 use crate::edge::{Nonce, RequestId, Shown};
@@ -35,6 +36,10 @@ pub(super) struct User {
     pub(super) token_name: String,
     /// What forms send along.
     pub(super) csrf: String,
+    /// They may decide about dependencies.
+    pub(super) reviews: bool,
+    /// They may read the audit log.
+    pub(super) audits: bool,
 }
 
 impl Frame {
@@ -45,11 +50,18 @@ impl Frame {
         self
     }
 
+    /// What forms send along; nothing where nobody is signed in, which no form accepts.
+    pub(super) fn csrf(&self) -> &str {
+        self.user.as_ref().map_or("", |user| &user.csrf)
+    }
+
     fn of(extensions: &http::Extensions) -> Self {
         let user = extensions.get::<Token>().zip(extensions.get::<Session>()).map(|(token, session)| User {
             tenant: token.tenant.to_string(),
             token_name: mfaas_ident::sanitise_line(&token.name, 200),
             csrf: session.csrf.clone(),
+            reviews: token.holds(Scope::Review),
+            audits: token.holds(Scope::Admin),
         });
         let nonce = extensions.get::<Nonce>().map(|nonce| nonce.0.clone()).unwrap_or_default();
         Self { user, here: "", server_version: env!("CARGO_PKG_VERSION"), nonce }

@@ -1,14 +1,24 @@
 //! The console: server-rendered pages over the same rows as the API.
 //!
 //! Templates escape by default, and what a tenant or a node wrote has passed the sanitiser before
-//! it gets there. Pages work without script; the one module is allowed by its nonce. Nothing here
-//! changes anything but sessions, and no page loads anything from another host.
+//! it gets there. Pages work without script; the one module of a page is allowed by its nonce. What is
+//! changed here is changed by a form of the very session that sends it ([`form`]), through the calls
+//! that the API makes. No page loads anything from another host.
 
+mod audit;
+mod decide;
+mod file;
+mod form;
 mod frame;
+mod history;
 mod pages;
+mod queue;
+mod report;
+mod review;
 mod rows;
 mod session;
 mod sign;
+mod spots;
 
 use axum::Router;
 use axum::extract::Path;
@@ -32,6 +42,14 @@ pub fn router() -> Router<App> {
         .route("/functions/{name}", get(pages::function))
         .route("/deployments/{id}", get(pages::deployment))
         .route("/crates", get(pages::crates))
+        .route("/crates/{name}", get(history::show))
+        .route("/crates/{name}/{version}/revocation", get(history::ask).post(history::revoke))
+        .route("/reviews", get(queue::show))
+        .route("/reviews/{id}", get(review::show))
+        .route("/reviews/{id}/voices", post(decide::vote))
+        .route("/reviews/{id}/spots", post(decide::mark))
+        .route("/reviews/{id}/files/{*path}", get(file::show))
+        .route("/audit", get(audit::show))
         .route("/sign-in", get(sign::form).post(sign::sign_in))
         .route("/sign-out", post(sign::sign_out))
         .layer(from_fn(frame::problem_page))
@@ -43,6 +61,7 @@ pub fn router() -> Router<App> {
 const STATIC_FILES: &[(&str, &str, &str)] = &[
     ("console.css", "text/css; charset=utf-8", include_str!("../../../../web/static/console.css")),
     ("live.js", "text/javascript; charset=utf-8", include_str!("../../../../web/static/live.js")),
+    ("spots.js", "text/javascript; charset=utf-8", include_str!("../../../../web/static/spots.js")),
     ("icon.svg", "image/svg+xml", include_str!("../../../../web/static/icon.svg")),
 ];
 

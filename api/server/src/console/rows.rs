@@ -7,9 +7,38 @@ use mfaas_wire::{
     FunctionView, Level, LogLine, NodeState, NodeView, VersionView,
 };
 
+use crate::limits;
+
 /// A time for people.
 pub(super) fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// How long ago, in the largest unit that fits.
+pub(super) fn age(since: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let minutes = (now - since).num_minutes().max(0);
+    let (number, unit) = match minutes {
+        0..120 => (minutes, "min"),
+        120..2_880 => (minutes / 60, "h"),
+        _ => (minutes / 1_440, "days"),
+    };
+    format!("{number} {unit}")
+}
+
+/// A text that somebody else wrote, on one line.
+pub(super) fn line(text: &str) -> String {
+    mfaas_ident::sanitise_line(text, limits::CONSOLE_TEXT_BYTES_MAX)
+}
+
+/// The same for texts of several lines.
+pub(super) fn lines(text: &str) -> String {
+    mfaas_ident::sanitise(text, limits::CONSOLE_TEXT_BYTES_MAX)
+}
+
+/// Words, or a dash for none.
+pub(super) fn joined<T: std::fmt::Display>(words: impl IntoIterator<Item = T>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| line(&word.to_string())).collect();
+    if words.is_empty() { "–".to_owned() } else { words.join(", ") }
 }
 
 fn number<T: std::fmt::Display>(value: Option<T>) -> String {

@@ -8,12 +8,11 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::HeaderMap;
-use http::header::{HOST, ORIGIN, SET_COOKIE};
+use http::header::SET_COOKIE;
 use mfaas_ident::Scope;
-use mfaas_rules::codes;
 use serde::Deserialize;
 
-use super::Session;
+use super::form::{SignedForm, check_origin};
 use super::frame::{Frame, html, show};
 use crate::access;
 use crate::app::App;
@@ -59,41 +58,14 @@ pub(super) async fn sign_in(
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/")).into_response())
 }
 
-/// What the form of the frame sends.
-#[derive(Deserialize)]
-pub(super) struct SignOut {
-    csrf: String,
-}
-
 /// Ends the session.
 pub(super) async fn sign_out(
     State(app): State<App>,
-    axum::Extension(session): axum::Extension<Session>,
     headers: HeaderMap,
-    Form(form): Form<SignOut>,
+    _form: SignedForm,
 ) -> Result<Response, Refusal> {
-    check_origin(&headers)?;
-    if form.csrf != session.csrf {
-        return Err(Refusal::new(codes::MF0902, "The form was not made for this sign-in."));
-    }
     let cookie = app.sessions.close(&headers, is_secure(&app));
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/sign-in")).into_response())
-}
-
-/// A browser that tells where a form comes from has to tell our own origin.
-fn check_origin(headers: &HeaderMap) -> Result<(), Refusal> {
-    let text = |name: &http::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(&HOST).unwrap_or("");
-    let origin_fits = headers.get(ORIGIN).is_none()
-        || text(&ORIGIN)
-            .and_then(|origin| origin.split_once("://"))
-            .is_some_and(|(_, authority)| authority == host);
-    let site = headers.get("sec-fetch-site").map(http::HeaderValue::as_bytes);
-    let site_fits = matches!(site, None | Some(b"same-origin" | b"none"));
-    if origin_fits && site_fits {
-        return Ok(());
-    }
-    Err(Refusal::new(codes::MF0902, "The form was sent from another site."))
 }
 
 /// Over https a cookie stays there; over the loopback's plain http it has to do without.

@@ -104,7 +104,7 @@ pub(super) async fn crates(
 pub async fn crate_views(app: &App, caller: &Caller) -> Result<Vec<CrateView>, Refusal> {
     let everybody = caller.token.holds(Scope::Review);
     let of = if everybody { None } else { Some(&caller.tenant) };
-    let waiting = app.catalog.waiting_requests(of, limits::PAGE_ROWS_MAX).await?;
+    let waiting = app.catalog.unanswered_requests(of, limits::PAGE_ROWS_MAX).await?;
     let decided = app.catalog.crates().await?;
     let waiting = waiting.into_iter().map(views::waiting_crate);
     Ok(waiting.chain(decided.into_iter().map(views::decided_crate)).collect())

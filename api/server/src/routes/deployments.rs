@@ -58,6 +58,7 @@ pub(super) async fn create(
     let new = NewDeployment {
         tenant: &caller.tenant,
         function: &name,
+        person: &caller.token.person,
         idempotency_key: &key,
         source_digest,
         source_bytes,
@@ -158,8 +159,8 @@ pub(super) async fn show(
     let row = app.catalog.deployment(&caller.tenant, id).await?;
     let mut view = views::deployment(row, &app.review_url());
     if view.state == DeploymentState::Waiting {
-        let requests = app.catalog.waiting_requests(Some(&caller.tenant), limits::PAGE_ROWS_MAX).await?;
-        let first = requests.into_iter().find(|request| request.deployment == id);
+        let requests = app.catalog.unanswered_requests(Some(&caller.tenant), limits::PAGE_ROWS_MAX).await?;
+        let first = requests.into_iter().find(|request| request.deployment == Some(id));
         view.problem = view
             .problem
             .map(|problem| problem.with_review(first.map(|request| request.name), app.review_url()));

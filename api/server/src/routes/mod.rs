@@ -6,7 +6,9 @@ mod artifacts;
 mod deployments;
 mod functions;
 mod health;
+mod index;
 mod nodes;
+mod reviews;
 mod tokens;
 
 use axum::Router;
@@ -25,7 +27,9 @@ use crate::refusal::Refusal;
 
 pub use artifacts::{artifact_response, crate_views, envelope_response};
 pub use deployments::events as follow_events;
+pub use index::router as index_router;
 pub use nodes::node_view;
+pub use reviews::check_note;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -40,6 +44,7 @@ pub use nodes::node_view;
         (name = "deployments", description = "Uploads and what comes of them"),
         (name = "functions", description = "Functions, versions, aliases, logs"),
         (name = "registry", description = "Artifacts, statements, keys, the allowlist"),
+        (name = "dependencies", description = "Requests for crates, reviews, revocations"),
         (name = "operation", description = "Nodes, tokens, the audit log, health"),
     )
 )]
@@ -72,11 +77,22 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(artifacts::statement))
         .routes(routes!(artifacts::crates))
         .routes(routes!(artifacts::keys))
+        .routes(routes!(reviews::requests, reviews::request))
+        .routes(routes!(reviews::show_request))
+        .routes(routes!(reviews::reviews))
+        .routes(routes!(reviews::show))
+        .routes(routes!(reviews::report))
+        .routes(routes!(reviews::vote))
+        .routes(routes!(reviews::mark))
+        .routes(routes!(reviews::revoke))
+        .routes(routes!(reviews::import_advisories))
+        .routes(routes!(reviews::import_audits))
         .routes(routes!(nodes::list))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::whoami))
         .routes(routes!(tokens::audit))
+        .routes(routes!(tokens::verify_audit))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use mfaas_catalog::NewToken;
 use mfaas_ident::Scope;
-use mfaas_wire::{AuditEntry, CreateToken, Page, Removed, TokenCreated, TokenView, WhoAmI};
+use mfaas_wire::{AuditEntry, ChainView, CreateToken, Page, Removed, TokenCreated, TokenView, WhoAmI};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -50,6 +50,7 @@ pub(super) async fn create(
     let new = NewToken {
         tenant: &tenant,
         name: &body.name,
+        person: body.person.as_ref(),
         scopes: &body.scopes,
         secret_sha256: secret.hash(),
         expires_at: None,
@@ -97,6 +98,7 @@ pub(super) async fn whoami(caller: Caller) -> axum::Json<WhoAmI> {
         tenant: caller.tenant,
         token_id: caller.token.id.to_string(),
         token_name: caller.token.name,
+        person: caller.token.person,
         scopes: caller.token.scopes,
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
     })
@@ -127,4 +129,20 @@ pub(super) async fn audit(
     let found = app.catalog.audit_after(query.after.unwrap_or(0), limit + 1).await?;
     let views = found.into_iter().map(views::audit).collect();
     Ok(axum::Json(page(views, limit, |view: &AuditEntry| view.seq.to_string())))
+}
+
+/// Computes the whole audit chain again.
+#[utoipa::path(
+    get, path = "/v1/audit/verification", tag = "operation", operation_id = "verify_audit",
+    responses((status = 200, body = ChainView))
+)]
+pub(super) async fn verify_audit(
+    State(app): State<App>,
+    _caller: Caller,
+) -> Result<axum::Json<ChainView>, Refusal> {
+    let view = match app.catalog.verify_audit().await? {
+        Ok(rows) => ChainView { holds: true, rows, problem: None },
+        Err(error) => ChainView { holds: false, rows: error.rows(), problem: Some(error.to_string()) },
+    };
+    Ok(axum::Json(view))
 }

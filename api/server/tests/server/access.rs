@@ -6,6 +6,7 @@ use mfaas_ident::Scope;
 use mfaas_server::access::{Access, TABLE, access_of};
 use mfaas_server::routes;
 
+use crate::console::{csrf_of, page, sign_in};
 use crate::support::{Server, admitted_version, refused_deployment};
 
 /// Every method and path of the OpenAPI description, with the description's own words.
@@ -32,6 +33,7 @@ fn filled(template: &str) -> String {
         .replace("{version}", "1")
         .replace("{alias}", "live")
         .replace("{digest}", &"0".repeat(64))
+        .replace("{*path}", "src/lib.rs")
 }
 
 #[test]
@@ -59,7 +61,7 @@ async fn every_route_refuses_no_token_a_wrong_token_and_too_small_a_scope() {
     let stranger = format!("mfaas_{}_{}", "0".repeat(32), "0".repeat(64));
     let mut walked = 0;
     for (method, template, access) in TABLE {
-        let Access::Token(scope) = access else { continue };
+        let (Access::Token(scope) | Access::Registry(scope)) = access else { continue };
         let path = filled(template);
         let others: Vec<_> = Scope::ALL.into_iter().filter(|other| !other.implies(*scope)).collect();
         // Every scope implies `read`, so there is none that is too small for it.
@@ -77,7 +79,49 @@ async fn every_route_refuses_no_token_a_wrong_token_and_too_small_a_scope() {
         assert!(![401, 403].contains(&answer.status), "{method} {path} with {scope}: {answer:?}");
         walked += 1;
     }
-    assert!(walked >= 19, "only {walked} routes were walked");
+    assert!(walked >= 23, "only {walked} routes were walked");
+}
+
+#[tokio::test]
+async fn every_page_refuses_no_session_and_too_small_a_scope_and_every_form_a_wrong_secret() {
+    let server = Server::start().await;
+    let (mut walked, mut forms) = (0, 0);
+    for (method, template, access) in TABLE {
+        let Access::Session(scope) = access else { continue };
+        let path = filled(&template.replace("/reviews/{id}", "/reviews/1"))
+            .replace("/1/revocation", "/1.0.0/revocation");
+        let send = async |cookie: &str, csrf: &str| {
+            let request = server.request(method, &path, "").header("cookie", cookie);
+            server.send(if *method == "POST" { request.form(&[("csrf", csrf)]) } else { request }).await
+        };
+        let stranger = send("", "").await;
+        assert_eq!((stranger.status, stranger.header("location")), (303, "/sign-in"), "{method} {path}");
+        let others: Vec<_> = Scope::ALL.into_iter().filter(|other| !other.implies(*scope)).collect();
+        if !others.is_empty() {
+            let (cookie, csrf) = signed_in(&server, &others).await;
+            assert_eq!(send(&cookie, &csrf).await.code(), "MF0902", "{method} {path} with {others:?}");
+        }
+        let (cookie, csrf) = signed_in(&server, &[*scope]).await;
+        if *method == "POST" {
+            for wrong in ["", "0", &csrf[1..], &csrf.to_uppercase()] {
+                let answer = send(&cookie, wrong).await;
+                assert_eq!((answer.status, answer.body.contains("MF0902")), (403, true), "{method} {path}");
+            }
+            forms += 1;
+        }
+        let answer = send(&cookie, &csrf).await;
+        assert!(![401, 403].contains(&answer.status), "{method} {path} with {scope}: {answer:?}");
+        walked += 1;
+    }
+    assert!(walked >= 16 && forms >= 4, "only {walked} pages and {forms} forms were walked");
+}
+
+/// A session of a new token, and the secret of its forms.
+async fn signed_in(server: &Server, scopes: &[Scope]) -> (String, String) {
+    let token = server.token("a", scopes).await;
+    let cookie = sign_in(server, &token).await;
+    let csrf = csrf_of(&page(server, "/", &cookie).await.body);
+    (cookie, csrf)
 }
 
 /// A token that only deploys gets everything that a deploy and its aftermath need, and no more.

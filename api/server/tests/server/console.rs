@@ -8,7 +8,7 @@ use crate::support::{Answer, Server, admitted_version, refused_deployment};
 const HOSTILE: &str = "</pre><script>alert(1)</script>\u{1b}[2J\u{202e}<img src=x onerror=alert(1)>";
 
 /// Signs in and answers with the cookie.
-async fn sign_in(server: &Server, token: &str) -> String {
+pub(crate) async fn sign_in(server: &Server, token: &str) -> String {
     let answer = server.send(server.request("POST", "/sign-in", "").form(&[("token", token)])).await;
     assert_eq!((answer.status, answer.header("location")), (303, "/"), "{answer:?}");
     let cookie = answer.header("set-cookie");
@@ -17,7 +17,7 @@ async fn sign_in(server: &Server, token: &str) -> String {
     cookie.split(';').next().unwrap().to_owned()
 }
 
-async fn page(server: &Server, path: &str, cookie: &str) -> Answer {
+pub(crate) async fn page(server: &Server, path: &str, cookie: &str) -> Answer {
     let answer = server.send(server.request("GET", path, "").header("cookie", cookie)).await;
     assert_eq!(answer.status, 200, "{path}: {answer:?}");
     let policy = answer.header("content-security-policy");
@@ -26,10 +26,15 @@ async fn page(server: &Server, path: &str, cookie: &str) -> Answer {
     answer
 }
 
+/// What the forms of a page send along.
+pub(crate) fn csrf_of(body: &str) -> String {
+    body.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+}
+
 #[tokio::test]
 async fn without_a_session_there_is_only_the_sign_in_page() {
     let server = Server::start().await;
-    for path in ["/", "/functions", "/functions/hello", "/crates"] {
+    for path in ["/", "/functions", "/functions/hello", "/crates", "/reviews", "/reviews/1", "/audit"] {
         let answer = server.get(path, "").await;
         assert_eq!((answer.status, answer.header("location")), (303, "/sign-in"), "{path}");
     }
@@ -99,7 +104,7 @@ async fn pages_show_what_there_is() {
         server.send(server.request("GET", "/functions/nothing", "").header("cookie", &cookie)).await;
     assert_eq!((missing.status, missing.header("content-type")), (404, "text/html; charset=utf-8"));
     assert!(missing.body.contains("MF0903") && missing.body.contains(missing.header("x-request-id")));
-    for file in ["console.css", "live.js", "icon.svg"] {
+    for file in ["console.css", "live.js", "spots.js", "icon.svg"] {
         assert_eq!(server.get(&format!("/static/{file}"), "").await.status, 200);
     }
 }
@@ -112,7 +117,7 @@ async fn a_browser_reads_pages_and_the_api_keeps_its_problem_documents() {
         server.send(server.request(method, path, "").header("accept", browser)).await
     };
     for (method, path, status) in
-        [("GET", "/nowhere", 404), ("GET", "/crates/serde", 404), ("POST", "/crates", 405)]
+        [("GET", "/nowhere", 404), ("GET", "/crates/serde/latest", 404), ("POST", "/crates", 405)]
     {
         let answer = ask(method, path).await;
         assert_eq!(
@@ -154,8 +159,7 @@ async fn forms_of_strangers_do_nothing() {
     };
     assert_eq!(server.send(out("guess")).await.status, 403);
     let body = page(&server, "/", &cookie).await.body;
-    let csrf = body.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    assert_eq!(server.send(out(&csrf)).await.header("location"), "/sign-in");
+    assert_eq!(server.send(out(&csrf_of(&body))).await.header("location"), "/sign-in");
     let after = server.send(server.request("GET", "/", "").header("cookie", &cookie)).await;
     assert_eq!(after.header("location"), "/sign-in", "the cookie still opens the console");
 }

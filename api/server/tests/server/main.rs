@@ -3,10 +3,13 @@
 
 mod access;
 mod console;
+mod dependencies;
 mod events;
+mod index;
 mod nodes;
 mod problems;
 mod program;
 mod registry;
+mod reviews;
 mod support;
 mod uploads;

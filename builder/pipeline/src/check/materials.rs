@@ -48,6 +48,14 @@ pub(super) fn find(config: &CheckConfig) -> Result<Materials, String> {
     }
 }
 
+/// The toolchain alone, for whoever compiles no function.
+pub(crate) fn toolchain(config: &CheckConfig) -> Result<Toolchain, String> {
+    let in_home = || config::homes().iter().find_map(|home| current(&home.join("toolchains")));
+    let root = config.toolchain.clone().or_else(in_home);
+    let root = root.ok_or("no toolchain was found: set MFAAS_TOOLCHAIN_DIR, or run `mfaas up` once")?;
+    Toolchain::open(&root).map_err(|error| error.to_string())
+}
+
 /// The directory that a home has in use; `None` if there is none.
 fn current(directory: &Path) -> Option<PathBuf> {
     #[derive(serde::Deserialize)]

@@ -110,7 +110,7 @@ fn collect(seed: &Seed, site: &Site, compiled: &[Compiled]) -> Result<Vec<Cached
             checksum: seed.checksum(package),
             features: features.into_iter().cloned().collect(),
             product: product(site, parts)?,
-            direct: seed.direct.contains(&package.0),
+            direct: seed.direct.contains(*package),
             closure,
         });
     }
@@ -156,7 +156,7 @@ fn add_ours(site: &Site, crates: &mut Vec<CachedCrate>) -> Result<(Product, Prod
     let sdk = site.compile_own("sdk/src/lib.rs", super::SDK_CRATE, &[], &externs)?;
     crates.push(CachedCrate {
         name: own_name(site)?,
-        version: semver::Version::new(0, 1, 0),
+        version: super::own::VERSION,
         checksum: bundle::digest().to_string(),
         features: Vec::new(),
         product: Some(sdk),

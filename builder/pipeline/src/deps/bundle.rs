@@ -61,6 +61,11 @@ pub(super) fn digest() -> Digest {
     Digest::of(list.as_bytes())
 }
 
+/// The sources of one of our crates: path below its own directory, and text.
+pub(super) fn of_part(part: &str) -> impl Iterator<Item = (&str, &str)> {
+    SOURCES.iter().filter_map(move |(path, text)| Some((path.strip_prefix(part)?.strip_prefix('/')?, *text)))
+}
+
 /// Writes the sources below `root`.
 pub(super) fn write(root: &Path) -> Result<(), BuilderError> {
     for (path, text) in SOURCES {

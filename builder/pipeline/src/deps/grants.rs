@@ -10,11 +10,11 @@ use mfaas_rules::profiles::std_items::Capability;
 use serde::Deserialize;
 
 /// File name within the seed.
-pub(super) const GRANTS_FILE: &str = "capabilities.toml";
+pub(crate) const GRANTS_FILE: &str = "capabilities.toml";
 
 /// The grants of one seed.
 #[derive(Debug, Default)]
-pub(super) struct Grants(BTreeMap<CrateName, Vec<Capability>>);
+pub(crate) struct Grants(BTreeMap<CrateName, Vec<Capability>>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,7 +34,7 @@ struct Row {
 
 impl Grants {
     /// Reads the file. Each row must be about another crate of the resolution, and say why.
-    pub(super) fn parse(text: &str, is_known: impl Fn(&CrateName) -> bool) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, is_known: impl Fn(&CrateName) -> bool) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut all = BTreeMap::new();
         for row in file.grant {
@@ -56,12 +56,12 @@ impl Grants {
     }
 
     /// What this crate was granted, sorted.
-    pub(super) fn of(&self, name: &CrateName) -> &[Capability] {
+    pub(crate) fn of(&self, name: &CrateName) -> &[Capability] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// Every combination that a facade is needed for, that of functions first.
-    pub(super) fn sets(&self) -> BTreeSet<Vec<Capability>> {
+    pub(crate) fn sets(&self) -> BTreeSet<Vec<Capability>> {
         let granted = self.0.values().filter(|set| !set.contains(&Capability::Real)).cloned();
         granted.chain([Vec::new()]).collect()
     }

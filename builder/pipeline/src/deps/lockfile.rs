@@ -8,15 +8,15 @@ use mfaas_ident::CrateName;
 use serde::Deserialize;
 
 /// A package: name and version are unique in a lock file of one registry and one seed.
-pub(super) type PackageKey = (CrateName, semver::Version);
+pub(crate) type PackageKey = (CrateName, semver::Version);
 
 /// The packages of a lock file.
-#[derive(Debug)]
-pub(super) struct Lockfile {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lockfile {
     packages: BTreeMap<PackageKey, Locked>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Locked {
     checksum: Option<String>,
     needs: Vec<String>,
@@ -42,7 +42,7 @@ struct TextPackage {
 impl Lockfile {
     /// Reads a lock file of format 4. A package from anywhere but the registry or the seed's own
     /// tree is refused: only those two have a digest that somebody looked at.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text: Text = toml::from_str(text).map_err(|error| error.to_string())?;
         if text.version != 4 {
             return Err(format!("lock file format {} is not known", text.version));
@@ -68,18 +68,33 @@ impl Lockfile {
     }
 
     /// The names of all packages.
-    pub(super) fn names(&self) -> impl Iterator<Item = &CrateName> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &CrateName> {
         self.packages.keys().map(|(name, _)| name)
     }
 
+    /// Every package, sorted.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &PackageKey> {
+        self.packages.keys()
+    }
+
+    /// Whether exactly this is there.
+    pub(crate) fn contains(&self, key: &PackageKey) -> bool {
+        self.packages.contains_key(key)
+    }
+
+    /// The versions of one package, sorted.
+    pub(crate) fn versions(&self, name: &CrateName) -> impl Iterator<Item = &semver::Version> {
+        self.packages.keys().filter(move |(found, _)| found == name).map(|(_, version)| version)
+    }
+
     /// The registry's checksum; `None` for a package of the seed's own tree or an unknown one.
-    pub(super) fn checksum(&self, key: &PackageKey) -> Option<&str> {
+    pub(crate) fn checksum(&self, key: &PackageKey) -> Option<&str> {
         self.packages.get(key)?.checksum.as_deref()
     }
 
     /// Everything that `key` needs directly or indirectly, itself not included, whether or not
     /// this platform uses it.
-    pub(super) fn closure(&self, key: &PackageKey) -> BTreeSet<PackageKey> {
+    pub(crate) fn closure(&self, key: &PackageKey) -> BTreeSet<PackageKey> {
         let mut found = BTreeSet::new();
         let mut open = vec![key.clone()];
         while let Some(next) = open.pop() {
@@ -92,7 +107,8 @@ impl Lockfile {
         found
     }
 
-    fn needs(&self, key: &PackageKey) -> Vec<PackageKey> {
+    /// What `key` needs directly, whether or not this platform uses it.
+    pub(crate) fn needs(&self, key: &PackageKey) -> Vec<PackageKey> {
         let Some(locked) = self.packages.get(key) else { return Vec::new() };
         locked.needs.iter().filter_map(|reference| self.resolve(reference)).collect()
     }

@@ -8,12 +8,33 @@ use serde::Deserialize;
 use super::index::CrateKind;
 use super::lockfile::PackageKey;
 
+/// Everything that cargo said.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) compiled: Vec<Compiled>,
+    pub(crate) scripts: Vec<Script>,
+}
+
+/// A build script that ran, and what it asked the compiler for.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) package: PackageKey,
+    /// `--cfg`s.
+    pub(crate) cfgs: Vec<String>,
+    /// Names of variables.
+    pub(crate) variables: Vec<String>,
+}
+
 /// A crate that cargo compiled.
 #[derive(Debug)]
-pub(super) struct Compiled {
-    pub(super) package: PackageKey,
+pub(crate) struct Compiled {
+    pub(crate) package: PackageKey,
+    /// Its root file.
+    pub(crate) source: PathBuf,
+    /// It is a build script, which becomes part of nothing.
+    pub(crate) is_build_script: bool,
     pub(super) extern_name: String,
-    pub(super) features: Vec<String>,
+    pub(crate) features: Vec<String>,
     /// `None` for build scripts, and for libraries compiled for build scripts and macros: they
     /// count as used, but have no place in the cache.
     pub(super) product: Option<(CrateKind, PathBuf)>,
@@ -28,26 +49,41 @@ struct Message {
     features: Vec<String>,
     #[serde(default)]
     filenames: Vec<PathBuf>,
+    #[serde(default)]
+    cfgs: Vec<String>,
+    #[serde(default)]
+    env: Vec<(String, String)>,
 }
 
 #[derive(Deserialize)]
 struct Target {
     name: String,
     kind: Vec<String>,
+    #[serde(default)]
+    src_path: PathBuf,
 }
 
 /// Reads cargo's standard output. `target_directory` is the part of a path that tells a library
 /// for functions from one for build scripts.
-pub(super) fn parse(stdout: &[u8], target_directory: &str) -> Result<Vec<Compiled>, String> {
+pub(crate) fn parse(stdout: &[u8], target_directory: &str) -> Result<Said, String> {
     let text = std::str::from_utf8(stdout).map_err(|error| error.to_string())?;
-    let mut all = Vec::new();
+    let mut all = Said::default();
     for line in text.lines().filter(|line| line.starts_with('{')) {
         let message: Message = serde_json::from_str(line).map_err(|error| error.to_string())?;
-        if message.reason == "compiler-artifact" {
-            all.push(compiled(message, target_directory)?);
+        match message.reason.as_str() {
+            "compiler-artifact" => all.compiled.push(compiled(message, target_directory)?),
+            "build-script-executed" => all.scripts.push(script(message)?),
+            _ => {}
         }
     }
     Ok(all)
+}
+
+fn script(message: Message) -> Result<Script, String> {
+    let id = message.package_id.ok_or("a build script without package")?;
+    let package = package_key(&id).ok_or_else(|| format!("package id {id} is not understood"))?;
+    let variables = message.env.into_iter().map(|(name, _)| name).collect();
+    Ok(Script { package, cfgs: message.cfgs, variables })
 }
 
 fn compiled(message: Message, target_directory: &str) -> Result<Compiled, String> {
@@ -65,7 +101,14 @@ fn compiled(message: Message, target_directory: &str) -> Result<Compiled, String
     } else {
         None
     };
-    Ok(Compiled { package, extern_name: target.name.replace('-', "_"), features: message.features, product })
+    Ok(Compiled {
+        package,
+        is_build_script: is("custom-build"),
+        source: target.src_path,
+        extern_name: target.name.replace('-', "_"),
+        features: message.features,
+        product,
+    })
 }
 
 fn file(filenames: &[PathBuf], extension: &str) -> Option<PathBuf> {

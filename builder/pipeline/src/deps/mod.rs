@@ -11,7 +11,8 @@ pub(crate) mod facade;
 mod grants;
 mod index;
 mod lockfile;
-mod messages;
+pub(crate) mod messages;
+mod own;
 mod seed;
 mod site;
 mod vendor;
@@ -24,8 +25,14 @@ use mfaas_ident::{CrateName, Digest, ToolchainId};
 use mfaas_rules::AllowlistSnapshot;
 
 pub(crate) use build::build;
+pub(crate) use grants::GRANTS_FILE;
 pub(crate) use index::{CachedCrate, ClosureCrate, Product};
+pub(crate) use lockfile::{Lockfile, PackageKey};
+pub(crate) use own::{OwnCrate, own_crates};
+pub(crate) use seed::Seed;
+pub(crate) use site::Site;
 pub(crate) use vendor::vendor;
+pub(crate) use wrapper::Unit;
 pub(crate) use wrapper::{PLAN_VARIABLE, compile_as_planned};
 
 use crate::error::BuilderError;
@@ -41,6 +48,11 @@ const RECIPE_FILE: &str = "recipe.txt";
 const LIBRARY_PART: &str = "lib";
 /// The crate that functions are written against.
 const SDK_CRATE: &str = "mfaas";
+
+/// Whether a cache lies there: it gets its name when it is complete.
+pub(crate) fn is_complete(root: &Path) -> bool {
+    root.join(INDEX_FILE).is_file()
+}
 
 /// A dependency cache that was built for the toolchain in use.
 #[derive(Debug, Clone)]

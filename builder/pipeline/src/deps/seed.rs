@@ -13,15 +13,16 @@ use crate::error::BuilderError;
 const LOCAL_PART: &str = "local";
 
 /// Every file of the seed, and what its two TOML files say.
-pub(super) struct Seed {
-    pub(super) files: BTreeMap<String, Vec<u8>>,
-    pub(super) lock: Lockfile,
-    pub(super) direct: BTreeSet<CrateName>,
-    pub(super) grants: Grants,
+pub(crate) struct Seed {
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+    pub(crate) lock: Lockfile,
+    /// What the seed's own package names, in the versions of the lock.
+    pub(crate) direct: BTreeSet<PackageKey>,
+    pub(crate) grants: Grants,
 }
 
 impl Seed {
-    pub(super) fn read(root: &Path) -> Result<Self, BuilderError> {
+    pub(crate) fn read(root: &Path) -> Result<Self, BuilderError> {
         let problem = |problem: String| BuilderError::Deps { path: root.to_path_buf(), problem };
         let mut files = BTreeMap::new();
         read_tree(root, "", &mut files)?;
@@ -32,7 +33,7 @@ impl Seed {
         let lock =
             Lockfile::parse(&text("Cargo.lock")?).map_err(|error| problem(format!("Cargo.lock: {error}")))?;
         let direct =
-            offered(&text("Cargo.toml")?).map_err(|error| problem(format!("Cargo.toml: {error}")))?;
+            offered(&text("Cargo.toml")?, &lock).map_err(|error| problem(format!("Cargo.toml: {error}")))?;
         let grants = match files.contains_key(GRANTS_FILE) {
             true => Grants::parse(&text(GRANTS_FILE)?, |name| lock.names().any(|known| known == name))
                 .map_err(|error| problem(format!("{GRANTS_FILE}: {error}")))?,
@@ -42,7 +43,7 @@ impl Seed {
     }
 
     /// The registry's checksum; for a crate in the seed's own tree, the digest of its files.
-    pub(super) fn checksum(&self, key: &PackageKey) -> String {
+    pub(crate) fn checksum(&self, key: &PackageKey) -> String {
         if let Some(checksum) = self.lock.checksum(key) {
             return checksum.to_owned();
         }
@@ -74,18 +75,34 @@ fn read_tree(root: &Path, relative: &str, files: &mut BTreeMap<String, Vec<u8>>)
     Ok(())
 }
 
-/// The package names under `[dependencies]`: these may be named by tenants.
-fn offered(manifest: &str) -> Result<BTreeSet<CrateName>, String> {
+/// What stands under `[dependencies]`, in the versions that the lock gives the seed's own package:
+/// these may be named by tenants. A version that only comes along with another crate is not among them.
+fn offered(manifest: &str, lock: &Lockfile) -> Result<BTreeSet<PackageKey>, String> {
     #[derive(serde::Deserialize)]
     struct Manifest {
+        package: Package,
         #[serde(default)]
         dependencies: BTreeMap<String, toml::Value>,
     }
+    #[derive(serde::Deserialize)]
+    struct Package {
+        name: CrateName,
+        version: semver::Version,
+    }
     let manifest: Manifest = toml::from_str(manifest).map_err(|error| error.to_string())?;
-    manifest
+    let named: BTreeSet<&str> = manifest
         .dependencies
         .iter()
         .map(|(name, value)| value.get("package").and_then(toml::Value::as_str).unwrap_or(name))
-        .map(|name| CrateName::parse(name).map_err(|error| error.to_string()))
-        .collect()
+        .collect();
+    let own = (manifest.package.name, manifest.package.version);
+    if !lock.contains(&own) {
+        return Err(format!("its package {} is not in Cargo.lock", own.0));
+    }
+    let found: BTreeSet<PackageKey> =
+        lock.needs(&own).into_iter().filter(|(name, _)| named.contains(name.as_str())).collect();
+    match named.iter().find(|name| !found.iter().any(|(found, _)| found.as_str() == **name)) {
+        None => Ok(found),
+        Some(name) => Err(format!("{name} is not in Cargo.lock")),
+    }
 }

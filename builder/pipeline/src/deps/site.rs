@@ -22,13 +22,17 @@ use crate::toolchain::{TARGET, Toolchain, host_libraries};
 const HOST_LINKER: &str = "/usr/bin/gcc";
 /// Where compiled crates lie in the cage.
 const LIBRARY_INSIDE: &str = "/deps";
+/// Where everything is written in the cage.
+const OUT_INSIDE: &str = "/out";
+/// What the wrapper notes, below that.
+const UNITS_PART: &str = "units";
 /// What cargo's packages are compiled against, among our own crates' sources.
 const PLAN_FILE: &str = "plan.json";
 /// The parts of the system that the host linker needs.
 const HOST_SYSTEM: &[&str] = &["/usr/bin", "/usr/lib", "/usr/libexec", "/lib", "/lib64", "/etc/alternatives"];
 
 /// The prepared directories, and where each is found inside the cage.
-pub(super) struct Site {
+pub(crate) struct Site {
     cage: Cage,
     compiler: View,
     trusted: View,
@@ -41,7 +45,7 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn prepare(
+    pub(crate) fn prepare(
         seed: &Seed,
         generated: &[(String, String)],
         vendor: &Path,
@@ -74,7 +78,7 @@ impl Site {
             vendor: cage.read(&vendor, "/vendor"),
             seed: cage.read(&seed_root, "/seed"),
             own: cage.read(&own_root, "/own"),
-            out: cage.write_and_execute(&out, "/out"),
+            out: cage.write_and_execute(&out, OUT_INSIDE),
             result,
             cage,
         };
@@ -106,18 +110,80 @@ impl Site {
             }
             plan.packages.insert(name.to_string(), flags);
         }
-        let json = serde_json::to_vec_pretty(&plan)
+        self.write_plan_file(&plan)
+    }
+
+    fn write_plan_file(&self, plan: &Plan) -> Result<(), BuilderError> {
+        let json = serde_json::to_vec_pretty(plan)
             .map_err(|error| BuilderError::Deps { path: self.result.clone(), problem: error.to_string() })?;
         write_file(&self.own.host.join(PLAN_FILE), &json)
     }
 
     pub(super) fn run_cargo(&self) -> Result<Vec<Compiled>, BuilderError> {
-        let arguments =
-            ["build", "--release", "--frozen", "--offline", "--message-format=json-render-diagnostics"]
-                .iter()
-                .map(|argument| (*argument).to_owned())
-                .chain([format!("--target={TARGET}"), format!("--target-dir={}", self.out.path("target"))])
-                .collect();
+        let ran = succeeded("cargo", self.cargo(&["build"])?)?;
+        messages::parse(&ran.stdout, TARGET)
+            .map(|said| said.compiled)
+            .map_err(|problem| BuilderError::Command { command: "cargo", problem })
+    }
+
+    /// Writes a plan by which every package sees the library as it is, and the wrapper notes what it
+    /// asks the compiler.
+    pub(crate) fn plan_to_record(&self, seed: &Seed) -> Result<(), BuilderError> {
+        let units = self.out.host.join(UNITS_PART);
+        std::fs::create_dir_all(&units).map_err(BuilderError::io(&units))?;
+        let packages = seed.lock.names().map(|name| (name.to_string(), Vec::new())).collect();
+        self.write_plan_file(&Plan { packages, record: Some(self.out.path(UNITS_PART)) })
+    }
+
+    /// Type-checks everything, as far as it goes, and answers what cargo says about it. With a plan to
+    /// record, what each compiler was asked lies in [`Site::units`] afterwards.
+    pub(crate) fn check(&self) -> Result<Ran, BuilderError> {
+        self.cargo(&["check", "--keep-going"])
+    }
+
+    /// Where the wrapper's notes lie.
+    pub(crate) fn units(&self) -> PathBuf {
+        self.out.host.join(UNITS_PART)
+    }
+
+    /// Runs the compiler once more on what was compiled here: nothing that is here can be changed by
+    /// it, and nothing else runs in that cage. `scratch` is for its output.
+    pub(crate) fn ask_compiler(
+        &self,
+        arguments: Vec<String>,
+        mut environment: Vec<(String, String)>,
+        directory: String,
+        scratch: &View,
+    ) -> Result<Ran, BuilderError> {
+        environment.push(("TMPDIR".to_owned(), scratch.inside.clone()));
+        environment.push(("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")));
+        let mut views = host_libraries(&self.cage);
+        let out = self.cage.load(&self.out.host, OUT_INSIDE);
+        views.extend([self.compiler.clone(), self.vendor.clone(), self.seed.clone(), out, scratch.clone()]);
+        self.cage.run(Job {
+            program: self.compiler.path("bin/rustc"),
+            arguments,
+            environment,
+            directory,
+            views,
+            limits: DEPENDENCY_BUILD,
+            filter: Filter::Compiler,
+        })
+    }
+
+    /// A directory to write to in [`Site::ask_compiler`].
+    pub(crate) fn scratch(&self, host: &Path) -> View {
+        self.cage.write(host, "/scratch")
+    }
+
+    /// Runs cargo on the seed, with our wrapper in place of rustc. It may fail.
+    fn cargo(&self, command: &[&str]) -> Result<Ran, BuilderError> {
+        let arguments = command
+            .iter()
+            .chain(&["--release", "--frozen", "--offline", "--message-format=json-render-diagnostics"])
+            .map(|argument| (*argument).to_owned())
+            .chain([format!("--target={TARGET}"), format!("--target-dir={}", self.out.path("target"))])
+            .collect();
         let rustflags = [
             flags::remap(&self.vendor.inside, flags::CRATES_PREFIX),
             flags::remap(&self.seed.inside, flags::CRATES_PREFIX),
@@ -149,15 +215,12 @@ impl Site {
                 .filter(|path| Path::new(path).exists())
                 .map(|path| self.cage.execute(Path::new(path), path)),
         );
-        let ran = self.run("cargo", self.trusted.path("bin/cargo"), arguments, environment, views)?;
-        messages::parse(&ran.stdout, TARGET)
-            .map_err(|problem| BuilderError::Command { command: "cargo", problem })
+        self.run(self.trusted.path("bin/cargo"), arguments, environment, views)
     }
 
     /// Runs one trusted command with the compiler, the seed and our sources in view.
     fn run(
         &self,
-        command: &'static str,
         program: String,
         arguments: Vec<String>,
         mut environment: Vec<(String, String)>,
@@ -166,7 +229,7 @@ impl Site {
         environment.push(("TMPDIR".to_owned(), self.out.path("tmp")));
         environment.push(("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")));
         views.extend([self.compiler.clone(), self.seed.clone(), self.own.clone(), self.out.clone()]);
-        let ran = self.cage.run(Job {
+        self.cage.run(Job {
             program,
             arguments,
             environment,
@@ -174,12 +237,7 @@ impl Site {
             views,
             limits: DEPENDENCY_BUILD,
             filter: Filter::DependencyBuild,
-        })?;
-        if ran.exit.success() {
-            return Ok(ran);
-        }
-        let said = mfaas_ident::sanitise(&String::from_utf8_lossy(&ran.stderr), 8_000);
-        Err(BuilderError::Command { command, problem: format!("{:?}\n{said}", ran.exit) })
+        })
     }
 
     /// Compiles one of our own crates into the library directory, against crates that are there.
@@ -212,7 +270,7 @@ impl Site {
         let rustc = self.compiler.path("bin/rustc");
         let mut views = host_libraries(&self.cage);
         views.push(library);
-        self.run("rustc on our own crates", rustc, arguments, Vec::new(), views)?;
+        succeeded("rustc on our own crates", self.run(rustc, arguments, Vec::new(), views)?)?;
         let (file, digest) = self.keep(Path::new(&product))?;
         Ok(Product { kind: CrateKind::Library, extern_name: name.to_owned(), file, digest })
     }
@@ -260,6 +318,14 @@ impl Site {
     fn library(&self) -> PathBuf {
         self.result.join(LIBRARY_PART)
     }
+}
+
+fn succeeded(command: &'static str, ran: Ran) -> Result<Ran, BuilderError> {
+    if ran.exit.success() {
+        return Ok(ran);
+    }
+    let said = mfaas_ident::sanitise(&String::from_utf8_lossy(&ran.stderr), 8_000);
+    Err(BuilderError::Command { command, problem: format!("{:?}\n{said}", ran.exit) })
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), BuilderError> {

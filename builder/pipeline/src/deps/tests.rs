@@ -71,7 +71,7 @@ fn only_what_is_made_for_functions_or_loaded_by_the_compiler_has_a_product() {
         "{\"reason\":\"build-finished\",\"success\":true}\n".to_owned(),
     ]
     .concat();
-    let compiled = messages::parse(text.as_bytes(), "triple").unwrap();
+    let compiled = messages::parse(text.as_bytes(), "triple").unwrap().compiled;
     let kinds: Vec<Option<CrateKind>> =
         compiled.iter().map(|unit| unit.product.as_ref().map(|(kind, _)| *kind)).collect();
     assert_eq!(kinds, [Some(CrateKind::Library), None, Some(CrateKind::ProcMacro), None]);

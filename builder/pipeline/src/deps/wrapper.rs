@@ -23,6 +23,21 @@ const PACKAGE_VARIABLE: &str = "CARGO_PKG_NAME";
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
     pub(super) packages: BTreeMap<String, Vec<String>>,
+    /// Where to note what each compiler is asked; nowhere in a build.
+    #[serde(default)]
+    pub(super) record: Option<String>,
+}
+
+/// What a compiler was asked. Written in a cage where build scripts and macros run as well, so that
+/// whoever reads it has to compare it with what cargo says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Unit {
+    pub(crate) package: String,
+    pub(crate) version: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) directory: String,
 }
 
 /// Becomes the compiler that the first argument names.
@@ -44,8 +59,30 @@ fn become_compiler(plan: &Path, compiler: &OsStr, arguments: Vec<OsString>) -> R
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     let package = std::env::var(PACKAGE_VARIABLE).ok();
     let more = flags(&plan, package.as_deref(), &arguments)?;
+    if let (Some(directory), Some(package)) = (&plan.record, &package) {
+        record(Path::new(directory), package, &arguments)?;
+    }
     let error = Command::new(compiler).args(arguments).args(more).env_remove(PLAN_VARIABLE).exec();
     Err(format!("{}: {error}", Path::new(compiler).display()))
+}
+
+/// Notes one compilation, named by its digest.
+fn record(directory: &Path, package: &str, arguments: &[OsString]) -> Result<(), String> {
+    let text = |value: &OsStr| value.to_str().map(str::to_owned).ok_or("an argument is not UTF-8");
+    let unit = Unit {
+        package: package.to_owned(),
+        version: std::env::var("CARGO_PKG_VERSION").map_err(|error| error.to_string())?,
+        arguments: arguments.iter().map(|argument| text(argument)).collect::<Result<_, _>>()?,
+        environment: std::env::vars_os().filter_map(readable).collect(),
+        directory: std::env::current_dir().map_err(|error| error.to_string())?.display().to_string(),
+    };
+    let json = serde_json::to_vec(&unit).map_err(|error| error.to_string())?;
+    let path = directory.join(mfaas_ident::Digest::of(&json).to_string());
+    std::fs::write(&path, json).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn readable((name, value): (OsString, OsString)) -> Option<(String, String)> {
+    Some((name.into_string().ok()?, value.into_string().ok()?))
 }
 
 /// cargo is told the target, so it names one exactly for what runs in functions. Questions to the
@@ -72,7 +109,8 @@ mod tests {
 
     #[test]
     fn only_a_crate_for_functions_gets_a_facade_and_an_unknown_one_nothing_at_all() {
-        let plan = Plan { packages: [("a".to_owned(), vec!["--extern=std=x".to_owned()])].into() };
+        let plan =
+            Plan { packages: [("a".to_owned(), vec!["--extern=std=x".to_owned()])].into(), record: None };
         let target: Vec<OsString> = ["--crate-name", "a", "--target", "t"].map(OsString::from).into();
         let joined: Vec<OsString> = ["--target=t"].map(OsString::from).into();
         let host: Vec<OsString> = ["--crate-name", "build_script_build"].map(OsString::from).into();

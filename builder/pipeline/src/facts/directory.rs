@@ -8,8 +8,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use mfaas_ident::sanitise_line;
-use mfaas_rules::crate_facts::Role;
+use mfaas_rules::crate_facts::{LicenceFacts, Role};
 use mfaas_rules::limits::{CRATE_FACTS, MANIFEST};
+use mfaas_unpack::CrateArchive;
 use rustix::fs::OFlags;
 
 use crate::error::BuilderError;
@@ -60,6 +61,31 @@ pub(super) fn read(root: &Path) -> Result<Directory, BuilderError> {
 }
 
 impl Directory {
+    /// The files of an archive, within the same limits.
+    pub(super) fn of_archive(archive: &CrateArchive) -> Self {
+        let mut found = Self { unread: archive.left_out().to_vec(), ..Self::default() };
+        for (path, content) in archive.files() {
+            found.entries += 1;
+            if found.entries > CRATE_FACTS.entries_max {
+                found.unread.push(format!("more than {} files", CRATE_FACTS.entries_max));
+                break;
+            }
+            let limit = found.left();
+            if content.len() as u64 > limit {
+                found.unread.push(format!("{path}: more than the {limit} bytes that are read of it"));
+                continue;
+            }
+            found.bytes += content.len() as u64;
+            found.files.insert(path.to_owned(), content.to_vec());
+        }
+        found
+    }
+
+    /// Bytes that are read of the next file.
+    fn left(&self) -> u64 {
+        CRATE_FACTS.file_bytes_max.min(CRATE_FACTS.total_bytes_max.saturating_sub(self.bytes))
+    }
+
     /// Takes one entry; answers the prefix of a directory that is to be read next.
     fn entry(
         &mut self,
@@ -86,7 +112,7 @@ impl Directory {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(disk);
         let mut content = Vec::new();
-        let limit = CRATE_FACTS.file_bytes_max.min(CRATE_FACTS.total_bytes_max.saturating_sub(self.bytes));
+        let limit = self.left();
         file.map_err(BuilderError::io(disk))?
             .take(limit + 1)
             .read_to_end(&mut content)
@@ -101,6 +127,17 @@ impl Directory {
     }
 }
 
+/// What Cargo.toml says about the crate, as written; sanitised.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ManifestFacts {
+    /// What it may be used under.
+    pub(crate) licence: LicenceFacts,
+    /// `package.links`.
+    pub(crate) links: Option<String>,
+    /// `package.edition`.
+    pub(crate) edition: Option<String>,
+}
+
 /// What Cargo.toml says about the files.
 #[derive(Debug, Default)]
 pub(super) struct Package {
@@ -109,6 +146,8 @@ pub(super) struct Package {
     /// The files that cargo compiles first, as named or by default.
     pub(super) roots: BTreeSet<String>,
     build_script: Option<String>,
+    /// What it says about the crate beside that.
+    pub(super) manifest: ManifestFacts,
     /// A root lies among the tests: then they are no tests.
     nothing_aside: bool,
 }
@@ -138,7 +177,14 @@ impl Package {
         let named = text("package", "name");
         let name = named.map(|name| format!("{name} {}", text("package", "version").unwrap_or("")));
         let is_true = |key| at("lib", key).and_then(toml::Value::as_bool) == Some(true);
+        let word = |key| text("package", key).map(|written| sanitise_line(written, 200));
+        let manifest = ManifestFacts {
+            licence: LicenceFacts { expression: word("license"), file: word("license-file") },
+            links: word("links"),
+            edition: word("edition"),
+        };
         Self {
+            manifest,
             name: name.map(|name| sanitise_line(name.trim(), 200)),
             proc_macro: is_true("proc-macro") || is_true("proc_macro"),
             nothing_aside: is_aside(&library) || build_script.as_deref().is_some_and(is_aside),

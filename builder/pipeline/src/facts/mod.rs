@@ -5,6 +5,7 @@
 //! sees macro bodies and attributes that geiger does not. Nothing here is a verdict, and nothing that
 //! was not read or not understood counts as zero.
 
+mod archive;
 mod child;
 mod directory;
 mod geiger;
@@ -15,27 +16,71 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use mfaas_audit::crate_source::{self, FileScan, Reference};
-use mfaas_rules::crate_facts::{CrateFacts, FileFacts, Role, summarise};
+use mfaas_audit::shapes::shapes;
+use mfaas_audit::touches::touches;
+use mfaas_rules::crate_facts::{CrateFacts, FileFacts, Role, ShapeReport, TouchReport, summarise};
+use mfaas_unpack::CrateArchive;
 
+pub(crate) use archive::{archive_facts, unread_archive};
 pub(crate) use child::child;
+pub(crate) use show::{draw, print_text};
 
 use crate::cage::Cage;
 use crate::config;
 use crate::error::BuilderError;
+use directory::ManifestFacts;
 use directory::{Directory, Package};
 
 /// Reads the crate in `directory` and prints its facts.
 pub(crate) fn facts(directory: &Path, json: bool) -> Result<ExitCode, BuilderError> {
     let cage = Cage::new(config::cage_minimum()?)?;
     let facts = gather(directory, &cage)?;
-    show::print(&facts, json)?;
+    show::print_text(&facts, json, || draw(&facts))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// All facts about one directory. An error is a failure of ours or of the machine; whatever is wrong
-/// with the crate is among the facts.
+/// All facts about one directory.
 pub(crate) fn gather(directory: &Path, cage: &Cage) -> Result<CrateFacts, BuilderError> {
-    let mut found = directory::read(directory)?;
+    gather_from(directory::read(directory)?, cage).map(|(facts, _)| facts)
+}
+
+/// What is told about a crate beside [`CrateFacts`].
+#[derive(Debug)]
+pub(crate) struct More {
+    pub(crate) manifest: ManifestFacts,
+    pub(crate) touches: TouchReport,
+    pub(crate) shapes: ShapeReport,
+}
+
+impl More {
+    /// Where nothing could be read.
+    pub(crate) fn missing(reason: &str) -> Self {
+        Self {
+            manifest: ManifestFacts::default(),
+            touches: TouchReport::missing(reason),
+            shapes: ShapeReport::missing(reason),
+        }
+    }
+}
+
+/// All facts about the source in an archive.
+pub(crate) fn gather_archive(
+    archive: &CrateArchive,
+    cage: &Cage,
+) -> Result<(CrateFacts, More), BuilderError> {
+    let (facts, manifest) = gather_from(Directory::of_archive(archive), cage)?;
+    // A build script runs on the build machine, whatever it touches, and is told of as such.
+    let library = || {
+        let files = facts.files.iter().filter(|file| file.role == Role::Library);
+        files.filter_map(|file| Some((file.path.as_str(), text(archive.get(&file.path)?)?)))
+    };
+    let more = More { manifest, touches: touches(library()), shapes: shapes(library()) };
+    Ok((facts, more))
+}
+
+/// All facts about these files. An error is a failure of ours or of the machine; whatever is wrong
+/// with the crate is among the facts.
+fn gather_from(mut found: Directory, cage: &Cage) -> Result<(CrateFacts, ManifestFacts), BuilderError> {
     let package = Package::read(&found);
     let scanned = scan(&mut found, &package);
     let texts: Vec<Option<&str>> =
@@ -53,7 +98,8 @@ pub(crate) fn gather(directory: &Path, cage: &Cage) -> Result<CrateFacts, Builde
     }
     let build_script = files.iter().any(|file| file.role == Role::BuildScript);
     let summary = summarise(&files, &found.unread, proc_macro, build_script);
-    Ok(CrateFacts {
+    let manifest = package.manifest;
+    let facts = CrateFacts {
         package: package.name,
         files,
         exported_macros,
@@ -61,7 +107,8 @@ pub(crate) fn gather(directory: &Path, cage: &Cage) -> Result<CrateFacts, Builde
         build_script,
         unread: found.unread,
         summary,
-    })
+    };
+    Ok((facts, manifest))
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {

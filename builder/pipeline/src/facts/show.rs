@@ -6,22 +6,26 @@ use mfaas_rules::crate_facts::{CrateFacts, FileFacts, GeigerReport, Role, SpotKi
 
 use crate::error::BuilderError;
 
-/// Prints to standard output.
+/// Prints to standard output: `value` as JSON, or `text`.
 #[allow(clippy::print_stdout, reason = "the answer of the command")]
-pub(super) fn print(facts: &CrateFacts, json: bool) -> Result<(), BuilderError> {
+pub(crate) fn print_text<T: serde::Serialize>(
+    value: &T,
+    json: bool,
+    text: impl FnOnce() -> String,
+) -> Result<(), BuilderError> {
     if json {
-        let text = serde_json::to_string_pretty(facts).map_err(|error| BuilderError::Command {
+        let text = serde_json::to_string_pretty(value).map_err(|error| BuilderError::Command {
             command: "printing the facts",
             problem: error.to_string(),
         })?;
         println!("{text}");
     } else {
-        print!("{}", draw(facts));
+        print!("{}", text());
     }
     Ok(())
 }
 
-fn draw(facts: &CrateFacts) -> String {
+pub(crate) fn draw(facts: &CrateFacts) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail, here and below.
     let _ = writeln!(out, "crate:  {}", facts.package.as_deref().unwrap_or("(no readable Cargo.toml)"));
@@ -34,9 +38,11 @@ fn draw(facts: &CrateFacts) -> String {
     for exported in &facts.exported_macros {
         let powers: Vec<&str> = exported.powers.iter().map(|kind| word(*kind)).collect();
         let attributes = if exported.passes_attributes { "; passes its caller's attributes on" } else { "" };
+        let wraps = if exported.wraps_caller { "; wraps its caller's tokens in unsafe" } else { "" };
         if !powers.is_empty() || exported.passes_attributes {
             let place = format!("{}:{}", exported.span.file, exported.span.line);
-            let _ = writeln!(out, "macro:  {}! at {place}: {}{attributes}", exported.name, powers.join(", "));
+            let powers = powers.join(", ");
+            let _ = writeln!(out, "macro:  {}! at {place}: {powers}{attributes}{wraps}", exported.name);
         }
     }
     facts.files.iter().for_each(|file| draw_file(&mut out, file));
@@ -90,6 +96,8 @@ fn word(kind: SpotKind) -> &'static str {
         SpotKind::Include => "include",
         SpotKind::ModulePath => "module path",
         SpotKind::BuildInput => "build input",
+        SpotKind::OutDir => "output of the build script",
+        SpotKind::Quote => "quoted code",
         SpotKind::WordInLiteral => "word in a literal",
         SpotKind::Invisible => "invisible character",
         SpotKind::Unreadable => "unreadable",

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use super::Shop;
 use crate::error::BuilderError;
 use crate::journal::{Journal, Progress, Review, Stop};
-use crate::stages::{self, ProvenArtifact, Workshop};
+use crate::stages::{self, ProvenArtifact};
 
 /// How long events are gathered into one statement: people do not notice, the database does.
 const GATHER: Duration = Duration::from_millis(15);
@@ -100,10 +100,10 @@ async fn attempt(
         Ok(upload) => upload.to_vec(),
         Err(error) => return damaged(error),
     };
-    let allowlist = shop.catalog.allowlist_snapshot().await?;
+    let allowlist = shop.catalog.allowlist_snapshot(&claimed.tenant, &shop.workshop.toolchain.id()).await?;
     let (events, receiver) = mpsc::unbounded_channel();
     let writer = tokio::spawn(write_events(shop.clone(), claimed.lease.clone(), receiver));
-    let workshop = Workshop { cage: shop.workshop.cage.separately(), ..shop.workshop.clone() };
+    let workshop = shop.workshop().await?;
     let cage = workshop.cage.clone();
     let mut build = tokio::task::spawn_blocking(move || {
         let told = Told(events);
@@ -176,6 +176,7 @@ async fn commit(shop: &Shop, lease: &Lease, ending: Ending) -> Result<Deployment
                     name: wanted.name,
                     requirement: wanted.requirement,
                     features: wanted.features,
+                    default_features: wanted.default_features,
                     code: wanted.code,
                 })
                 .collect();

@@ -76,6 +76,7 @@ fn wanted(request: &DependencyRequest, allowlist: &AllowlistSnapshot) -> Option<
             name: request.name.clone(),
             requirement: request.requirement.to_string(),
             features: request.features.clone(),
+            default_features: request.default_features,
             code: findings.first()?.code,
         }),
     }
@@ -132,6 +133,7 @@ fn wait(findings: Vec<Finding>, parts: &[LinkedCrate]) -> Stop {
             name: part.name.clone(),
             requirement: format!("={}", part.version),
             features: Vec::new(),
+            default_features: false,
             code: codes::MF0204,
         })
         .collect();

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 #![allow(unreachable_pub, reason = "a test program has no outside")]
 
+mod acquire;
 mod check;
 #[path = "../../../../registry/catalog/tests/postgres/cluster.rs"]
 mod cluster;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mfaas_blobs::Blobs;
 use mfaas_catalog::{Actor, Catalog, Deployment, NewDeployment, Recorded, RolePasswords, migrate};
 use mfaas_delivery::{DeploymentState, EventKind, Stage};
-use mfaas_ident::{DeploymentId, FunctionName, TenantName};
+use mfaas_ident::{DeploymentId, FunctionName, PersonName, TenantName};
 
 use crate::cluster::{Cluster, OWNER};
 use crate::installed::installed;
@@ -28,7 +28,7 @@ impl Registry {
         let database = Cluster::get().create_database();
         let url = |user: &str| Cluster::get().url(&database, user);
         let password = || Some("secret".to_owned());
-        let passwords = RolePasswords { server: password(), builder: password(), signer: password() };
+        let passwords = RolePasswords { server: password(), builder: password(), ..RolePasswords::default() };
         migrate(&url(OWNER), &passwords).await.unwrap();
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("blobs")).unwrap();
@@ -36,7 +36,9 @@ impl Registry {
         let catalog = Catalog::connect(&url("mfaas_server"), 4).await.unwrap();
         let seed = std::fs::read(installed().deps.join("allowlist.json")).unwrap();
         let seed = serde_json::from_slice(&seed).unwrap();
-        catalog.import_allowlist(&Actor::program("seed"), &seed).await.unwrap();
+        // What ships is decided by the owner of the database alone.
+        let owner = Catalog::connect(&url(OWNER), 1).await.unwrap();
+        owner.import_allowlist(&Actor::program("seed"), &seed).await.unwrap();
         Self { database, catalog, blobs, home }
     }
 
@@ -51,6 +53,7 @@ impl Registry {
         let new = NewDeployment {
             tenant: &tenant,
             function: &function,
+            person: &PersonName::parse("acme/ci").unwrap(),
             idempotency_key: &uuid::Uuid::new_v4().to_string(),
             source_digest,
             source_bytes,

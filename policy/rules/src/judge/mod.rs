@@ -1,6 +1,7 @@
 //! The verdicts, one file for each kind of fact.
 
 mod binary;
+mod crates;
 mod dependencies;
 mod expansion;
 mod manifest;
@@ -8,6 +9,10 @@ mod soundness;
 mod source;
 
 pub use binary::judge_binary;
+pub use crates::{
+    AuditHint, CrateJudgement, Effect, LicenceVerdict, Outside, People, Place, RULES_REVISION, Reason,
+    RiskClass, Suggestion, advisory_affects, judge_crate, judge_licence, refusing_advisory,
+};
 pub use dependencies::{
     AllowedCrate, AllowlistSnapshot, CrateStatus, DependencyVerdict, Granted, LinkedCrate, judge_closure,
     judge_dependencies,

@@ -5,6 +5,7 @@
 //! rows by the honest and hostile programs.
 
 pub mod attributes;
+pub mod crate_rules;
 pub mod imports;
 pub mod instructions;
 pub mod lints;

@@ -140,15 +140,15 @@ async fn a_waiting_deployment_goes_on_after_an_import() {
     let deployment = world.upload("hello", "key-1", b"source").await;
     let claimed = world.claim("one").await;
     world.builder.finish_waiting(&claimed.lease, &[diagnostic()], &[request()]).await.unwrap();
-    let waiting = world.server.waiting_requests(Some(&tenant()), 10).await.unwrap();
-    assert_eq!((waiting[0].deployment, waiting[0].name.as_str()), (deployment.id, "left-pad"));
+    let waiting = world.server.unanswered_requests(Some(&tenant()), 10).await.unwrap();
+    assert_eq!((waiting[0].deployment, waiting[0].name.as_str()), (Some(deployment.id), "left-pad"));
     assert_eq!(waiting[0].code, codes::MF0204);
     crate::roles::import(&world).await;
-    assert!(world.server.waiting_requests(None, 10).await.unwrap().is_empty());
+    assert!(world.server.unanswered_requests(None, 10).await.unwrap().is_empty());
     let again = world.claim("one").await;
     assert_eq!((again.lease.deployment(), again.attempt), (deployment.id, 1));
     world.builder.finish_waiting(&again.lease, &[diagnostic()], &[request()]).await.unwrap();
-    assert_eq!(world.server.waiting_requests(None, 10).await.unwrap().len(), 1, "it asks again");
+    assert_eq!(world.server.unanswered_requests(None, 10).await.unwrap().len(), 1, "it asks again");
     world.damage("DELETE FROM crates").await;
     crate::roles::import(&world).await;
     let again = world.claim("one").await;
@@ -164,6 +164,7 @@ fn request() -> CrateRequest {
         name: CrateName::parse("left-pad").unwrap(),
         requirement: "^1".to_owned(),
         features: vec!["std".to_owned()],
+        default_features: true,
         code: codes::MF0204,
     }
 }

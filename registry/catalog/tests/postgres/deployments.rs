@@ -6,7 +6,7 @@ use mfaas_catalog::{CatalogError, Channel, NewDeployment, Recorded, Wake};
 use mfaas_delivery::{DeploymentState, EventKind};
 use mfaas_ident::{DeploymentId, Digest, TenantName};
 
-use crate::fixture::{World, actor, function, tenant};
+use crate::fixture::{World, actor, function, person, tenant};
 
 #[tokio::test]
 async fn the_same_key_and_bytes_give_the_same_deployment() {
@@ -17,6 +17,7 @@ async fn the_same_key_and_bytes_give_the_same_deployment() {
     let again = NewDeployment {
         tenant: &tenant,
         function: &name,
+        person: &person("acme/ci"),
         idempotency_key: "key-1",
         source_digest: Digest::of(b"source"),
         source_bytes: 6,
@@ -36,6 +37,7 @@ async fn the_same_key_for_other_bytes_or_another_function_is_a_conflict() {
         let new = NewDeployment {
             tenant: &tenant,
             function,
+            person: &person("acme/ci"),
             idempotency_key: "key-1",
             source_digest: Digest::of(bytes),
             source_bytes: bytes.len() as u64,
@@ -57,6 +59,7 @@ async fn twenty_repeats_at_once_make_one_deployment() {
                 let new = NewDeployment {
                     tenant: &tenant,
                     function: &name,
+                    person: &person("acme/ci"),
                     idempotency_key: "storm",
                     source_digest: Digest::of(b"source"),
                     source_bytes: 6,
@@ -85,6 +88,7 @@ async fn an_empty_idempotency_key_is_told_in_words() {
     let new = NewDeployment {
         tenant: &tenant,
         function: &name,
+        person: &person("acme/ci"),
         idempotency_key: "",
         source_digest,
         source_bytes: 1,

@@ -7,8 +7,8 @@ use mfaas_catalog::{
     Actor, Catalog, ClaimedBuild, Deployment, NewDeployment, Recorded, RolePasswords, migrate,
 };
 use mfaas_ident::{
-    Budget, DeploymentId, Digest, FunctionName, HandlerPath, MemoryLimit, TenantName, ToolchainId,
-    VersionNumber,
+    Budget, DeploymentId, Digest, FunctionName, HandlerPath, MemoryLimit, PersonName, TenantName,
+    ToolchainId, VersionNumber,
 };
 use mfaas_rules::POLICY_REVISION;
 use mfaas_rules::profiles::lints;
@@ -25,6 +25,8 @@ pub(crate) struct World {
     pub(crate) server: Catalog,
     /// As a builder.
     pub(crate) builder: Catalog,
+    /// As the acquirer.
+    pub(crate) acquirer: Catalog,
     /// As the owner, for the invariant checker and for damage.
     pub(crate) owner: Catalog,
     /// Raw connections of the owner.
@@ -43,13 +45,19 @@ impl World {
             // Roles belong to the whole cluster; two databases must not change them at once.
             let _one = MIGRATING.lock().await;
             let password = || Some("it's a \"secret\"".to_owned());
-            let passwords = RolePasswords { server: password(), builder: password(), signer: password() };
+            let passwords = RolePasswords {
+                server: password(),
+                builder: password(),
+                signer: password(),
+                acquirer: password(),
+            };
             migrate(&owner_url, &passwords).await.unwrap();
         }
         let connect = async |user: &str| Catalog::connect(&cluster.url(&database, user), 8).await.unwrap();
         Self {
             server: connect("mfaas_server").await,
             builder: connect("mfaas_builder").await,
+            acquirer: connect("mfaas_acquirer").await,
             owner: connect(OWNER).await,
             sql: PgPool::connect(&owner_url).await.unwrap(),
             database,
@@ -68,6 +76,7 @@ impl World {
         let new = NewDeployment {
             tenant: &tenant,
             function: &function,
+            person: &person("acme/ci"),
             idempotency_key: key,
             source_digest: Digest::of(bytes),
             source_bytes: bytes.len() as u64,
@@ -154,6 +163,10 @@ pub(crate) fn tenant() -> TenantName {
 
 pub(crate) fn function(name: &str) -> FunctionName {
     FunctionName::parse(name).unwrap()
+}
+
+pub(crate) fn person(name: &str) -> PersonName {
+    PersonName::parse(name).unwrap()
 }
 
 pub(crate) fn actor() -> Actor {

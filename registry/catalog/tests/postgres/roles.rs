@@ -2,9 +2,9 @@
 
 use mfaas_catalog::{AllowlistSeed, CatalogError};
 use mfaas_ident::{CrateName, Digest, ToolchainId};
-use mfaas_rules::{AllowedCrate, CrateStatus};
+use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus};
 
-use crate::fixture::{World, actor, claim};
+use crate::fixture::{World, actor, claim, tenant};
 
 /// Statements that each role is denied by grants alone.
 const DENIED: &[(&str, &str)] = &[
@@ -83,11 +83,11 @@ async fn a_builder_cannot_admit_or_touch_what_it_handed_over() {
 #[tokio::test]
 async fn the_seed_is_imported_once_and_other_decisions_stay() {
     let world = World::new().await;
-    let before = world.builder.allowlist_snapshot().await.unwrap();
+    let before = allowed(&world).await;
     assert!(before.crates.is_empty());
     assert_eq!(import(&world).await, 2);
     assert_eq!(import(&world).await, 0, "the same file changes nothing");
-    let after = world.builder.allowlist_snapshot().await.unwrap();
+    let after = allowed(&world).await;
     assert!(after.policy_version > before.policy_version);
     assert_eq!(after.crates[0].name.as_str(), "left-pad");
 
@@ -103,9 +103,14 @@ async fn the_seed_is_imported_once_and_other_decisions_stay() {
     assert!(matches!(denied, Err(CatalogError::Denied)), "{denied:?}");
 }
 
-/// Imports the seed as the server does; returns how many rows changed.
+async fn allowed(world: &World) -> AllowlistSnapshot {
+    let toolchain = ToolchainId(Digest::of(b"toolchain"));
+    world.builder.allowlist_snapshot(&tenant(), &toolchain).await.unwrap()
+}
+
+/// Imports the seed as its owner does; returns how many rows changed.
 pub(crate) async fn import(world: &World) -> u64 {
-    world.server.import_allowlist(&actor(), &seed("1.0.0")).await.unwrap()
+    world.owner.import_allowlist(&actor(), &seed("1.0.0")).await.unwrap()
 }
 
 fn seed(version: &str) -> AllowlistSeed {

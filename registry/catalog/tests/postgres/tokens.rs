@@ -13,13 +13,15 @@ async fn a_token_is_found_by_its_secret_until_revoked() {
     let secret = Digest::of(b"mfaas_secret");
     let new = NewToken {
         tenant: &tenant,
-        name: "laptop",
+        name: "Lap top",
+        person: None,
         scopes: &[Scope::Read, Scope::Deploy],
         secret_sha256: secret,
         expires_at: None,
     };
     let token = world.server.create_token(&actor(), &new).await.unwrap();
     assert!(token.holds(Scope::Deploy) && !token.holds(Scope::Admin));
+    assert_eq!(token.person.as_str(), "acme/lap_top", "a token without a person speaks for itself");
     assert_eq!(world.server.authenticate(&secret).await.unwrap(), Some(token.clone()));
     assert_eq!(world.server.authenticate(&Digest::of(b"guess")).await.unwrap(), None);
     let twice = world.server.create_token(&actor(), &new).await;
@@ -41,8 +43,14 @@ async fn an_expired_token_and_one_without_scopes_do_not_work() {
     let tenant = tenant();
     let secret = Digest::of(b"old");
     let expires_at = Some(Utc::now() - TimeDelta::minutes(1));
-    let old =
-        NewToken { tenant: &tenant, name: "old", scopes: &[Scope::Read], secret_sha256: secret, expires_at };
+    let old = NewToken {
+        tenant: &tenant,
+        name: "old",
+        scopes: &[Scope::Read],
+        secret_sha256: secret,
+        expires_at,
+        person: None,
+    };
     world.server.create_token(&actor(), &old).await.unwrap();
     assert_eq!(world.server.authenticate(&secret).await.unwrap(), None);
     let none = NewToken { scopes: &[], secret_sha256: Digest::of(b"none"), ..old };

@@ -113,7 +113,7 @@ fn only_the_decisions_of_today_count() {
         .sql
         .execute(
             "INSERT INTO crates (name, version, checksum, features, direct, status, decided_by, reason)
-             VALUES ('itoa', '1.0.15', $1, '{}', true, 'allowed', 'reviewer', 'small')",
+             VALUES ('itoa', '1.0.15', $1, '{}', true, 'allowed', 'seed', 'small')",
             &[&checksum],
         )
         .unwrap();
@@ -128,18 +128,34 @@ fn only_the_decisions_of_today_count() {
     let id = world.built_from(&manifest, source, |claim| claim.decisions = vec![used("somebody", &checksum)]);
     assert_eq!(world.ended(id), outcome("admitted", &[]));
     let statement = world.statement(id);
-    assert_eq!(
-        statement.predicate.decisions,
-        [used("reviewer", &checksum)],
-        "the name comes from the allowlist"
-    );
+    assert_eq!(statement.predicate.decisions, [used("seed", &checksum)], "the name comes from the allowlist");
+
+    let crates: i64 = world
+        .sql
+        .query_one(
+            "SELECT count(*) FROM version_crates WHERE (name, crate_version, checksum) = ('itoa', '1.0.15', $1)",
+            &[&checksum],
+        )
+        .unwrap()
+        .get(0);
+    assert_eq!(crates, 1, "a revocation will find the version");
 
     let id = world.built_from(&manifest, source, |_| {});
     assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "a dependency is not claimed");
     let other = Digest::of(b"other crate").to_string();
     let id = world.built(|claim| claim.decisions = vec![used("reviewer", &other)]);
     assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "another checksum");
-    world.sql.batch_execute("UPDATE crates SET status = 'revoked', reason = 'CVE'").unwrap();
+    for elsewhere in
+        ["scope = 'other'", "scope = '', toolchain = 'other'", "toolchain = '', expires_at = now()"]
+    {
+        world.sql.batch_execute(&format!("UPDATE crates SET {elsewhere}")).unwrap();
+        let id = world.built_from(&manifest, source, |claim| claim.decisions = vec![used("seed", &checksum)]);
+        assert_eq!(world.ended(id), outcome("failed", &["MF0604"]), "{elsewhere}");
+    }
+    world
+        .sql
+        .batch_execute("UPDATE crates SET expires_at = NULL, status = 'revoked', reason = 'CVE'")
+        .unwrap();
     let id = world.built_from(&manifest, source, |claim| claim.decisions = vec![used("reviewer", &checksum)]);
     assert_eq!(world.ended(id), outcome("refused", &["MF0209"]));
 }

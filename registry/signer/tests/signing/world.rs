@@ -23,10 +23,11 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
+    include_str!("../../../../migrations/0004_reviews.sql"),
 ];
 
 /// Everything that a signer needs, without the signer.
@@ -76,7 +77,7 @@ impl World {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
             sql.batch_execute(
                 "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
-                 INSERT INTO _sqlx_migrations VALUES (3, true)",
+                 INSERT INTO _sqlx_migrations VALUES (4, true)",
             )
             .unwrap();
             for migration in MIGRATIONS {

@@ -11,6 +11,10 @@ use serde_json::Value;
 use crate::case::Case;
 use crate::program::Program;
 
+/// Calls of one case before its end is believed to be its own: each is the first call of a fresh worker, and on
+/// a machine that does much else what the kernel does for it can use up a millisecond.
+const CALLS_MAX: u32 = 3;
+
 /// How a program ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
@@ -66,6 +70,16 @@ pub(crate) fn admit(installed: &Installed, directory: &Path, image: &Path) -> Re
 
 /// Calls the artifact once, in a worker of its own.
 fn call(image: &Path, program: &Program, case: &Case) -> Result<(), String> {
+    for _ in 1..CALLS_MAX {
+        let answer = call_once(image, program, case)?;
+        if answer["status"] != "over_budget" || case.compare(&answer).is_ok() {
+            return case.compare(&answer);
+        }
+    }
+    case.compare(&call_once(image, program, case)?)
+}
+
+fn call_once(image: &Path, program: &Program, case: &Case) -> Result<Value, String> {
     let mut worker = worker();
     worker.arg("--call").arg(image);
     for key in ["budget", "memory"] {
@@ -73,7 +87,7 @@ fn call(image: &Path, program: &Program, case: &Case) -> Result<(), String> {
             worker.arg(format!("--{key}")).arg(value);
         }
     }
-    case.compare(&answer(&mut worker, &case.input.to_vec())?)
+    answer(&mut worker, &case.input.to_vec())
 }
 
 fn answer(worker: &mut Command, body: &[u8]) -> Result<Value, String> {

@@ -94,7 +94,7 @@ impl Outcome {
         }
         screen.result(&self.document(diagnostics, took), || self.sentence(took))?;
         if let Some(review) = &self.deployment.review_url {
-            screen.note(&format!("a reviewer decides at {review}; then it goes on by itself"));
+            screen.note(&format!("a reviewer decides at {review} (`mfaas allow requests` tells how far it is); then it goes on by itself"));
         }
         Ok(exit_of(self.deployment.state, diagnostics))
     }

@@ -1,9 +1,12 @@
 //! What the tests stand on: a private Postgres cluster, a server on port 0, a client.
 
 mod cluster;
+pub(crate) mod hostile;
 mod rows;
 mod server;
 
 pub(crate) use cluster::Database;
-pub(crate) use rows::{admitted_version, refused_deployment};
+pub(crate) use rows::{
+    AskedFor, admitted_version, crate_report, open_review, refused_deployment, source_file, span,
+};
 pub(crate) use server::{Answer, Server};

@@ -99,6 +99,7 @@ impl Server {
         let new = NewToken {
             tenant: &tenant,
             name: "test",
+            person: None,
             scopes,
             secret_sha256: secret.hash(),
             expires_at: None,

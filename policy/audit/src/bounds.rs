@@ -1,23 +1,48 @@
 //! Size and depth of a TOML text, told without parsing it: parsers recurse.
 
-use mfaas_rules::limits::MANIFEST;
+/// How much of a text is given to the parser.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) bytes_max: usize,
+    pub(crate) depth_max: usize,
+}
 
-/// Why a text is not given to the parser, and the byte where that shows.
-pub(super) struct Fault {
-    pub(super) reason: &'static str,
-    pub(super) at: usize,
+/// Why a text is not given to the parser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    TooLarge,
+    NotUtf8,
+    TooDeep,
+}
+
+/// A reason, and the byte where that shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fault {
+    pub(crate) reason: Reason,
+    pub(crate) at: usize,
+}
+
+impl Reason {
+    /// A sentence, without its subject.
+    pub(crate) fn words(self, bounds: Bounds) -> String {
+        match self {
+            Self::TooLarge => format!("it is larger than {} KiB", bounds.bytes_max >> 10),
+            Self::NotUtf8 => "it is not UTF-8".to_owned(),
+            Self::TooDeep => format!("it is nested deeper than {} levels", bounds.depth_max),
+        }
+    }
 }
 
 /// The text, if it is UTF-8, small enough and not nested too deep. What the parser will refuse
 /// anyway (unterminated strings) is let through to it.
-pub(super) fn check(bytes: &[u8]) -> Result<&str, Fault> {
+pub(crate) fn check(bytes: &[u8], bounds: Bounds) -> Result<&str, Fault> {
     let fault = |reason, at| Err(Fault { reason, at });
-    if bytes.len() > MANIFEST.bytes_max {
-        return fault("it is larger than 64 KiB", MANIFEST.bytes_max);
+    if bytes.len() > bounds.bytes_max {
+        return fault(Reason::TooLarge, bounds.bytes_max);
     }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        Err(error) => return fault("it is not UTF-8", error.valid_up_to()),
+        Err(error) => return fault(Reason::NotUtf8, error.valid_up_to()),
     };
     let mut depth = Depth::default();
     let mut at = 0;
@@ -30,8 +55,8 @@ pub(super) fn check(bytes: &[u8]) -> Result<&str, Fault> {
                 at += 1;
             }
         }
-        if depth.brackets > MANIFEST.depth_max || depth.dots > MANIFEST.depth_max {
-            return fault("it is nested deeper than 16 levels", at.min(bytes.len()));
+        if depth.brackets > bounds.depth_max || depth.dots > bounds.depth_max {
+            return fault(Reason::TooDeep, at.min(bytes.len()));
         }
     }
     Ok(text)

@@ -1,0 +1,79 @@
+//! `mfaas audit`: who did what, and whether the record of it still holds.
+
+mod table;
+
+use mfaas_wire::{AuditEntry, ChainView, Page};
+
+use crate::failure::{Exit, Failure};
+use crate::screen;
+use crate::settings::Context;
+
+/// The audit log, oldest first; `audit table` counts unsafe code in crates.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Audit {
+    #[command(subcommand)]
+    command: Option<AuditCommand>,
+    /// Compute the whole chain of hashes again; ends with 9 if a row was changed, added or removed.
+    #[arg(long, conflicts_with_all = ["after", "limit"])]
+    verify: bool,
+    /// Show what comes behind this row.
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    after: i64,
+    /// Rows at once.
+    #[arg(long, value_name = "ROWS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum AuditCommand {
+    Table(table::Table),
+}
+
+impl Audit {
+    /// Whether a server is asked.
+    pub(crate) fn needs_profile(&self) -> bool {
+        self.command.is_none()
+    }
+
+    /// Asks and shows.
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match &self.command {
+            Some(AuditCommand::Table(table)) => table.run(context),
+            None if self.verify => verify(context).await,
+            None => self.list(context).await,
+        }
+    }
+
+    async fn list(self, context: &Context) -> Result<Exit, Failure> {
+        let path = format!("/v1/audit?after={}&limit={}", self.after, self.limit);
+        let page: Page<AuditEntry> = context.client()?.get(&path).await?;
+        context.screen.result(&page, || {
+            let rows: Vec<_> = page.items.iter().map(row).collect();
+            screen::table(&["row", "at", "who", "did", "to"], &rows)
+        })?;
+        if let Some(next) = &page.next {
+            context.screen.note(&format!("more: mfaas audit --after {next}"));
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+async fn verify(context: &Context) -> Result<Exit, Failure> {
+    let view: ChainView = context.client()?.get("/v1/audit/verification").await?;
+    context.screen.result(&view, || match &view.problem {
+        None => format!("the chain holds: {} rows", view.rows),
+        Some(problem) => format!("the chain is broken: {problem}"),
+    })?;
+    Ok(if view.holds { Exit::Ok } else { Exit::Unverified })
+}
+
+fn row(entry: &AuditEntry) -> Vec<String> {
+    vec![
+        entry.seq.to_string(),
+        entry.at.format("%Y-%m-%d %H:%M:%S").to_string(),
+        mfaas_ident::sanitise_line(&entry.actor, 60),
+        entry.action.clone(),
+        mfaas_ident::sanitise_line(&entry.subject, 60),
+    ]
+}

@@ -1,0 +1,80 @@
+//! `mfaas audit table`: three counts of unsafe code beside each other, for a list of crates.
+//!
+//! The work is the builder's (`mfaas-builder table`, a program beside this one), which downloads,
+//! compiles in its cage and counts; what it prints goes to standard output as it is, since it makes
+//! every text of a crate visible itself.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::commands::up::home_of;
+use crate::failure::{Exit, Failure};
+use crate::settings::Context;
+use crate::supervise::launch::Siblings;
+use crate::supervise::materials::current_in;
+
+/// Count the unsafe code of a list of crates in three ways. Takes minutes, and the registry.
+#[derive(Debug, clap::Args)]
+pub(super) struct Table {
+    /// The list, a line for each crate: `name version`; the one that ships with mfaas when absent.
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
+    /// Where to keep what is downloaded, for the next time.
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
+    /// The home whose toolchain is used; the usual one when absent.
+    #[arg(long, value_name = "DIR", env = "MFAAS_HOME")]
+    home: Option<PathBuf>,
+}
+
+impl Table {
+    /// Runs the builder and hands on what it prints.
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let builder = Siblings::beside_us()?.path("mfaas-builder");
+        let mut command = self.command(&builder, context.screen.is_json());
+        if self.home.is_some() {
+            let home = home_of(self.home.as_deref())?;
+            command.env("MFAAS_TOOLCHAIN_DIR", current_in(&home.join("toolchains"))?);
+        }
+        let output = command.output().map_err(Failure::io("cannot start", &builder))?;
+        if !output.status.success() {
+            // The builder has said on standard error why.
+            return Err(Failure::Told(Exit::Failed));
+        }
+        context.screen.bytes(&output.stdout)?;
+        Ok(Exit::Ok)
+    }
+
+    fn command(&self, builder: &std::path::Path, json: bool) -> Command {
+        let mut command = Command::new(builder);
+        command.arg("table").stdin(Stdio::null()).stderr(Stdio::inherit());
+        for (name, value) in [("--list", &self.list), ("--work", &self.work)] {
+            if let Some(value) = value {
+                command.arg(name).arg(value);
+            }
+        }
+        if json {
+            command.arg("--json");
+        }
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+    use super::*;
+
+    #[test]
+    fn the_builder_is_asked_for_what_was_typed_and_nothing_else() {
+        let words = |table: &Table, json| {
+            let command = table.command(std::path::Path::new("/programs/mfaas-builder"), json);
+            command.get_args().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let plain = Table { list: None, work: None, home: None };
+        assert_eq!(words(&plain, false), ["table"]);
+        let full = Table { list: Some("l".into()), work: Some("w".into()), home: Some("h".into()) };
+        assert_eq!(words(&full, true), ["table", "--list", "l", "--work", "w", "--json"]);
+    }
+}

@@ -1,0 +1,113 @@
+//! The forms of a review: a voice, and a note about a spot. Both end where the API's calls end.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use chrono::{TimeDelta, Utc};
+use mfaas_catalog::NewVoice;
+use mfaas_ident::TenantName;
+use mfaas_rules::codes;
+use mfaas_rules::review::{ReviewState, SpotState, Terms};
+
+use super::form::SignedForm;
+use super::review::{Dossier, GRANTS, grant_word};
+use super::spots::file_url;
+use crate::access::Caller;
+use crate::app::App;
+use crate::extract::Path;
+use crate::limits;
+use crate::refusal::Refusal;
+use crate::routes::check_note;
+
+/// Says yes or no.
+pub(super) async fn vote(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<i64>,
+    form: SignedForm,
+) -> Result<Response, Refusal> {
+    let note = form.words("note")?;
+    check_note(&note)?;
+    let terms = match form.one("voice")? {
+        "no" => None,
+        "yes" => Some(terms(&Dossier::read(&app, id).await?, &form)?),
+        _ => return Err(Refusal::invalid("A voice is `yes` or `no`.")),
+    };
+    let voice = NewVoice {
+        review: id,
+        person: &caller.token.person,
+        actor: &caller.actor(),
+        approve: terms.as_ref(),
+        note: &note,
+    };
+    let state = app.catalog.vote(&voice).await?;
+    let place = if state == ReviewState::Open { "#voices" } else { "" };
+    Ok(Redirect::to(&format!("/reviews/{id}{place}")).into_response())
+}
+
+/// The terms of a yes: those that stand, or those that the first one to speak sets.
+fn terms(dossier: &Dossier, form: &SignedForm) -> Result<Terms, Refusal> {
+    if let Some(why) = dossier.only_no() {
+        return Err(Refusal::new(codes::MF0908, why));
+    }
+    if form.optional("terms")? == Some("standing") {
+        return Ok(dossier.review.terms.clone());
+    }
+    let tenant = form.optional("tenant")?.map(TenantName::parse).transpose();
+    let mut grants = BTreeSet::new();
+    for word in form.all("grant") {
+        let known = GRANTS.into_iter().find(|grant| grant_word(*grant) == word);
+        grants.insert(known.ok_or_else(|| Refusal::invalid("A grant is not one of those of the form."))?);
+    }
+    Ok(Terms {
+        tenant: tenant.map_err(|error| Refusal::invalid(error.to_string()))?,
+        grants,
+        expires_at: form.optional("days")?.map(expires_at).transpose()?,
+    })
+}
+
+fn expires_at(days: &str) -> Result<i64, Refusal> {
+    let max = limits::TERMS_DAYS_MAX;
+    let days = days.parse::<i64>().ok().filter(|days| (1..=max).contains(days));
+    let life = days.and_then(TimeDelta::try_days);
+    let life = life.ok_or_else(|| Refusal::invalid(format!("Days are a number from 1 to {max}.")))?;
+    Ok((Utc::now() + life).timestamp())
+}
+
+/// Says what is at a spot of the report.
+pub(super) async fn mark(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<i64>,
+    form: SignedForm,
+) -> Result<Response, Refusal> {
+    let (key, note) = (form.one("spot")?, form.words("note")?);
+    let state = SpotState::parse(form.one("state")?);
+    let state = state.ok_or_else(|| Refusal::invalid("A spot is unseen, seen, justified or unsound."))?;
+    check_spot_note(state, &note)?;
+    let dossier = Dossier::read(&app, id).await?;
+    let spot = dossier.spots.iter().find(|spot| spot.key == key);
+    let spot = spot.ok_or_else(|| Refusal::not_found("such spot in this review"))?;
+    app.catalog.mark_spot(&caller.actor(), &caller.token.person, id, key, (state, &note)).await?;
+    // The way back is made here and not taken from the form, which could lead anywhere.
+    let page = match form.one("back")? {
+        "file" => file_url(id, &spot.file, spot.line).split('#').next().unwrap_or_default().to_owned(),
+        _ => format!("/reviews/{id}"),
+    };
+    Ok(Redirect::to(&format!("{page}#spot-{}", spot.number)).into_response())
+}
+
+fn check_spot_note(state: SpotState, note: &str) -> Result<(), Refusal> {
+    let max = limits::SPOT_NOTE_CHARS_MAX;
+    if note.chars().count() > max {
+        return Err(Refusal::invalid(format!("A note about a spot has at most {max} characters.")));
+    }
+    if !note.is_empty() {
+        check_note(note)?;
+    }
+    if note.is_empty() && matches!(state, SpotState::Justified | SpotState::Unsound) {
+        return Err(Refusal::invalid("Say why it is sound, or why it is not."));
+    }
+    Ok(())
+}

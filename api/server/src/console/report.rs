@@ -1,0 +1,285 @@
+//! A report of facts and a judgement as rows of the review page.
+//!
+//! Everything in them was written by whoever wrote the crate or by whoever audited it, and passed the
+//! sanitiser when it was gathered; it passes it again here.
+
+use std::collections::BTreeMap;
+
+use mfaas_catalog::CrateFile;
+use mfaas_rules::crate_facts::{
+    ApiClass, AuditKind, CompilerVerdict, CrateReport, FileFacts, GeigerReport, Role, UnsafeCode,
+};
+use mfaas_rules::profiles::crate_rules::Trust;
+use mfaas_rules::{AuditHint, CrateJudgement, Effect, Place, Reason, RiskClass, Suggestion};
+
+use super::rows::{joined, line, lines};
+use super::spots::{SpotRow, file_url};
+use crate::limits;
+
+/// One class of risk with everything that was found of it.
+pub(super) struct RiskRow {
+    pub(super) word: &'static str,
+    pub(super) label: &'static str,
+    pub(super) hint: &'static str,
+    pub(super) tone: &'static str,
+    /// Where its chip leads: to its first spot, or to its reasons.
+    pub(super) url: String,
+    pub(super) reasons: Vec<ReasonRow>,
+}
+
+/// One sentence and where to look.
+pub(super) struct ReasonRow {
+    pub(super) text: String,
+    pub(super) places: Vec<PlaceRow>,
+    pub(super) more: usize,
+}
+
+/// A place: a spot of this page, or a line of a file.
+pub(super) struct PlaceRow {
+    pub(super) label: String,
+    pub(super) url: String,
+}
+
+/// The suggestion in words, and its colour.
+pub(super) fn suggestion(judgement: &CrateJudgement) -> (String, &'static str) {
+    match judgement.suggestion {
+        Suggestion::AdmitAutomatically => ("nothing was found that needs a person".to_owned(), "good"),
+        Suggestion::Review { people } => match people.count() {
+            1 => ("one person decides".to_owned(), "wait"),
+            count => (format!("{count} people decide"), "wait"),
+        },
+        Suggestion::Refuse => ("must not be allowed".to_owned(), "bad"),
+    }
+}
+
+/// The reasons by class, the gravest first, at most [`limits::CONSOLE_REASONS_MAX`]; and how many more.
+pub(super) fn risks(review: i64, judgement: &CrateJudgement, spots: &[SpotRow]) -> (Vec<RiskRow>, usize) {
+    let mut rows: Vec<RiskRow> = Vec::new();
+    let shown = judgement.reasons.iter().take(limits::CONSOLE_REASONS_MAX);
+    for reason in shown {
+        let row = reason_row(review, reason, spots);
+        match rows.iter_mut().find(|known| known.word == reason.risk.word()) {
+            Some(known) => known.reasons.push(row),
+            None => rows.push(risk(reason.risk, row)),
+        }
+    }
+    (rows, judgement.reasons.len().saturating_sub(limits::CONSOLE_REASONS_MAX))
+}
+
+fn risk(class: RiskClass, first: ReasonRow) -> RiskRow {
+    let spot = first.places.iter().find(|place| place.url.starts_with('#'));
+    RiskRow {
+        word: class.word(),
+        label: class.label(),
+        hint: class.hint(),
+        tone: match class.effect() {
+            Effect::Note => "off",
+            Effect::Review => "wait",
+            Effect::Refuse => "bad",
+        },
+        url: spot.map_or_else(|| format!("#risk-{}", class.word()), |place| place.url.clone()),
+        reasons: vec![first],
+    }
+}
+
+fn reason_row(review: i64, reason: &Reason, spots: &[SpotRow]) -> ReasonRow {
+    let shown = reason.spots.iter().take(limits::CONSOLE_PLACES_MAX);
+    ReasonRow {
+        text: line(&reason.text),
+        places: shown.map(|place| place_row(review, place, spots)).collect(),
+        more: reason.spots.len().saturating_sub(limits::CONSOLE_PLACES_MAX),
+    }
+}
+
+fn place_row(review: i64, place: &Place, spots: &[SpotRow]) -> PlaceRow {
+    let (file, number) = (line(&place.span.file), place.span.line);
+    let shown = spots.iter().take(limits::CONSOLE_SPOTS_MAX);
+    let spot = shown.filter(|spot| spot.file == file && spot.line == number);
+    let spot = spot.min_by_key(|spot| spot.columns.0 != place.span.column);
+    PlaceRow {
+        label: format!("{file}:{number} {}", line(&place.what)),
+        url: spot.map_or_else(|| file_url(review, &file, number), |spot| format!("#spot-{}", spot.number)),
+    }
+}
+
+/// A class of interfaces of std that is touched.
+pub(super) struct TouchRow {
+    pub(super) class: &'static str,
+    pub(super) count: usize,
+    pub(super) places: Vec<PlaceRow>,
+    pub(super) more: usize,
+}
+
+pub(super) fn touches(review: i64, report: &CrateReport) -> Vec<TouchRow> {
+    let rows = report.touches.classes.iter().map(|touch| {
+        let shown = touch.spots.iter().take(limits::CONSOLE_PLACES_MAX);
+        let places = shown.map(|spot| PlaceRow {
+            label: format!("{} at {}:{}", line(&spot.path), line(&spot.span.file), spot.span.line),
+            url: file_url(review, &spot.span.file, spot.span.line),
+        });
+        let places: Vec<PlaceRow> = places.collect();
+        let more = touch.count.saturating_sub(places.len());
+        TouchRow { class: class_label(touch.class), count: touch.count, places, more }
+    });
+    rows.collect()
+}
+
+fn class_label(class: ApiClass) -> &'static str {
+    match class {
+        ApiClass::Fs => "files",
+        ApiClass::Net => "network",
+        ApiClass::Process => "processes",
+        ApiClass::Env => "environment",
+        ApiClass::Stdio => "standard input and output",
+        ApiClass::Thread => "threads",
+        ApiClass::Time => "clocks",
+        ApiClass::GlobalState => "state that outlives a call",
+    }
+}
+
+/// One of the three answers about unsafe code.
+pub(super) struct CountRow {
+    pub(super) reader: &'static str,
+    pub(super) answer: String,
+    pub(super) tone: &'static str,
+}
+
+/// The three counts. What is unknown is never shown as a zero.
+pub(super) fn counts(report: &CrateReport) -> Vec<CountRow> {
+    let summary = &report.source.summary;
+    let row = |reader, answer, tone| CountRow { reader, answer, tone };
+    let compiler = match &report.compiler {
+        CompilerVerdict::Clean => row("compiler", "none: it compiles with -F unsafe-code".to_owned(), "good"),
+        CompilerVerdict::Unsafe { errors, .. } => row("compiler", format!("{errors} errors"), "bad"),
+        CompilerVerdict::Failed { reason } => row("compiler", format!("unknown: {}", line(reason)), "wait"),
+        CompilerVerdict::NotRun { reason } => {
+            row("compiler", format!("unknown, not asked: {}", line(reason)), "wait")
+        }
+    };
+    let known = |found: u64, what: &str| match (found, summary.unsafe_code) {
+        (0, UnsafeCode::Unknown) => ("0 in what could be read, the rest is unknown".to_owned(), "wait"),
+        (0, UnsafeCode::None | UnsafeCode::Counted) => ("none".to_owned(), "good"),
+        (found, UnsafeCode::Unknown) => (format!("{found} {what}, and the rest is unknown"), "bad"),
+        (found, UnsafeCode::None | UnsafeCode::Counted) => (format!("{found} {what}"), "bad"),
+    };
+    let (tokens, tokens_tone) = known(summary.token_spots as u64, "places of power");
+    let (geiger, geiger_tone) = known(summary.geiger.unsafe_total(), "unsafe items");
+    vec![compiler, row("token scan", tokens, tokens_tone), row("geiger", geiger, geiger_tone)]
+}
+
+/// Why something is unknown or was not read.
+pub(super) fn unread(report: &CrateReport) -> Vec<String> {
+    let (source, archive) = (&report.source.summary.reasons, &report.archive.unread);
+    let mut all: Vec<String> =
+        source.iter().chain(archive).chain(&report.touches.unread).map(|text| line(text)).collect();
+    all.sort();
+    all.dedup();
+    all.truncate(limits::CONSOLE_REASONS_MAX);
+    all
+}
+
+/// Somebody else's audit.
+pub(super) struct HintRow {
+    pub(super) source: String,
+    pub(super) what: String,
+    pub(super) criteria: String,
+    pub(super) who: String,
+    pub(super) notes: String,
+    pub(super) trust: String,
+}
+
+pub(super) fn hints(judgement: &CrateJudgement) -> Vec<HintRow> {
+    judgement.hints.iter().take(limits::CONSOLE_HINTS_MAX).map(hint).collect()
+}
+
+fn hint(hint: &AuditHint) -> HintRow {
+    let audit = &hint.audit;
+    let what = match &audit.kind {
+        AuditKind::Full { version } => format!("version {version}"),
+        AuditKind::Delta { from, to } => format!("what changed from {from} to {to}"),
+        AuditKind::Violation { versions } => format!("{versions} break the criteria"),
+    };
+    let trust = match hint.trust {
+        Trust::Unknown => "unknown",
+        Trust::Careful => "careful",
+    };
+    HintRow {
+        source: line(&audit.source),
+        what: if hint.this_version { format!("{what} (this one)") } else { what },
+        criteria: joined(&audit.criteria),
+        who: joined(&audit.who),
+        notes: lines(audit.notes.as_deref().unwrap_or_default()),
+        trust: format!("{trust}: {}", line(&hint.why)),
+    }
+}
+
+/// A file of the crate.
+pub(super) struct FileRow {
+    pub(super) path: String,
+    /// Its page; none for what is no text or was not kept.
+    pub(super) url: Option<String>,
+    pub(super) role: &'static str,
+    pub(super) bytes: u64,
+    pub(super) spots: usize,
+    pub(super) unseen: usize,
+    pub(super) geiger: String,
+    rank: u8,
+}
+
+/// Every file that is known, the riskiest first: what users compile, by its spots, then what the build machine
+/// runs, then the rest.
+pub(super) fn files(
+    review: i64,
+    report: Option<&CrateReport>,
+    stored: &[CrateFile],
+    spots: &[SpotRow],
+) -> Vec<FileRow> {
+    let mut rows: BTreeMap<String, FileRow> = BTreeMap::new();
+    for file in report.into_iter().flat_map(|report| &report.source.files) {
+        rows.insert(line(&file.path), source_row(file, spots));
+    }
+    for binary in report.into_iter().flat_map(|report| &report.archive.binaries) {
+        let role = "binary file, not shown";
+        rows.entry(line(&binary.path)).or_insert_with(|| other_row(&binary.path, role, 3));
+    }
+    for path in report.into_iter().flat_map(|report| &report.archive.native_sources) {
+        rows.entry(line(path)).or_insert_with(|| other_row(path, "source for another compiler", 2));
+    }
+    for file in stored {
+        let row = rows.entry(file.path.clone()).or_insert_with(|| other_row(&file.path, "text", 5));
+        row.url = Some(file_url(review, &file.path, 0));
+        row.bytes = file.bytes;
+    }
+    let mut rows: Vec<FileRow> = rows.into_values().collect();
+    rows.sort_by_key(|row| (row.rank, std::cmp::Reverse(row.spots)));
+    rows
+}
+
+fn source_row(file: &FileFacts, spots: &[SpotRow]) -> FileRow {
+    let path = line(&file.path);
+    let own = || spots.iter().filter(|spot| spot.file == path);
+    let (role, rank) = match file.role {
+        Role::Library => ("library", if own().next().is_some() { 0 } else { 4 }),
+        Role::BuildScript => ("build script", 1),
+        Role::Aside => ("tests, benches, examples", 6),
+    };
+    let geiger = match &file.geiger {
+        GeigerReport::Counted { counts, .. } => counts.unsafe_total().to_string(),
+        GeigerReport::Unknown { .. } => "unknown".to_owned(),
+    };
+    FileRow {
+        url: None,
+        role,
+        bytes: file.bytes,
+        spots: own().count(),
+        unseen: own().filter(|spot| spot.is(&mfaas_rules::review::SpotState::Unseen)).count(),
+        geiger,
+        rank,
+        path,
+    }
+}
+
+fn other_row(path: &str, role: &'static str, rank: u8) -> FileRow {
+    let geiger = "–".to_owned();
+    FileRow { path: line(path), url: None, role, bytes: 0, spots: 0, unseen: 0, geiger, rank }
+}

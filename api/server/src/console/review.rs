@@ -1,0 +1,338 @@
+//! The page of one review: everything that a decision rests on, the spots, the files, and the decision.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use chrono::{DateTime, Utc};
+use mfaas_catalog::{Asker, CrateFile, ReviewRow, SpotNote, Voice};
+use mfaas_ident::PersonName;
+use mfaas_rules::crate_facts::CrateReport;
+use mfaas_rules::profiles::std_items::Capability;
+use mfaas_rules::review::{ReviewState, SpotState, Terms};
+
+use super::frame::{Frame, html};
+use super::report::{
+    CountRow, FileRow, HintRow, RiskRow, TouchRow, counts, files, hints, risks, suggestion, touches, unread,
+};
+use super::rows::{joined, line, lines, time};
+use super::spots::{SpotRow, seen, spots};
+use crate::access::Caller;
+use crate::app::App;
+use crate::extract::Path;
+use crate::limits;
+use crate::refusal::Refusal;
+
+/// Everything that is kept about one review.
+pub(super) struct Dossier {
+    pub(super) review: ReviewRow,
+    /// `None` when the stored facts are of a revision that this release does not read.
+    pub(super) report: Option<CrateReport>,
+    pub(super) spots: Vec<SpotRow>,
+    pub(super) files: Vec<CrateFile>,
+    notes: Vec<SpotNote>,
+}
+
+impl Dossier {
+    /// Reads it.
+    pub(super) async fn read(app: &App, id: i64) -> Result<Self, Refusal> {
+        let review = app.catalog.review(id).await?;
+        let report = app.catalog.crate_report(&review.report).await?;
+        let report: Option<CrateReport> = serde_json::from_value(report).ok();
+        let notes = app.catalog.spot_notes(id).await?;
+        let spots = report.as_ref().map(|report| spots(id, report, &notes)).unwrap_or_default();
+        let files = app.catalog.crate_files(&review.checksum).await?;
+        Ok(Self { review, report, spots, files, notes })
+    }
+
+    /// Why nobody can approve, whoever it is.
+    pub(super) fn only_no(&self) -> Option<&'static str> {
+        if self.report.is_none() {
+            return Some("The facts cannot be read: nobody can approve what nobody can look at.");
+        }
+        // At a spot of this report or of an older one.
+        let unsound = self.notes.iter().any(|note| note.state == SpotState::Unsound);
+        unsound.then_some("A spot is marked unsound: nobody can approve while it is.")
+    }
+}
+
+#[derive(Template)]
+#[template(path = "review.html")]
+struct ReviewPage {
+    frame: Frame,
+    id: i64,
+    name: String,
+    version: String,
+    about: About,
+    suggestion: String,
+    tone: &'static str,
+    risks: Vec<RiskRow>,
+    risks_more: usize,
+    report: Option<Facts>,
+    hints: Vec<HintRow>,
+    hints_more: usize,
+    askers: Vec<AskerRow>,
+    voices: Vec<VoiceRow>,
+    terms: TermsRow,
+    back: &'static str,
+    open: bool,
+    spots: Vec<SpotRow>,
+    spots_seen: usize,
+    spots_count: usize,
+    files: Vec<FileRow>,
+    files_more: usize,
+    decision: Decision,
+}
+
+/// What the review is about and where it stands.
+struct About {
+    state: &'static str,
+    tone: &'static str,
+    checksum: String,
+    features: String,
+    toolchain: String,
+    rules: String,
+    people: usize,
+    yes: usize,
+    opened_at: String,
+    closed_at: String,
+    reason: String,
+}
+
+/// What the report says beyond its spots and files.
+struct Facts {
+    counts: Vec<CountRow>,
+    touches: Vec<TouchRow>,
+    unread: Vec<String>,
+    licence: String,
+    licence_risks: Vec<String>,
+    needs: Vec<(String, String)>,
+    kinds: String,
+    archive: String,
+}
+
+/// Somebody who asked.
+struct AskerRow {
+    request: i64,
+    who: String,
+    tenant: String,
+    wanted: String,
+    path: String,
+    waits: String,
+}
+
+/// A voice.
+pub(super) struct VoiceRow {
+    pub(super) person: String,
+    pub(super) word: &'static str,
+    pub(super) tone: &'static str,
+    pub(super) note: String,
+    pub(super) at: String,
+}
+
+/// The terms of a yes.
+pub(super) struct TermsRow {
+    pub(super) tenant: String,
+    pub(super) grants: String,
+    pub(super) until: String,
+}
+
+/// What the reader may decide.
+struct Decision {
+    /// Why they may not, one sentence; `None` when they may.
+    why_not: Option<String>,
+    /// Why they may only say no.
+    only_no: Option<&'static str>,
+    /// Somebody has spoken: the terms stand.
+    terms_stand: bool,
+    grants: Vec<String>,
+    days_max: i64,
+    note_chars_max: usize,
+}
+
+/// The page.
+pub(super) async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    frame: Frame,
+    Path(id): Path<i64>,
+) -> Result<Response, Refusal> {
+    let dossier = Dossier::read(&app, id).await?;
+    let askers = app.catalog.askers(id, limits::CONSOLE_ROWS_MAX).await?;
+    let page = page(frame.at("reviews"), &dossier, askers, &caller.token.person);
+    html(&page, &page.frame.nonce)
+}
+
+fn page(frame: Frame, dossier: &Dossier, askers: Vec<Asker>, reader: &PersonName) -> ReviewPage {
+    let Dossier { review, report, spots, files: stored, .. } = dossier;
+    let (suggestion, tone) = suggestion(&review.judgement);
+    let (risks, risks_more) = risks(review.id, &review.judgement, spots);
+    let mut files = files(review.id, report.as_ref(), stored, spots);
+    let files_more = files.len().saturating_sub(limits::CONSOLE_FILES_MAX);
+    files.truncate(limits::CONSOLE_FILES_MAX);
+    ReviewPage {
+        frame,
+        id: review.id,
+        name: review.name.to_string(),
+        version: review.version.to_string(),
+        about: about(review),
+        suggestion,
+        tone,
+        report: report.as_ref().map(|report| facts(review, report)),
+        hints: hints(&review.judgement),
+        hints_more: review.judgement.hints.len().saturating_sub(limits::CONSOLE_HINTS_MAX),
+        askers: askers.into_iter().map(asker).collect(),
+        voices: review.voices.iter().map(voice).collect(),
+        terms: terms(&review.terms),
+        back: "review",
+        open: review.state == ReviewState::Open,
+        spots_seen: seen(spots),
+        spots_count: spots.len(),
+        spots: spots.iter().take(limits::CONSOLE_SPOTS_MAX).cloned().collect(),
+        decision: decision(dossier, reader),
+        risks,
+        risks_more,
+        files,
+        files_more,
+    }
+}
+
+/// The colour of a state; the word beside it says the same.
+pub(super) fn tone(state: ReviewState) -> &'static str {
+    match state {
+        ReviewState::Open => "wait",
+        ReviewState::Approved => "good",
+        ReviewState::Denied | ReviewState::Revoked => "bad",
+        ReviewState::Withdrawn => "off",
+    }
+}
+
+fn about(review: &ReviewRow) -> About {
+    About {
+        state: review.state.as_str(),
+        tone: tone(review.state),
+        checksum: review.checksum.to_string(),
+        features: joined(&review.features),
+        toolchain: review.toolchain.to_string(),
+        rules: line(&review.rules_revision),
+        people: review.people.count(),
+        yes: review.voices.iter().filter(|voice| voice.approve).count(),
+        opened_at: time(review.opened_at),
+        closed_at: review.closed_at.map(time).unwrap_or_default(),
+        reason: lines(&review.reason),
+    }
+}
+
+fn facts(review: &ReviewRow, report: &CrateReport) -> Facts {
+    let world =
+        |word: &str| word.starts_with("advisor") || word.starts_with("licence") || word.starts_with("yanked");
+    let about_world = review.judgement.reasons.iter().filter(|reason| world(reason.risk.word()));
+    let licence = &report.licence;
+    Facts {
+        counts: counts(report),
+        touches: touches(review.id, report),
+        unread: unread(report),
+        licence: line(licence.expression.as_deref().or(licence.file.as_deref()).unwrap_or("none given")),
+        licence_risks: about_world
+            .take(limits::CONSOLE_PLACES_MAX)
+            .map(|reason| format!("{}: {}", reason.risk.label(), line(&reason.text)))
+            .collect(),
+        needs: report.needs.iter().map(|need| (need.name.to_string(), need.version.to_string())).collect(),
+        kinds: kinds(report),
+        archive: format!(
+            "{} bytes, {} files, {} bytes unpacked, {} binary, {} for other compilers",
+            report.archive.bytes,
+            report.archive.files,
+            report.archive.unpacked_bytes,
+            report.archive.binaries.len(),
+            report.archive.native_sources.len()
+        ),
+    }
+}
+
+fn kinds(report: &CrateReport) -> String {
+    let kind = &report.kind;
+    let mut words = Vec::new();
+    if kind.proc_macro {
+        words.push("procedural macro".to_owned());
+    }
+    if kind.build_script {
+        words.push("has a build script".to_owned());
+    }
+    if let Some(links) = &kind.links {
+        words.push(format!("links {}", line(links)));
+    }
+    words.push(format!("edition {}", line(kind.edition.as_deref().unwrap_or("2015"))));
+    words.join(", ")
+}
+
+fn asker(asker: Asker) -> AskerRow {
+    let waits = match (&asker.deployment, asker.waits) {
+        (Some((id, function)), true) => format!("{function}, deployment {id}, waits"),
+        (Some((id, function)), false) => format!("{function}, deployment {id}, waits no longer"),
+        (None, _) => "no deployment".to_owned(),
+    };
+    AskerRow {
+        request: asker.request,
+        who: asker.person.map_or_else(|| "unknown".to_owned(), |person| person.to_string()),
+        tenant: asker.tenant.to_string(),
+        wanted: format!("{} {}", asker.name, line(&asker.requirement)),
+        path: asker.path.iter().map(|name| line(name)).collect::<Vec<_>>().join(" → "),
+        waits,
+    }
+}
+
+/// A voice as a row.
+pub(super) fn voice(voice: &Voice) -> VoiceRow {
+    let (word, tone) = if voice.approve { ("yes", "good") } else { ("no", "bad") };
+    VoiceRow { person: voice.person.to_string(), word, tone, note: lines(&voice.note), at: time(voice.at) }
+}
+
+/// Terms in words.
+pub(super) fn terms(terms: &Terms) -> TermsRow {
+    let until = terms.expires_at.and_then(|at| DateTime::<Utc>::from_timestamp(at, 0));
+    TermsRow {
+        tenant: terms.tenant.as_ref().map_or_else(|| "every tenant".to_owned(), ToString::to_string),
+        grants: joined(terms.grants.iter().map(|grant| grant_word(*grant))),
+        until: until.map_or_else(|| "for good".to_owned(), time),
+    }
+}
+
+/// A capability's word, as on the wire.
+pub(super) fn grant_word(grant: Capability) -> String {
+    grant.name().replace('_', "-")
+}
+
+/// Everything that can be granted.
+pub(super) const GRANTS: [Capability; 8] = [
+    Capability::Abort,
+    Capability::Allocator,
+    Capability::Backtrace,
+    Capability::BuildInput,
+    Capability::MachineCode,
+    Capability::Threads,
+    Capability::Unwind,
+    Capability::Real,
+];
+
+/// What the reader may do. The rules decide again when they do it; this is so that nobody fills in a form for
+/// nothing.
+fn decision(dossier: &Dossier, reader: &PersonName) -> Decision {
+    let review = &dossier.review;
+    let why_not = if review.state != ReviewState::Open {
+        Some(format!("This review is {} and takes no more voices.", review.state.as_str()))
+    } else if review.requesters.contains(reader) {
+        Some(format!("You are {reader}, and whoever asked for a crate cannot decide about it."))
+    } else if review.voices.iter().any(|voice| voice.person == *reader) {
+        Some(format!("You are {reader} and have spoken already; somebody else has to."))
+    } else {
+        None
+    };
+    Decision {
+        why_not,
+        only_no: dossier.only_no(),
+        terms_stand: !review.voices.is_empty(),
+        grants: GRANTS.into_iter().map(grant_word).collect(),
+        days_max: limits::TERMS_DAYS_MAX,
+        note_chars_max: limits::NOTE_CHARS_MAX,
+    }
+}

@@ -1,0 +1,213 @@
+//! The places of a crate that a reviewer has to look at, each with what was said about it.
+//!
+//! A spot is named by file, line, column and kind. Only what the report names is a spot: a note about
+//! anything else is refused, so that nobody can mark what nobody sees.
+
+use std::collections::BTreeMap;
+
+use mfaas_catalog::SpotNote;
+use mfaas_rules::Span;
+use mfaas_rules::crate_facts::{
+    CompilerSpot, CompilerVerdict, CrateReport, FileFacts, GeigerReport, Role, Spot, SpotKind,
+};
+use mfaas_rules::review::SpotState;
+
+use super::rows::{line, lines, time};
+
+/// One place.
+#[derive(Debug, Clone)]
+pub(super) struct SpotRow {
+    /// Its name in notes.
+    pub(super) key: String,
+    /// Its position among all spots, from 1; the anchor is made of it.
+    pub(super) number: usize,
+    /// Who found it and what it is, in a few words.
+    pub(super) kind: String,
+    /// What stands there.
+    pub(super) what: String,
+    /// The file.
+    pub(super) file: String,
+    /// Its page.
+    pub(super) url: String,
+    /// The line; 0 for the file as a whole.
+    pub(super) line: u32,
+    /// First column and the one behind the last.
+    pub(super) columns: (u32, u32),
+    /// The line's text.
+    pub(super) text: String,
+    /// What was found at it.
+    pub(super) state: SpotState,
+    /// Why.
+    pub(super) note: String,
+    /// Who looked last, and when; empty while nobody did.
+    pub(super) who: String,
+}
+
+impl SpotRow {
+    /// The colour of its state; the word beside it says the same.
+    pub(super) fn tone(&self) -> &'static str {
+        match self.state {
+            SpotState::Unseen => "wait",
+            SpotState::Seen => "busy",
+            SpotState::Justified => "good",
+            SpotState::Unsound => "bad",
+        }
+    }
+
+    /// Whether a choice of the form is the one that stands.
+    pub(super) fn is(&self, state: &SpotState) -> bool {
+        self.state == *state
+    }
+
+    /// What the form offers.
+    pub(super) fn choices(&self) -> &'static [SpotState] {
+        &SpotState::ALL
+    }
+
+    /// Where it is, in short.
+    pub(super) fn place(&self) -> String {
+        match self.line {
+            0 => self.file.clone(),
+            number => format!("{}:{number}:{}", self.file, self.columns.0),
+        }
+    }
+}
+
+/// All spots of a review, in the order of its files: what users compile, then what the build machine runs.
+pub(super) fn spots(review: i64, report: &CrateReport, notes: &[SpotNote]) -> Vec<SpotRow> {
+    let mut found: Vec<(Role, SpotRow)> = Vec::new();
+    if let CompilerVerdict::Unsafe { spots, .. } = &report.compiler {
+        found.extend(spots.iter().map(|spot| (role_of(report, &spot.span.file), of_compiler(spot))));
+    }
+    for file in report.source.files.iter().filter(|file| file.role != Role::Aside) {
+        found.extend(file.tokens.spots.iter().map(|spot| (file.role, of_tokens(spot))));
+        found.extend(of_geiger(file).map(|spot| (file.role, spot)));
+    }
+    found.sort_by(|(a_role, a), (b_role, b)| {
+        let key = |role: &Role, spot: &SpotRow| (*role == Role::BuildScript, spot.file.clone(), spot.line);
+        key(a_role, a).cmp(&key(b_role, b)).then_with(|| (a.columns, &a.key).cmp(&(b.columns, &b.key)))
+    });
+    let mut spots: Vec<SpotRow> = found.into_iter().map(|(_, spot)| spot).collect();
+    spots.dedup_by(|a, b| a.key == b.key);
+    let notes: BTreeMap<&str, &SpotNote> = notes.iter().map(|note| (note.spot.as_str(), note)).collect();
+    for (index, spot) in spots.iter_mut().enumerate() {
+        spot.number = index + 1;
+        spot.url = file_url(review, &spot.file, spot.line);
+        if let Some(note) = notes.get(spot.key.as_str()) {
+            spot.state = note.state;
+            spot.note = lines(&note.note);
+            spot.who = format!("{}, {}", note.person, time(note.at));
+        }
+    }
+    spots
+}
+
+/// How many of them somebody has looked at.
+pub(super) fn seen(spots: &[SpotRow]) -> usize {
+    spots.iter().filter(|spot| spot.state != SpotState::Unseen).count()
+}
+
+/// The page of a file, at a line of it.
+pub(super) fn file_url(review: i64, path: &str, at: u32) -> String {
+    let page = format!("/reviews/{review}/files/{}", encoded(path));
+    match at {
+        0 => page,
+        at => format!("{page}?line={at}#L{at}"),
+    }
+}
+
+/// A path as a part of an address. Everything but letters, digits and a few others is escaped, so that no
+/// path can end the address or lead out of it.
+fn encoded(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_./~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+fn role_of(report: &CrateReport, path: &str) -> Role {
+    report.source.files.iter().find(|file| file.path == path).map_or(Role::Library, |file| file.role)
+}
+
+fn of_compiler(spot: &CompilerSpot) -> SpotRow {
+    row(&spot.span, "compiler", "unsafe code, says the compiler", &spot.message)
+}
+
+fn of_tokens(spot: &Spot) -> SpotRow {
+    let what = match &spot.inside {
+        Some(inside) => format!("{} in {inside}", spot.what),
+        None => spot.what.clone(),
+    };
+    let (word, label) = kind(spot.kind);
+    row(&spot.span, word, label, &what)
+}
+
+/// A file of which geiger says more than nothing, as a whole: it names no lines.
+fn of_geiger(file: &FileFacts) -> Option<SpotRow> {
+    let what = match &file.geiger {
+        GeigerReport::Counted { counts, .. } if counts.unsafe_total() == 0 => return None,
+        GeigerReport::Counted { counts, .. } => {
+            format!("{} unsafe items in this file", counts.unsafe_total())
+        }
+        GeigerReport::Unknown { reason } => format!("could not read this file: {reason}"),
+    };
+    let span = Span { file: file.path.clone(), line: 0, column: 0, end_column: 0, text: String::new() };
+    Some(row(&span, "geiger", "geiger", &what))
+}
+
+fn row(span: &Span, word: &str, kind: &str, what: &str) -> SpotRow {
+    let file = line(&span.file);
+    SpotRow {
+        key: format!("{file}:{}:{}:{word}", span.line, span.column),
+        number: 0,
+        kind: kind.to_owned(),
+        what: line(what),
+        url: String::new(),
+        file,
+        line: span.line,
+        columns: (span.column, span.end_column),
+        text: line(&span.text),
+        state: SpotState::Unseen,
+        note: String::new(),
+        who: String::new(),
+    }
+}
+
+/// The word of a kind in a spot's name, and a few words for people.
+fn kind(kind: SpotKind) -> (&'static str, &'static str) {
+    match kind {
+        SpotKind::Unsafe => ("unsafe", "the keyword unsafe"),
+        SpotKind::UnsafeAttribute => ("unsafe-attribute", "unsafe attribute"),
+        SpotKind::Linkage => ("linkage", "symbols, sections or libraries"),
+        SpotKind::ExternBlock => ("extern-block", "extern block"),
+        SpotKind::StaticMut => ("static-mut", "static mut"),
+        SpotKind::MachineCode => ("machine-code", "machine code"),
+        SpotKind::Include => ("include", "another file's tokens"),
+        SpotKind::ModulePath => ("module-path", "another file's module"),
+        SpotKind::BuildInput => ("build-input", "data of the build machine"),
+        SpotKind::OutDir => ("out-dir", "what a build script wrote"),
+        SpotKind::Quote => ("quote", "code for another crate"),
+        SpotKind::WordInLiteral => ("word-in-literal", "unsafe in a literal"),
+        SpotKind::Invisible => ("invisible", "invisible character"),
+        SpotKind::Unreadable => ("unreadable", "not Rust as the lexer reads it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_cannot_end_its_address() {
+        assert_eq!(file_url(7, "src/lib.rs", 12), "/reviews/7/files/src/lib.rs?line=12#L12");
+        assert_eq!(
+            file_url(7, "a b?c#d%2e\"<\\u{202e}", 0),
+            "/reviews/7/files/a%20b%3Fc%23d%252e%22%3C%5Cu%7B202e%7D"
+        );
+    }
+}

@@ -1,0 +1,316 @@
+//! Dependencies: requests, reviews, revocations. What a voice leads to is said by the rules and done by the
+//! catalog; here bodies become types and rows become views.
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::StatusCode;
+use mfaas_catalog::{AdvisoryImport, NewRequest, NewVoice, Revocation, Severity};
+use mfaas_ident::{CrateName, Scope};
+use mfaas_rules::crate_facts::AuditSet;
+use mfaas_rules::review::{ReviewState, Terms};
+use mfaas_wire::{
+    AuditsImported, GiveVoice, ImportAdvisories, ImportView, MarkSpot, Page, RequestCrate, RequestView,
+    ReviewView, RevocationSeverity, RevocationView, RevokeCrate,
+};
+use serde::Deserialize;
+
+use super::{page, rows};
+use crate::access::Caller;
+use crate::app::App;
+use crate::extract::{Import, Json, Path, Query};
+use crate::refusal::Refusal;
+use crate::{limits, views};
+
+/// Asks for a crate. The same request again answers with the first one until that is answered.
+#[utoipa::path(
+    post, path = "/v1/requests", tag = "dependencies", operation_id = "request_crate",
+    request_body = RequestCrate,
+    responses((status = 202, body = RequestView))
+)]
+pub(super) async fn request(
+    State(app): State<App>,
+    caller: Caller,
+    Json(body): Json<RequestCrate>,
+) -> Result<Response, Refusal> {
+    let requirement = semver::VersionReq::parse(&body.requirement)
+        .map_err(|error| Refusal::invalid(format!("`requirement`: {error}")))?;
+    check_features(&body.features)?;
+    let mut features = body.features;
+    features.sort();
+    features.dedup();
+    let new = NewRequest {
+        tenant: &caller.tenant,
+        person: &caller.token.person,
+        name: &body.name,
+        requirement: &requirement,
+        features: &features,
+        default_features: body.default_features,
+        takeover: body.takeover,
+    };
+    let found = app.catalog.request_crate(&caller.actor(), &new).await?;
+    Ok((StatusCode::ACCEPTED, axum::Json(views::request(found, Vec::new()))).into_response())
+}
+
+fn check_features(features: &[String]) -> Result<(), Refusal> {
+    let fits = |feature: &String| {
+        (1..=limits::FEATURE_BYTES_MAX).contains(&feature.len())
+            && feature.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-+./?:".contains(&b))
+    };
+    if features.len() > limits::FEATURES_MAX || !features.iter().all(fits) {
+        let detail = format!(
+            "`features` has at most {} names of 1 to {} characters each.",
+            limits::FEATURES_MAX,
+            limits::FEATURE_BYTES_MAX
+        );
+        return Err(Refusal::invalid(detail));
+    }
+    Ok(())
+}
+
+/// Requests that are not answered: the caller's own, or everybody's for a reviewer.
+#[utoipa::path(
+    get, path = "/v1/requests", tag = "dependencies", operation_id = "list_requests",
+    responses((status = 200, body = Page<RequestView>))
+)]
+pub(super) async fn requests(
+    State(app): State<App>,
+    caller: Caller,
+) -> Result<axum::Json<Page<RequestView>>, Refusal> {
+    let of = if caller.token.holds(Scope::Review) { None } else { Some(&caller.tenant) };
+    let found = app.catalog.unanswered_requests(of, limits::PAGE_ROWS_MAX).await?;
+    let items = found.into_iter().map(|row| views::request(row, Vec::new())).collect();
+    Ok(axum::Json(Page { items, next: None }))
+}
+
+/// One request with the crates that it comes down to.
+#[utoipa::path(
+    get, path = "/v1/requests/{id}", tag = "dependencies", operation_id = "show_request",
+    params(("id" = i64, Path, description = "The request")),
+    responses((status = 200, body = RequestView))
+)]
+pub(super) async fn show_request(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<i64>,
+) -> Result<axum::Json<RequestView>, Refusal> {
+    let of = if caller.token.holds(Scope::Review) { None } else { Some(&caller.tenant) };
+    let (found, members) = app.catalog.request(of, id).await?;
+    Ok(axum::Json(views::request(found, members)))
+}
+
+/// Which reviews are wanted.
+#[derive(Debug, Deserialize)]
+pub(super) struct ReviewQuery {
+    state: Option<ReviewState>,
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+/// Reviews, oldest first.
+#[utoipa::path(
+    get, path = "/v1/reviews", tag = "dependencies", operation_id = "list_reviews",
+    params(
+        ("state" = Option<String>, Query, description = "`open`, `approved`, `denied`, `revoked` or `withdrawn`"),
+        ("after" = Option<i64>, Query, description = "`next` of the page before"),
+        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+    ),
+    responses((status = 200, body = Page<ReviewView>))
+)]
+pub(super) async fn reviews(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(query): Query<ReviewQuery>,
+) -> Result<axum::Json<Page<ReviewView>>, Refusal> {
+    let limit = rows(query.limit);
+    let found = app.catalog.reviews(query.state, query.after.unwrap_or(0), limit + 1).await?;
+    let items = found.into_iter().map(|row| views::review(row, Vec::new())).collect();
+    Ok(axum::Json(page(items, limit, |view: &ReviewView| view.id.to_string())))
+}
+
+/// One review with everything that was said in it.
+#[utoipa::path(
+    get, path = "/v1/reviews/{id}", tag = "dependencies", operation_id = "show_review",
+    params(("id" = i64, Path, description = "The review")),
+    responses((status = 200, body = ReviewView))
+)]
+pub(super) async fn show(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(id): Path<i64>,
+) -> Result<axum::Json<ReviewView>, Refusal> {
+    Ok(axum::Json(view(&app, id).await?))
+}
+
+async fn view(app: &App, id: i64) -> Result<ReviewView, Refusal> {
+    let review = app.catalog.review(id).await?;
+    let notes = app.catalog.spot_notes(id).await?;
+    Ok(views::review(review, notes))
+}
+
+/// The facts that a review rests on.
+#[utoipa::path(
+    get, path = "/v1/reviews/{id}/report", tag = "dependencies", operation_id = "show_report",
+    params(("id" = i64, Path, description = "The review")),
+    responses((status = 200, description = "Everything that is known about the crate version", body = serde_json::Value))
+)]
+pub(super) async fn report(
+    State(app): State<App>,
+    _caller: Caller,
+    Path(id): Path<i64>,
+) -> Result<axum::Json<serde_json::Value>, Refusal> {
+    let review = app.catalog.review(id).await?;
+    Ok(axum::Json(app.catalog.crate_report(&review.report).await?))
+}
+
+/// Says yes or no. Whoever asked for the crate cannot, and nobody can twice.
+#[utoipa::path(
+    post, path = "/v1/reviews/{id}/voices", tag = "dependencies", operation_id = "give_voice",
+    params(("id" = i64, Path, description = "The review")),
+    request_body = GiveVoice,
+    responses((status = 200, body = ReviewView))
+)]
+pub(super) async fn vote(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<i64>,
+    Json(body): Json<GiveVoice>,
+) -> Result<axum::Json<ReviewView>, Refusal> {
+    check_note(&body.note)?;
+    let standing = app.catalog.review(id).await?.terms;
+    let terms: Terms = body.terms.unwrap_or(standing);
+    let voice = NewVoice {
+        review: id,
+        person: &caller.token.person,
+        actor: &caller.actor(),
+        approve: body.approve.then_some(&terms),
+        note: &body.note,
+    };
+    app.catalog.vote(&voice).await?;
+    Ok(axum::Json(view(&app, id).await?))
+}
+
+/// Says what is at a spot.
+#[utoipa::path(
+    put, path = "/v1/reviews/{id}/spots", tag = "dependencies", operation_id = "mark_spot",
+    params(("id" = i64, Path, description = "The review")),
+    request_body = MarkSpot,
+    responses((status = 200, body = ReviewView))
+)]
+pub(super) async fn mark(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<i64>,
+    Json(body): Json<MarkSpot>,
+) -> Result<axum::Json<ReviewView>, Refusal> {
+    if !body.note.is_empty() {
+        check_note(&body.note)?;
+    }
+    check_note(&body.spot)?;
+    let found = (body.state, body.note.as_str());
+    app.catalog.mark_spot(&caller.actor(), &caller.token.person, id, &body.spot, found).await?;
+    Ok(axum::Json(view(&app, id).await?))
+}
+
+/// Takes an approval back, or says what that would concern.
+#[utoipa::path(
+    post, path = "/v1/crates/{name}/{version}/revocation", tag = "dependencies", operation_id = "revoke_crate",
+    params(
+        ("name" = String, Path, description = "The crate"),
+        ("version" = String, Path, description = "Its version"),
+    ),
+    request_body = RevokeCrate,
+    responses((status = 200, body = RevocationView))
+)]
+pub(super) async fn revoke(
+    State(app): State<App>,
+    caller: Caller,
+    Path((name, version)): Path<(CrateName, semver::Version)>,
+    Json(body): Json<RevokeCrate>,
+) -> Result<axum::Json<RevocationView>, Refusal> {
+    check_note(&body.reason)?;
+    let concerned = if body.dry_run {
+        app.catalog.built_with(&name, &version).await?
+    } else {
+        let revocation = Revocation {
+            name: &name,
+            version: &version,
+            person: &caller.token.person,
+            actor: &caller.actor(),
+            severity: severity(body.severity),
+            reason: &body.reason,
+        };
+        app.catalog.revoke_crate(&revocation).await?
+    };
+    let unloaded = !body.dry_run && body.severity == RevocationSeverity::Unload;
+    Ok(axum::Json(RevocationView {
+        name,
+        version: version.to_string(),
+        done: !body.dry_run,
+        concerned: concerned.into_iter().map(|row| views::concerned(row, unloaded)).collect(),
+    }))
+}
+
+/// Takes advisories over, and takes back every allowed version that one of them refuses; or says which.
+#[utoipa::path(
+    put, path = "/v1/imports/advisories", tag = "dependencies", operation_id = "import_advisories",
+    request_body = ImportAdvisories,
+    responses((status = 200, body = ImportView))
+)]
+pub(super) async fn import_advisories(
+    State(app): State<App>,
+    caller: Caller,
+    Import(body): Import<ImportAdvisories>,
+) -> Result<axum::Json<ImportView>, Refusal> {
+    let alarms = if body.dry_run {
+        app.catalog.alarms(&body.set).await?
+    } else {
+        let import = AdvisoryImport {
+            set: &body.set,
+            severity: severity(body.severity),
+            person: &caller.token.person,
+            actor: &caller.actor(),
+        };
+        app.catalog.import_advisories(&import).await?
+    };
+    let unloaded = !body.dry_run && body.severity == RevocationSeverity::Unload;
+    Ok(axum::Json(ImportView {
+        done: !body.dry_run,
+        advisories: body.set.advisories.len(),
+        unread: body.set.unread.len(),
+        alarms: alarms.into_iter().map(|alarm| views::alarm(alarm, unloaded)).collect(),
+    }))
+}
+
+/// Takes other people's audits over: hints for reviewers, and refusals where they found a violation.
+#[utoipa::path(
+    put, path = "/v1/imports/audits", tag = "dependencies", operation_id = "import_audits",
+    request_body = serde_json::Value,
+    responses((status = 200, body = AuditsImported))
+)]
+pub(super) async fn import_audits(
+    State(app): State<App>,
+    caller: Caller,
+    Import(set): Import<AuditSet>,
+) -> Result<axum::Json<AuditsImported>, Refusal> {
+    app.catalog.import_audits(&caller.actor(), &set).await?;
+    Ok(axum::Json(AuditsImported { audits: set.audits.len(), unread: set.unread.len() }))
+}
+
+fn severity(wire: RevocationSeverity) -> Severity {
+    match wire {
+        RevocationSeverity::Block => Severity::Block,
+        RevocationSeverity::Unload => Severity::Unload,
+    }
+}
+
+/// Other people read it on their terminals, in a refusal too: it must be what it looks like.
+pub fn check_note(note: &str) -> Result<(), Refusal> {
+    // No text of the database can hold a NUL, either.
+    if mfaas_ident::sanitise(note, usize::MAX) != note {
+        return Err(Refusal::invalid("The words hold control or invisible characters."));
+    }
+    if (1..=limits::NOTE_CHARS_MAX).contains(&note.trim().chars().count()) {
+        return Ok(());
+    }
+    Err(Refusal::invalid(format!("A decision needs words: 1 to {} characters.", limits::NOTE_CHARS_MAX)))
+}

@@ -1,0 +1,321 @@
+//! Requests for crates, reviews, voices, and what a revocation concerns.
+
+use chrono::{DateTime, Utc};
+use mfaas_ident::{
+    AliasName, CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, VersionNumber,
+};
+use mfaas_rules::crate_facts::AdvisorySet;
+use mfaas_rules::review::{ReviewState, SpotState, Terms};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Body of a request for a crate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestCrate {
+    /// The crate.
+    #[schema(value_type = String)]
+    pub name: CrateName,
+    /// Which versions would do, as in a manifest.
+    pub requirement: String,
+    /// Features beside the default ones.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// Whether the default features are wanted.
+    #[serde(default = "yes")]
+    pub default_features: bool,
+    /// People are to decide even about what ships with the product.
+    #[serde(default)]
+    pub takeover: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A crate that somebody wants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RequestView {
+    /// Its number.
+    pub id: i64,
+    /// Whose function needs it.
+    #[schema(value_type = String)]
+    pub tenant: TenantName,
+    /// The deployment that waits for it; absent when a person asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub deployment: Option<DeploymentId>,
+    /// Who asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub requested_by: Option<PersonName>,
+    /// The crate.
+    #[schema(value_type = String)]
+    pub name: CrateName,
+    /// The requirement as written, sanitised.
+    pub requirement: String,
+    /// Features asked for, sanitised.
+    pub features: Vec<String>,
+    /// Whether the default features are asked for, too.
+    pub default_features: bool,
+    /// `open`, `reviewing`, `building`, `ready`, `denied`, `failed` or `withdrawn`.
+    pub status: String,
+    /// The version that it came down to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
+    /// Why it ended without a yes, sanitised.
+    #[serde(default)]
+    pub detail: String,
+    /// Since when.
+    pub created_at: DateTime<Utc>,
+    /// The crates that it comes down to; only in the answer about one request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberView>,
+}
+
+/// One crate of what a request comes down to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MemberView {
+    /// The crate.
+    #[schema(value_type = String)]
+    pub name: CrateName,
+    /// Its version.
+    pub version: String,
+    /// From the crate that was asked for to this one.
+    pub path: Vec<String>,
+    /// The review that has to say yes; absent for what was allowed already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<i64>,
+}
+
+/// A review with what was said in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReviewView {
+    /// Its number.
+    pub id: i64,
+    /// The crate.
+    #[schema(value_type = String)]
+    pub name: CrateName,
+    /// Its version.
+    pub version: String,
+    /// SHA-256 of the `.crate` file.
+    #[schema(value_type = String)]
+    pub checksum: Digest,
+    /// Features that it is to be compiled with.
+    pub features: Vec<String>,
+    /// The compiler that it is for.
+    pub toolchain: String,
+    /// How many voices it takes.
+    pub people: u32,
+    /// The rules that made the suggestion.
+    pub rules_revision: String,
+    /// The suggestion with its reasons, as the rules made it.
+    #[schema(value_type = Object)]
+    pub judgement: serde_json::Value,
+    /// The terms of the first yes.
+    #[schema(value_type = Object)]
+    pub terms: Terms,
+    /// Where it stands.
+    #[schema(value_type = String)]
+    pub state: ReviewState,
+    /// The words that ended it, sanitised.
+    #[serde(default)]
+    pub reason: String,
+    /// Since when.
+    pub opened_at: DateTime<Utc>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<DateTime<Utc>>,
+    /// Who asked.
+    #[schema(value_type = Vec<String>)]
+    pub requesters: Vec<PersonName>,
+    /// Deployments that wait for it.
+    pub waiting: u32,
+    /// Who said what, oldest first.
+    pub voices: Vec<VoiceView>,
+    /// What was found at its spots; only in the answer about one review.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spots: Vec<SpotView>,
+}
+
+/// A voice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct VoiceView {
+    /// Whose.
+    #[schema(value_type = String)]
+    pub person: PersonName,
+    /// For or against.
+    pub approve: bool,
+    /// In their words, sanitised.
+    pub note: String,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// What somebody found at a spot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SpotView {
+    /// File, line, column and kind, sanitised.
+    pub spot: String,
+    /// What is there.
+    #[schema(value_type = String)]
+    pub state: SpotState,
+    /// Why, sanitised.
+    pub note: String,
+    /// Who looked last.
+    #[schema(value_type = String)]
+    pub person: PersonName,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// Body of a voice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GiveVoice {
+    /// For or against.
+    pub approve: bool,
+    /// Why, 1 to 4,000 characters; whoever is refused reads it.
+    pub note: String,
+    /// The terms of a yes; those that stand already, or none, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub terms: Option<Terms>,
+}
+
+/// Body of a note about a spot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MarkSpot {
+    /// File, line, column and kind.
+    pub spot: String,
+    /// What is there.
+    #[schema(value_type = String)]
+    pub state: SpotState,
+    /// Why, 2,000 characters at most.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// What a revocation does to what runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RevocationSeverity {
+    /// Nothing is built with it any more; what runs goes on.
+    Block,
+    /// Nodes unload every function that was built with it, too.
+    Unload,
+}
+
+/// Body of a revocation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RevokeCrate {
+    /// What happens to what runs.
+    pub severity: RevocationSeverity,
+    /// Why, 1 to 4,000 characters; whoever is refused reads it.
+    pub reason: String,
+    /// Only say what it concerns.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What a revocation concerns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RevocationView {
+    /// The crate.
+    #[schema(value_type = String)]
+    pub name: CrateName,
+    /// Its version.
+    pub version: String,
+    /// False when nothing was changed.
+    pub done: bool,
+    /// Every version that was built with it.
+    pub concerned: Vec<ConcernedView>,
+}
+
+/// A version that was built with a crate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ConcernedView {
+    /// Owner.
+    #[schema(value_type = String)]
+    pub tenant: TenantName,
+    /// Function.
+    #[schema(value_type = String)]
+    pub function: FunctionName,
+    /// Version.
+    #[schema(value_type = u32)]
+    pub version: VersionNumber,
+    /// Its artifact.
+    #[schema(value_type = String)]
+    pub artifact: Digest,
+    /// The aliases that name it today.
+    #[schema(value_type = Vec<String>)]
+    pub aliases: Vec<AliasName>,
+    /// True when nodes must not run it.
+    pub revoked: bool,
+}
+
+/// Body of an import of advisories.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportAdvisories {
+    /// All of them; they take the place of what was imported before.
+    #[schema(value_type = Object)]
+    pub set: AdvisorySet,
+    /// What happens to what runs with a version that is refused now.
+    pub severity: RevocationSeverity,
+    /// Only say what it would raise an alarm about.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What came of an import of advisories.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ImportView {
+    /// False when nothing was changed.
+    pub done: bool,
+    /// How many there are.
+    pub advisories: usize,
+    /// How many files could not be read; each counts as a risk of the crate that it may be about.
+    pub unread: usize,
+    /// Every allowed version that one of them refuses.
+    pub alarms: Vec<AlarmView>,
+}
+
+/// What came of an import of audits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AuditsImported {
+    /// How many there are.
+    pub audits: usize,
+    /// How many places could not be read.
+    pub unread: usize,
+}
+
+/// An allowed version that an advisory refuses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AlarmView {
+    /// The advisory's id.
+    pub advisory: String,
+    /// Its title, sanitised.
+    pub title: String,
+    /// The crate.
+    #[schema(value_type = String)]
+    pub name: CrateName,
+    /// Its version.
+    pub version: String,
+    /// Everything that was built with it.
+    pub concerned: Vec<ConcernedView>,
+}
+
+/// Whether the audit chain holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ChainView {
+    /// True when every row matches its hash and none is missing.
+    pub holds: bool,
+    /// How many rows were computed again.
+    pub rows: i64,
+    /// Where it breaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}

@@ -1,0 +1,268 @@
+//! What one request comes down to: a resolution, the facts about each crate of it, and what the rules say.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mfaas_catalog::{
+    self as catalog, CrateFile, MemberOutcome, Request, ResolvedMember, ResolvedRequest, is_allowed,
+};
+use mfaas_ident::Digest;
+use mfaas_rules::crate_facts::{CrateReport, FACTS_REVISION};
+use mfaas_rules::{
+    AllowedCrate, AllowlistSnapshot, CrateJudgement, Outside, People, Suggestion, judge_crate,
+};
+
+use super::download::Download;
+use super::error::AcquireError;
+use super::manifest::{self, CrateRequest};
+use super::resolve::{Resolution, ResolvedCrate, Workspace, resolve, resolve_all};
+use super::serve::{Site, blocking};
+use super::site_cache;
+use super::texts::{Text, texts};
+use crate::deps::PackageKey;
+use crate::error::BuilderError;
+use crate::toolchain::TARGET;
+
+/// What came of the look at a request.
+pub(super) enum Examined {
+    /// This is what it comes down to.
+    Resolved(ResolvedRequest),
+    /// The rules refuse a crate of it, for this reason.
+    Refused(String),
+}
+
+/// The reports about a closure, by crate version, each with its key.
+type Reports = BTreeMap<PackageKey, (Digest, CrateReport)>;
+
+/// Resolves, gathers what is not known yet, and judges.
+pub(super) async fn examine(
+    site: &Site,
+    office: &mut catalog::Acquirer,
+    request: &Request,
+) -> Result<Examined, BuilderError> {
+    let asked = asked(request)?;
+    let extras = office.extras(&site.toolchain, &[]).await?;
+    let (bench, seed) = (Arc::clone(&site.bench), site.seed.clone());
+    let resolution = blocking(move || {
+        let base = Workspace::of_seed(&seed)?;
+        resolve(&bench.cargo, &base, &site_cache::requests(&extras), &asked)
+    })
+    .await?;
+    let closure = closure(&resolution);
+    let reports = reports(site, office, closure.clone()).await?;
+    let allowlist = office.allowlist(request, &site.toolchain).await?;
+    let (advisories, audits) = office.outside().await?;
+    let outside = Outside { advisories: &advisories, audits: &audits };
+    let mut members = Vec::new();
+    for member in &closure {
+        let Some((key, report)) = reports.get(&member.key()) else {
+            return Err(missing(member).into());
+        };
+        let judgement = judge_crate(report, &needed(report, &reports), outside);
+        if judgement.suggestion == Suggestion::Refuse {
+            return Ok(Examined::Refused(refusal(member, &judgement)));
+        }
+        let path = path(&resolution, member);
+        let policy = Policy { allowlist: &allowlist, automatic: site.automatic, takeover: request.takeover };
+        members.push(outcome(member, report, path, *key, judgement, policy));
+    }
+    Ok(Examined::Resolved(ResolvedRequest { request: request.id, chosen: resolution.chosen.1, members }))
+}
+
+fn asked(request: &Request) -> Result<CrateRequest, AcquireError> {
+    let requirement =
+        semver::VersionReq::parse(&request.requirement).map_err(|error| AcquireError::Other {
+            said: format!("`{}`: {error}", mfaas_ident::sanitise_line(&request.requirement, 100)),
+        })?;
+    Ok(CrateRequest {
+        name: request.name.clone(),
+        requirement,
+        features: request.features.clone(),
+        default_features: request.default_features,
+    })
+}
+
+/// The crate that was asked for and everything that it pulls in; the rest of the site is not its matter.
+fn closure(resolution: &Resolution) -> Vec<ResolvedCrate> {
+    let is_part = |member: &&ResolvedCrate| resolution.paths.contains_key(&member.key());
+    resolution.members.iter().filter(is_part).cloned().collect()
+}
+
+fn path(resolution: &Resolution, member: &ResolvedCrate) -> Vec<String> {
+    let path = resolution.paths.get(&member.key());
+    path.into_iter().flatten().map(|(name, _)| name.to_string()).collect()
+}
+
+/// Names what a report depends on: the same bytes with the same features for the same target, looked at in
+/// the same way, are looked at once.
+fn report_key(member: &ResolvedCrate) -> Digest {
+    let text = format!(
+        "report {FACTS_REVISION}\n{TARGET}\n{}\n{}\n",
+        member.checksum.as_deref().unwrap_or_default(),
+        member.features.join(",")
+    );
+    Digest::of(text.as_bytes())
+}
+
+/// The stored reports, and new ones for what has none.
+async fn reports(
+    site: &Site,
+    office: &mut catalog::Acquirer,
+    closure: Vec<ResolvedCrate>,
+) -> Result<Reports, BuilderError> {
+    let mut found = Reports::new();
+    for member in &closure {
+        let key = report_key(member);
+        if let Some(report) = office.report(&key).await? {
+            found.insert(member.key(), (key, report));
+        }
+    }
+    let unknown: BTreeSet<PackageKey> =
+        closure.iter().map(ResolvedCrate::key).filter(|key| !found.contains_key(key)).collect();
+    if unknown.is_empty() {
+        return Ok(found);
+    }
+    let bench = Arc::clone(&site.bench);
+    let members = closure.clone();
+    let gathered = blocking(move || gather(&bench, &members, &unknown)).await?;
+    for (report, download, texts) in gathered {
+        let member =
+            closure.iter().find(|member| member.checksum.as_deref() == Some(&report.checksum.to_string()));
+        let Some(member) = member else { continue };
+        // The archive is stored before anything names it.
+        site.blobs.put(download.bytes.into()).await?;
+        let files = put(site, texts).await?;
+        let key = report_key(member);
+        office.store_report(&key, &report, &files).await?;
+        found.insert(member.key(), (key, report));
+    }
+    Ok(found)
+}
+
+/// The texts as blobs of their own, so that whoever shows one has nothing to unpack.
+async fn put(site: &Site, texts: Vec<Text>) -> Result<Vec<CrateFile>, BuilderError> {
+    let mut files = Vec::with_capacity(texts.len());
+    for Text { path, content } in texts {
+        let bytes = content.len() as u64;
+        files.push(CrateFile { path, blob: site.blobs.put(content.into()).await?, bytes });
+    }
+    Ok(files)
+}
+
+/// Compiles the closure once, in versions and features as resolved, and reads what is not known.
+fn gather(
+    bench: &super::report::Acquirer,
+    closure: &[ResolvedCrate],
+    unknown: &BTreeSet<PackageKey>,
+) -> Result<Vec<(CrateReport, Download, Vec<Text>)>, BuilderError> {
+    let base = Workspace::empty();
+    let exact: Vec<CrateRequest> = closure.iter().map(exactly).collect();
+    let resolved = resolve_all(&bench.cargo, &base, &exact)?;
+    bench.fetch(&base, &resolved.manifest, &resolved.lock_text)?;
+    let mut verdicts = bench.verdicts(&base, &resolved.manifest, &resolved.lock_text)?;
+    let wanted = closure.iter().filter(|member| unknown.contains(&member.key()));
+    let report = |member: &ResolvedCrate| {
+        let (mut report, download) = bench.report(member, closure, verdicts.remove(&member.key()))?;
+        // Without a lock cargo chooses no version that its publisher has taken back.
+        report.yanked = Some(false);
+        let texts = texts(&download);
+        Ok((report, download, texts))
+    };
+    wanted.map(report).collect()
+}
+
+fn exactly(member: &ResolvedCrate) -> CrateRequest {
+    CrateRequest {
+        name: member.name.clone(),
+        requirement: manifest::exact(&member.version),
+        features: member.features.iter().filter(|name| *name != "default").cloned().collect(),
+        default_features: member.features.iter().any(|name| name == "default"),
+    }
+}
+
+/// Every report that a crate's judgement rests on beside its own.
+fn needed<'a>(report: &CrateReport, reports: &'a Reports) -> Vec<&'a CrateReport> {
+    let mut found: BTreeMap<PackageKey, &CrateReport> = BTreeMap::new();
+    let mut open: Vec<PackageKey> = needs(report);
+    while let Some(key) = open.pop() {
+        if let Some((_, report)) = reports.get(&key)
+            && found.insert(key, report).is_none()
+        {
+            open.extend(needs(report));
+        }
+    }
+    found.into_values().collect()
+}
+
+fn needs(report: &CrateReport) -> Vec<PackageKey> {
+    report.needs.iter().map(|need| (need.name.clone(), need.version.clone())).collect()
+}
+
+/// Who has decided about what ships.
+const SEED: &str = "seed";
+
+/// What decides beside the facts.
+#[derive(Clone, Copy)]
+struct Policy<'a> {
+    allowlist: &'a AllowlistSnapshot,
+    /// The rules may admit a crate by themselves.
+    automatic: bool,
+    /// What nobody of this site has decided about counts as not decided.
+    takeover: bool,
+}
+
+impl Policy<'_> {
+    fn allows(&self, member: &ResolvedMember) -> bool {
+        let row = |row: &&AllowedCrate| row.name == member.name && row.version == member.version;
+        let row = self.allowlist.crates.iter().find(row);
+        let is_ours = row.is_some_and(|row| row.decided_by != SEED);
+        (is_ours || !self.takeover) && is_allowed(member, self.allowlist)
+    }
+}
+
+/// What has to happen before a member may be used.
+fn outcome(
+    member: &ResolvedCrate,
+    report: &CrateReport,
+    path: Vec<String>,
+    key: Digest,
+    judgement: CrateJudgement,
+    policy: Policy<'_>,
+) -> ResolvedMember {
+    let mut resolved = ResolvedMember {
+        name: member.name.clone(),
+        version: member.version.clone(),
+        checksum: report.checksum,
+        features: member.features.clone(),
+        path,
+        outcome: MemberOutcome::Allowed,
+    };
+    if policy.allows(&resolved) {
+        return resolved;
+    }
+    resolved.outcome = match judgement.suggestion {
+        Suggestion::AdmitAutomatically if policy.automatic => {
+            MemberOutcome::Admit { rules_revision: judgement.rules_revision }
+        }
+        Suggestion::AdmitAutomatically => {
+            MemberOutcome::Review { people: People::One, judgement, report: key }
+        }
+        Suggestion::Review { people } => MemberOutcome::Review { people, judgement, report: key },
+        // Whoever calls has ended the request; two people would be the least.
+        Suggestion::Refuse => MemberOutcome::Review { people: People::Two, judgement, report: key },
+    };
+    resolved
+}
+
+fn refusal(member: &ResolvedCrate, judgement: &CrateJudgement) -> String {
+    let why = judgement.reasons.first().map_or("the rules refuse it", |reason| reason.text.as_str());
+    format!("crate `{}` {}: {why}", member.name, member.version)
+}
+
+fn missing(member: &ResolvedCrate) -> AcquireError {
+    AcquireError::Archive {
+        name: member.name.clone(),
+        version: member.version.clone(),
+        reason: "nothing is known about it".to_owned(),
+    }
+}

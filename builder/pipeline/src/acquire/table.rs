@@ -1,0 +1,238 @@
+//! The table: three counts of unsafe code beside each other, for a list of crates.
+//!
+//! geiger, our token scan and the compiler answer three different questions, and the table shows where
+//! they differ. It judges nothing, and a count that could not be made is a word and not a zero.
+
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use mfaas_rules::crate_facts::{CompilerVerdict, CrateReport, GeigerReport, Role, SpotKind};
+use serde::Serialize;
+
+use super::error::AcquireError;
+use super::manifest::CrateRequest;
+use super::report::{self, Acquirer};
+use super::resolve::{Resolved, Workspace, resolve_all};
+use crate::error::BuilderError;
+use crate::facts;
+
+/// The list that ships with this program.
+const POPULAR: &str = include_str!("../../../toolchain/popular-crates.txt");
+/// Bytes of a list.
+const LIST_BYTES_MAX: usize = 1 << 20;
+
+/// One crate.
+#[derive(Debug, Clone, Serialize)]
+struct Row {
+    name: String,
+    version: String,
+    /// As the workspace of all of them switches them on.
+    features: Vec<String>,
+    geiger: Counted,
+    tokens: Counted,
+    /// Errors of the lint; `clean` is 0.
+    compiler: Counted,
+    build_script: bool,
+    proc_macro: bool,
+}
+
+/// A number, or the reason why there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Counted {
+    Number(u64),
+    Unknown(String),
+}
+
+/// All rows, and what was asked for and is not among them.
+#[derive(Debug, Default, Serialize)]
+struct Table {
+    rows: Vec<Row>,
+    missing: Vec<Missing>,
+}
+
+#[derive(Debug, Serialize)]
+struct Missing {
+    name: String,
+    reason: String,
+}
+
+/// What `table` is given.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TableArguments {
+    /// The list: a line for each crate, `name version`; what follows `#` is for people. Absent: that of
+    /// popular crates which this program holds.
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Where to keep what is downloaded, for the next time.
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
+}
+
+/// Prints the table.
+pub(crate) fn table(arguments: &TableArguments) -> Result<ExitCode, BuilderError> {
+    let asked = match &arguments.list {
+        Some(list) => read(list)?,
+        None => parse(POPULAR)?,
+    };
+    let table = report::in_work(arguments.work.as_deref(), |acquirer| {
+        let mut table = Table::default();
+        gather(acquirer, &asked, &mut table)?;
+        table.rows.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(table)
+    })?;
+    facts::print_text(&table, arguments.json, || show::draw(&table))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(list: &Path) -> Result<Vec<CrateRequest>, BuilderError> {
+    let text = std::fs::read_to_string(list).map_err(BuilderError::io(list))?;
+    if text.len() > LIST_BYTES_MAX {
+        return Err(AcquireError::Other { said: "the list is too long".to_owned() }.into());
+    }
+    parse(&text).map_err(BuilderError::from)
+}
+
+fn parse(text: &str) -> Result<Vec<CrateRequest>, AcquireError> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let mut asked: Vec<CrateRequest> = Vec::new();
+    for line in lines.filter(|line| !line.is_empty()) {
+        let problem = || AcquireError::Other {
+            said: format!("no `name version`: {}", mfaas_ident::sanitise_line(line, 100)),
+        };
+        let (name, version) = line.split_once(' ').ok_or_else(problem)?;
+        let version = semver::Version::parse(version.trim()).map_err(|_| problem())?;
+        asked.push(CrateRequest::parse(&format!("{name}@{version}"), Vec::new(), true)?);
+    }
+    Ok(asked)
+}
+
+/// Resolves all of them together; where that cannot be, each half of them. A crate that cannot be
+/// resolved alone is missing.
+fn gather(acquirer: &Acquirer, asked: &[CrateRequest], table: &mut Table) -> Result<(), BuilderError> {
+    let base = Workspace::empty();
+    match resolve_all(&acquirer.cargo, &base, asked) {
+        Ok(resolved) => rows(acquirer, &base, asked, &resolved, table),
+        Err(BuilderError::Acquire(error)) if !matches!(error, AcquireError::Network { .. }) => match asked {
+            [] => Ok(()),
+            [request] => {
+                table.missing.push(Missing { name: request.name.to_string(), reason: error.to_string() });
+                Ok(())
+            }
+            _ => {
+                let (one, other) = asked.split_at(asked.len() / 2);
+                gather(acquirer, one, table)?;
+                gather(acquirer, other, table)
+            }
+        },
+        Err(error) => Err(error),
+    }
+}
+
+fn rows(
+    acquirer: &Acquirer,
+    base: &Workspace,
+    asked: &[CrateRequest],
+    resolved: &Resolved,
+    table: &mut Table,
+) -> Result<(), BuilderError> {
+    acquirer.fetch(base, &resolved.manifest, &resolved.lock_text)?;
+    let mut verdicts = acquirer.verdicts(base, &resolved.manifest, &resolved.lock_text)?;
+    for request in asked {
+        let wanted = |key: &&super::resolve::ResolvedCrate| {
+            key.name == request.name && request.requirement.matches(&key.version)
+        };
+        let Some(member) = resolved.members.iter().find(wanted) else {
+            let reason = "nothing of this target compiles it".to_owned();
+            table.missing.push(Missing { name: request.name.to_string(), reason });
+            continue;
+        };
+        let verdict = verdicts.remove(&member.key());
+        let (report, _) = acquirer.report(member, &resolved.members, verdict)?;
+        table.rows.push(row(&report));
+    }
+    Ok(())
+}
+
+fn row(report: &CrateReport) -> Row {
+    Row {
+        name: report.name.to_string(),
+        version: report.version.to_string(),
+        features: report.features.clone(),
+        geiger: geiger(report),
+        tokens: tokens(report),
+        compiler: compiler(&report.compiler),
+        build_script: report.kind.build_script,
+        proc_macro: report.kind.proc_macro,
+    }
+}
+
+/// geiger's count over what users compile.
+fn geiger(report: &CrateReport) -> Counted {
+    let files = || report.source.files.iter().filter(|file| file.role != Role::Aside);
+    let unknown = files().find_map(|file| match &file.geiger {
+        GeigerReport::Unknown { reason } => Some(format!("{}: {reason}", file.path)),
+        GeigerReport::Counted { .. } => None,
+    });
+    match unknown.or_else(|| nothing_read(report)) {
+        Some(reason) => Counted::Unknown(reason),
+        None => Counted::Number(report.source.summary.geiger.unsafe_total()),
+    }
+}
+
+fn tokens(report: &CrateReport) -> Counted {
+    let files = || report.source.files.iter().filter(|file| file.role != Role::Aside);
+    let unreadable = files()
+        .find(|file| file.tokens.counts.contains_key(&SpotKind::Unreadable))
+        .map(|file| format!("{}: not all of it could be read", file.path));
+    match unreadable.or_else(|| nothing_read(report)) {
+        Some(reason) => Counted::Unknown(reason),
+        None => Counted::Number(report.source.summary.token_spots as u64),
+    }
+}
+
+fn nothing_read(report: &CrateReport) -> Option<String> {
+    let has_library = report.source.files.iter().any(|file| file.role == Role::Library);
+    (!has_library).then(|| "no source file of a library was read".to_owned())
+}
+
+fn compiler(verdict: &CompilerVerdict) -> Counted {
+    match verdict {
+        CompilerVerdict::Clean => Counted::Number(0),
+        CompilerVerdict::Unsafe { errors, .. } => Counted::Number(u64::from(*errors)),
+        CompilerVerdict::Failed { reason } | CompilerVerdict::NotRun { reason } => {
+            Counted::Unknown(reason.clone())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+    use super::*;
+
+    #[test]
+    fn the_list_that_ships_has_at_least_eighty_crates() {
+        let asked = parse(POPULAR).unwrap();
+        let names: std::collections::BTreeSet<&str> =
+            asked.iter().map(|request| request.name.as_str()).collect();
+        assert!(names.len() >= 80 && names.len() == asked.len(), "{}", names.len());
+    }
+
+    #[test]
+    fn a_list_is_names_with_exact_versions() {
+        let asked = parse("# of a day\n\nserde 1.0.1 # with derive\n  memchr   2.8.0\n").unwrap();
+        let names: Vec<String> =
+            asked.iter().map(|request| format!("{}{}", request.name, request.requirement)).collect();
+        assert_eq!(names, ["serde=1.0.1", "memchr=2.8.0"]);
+        for bad in ["serde", "serde ^1", "serde 1", "../x 1.0.0"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

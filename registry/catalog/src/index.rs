@@ -1,0 +1,208 @@
+//! The site's index: the lines that cargo reads, and which archive a version is.
+//!
+//! The acquirer makes a line from each archive; the server shows those whose version is allowed for a tenant
+//! at this moment, by the same rule by which a build is judged. Nothing here decides, and no line outlives
+//! the decision that it rests on.
+
+use mfaas_ident::{CrateName, Digest, TenantName};
+use semver::Version;
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+
+use crate::acquiring::Acquirer;
+use crate::allowlist::decisions;
+use crate::decode::{Decoded, int8, parsed};
+use crate::requests::version;
+use crate::{Catalog, CatalogError};
+
+/// Archives without a line that are handed out in one go.
+const UNINDEXED_ROWS: i64 = 100;
+
+/// The bytes of a crate version, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredArchive {
+    /// The package.
+    pub name: CrateName,
+    /// The version.
+    pub version: Version,
+    /// Its sha256, which is the blob's name.
+    pub checksum: Digest,
+}
+
+/// A line for the index, or why there is none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexEntry {
+    /// The package.
+    pub name: CrateName,
+    /// The version.
+    pub version: Version,
+    /// What a decision about it names as its checksum.
+    pub decided: Digest,
+    /// The crate that the decision is about.
+    pub decided_as: CrateName,
+    /// sha256 of the archive, which lies in the blob store.
+    pub archive: Digest,
+    /// The line as cargo reads it, or a sanitised reason.
+    pub line: Result<serde_json::Value, String>,
+    /// How it was made.
+    pub revision: u32,
+}
+
+/// A version that a tenant may fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedArchive {
+    /// The blob.
+    pub archive: Digest,
+}
+
+impl Acquirer {
+    /// Those of `checksums` whose archive is not stored yet.
+    pub async fn missing_archives(&mut self, checksums: &[Digest]) -> Result<Vec<Digest>, CatalogError> {
+        let texts: Vec<String> = checksums.iter().map(ToString::to_string).collect();
+        let rows = sqlx::query(
+            "SELECT wanted AS checksum FROM unnest($1::text[]) AS wanted
+             WHERE NOT EXISTS (SELECT 1 FROM crate_archives a WHERE a.checksum = wanted)",
+        )
+        .bind(&texts)
+        .fetch_all(&mut *self.connection)
+        .await?;
+        Ok(rows.iter().map(|row| parsed(row, "checksum")).collect::<Decoded<_>>()?)
+    }
+
+    /// Writes down an archive, which must lie in the blob store.
+    pub async fn store_archive(&mut self, archive: &StoredArchive, bytes: u64) -> Result<(), CatalogError> {
+        let StoredArchive { name, version, checksum } = archive;
+        add_archive(&mut self.connection, name, version, checksum, bytes).await
+    }
+
+    /// Archives that have no line of this revision, some of them.
+    pub async fn unindexed(&mut self, revision: u32) -> Result<Vec<StoredArchive>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT name, version, checksum FROM crate_archives a
+             WHERE NOT EXISTS (SELECT 1 FROM index_entries i
+                               WHERE (i.name, i.version, i.decided) = (a.name, a.version, a.checksum)
+                                 AND i.revision = $1)
+             ORDER BY name, version LIMIT $2",
+        )
+        .bind(i64::from(revision))
+        .bind(UNINDEXED_ROWS)
+        .fetch_all(&mut *self.connection)
+        .await?;
+        Ok(rows.iter().map(stored).collect::<Decoded<_>>()?)
+    }
+
+    /// Writes down a line in the place of what was there.
+    pub async fn store_entry(&mut self, entry: &IndexEntry) -> Result<(), CatalogError> {
+        sqlx::query(
+            "INSERT INTO index_entries (name, version, decided, decided_as, archive, line, problem, revision)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8::bigint::integer)
+             ON CONFLICT ON CONSTRAINT index_entries_pkey DO UPDATE
+             SET decided_as = excluded.decided_as, archive = excluded.archive, line = excluded.line,
+                 problem = excluded.problem, revision = excluded.revision",
+        )
+        .bind(entry.name.as_str())
+        .bind(entry.version.to_string())
+        .bind(entry.decided.to_string())
+        .bind(entry.decided_as.as_str())
+        .bind(entry.archive.to_string())
+        .bind(entry.line.as_ref().ok().map(Json))
+        .bind(entry.line.as_ref().err().map_or("", String::as_str))
+        .bind(i64::from(entry.revision))
+        .execute(&mut *self.connection)
+        .await?;
+        Ok(())
+    }
+}
+
+impl Catalog {
+    /// The lines about the crate of that name in small letters, for what `tenant` may build with now, by the
+    /// toolchain that was accepted last. None if nothing of it is offered.
+    pub async fn index_lines(
+        &self,
+        tenant: &TenantName,
+        lower_name: &str,
+    ) -> Result<Vec<serde_json::Value>, CatalogError> {
+        let mut tx = self.begin().await?;
+        let Some(toolchain) = newest_toolchain(&mut tx).await? else { return Ok(Vec::new()) };
+        let rows = sqlx::query_scalar(concat!(
+            "WITH decisions AS (",
+            decisions!(),
+            ") SELECT i.line FROM index_entries i
+               JOIN decisions d ON (d.name, d.version, d.checksum) = (i.decided_as, i.version, i.decided)
+               WHERE d.status = 'allowed' AND lower(i.name) = $3 AND i.line IS NOT NULL
+               ORDER BY i.version"
+        ))
+        .bind(tenant.as_str())
+        .bind(toolchain)
+        .bind(lower_name)
+        .fetch_all(&mut *tx)
+        .await?;
+        Ok(rows)
+    }
+
+    /// The archive of a version that `tenant` may build with now.
+    pub async fn offered_archive(
+        &self,
+        tenant: &TenantName,
+        name: &CrateName,
+        version: &Version,
+    ) -> Result<OfferedArchive, CatalogError> {
+        let nothing = || CatalogError::NotFound { what: "such crate in the index" };
+        let mut tx = self.begin().await?;
+        let toolchain = newest_toolchain(&mut tx).await?.ok_or_else(nothing)?;
+        let row = sqlx::query(concat!(
+            "WITH decisions AS (",
+            decisions!(),
+            ") SELECT i.archive FROM index_entries i
+               JOIN decisions d ON (d.name, d.version, d.checksum) = (i.decided_as, i.version, i.decided)
+               WHERE d.status = 'allowed' AND (i.name, i.version) = ($3, $4) AND i.line IS NOT NULL"
+        ))
+        .bind(tenant.as_str())
+        .bind(toolchain)
+        .bind(name.as_str())
+        .bind(version.to_string())
+        .fetch_optional(&mut *tx)
+        .await?;
+        let row = row.ok_or_else(nothing)?;
+        Ok(OfferedArchive { archive: parsed(&row, "archive")? })
+    }
+}
+
+/// The toolchain that the site accepted last, as a text of the database.
+async fn newest_toolchain(connection: &mut PgConnection) -> Result<Option<String>, CatalogError> {
+    let found =
+        sqlx::query_scalar("SELECT id FROM toolchains WHERE accepted ORDER BY decided_at DESC, id LIMIT 1")
+            .fetch_optional(connection)
+            .await?;
+    Ok(found)
+}
+
+/// An archive's row; one that is there stays.
+pub(crate) async fn add_archive(
+    connection: &mut PgConnection,
+    name: &CrateName,
+    version: &Version,
+    checksum: &Digest,
+    bytes: u64,
+) -> Result<(), CatalogError> {
+    sqlx::query(
+        "INSERT INTO crate_archives (checksum, name, version, bytes) VALUES ($1, $2, $3, $4)
+         ON CONFLICT ON CONSTRAINT crate_archives_pkey DO NOTHING",
+    )
+    .bind(checksum.to_string())
+    .bind(name.as_str())
+    .bind(version.to_string())
+    .bind(int8(bytes))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+fn stored(row: &PgRow) -> Decoded<StoredArchive> {
+    Ok(StoredArchive {
+        name: parsed(row, "name")?,
+        version: version(row, "version")?,
+        checksum: parsed(row, "checksum")?,
+    })
+}

@@ -1,0 +1,502 @@
+//! Reviews: what is asked about a crate, who said what, and the decision that comes of it.
+//!
+//! What an act leads to is said by `mfaas_rules::review`; here it is made durable, together with the row of
+//! the allowlist, the end of what waits, and the audit rows, in one transaction. Triggers hold the same rules
+//! again: whoever gets round this code finds them in the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use mfaas_ident::{CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, ToolchainId};
+use mfaas_rules::profiles::std_items::Capability;
+use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
+use mfaas_rules::{CrateJudgement, People, codes};
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+use sqlx::{PgConnection, Row as _};
+
+use crate::audit::{self, Entry};
+use crate::decode::{Decoded, bad, json, parsed, word};
+use crate::requests::{RequestStatus, end_requests, finding, version, wake_acquirer};
+use crate::{Actor, Catalog, CatalogError};
+
+/// A voice.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+pub struct Voice {
+    /// Whose.
+    pub person: PersonName,
+    /// For or against.
+    pub approve: bool,
+    /// In their words.
+    pub note: String,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// What somebody found at a spot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpotNote {
+    /// File, line, column and kind.
+    pub spot: String,
+    /// What is there.
+    pub state: SpotState,
+    /// Why.
+    pub note: String,
+    /// Who looked last.
+    pub person: PersonName,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// A review with everything that was said in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReviewRow {
+    /// Its number.
+    pub id: i64,
+    /// The package.
+    pub name: CrateName,
+    /// The version.
+    pub version: semver::Version,
+    /// sha256 of the `.crate` file.
+    pub checksum: Digest,
+    /// Features that it is to be compiled with.
+    pub features: Vec<String>,
+    /// The compiler that it is for.
+    pub toolchain: ToolchainId,
+    /// Key of the report of facts.
+    pub report: Digest,
+    /// How many voices it takes.
+    pub people: People,
+    /// The rules that made the suggestion.
+    pub rules_revision: String,
+    /// The suggestion, as the rules made it.
+    pub judgement: CrateJudgement,
+    /// The terms of the first yes.
+    pub terms: Terms,
+    /// Where it stands.
+    pub state: ReviewState,
+    /// The words that ended it.
+    pub reason: String,
+    /// Since when.
+    pub opened_at: DateTime<Utc>,
+    /// When it ended.
+    pub closed_at: Option<DateTime<Utc>>,
+    /// Who asked.
+    pub requesters: Vec<PersonName>,
+    /// Deployments that wait for it.
+    pub waiting: u32,
+    /// Who said what, oldest first.
+    pub voices: Vec<Voice>,
+}
+
+/// Somebody who asked for what a review is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asker {
+    /// The request.
+    pub request: i64,
+    /// Whose function needs it.
+    pub tenant: TenantName,
+    /// Who asks; `None` for uploads from before there were persons.
+    pub person: Option<PersonName>,
+    /// The crate that was asked for, which may be another one.
+    pub name: CrateName,
+    /// Which versions would do, as written.
+    pub requirement: String,
+    /// From the crate that was asked for to this one.
+    pub path: Vec<String>,
+    /// The deployment that asked and its function; `None` when a person did.
+    pub deployment: Option<(DeploymentId, FunctionName)>,
+    /// The deployment still waits.
+    pub waits: bool,
+}
+
+/// A voice to be given.
+#[derive(Debug, Clone)]
+pub struct NewVoice<'a> {
+    /// Which review.
+    pub review: i64,
+    /// Whose voice.
+    pub person: &'a PersonName,
+    /// With which token.
+    pub actor: &'a Actor,
+    /// A yes on these terms; `None` is a no.
+    pub approve: Option<&'a Terms>,
+    /// In their words, 1 to 4,000 characters.
+    pub note: &'a str,
+}
+
+const SELECT: &str = "SELECT r.id, r.name, r.version, r.checksum, r.features, r.toolchain, r.report, r.people,
+        r.rules_revision, r.judgement, r.scope, r.grants, r.expires_at, r.state, r.reason, r.opened_at, r.closed_at,
+        ARRAY(SELECT DISTINCT q.requested_by FROM request_members m JOIN crate_requests q ON q.id = m.request_id
+              WHERE m.review_id = r.id AND q.requested_by <> '' ORDER BY 1) AS requesters,
+        (SELECT count(DISTINCT d.id) FROM request_members m JOIN crate_requests q ON q.id = m.request_id
+         JOIN deployments d ON d.id = q.deployment_id
+         WHERE m.review_id = r.id AND d.state = 'waiting') AS waiting,
+        coalesce((SELECT jsonb_agg(jsonb_build_object('person', v.person, 'approve', v.approve, 'note', v.note,
+                                                      'at', v.at) ORDER BY v.at, v.person)
+                  FROM votes v WHERE v.review_id = r.id), '[]') AS voices
+    FROM reviews r";
+
+impl Catalog {
+    /// Reviews behind `after`, oldest first; in one state or in all.
+    pub async fn reviews(
+        &self,
+        state: Option<ReviewState>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<ReviewRow>, CatalogError> {
+        let sql =
+            format!("{SELECT} WHERE r.id > $1 AND ($2::text IS NULL OR r.state = $2) ORDER BY r.id LIMIT $3");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(after)
+            .bind(state.map(ReviewState::as_str))
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await?;
+        Ok(rows.iter().map(review_row).collect::<Result<_, _>>()?)
+    }
+
+    /// Reviews that ended in this state, the last ones first.
+    pub async fn closed_reviews(
+        &self,
+        state: ReviewState,
+        limit: u32,
+    ) -> Result<Vec<ReviewRow>, CatalogError> {
+        let sql = format!("{SELECT} WHERE r.state = $1 ORDER BY r.closed_at DESC, r.id DESC LIMIT $2");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(state.as_str())
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await?;
+        Ok(rows.iter().map(review_row).collect::<Result<_, _>>()?)
+    }
+
+    /// Who asked for what a review is about, and what waits for it, oldest first.
+    pub async fn askers(&self, review: i64, limit: u32) -> Result<Vec<Asker>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT q.id, q.tenant, q.requested_by, q.name, q.requirement, m.path, d.id AS deployment, d.function,
+                    d.state = 'waiting' AS waits
+             FROM request_members m JOIN crate_requests q ON q.id = m.request_id
+             LEFT JOIN deployments d ON d.id = q.deployment_id
+             WHERE m.review_id = $1 ORDER BY q.id LIMIT $2",
+        )
+        .bind(review)
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(asker).collect::<Result<_, _>>()?)
+    }
+
+    /// Every review of a crate, newest first.
+    pub async fn reviews_of(&self, name: &CrateName) -> Result<Vec<ReviewRow>, CatalogError> {
+        let sql = format!("{SELECT} WHERE r.name = $1 ORDER BY r.id DESC LIMIT 200");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(name.as_str()).fetch_all(&self.pool).await?;
+        Ok(rows.iter().map(review_row).collect::<Result<_, _>>()?)
+    }
+
+    /// One review.
+    pub async fn review(&self, id: i64) -> Result<ReviewRow, CatalogError> {
+        let sql = format!("{SELECT} WHERE r.id = $1");
+        let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).fetch_optional(&self.pool).await?;
+        Ok(review_row(&row.ok_or(CatalogError::NotFound { what: "review" })?)?)
+    }
+
+    /// What was found at its spots, by spot.
+    pub async fn spot_notes(&self, review: i64) -> Result<Vec<SpotNote>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT spot, state, note, person, at FROM spot_notes WHERE review_id = $1 ORDER BY spot",
+        )
+        .bind(review)
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(spot_note).collect::<Result<_, _>>()?)
+    }
+
+    /// The facts of that key.
+    pub async fn crate_report(&self, key: &Digest) -> Result<serde_json::Value, CatalogError> {
+        let report = sqlx::query_scalar("SELECT report FROM crate_reports WHERE key = $1")
+            .bind(key.to_string())
+            .fetch_optional(&self.pool)
+            .await?;
+        report.ok_or(CatalogError::NotFound { what: "report" })
+    }
+
+    /// Says yes or no. With the last voice that it takes, the decision is made, and everything that follows
+    /// from it: the crate's row, and after a no the end of whatever waited for it.
+    pub async fn vote(&self, voice: &NewVoice<'_>) -> Result<ReviewState, CatalogError> {
+        let mut tx = self.begin().await?;
+        let mut review = lock(&mut tx, voice.review).await?;
+        let first = review.voices.is_empty();
+        let act = ReviewAct::Vote { person: voice.person.clone(), approve: voice.approve.cloned() };
+        let state = review.act(act)?;
+        if let Some(terms) = voice.approve.filter(|_| first) {
+            set_terms(&mut tx, voice.review, terms).await?;
+        }
+        sqlx::query(
+            "INSERT INTO votes (review_id, person, approve, note, actor) VALUES ($1, $2, $3, $4, $5)",
+        )
+        .bind(voice.review)
+        .bind(voice.person.as_str())
+        .bind(voice.approve.is_some())
+        .bind(voice.note)
+        .bind(voice.actor.as_str())
+        .execute(&mut *tx)
+        .await?;
+        let (subject, detail) = (
+            format!("review {}", voice.review),
+            serde_json::json!({ "person": voice.person, "approve": voice.approve.is_some(), "terms": voice.approve }),
+        );
+        let entry =
+            Entry { actor: voice.actor, action: "review.voted", tenant: "", subject: &subject, detail };
+        audit::append(&mut tx, entry).await?;
+        match state {
+            ReviewState::Approved => approve(&mut tx, voice, &review).await?,
+            ReviewState::Denied => deny(&mut tx, voice).await?,
+            ReviewState::Open | ReviewState::Revoked | ReviewState::Withdrawn => {}
+        }
+        tx.commit().await?;
+        Ok(state)
+    }
+
+    /// Says what is at a spot, in place of what was said before.
+    pub async fn mark_spot(
+        &self,
+        actor: &Actor,
+        person: &PersonName,
+        review: i64,
+        spot: &str,
+        found: (SpotState, &str),
+    ) -> Result<(), CatalogError> {
+        let (state, note) = found;
+        let mut tx = self.begin().await?;
+        lock(&mut tx, review).await?.act(ReviewAct::Mark {
+            person: person.clone(),
+            spot: spot.to_owned(),
+            state,
+        })?;
+        sqlx::query(
+            "INSERT INTO spot_notes (review_id, spot, state, note, person) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT ON CONSTRAINT spot_notes_pkey DO UPDATE SET state = $3, note = $4, person = $5, at = now()",
+        )
+        .bind(review)
+        .bind(spot)
+        .bind(state.as_str())
+        .bind(note)
+        .bind(person.as_str())
+        .execute(&mut *tx)
+        .await?;
+        let detail = serde_json::json!({ "person": person, "spot": spot, "state": state, "note": note });
+        let subject = format!("review {review}");
+        audit::append(
+            &mut tx,
+            Entry { actor, action: "review.marked", tenant: "", subject: &subject, detail },
+        )
+        .await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+impl From<ReviewRefusal> for CatalogError {
+    fn from(refusal: ReviewRefusal) -> Self {
+        Self::Conflict { reason: refusal.to_string() }
+    }
+}
+
+/// The review as its rules see it, locked until the transaction ends.
+async fn lock(connection: &mut PgConnection, id: i64) -> Result<Review, CatalogError> {
+    sqlx::query("SELECT 1 FROM reviews WHERE id = $1 FOR UPDATE")
+        .bind(id)
+        .fetch_optional(&mut *connection)
+        .await?
+        .ok_or(CatalogError::NotFound { what: "review" })?;
+    let sql = format!("{SELECT} WHERE r.id = $1");
+    let row = review_row(&sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).fetch_one(&mut *connection).await?)?;
+    let unsound: Vec<String> =
+        sqlx::query_scalar("SELECT spot FROM spot_notes WHERE review_id = $1 AND state = 'unsound'")
+            .bind(id)
+            .fetch_all(connection)
+            .await?;
+    Ok(Review {
+        people: row.people,
+        state: row.state,
+        requesters: row.requesters.into_iter().collect(),
+        voices: row.voices.into_iter().map(|voice| (voice.person, voice.approve)).collect::<BTreeMap<_, _>>(),
+        terms: row.terms,
+        unsound: unsound.into_iter().collect::<BTreeSet<_>>(),
+    })
+}
+
+async fn set_terms(connection: &mut PgConnection, id: i64, terms: &Terms) -> Result<(), CatalogError> {
+    let grants: Vec<String> = terms.grants.iter().map(|grant| grant_word(*grant)).collect();
+    sqlx::query(
+        "UPDATE reviews SET scope = $2, grants = $3, expires_at = to_timestamp($4::bigint) WHERE id = $1",
+    )
+    .bind(id)
+    .bind(terms.tenant.as_ref().map_or("", TenantName::as_str))
+    .bind(grants)
+    .bind(terms.expires_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn approve(
+    connection: &mut PgConnection,
+    voice: &NewVoice<'_>,
+    review: &Review,
+) -> Result<(), CatalogError> {
+    close(connection, voice, ReviewState::Approved).await?;
+    let people: Vec<&str> = review.voices.keys().map(PersonName::as_str).collect();
+    decide(connection, voice, "allowed", &people.join(", ")).await?;
+    wake_acquirer(connection).await
+}
+
+async fn deny(connection: &mut PgConnection, voice: &NewVoice<'_>) -> Result<(), CatalogError> {
+    close(connection, voice, ReviewState::Denied).await?;
+    decide(connection, voice, "denied", voice.person.as_str()).await?;
+    let row = sqlx::query(
+        "SELECT r.name, r.version, ARRAY(SELECT m.request_id FROM request_members m WHERE m.review_id = r.id) AS requests
+         FROM reviews r WHERE r.id = $1",
+    )
+    .bind(voice.review)
+    .fetch_one(&mut *connection)
+    .await?;
+    let (name, number): (String, String) = (row.try_get("name")?, row.try_get("version")?);
+    let requests: Vec<i64> = row.try_get("requests")?;
+    let message = format!("crate `{name}` {number} was denied by {}: {}", voice.person, voice.note);
+    let finding = finding(codes::MF0209, message);
+    end_requests(connection, voice.actor, &requests, RequestStatus::Denied, &finding).await
+}
+
+async fn close(
+    connection: &mut PgConnection,
+    voice: &NewVoice<'_>,
+    state: ReviewState,
+) -> Result<(), CatalogError> {
+    sqlx::query("UPDATE reviews SET state = $2, reason = $3, closed_at = now() WHERE id = $1")
+        .bind(voice.review)
+        .bind(state.as_str())
+        .bind(voice.note)
+        .execute(&mut *connection)
+        .await?;
+    let action = if state == ReviewState::Approved { "review.approved" } else { "review.denied" };
+    let (subject, detail) = (
+        format!("review {}", voice.review),
+        serde_json::json!({ "person": voice.person, "note": voice.note }),
+    );
+    audit::append(connection, Entry { actor: voice.actor, action, tenant: "", subject: &subject, detail })
+        .await
+}
+
+/// Writes the row of the allowlist. Tenants may name the crate if one of the requests did.
+async fn decide(
+    connection: &mut PgConnection,
+    voice: &NewVoice<'_>,
+    status: &str,
+    people: &str,
+) -> Result<(), CatalogError> {
+    sqlx::query(
+        "INSERT INTO crates (name, version, checksum, features, direct, status, decided_by, reason, scope,
+                             toolchain, grants, expires_at, review_id)
+         SELECT r.name, r.version, r.checksum, r.features,
+                EXISTS (SELECT 1 FROM request_members m JOIN crate_requests q ON q.id = m.request_id
+                        WHERE m.review_id = r.id AND q.name = r.name AND q.chosen = r.version),
+                $2, $3, $4, r.scope, r.toolchain, r.grants, r.expires_at, r.id
+         FROM reviews r WHERE r.id = $1
+         ON CONFLICT ON CONSTRAINT crates_pkey DO UPDATE
+         SET checksum = excluded.checksum, features = excluded.features,
+             direct = crates.direct OR excluded.direct, status = excluded.status,
+             decided_by = excluded.decided_by, decided_at = now(), reason = excluded.reason,
+             toolchain = excluded.toolchain, grants = excluded.grants, expires_at = excluded.expires_at,
+             review_id = excluded.review_id",
+    )
+    .bind(voice.review)
+    .bind(status)
+    .bind(people)
+    .bind(voice.note)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The capability's word, as in `capabilities.toml` and on the wire.
+pub(crate) fn grant_word(grant: Capability) -> String {
+    grant.name().replace('_', "-")
+}
+
+/// The capabilities of a row.
+pub(crate) fn grants(row: &PgRow) -> Decoded<BTreeSet<Capability>> {
+    let words: Vec<String> = row.try_get("grants")?;
+    serde_json::from_value(serde_json::json!(words)).map_err(|e| bad("grants", e))
+}
+
+fn review_row(row: &PgRow) -> Decoded<ReviewRow> {
+    let scope: String = row.try_get("scope")?;
+    let expires_at: Option<DateTime<Utc>> = row.try_get("expires_at")?;
+    let requesters: Vec<String> = row.try_get("requesters")?;
+    let waiting = u32::try_from(row.try_get::<i64, _>("waiting")?).map_err(|e| bad("waiting", e))?;
+    Ok(ReviewRow {
+        id: row.try_get("id")?,
+        name: parsed(row, "name")?,
+        version: version(row, "version")?,
+        checksum: parsed(row, "checksum")?,
+        features: row.try_get("features")?,
+        toolchain: parsed(row, "toolchain")?,
+        report: parsed(row, "report")?,
+        people: people(row)?,
+        rules_revision: row.try_get("rules_revision")?,
+        judgement: json(row, "judgement")?,
+        terms: Terms {
+            tenant: if scope.is_empty() { None } else { Some(parsed(row, "scope")?) },
+            grants: grants(row)?,
+            expires_at: expires_at.map(|at| at.timestamp()),
+        },
+        state: word(row, "state", ReviewState::parse)?,
+        reason: row.try_get("reason")?,
+        opened_at: row.try_get("opened_at")?,
+        closed_at: row.try_get("closed_at")?,
+        requesters: requesters
+            .iter()
+            .map(|text| PersonName::parse(text).map_err(|e| bad("requesters", e)))
+            .collect::<Result<_, _>>()?,
+        waiting,
+        voices: row.try_get::<Json<Vec<Voice>>, _>("voices")?.0,
+    })
+}
+
+fn asker(row: &PgRow) -> Decoded<Asker> {
+    let person: String = row.try_get("requested_by")?;
+    let deployment: Option<uuid::Uuid> = row.try_get("deployment")?;
+    Ok(Asker {
+        request: row.try_get("id")?,
+        tenant: parsed(row, "tenant")?,
+        person: if person.is_empty() { None } else { Some(parsed(row, "requested_by")?) },
+        name: parsed(row, "name")?,
+        requirement: row.try_get("requirement")?,
+        path: row.try_get("path")?,
+        deployment: match deployment {
+            Some(id) => Some((DeploymentId(id), parsed(row, "function")?)),
+            None => None,
+        },
+        waits: row.try_get::<Option<bool>, _>("waits")?.unwrap_or(false),
+    })
+}
+
+fn people(row: &PgRow) -> Decoded<People> {
+    let number = u8::try_from(row.try_get::<i16, _>("people")?).map_err(|e| bad("people", e))?;
+    People::try_from(number).map_err(|rule| bad("people", NeitherOneNorTwo(rule)))
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct NeitherOneNorTwo(&'static str);
+
+fn spot_note(row: &PgRow) -> Decoded<SpotNote> {
+    Ok(SpotNote {
+        spot: row.try_get("spot")?,
+        state: word(row, "state", SpotState::parse)?,
+        note: row.try_get("note")?,
+        person: parsed(row, "person")?,
+        at: row.try_get("at")?,
+    })
+}

@@ -1,0 +1,215 @@
+//! A crate that nobody has decided about: asked for by a deploy, found out about, decided by people, built,
+//! and taken back again. With the real registry and the real cage.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::time::Duration;
+
+use mfaas_harness::{Package, Program, Run, Stack, package, wait_for};
+use serde_json::Value;
+
+/// Time for a resolution, downloads, and two builds of everything that the site offers.
+const ACQUIRED_WITHIN: Duration = Duration::from_secs(600);
+
+/// A crate with unsafe code, which takes two people.
+const PERCENT: &str = "[dependencies]\npercent-encoding = \"=2.3.1\"\n";
+const PERCENT_SOURCE: &str = "use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+pub fn handle(request: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(request);
+    utf8_percent_encode(&text, NON_ALPHANUMERIC).to_string().into_bytes()
+}
+";
+/// As RustSec writes them; made up.
+const ADVISORY: &str = "```toml
+[advisory]
+id = \"RUSTSEC-2099-0001\"
+package = \"percent-encoding\"
+date = \"2099-01-01\"
+informational = \"unsound\"
+
+[versions]
+patched = [\">= 2.3.2\"]
+```
+
+# It does not encode the letter q
+
+Made up for a test.
+";
+const PLAIN: &str = "pub fn handle(request: &[u8]) -> Vec<u8> {\n    request.to_vec()\n}\n";
+
+#[test]
+fn a_crate_is_asked_for_decided_about_used_and_taken_back() {
+    let stack = Stack::start();
+    let (alice, bob) = (reviewer(&stack, "alice"), reviewer(&stack, "bob"));
+    let id = waits(&stack, &package("percent", PERCENT_SOURCE, PERCENT));
+    let review = open_review(&stack, &alice, "percent-encoding");
+    two_people_who_did_not_ask(&stack, &review, &alice, &bob);
+    goes_on_by_itself(&stack, &id);
+    a_no_ends_it_with_the_words(&stack, &alice);
+    what_cannot_be_offered_is_said(&stack);
+    what_does_not_compile_without_a_grant_is_said(&stack, &alice, &bob);
+    the_decision_about_what_ships_is_taken_over(&stack, &alice);
+    an_advisory_raises_the_alarm(&stack, &alice);
+    the_record_holds_and_a_changed_row_is_found(&stack);
+}
+
+/// A token of a person of that name.
+fn reviewer(stack: &Stack, name: &str) -> String {
+    let scopes = ["token", "create", name, "--scopes", "read,review", "--person", name];
+    stack.cli(scopes).ok().stdout.trim().to_owned()
+}
+
+fn allow(stack: &Stack, token: &str, arguments: &[&str]) -> Run {
+    let line = [&["allow", "--json"], arguments].concat();
+    stack.cli_with(line, &[("MFAAS_TOKEN", token)])
+}
+
+/// Deploys, and answers the id of the deployment, which waits.
+fn waits(stack: &Stack, package: &Package) -> String {
+    let run = stack.cli(["deploy", "--json", package.path().to_str().unwrap()]);
+    assert_eq!(run.code, 6, "{}\n{}", run.stdout, run.stderr);
+    let report = run.json();
+    assert_eq!(report["state"], "waiting", "{report}");
+    report["id"].as_str().unwrap().to_owned()
+}
+
+fn open_review(stack: &Stack, token: &str, name: &str) -> Value {
+    wait_for(&format!("a review of {name}"), ACQUIRED_WITHIN, || {
+        let queue = allow(stack, token, &["queue"]).ok().json();
+        queue["items"].as_array().unwrap().iter().find(|review| review["name"] == name).cloned()
+    })
+}
+
+fn two_people_who_did_not_ask(stack: &Stack, review: &Value, alice: &str, bob: &str) {
+    let id = review["id"].to_string();
+    assert_eq!((&review["people"], &review["waiting"]), (&Value::from(2), &Value::from(1)), "{review}");
+    let shown = allow(stack, alice, &["show", &id]).ok().json();
+    assert_eq!(shown["report"]["checksum"], review["checksum"]);
+    assert!(shown["report"]["compiler"]["unsafe"]["errors"].as_u64().unwrap() > 0, "{}", shown["report"]);
+    let yes = ["approve", id.as_str(), "--note", "from_utf8_unchecked over ASCII that it wrote itself"];
+    let own = allow(stack, &stack.token(), &yes);
+    assert_ne!(own.code, 0, "whoever asked has approved: {}", own.stdout);
+    assert!(own.stderr.contains("asked for a crate cannot decide"), "{}", own.stderr);
+    // The acquirer dies between two steps, and nothing is lost.
+    stack.kill(Program::Acquirer);
+    assert_eq!(allow(stack, alice, &yes).ok().json()["state"], "open");
+    assert_ne!(allow(stack, alice, &yes).code, 0, "one voice each");
+    assert_eq!(allow(stack, bob, &yes).ok().json()["state"], "approved");
+    stack.kill(Program::Acquirer);
+}
+
+fn goes_on_by_itself(stack: &Stack, id: &str) {
+    let view = wait_for("the deployment to go on", ACQUIRED_WITHIN, || {
+        let view = stack.deployment(id);
+        (view["state"] != "waiting").then(|| stack.settled(id))
+    });
+    assert_eq!(view["state"], "admitted", "{view}\n{}", stack.log(Program::Acquirer));
+    let answer = wait_for("the node", Duration::from_secs(60), || {
+        let run = stack.invoke("percent", "a b");
+        (run.code == 0).then_some(run.stdout)
+    });
+    assert_eq!(answer, "a%20b");
+}
+
+fn a_no_ends_it_with_the_words(stack: &Stack, alice: &str) {
+    let id = waits(stack, &package("once", PLAIN, "[dependencies]\nlazy_static = \"=1.5.0\"\n"));
+    let review = open_review(stack, alice, "lazy_static");
+    let words = "std has LazyLock";
+    let _ = allow(stack, alice, &["deny", &review["id"].to_string(), "--note", words]).ok();
+    let view = stack.settled(&id);
+    assert_eq!(
+        (&view["state"], &view["diagnostics"][0]["code"]),
+        (&Value::from("refused"), &Value::from("MF0209"))
+    );
+    assert!(view["diagnostics"][0]["message"].as_str().unwrap().contains(words), "{view}");
+    let again = stack.deploy(package("once", PLAIN, "[dependencies]\nlazy_static = \"=1.5.0\"\n").path());
+    assert_eq!(again.code, 3, "it is decided: {}", again.stderr);
+}
+
+fn what_cannot_be_offered_is_said(stack: &Stack) {
+    for (dependency, said) in [
+        ("mfaas-no-such-crate = \"1\"", "no crate `mfaas-no-such-crate`"),
+        ("serde = \"=1.0.100\"", "one resolution"),
+    ] {
+        let id = waits(stack, &package("nothing", PLAIN, &format!("[dependencies]\n{dependency}\n")));
+        let view = wait_for("the request to fail", ACQUIRED_WITHIN, || {
+            let view = stack.deployment(&id);
+            (view["state"] != "waiting").then_some(view)
+        });
+        assert_eq!(view["diagnostics"][0]["code"], "MF0210", "{view}");
+        assert!(view["diagnostics"][0]["message"].as_str().unwrap().contains(said), "{view}");
+    }
+}
+
+/// It reaches for variables of the process, which nothing is granted by default.
+fn what_does_not_compile_without_a_grant_is_said(stack: &Stack, alice: &str, bob: &str) {
+    let id = waits(stack, &package("nothing", PLAIN, "[dependencies]\nhome = \"=0.5.11\"\n"));
+    let review = open_review(stack, alice, "home");
+    let yes = ["approve", &review["id"].to_string(), "--note", "only asks where the home is"];
+    let _ = allow(stack, alice, &yes).ok();
+    if review["people"] == 2 {
+        let _ = allow(stack, bob, &yes).ok();
+    }
+    let view = wait_for("the build to fail", ACQUIRED_WITHIN, || {
+        let view = stack.deployment(&id);
+        (view["state"] != "waiting").then_some(view)
+    });
+    assert_eq!(view["diagnostics"][0]["code"], "MF0210", "{view}");
+    assert!(view["diagnostics"][0]["message"].as_str().unwrap().contains("home"), "{view}");
+    let rows = allow(stack, alice, &["show", "home"]).ok().json();
+    assert_eq!(rows["items"][0]["status"], "revoked", "{rows}");
+}
+
+/// What ships is decided by nobody of this site, until somebody takes the decision over.
+fn the_decision_about_what_ships_is_taken_over(stack: &Stack, alice: &str) {
+    let decided_by = || {
+        let rows = allow(stack, alice, &["show", "fnv"]).ok().json();
+        rows["items"].as_array().unwrap().iter().find(|row| row["status"] == "allowed").unwrap()["decided_by"]
+            .clone()
+    };
+    assert_eq!(decided_by(), "seed");
+    let _ = allow(stack, &stack.token(), &["request", "fnv", "--takeover"]).ok();
+    let review = open_review(stack, alice, "fnv");
+    assert_eq!(review["people"], 1, "{review}");
+    let _ = allow(stack, alice, &["approve", &review["id"].to_string(), "--note", "read every line"]).ok();
+    assert_eq!(decided_by(), "alice");
+    let exported = stack.cli(["allow", "export"]).ok().json();
+    assert!(exported["decisions"].as_array().unwrap().iter().any(|row| row["name"] == "fnv"), "{exported}");
+}
+
+fn an_advisory_raises_the_alarm(stack: &Stack, alice: &str) {
+    let which = ["revoke", "percent-encoding@2.3.1", "--reason", "a test of the alarm", "--dry-run"];
+    let dry = allow(stack, alice, &which).ok().json();
+    assert_eq!(
+        (&dry["done"], &dry["concerned"][0]["function"]),
+        (&Value::from(false), &Value::from("percent"))
+    );
+
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("crates/percent-encoding");
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(place.join("RUSTSEC-2099-0001.md"), ADVISORY).unwrap();
+    let path = directory.path().to_str().unwrap();
+    let dry = allow(stack, alice, &["advisories", path, "--dry-run"]).ok().json();
+    let alarm = &dry["alarms"][0];
+    assert_eq!((&dry["done"], &alarm["advisory"]), (&Value::from(false), &Value::from("RUSTSEC-2099-0001")));
+    assert_eq!(alarm["concerned"][0]["function"], "percent", "{alarm}");
+    assert_eq!(stack.invoke("percent", "x").ok().stdout, "x", "nothing has happened yet");
+
+    let done = allow(stack, alice, &["advisories", path, "--unload"]).ok().json();
+    assert_eq!(done["alarms"][0]["concerned"][0]["revoked"], true, "{done}");
+    wait_for("nodes to unload it", Duration::from_secs(60), || {
+        (stack.invoke("percent", "x").code != 0).then_some(())
+    });
+    let again = stack.deploy(package("percent", PERCENT_SOURCE, PERCENT).path());
+    assert_eq!(again.code, 3, "{}", again.stderr);
+    assert!(again.stderr.contains("RUSTSEC-2099-0001"), "{}", again.stderr);
+    stack.invariants();
+}
+
+fn the_record_holds_and_a_changed_row_is_found(stack: &Stack) {
+    let _ = stack.cli(["audit", "--verify"]).ok();
+    let mut sql = stack.sql();
+    sql.batch_execute("UPDATE audit_log SET actor = 'nobody' WHERE action = 'review.approved'").unwrap();
+    let run = stack.cli(["audit", "--verify"]);
+    assert_eq!(run.code, 9, "{}", run.stdout);
+}
