@@ -113,7 +113,14 @@ async fn as_acquirer(site: &Site, catalog: &Catalog) -> Result<(), BuilderError>
     let mut wakes = catalog.listen(&[Channel::Acquirer]).await?;
     let Some(mut office) = catalog.become_acquirer().await? else { return Ok(()) };
     tracing::info!("this is the site's acquirer now");
-    restore(site, &mut office).await?;
+    match restore(site, &mut office).await {
+        // What does not compile any more after an update waits for its next use, which ends it with the reason;
+        // everybody else's requests are met meanwhile.
+        Err(error) if is_about_crates(&error) => {
+            tracing::error!(%error, "what was allowed before cannot be built on top of what ships now");
+        }
+        other => other?,
+    }
     let mut offer = Offer::default();
     loop {
         round(site, &mut office).await?;
@@ -156,8 +163,8 @@ async fn meet(site: &Site, office: &mut catalog::Acquirer, request: &Request) ->
             tracing::warn!(request = request.id, %error, "the registry does not answer; the request waits");
             Ok(())
         }
-        Err(BuilderError::Acquire(error)) => {
-            let reason = format!("crate `{}`: {error}", request.name);
+        Err(error) if is_about_crates(&error) => {
+            let reason = format!("crate `{}`: {}", request.name, first_error(&error.to_string()));
             Ok(office.fail(&[request.id], codes::MF0210, reason).await?)
         }
         Err(error) => Err(error),
