@@ -10,7 +10,7 @@ use super::supervisor::ready_file;
 use crate::failure::Failure;
 
 /// Variables by which cargo finds its way to a registry: proxies, certificates, and a configuration file.
-const NETWORK_VARIABLES: [&str; 8] = [
+const NETWORK_VARIABLES: [&str; 9] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "NO_PROXY",
@@ -18,6 +18,7 @@ const NETWORK_VARIABLES: [&str; 8] = [
     "https_proxy",
     "no_proxy",
     "SSL_CERT_FILE",
+    "CARGO_HTTP_CAINFO",
     "MFAAS_REGISTRY_CONFIG",
 ];
 

@@ -1,9 +1,9 @@
 //! The trusted cargo, outside of the cage: it resolves and downloads, and runs nothing of what it
 //! downloads.
 //!
-//! Its whole environment is ours: a home below the given work directory, no variable of the caller's.
-//! Where the registry is reached through a mirror or a proxy, `MFAAS_REGISTRY_CONFIG` names a cargo
-//! configuration file that says so. It must never run on a manifest that is not of our making.
+//! Its whole environment is ours: a home below the given work directory, and of the caller's variables
+//! only those that name a proxy or certificates. Where the registry is reached through a mirror,
+//! `MFAAS_REGISTRY_CONFIG` names a cargo configuration file that says so. It must never run on a manifest that is not of our making.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -18,6 +18,18 @@ use super::refusal;
 use crate::config;
 use crate::error::BuilderError;
 use crate::toolchain::Toolchain;
+
+/// The variables of the caller that say how a registry is reached.
+const NETWORK_VARIABLES: [&str; 8] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "CARGO_HTTP_CAINFO",
+];
 
 /// How often a running cargo is looked after.
 const POLL: Duration = Duration::from_millis(20);
@@ -60,6 +72,7 @@ impl Cargo {
             .env("CARGO_HOME", self.home.join("cargo"))
             .env("CARGO_TERM_COLOR", "never")
             .env("RUSTC", &self.rustc)
+            .envs(NETWORK_VARIABLES.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
             .current_dir(directory)
             .args(arguments)
             .stdin(Stdio::null())
