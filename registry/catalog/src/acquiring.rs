@@ -236,12 +236,14 @@ impl Acquirer {
     }
 
     /// Ends requests that everybody has agreed to and that cannot be built. What was decided for them alone is
-    /// taken back with the reason, so that asking again is a new question to reviewers, who may grant more.
+    /// taken back with the reason, so that asking again is a new question to reviewers, who may grant more. What
+    /// ships stays usable as it ships, whoever has taken the decision about it over.
     pub async fn fail_build(&mut self, ids: &[i64], code: Code, reason: &str) -> Result<(), CatalogError> {
         let mut tx = self.connection.begin().await?;
         let taken = sqlx::query(
             "UPDATE crates c SET status = 'revoked', decided_by = $3, decided_at = now(), reason = $2
              WHERE c.status = 'allowed' AND c.decided_by <> 'seed'
+               AND NOT EXISTS (SELECT 1 FROM crate_requests q WHERE q.id = ANY($1) AND q.takeover)
                AND EXISTS (SELECT 1 FROM request_members m WHERE m.request_id = ANY($1)
                            AND (m.name, m.version) = (c.name, c.version))
                AND NOT EXISTS (SELECT 1 FROM request_members m JOIN crate_requests q ON q.id = m.request_id

@@ -67,28 +67,40 @@ pub(super) fn write_seed(
     std::fs::write(&path, lock).map_err(BuilderError::io(&path))
 }
 
-/// Adds rows to what is granted. A crate that has one already is an error when the seed is read.
+/// Adds rows to what is granted. What is granted now takes the place of what the seed grants the same crate.
 fn grant(seed: &Path, grants: &[Grant]) -> Result<(), BuilderError> {
     if grants.is_empty() {
         return Ok(());
     }
     let path = seed.join(GRANTS_FILE);
-    let mut text = match std::fs::read_to_string(&path) {
+    let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(BuilderError::io(&path)(error)),
     };
+    let text = with_grants(&text, grants).map_err(|said| AcquireError::Other { said })?;
+    std::fs::write(&path, text).map_err(BuilderError::io(&path))
+}
+
+/// The file with these rows in it.
+fn with_grants(text: &str, grants: &[Grant]) -> Result<String, String> {
+    let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    let rows = table.entry("grant").or_insert_with(|| toml::Value::Array(Vec::new()));
+    let rows = rows.as_array_mut().ok_or("`grant` is no list of tables")?;
+    let is_granted_anew = |row: &toml::Value| {
+        let name = row.get("crate").and_then(toml::Value::as_str);
+        grants.iter().any(|grant| Some(grant.name.as_str()) == name)
+    };
+    rows.retain(|row| !is_granted_anew(row));
     for grant in grants {
-        let names = toml::Value::try_from(&grant.capabilities)
-            .map_err(|error| AcquireError::Other { said: error.to_string() })?;
-        let row = toml::Table::from_iter([
+        let names = toml::Value::try_from(&grant.capabilities).map_err(|error| error.to_string())?;
+        rows.push(toml::Value::Table(toml::Table::from_iter([
             ("crate".to_owned(), toml::Value::from(grant.name.as_str())),
             ("capabilities".to_owned(), names),
             ("reason".to_owned(), grant.reason.as_str().into()),
-        ]);
-        text.push_str(&format!("\n[[grant]]\n{row}"));
+        ])));
     }
-    std::fs::write(&path, text).map_err(BuilderError::io(&path))
+    toml::to_string(&table).map_err(|error| error.to_string())
 }
 
 /// What `deps extend` is given.

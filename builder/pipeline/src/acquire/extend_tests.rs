@@ -49,9 +49,14 @@ fn an_extended_seed_is_a_seed_with_both_versions_and_all_grants() {
     assert_eq!(direct, ["a 0.9.1", "a 1.4.0", "b 2.0.0"]);
     assert_eq!(read.grants.of(&"b".parse().unwrap()), [Capability::MachineCode]);
     assert_eq!(read.grants.of(&"a".parse().unwrap()), [Capability::Abort]);
-    let twice =
-        extend_seed(directory.path(), &approved, &lock, &grants("a"), &directory.path().join("twice"));
-    assert!(twice.is_err(), "a crate has two rows of grants");
+    let anew = directory.path().join("anew");
+    let made = extend_seed(directory.path(), &approved, &lock, &grants("a"), &anew).unwrap();
+    let granted = Seed::read(&made).unwrap().grants;
+    assert_eq!(
+        granted.of(&"a".parse().unwrap()),
+        [Capability::MachineCode],
+        "in place of what the seed grants"
+    );
 }
 
 #[test]

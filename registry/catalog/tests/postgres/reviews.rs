@@ -233,6 +233,15 @@ async fn what_cannot_be_built_is_taken_back_and_can_be_asked_for_again() {
     assert_eq!((now.state, now.diagnostics[0].code), (DeploymentState::Refused, codes::MF0210));
     assert_eq!(world.server.review(review).await.unwrap().state, ReviewState::Revoked);
     assert!(acquirer.extras(&toolchain(), &[]).await.unwrap().is_empty(), "it is in nobody's way");
+    world.damage("UPDATE crate_requests SET takeover = true, status = 'building'").await;
+    world.damage("UPDATE crates SET status = 'allowed', decided_by = 'seed', review_id = NULL").await;
+    world.damage("ALTER TABLE crates DISABLE TRIGGER crates_decided").await;
+    world.damage("UPDATE crates SET decided_by = 'alice'").await;
+    acquirer.fail_build(&[request.id], codes::MF0210, "it does not compile").await.unwrap();
+    let kept = world.builder.allowlist_snapshot(&tenant(), &toolchain()).await.unwrap();
+    assert_eq!(kept.crates[0].status, CrateStatus::Allowed, "what ships is not taken back by a failed build");
+    world.damage("UPDATE crates SET status = 'revoked'").await;
+    world.damage("ALTER TABLE crates ENABLE TRIGGER crates_decided").await;
     drop(acquirer);
     let again = reviewing_again(&world, ask(&world, 0).await, People::One).await;
     let terms = Terms { grants: BTreeSet::from([Capability::Threads]), ..Terms::default() };
