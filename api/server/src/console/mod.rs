@@ -2,7 +2,7 @@
 //!
 //! Templates escape by default, and what a tenant or a node wrote has passed the sanitiser before
 //! it gets there. Pages work without script; the one module of a page is allowed by its nonce. What is
-//! changed here is changed by a form of the very session that sends it ([`form`]), through the calls
+//! changed here is changed by a form of the very session that sends it (`form`), through the calls
 //! that the API makes. No page loads anything from another host.
 
 mod audit;
