@@ -336,7 +336,8 @@ impl Acquirer {
         for row in &rows {
             match row.try_get::<String, _>("kind")?.as_str() {
                 "advisories" => advisories = json(row, "body")?,
-                _ => audits = json(row, "body")?,
+                "audits" => audits = json(row, "body")?,
+                other => return Err(CatalogError::Conflict { reason: format!("{other} were imported") }),
             }
         }
         Ok((advisories, audits))
@@ -416,6 +417,22 @@ async fn open_review(
     let MemberOutcome::Review { people, judgement, report } = &member.outcome else {
         return Ok(None);
     };
+    // Voices for other facts, or under other rules, are no voices for these; whoever waits is resolved anew.
+    sqlx::query(
+        "UPDATE reviews SET state = 'withdrawn', reason = 'it was looked at anew', closed_at = now()
+         WHERE (name, version, checksum, features, toolchain) = ($1, $2, $3, $4, $5) AND state = 'open'
+           AND (people, report, rules_revision) <> ($6, $7, $8)",
+    )
+    .bind(member.name.as_str())
+    .bind(member.version.to_string())
+    .bind(member.checksum.to_string())
+    .bind(&member.features)
+    .bind(toolchain.to_string())
+    .bind(i16::from(u8::from(*people)))
+    .bind(report.to_string())
+    .bind(&judgement.rules_revision)
+    .execute(&mut *connection)
+    .await?;
     let id = sqlx::query_scalar(
         "WITH made AS (
              INSERT INTO reviews (name, version, checksum, features, toolchain, report, people, rules_revision, judgement)

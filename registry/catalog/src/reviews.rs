@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, ToolchainId};
+use mfaas_rules::crate_facts::AdvisorySet;
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
-use mfaas_rules::{CrateJudgement, People, codes};
+use mfaas_rules::{CrateJudgement, People, codes, refusing_advisory};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
@@ -229,6 +230,9 @@ impl Catalog {
         let first = review.voices.is_empty();
         let act = ReviewAct::Vote { person: voice.person.clone(), approve: voice.approve.cloned() };
         let state = review.act(act)?;
+        if voice.approve.is_some() {
+            refuse_against_advisories(&mut tx, voice.review).await?;
+        }
         if let Some(terms) = voice.approve.filter(|_| first) {
             set_terms(&mut tx, voice.review, terms).await?;
         }
@@ -324,6 +328,24 @@ async fn lock(connection: &mut PgConnection, id: i64) -> Result<Review, CatalogE
         terms: row.terms,
         unsound: unsound.into_iter().collect::<BTreeSet<_>>(),
     })
+}
+
+/// Nobody approves what an advisory refuses that came while the review was open. The lock makes an import wait,
+/// which then finds what was approved.
+async fn refuse_against_advisories(connection: &mut PgConnection, id: i64) -> Result<(), CatalogError> {
+    let known: Option<Json<AdvisorySet>> =
+        sqlx::query_scalar("SELECT body FROM imported WHERE kind = 'advisories' FOR SHARE")
+            .fetch_optional(&mut *connection)
+            .await?;
+    let Some(Json(known)) = known else { return Ok(()) };
+    let row =
+        sqlx::query("SELECT name, version FROM reviews WHERE id = $1").bind(id).fetch_one(connection).await?;
+    match refusing_advisory(&known, &parsed(&row, "name")?, &version(&row, "version")?) {
+        None => Ok(()),
+        Some(advisory) => {
+            Err(CatalogError::Conflict { reason: format!("{}: {}", advisory.id, advisory.title) })
+        }
+    }
 }
 
 async fn set_terms(connection: &mut PgConnection, id: i64, terms: &Terms) -> Result<(), CatalogError> {

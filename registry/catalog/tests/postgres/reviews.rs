@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mfaas_catalog::{
-    Acquirer, CatalogError, CrateFile, CrateRequest, DependencyCache, MemberOutcome, NewRequest, NewVoice,
-    Request, RequestStatus, ResolvedMember, ResolvedRequest, Revocation, Severity,
+    Acquirer, AdvisoryImport, CatalogError, CrateFile, CrateRequest, DependencyCache, MemberOutcome,
+    NewRequest, NewVoice, Request, RequestStatus, ResolvedMember, ResolvedRequest, Revocation, Severity,
 };
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{CrateName, DeploymentId, Digest, PersonName, ToolchainId};
@@ -277,6 +277,41 @@ async fn what_the_rules_admit_needs_nobody_and_overrules_nobody() {
     world.damage("UPDATE crate_requests SET status = 'open'").await;
     acquirer.resolved(&resolved, &toolchain()).await.unwrap();
     assert_eq!(allowed().await[0].status, CrateStatus::Revoked, "rules do not overrule a person");
+}
+
+#[tokio::test]
+async fn nobody_approves_what_an_advisory_refuses_since() {
+    let world = World::new().await;
+    let (_, request) = waiting(&world).await;
+    let review = reviewing(&world, request.id, People::One).await;
+    let set = serde_json::from_value(serde_json::json!({ "unread": [], "advisories": [{
+        "id": "RUSTSEC-2099-0001", "package": "left-pad", "kind": "unsound", "title": "it pads right",
+        "patched": [">=2.0.0"], "unaffected": [], "withdrawn": false, "url": null,
+    }] }))
+    .unwrap();
+    let (alice, actor) = (person("alice"), actor());
+    let import = AdvisoryImport { set: &set, severity: Severity::Block, person: &alice, actor: &actor };
+    assert!(world.server.import_advisories(&import).await.unwrap().is_empty(), "nothing is allowed yet");
+    let refused = vote(&world, review, "alice", Some(&Terms::default())).await.unwrap_err();
+    assert!(refused.to_string().contains("RUSTSEC-2099-0001"), "{refused}");
+    assert_eq!(vote(&world, review, "alice", None).await.unwrap(), ReviewState::Denied);
+}
+
+#[tokio::test]
+async fn voices_for_other_facts_do_not_count() {
+    let world = World::new().await;
+    let (_, request) = waiting(&world).await;
+    let first = reviewing(&world, request.id, People::One).await;
+    let again = reviewing_again(&world, ask(&world, 0).await, People::Two).await;
+    assert_ne!(first, again, "it takes two now");
+    assert_eq!(world.server.review(first).await.unwrap().state, ReviewState::Withdrawn);
+    let mut acquirer = acquirer(&world).await;
+    acquirer.settle().await.unwrap();
+    assert_eq!(
+        acquirer.requests(RequestStatus::Open).await.unwrap()[0].id,
+        request.id,
+        "it is resolved anew"
+    );
 }
 
 #[tokio::test]
