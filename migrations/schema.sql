@@ -411,6 +411,7 @@ CREATE TABLE reviews (
     reason text NOT NULL DEFAULT ''::text,
     opened_at timestamp with time zone NOT NULL DEFAULT now(),
     closed_at timestamp with time zone,
+    trial jsonb,
     CONSTRAINT reviews_pkey PRIMARY KEY (id),
     CONSTRAINT reviews_closed_when_decided CHECK (((state = 'open'::text) = (closed_at IS NULL))),
     CONSTRAINT reviews_of_its_archive FOREIGN KEY (checksum) REFERENCES crate_archives(checksum),
@@ -423,7 +424,7 @@ CREATE UNIQUE INDEX reviews_one_open ON public.reviews USING btree (name, versio
 CREATE TRIGGER reviews_transition BEFORE UPDATE ON public.reviews FOR EACH ROW EXECUTE FUNCTION check_review_transition();
 GRANT INSERT, SELECT ON reviews TO mfaas_acquirer;
 GRANT SELECT ON reviews TO mfaas_server;
-GRANT UPDATE (state, reason, closed_at) ON reviews TO mfaas_acquirer;
+GRANT UPDATE (state, reason, closed_at, trial) ON reviews TO mfaas_acquirer;
 GRANT UPDATE (scope, grants, expires_at, state, reason, closed_at) ON reviews TO mfaas_server;
 
 CREATE TABLE revocations (

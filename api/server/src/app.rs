@@ -97,7 +97,7 @@ impl App {
 
     /// Where a reviewer decides about dependencies.
     pub fn review_url(&self) -> String {
-        format!("{}/crates", self.public_url)
+        format!("{}/reviews", self.public_url)
     }
 }
 

@@ -8,6 +8,7 @@ use mfaas_catalog::{
 };
 use mfaas_delivery as delivery;
 use mfaas_ident::{AliasName, sanitise, sanitise_line};
+use mfaas_rules::crate_facts::TrialBuild;
 use mfaas_rules::{CrateStatus as Decision, codes};
 use mfaas_wire as wire;
 
@@ -37,6 +38,7 @@ pub fn deployment(row: Deployment, review_url: &str) -> wire::DeploymentView {
         diagnostics: row.diagnostics.into_iter().map(diagnostic).collect(),
         problem: problem.map(|problem| if waits { problem.with_review(None, review_url) } else { problem }),
         review_url: waits.then(|| review_url.to_owned()),
+        requests: Vec::new(),
     }
 }
 
@@ -190,8 +192,8 @@ pub fn waiting_crate(row: Request) -> wire::CrateView {
     }
 }
 
-/// One request, with what it comes down to where that is asked for.
-pub fn request(row: Request, members: Vec<RequestMember>) -> wire::RequestView {
+/// One request, without what it comes down to.
+pub fn request(row: Request) -> wire::RequestView {
     wire::RequestView {
         id: row.id,
         tenant: row.tenant,
@@ -205,8 +207,35 @@ pub fn request(row: Request, members: Vec<RequestMember>) -> wire::RequestView {
         chosen: row.chosen.map(|version| version.to_string()),
         detail: sanitise(&row.detail, 4_000),
         created_at: row.created_at,
-        members: members.into_iter().map(member).collect(),
+        nearest: None,
+        members: Vec::new(),
     }
+}
+
+/// One request with what it comes down to, and what could be used in its place; `decided` is every decision
+/// about the crate.
+pub fn whole_request(row: Request, members: Vec<RequestMember>, decided: Vec<CrateRow>) -> wire::RequestView {
+    let nearest = nearest(&row, decided);
+    wire::RequestView { nearest, members: members.into_iter().map(member).collect(), ..request(row) }
+}
+
+fn nearest(request: &Request, decided: Vec<CrateRow>) -> Option<wire::NearestView> {
+    let now = Utc::now();
+    let is_open = |row: &CrateRow| {
+        row.allowed.status == Decision::Allowed
+            && row.allowed.direct
+            && row.tenant.as_ref().is_none_or(|tenant| *tenant == request.tenant)
+            && row.expires_at.is_none_or(|end| end > now)
+    };
+    let open: Vec<CrateRow> = decided.into_iter().filter(is_open).collect();
+    let requirement = semver::VersionReq::parse(&request.requirement).unwrap_or(semver::VersionReq::STAR);
+    let found = mfaas_rules::nearest(&requirement, open.iter().map(|row| &row.allowed.version))?;
+    let row = open.iter().find(|row| row.allowed.version == *found)?;
+    Some(wire::NearestView {
+        version: row.allowed.version.to_string(),
+        features: row.allowed.features.iter().map(|feature| sanitise_line(feature, 100)).collect(),
+        decided_by: sanitise_line(&row.allowed.decided_by, 200),
+    })
 }
 
 fn member(row: RequestMember) -> wire::MemberView {
@@ -215,6 +244,7 @@ fn member(row: RequestMember) -> wire::MemberView {
         version: row.version.to_string(),
         path: row.path.iter().map(|name| sanitise_line(name, 100)).collect(),
         review: row.review,
+        state: row.state,
     }
 }
 
@@ -236,6 +266,7 @@ pub fn review(row: ReviewRow, notes: Vec<SpotNote>) -> wire::ReviewView {
         people: u32::try_from(row.people.count()).unwrap_or(u32::MAX),
         rules_revision: row.rules_revision,
         judgement: serde_json::to_value(&row.judgement).unwrap_or_default(),
+        trial: row.trial.map(trial),
         terms: row.terms,
         state: row.state,
         reason: sanitise(&row.reason, 16_000),
@@ -245,6 +276,17 @@ pub fn review(row: ReviewRow, notes: Vec<SpotNote>) -> wire::ReviewView {
         waiting: row.waiting,
         voices: row.voices.into_iter().map(voice).collect(),
         spots: notes.into_iter().map(spot).collect(),
+    }
+}
+
+/// A trial's words are the compiler's about foreign source.
+fn trial(ended: TrialBuild) -> TrialBuild {
+    match ended {
+        TrialBuild::Compiles { needs } => TrialBuild::Compiles { needs },
+        TrialBuild::Fails { reason } => TrialBuild::Fails { reason: sanitise(&reason, DIAGNOSTIC_BYTES_MAX) },
+        TrialBuild::NotRun { reason } => {
+            TrialBuild::NotRun { reason: sanitise(&reason, DIAGNOSTIC_BYTES_MAX) }
+        }
     }
 }
 

@@ -18,8 +18,8 @@ pub use mfaas_delivery::{DeploymentState, EventKind, Level};
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use reviews::{
     AlarmView, AuditsImported, ChainView, ConcernedView, GiveVoice, ImportAdvisories, ImportView, MarkSpot,
-    MemberView, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView, RevokeCrate,
-    SpotView, VoiceView,
+    MemberView, NearestView, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView,
+    RevokeCrate, SpotView, VoiceView,
 };
 pub use status::{STATUSES, status_of};
 pub use views::{

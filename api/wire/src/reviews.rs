@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use mfaas_ident::{
     AliasName, CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, VersionNumber,
 };
-use mfaas_rules::crate_facts::AdvisorySet;
+use mfaas_rules::crate_facts::{AdvisorySet, TrialBuild};
 use mfaas_rules::review::{ReviewState, SpotState, Terms};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -68,9 +68,23 @@ pub struct RequestView {
     pub detail: String,
     /// Since when.
     pub created_at: DateTime<Utc>,
+    /// The allowed version that is nearest to what is asked for; absent when none is allowed, and in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<NearestView>,
     /// The crates that it comes down to; only in the answer about one request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberView>,
+}
+
+/// A version that could be used today.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NearestView {
+    /// The version.
+    pub version: String,
+    /// Its features, sanitised.
+    pub features: Vec<String>,
+    /// Who decided, sanitised; `seed` for what ships.
+    pub decided_by: String,
 }
 
 /// One crate of what a request comes down to.
@@ -86,6 +100,10 @@ pub struct MemberView {
     /// The review that has to say yes; absent for what was allowed already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<i64>,
+    /// Where that review stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub state: Option<ReviewState>,
 }
 
 /// A review with what was said in it.
@@ -112,6 +130,10 @@ pub struct ReviewView {
     /// The suggestion with its reasons, as the rules made it.
     #[schema(value_type = Object)]
     pub judgement: serde_json::Value,
+    /// How compiling it as it would be offered ended; absent for a review from before there were trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub trial: Option<TrialBuild>,
     /// The terms of the first yes.
     #[schema(value_type = Object)]
     pub terms: Terms,

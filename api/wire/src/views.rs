@@ -9,7 +9,7 @@ use mfaas_ident::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{DeploymentState, Diagnostic, Problem};
+use crate::{DeploymentState, Diagnostic, Problem, RequestView};
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -69,6 +69,9 @@ pub struct DeploymentView {
     /// Where a reviewer decides, when it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review_url: Option<String>,
+    /// What it waits for; only in the answer about one deployment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestView>,
 }
 
 /// A function.

@@ -82,19 +82,9 @@ const GATE: (&str, &str) = ("the item is gated behind the `", "` feature");
 /// How the compiler calls an attribute macro that the prelude lacks.
 const ATTRIBUTE: (&str, &str) = ("cannot find attribute `", "` in this scope");
 
-/// The refusal that a message is, if the facade of std is behind it: it speaks of a place in the
-/// facade's source, which no tenant can write to, in words of our tables. A tenant who writes the
-/// same words gets a compile error at most.
+/// The refusal that a message is, if the facade of std is behind it.
 fn refused_by_facade(message: &rustc_json::Diagnostic) -> Option<Diagnostic> {
-    let ours = message.remarks.iter().filter(|remark| remark.file.starts_with(facade::CLAIMED_ROOT));
-    let between = |text: &str, (before, behind): (&str, &str)| {
-        Some(text.strip_prefix(before)?.strip_suffix(behind)?.to_owned())
-    };
-    let reason = ours
-        .flat_map(|remark| [between(&remark.text, GATE), Some(message.message.clone())])
-        .flatten()
-        .find_map(|text| Reason::parse(&text))
-        .or_else(|| Reason::of_attribute(&between(&message.message, ATTRIBUTE)?))?;
+    let reason = facade_reason(message)?;
     let (code, hint) = (reason.code, reason.code.hint());
     let said = message.message.strip_prefix(&format!("{code}: ")).unwrap_or(&message.message);
     let told = if said == reason.why { said.to_owned() } else { format!("{said}: {}", reason.why) };
@@ -113,6 +103,20 @@ fn refused_by_facade(message: &rustc_json::Diagnostic) -> Option<Diagnostic> {
         layer: Layer::Facade,
         ..diagnostic(message, Level::Error)
     })
+}
+
+/// Why the facade of std has refused something, if a message tells of that: it speaks of a place in the
+/// facade's source, which no tenant can write to, in words of our tables. A tenant who writes the
+/// same words gets a compile error at most.
+pub(crate) fn facade_reason(message: &rustc_json::Diagnostic) -> Option<Reason> {
+    let ours = message.remarks.iter().filter(|remark| remark.file.starts_with(facade::CLAIMED_ROOT));
+    let between = |text: &str, (before, behind): (&str, &str)| {
+        Some(text.strip_prefix(before)?.strip_suffix(behind)?.to_owned())
+    };
+    ours.flat_map(|remark| [between(&remark.text, GATE), Some(message.message.clone())])
+        .flatten()
+        .find_map(|text| Reason::parse(&text))
+        .or_else(|| Reason::of_attribute(&between(&message.message, ATTRIBUTE)?))
 }
 
 /// Judges how the compiler ended on a tenant's source. `Ok` is a clean exit; every other ending

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 mod advisory;
 mod imported;
 mod report;
+mod trial;
 
 pub use advisory::{Advisory, AdvisoryKind, AdvisorySet, UnreadAdvisory};
 pub use imported::{AuditKind, AuditSet, ImportedAudit};
@@ -19,6 +20,7 @@ pub use report::{
     CrateReport, FACTS_REVISION, KindFacts, LicenceFacts, Need, Published, ShapeReport, ShapeSpot,
     TouchReport,
 };
+pub use trial::TrialBuild;
 
 use crate::Span;
 

@@ -11,6 +11,7 @@ pub mod facts;
 mod finding;
 mod judge;
 pub mod limits;
+mod nearest;
 pub mod profiles;
 pub mod review;
 
@@ -23,6 +24,8 @@ pub use judge::{
     judge_dependencies, judge_expansion, judge_licence, judge_manifest, judge_soundness, judge_source,
     refusing_advisory,
 };
+
+pub use nearest::nearest;
 
 /// Names this set of rows and limits in signed statements. It changes with every row, which
 /// `tests/snapshot.rs` enforces.

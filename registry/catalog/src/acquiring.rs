@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use mfaas_ident::{CrateName, Digest, ToolchainId};
-use mfaas_rules::crate_facts::{AdvisorySet, AuditSet, CrateReport};
+use mfaas_rules::crate_facts::{AdvisorySet, AuditSet, CrateReport, TrialBuild};
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::{AllowlistSnapshot, Code, CrateJudgement, CrateStatus, People};
 use sqlx::pool::PoolConnection;
@@ -70,6 +70,8 @@ pub enum MemberOutcome {
         judgement: CrateJudgement,
         /// Key of its report, which is stored.
         report: Digest,
+        /// How compiling it as it would be offered ended.
+        trial: TrialBuild,
     },
 }
 
@@ -414,7 +416,7 @@ async fn open_review(
     member: &ResolvedMember,
     toolchain: &ToolchainId,
 ) -> Result<Option<i64>, CatalogError> {
-    let MemberOutcome::Review { people, judgement, report } = &member.outcome else {
+    let MemberOutcome::Review { people, judgement, report, trial } = &member.outcome else {
         return Ok(None);
     };
     // Voices for other facts, or under other rules, are no voices for these; whoever waits is resolved anew.
@@ -435,13 +437,16 @@ async fn open_review(
     .await?;
     let id = sqlx::query_scalar(
         "WITH made AS (
-             INSERT INTO reviews (name, version, checksum, features, toolchain, report, people, rules_revision, judgement)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             INSERT INTO reviews (name, version, checksum, features, toolchain, report, people, rules_revision, judgement, trial)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
              ON CONFLICT (name, version, checksum, features, toolchain, scope) WHERE state = 'open' DO NOTHING
+             RETURNING id),
+         joined AS (
+             -- The newest trial is about the site as it is.
+             UPDATE reviews SET trial = $10
+             WHERE (name, version, checksum, features, toolchain) = ($1, $2, $3, $4, $5) AND state = 'open'
              RETURNING id)
-         SELECT id FROM made UNION ALL
-         SELECT id FROM reviews WHERE (name, version, checksum, features, toolchain) = ($1, $2, $3, $4, $5)
-                AND state = 'open' LIMIT 1",
+         SELECT id FROM made UNION ALL SELECT id FROM joined LIMIT 1",
     )
     .bind(member.name.as_str())
     .bind(member.version.to_string())
@@ -452,6 +457,7 @@ async fn open_review(
     .bind(i16::from(u8::from(*people)))
     .bind(&judgement.rules_revision)
     .bind(Json(judgement))
+    .bind(Json(trial))
     .fetch_one(connection)
     .await?;
     Ok(Some(id))

@@ -6,6 +6,7 @@
 use chrono::{DateTime, Utc};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
 use mfaas_ident::{CrateName, DeploymentId, PersonName, TenantName};
+use mfaas_rules::review::ReviewState;
 use mfaas_rules::{Code, Finding, Layer, codes};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -113,6 +114,8 @@ pub struct RequestMember {
     pub path: Vec<String>,
     /// The review that has to say yes; `None` for what was allowed already.
     pub review: Option<i64>,
+    /// Where that review stands.
+    pub state: Option<ReviewState>,
 }
 
 /// A person's request.
@@ -216,14 +219,39 @@ impl Catalog {
         .fetch_optional(&self.pool)
         .await?
         .ok_or(CatalogError::NotFound { what: "request" })?;
-        let members = sqlx::query(
-            "SELECT name, version, path, review_id FROM request_members WHERE request_id = $1
-             ORDER BY cardinality(path), name, version",
+        Ok((request(&row)?, self.members(id).await?))
+    }
+
+    /// The requests that a deployment made, with what each comes down to, oldest first.
+    pub async fn requests_of(
+        &self,
+        deployment: DeploymentId,
+    ) -> Result<Vec<(Request, Vec<RequestMember>)>, CatalogError> {
+        let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM crate_requests WHERE deployment_id = $1 ORDER BY id"
+        )))
+        .bind(deployment.0)
+        .fetch_all(&self.pool)
+        .await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let request = request(row)?;
+            let members = self.members(request.id).await?;
+            found.push((request, members));
+        }
+        Ok(found)
+    }
+
+    async fn members(&self, id: i64) -> Result<Vec<RequestMember>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT m.name, m.version, m.path, m.review_id, r.state
+             FROM request_members m LEFT JOIN reviews r ON r.id = m.review_id WHERE m.request_id = $1
+             ORDER BY cardinality(m.path), m.name, m.version",
         )
         .bind(id)
         .fetch_all(&self.pool)
         .await?;
-        Ok((request(&row)?, members.iter().map(member).collect::<Result<_, _>>()?))
+        Ok(rows.iter().map(member).collect::<Result<_, _>>()?)
     }
 }
 
@@ -339,11 +367,13 @@ fn request(row: &PgRow) -> Decoded<Request> {
 }
 
 fn member(row: &PgRow) -> Decoded<RequestMember> {
+    let review: Option<i64> = row.try_get("review_id")?;
     Ok(RequestMember {
         name: parsed(row, "name")?,
         version: version(row, "version")?,
         path: row.try_get("path")?,
-        review: row.try_get("review_id")?,
+        review,
+        state: review.map(|_| word(row, "state", ReviewState::parse)).transpose()?,
     })
 }
 

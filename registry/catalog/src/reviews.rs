@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, ToolchainId};
-use mfaas_rules::crate_facts::AdvisorySet;
+use mfaas_rules::crate_facts::{AdvisorySet, TrialBuild};
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
 use mfaas_rules::{CrateJudgement, People, codes, refusing_advisory};
@@ -72,6 +72,8 @@ pub struct ReviewRow {
     pub rules_revision: String,
     /// The suggestion, as the rules made it.
     pub judgement: CrateJudgement,
+    /// How compiling it as it would be offered ended; `None` for a review from before there were trials.
+    pub trial: Option<TrialBuild>,
     /// The terms of the first yes.
     pub terms: Terms,
     /// Where it stands.
@@ -127,7 +129,7 @@ pub struct NewVoice<'a> {
 }
 
 const SELECT: &str = "SELECT r.id, r.name, r.version, r.checksum, r.features, r.toolchain, r.report, r.people,
-        r.rules_revision, r.judgement, r.scope, r.grants, r.expires_at, r.state, r.reason, r.opened_at, r.closed_at,
+        r.rules_revision, r.judgement, r.trial, r.scope, r.grants, r.expires_at, r.state, r.reason, r.opened_at, r.closed_at,
         ARRAY(SELECT DISTINCT q.requested_by FROM request_members m JOIN crate_requests q ON q.id = m.request_id
               WHERE m.review_id = r.id AND q.requested_by <> '' ORDER BY 1) AS requesters,
         (SELECT count(DISTINCT d.id) FROM request_members m JOIN crate_requests q ON q.id = m.request_id
@@ -226,12 +228,15 @@ impl Catalog {
     /// from it: the crate's row, and after a no the end of whatever waited for it.
     pub async fn vote(&self, voice: &NewVoice<'_>) -> Result<ReviewState, CatalogError> {
         let mut tx = self.begin().await?;
-        let mut review = lock(&mut tx, voice.review).await?;
+        let (mut review, trial) = lock(&mut tx, voice.review).await?;
         let first = review.voices.is_empty();
         let act = ReviewAct::Vote { person: voice.person.clone(), approve: voice.approve.cloned() };
         let state = review.act(act)?;
-        if voice.approve.is_some() {
+        if let Some(terms) = voice.approve {
             refuse_against_advisories(&mut tx, voice.review).await?;
+            if let Some(reason) = trial.and_then(|trial| trial.objection(&terms.grants)) {
+                return Err(CatalogError::Conflict { reason });
+            }
         }
         if let Some(terms) = voice.approve.filter(|_| first) {
             set_terms(&mut tx, voice.review, terms).await?;
@@ -273,7 +278,7 @@ impl Catalog {
     ) -> Result<(), CatalogError> {
         let (state, note) = found;
         let mut tx = self.begin().await?;
-        lock(&mut tx, review).await?.act(ReviewAct::Mark {
+        lock(&mut tx, review).await?.0.act(ReviewAct::Mark {
             person: person.clone(),
             spot: spot.to_owned(),
             state,
@@ -306,8 +311,8 @@ impl From<ReviewRefusal> for CatalogError {
     }
 }
 
-/// The review as its rules see it, locked until the transaction ends.
-async fn lock(connection: &mut PgConnection, id: i64) -> Result<Review, CatalogError> {
+/// The review as its rules see it, and how its trial ended, locked until the transaction ends.
+async fn lock(connection: &mut PgConnection, id: i64) -> Result<(Review, Option<TrialBuild>), CatalogError> {
     sqlx::query("SELECT 1 FROM reviews WHERE id = $1 FOR UPDATE")
         .bind(id)
         .fetch_optional(&mut *connection)
@@ -320,14 +325,15 @@ async fn lock(connection: &mut PgConnection, id: i64) -> Result<Review, CatalogE
             .bind(id)
             .fetch_all(connection)
             .await?;
-    Ok(Review {
+    let review = Review {
         people: row.people,
         state: row.state,
         requesters: row.requesters.into_iter().collect(),
         voices: row.voices.into_iter().map(|voice| (voice.person, voice.approve)).collect::<BTreeMap<_, _>>(),
         terms: row.terms,
         unsound: unsound.into_iter().collect::<BTreeSet<_>>(),
-    })
+    };
+    Ok((review, row.trial))
 }
 
 /// Nobody approves what an advisory refuses that came while the review was open. The lock makes an import wait,
@@ -468,6 +474,7 @@ fn review_row(row: &PgRow) -> Decoded<ReviewRow> {
         people: people(row)?,
         rules_revision: row.try_get("rules_revision")?,
         judgement: json(row, "judgement")?,
+        trial: row.try_get::<Option<Json<TrialBuild>>, _>("trial")?.map(|json| json.0),
         terms: Terms {
             tenant: if scope.is_empty() { None } else { Some(parsed(row, "scope")?) },
             grants: grants(row)?,

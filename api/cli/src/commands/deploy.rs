@@ -3,6 +3,7 @@
 
 mod follow;
 mod outcome;
+mod requests;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,6 +37,9 @@ pub(crate) struct Deploy {
     /// Wait until a node reports the version (this is the default).
     #[arg(long, conflicts_with_all = ["no_wait", "no_serve_wait"])]
     serve_wait: bool,
+    /// When a crate is not allowed, wait at most this many seconds until it is known what it comes down to.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    facts_wait: u64,
     /// Give up waiting after this many seconds (exit code 8); the deployment goes on.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
@@ -77,7 +81,11 @@ impl Deploy {
         )
         .await;
         match waited {
-            Ok(outcome) => outcome?.report(context, begin.elapsed()),
+            Ok(outcome) => {
+                let mut outcome = outcome?;
+                outcome.learn_requests(&client, Duration::from_secs(self.facts_wait)).await?;
+                outcome.report(context, begin.elapsed())
+            }
             Err(_) => Err(Failure::Pending(format!("{name} is still pending after {} s", self.timeout))),
         }
     }

@@ -14,14 +14,16 @@ use mfaas_blobs::BlobError;
 use mfaas_catalog::{NewDeployment, Recorded};
 use mfaas_ident::{DeploymentId, FunctionName};
 use mfaas_rules::codes;
+use mfaas_rules::review::ReviewState;
 use mfaas_wire::{
-    DeploymentAccepted, DeploymentState, DeploymentView, Event, IDEMPOTENCY_KEY, Page, Problem,
+    DeploymentAccepted, DeploymentState, DeploymentView, Event, IDEMPOTENCY_KEY, Page, Problem, RequestView,
     UPLOAD_BYTES_MAX,
 };
 use serde::Deserialize;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::reviews::whole;
 use super::{page, rows};
 use crate::access::Caller;
 use crate::app::App;
@@ -159,13 +161,25 @@ pub(super) async fn show(
     let row = app.catalog.deployment(&caller.tenant, id).await?;
     let mut view = views::deployment(row, &app.review_url());
     if view.state == DeploymentState::Waiting {
-        let requests = app.catalog.unanswered_requests(Some(&caller.tenant), limits::PAGE_ROWS_MAX).await?;
-        let first = requests.into_iter().find(|request| request.deployment == Some(id));
-        view.problem = view
-            .problem
-            .map(|problem| problem.with_review(first.map(|request| request.name), app.review_url()));
+        for (request, members) in app.catalog.requests_of(id).await? {
+            view.requests.push(whole(&app, request, members).await?);
+        }
+        let url = review_url(&app, &view.requests);
+        let first = view.requests.first().map(|request| request.name.clone());
+        view.problem = view.problem.map(|problem| problem.with_review(first, url.clone()));
+        view.review_url = Some(url);
     }
     Ok(axum::Json(view))
+}
+
+/// The one review that is open, or the queue.
+fn review_url(app: &App, requests: &[RequestView]) -> String {
+    let members = requests.iter().flat_map(|request| &request.members);
+    let mut open = members.filter(|member| member.state == Some(ReviewState::Open));
+    match (open.next().and_then(|member| member.review), open.next()) {
+        (Some(review), None) => format!("{}/{review}", app.review_url()),
+        _ => app.review_url(),
+    }
 }
 
 /// Where a stream begins.

@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
-use mfaas_catalog::{AdvisoryImport, NewRequest, NewVoice, Revocation, Severity};
+use mfaas_catalog::{AdvisoryImport, NewRequest, NewVoice, Request, RequestMember, Revocation, Severity};
 use mfaas_ident::{CrateName, Scope};
 use mfaas_rules::crate_facts::AuditSet;
 use mfaas_rules::review::{ReviewState, Terms};
@@ -48,7 +48,7 @@ pub(super) async fn request(
         takeover: body.takeover,
     };
     let found = app.catalog.request_crate(&caller.actor(), &new).await?;
-    Ok((StatusCode::ACCEPTED, axum::Json(views::request(found, Vec::new()))).into_response())
+    Ok((StatusCode::ACCEPTED, axum::Json(views::request(found))).into_response())
 }
 
 fn check_features(features: &[String]) -> Result<(), Refusal> {
@@ -78,7 +78,7 @@ pub(super) async fn requests(
 ) -> Result<axum::Json<Page<RequestView>>, Refusal> {
     let of = if caller.token.holds(Scope::Review) { None } else { Some(&caller.tenant) };
     let found = app.catalog.unanswered_requests(of, limits::PAGE_ROWS_MAX).await?;
-    let items = found.into_iter().map(|row| views::request(row, Vec::new())).collect();
+    let items = found.into_iter().map(views::request).collect();
     Ok(axum::Json(Page { items, next: None }))
 }
 
@@ -95,7 +95,17 @@ pub(super) async fn show_request(
 ) -> Result<axum::Json<RequestView>, Refusal> {
     let of = if caller.token.holds(Scope::Review) { None } else { Some(&caller.tenant) };
     let (found, members) = app.catalog.request(of, id).await?;
-    Ok(axum::Json(views::request(found, members)))
+    Ok(axum::Json(whole(&app, found, members).await?))
+}
+
+/// A request as its own page shows it.
+pub(super) async fn whole(
+    app: &App,
+    request: Request,
+    members: Vec<RequestMember>,
+) -> Result<RequestView, Refusal> {
+    let decided = app.catalog.crates_of(&request.name).await?;
+    Ok(views::whole_request(request, members, decided))
 }
 
 /// Which reviews are wanted.

@@ -100,7 +100,7 @@ async fn the_allowlist_says_what_nobody_here_has_reviewed_and_what_waits() {
     let problem = &waiting["problem"];
     assert_eq!((&problem["code"], &problem["crate"]), (&json!("MF0204"), &json!("rand")), "{waiting}");
     assert_eq!(problem["review_url"], waiting["review_url"]);
-    assert!(problem["review_url"].as_str().unwrap().ends_with("/crates"));
+    assert!(problem["review_url"].as_str().unwrap().ends_with("/reviews"));
     let items = server.get("/v1/crates", &token).await.json()["items"].clone();
     let brief: Vec<_> = items
         .as_array()

@@ -40,19 +40,31 @@ pub(crate) struct Cargo {
     program: PathBuf,
     rustc: PathBuf,
     home: PathBuf,
+    scratch: PathBuf,
     config: Option<PathBuf>,
 }
 
 impl Cargo {
-    /// The cargo of `toolchain`, with its home and cache below `home`.
-    pub(crate) fn new(toolchain: &Toolchain, home: &Path) -> Result<Self, BuilderError> {
+    /// The cargo of `toolchain`, with its home and cache below `home`, and what it is run on below `scratch`.
+    pub(crate) fn new(toolchain: &Toolchain, home: &Path, scratch: &Path) -> Result<Self, BuilderError> {
         std::fs::create_dir_all(home).map_err(BuilderError::io(home))?;
         Ok(Self {
             program: toolchain.trusted_root().join("bin/cargo"),
             rustc: toolchain.compiler_root().join("bin/rustc"),
             home: home.canonicalize().map_err(BuilderError::io(home))?,
+            scratch: scratch.to_path_buf(),
             config: config::registry_config()?,
         })
+    }
+
+    /// A directory that is gone afterwards, for a workspace that it is run on.
+    pub(super) fn scratch(&self) -> Result<tempfile::TempDir, BuilderError> {
+        tempfile::tempdir_in(&self.scratch).map_err(BuilderError::io(&self.scratch))
+    }
+
+    /// Where it keeps what it read of registries' indexes.
+    pub(super) fn indexes(&self) -> PathBuf {
+        self.home.join("cargo/registry/index")
     }
 
     /// Where it keeps the archives that it downloaded: one directory for each registry.

@@ -29,24 +29,6 @@ pub(super) fn paths(
     found
 }
 
-/// The version among these that somebody who asked for `requirement` would miss least: one that it
-/// takes, else the one whose numbers are nearest, the newer of two.
-pub(super) fn nearest(requirement: &VersionReq, versions: &[Version]) -> Option<Version> {
-    let matching = versions.iter().filter(|version| requirement.matches(version)).max();
-    let wanted = requirement
-        .comparators
-        .first()
-        .map_or((0, 0, 0), |asked| (asked.major, asked.minor.unwrap_or(0), asked.patch.unwrap_or(0)));
-    // What comes behind a number that differs says nothing.
-    let distance = |version: &Version| {
-        let major = version.major.abs_diff(wanted.0);
-        let minor = if major == 0 { version.minor.abs_diff(wanted.1) } else { 0 };
-        let patch = if major + minor == 0 { version.patch.abs_diff(wanted.2) } else { 0 };
-        (major, minor, patch, std::cmp::Reverse(version.clone()))
-    };
-    matching.or_else(|| versions.iter().min_by_key(|version| distance(version))).cloned()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
@@ -74,20 +56,5 @@ mod tests {
         );
         assert_eq!(paths[&key("regex 1.0.0")], [key("regex 1.0.0")]);
         assert!(!paths.contains_key(&key("other 1.0.0")));
-    }
-
-    #[test]
-    fn the_nearest_version_is_one_that_fits_or_the_least_far_one() {
-        let versions = ["0.9.0", "1.2.0", "1.8.3", "3.0.0"].map(|text| text.parse::<Version>().unwrap());
-        let nearest = |text: &str| nearest(&text.parse().unwrap(), &versions).unwrap().to_string();
-        assert_eq!(nearest("^1"), "1.8.3");
-        assert_eq!(nearest("=1.3.0"), "1.2.0");
-        assert_eq!(nearest(">=1.9, <2"), "1.8.3");
-        assert_eq!(nearest("^2"), "3.0.0");
-        assert_eq!(nearest("^7"), "3.0.0");
-        assert_eq!(nearest("=1.8.4"), "1.8.3");
-        let minors = ["0.13.0", "0.14.0"].map(|text| text.parse::<Version>().unwrap());
-        assert_eq!(super::nearest(&"^99".parse().unwrap(), &minors).unwrap().to_string(), "0.14.0");
-        assert_eq!(super::nearest(&VersionReq::STAR, &[]), None);
     }
 }

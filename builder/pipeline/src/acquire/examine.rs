@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mfaas_catalog::{
-    self as catalog, CrateFile, MemberOutcome, Request, ResolvedMember, ResolvedRequest, is_allowed,
+    self as catalog, CrateFile, Extra, MemberOutcome, Request, ResolvedMember, ResolvedRequest, is_allowed,
 };
-use mfaas_ident::Digest;
-use mfaas_rules::crate_facts::{CrateReport, FACTS_REVISION};
+use mfaas_ident::{CrateName, Digest};
+use mfaas_rules::crate_facts::{CrateReport, FACTS_REVISION, TrialBuild};
 use mfaas_rules::{
     AllowedCrate, AllowlistSnapshot, CrateJudgement, Outside, People, Suggestion, judge_crate,
 };
@@ -15,11 +15,12 @@ use mfaas_rules::{
 use super::download::Download;
 use super::error::AcquireError;
 use super::manifest::{self, CrateRequest};
-use super::resolve::{Resolution, ResolvedCrate, Workspace, resolve, resolve_all};
+use super::resolve::{Resolution, Resolved, ResolvedCrate, Workspace, resolve, resolve_all};
 use super::serve::{Site, blocking};
 use super::site_cache;
 use super::texts::{Text, texts};
-use crate::deps::PackageKey;
+use super::trial::{Granted, trial};
+use crate::deps::{PackageKey, Seed};
 use crate::error::BuilderError;
 use crate::toolchain::TARGET;
 
@@ -42,14 +43,15 @@ pub(super) async fn examine(
 ) -> Result<Examined, BuilderError> {
     let asked = asked(request)?;
     let extras = office.extras(&site.toolchain, &[]).await?;
-    let (bench, seed) = (Arc::clone(&site.bench), site.seed.clone());
+    let (bench, seed, requests) = (Arc::clone(&site.bench), site.seed.clone(), site_cache::requests(&extras));
     let resolution = blocking(move || {
         let base = Workspace::of_seed(&seed)?;
-        resolve(&bench.cargo, &base, &site_cache::requests(&extras), &asked)
+        resolve(&bench.cargo, &base, &requests, &asked)
     })
     .await?;
     let closure = closure(&resolution);
     let reports = reports(site, office, closure.clone()).await?;
+    let site_grants = granted(site, &extras)?;
     let allowlist = office.allowlist(request, &site.toolchain).await?;
     let (advisories, audits) = office.outside().await?;
     let outside = Outside { advisories: &advisories, audits: &audits };
@@ -66,7 +68,52 @@ pub(super) async fn examine(
         let policy = Policy { allowlist: &allowlist, automatic: site.automatic, takeover: request.takeover };
         members.push(outcome(member, report, path, *key, judgement, policy));
     }
+    if members.iter().any(|member| matches!(member.outcome, MemberOutcome::Review { .. })) {
+        try_out(site, closure, site_grants, &mut members).await?;
+    }
     Ok(Examined::Resolved(ResolvedRequest { request: request.id, chosen: resolution.chosen.1, members }))
+}
+
+/// What crates are granted that the site offers: by what ships, and by its reviewers in its place.
+fn granted(site: &Site, extras: &[Extra]) -> Result<Granted, BuilderError> {
+    let seed = Seed::read(&site.seed)?;
+    let of_seed = |name: &CrateName| (name.clone(), seed.grants.of(name).iter().copied().collect());
+    let mut all: Granted = seed.lock.names().map(of_seed).collect();
+    let of_site = extras.iter().filter(|extra| !extra.grants.is_empty());
+    all.extend(of_site.map(|extra| (extra.name.clone(), extra.grants.clone())));
+    Ok(all)
+}
+
+/// Compiles the closure as it would be offered, and tells the reviewers of each crate how that ended.
+async fn try_out(
+    site: &Site,
+    closure: Vec<ResolvedCrate>,
+    granted: Granted,
+    members: &mut [ResolvedMember],
+) -> Result<(), BuilderError> {
+    let bench = Arc::clone(&site.bench);
+    let mut found = blocking(move || {
+        let resolved = alone(&bench, &closure)?;
+        trial(&bench, &resolved, &closure, granted)
+    })
+    .await?;
+    for member in members {
+        if let MemberOutcome::Review { trial, .. } = &mut member.outcome
+            && let Some(ended) = found.remove(&(member.name.clone(), member.version.clone()))
+        {
+            *trial = ended;
+        }
+    }
+    Ok(())
+}
+
+/// A resolution of nothing but these crates, in these versions and features, downloaded.
+fn alone(bench: &super::report::Acquirer, closure: &[ResolvedCrate]) -> Result<Resolved, BuilderError> {
+    let base = Workspace::empty();
+    let exact: Vec<CrateRequest> = closure.iter().map(exactly).collect();
+    let resolved = resolve_all(&bench.cargo, &base, &exact)?;
+    bench.fetch(&base, &resolved.manifest, &resolved.lock_text)?;
+    Ok(resolved)
 }
 
 fn asked(request: &Request) -> Result<CrateRequest, AcquireError> {
@@ -155,11 +202,8 @@ fn gather(
     closure: &[ResolvedCrate],
     unknown: &BTreeSet<PackageKey>,
 ) -> Result<Vec<(CrateReport, Download, Vec<Text>)>, BuilderError> {
-    let base = Workspace::empty();
-    let exact: Vec<CrateRequest> = closure.iter().map(exactly).collect();
-    let resolved = resolve_all(&bench.cargo, &base, &exact)?;
-    bench.fetch(&base, &resolved.manifest, &resolved.lock_text)?;
-    let mut verdicts = bench.verdicts(&base, &resolved.manifest, &resolved.lock_text)?;
+    let resolved = alone(bench, closure)?;
+    let mut verdicts = bench.verdicts(&Workspace::empty(), &resolved.manifest, &resolved.lock_text)?;
     let wanted = closure.iter().filter(|member| unknown.contains(&member.key()));
     let report = |member: &ResolvedCrate| {
         let (mut report, download) = bench.report(member, closure, verdicts.remove(&member.key()))?;
@@ -245,13 +289,22 @@ fn outcome(
             MemberOutcome::Admit { rules_revision: judgement.rules_revision }
         }
         Suggestion::AdmitAutomatically => {
-            MemberOutcome::Review { people: People::One, judgement, report: key }
+            MemberOutcome::Review { people: People::One, judgement, report: key, trial: not_tried() }
         }
-        Suggestion::Review { people } => MemberOutcome::Review { people, judgement, report: key },
+        Suggestion::Review { people } => {
+            MemberOutcome::Review { people, judgement, report: key, trial: not_tried() }
+        }
         // Whoever calls has ended the request; two people would be the least.
-        Suggestion::Refuse => MemberOutcome::Review { people: People::Two, judgement, report: key },
+        Suggestion::Refuse => {
+            MemberOutcome::Review { people: People::Two, judgement, report: key, trial: not_tried() }
+        }
     };
     resolved
+}
+
+/// What stands there until the trial has ended.
+fn not_tried() -> TrialBuild {
+    TrialBuild::NotRun { reason: "nobody has tried".to_owned() }
 }
 
 fn refusal(member: &ResolvedCrate, judgement: &CrateJudgement) -> String {

@@ -68,7 +68,7 @@ pub(super) fn write_seed(
 }
 
 /// Adds rows to what is granted. What is granted now takes the place of what the seed grants the same crate.
-fn grant(seed: &Path, grants: &[Grant]) -> Result<(), BuilderError> {
+pub(super) fn grant(seed: &Path, grants: &[Grant]) -> Result<(), BuilderError> {
     if grants.is_empty() {
         return Ok(());
     }

@@ -17,6 +17,7 @@ use super::download::{Download, download};
 use super::error::AcquireError;
 use super::extend::write_seed;
 use super::manifest::CrateRequest;
+use super::published::published;
 use super::resolve::{Resolution, ResolvedCrate, Workspace, resolve};
 use super::vendor::vendor;
 use super::verdict::verdicts;
@@ -27,6 +28,7 @@ use crate::deps::PackageKey;
 use crate::error::BuilderError;
 use crate::facts::{self, More, archive_facts, unread_archive};
 use crate::toolchain::{TARGET, Toolchain};
+use crate::workspace::InstanceDirectory;
 
 /// What every crate's answer is where the compiler was not asked about it.
 pub(super) const NOT_COMPILED: &str =
@@ -38,6 +40,8 @@ pub(crate) struct Acquirer {
     pub(crate) toolchain: Toolchain,
     pub(crate) cargo: Cargo,
     work: PathBuf,
+    /// What is being worked at; a later instance removes it when this one dies.
+    instance: InstanceDirectory,
     cage: Cage,
     minimum: CageMinimum,
 }
@@ -47,8 +51,9 @@ impl Acquirer {
     pub(crate) fn new(toolchain: Toolchain, work: &Path, minimum: CageMinimum) -> Result<Self, BuilderError> {
         std::fs::create_dir_all(work).map_err(BuilderError::io(work))?;
         let work = work.canonicalize().map_err(BuilderError::io(work))?;
-        let cargo = Cargo::new(&toolchain, &work.join("cargo"))?;
-        Ok(Self { toolchain, cargo, work, cage: Cage::new(minimum)?, minimum })
+        let instance = InstanceDirectory::make(&work, &uuid::Uuid::new_v4().to_string())?;
+        let cargo = Cargo::new(&toolchain, &work.join("cargo"), instance.path())?;
+        Ok(Self { toolchain, cargo, work, instance, cage: Cage::new(minimum)?, minimum })
     }
 
     /// The weakest cage that is accepted.
@@ -63,10 +68,8 @@ impl Acquirer {
 
     /// A directory that is gone afterwards.
     pub(super) fn scratch(&self) -> Result<tempfile::TempDir, BuilderError> {
-        tempfile::Builder::new()
-            .prefix("scratch-")
-            .tempdir_in(&self.work)
-            .map_err(BuilderError::io(&self.work))
+        let within = self.instance.path();
+        tempfile::tempdir_in(within).map_err(BuilderError::io(within))
     }
 
     /// Where sources lie for the cage: each version in a directory of its own.
@@ -86,10 +89,9 @@ impl Acquirer {
         manifest: &str,
         lock: &str,
     ) -> Result<BTreeMap<PackageKey, CompilerVerdict>, BuilderError> {
-        let seed = tempfile::Builder::new().prefix("seed-").tempdir_in(&self.work);
-        let seed = seed.map_err(BuilderError::io(&self.work))?;
+        let seed = self.scratch()?;
         write_seed(base, manifest, lock, seed.path())?;
-        verdicts(seed.path(), &self.sources(), &self.toolchain, &self.work, self.minimum)
+        verdicts(seed.path(), &self.sources(), &self.toolchain, self.instance.path(), self.minimum)
     }
 
     /// Everything about one of the `members` of a resolution that was fetched, and its archive.
@@ -104,6 +106,7 @@ impl Acquirer {
         let mut report = report(&download, &self.cage, verdict.unwrap_or_else(not_run))?;
         report.features = member.features.clone();
         report.needs = needs(member, members);
+        report.published = published(&self.cargo.indexes(), &download);
         Ok((report, download))
     }
 }

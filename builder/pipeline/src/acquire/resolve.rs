@@ -117,7 +117,7 @@ impl Workspace {
 
     /// Downloads every package of a lock that was resolved in it, other platforms' included.
     pub(super) fn fetch(&self, cargo: &Cargo, manifest: &str, lock: &str) -> Result<(), BuilderError> {
-        let scratch = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
+        let scratch = cargo.scratch()?;
         self.write(scratch.path(), manifest)?;
         let path = scratch.path().join("Cargo.lock");
         std::fs::write(&path, lock).map_err(BuilderError::io(&path))?;
@@ -169,7 +169,7 @@ pub(super) fn resolve_all(
     base: &Workspace,
     asked: &[CrateRequest],
 ) -> Result<Resolved, BuilderError> {
-    let scratch = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
+    let scratch = cargo.scratch()?;
     let manifest = manifest::with(&base.manifest, &base.lock, asked)?;
     base.write(scratch.path(), &manifest)?;
     let text = cargo
@@ -200,7 +200,7 @@ fn with_offer(error: BuilderError, locked: &Lockfile, asked: &[CrateRequest]) ->
             let request = asked.iter().find(|request| request.name.as_str() == name);
             let offered = request.and_then(|request| {
                 let versions: Vec<Version> = locked.versions(&request.name).cloned().collect();
-                closure::nearest(&request.requirement, &versions)
+                mfaas_rules::nearest(&request.requirement, &versions).cloned()
             });
             AcquireError::NoVersion { name, requirement, newest, offered }.into()
         }

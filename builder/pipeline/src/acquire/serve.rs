@@ -24,7 +24,7 @@ use super::offer::Offer;
 use super::report::Acquirer;
 use super::site_cache;
 use crate::config::AcquireConfig;
-use crate::deps::Deps;
+use crate::deps::{self, Deps};
 use crate::error::BuilderError;
 use crate::serve::{Shutdown, write_ready_file};
 use crate::toolchain::Toolchain;
@@ -113,6 +113,7 @@ async fn as_acquirer(site: &Site, catalog: &Catalog) -> Result<(), BuilderError>
     let mut wakes = catalog.listen(&[Channel::Acquirer]).await?;
     let Some(mut office) = catalog.become_acquirer().await? else { return Ok(()) };
     tracing::info!("this is the site's acquirer now");
+    deps::sweep(&site.caches)?;
     match restore(site, &mut office).await {
         // What does not compile any more after an update waits for its next use, which ends it with the reason;
         // everybody else's requests are met meanwhile.
@@ -193,11 +194,11 @@ async fn build_as_far_as_possible(
     }
 }
 
-/// Bytes of a build's failure that whoever waits is told.
-const REASON_BYTES_MAX: usize = 1_000;
+/// Bytes of a build's failure that whoever waits, or decides, is told.
+pub(super) const REASON_BYTES_MAX: usize = 1_000;
 
 /// What cargo printed from the compiler's first error on; what compiled before is of no use to anybody.
-fn first_error(said: &str) -> String {
+pub(super) fn first_error(said: &str) -> String {
     let at = said.lines().position(|line| line.starts_with("error"));
     let lines: Vec<&str> = said.lines().skip(at.unwrap_or(0)).collect();
     mfaas_ident::sanitise(&lines.join("\n"), REASON_BYTES_MAX)

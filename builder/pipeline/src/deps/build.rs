@@ -19,13 +19,15 @@ use super::messages::Compiled;
 use super::seed::Seed;
 use super::site::Site;
 use super::{ALLOWLIST_FILE, INDEX_FILE, RECIPE_FILE, bundle};
-use crate::cage::CageMinimum;
+use crate::cage::{CageMinimum, Ran};
 use crate::error::BuilderError;
 use crate::flags;
 use crate::toolchain::Toolchain;
 
 /// The package that only names what is offered.
 const SEED_PACKAGE: &str = "mfaas-seed";
+/// How the directory of a build that has not ended begins.
+const STAGING_PREFIX: &str = ".build-";
 /// Crates that the SDK is compiled against.
 const SDK_NEEDS: &[&str] = &["serde", "serde_json"];
 
@@ -40,14 +42,7 @@ pub(crate) fn build(
 ) -> Result<Digest, BuilderError> {
     std::fs::create_dir_all(into).map_err(BuilderError::io(into))?;
     let seed = Seed::read(seed)?;
-    let sets: Vec<(Vec<Capability>, Vec<Crate>)> = seed
-        .grants
-        .sets()
-        .into_iter()
-        .map(|granted| (granted.clone(), facade::stand_ins(&granted)))
-        .collect();
-    let generated: Vec<Crate> = sets.iter().flat_map(|(_, crates)| crates.clone()).collect();
-    let generated = facade::files(&[generated, facade::compiler_crates()].concat());
+    let (sets, generated) = facades(&seed);
     let recipe = recipe(&seed, &generated, toolchain);
     let key = Digest::of(recipe.as_bytes());
     let target = into.join(key.to_string());
@@ -55,7 +50,7 @@ pub(crate) fn build(
         return Ok(key);
     }
     let staging =
-        tempfile::Builder::new().prefix(".build-").tempdir_in(into).map_err(BuilderError::io(into))?;
+        tempfile::Builder::new().prefix(STAGING_PREFIX).tempdir_in(into).map_err(BuilderError::io(into))?;
     let site = Site::prepare(&seed, &generated, vendor, toolchain, staging.path(), minimum)?;
     let facade = site.compile_facade(&sets)?;
     site.write_plan(&seed, &facade)?;
@@ -66,6 +61,58 @@ pub(crate) fn build(
         Index { toolchain: toolchain.id(), abi_version: bundle::abi_version()?, abi, shim, facade, crates };
     finish(&site, &recipe, &index, &target)?;
     Ok(key)
+}
+
+/// Removes what builds left that were killed. Nobody else may be building there.
+pub(crate) fn sweep(into: &Path) -> Result<(), BuilderError> {
+    let entries = match std::fs::read_dir(into) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(BuilderError::io(into)(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(BuilderError::io(into))?;
+        if entry.file_name().to_string_lossy().starts_with(STAGING_PREFIX) {
+            let path = entry.path();
+            std::fs::remove_dir_all(&path).map_err(BuilderError::io(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Compiles the seed as [`build`] does, as far as it goes, and makes nothing of it: the answer is what cargo and
+/// the compiler said.
+pub(crate) fn try_out(
+    seed: &Path,
+    vendor: &Path,
+    toolchain: &Toolchain,
+    work: &Path,
+    minimum: CageMinimum,
+) -> Result<Ran, BuilderError> {
+    let staging =
+        tempfile::Builder::new().prefix("trial-").tempdir_in(work).map_err(BuilderError::io(work))?;
+    let seed = Seed::read(seed)?;
+    let (sets, generated) = facades(&seed);
+    let site = Site::prepare(&seed, &generated, vendor, toolchain, staging.path(), minimum)?;
+    let facade = site.compile_facade(&sets)?;
+    site.write_plan(&seed, &facade)?;
+    site.check_in_words()
+}
+
+/// The stand-ins for the standard library, one for each combination of grants.
+type Facades = Vec<(Vec<Capability>, Vec<Crate>)>;
+
+/// Every combination of grants of a seed, and the files that their facades are compiled from.
+fn facades(seed: &Seed) -> (Facades, Vec<(String, String)>) {
+    let sets: Facades = seed
+        .grants
+        .sets()
+        .into_iter()
+        .map(|granted| (granted.clone(), facade::stand_ins(&granted)))
+        .collect();
+    let crates: Vec<Crate> = sets.iter().flat_map(|(_, crates)| crates.clone()).collect();
+    let generated = facade::files(&[crates, facade::compiler_crates()].concat());
+    (sets, generated)
 }
 
 /// Everything that can change a byte of the result; its digest is the key.

@@ -133,6 +133,13 @@ impl Reason {
             [NO_FILES, COMPILER_CRATES_WHY].map(|why| Self { code: codes::MF0307, why: why.to_owned() });
         all.chain(others).find(|reason| reason.text() == text)
     }
+
+    /// What lifts the refusal for a dependency, if anything short of the whole library does.
+    pub(crate) fn lifted_by(&self) -> Option<Capability> {
+        let items = ROWS.iter().filter(|row| Self::of_item(row) == *self).filter_map(|row| row.capability);
+        let macros = macros::ROWS.iter().filter(|row| Self::of_macro(row) == *self);
+        items.chain(macros.filter_map(MacroRow::capability)).next()
+    }
 }
 
 /// What the methods of our own `Path` say; the text stands in `builder/toolchain/facade/own.rs`.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use mfaas_audit::rustc_json::{self, Diagnostic, Level};
 use mfaas_ident::CrateName;
 use serde::Deserialize;
 
@@ -13,6 +14,8 @@ use super::lockfile::PackageKey;
 pub(crate) struct Said {
     pub(crate) compiled: Vec<Compiled>,
     pub(crate) scripts: Vec<Script>,
+    /// Errors of the compiler, where cargo was asked for messages as objects.
+    pub(crate) errors: Vec<(PackageKey, Diagnostic)>,
 }
 
 /// A build script that ran, and what it asked the compiler for.
@@ -53,6 +56,9 @@ struct Message {
     cfgs: Vec<String>,
     #[serde(default)]
     env: Vec<(String, String)>,
+    /// Of the compiler.
+    #[serde(default)]
+    message: serde_json::Value,
 }
 
 #[derive(Deserialize)]
@@ -73,10 +79,18 @@ pub(crate) fn parse(stdout: &[u8], target_directory: &str) -> Result<Said, Strin
         match message.reason.as_str() {
             "compiler-artifact" => all.compiled.push(compiled(message, target_directory)?),
             "build-script-executed" => all.scripts.push(script(message)?),
+            "compiler-message" => all.errors.extend(error(&message)),
             _ => {}
         }
     }
     Ok(all)
+}
+
+fn error(message: &Message) -> Option<(PackageKey, Diagnostic)> {
+    let found = rustc_json::read(&message.message.to_string())?;
+    let is_error = matches!(found.level, Level::Error | Level::InternalError);
+    let package = package_key(message.package_id.as_deref()?)?;
+    (is_error && !found.message.starts_with("aborting due to")).then_some((package, found))
 }
 
 fn script(message: Message) -> Result<Script, String> {

@@ -24,7 +24,7 @@ use mfaas_catalog::AllowlistSeed;
 use mfaas_ident::{CrateName, Digest, ToolchainId};
 use mfaas_rules::AllowlistSnapshot;
 
-pub(crate) use build::build;
+pub(crate) use build::{build, sweep, try_out};
 pub(crate) use grants::GRANTS_FILE;
 pub(crate) use index::{CachedCrate, ClosureCrate, Product};
 pub(crate) use lockfile::{Lockfile, PackageKey};

@@ -44,6 +44,24 @@ pub(crate) struct Site {
     pub(super) result: PathBuf,
 }
 
+/// How the compiler's messages come: what cargo itself says are objects either way.
+#[derive(Clone, Copy)]
+enum Messages {
+    /// On standard error, as text for people.
+    Drawn,
+    /// Among cargo's objects.
+    Objects,
+}
+
+impl Messages {
+    fn argument(self) -> &'static str {
+        match self {
+            Self::Drawn => "--message-format=json-render-diagnostics",
+            Self::Objects => "--message-format=json",
+        }
+    }
+}
+
 impl Site {
     pub(crate) fn prepare(
         seed: &Seed,
@@ -120,7 +138,7 @@ impl Site {
     }
 
     pub(super) fn run_cargo(&self) -> Result<Vec<Compiled>, BuilderError> {
-        let ran = succeeded("cargo", self.cargo(&["build"])?)?;
+        let ran = succeeded("cargo", self.cargo(&["build"], Messages::Drawn)?)?;
         messages::parse(&ran.stdout, TARGET)
             .map(|said| said.compiled)
             .map_err(|problem| BuilderError::Command { command: "cargo", problem })
@@ -138,7 +156,12 @@ impl Site {
     /// Type-checks everything, as far as it goes, and answers what cargo says about it. With a plan to
     /// record, what each compiler was asked lies in [`Site::units`] afterwards.
     pub(crate) fn check(&self) -> Result<Ran, BuilderError> {
-        self.cargo(&["check", "--keep-going"])
+        self.cargo(&["check", "--keep-going"], Messages::Drawn)
+    }
+
+    /// The same against the stand-ins of a plan, with the compiler's messages as objects.
+    pub(super) fn check_in_words(&self) -> Result<Ran, BuilderError> {
+        self.cargo(&["check", "--keep-going"], Messages::Objects)
     }
 
     /// Where the wrapper's notes lie.
@@ -177,10 +200,10 @@ impl Site {
     }
 
     /// Runs cargo on the seed, with our wrapper in place of rustc. It may fail.
-    fn cargo(&self, command: &[&str]) -> Result<Ran, BuilderError> {
+    fn cargo(&self, command: &[&str], messages: Messages) -> Result<Ran, BuilderError> {
         let arguments = command
             .iter()
-            .chain(&["--release", "--frozen", "--offline", "--message-format=json-render-diagnostics"])
+            .chain(&["--release", "--frozen", "--offline", messages.argument()])
             .map(|argument| (*argument).to_owned())
             .chain([format!("--target={TARGET}"), format!("--target-dir={}", self.out.path("target"))])
             .collect();

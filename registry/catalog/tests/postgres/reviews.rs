@@ -10,7 +10,7 @@ use mfaas_catalog::{
 };
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{CrateName, DeploymentId, Digest, PersonName, ToolchainId};
-use mfaas_rules::crate_facts::CrateReport;
+use mfaas_rules::crate_facts::{CrateReport, TrialBuild};
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
 use mfaas_rules::{CrateJudgement, CrateStatus, People, Suggestion, codes};
@@ -91,6 +91,7 @@ fn resolution(request: i64, people: People) -> ResolvedRequest {
                 rules_revision: "test".to_owned(),
             },
             report: Digest::of(b"report"),
+            trial: TrialBuild::Compiles { needs: BTreeSet::new() },
         },
     };
     ResolvedRequest { request, chosen: version(), members: vec![member] }
@@ -312,6 +313,31 @@ async fn voices_for_other_facts_do_not_count() {
         request.id,
         "it is resolved anew"
     );
+}
+
+#[tokio::test]
+async fn nobody_approves_what_the_trial_says_cannot_be_built() {
+    let world = World::new().await;
+    let (_, request) = waiting(&world).await;
+    let review = reviewing(&world, request.id, People::Two).await;
+    let tried = |trial: TrialBuild| {
+        let world = &world;
+        async move {
+            let mut resolved = resolution(ask(world, 0).await, People::Two);
+            if let MemberOutcome::Review { trial: ended, .. } = &mut resolved.members[0].outcome {
+                *ended = trial;
+            }
+            let mut acquirer = acquirer(world).await;
+            acquirer.resolved(&resolved, &toolchain()).await
+        }
+    };
+    let needs = TrialBuild::Compiles { needs: BTreeSet::from([Capability::Threads]) };
+    tried(needs.clone()).await.unwrap();
+    assert_eq!(world.server.review(review).await.unwrap().trial, Some(needs), "the newest trial counts");
+    let refused = vote(&world, review, "alice", Some(&Terms::default())).await.unwrap_err();
+    assert!(refused.to_string().contains("unless it is granted threads"), "{refused}");
+    let terms = Terms { grants: BTreeSet::from([Capability::Threads]), ..Terms::default() };
+    assert_eq!(vote(&world, review, "alice", Some(&terms)).await.unwrap(), ReviewState::Open);
 }
 
 #[tokio::test]

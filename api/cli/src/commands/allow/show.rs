@@ -76,6 +76,7 @@ fn text(view: &ReviewView) -> String {
         format!("  suggested  {} (rules {})", suggestion(view), view.rules_revision),
     ];
     lines.extend(reasons(view).map(|reason| format!("    - {reason}")));
+    lines.extend(view.trial.as_ref().map(|trial| format!("  tried out  {}", trial.sentence())));
     let requesters: Vec<&str> = view.requesters.iter().map(mfaas_ident::PersonName::as_str).collect();
     lines.push(format!("  asked by   {}", requesters.join(", ")));
     lines.extend(view.voices.iter().map(|voice| {

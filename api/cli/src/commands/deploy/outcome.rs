@@ -6,12 +6,16 @@ use mfaas_ident::VersionNumber;
 use mfaas_wire::{DeploymentState, DeploymentView, Diagnostic, Endpoint, Event, EventKind, Level, Page};
 use serde::Serialize;
 
+use super::requests;
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
 /// How often the endpoints are asked for while waiting for a node.
 const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// How often the requests are asked for while the acquirer looks at them.
+const ASK_FOR_FACTS_EVERY: Duration = Duration::from_millis(500);
 
 /// One finished stage with its times in milliseconds.
 #[derive(Debug, Clone, Serialize)]
@@ -85,6 +89,29 @@ impl Outcome {
         }
     }
 
+    /// Waits, but not for long, until the acquirer has found out what the crates that it waits for come down to.
+    pub(crate) async fn learn_requests(
+        &mut self,
+        client: &Client,
+        patience: Duration,
+    ) -> Result<(), Failure> {
+        if self.deployment.state != DeploymentState::Waiting {
+            return Ok(());
+        }
+        let path = format!("/v1/deployments/{}", self.deployment.id);
+        let end = tokio::time::Instant::now() + patience;
+        while self.deployment.requests.iter().any(requests::is_open) && tokio::time::Instant::now() < end {
+            tokio::time::sleep(ASK_FOR_FACTS_EVERY).await;
+            let deployment: DeploymentView = client.get(&path).await?;
+            // Somebody was quick: whatever comes now, this deploy has ended with waiting.
+            if deployment.state != DeploymentState::Waiting {
+                return Ok(());
+            }
+            self.deployment = deployment;
+        }
+        Ok(())
+    }
+
     /// Tells the person or the script how it ended.
     pub(crate) fn report(&self, context: &Context, took: Duration) -> Result<Exit, Failure> {
         let screen = &context.screen;
@@ -93,8 +120,8 @@ impl Outcome {
             diagnostics.iter().for_each(|diagnostic| screen.diagnostic(diagnostic));
         }
         screen.result(&self.document(diagnostics, took), || self.sentence(took))?;
-        if let Some(review) = &self.deployment.review_url {
-            screen.note(&format!("a reviewer decides at {review} (`mfaas allow requests` tells how far it is); then it goes on by itself"));
+        if self.deployment.state == DeploymentState::Waiting {
+            requests::lines(&self.deployment).iter().for_each(|line| screen.note(line));
         }
         Ok(exit_of(self.deployment.state, diagnostics))
     }
@@ -108,6 +135,7 @@ impl Outcome {
             "version": deployment.version,
             "url": self.url,
             "review_url": deployment.review_url,
+            "requests": deployment.requests,
             "diagnostics": diagnostics,
             "stages": self.stages,
             "took_ms": took.as_secs_f64() * 1e3,
