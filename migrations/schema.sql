@@ -99,6 +99,20 @@ CREATE TABLE crate_archives (
 GRANT INSERT, SELECT ON crate_archives TO mfaas_acquirer;
 GRANT SELECT ON crate_archives TO mfaas_server;
 
+CREATE TABLE crate_deltas (
+    key text NOT NULL,
+    from_checksum text NOT NULL,
+    to_checksum text NOT NULL,
+    delta jsonb NOT NULL,
+    compared_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT crate_deltas_pkey PRIMARY KEY (key),
+    CONSTRAINT crate_deltas_from_fkey FOREIGN KEY (from_checksum) REFERENCES crate_archives(checksum),
+    CONSTRAINT crate_deltas_key_sha256 CHECK ((key ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT crate_deltas_to_fkey FOREIGN KEY (to_checksum) REFERENCES crate_archives(checksum)
+);
+GRANT INSERT, SELECT ON crate_deltas TO mfaas_acquirer;
+GRANT SELECT ON crate_deltas TO mfaas_server;
+
 CREATE TABLE crate_files (
     checksum text NOT NULL,
     path text NOT NULL,
@@ -392,6 +406,29 @@ CREATE TABLE request_members (
 CREATE INDEX request_members_by_review ON public.request_members USING btree (review_id);
 GRANT DELETE, INSERT, SELECT ON request_members TO mfaas_acquirer;
 GRANT SELECT ON request_members TO mfaas_server;
+
+CREATE TABLE review_deltas (
+    review_id bigint NOT NULL,
+    volumes jsonb,
+    from_version text,
+    from_checksum text,
+    from_features text[],
+    from_scope text,
+    decided_by text,
+    decided_at timestamp with time zone,
+    delta text,
+    problem text NOT NULL DEFAULT ''::text,
+    compared_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT review_deltas_pkey PRIMARY KEY (review_id),
+    CONSTRAINT review_deltas_baseline_whole CHECK ((num_nulls(from_version, from_checksum, from_features, from_scope, decided_by, decided_at) = ANY (ARRAY[0, 6]))),
+    CONSTRAINT review_deltas_delta_fkey FOREIGN KEY (delta) REFERENCES crate_deltas(key),
+    CONSTRAINT review_deltas_delta_from_somewhere CHECK (((delta IS NULL) OR (from_version IS NOT NULL))),
+    CONSTRAINT review_deltas_delta_or_problem CHECK (((delta IS NULL) = (problem <> ''::text))),
+    CONSTRAINT review_deltas_problem_length CHECK ((length(problem) <= 1000)),
+    CONSTRAINT review_deltas_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id)
+);
+GRANT INSERT, SELECT ON review_deltas TO mfaas_acquirer;
+GRANT SELECT ON review_deltas TO mfaas_server;
 
 CREATE TABLE reviews (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,

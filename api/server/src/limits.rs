@@ -88,6 +88,8 @@ pub const CONSOLE_FILE_LINES_MAX: usize = 2_000;
 pub const CONSOLE_LINE_BYTES_MAX: usize = 4_000;
 /// One text out of a report or a form as shown, in bytes.
 pub const CONSOLE_TEXT_BYTES_MAX: usize = 16_000;
+/// Files of a delta in the answer about a review.
+pub const DELTA_FILES_MAX: usize = 2_000;
 /// Closed reviews of each state in the queue.
 pub const CONSOLE_CLOSED_MAX: u32 = 25;
 /// What an audit row says beyond its columns, as shown, in bytes.

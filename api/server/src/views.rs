@@ -3,12 +3,12 @@
 
 use chrono::Utc;
 use mfaas_catalog::{
-    Alarm, Alias, AuditRow, ConcernedVersion, CrateRow, Deployment, Function, Request, RequestMember,
-    ReviewRow, SpotNote, StoredLine, Token, Version,
+    Alarm, Alias, AuditRow, Baseline, ConcernedVersion, CrateRow, Deployment, Function, Request,
+    RequestMember, ReviewDelta, ReviewRow, SpotNote, StoredLine, Token, Version,
 };
 use mfaas_delivery as delivery;
 use mfaas_ident::{AliasName, sanitise, sanitise_line};
-use mfaas_rules::crate_facts::TrialBuild;
+use mfaas_rules::crate_facts::{CrateDelta, FileDelta, TrialBuild};
 use mfaas_rules::{CrateStatus as Decision, codes};
 use mfaas_wire as wire;
 
@@ -276,6 +276,54 @@ pub fn review(row: ReviewRow, notes: Vec<SpotNote>) -> wire::ReviewView {
         waiting: row.waiting,
         voices: row.voices.into_iter().map(voice).collect(),
         spots: notes.into_iter().map(spot).collect(),
+        delta: None,
+        no_delta: None,
+        whole: None,
+    }
+}
+
+/// The same with what changed since the nearest version that is allowed; `None` while nobody has compared.
+pub fn with_delta(view: wire::ReviewView, found: Option<ReviewDelta>) -> wire::ReviewView {
+    let Some(found) = found else {
+        return wire::ReviewView { no_delta: Some("nobody has compared it yet".to_owned()), ..view };
+    };
+    let whole = found.volumes.map(|volumes| wire::VolumeView {
+        lines: volumes.code.lines,
+        files: volumes.code.files,
+        other_lines: volumes.other.lines,
+        other_files: volumes.other.files,
+        unkept_files: volumes.unkept,
+    });
+    let problem = sanitise_line(&found.problem, 1_000);
+    let delta = found.delta.zip(found.baseline).map(|(delta, base)| delta_view(delta, base, found.stands));
+    wire::ReviewView { no_delta: delta.is_none().then_some(problem), delta, whole, ..view }
+}
+
+fn delta_view(delta: CrateDelta, base: Baseline, stands: bool) -> wire::DeltaView {
+    let file = |file: FileDelta| wire::FileDeltaView {
+        path: sanitise_line(&file.path, 1_000),
+        change: file.change.as_str().to_owned(),
+        added: file.added,
+        removed: file.removed,
+        whole: sanitise_line(&file.whole, 300),
+    };
+    wire::DeltaView {
+        from: base.version.to_string(),
+        from_checksum: base.checksum,
+        reviewed: !base.is_shipped(),
+        decided_by: sanitise_line(&base.decided_by, 1_000),
+        decided_at: base.decided_at,
+        tenant: base.tenant,
+        stands,
+        added: delta.code.added,
+        removed: delta.code.removed,
+        files: delta.code.files,
+        other_added: delta.other.added,
+        other_removed: delta.other.removed,
+        other_files: delta.other.files,
+        unkept_files: delta.from.unkept.max(delta.to.unkept),
+        changes: delta.files.into_iter().take(limits::DELTA_FILES_MAX).map(file).collect(),
+        facts: serde_json::to_value(&delta.facts).unwrap_or_default(),
     }
 }
 

@@ -158,6 +158,88 @@ pub struct ReviewView {
     /// What was found at its spots; only in the answer about one review.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spots: Vec<SpotView>,
+    /// What changed since the nearest version that is allowed; `null` without one, and in lists.
+    #[serde(default)]
+    pub delta: Option<DeltaView>,
+    /// Why `delta` is `null`, one sentence; only in the answer about one review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_delta: Option<String>,
+    /// How much there is to read without a delta; only in the answer about one review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<VolumeView>,
+}
+
+/// How much there is to read of a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VolumeView {
+    /// Lines that users compile, that the build machine runs, and of the manifest.
+    pub lines: u64,
+    /// Files of them.
+    pub files: u64,
+    /// Lines of all other texts.
+    pub other_lines: u64,
+    /// Files of them.
+    pub other_files: u64,
+    /// Files that are no text or were not kept.
+    pub unkept_files: u64,
+}
+
+/// What changed since a version that was decided about before. A file that could not be compared counts as gone
+/// and come again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DeltaView {
+    /// That version.
+    pub from: String,
+    /// SHA-256 of its `.crate` file.
+    #[schema(value_type = String)]
+    pub from_checksum: Digest,
+    /// Who decided about it: people, `rules` and their revision, or `seed` for what ships.
+    pub decided_by: String,
+    /// When.
+    pub decided_at: DateTime<Utc>,
+    /// The tenant that it is allowed for; everybody when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub tenant: Option<TenantName>,
+    /// Somebody has looked at it: it does not merely ship.
+    pub reviewed: bool,
+    /// It is allowed to this moment. What was taken back is nothing to build on.
+    pub stands: bool,
+    /// Lines that came, of what users compile, what the build machine runs, and the manifest.
+    pub added: u64,
+    /// Lines of them that went.
+    pub removed: u64,
+    /// Files of them that differ.
+    pub files: u64,
+    /// Lines that came, of all other texts.
+    pub other_added: u64,
+    /// Lines of them that went.
+    pub other_removed: u64,
+    /// Files of them that differ.
+    pub other_files: u64,
+    /// Files of either version that are no text or were not kept, and so were not compared: the larger number.
+    pub unkept_files: u64,
+    /// The files that differ, the first by path.
+    pub changes: Vec<FileDeltaView>,
+    /// What the facts about both versions say differently: capabilities and dependencies.
+    #[schema(value_type = Object)]
+    pub facts: serde_json::Value,
+}
+
+/// A file that differs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FileDeltaView {
+    /// Path within the crate, sanitised.
+    pub path: String,
+    /// `added`, `removed` or `changed`.
+    pub change: String,
+    /// Lines that came.
+    pub added: u64,
+    /// Lines that went.
+    pub removed: u64,
+    /// Why it was not compared; empty when it was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub whole: String,
 }
 
 /// A voice.

@@ -9,11 +9,16 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 mod advisory;
+mod delta;
 mod imported;
 mod report;
 mod trial;
 
 pub use advisory::{Advisory, AdvisoryKind, AdvisorySet, UnreadAdvisory};
+pub use delta::{
+    ClassDelta, CompilerCount, CrateDelta, DELTA_REVISION, DeltaSide, FactsDelta, FileChange, FileDelta,
+    LineDelta, Moves, NeedChange, NeedVersion, Pair, SpotDelta, Volume, Volumes,
+};
 pub use imported::{AuditKind, AuditSet, ImportedAudit};
 pub use report::{
     ApiClass, ApiSpot, ApiTouch, ArchiveFacts, BinaryFile, BinaryKind, CompilerSpot, CompilerVerdict,

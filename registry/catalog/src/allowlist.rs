@@ -253,7 +253,7 @@ fn status(text: &str) -> Option<CrateStatus> {
         .find(|s| status_word(*s) == text)
 }
 
-fn crate_row(row: &PgRow) -> Decoded<CrateRow> {
+pub(crate) fn crate_row(row: &PgRow) -> Decoded<CrateRow> {
     let scope: String = row.try_get("scope")?;
     Ok(CrateRow {
         allowed: AllowedCrate {

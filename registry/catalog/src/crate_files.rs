@@ -24,13 +24,8 @@ pub struct CrateFile {
 impl Catalog {
     /// The text files of the archive of that checksum, by path.
     pub async fn crate_files(&self, checksum: &Digest) -> Result<Vec<CrateFile>, CatalogError> {
-        let rows = sqlx::query(
-            "SELECT path, blob, bytes FROM crate_files WHERE checksum = $1 ORDER BY path COLLATE \"C\"",
-        )
-        .bind(checksum.to_string())
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(rows.iter().map(file).collect::<Result<_, _>>()?)
+        let mut connection = self.pool.acquire().await?;
+        of(&mut connection, checksum).await
     }
 
     /// One of them, by exactly this path.
@@ -42,6 +37,20 @@ impl Catalog {
             .await?;
         Ok(file(&row.ok_or(CatalogError::NotFound { what: "such file in the crate" })?)?)
     }
+}
+
+/// The text files of an archive, by path.
+pub(crate) async fn of(
+    connection: &mut PgConnection,
+    checksum: &Digest,
+) -> Result<Vec<CrateFile>, CatalogError> {
+    let rows = sqlx::query(
+        "SELECT path, blob, bytes FROM crate_files WHERE checksum = $1 ORDER BY path COLLATE \"C\"",
+    )
+    .bind(checksum.to_string())
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.iter().map(file).collect::<Result<_, _>>()?)
 }
 
 /// Records the files of an archive. What is recorded already stays: the same archive has the same files.

@@ -9,6 +9,7 @@
 mod acquiring;
 mod allowlist;
 mod audit;
+mod baseline;
 mod builds;
 mod connection;
 mod crate_files;
@@ -34,6 +35,7 @@ pub use acquiring::{
 };
 pub use allowlist::{AllowlistSeed, CrateRow};
 pub use audit::{AuditRow, ChainError};
+pub use baseline::{Baseline, Comparison, ReviewDelta, Uncompared};
 pub use builds::{BUILD_ATTEMPTS_MAX, ClaimedBuild, CrateRequest, Lease};
 pub use connection::{Actor, Catalog, RolePasswords, migrate};
 pub use crate_files::CrateFile;

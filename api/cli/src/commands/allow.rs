@@ -1,6 +1,7 @@
 //! `mfaas allow`: which crates a function may use, who asked for which, and what was decided.
 
 mod cargo_config;
+mod delta;
 mod import;
 mod review;
 mod show;

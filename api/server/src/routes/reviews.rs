@@ -154,7 +154,8 @@ pub(super) async fn show(
 async fn view(app: &App, id: i64) -> Result<ReviewView, Refusal> {
     let review = app.catalog.review(id).await?;
     let notes = app.catalog.spot_notes(id).await?;
-    Ok(views::review(review, notes))
+    let delta = app.catalog.delta_of_review(id).await?;
+    Ok(views::with_delta(views::review(review, notes), delta))
 }
 
 /// The facts that a review rests on.

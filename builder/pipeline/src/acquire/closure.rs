@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use semver::{Version, VersionReq};
 
 use crate::deps::PackageKey;
 

@@ -130,7 +130,7 @@ fn asked(request: &Request) -> Result<CrateRequest, AcquireError> {
 }
 
 /// The crate that was asked for and everything that it pulls in; the rest of the site is not its matter.
-fn closure(resolution: &Resolution) -> Vec<ResolvedCrate> {
+pub(super) fn closure(resolution: &Resolution) -> Vec<ResolvedCrate> {
     let is_part = |member: &&ResolvedCrate| resolution.paths.contains_key(&member.key());
     resolution.members.iter().filter(is_part).cloned().collect()
 }
@@ -173,17 +173,31 @@ async fn reports(
     let members = closure.clone();
     let gathered = blocking(move || gather(&bench, &members, &unknown)).await?;
     for (report, download, texts) in gathered {
-        let member =
-            closure.iter().find(|member| member.checksum.as_deref() == Some(&report.checksum.to_string()));
-        let Some(member) = member else { continue };
-        // The archive is stored before anything names it.
-        site.blobs.put(download.bytes.into()).await?;
-        let files = put(site, texts).await?;
-        let key = report_key(member);
-        office.store_report(&key, &report, &files).await?;
-        found.insert(member.key(), (key, report));
+        if let Some((member, key, report)) = keep(site, office, &closure, report, download, texts).await? {
+            found.insert(member, (key, report));
+        }
     }
     Ok(found)
+}
+
+/// Stores one report of a closure with its archive and its texts; `None` when no member is of that archive.
+pub(super) async fn keep(
+    site: &Site,
+    office: &mut catalog::Acquirer,
+    closure: &[ResolvedCrate],
+    report: CrateReport,
+    download: Download,
+    texts: Vec<Text>,
+) -> Result<Option<(PackageKey, Digest, CrateReport)>, BuilderError> {
+    let member =
+        closure.iter().find(|member| member.checksum.as_deref() == Some(&report.checksum.to_string()));
+    let Some(member) = member else { return Ok(None) };
+    // The archive is stored before anything names it.
+    site.blobs.put(download.bytes.into()).await?;
+    let files = put(site, texts).await?;
+    let key = report_key(member);
+    office.store_report(&key, &report, &files).await?;
+    Ok(Some((member.key(), key, report)))
 }
 
 /// The texts as blobs of their own, so that whoever shows one has nothing to unpack.
@@ -197,7 +211,7 @@ async fn put(site: &Site, texts: Vec<Text>) -> Result<Vec<CrateFile>, BuilderErr
 }
 
 /// Compiles the closure once, in versions and features as resolved, and reads what is not known.
-fn gather(
+pub(super) fn gather(
     bench: &super::report::Acquirer,
     closure: &[ResolvedCrate],
     unknown: &BTreeSet<PackageKey>,

@@ -6,6 +6,7 @@
 
 mod cargo;
 mod closure;
+mod compare;
 mod download;
 mod entry;
 mod error;

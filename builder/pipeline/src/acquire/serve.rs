@@ -18,6 +18,7 @@ use mfaas_catalog::{self as catalog, Catalog, Channel, DependencyCache, Request,
 use mfaas_ident::{Digest, ToolchainId};
 use mfaas_rules::codes;
 
+use super::compare;
 use super::error::AcquireError;
 use super::examine::{self, Examined};
 use super::offer::Offer;
@@ -145,6 +146,7 @@ async fn round(site: &Site, office: &mut catalog::Acquirer) -> Result<(), Builde
     for request in office.requests(RequestStatus::Open).await? {
         meet(site, office, &request).await?;
     }
+    compare::complete(site, office).await?;
     office.settle().await?;
     let building: Vec<i64> =
         office.requests(RequestStatus::Building).await?.iter().map(|request| request.id).collect();
@@ -205,7 +207,7 @@ pub(super) fn first_error(said: &str) -> String {
 }
 
 /// Whether another attempt would end in the same way.
-fn is_about_crates(error: &BuilderError) -> bool {
+pub(super) fn is_about_crates(error: &BuilderError) -> bool {
     match error {
         BuilderError::Acquire(AcquireError::Network { .. }) => false,
         BuilderError::Acquire(_) | BuilderError::Command { .. } | BuilderError::Deps { .. } => true,

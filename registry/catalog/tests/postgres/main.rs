@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod audit;
+mod baseline;
 mod builds;
 mod cluster;
 mod deployments;

@@ -98,7 +98,7 @@ fn resolution(request: i64, people: People) -> ResolvedRequest {
 }
 
 /// A deployment that waits for left-pad, and its request.
-async fn waiting(world: &World) -> (DeploymentId, Request) {
+pub(crate) async fn waiting(world: &World) -> (DeploymentId, Request) {
     let deployment = world.upload("hello", "key-1", b"source").await;
     let claimed = world.claim("one").await;
     let wanted = CrateRequest {
@@ -115,7 +115,7 @@ async fn waiting(world: &World) -> (DeploymentId, Request) {
 }
 
 /// The request resolved, with one review open that takes this many people.
-async fn reviewing(world: &World, request: i64, people: People) -> i64 {
+pub(crate) async fn reviewing(world: &World, request: i64, people: People) -> i64 {
     let mut acquirer = acquirer(world).await;
     acquirer.store_report(&Digest::of(b"report"), &report(), &texts()).await.unwrap();
     acquirer.resolved(&resolution(request, people), &toolchain()).await.unwrap();

@@ -3,6 +3,7 @@
 use mfaas_wire::{CrateView, Page, ReviewView};
 use serde::Serialize;
 
+use super::delta::reading;
 use super::review::standing;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
@@ -77,6 +78,7 @@ fn text(view: &ReviewView) -> String {
     ];
     lines.extend(reasons(view).map(|reason| format!("    - {reason}")));
     lines.extend(view.trial.as_ref().map(|trial| format!("  tried out  {}", trial.sentence())));
+    lines.extend(reading(view).into_iter().map(|line| format!("  {line}")));
     let requesters: Vec<&str> = view.requesters.iter().map(mfaas_ident::PersonName::as_str).collect();
     lines.push(format!("  asked by   {}", requesters.join(", ")));
     lines.extend(view.voices.iter().map(|voice| {
