@@ -214,9 +214,29 @@ pub fn request(row: Request) -> wire::RequestView {
 
 /// One request with what it comes down to, and what could be used in its place; `decided` is every decision
 /// about the crate.
-pub fn whole_request(row: Request, members: Vec<RequestMember>, decided: Vec<CrateRow>) -> wire::RequestView {
+pub fn whole_request(
+    row: Request,
+    members: Vec<(RequestMember, Option<ReviewDelta>)>,
+    decided: Vec<CrateRow>,
+) -> wire::RequestView {
     let nearest = nearest(&row, decided);
-    wire::RequestView { nearest, members: members.into_iter().map(member).collect(), ..request(row) }
+    let members = members.into_iter().map(|(row, delta)| member(row, delta)).collect();
+    wire::RequestView { nearest, members, ..request(row) }
+}
+
+fn reading(found: ReviewDelta) -> wire::ReadingView {
+    let from = found.baseline.map(|base| base.version.to_string());
+    let delta = found.delta.zip(from).map(|(delta, from)| wire::DeltaSizeView {
+        from,
+        added: delta.code.added,
+        removed: delta.code.removed,
+        files: delta.code.files,
+    });
+    wire::ReadingView {
+        lines: found.volumes.map(|volumes| volumes.code.lines),
+        no_delta: delta.is_none().then(|| sanitise(&found.problem, DIAGNOSTIC_BYTES_MAX)),
+        delta,
+    }
 }
 
 fn nearest(request: &Request, decided: Vec<CrateRow>) -> Option<wire::NearestView> {
@@ -238,13 +258,14 @@ fn nearest(request: &Request, decided: Vec<CrateRow>) -> Option<wire::NearestVie
     })
 }
 
-fn member(row: RequestMember) -> wire::MemberView {
+fn member(row: RequestMember, delta: Option<ReviewDelta>) -> wire::MemberView {
     wire::MemberView {
         name: row.name,
         version: row.version.to_string(),
         path: row.path.iter().map(|name| sanitise_line(name, 100)).collect(),
         review: row.review,
         state: row.state,
+        reading: delta.map(reading),
     }
 }
 

@@ -104,6 +104,37 @@ pub struct MemberView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub state: Option<ReviewState>,
+    /// How much that review has to read; absent until it was compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<ReadingView>,
+}
+
+/// How much there is to read for a decision, in lines of what users compile, what the build machine runs, and the
+/// manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReadingView {
+    /// Lines of the whole version; absent when its texts are not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u64>,
+    /// What changed since the nearest allowed version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<DeltaSizeView>,
+    /// Why there is no delta, one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_delta: Option<String>,
+}
+
+/// The size of a delta.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeltaSizeView {
+    /// The version that it begins at.
+    pub from: String,
+    /// Lines that came.
+    pub added: u64,
+    /// Lines that went.
+    pub removed: u64,
+    /// Files that differ.
+    pub files: u64,
 }
 
 /// A review with what was said in it.

@@ -105,7 +105,15 @@ pub(super) async fn whole(
     members: Vec<RequestMember>,
 ) -> Result<RequestView, Refusal> {
     let decided = app.catalog.crates_of(&request.name).await?;
-    Ok(views::whole_request(request, members, decided))
+    let mut read = Vec::with_capacity(members.len());
+    for member in members {
+        let delta = match member.review {
+            Some(review) => app.catalog.delta_of_review(review).await?,
+            None => None,
+        };
+        read.push((member, delta));
+    }
+    Ok(views::whole_request(request, read, decided))
 }
 
 /// Which reviews are wanted.

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-
 use crate::deps::PackageKey;
 
 /// The shortest way from `from` to everything that it needs, itself first. Of two ways of one length

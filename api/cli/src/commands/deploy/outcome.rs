@@ -100,7 +100,9 @@ impl Outcome {
         }
         let path = format!("/v1/deployments/{}", self.deployment.id);
         let end = tokio::time::Instant::now() + patience;
-        while self.deployment.requests.iter().any(requests::is_open) && tokio::time::Instant::now() < end {
+        while self.deployment.requests.iter().any(requests::is_being_looked_at)
+            && tokio::time::Instant::now() < end
+        {
             tokio::time::sleep(ASK_FOR_FACTS_EVERY).await;
             let deployment: DeploymentView = client.get(&path).await?;
             // Somebody was quick: whatever comes now, this deploy has ended with waiting.

@@ -1,10 +1,14 @@
 //! What a deployment waits for, in lines: the way to each crate, what could be used in its place, who decides.
 
 use mfaas_rules::review::ReviewState;
-use mfaas_wire::{DeploymentView, MemberView, RequestView};
+use mfaas_wire::{DeltaSizeView, DeploymentView, MemberView, ReadingView, RequestView};
 
-/// Whether the acquirer has not yet found out what it comes down to.
-pub(super) fn is_open(request: &RequestView) -> bool {
+/// Whether the acquirer has not yet found out what it comes down to, and how much there is to read of it.
+pub(super) fn is_being_looked_at(request: &RequestView) -> bool {
+    is_open(request) || request.members.iter().any(|member| is_undecided(member) && member.reading.is_none())
+}
+
+fn is_open(request: &RequestView) -> bool {
     request.status == "open"
 }
 
@@ -17,7 +21,7 @@ pub(super) fn lines(deployment: &DeploymentView) -> Vec<String> {
             deployment.function, request.name, request.requirement, request.id, request.status
         ));
         lines.push(format!("  {}", nearest(request)));
-        lines.extend(request.members.iter().filter(|member| is_undecided(member)).map(member));
+        lines.extend(request.members.iter().filter(|member| is_undecided(member)).flat_map(member));
         if is_open(request) {
             lines.push(format!(
                 "  what it comes down to is being found out; `mfaas allow requests {}` tells it",
@@ -48,9 +52,29 @@ fn is_undecided(member: &MemberView) -> bool {
     member.state.is_some_and(|state| state != ReviewState::Approved)
 }
 
-fn member(member: &MemberView) -> String {
+fn member(member: &MemberView) -> [String; 2] {
     let review = member.review.map_or_else(String::new, |review| format!(" (review {review})"));
-    format!("  {} {}{review}", member.path.join(" -> "), member.version)
+    let reading = match &member.reading {
+        Some(reading) => to_read(reading),
+        None => "how much there is to read is being found out".to_owned(),
+    };
+    [format!("  {} {}{review}", member.path.join(" -> "), member.version), format!("    {reading}")]
+}
+
+/// The shortest way to a decision.
+fn to_read(reading: &ReadingView) -> String {
+    let whole = match reading.lines {
+        Some(lines) => format!("{lines} lines in all"),
+        None => "its texts are not there".to_owned(),
+    };
+    match (&reading.delta, &reading.no_delta) {
+        (Some(delta), _) => {
+            let DeltaSizeView { from, added, removed, files } = delta;
+            format!("delta from {from}: +{added} -{removed} lines in {files} files; {whole}")
+        }
+        (None, Some(why)) => format!("no delta: {why}; {whole}"),
+        (None, None) => whole,
+    }
 }
 
 /// The command that asks for the same.
@@ -78,7 +102,8 @@ mod tests {
             "default_features": false, "status": "reviewing", "created_at": "2026-11-22T00:00:00Z",
             "nearest": { "version": "0.1.6", "features": ["std"], "decided_by": "seed" },
             "members": [
-                { "name": "regex-lite", "version": "0.1.5", "path": ["regex-lite"], "review": 7, "state": "open" },
+                { "name": "regex-lite", "version": "0.1.5", "path": ["regex-lite"], "review": 7, "state": "open",
+                  "reading": { "lines": 900, "delta": { "from": "0.1.6", "added": 12, "removed": 40, "files": 3 } } },
                 { "name": "memchr", "version": "2.7.4", "path": ["regex-lite", "memchr"] },
                 { "name": "aho", "version": "1.0.0", "path": ["regex-lite", "aho"], "review": 5, "state": "approved" },
             ],
@@ -96,6 +121,7 @@ mod tests {
                 "search -> regex-lite =0.1.5: request 3 is reviewing",
                 "  nearest allowed version: 0.1.6 with the features std (decided by seed)",
                 "  regex-lite 0.1.5 (review 7)",
+                "    delta from 0.1.6: +12 -40 lines in 3 files; 900 lines in all",
                 "  asked for by this deploy; by hand: mfaas allow request 'regex-lite@=0.1.5' --features string --no-default-features",
                 "reviewers decide at http://127.0.0.1/reviews/7; then the deployment goes on by itself",
             ]
