@@ -56,6 +56,7 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/v1/artifacts/{digest}", Access::Token(Scope::Read)),
     ("GET", "/v1/artifacts/{digest}/statement", Access::Token(Scope::Read)),
     ("GET", "/v1/crates", Access::Token(Scope::Read)),
+    ("GET", "/v1/allowlist", Access::Token(Scope::Read)),
     ("POST", "/v1/crates/{name}/{version}/revocation", Access::Token(Scope::Review)),
     ("PUT", "/v1/imports/advisories", Access::Token(Scope::Review)),
     ("PUT", "/v1/imports/audits", Access::Token(Scope::Review)),

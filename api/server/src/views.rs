@@ -7,9 +7,9 @@ use mfaas_catalog::{
     RequestMember, ReviewDelta, ReviewRow, SpotNote, StoredLine, Token, Version,
 };
 use mfaas_delivery as delivery;
-use mfaas_ident::{AliasName, sanitise, sanitise_line};
+use mfaas_ident::{AliasName, ToolchainId, sanitise, sanitise_line};
 use mfaas_rules::crate_facts::{CrateDelta, FileDelta, TrialBuild};
-use mfaas_rules::{CrateStatus as Decision, codes};
+use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus as Decision, codes};
 use mfaas_wire as wire;
 
 use crate::limits;
@@ -174,6 +174,21 @@ pub fn decided_crate(row: CrateRow) -> wire::CrateView {
         decided_by: Some(sanitise_line(&allowed.decided_by, 200)),
         reason: sanitise(&allowed.reason, 1_000),
         checksum: Some(allowed.checksum),
+    }
+}
+
+/// The decisions that builds of one tenant are judged by.
+pub fn allowlist(toolchain: ToolchainId, snapshot: AllowlistSnapshot) -> wire::AllowlistView {
+    let clean = |row: AllowedCrate| AllowedCrate {
+        features: row.features.iter().map(|feature| sanitise_line(feature, 100)).collect(),
+        decided_by: sanitise_line(&row.decided_by, 200),
+        reason: sanitise(&row.reason, 1_000),
+        ..row
+    };
+    wire::AllowlistView {
+        toolchain,
+        policy_version: snapshot.policy_version,
+        crates: snapshot.crates.into_iter().map(clean).collect(),
     }
 }
 

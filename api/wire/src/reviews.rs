@@ -2,8 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    AliasName, CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, VersionNumber,
+    AliasName, CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, ToolchainId,
+    VersionNumber,
 };
+use mfaas_rules::AllowedCrate;
 use mfaas_rules::crate_facts::{AdvisorySet, TrialBuild};
 use mfaas_rules::review::{ReviewState, SpotState, Terms};
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,19 @@ pub struct RequestCrate {
 
 fn yes() -> bool {
     true
+}
+
+/// The decisions that builds of one tenant are judged by, at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AllowlistView {
+    /// The compiler that they are for.
+    #[schema(value_type = String)]
+    pub toolchain: ToolchainId,
+    /// Grows with every decision.
+    pub policy_version: i64,
+    /// One row for each crate version that somebody has decided about; texts are sanitised.
+    #[schema(value_type = Vec<Object>)]
+    pub crates: Vec<AllowedCrate>,
 }
 
 /// A crate that somebody wants.

@@ -40,6 +40,10 @@ enum Command {
         /// Lower a limit of the compiler, as `cpu_seconds_max=5`; repeatable. None can be raised.
         #[arg(long = "limit", value_name = "NAME=VALUE")]
         limits: Vec<String>,
+        /// Judge by these decisions about dependencies (JSON, as `GET /v1/allowlist` answers) instead of those
+        /// that ship.
+        #[arg(long, value_name = "FILE")]
+        decisions: Option<PathBuf>,
     },
     /// Print the bare compiler calls behind a trusted package's artifact, for measurements. Runs
     /// nothing.
@@ -150,8 +154,8 @@ impl Command {
                 log::start(&LogConfig::from_environment()?)?;
                 acquire::serve(&AcquireConfig::from_environment()?)?;
             }
-            Self::Check { path, json, keep, limits } => {
-                return check::check(&path, json, keep.as_deref(), &limits);
+            Self::Check { path, json, keep, limits, decisions } => {
+                return check::check(&path, json, keep.as_deref(), &limits, decisions.as_deref());
             }
             Self::Commands { path, out, json: _ } => return check::commands(&path, &out),
             Self::Facts { subject, json } => return acquire::facts(&subject, json),

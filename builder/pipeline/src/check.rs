@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use mfaas_delivery::{Diagnostic, Level, Stage};
 use mfaas_ident::{Digest, ToolchainId};
 use mfaas_rules::limits::{ARCHIVE, COMPILE, CompileLimits};
-use mfaas_rules::{Code, codes};
+use mfaas_rules::{AllowlistSnapshot, Code, codes};
 use mfaas_unpack::SourceTree;
 
 use crate::cage::Cage;
@@ -49,18 +49,20 @@ enum Outcome {
 
 /// Checks a project directory or an archive. With `json`, stdout carries the report as JSON;
 /// `keep` is where the artifact is written if one comes of it; `lowered` are limits as
-/// `name=value`.
+/// `name=value`; `decisions` is a file with a site's, in place of those that ship.
 pub(crate) fn check(
     path: &Path,
     json: bool,
     keep: Option<&Path>,
     lowered: &[String],
+    decisions: Option<&Path>,
 ) -> Result<ExitCode, BuilderError> {
     let ceiling = ceiling(lowered)?;
+    let decisions = decisions.map(of_site).transpose()?;
     let record = Record::default();
     let journal = Journal::new(&record);
     let compiled_with = Cell::new(None);
-    let result = run(path, ceiling, &journal, &compiled_with);
+    let result = run(path, ceiling, decisions, &journal, &compiled_with);
     let mut report = record.into_report();
     (report.toolchain, report.dependencies) = compiled_with.get().unzip();
     report.outcome = match result {
@@ -110,6 +112,7 @@ fn ceiling(lowered: &[String]) -> Result<CompileLimits, BuilderError> {
 fn run(
     path: &Path,
     ceiling: CompileLimits,
+    decisions: Option<AllowlistSnapshot>,
     journal: &Journal<'_>,
     compiled_with: &CompiledWith,
 ) -> Result<Passed, Stop> {
@@ -119,7 +122,14 @@ fn run(
         Ok(materials) => materials,
         Err(reason) => return Ok(Passed::Partly(reason)),
     };
-    let allowlist = materials.allowlist()?;
+    let allowlist = decisions.map_or_else(|| materials.allowlist(), Ok)?;
+    let unbuilt = stages::unbuilt(&audited, &allowlist, &materials.deps);
+    if !unbuilt.is_empty() {
+        let names = unbuilt.join(", ");
+        return Ok(Passed::Partly(format!(
+            "the site allows {names}, and this machine has not compiled it: a deploy goes on from here"
+        )));
+    }
     let resolved =
         journal.stage(Stage::Dependencies, |_| stages::resolve(audited, &allowlist, &materials.deps))?;
     let scratch = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
@@ -130,6 +140,18 @@ fn run(
     workshop.cage = workshop.cage.with_at_most(ceiling);
     compiled_with.set(Some((workshop.toolchain.id(), workshop.deps.key())));
     stages::make(resolved, &workshop, journal).map(|made| Passed::Everything(Box::new(made)))
+}
+
+/// Bytes of a file of decisions: some hundred for each of the versions that a site can have decided about.
+const DECISIONS_BYTES_MAX: u64 = 16 << 20;
+
+/// The decisions of a site in place of what ships, as its server tells them.
+fn of_site(path: &Path) -> Result<AllowlistSnapshot, BuilderError> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(BuilderError::io(path))?;
+    file.take(DECISIONS_BYTES_MAX).read_to_end(&mut bytes).map_err(BuilderError::io(path))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| BuilderError::Deps { path: path.to_path_buf(), problem: error.to_string() })
 }
 
 fn read(path: &Path) -> Result<SourceTree, Stop> {

@@ -8,8 +8,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
-use crate::decode::{Decoded, parsed, word};
+use crate::decode::{Decoded, bad, parsed, word};
 use crate::deployments::append_event;
+use crate::index::newest_toolchain;
 use crate::requests::version;
 use crate::{Actor, Catalog, CatalogError};
 
@@ -56,6 +57,25 @@ impl Catalog {
     ) -> Result<AllowlistSnapshot, CatalogError> {
         let mut tx = self.begin().await?;
         snapshot(&mut tx, tenant, toolchain).await
+    }
+
+    /// The same for a toolchain that is named, or for the one that the site accepted last; `None` before it has
+    /// accepted any.
+    pub async fn allowlist_of(
+        &self,
+        tenant: &TenantName,
+        toolchain: Option<ToolchainId>,
+    ) -> Result<Option<(ToolchainId, AllowlistSnapshot)>, CatalogError> {
+        let toolchain = match toolchain {
+            Some(named) => named,
+            None => {
+                let mut connection = self.pool.acquire().await?;
+                let Some(newest) = newest_toolchain(&mut connection).await? else { return Ok(None) };
+                newest.parse().map_err(|error| bad("id", error))?
+            }
+        };
+        let snapshot = self.allowlist_snapshot(tenant, &toolchain).await?;
+        Ok(Some((toolchain, snapshot)))
     }
 
     /// Every decision with its time, by name.

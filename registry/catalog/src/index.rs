@@ -170,7 +170,7 @@ impl Catalog {
 }
 
 /// The toolchain that the site accepted last, as a text of the database.
-async fn newest_toolchain(connection: &mut PgConnection) -> Result<Option<String>, CatalogError> {
+pub(crate) async fn newest_toolchain(connection: &mut PgConnection) -> Result<Option<String>, CatalogError> {
     let found =
         sqlx::query_scalar("SELECT id FROM toolchains WHERE accepted ORDER BY decided_at DESC, id LIMIT 1")
             .fetch_optional(connection)

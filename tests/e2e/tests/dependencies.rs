@@ -18,6 +18,10 @@ pub fn handle(request: &[u8]) -> Vec<u8> {
     utf8_percent_encode(&text, NON_ALPHANUMERIC).to_string().into_bytes()
 }
 ";
+const BASE32_SOURCE: &str = "pub fn handle(request: &[u8]) -> Vec<u8> {
+    base32::encode(base32::Alphabet::Crockford, request).into_bytes()
+}
+";
 /// As RustSec writes them; made up.
 const ADVISORY: &str = "```toml
 [advisory]
@@ -38,12 +42,14 @@ const PLAIN: &str = "pub fn handle(request: &[u8]) -> Vec<u8> {\n    request.to_
 
 #[test]
 fn a_crate_is_asked_for_decided_about_used_and_taken_back() {
-    let stack = Stack::start();
+    // What the rules may admit by themselves, they do.
+    let stack = Stack::start_with(&["--automatic-admission", "on"]);
     let (alice, bob) = (reviewer(&stack, "alice"), reviewer(&stack, "bob"));
     let id = waits(&stack, &package("percent", PERCENT_SOURCE, PERCENT));
     let review = open_review(&stack, &alice, "percent-encoding");
     two_people_who_did_not_ask(&stack, &review, &alice, &bob);
     goes_on_by_itself(&stack, &id);
+    what_nobody_has_to_look_at_is_admitted_by_the_rules(&stack, &alice);
     a_no_ends_it_with_the_words(&stack, &alice);
     what_cannot_be_offered_is_said(&stack);
     what_does_not_compile_without_a_grant_is_said(&stack, &alice, &bob);
@@ -116,6 +122,59 @@ fn goes_on_by_itself(stack: &Stack, id: &str) {
         (run.code == 0).then_some(run.stdout)
     });
     assert_eq!(answer, "a%20b");
+    let run = checked(stack, &[]);
+    assert_eq!(run.code, 6, "what ships does not have it: {}{}", run.stdout, run.stderr);
+    let run = checked(stack, &["--site"]);
+    assert_eq!(run.code, 1, "this machine has not compiled it: {}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("the site allows percent-encoding 2.3.1"), "{}", run.stdout);
+}
+
+/// What a developer's machine says about the function.
+fn checked(stack: &Stack, options: &[&str]) -> Run {
+    let package = package("percent", PERCENT_SOURCE, PERCENT);
+    let home = stack.home().to_str().unwrap();
+    let line = [&["check", "--json", "--home", home, package.path().to_str().unwrap()], options].concat();
+    stack.cli(line)
+}
+
+/// A crate of safe code alone, beside another version of it that ships: the next deploy finds how far they differ.
+fn what_nobody_has_to_look_at_is_admitted_by_the_rules(stack: &Stack, alice: &str) {
+    let nothing = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(nothing.path().join("crates/other")).unwrap();
+    let advisory = ADVISORY.replace("percent-encoding", "other");
+    std::fs::write(nothing.path().join("crates/other/RUSTSEC-2099-0001.md"), advisory).unwrap();
+    let path = nothing.path().to_str().unwrap();
+    let _ = allow(stack, alice, &["advisories", path]).ok();
+
+    let id = waits(stack, &package("thirty-two", BASE32_SOURCE, "[dependencies]\nbase32 = \"=0.4.0\"\n"));
+    let view = wait_for("the deployment to go on", ACQUIRED_WITHIN, || {
+        let view = stack.deployment(&id);
+        assert!(
+            view["requests"].as_array().is_none_or(|all| all[0]["nearest"]["version"] == "0.5.1"),
+            "{view}"
+        );
+        (view["state"] != "waiting").then(|| stack.settled(&id))
+    });
+    assert_eq!(view["state"], "admitted", "{view}\n{}", stack.log(Program::Acquirer));
+    let rows = allow(stack, alice, &["show", "base32"]).ok().json();
+    let row = rows["items"].as_array().unwrap().iter().find(|row| row["version"] == "0.4.0").unwrap();
+    assert!(row["decided_by"].as_str().unwrap().starts_with("rules crates-"), "{row}");
+    // People are asked all the same when somebody wants people.
+    let _ = allow(stack, &stack.token(), &["request", "base32@=0.4.0", "--takeover"]).ok();
+    let review = open_review(stack, alice, "base32");
+    let id = review["id"].to_string();
+    let shown = wait_for("the comparison", ACQUIRED_WITHIN, || {
+        let shown = allow(stack, alice, &["show", &id]).ok().json();
+        shown["review"]["delta"].is_object().then(|| shown["review"].clone())
+    });
+    let delta = &shown["delta"];
+    assert_eq!(
+        (&delta["from"], &delta["decided_by"]),
+        (&Value::from("0.5.1"), &Value::from("seed")),
+        "{delta}"
+    );
+    assert!(delta["added"].as_u64().unwrap() > 0 && delta["removed"].as_u64().unwrap() > 0, "{delta}");
+    let _ = allow(stack, alice, &["deny", &id, "--note", "0.5.1 ships"]).ok();
 }
 
 fn a_no_ends_it_with_the_words(stack: &Stack, alice: &str) {
@@ -213,6 +272,7 @@ fn an_advisory_raises_the_alarm(stack: &Stack, alice: &str) {
     let again = stack.deploy(package("percent", PERCENT_SOURCE, PERCENT).path());
     assert_eq!(again.code, 3, "{}", again.stderr);
     assert!(again.stderr.contains("RUSTSEC-2099-0001"), "{}", again.stderr);
+    assert_eq!(checked(stack, &["--site"]).code, 3, "a developer's machine knows it at once");
     stack.invariants();
 }
 

@@ -46,6 +46,8 @@ impl Program {
 #[derive(Debug)]
 pub struct Stack {
     home: TempDir,
+    /// Beyond what every test gives to `mfaas up`.
+    options: &'static [&'static str],
     runtime: tokio::runtime::Runtime,
     client: reqwest::Client,
 }
@@ -57,6 +59,15 @@ impl Stack {
     /// When anything fails; the message holds the supervisor's output.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with these options of `mfaas up`.
+    ///
+    /// # Panics
+    /// When anything fails; the message holds the supervisor's output.
+    #[must_use]
+    pub fn start_with(options: &'static [&'static str]) -> Self {
         let home = TempDir::with_prefix("mfaas-e2e-").unwrap_or_else(|error| panic!("temp dir: {error}"));
         // The programs run as users of their own and have to reach their directories.
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o711))
@@ -73,7 +84,7 @@ impl Stack {
             .tls_certs_only([])
             .build()
             .unwrap_or_else(|error| panic!("http client: {error}"));
-        let stack = Self { home, runtime, client };
+        let stack = Self { home, options, runtime, client };
         stack.up();
         stack
     }
@@ -86,20 +97,24 @@ impl Stack {
         let shared = Shared::locked();
         shared.link_into(self.home());
         let seed = seed::write(&self.home().join("seed")).unwrap_or_else(|error| panic!("seed: {error}"));
-        let run = self.cli([
-            OsStr::new("up"),
-            OsStr::new("--detach"),
-            OsStr::new("--home"),
-            self.home().as_os_str(),
-            OsStr::new("--seed"),
-            seed.as_os_str(),
-            OsStr::new("--http-port"),
-            OsStr::new("0"),
-            OsStr::new("--node-port"),
-            OsStr::new("0"),
-            OsStr::new("--ingress-port"),
-            OsStr::new("0"),
-        ]);
+        let run = self.cli(
+            [
+                OsStr::new("up"),
+                OsStr::new("--detach"),
+                OsStr::new("--home"),
+                self.home().as_os_str(),
+                OsStr::new("--seed"),
+                seed.as_os_str(),
+                OsStr::new("--http-port"),
+                OsStr::new("0"),
+                OsStr::new("--node-port"),
+                OsStr::new("0"),
+                OsStr::new("--ingress-port"),
+                OsStr::new("0"),
+            ]
+            .into_iter()
+            .chain(self.options.iter().map(OsStr::new)),
+        );
         shared.keep(self.home());
         let _ = run.ok();
     }

@@ -7,7 +7,8 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
-use mfaas_wire::{DeploymentState, Diagnostic};
+use mfaas_rules::AllowlistSnapshot;
+use mfaas_wire::{AllowlistView, DeploymentState, Diagnostic};
 use serde::{Deserialize, Serialize};
 
 use crate::commands::deploy::exit_of;
@@ -26,6 +27,9 @@ pub(crate) struct Check {
     /// The home whose toolchain and dependencies are used; the usual ones when absent.
     #[arg(long, value_name = "DIR", env = "MFAAS_HOME")]
     home: Option<PathBuf>,
+    /// Ask the site for its decisions about dependencies, and judge by them instead of by what ships.
+    #[arg(long)]
+    site: bool,
 }
 
 /// What the builder prints.
@@ -68,11 +72,20 @@ struct Stage {
 }
 
 impl Check {
+    /// A damaged profile is nobody's trouble who asks no site.
+    pub(crate) fn needs_profile(&self) -> bool {
+        self.site
+    }
+
     /// Runs the builder and shows what it found.
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let builder = Siblings::beside_us()?.path("mfaas-builder");
         let mut command = Command::new(&builder);
         command.arg("check").arg(&self.path).arg("--json").stdin(Stdio::null()).stderr(Stdio::inherit());
+        let decisions = if self.site { Some(decisions(context).await?) } else { None };
+        if let Some(file) = &decisions {
+            command.arg("--decisions").arg(file.path());
+        }
         if self.home.is_some() {
             let home = home_of(self.home.as_deref())?;
             command
@@ -97,6 +110,16 @@ impl Check {
             .result(&report, || format!("{}: {}", self.path.display(), report.outcome.replace('_', " ")))?;
         Ok(exit(&report, output.status))
     }
+}
+
+/// The site's decisions, in a file for the builder.
+async fn decisions(context: &Context) -> Result<tempfile::NamedTempFile, Failure> {
+    let view: AllowlistView = context.client()?.get("/v1/allowlist").await?;
+    let snapshot = AllowlistSnapshot { policy_version: view.policy_version, crates: view.crates };
+    let local = |error: std::io::Error| Failure::Local(format!("cannot keep the site's decisions: {error}"));
+    let file = tempfile::NamedTempFile::new().map_err(local)?;
+    serde_json::to_writer(file.as_file(), &snapshot).map_err(|error| local(error.into()))?;
+    Ok(file)
 }
 
 /// A word that we do not know is not a pass, and neither is a builder that ends otherwise than it

@@ -81,12 +81,8 @@ impl Command {
     pub(crate) fn needs_profile(&self) -> bool {
         match self {
             Self::Audit(command) => command.needs_profile(),
-            Self::New(_)
-            | Self::Check(_)
-            | Self::Explain(_)
-            | Self::Up(_)
-            | Self::Down(_)
-            | Self::Completions(_) => false,
+            Self::Check(command) => command.needs_profile(),
+            Self::New(_) | Self::Explain(_) | Self::Up(_) | Self::Down(_) | Self::Completions(_) => false,
             Self::Deploy(_)
             | Self::Invoke(_)
             | Self::Logs(_)
@@ -109,7 +105,7 @@ impl Command {
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self {
             Self::New(command) => command.run(context),
-            Self::Check(command) => command.run(context),
+            Self::Check(command) => block_on(command.run(context)),
             Self::Deploy(command) => block_on(command.run(context)),
             Self::Invoke(command) => block_on(command.run(context)),
             Self::Logs(command) => block_on(command.run(context)),

@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use mfaas_blobs::BlobError;
-use mfaas_ident::{Digest, Scope};
+use mfaas_ident::{Digest, Scope, ToolchainId};
 use mfaas_rules::codes;
 use mfaas_rules::limits::BINARY;
-use mfaas_wire::{CrateView, Page};
+use mfaas_wire::{AllowlistView, CrateView, Page};
 use serde::Deserialize;
 
 use crate::access::Caller;
@@ -98,6 +98,28 @@ pub(super) async fn crates(
 ) -> Result<axum::Json<Page<CrateView>>, Refusal> {
     let items = crate_views(&app, &caller).await?;
     Ok(axum::Json(Page { items, next: None }))
+}
+
+/// Which toolchain is meant.
+#[derive(Debug, Deserialize)]
+pub(super) struct AllowlistQuery {
+    toolchain: Option<ToolchainId>,
+}
+
+/// The decisions that a build of the caller's tenant is judged by at this moment.
+#[utoipa::path(
+    get, path = "/v1/allowlist", tag = "registry", operation_id = "show_allowlist",
+    params(("toolchain" = Option<String>, Query, description = "For which compiler; the one accepted last by default")),
+    responses((status = 200, body = AllowlistView))
+)]
+pub(super) async fn allowlist(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<AllowlistQuery>,
+) -> Result<axum::Json<AllowlistView>, Refusal> {
+    let found = app.catalog.allowlist_of(&caller.tenant, query.toolchain).await?;
+    let (toolchain, snapshot) = found.ok_or_else(|| Refusal::not_found("toolchain yet"))?;
+    Ok(axum::Json(views::allowlist(toolchain, snapshot)))
 }
 
 /// Waiting requests that the caller may see, then every decision.

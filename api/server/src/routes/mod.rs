@@ -76,6 +76,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(artifacts::artifact))
         .routes(routes!(artifacts::statement))
         .routes(routes!(artifacts::crates))
+        .routes(routes!(artifacts::allowlist))
         .routes(routes!(artifacts::keys))
         .routes(routes!(reviews::requests, reviews::request))
         .routes(routes!(reviews::show_request))

@@ -299,7 +299,8 @@ fn outcome(
         return resolved;
     }
     resolved.outcome = match judgement.suggestion {
-        Suggestion::AdmitAutomatically if policy.automatic => {
+        // Whoever wants people to decide is not answered by the rules.
+        Suggestion::AdmitAutomatically if policy.automatic && !policy.takeover => {
             MemberOutcome::Admit { rules_revision: judgement.rules_revision }
         }
         Suggestion::AdmitAutomatically => {

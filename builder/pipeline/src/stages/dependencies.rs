@@ -68,6 +68,15 @@ pub(crate) fn resolve(
     Ok(ResolvedSource { source, externs, decisions, policy_version: allowlist.policy_version })
 }
 
+/// The crates that are allowed and that this machine has not compiled: whoever has can go on from here.
+pub(crate) fn unbuilt(source: &AuditedSource, allowlist: &AllowlistSnapshot, deps: &Deps) -> Vec<String> {
+    let DependencyVerdict::Admit(granted) = judge_dependencies(&source.dependencies, allowlist) else {
+        return Vec::new();
+    };
+    let missing = granted.iter().filter(|grant| cached(grant, deps).is_err());
+    missing.map(|grant| format!("{} {}", grant.name, grant.version)).collect()
+}
+
 /// What a reviewer has to decide about this request; `None` if it could be granted by itself.
 fn wanted(request: &DependencyRequest, allowlist: &AllowlistSnapshot) -> Option<Wanted> {
     match judge_dependencies(std::slice::from_ref(request), allowlist) {
