@@ -32,7 +32,7 @@ use crate::toolchain::Toolchain;
 
 pub(crate) use audit::{AuditedSource, audit};
 pub(crate) use commands::commands;
-pub(crate) use dependencies::{ResolvedSource, resolve};
+pub(crate) use dependencies::{ResolvedSource, resolve, unbuilt};
 pub(crate) use load::{ProvenArtifact, find_worker};
 
 /// What a build needs beside the source.
