@@ -76,6 +76,8 @@ pub const IMPORT_BYTES_MAX: usize = 32 << 20;
 pub const CONSOLE_SPOTS_MAX: usize = 500;
 /// Reasons that the page of a review shows; the gravest come first.
 pub const CONSOLE_REASONS_MAX: usize = 200;
+/// Reasons that stand beside the suggestion.
+pub const CONSOLE_GRAVEST_MAX: usize = 3;
 /// Places that are shown of one reason or one class of interfaces.
 pub const CONSOLE_PLACES_MAX: usize = 20;
 /// Files that the page of a review lists.
@@ -86,6 +88,16 @@ pub const CONSOLE_HINTS_MAX: usize = 50;
 pub const CONSOLE_FILE_LINES_MAX: usize = 2_000;
 /// One line of a file as shown, in bytes; the page says when one is longer.
 pub const CONSOLE_LINE_BYTES_MAX: usize = 4_000;
+/// Source text on one page, in bytes; lines behind it say that they are cut.
+pub const CONSOLE_PAGE_TEXT_BYTES_MAX: usize = 1 << 20;
+/// Coloured pieces of source on one page; what comes behind them is shown in one colour.
+pub const CONSOLE_PAGE_PIECES_MAX: usize = 60_000;
+/// Rows of a comparison on one page.
+pub const CONSOLE_DIFF_ROWS_MAX: usize = 1_000;
+/// Lines that did not change around those that did.
+pub const CONSOLE_DIFF_AROUND_LINES: usize = 3;
+/// How long comparing one file for its page may take.
+pub const CONSOLE_DIFF_TIME_MAX: Duration = Duration::from_millis(500);
 /// One text out of a report or a form as shown, in bytes.
 pub const CONSOLE_TEXT_BYTES_MAX: usize = 16_000;
 /// Files of a delta in the answer about a review.

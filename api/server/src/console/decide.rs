@@ -12,7 +12,7 @@ use mfaas_rules::review::{ReviewState, SpotState, Terms};
 
 use super::form::SignedForm;
 use super::review::{Dossier, GRANTS, grant_word};
-use super::spots::file_url;
+use super::spots::{diff_url, file_url};
 use crate::access::Caller;
 use crate::app::App;
 use crate::extract::Path;
@@ -92,10 +92,15 @@ pub(super) async fn mark(
     app.catalog.mark_spot(&caller.actor(), &caller.token.person, id, key, (state, &note)).await?;
     // The way back is made here and not taken from the form, which could lead anywhere.
     let page = match form.one("back")? {
-        "file" => file_url(id, &spot.file, spot.line).split('#').next().unwrap_or_default().to_owned(),
+        "file" => without_place(&file_url(id, &spot.file, spot.line)),
+        "diff" => without_place(&diff_url(id, &spot.file, spot.line)),
         _ => format!("/reviews/{id}"),
     };
     Ok(Redirect::to(&format!("{page}#spot-{}", spot.number)).into_response())
+}
+
+fn without_place(url: &str) -> String {
+    url.split('#').next().unwrap_or_default().to_owned()
 }
 
 fn check_spot_note(state: SpotState, note: &str) -> Result<(), Refusal> {

@@ -1,20 +1,24 @@
-//! One file of a crate: numbered lines with the spots in their place.
+//! One file of a crate: numbered lines with the spots in their place, or what changed in it since the version that
+//! was decided about before.
 //!
-//! The text is a blob that the acquirer stored; nothing is unpacked here, and the path of the address is
-//! compared with rows, never given to a file system. Every piece of every line passes the sanitiser before
-//! it is printed, and what is cut says so.
+//! The texts are blobs that the acquirer stored; nothing is unpacked here, and the path of the address is
+//! compared with rows, never given to a file system. No blob is read but the one that is shown, and for a
+//! comparison the other one.
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use mfaas_ident::sanitise;
+use mfaas_catalog::{CatalogError, CrateFile};
 use mfaas_rules::limits::CRATE_TEXT;
 use mfaas_rules::review::ReviewState;
 use serde::Deserialize;
 
+use super::delta::Base;
+use super::diff::{DiffPage, diff_page};
 use super::frame::{Frame, html};
 use super::review::Dossier;
-use super::spots::{SpotRow, file_url, seen};
+use super::source::{Budget, LineRow, is_rust, line_rows};
+use super::spots::{SpotRow, diff_url, file_url, seen};
 use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{Path, Query};
@@ -29,38 +33,58 @@ struct FilePage {
     name: String,
     version: String,
     path: String,
-    bytes: u64,
+    bytes: Option<u64>,
     open: bool,
     back: &'static str,
     spots_seen: usize,
     spots_count: usize,
+    /// The addresses of the two views; none of a view that there is not.
+    source_url: Option<String>,
+    diff_url: Option<String>,
+    base: Option<Base>,
+    view: View,
+}
+
+/// What is shown of the file.
+enum View {
+    Source(SourceView),
+    Diff(DiffPage, DiffLinks),
+    /// Why there is no comparison.
+    NoDiff(String),
+}
+
+/// The text as it is.
+struct SourceView {
     whole: Vec<SpotRow>,
     lines: Vec<LineRow>,
     lines_count: usize,
     earlier: Option<String>,
     later: Option<String>,
+    plain: bool,
 }
 
-/// One line.
-struct LineRow {
-    number: usize,
-    parts: Vec<Part>,
-    /// Bytes that are not shown.
-    cut: usize,
-    spots: Vec<SpotRow>,
+/// The pages beside a page of a comparison.
+struct DiffLinks {
+    earlier: Option<String>,
+    later: Option<String>,
 }
 
-/// A piece of a line.
-#[derive(Debug, PartialEq, Eq)]
-struct Part {
-    text: String,
-    marked: bool,
-}
-
-/// Which part of the file is wanted.
-#[derive(Deserialize)]
+/// Which part of the file is wanted, and how.
+#[derive(Clone, Copy, Deserialize)]
 pub(super) struct FileQuery {
     line: Option<usize>,
+    #[serde(default)]
+    view: Wanted,
+    page: Option<usize>,
+}
+
+/// The two ways to look at a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Wanted {
+    #[default]
+    Source,
+    Diff,
 }
 
 /// The page.
@@ -76,30 +100,95 @@ pub(super) async fn show(
         return Err(Refusal::not_found("such file in the crate"));
     }
     let dossier = Dossier::read(&app, id).await?;
-    let file = app.catalog.crate_file(&dossier.review.checksum, &path).await?;
-    let bytes = app.blobs.get(&file.blob, CRATE_TEXT.file_bytes_max).await?;
-    let text = String::from_utf8_lossy(&bytes);
-    let spots: Vec<SpotRow> = dossier.spots.into_iter().filter(|spot| spot.file == file.path).collect();
-    let window = Window::of(text.lines().count(), query.line.unwrap_or(1));
-    let url = |line: usize| file_url(id, &file.path, u32::try_from(line).unwrap_or(u32::MAX));
+    let new = find(app.catalog.crate_file(&dossier.review.checksum, &path).await)?;
+    let base = Base::of(dossier.delta.as_ref());
+    let old = match &base {
+        Some(base) => find(app.catalog.crate_file(&base.checksum, &path).await)?,
+        None => None,
+    };
+    if new.is_none() && (old.is_none() || query.view == Wanted::Source) {
+        return Err(Refusal::not_found("such file in the crate"));
+    }
+    let spots: Vec<SpotRow> = dossier.spots.iter().filter(|spot| spot.file == path).cloned().collect();
+    let (spots_seen, spots_count) = (seen(&spots), spots.len());
+    let view = match (query.view, &base) {
+        (Wanted::Source, _) => {
+            let text = text(&app, new.as_ref()).await?;
+            let shown = path.clone();
+            drawing(move || View::Source(source(id, &shown, &text, spots, query.line.unwrap_or(1)))).await?
+        }
+        (Wanted::Diff, None) => View::NoDiff("There is no version to compare it with.".to_owned()),
+        (Wanted::Diff, Some(_)) => {
+            let texts = (text(&app, old.as_ref()).await?, text(&app, new.as_ref()).await?);
+            let shown = path.clone();
+            drawing(move || diff(id, &shown, &texts, &spots, &query)).await?
+        }
+    };
     let page = FilePage {
         frame: frame.at("reviews"),
         id,
         name: dossier.review.name.to_string(),
         version: dossier.review.version.to_string(),
-        bytes: file.bytes,
+        bytes: new.as_ref().map(|file| file.bytes),
         open: dossier.review.state == ReviewState::Open,
-        back: "file",
-        spots_seen: seen(&spots),
-        spots_count: spots.len(),
-        whole: spots.iter().filter(|spot| is_outside(spot, window.count)).cloned().collect(),
-        lines: line_rows(&text, &window, &spots),
+        back: if query.view == Wanted::Diff { "diff" } else { "file" },
+        spots_seen,
+        spots_count,
+        source_url: new.as_ref().map(|_| file_url(id, &path, 0)),
+        diff_url: base.as_ref().map(|_| diff_url(id, &path, 0)),
+        base,
+        view,
+        path,
+    };
+    html(&page, &page.frame.nonce)
+}
+
+/// A row that may be missing.
+fn find(found: Result<CrateFile, CatalogError>) -> Result<Option<CrateFile>, Refusal> {
+    match found {
+        Ok(file) => Ok(Some(file)),
+        Err(CatalogError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The text of a file; empty for one that is not there.
+async fn text(app: &App, file: Option<&CrateFile>) -> Result<String, Refusal> {
+    let Some(file) = file else { return Ok(String::new()) };
+    let bytes = app.blobs.get(&file.blob, CRATE_TEXT.file_bytes_max).await?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Reading and comparing megabytes must not hold up whoever else is served.
+async fn drawing<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(work).await.map_err(Refusal::internal)
+}
+
+fn source(id: i64, path: &str, text: &str, spots: Vec<SpotRow>, line: usize) -> SourceView {
+    let window = Window::of(text.lines().count(), line);
+    let url = |line: usize| file_url(id, path, u32::try_from(line).unwrap_or(u32::MAX));
+    let shown = window.first - 1..window.first - 1 + limits::CONSOLE_FILE_LINES_MAX;
+    let mut budget = Budget::of_page();
+    SourceView {
+        lines: line_rows(text, is_rust(path), &[shown], &spots, false, &mut budget),
         lines_count: window.count,
         earlier: window.earlier().map(url),
         later: window.later().map(url),
-        path: file.path.clone(),
-    };
-    html(&page, &page.frame.nonce)
+        plain: budget.is_plain(),
+        whole: spots.into_iter().filter(|spot| is_outside(spot, window.count)).collect(),
+    }
+}
+
+fn diff(id: i64, path: &str, (old, new): &(String, String), spots: &[SpotRow], query: &FileQuery) -> View {
+    match diff_page((old, new), is_rust(path), spots, (query.line, query.page.unwrap_or(1))) {
+        Err(why) => View::NoDiff(format!("The two texts are not shown side by side: {why}.")),
+        Ok(page) => {
+            let url = |page: usize| format!("{}&page={page}", diff_url(id, path, 0));
+            let earlier = (page.page > 1).then(|| url(page.page - 1));
+            let later = (page.page < page.pages).then(|| url(page.page + 1));
+            View::Diff(page, DiffLinks { earlier, later })
+        }
+    }
 }
 
 /// A spot that no line of the file can show.
@@ -133,50 +222,9 @@ impl Window {
     }
 }
 
-fn line_rows(text: &str, window: &Window, spots: &[SpotRow]) -> Vec<LineRow> {
-    let lines = text.lines().enumerate().skip(window.first - 1).take(limits::CONSOLE_FILE_LINES_MAX);
-    lines.map(|(index, line)| line_row(index + 1, line, spots)).collect()
-}
-
-fn line_row(number: usize, line: &str, spots: &[SpotRow]) -> LineRow {
-    let own = spots.iter().filter(|spot| usize::try_from(spot.line) == Ok(number));
-    let spots: Vec<SpotRow> = own.cloned().collect();
-    let shown = line.floor_char_boundary(limits::CONSOLE_LINE_BYTES_MAX);
-    let columns: Vec<(u32, u32)> = spots.iter().map(|spot| spot.columns).collect();
-    LineRow { number, parts: parts(&line[..shown], &columns), cut: line.len() - shown, spots }
-}
-
-/// The line in pieces, those within the columns of a spot marked.
-fn parts(line: &str, columns: &[(u32, u32)]) -> Vec<Part> {
-    let mut parts: Vec<(String, bool)> = Vec::new();
-    for (column, c) in (1_u32..).zip(line.chars()) {
-        let marked = columns.iter().any(|(first, end)| (*first..*end).contains(&column));
-        match parts.last_mut() {
-            Some((text, same)) if *same == marked => text.push(c),
-            _ => parts.push((c.to_string(), marked)),
-        }
-    }
-    // No piece can grow past the bound: the longest escape of a character has ten bytes.
-    let clean = |text: String| sanitise(&text, 10 * limits::CONSOLE_LINE_BYTES_MAX);
-    parts.into_iter().map(|(text, marked)| Part { text: clean(text), marked }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn drawn(line: &str, columns: &[(u32, u32)]) -> String {
-        let draw = |part: &Part| if part.marked { format!("[{}]", part.text) } else { part.text.clone() };
-        parts(line, columns).iter().map(draw).collect()
-    }
-
-    #[test]
-    fn columns_are_characters_and_marks_may_overlap_or_miss() {
-        assert_eq!(drawn("ä unsafe { x }", &[(3, 9)]), "ä [unsafe] { x }");
-        assert_eq!(drawn("abcdef", &[(2, 4), (3, 5), (9, 12), (0, 0), (5, 2)]), "a[bcd]ef");
-        assert_eq!(drawn("a\u{202e}b\u{1b}\tc", &[(2, 3)]), "a[\\u{202e}]b\\u{1b}\tc");
-        assert_eq!(drawn("", &[(1, 2)]), "");
-    }
 
     #[test]
     fn every_line_is_on_exactly_one_page() {
@@ -189,14 +237,5 @@ mod tests {
         let second = Window::of(2 * max + 1, max + 1);
         assert_eq!((second.earlier(), second.later()), (Some(1), Some(2 * max + 1)));
         assert_eq!((Window::of(0, 1).earlier(), Window::of(0, 1).later()), (None, None));
-    }
-
-    #[test]
-    fn a_long_line_says_how_much_is_missing() {
-        let row = line_row(1, &"ä".repeat(limits::CONSOLE_LINE_BYTES_MAX), &[]);
-        assert_eq!(
-            (row.parts[0].text.len(), row.cut),
-            (limits::CONSOLE_LINE_BYTES_MAX, limits::CONSOLE_LINE_BYTES_MAX)
-        );
     }
 }

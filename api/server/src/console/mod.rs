@@ -7,6 +7,8 @@
 
 mod audit;
 mod decide;
+mod delta;
+mod diff;
 mod file;
 mod form;
 mod frame;
@@ -18,6 +20,7 @@ mod review;
 mod rows;
 mod session;
 mod sign;
+mod source;
 mod spots;
 
 use axum::Router;

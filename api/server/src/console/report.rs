@@ -3,17 +3,20 @@
 //! Everything in them was written by whoever wrote the crate or by whoever audited it, and passed the
 //! sanitiser when it was gathered; it passes it again here.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use mfaas_catalog::CrateFile;
 use mfaas_rules::crate_facts::{
-    ApiClass, AuditKind, CompilerVerdict, CrateReport, FileFacts, GeigerReport, Role, UnsafeCode,
+    ApiClass, AuditKind, CompilerVerdict, CrateDelta, CrateReport, FileFacts, GeigerReport, Role, UnsafeCode,
 };
 use mfaas_rules::profiles::crate_rules::Trust;
+use mfaas_rules::review::SpotState;
 use mfaas_rules::{AuditHint, CrateJudgement, Effect, Place, Reason, RiskClass, Suggestion};
 
+use super::delta::file_change;
 use super::rows::{joined, line, lines};
-use super::spots::{SpotRow, file_url};
+use super::spots::{SpotRow, diff_url, file_url};
 use crate::limits;
 
 /// One class of risk with everything that was found of it.
@@ -124,7 +127,7 @@ pub(super) fn touches(review: i64, report: &CrateReport) -> Vec<TouchRow> {
     rows.collect()
 }
 
-fn class_label(class: ApiClass) -> &'static str {
+pub(super) fn class_label(class: ApiClass) -> &'static str {
     match class {
         ApiClass::Fs => "files",
         ApiClass::Net => "network",
@@ -223,20 +226,26 @@ pub(super) struct FileRow {
     pub(super) spots: usize,
     pub(super) unseen: usize,
     pub(super) geiger: String,
+    /// What changed in it since the version before, and where that is shown; empty for nothing.
+    pub(super) changes: String,
+    pub(super) diff_url: String,
+    changed: u64,
     rank: u8,
 }
 
 /// Every file that is known, the riskiest first: what users compile, by its spots, then what the build machine
-/// runs, then the rest.
+/// runs, then the rest; of equal ones the one that changed most.
 pub(super) fn files(
     review: i64,
     report: Option<&CrateReport>,
     stored: &[CrateFile],
     spots: &[SpotRow],
+    delta: Option<&CrateDelta>,
 ) -> Vec<FileRow> {
+    let spots = counted(spots);
     let mut rows: BTreeMap<String, FileRow> = BTreeMap::new();
     for file in report.into_iter().flat_map(|report| &report.source.files) {
-        rows.insert(line(&file.path), source_row(file, spots));
+        rows.insert(line(&file.path), source_row(file, &spots));
     }
     for binary in report.into_iter().flat_map(|report| &report.archive.binaries) {
         let role = "binary file, not shown";
@@ -250,16 +259,34 @@ pub(super) fn files(
         row.url = Some(file_url(review, &file.path, 0));
         row.bytes = file.bytes;
     }
+    for file in delta.into_iter().flat_map(|delta| &delta.files) {
+        let rank = if file.code { 4 } else { 6 };
+        let row = rows.entry(file.path.clone()).or_insert_with(|| other_row(&file.path, "it is there no more", rank));
+        row.changes = file_change(file);
+        row.diff_url = diff_url(review, &file.path, 0);
+        row.changed = file.added.saturating_add(file.removed);
+    }
     let mut rows: Vec<FileRow> = rows.into_values().collect();
-    rows.sort_by_key(|row| (row.rank, std::cmp::Reverse(row.spots)));
+    rows.sort_by_key(|row| (row.rank, Reverse(row.spots), Reverse(row.changed)));
     rows
 }
 
-fn source_row(file: &FileFacts, spots: &[SpotRow]) -> FileRow {
+/// Spots of each file: all of them, and those that nobody has looked at.
+fn counted(spots: &[SpotRow]) -> BTreeMap<&str, (usize, usize)> {
+    let mut found: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for spot in spots {
+        let (all, unseen) = found.entry(spot.file.as_str()).or_default();
+        *all += 1;
+        *unseen += usize::from(spot.is(&SpotState::Unseen));
+    }
+    found
+}
+
+fn source_row(file: &FileFacts, spots: &BTreeMap<&str, (usize, usize)>) -> FileRow {
     let path = line(&file.path);
-    let own = || spots.iter().filter(|spot| spot.file == path);
+    let (all, unseen) = spots.get(path.as_str()).copied().unwrap_or_default();
     let (role, rank) = match file.role {
-        Role::Library => ("library", if own().next().is_some() { 0 } else { 4 }),
+        Role::Library => ("library", if all > 0 { 0 } else { 4 }),
         Role::BuildScript => ("build script", 1),
         Role::Aside => ("tests, benches, examples", 6),
     };
@@ -267,19 +294,21 @@ fn source_row(file: &FileFacts, spots: &[SpotRow]) -> FileRow {
         GeigerReport::Counted { counts, .. } => counts.unsafe_total().to_string(),
         GeigerReport::Unknown { .. } => "unknown".to_owned(),
     };
-    FileRow {
-        url: None,
-        role,
-        bytes: file.bytes,
-        spots: own().count(),
-        unseen: own().filter(|spot| spot.is(&mfaas_rules::review::SpotState::Unseen)).count(),
-        geiger,
-        rank,
-        path,
-    }
+    FileRow { bytes: file.bytes, spots: all, unseen, geiger, ..other_row(&path, role, rank) }
 }
 
 fn other_row(path: &str, role: &'static str, rank: u8) -> FileRow {
-    let geiger = "–".to_owned();
-    FileRow { path: line(path), url: None, role, bytes: 0, spots: 0, unseen: 0, geiger, rank }
+    FileRow {
+        path: line(path),
+        url: None,
+        role,
+        bytes: 0,
+        spots: 0,
+        unseen: 0,
+        geiger: "–".to_owned(),
+        changes: String::new(),
+        diff_url: String::new(),
+        changed: 0,
+        rank,
+    }
 }

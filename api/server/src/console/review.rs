@@ -4,12 +4,13 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use mfaas_catalog::{Asker, CrateFile, ReviewRow, SpotNote, Voice};
+use mfaas_catalog::{Asker, CrateFile, ReviewDelta, ReviewRow, SpotNote, Voice};
 use mfaas_ident::PersonName;
 use mfaas_rules::crate_facts::CrateReport;
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{ReviewState, SpotState, Terms};
 
+use super::delta::{Base, ChangeRow, Reading, capabilities, dependencies, reading};
 use super::frame::{Frame, html};
 use super::report::{
     CountRow, FileRow, HintRow, RiskRow, TouchRow, counts, files, hints, risks, suggestion, touches, unread,
@@ -28,7 +29,8 @@ pub(super) struct Dossier {
     /// `None` when the stored facts are of a revision that this release does not read.
     pub(super) report: Option<CrateReport>,
     pub(super) spots: Vec<SpotRow>,
-    pub(super) files: Vec<CrateFile>,
+    /// What changed since the nearest version that is allowed; `None` while nobody has compared.
+    pub(super) delta: Option<ReviewDelta>,
     notes: Vec<SpotNote>,
 }
 
@@ -40,8 +42,8 @@ impl Dossier {
         let report: Option<CrateReport> = serde_json::from_value(report).ok();
         let notes = app.catalog.spot_notes(id).await?;
         let spots = report.as_ref().map(|report| spots(id, report, &notes)).unwrap_or_default();
-        let files = app.catalog.crate_files(&review.checksum).await?;
-        Ok(Self { review, report, spots, files, notes })
+        let delta = app.catalog.delta_of_review(id).await?;
+        Ok(Self { review, report, spots, delta, notes })
     }
 
     /// Why nobody can approve, whoever it is.
@@ -65,6 +67,12 @@ struct ReviewPage {
     about: About,
     suggestion: String,
     tone: &'static str,
+    /// The gravest reasons, in a line each.
+    gravest: Vec<String>,
+    reading: Reading,
+    base: Option<Base>,
+    /// What differs from the version before; none without a comparison.
+    changes: Option<Changes>,
     risks: Vec<RiskRow>,
     risks_more: usize,
     report: Option<Facts>,
@@ -96,6 +104,12 @@ struct About {
     opened_at: String,
     closed_at: String,
     reason: String,
+}
+
+/// What two reports say differently.
+struct Changes {
+    capabilities: Vec<ChangeRow>,
+    dependencies: Vec<ChangeRow>,
 }
 
 /// What the report says beyond its spots and files.
@@ -158,15 +172,23 @@ pub(super) async fn show(
 ) -> Result<Response, Refusal> {
     let dossier = Dossier::read(&app, id).await?;
     let askers = app.catalog.askers(id, limits::CONSOLE_ROWS_MAX).await?;
-    let page = page(frame.at("reviews"), &dossier, askers, &caller.token.person);
+    let files = app.catalog.crate_files(&dossier.review.checksum).await?;
+    let page = page(frame.at("reviews"), &dossier, &files, askers, &caller.token.person);
     html(&page, &page.frame.nonce)
 }
 
-fn page(frame: Frame, dossier: &Dossier, askers: Vec<Asker>, reader: &PersonName) -> ReviewPage {
-    let Dossier { review, report, spots, files: stored, .. } = dossier;
+fn page(
+    frame: Frame,
+    dossier: &Dossier,
+    stored: &[CrateFile],
+    askers: Vec<Asker>,
+    reader: &PersonName,
+) -> ReviewPage {
+    let Dossier { review, report, spots, .. } = dossier;
+    let delta = dossier.delta.as_ref().and_then(|found| found.delta.as_ref());
     let (suggestion, tone) = suggestion(&review.judgement);
     let (risks, risks_more) = risks(review.id, &review.judgement, spots);
-    let mut files = files(review.id, report.as_ref(), stored, spots);
+    let mut files = files(review.id, report.as_ref(), stored, spots, delta);
     let files_more = files.len().saturating_sub(limits::CONSOLE_FILES_MAX);
     files.truncate(limits::CONSOLE_FILES_MAX);
     ReviewPage {
@@ -177,6 +199,13 @@ fn page(frame: Frame, dossier: &Dossier, askers: Vec<Asker>, reader: &PersonName
         about: about(review),
         suggestion,
         tone,
+        gravest: gravest(review),
+        reading: reading(dossier.delta.as_ref()),
+        base: Base::of(dossier.delta.as_ref()),
+        changes: delta.map(|delta| Changes {
+            capabilities: capabilities(&delta.facts),
+            dependencies: dependencies(&delta.facts),
+        }),
         report: report.as_ref().map(|report| facts(review, report)),
         hints: hints(&review.judgement),
         hints_more: review.judgement.hints.len().saturating_sub(limits::CONSOLE_HINTS_MAX),
@@ -194,6 +223,11 @@ fn page(frame: Frame, dossier: &Dossier, askers: Vec<Asker>, reader: &PersonName
         files,
         files_more,
     }
+}
+
+fn gravest(review: &ReviewRow) -> Vec<String> {
+    let reasons = review.judgement.reasons.iter().take(limits::CONSOLE_GRAVEST_MAX);
+    reasons.map(|reason| format!("{}: {}", reason.risk.label(), line(&reason.text))).collect()
 }
 
 /// The colour of a state; the word beside it says the same.

@@ -116,6 +116,15 @@ pub(super) fn file_url(review: i64, path: &str, at: u32) -> String {
     }
 }
 
+/// What changed in a file since the version that was decided about before, at a line of the new text.
+pub(super) fn diff_url(review: i64, path: &str, at: u32) -> String {
+    let page = format!("/reviews/{review}/files/{}?view=diff", encoded(path));
+    match at {
+        0 => page,
+        at => format!("{page}&line={at}#L{at}"),
+    }
+}
+
 /// A path as a part of an address. Everything but letters, digits and a few others is escaped, so that no
 /// path can end the address or lead out of it.
 fn encoded(path: &str) -> String {
@@ -176,6 +185,11 @@ fn row(span: &Span, word: &str, kind: &str, what: &str) -> SpotRow {
         note: String::new(),
         who: String::new(),
     }
+}
+
+/// A kind of spots for people.
+pub(super) fn kind_label(of: SpotKind) -> &'static str {
+    kind(of).1
 }
 
 /// The word of a kind in a spot's name, and a few words for people.

@@ -3,6 +3,7 @@
 
 mod access;
 mod console;
+mod deltas;
 mod dependencies;
 mod events;
 mod index;

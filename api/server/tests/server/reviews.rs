@@ -4,13 +4,13 @@ use mfaas_ident::{Digest, Scope};
 use serde_json::{Value, json};
 
 use crate::console::{csrf_of, page, sign_in};
-use crate::support::hostile::{assert_only_our_markup, shown, strings};
+use crate::support::hostile::{assert_only_our_markup, colourless, shown, strings};
 use crate::support::{
     Answer, AskedFor, Server, admitted_version, crate_report, open_review, source_file, span,
 };
 
 /// A signed-in person.
-struct Person {
+pub(crate) struct Person {
     cookie: String,
     csrf: String,
 }
@@ -22,22 +22,22 @@ impl Person {
         Self { cookie, csrf }
     }
 
-    async fn reviewer(server: &Server, tenant: &str) -> Self {
+    pub(crate) async fn reviewer(server: &Server, tenant: &str) -> Self {
         Self::new(server, tenant, &[Scope::Review]).await
     }
 
-    async fn get(&self, server: &Server, path: &str) -> Answer {
+    pub(crate) async fn get(&self, server: &Server, path: &str) -> Answer {
         server.send(server.request("GET", path, "").header("cookie", &self.cookie)).await
     }
 
     /// A page that is there and holds nothing but our own markup.
-    async fn read(&self, server: &Server, path: &str) -> String {
+    pub(crate) async fn read(&self, server: &Server, path: &str) -> String {
         let body = page(server, path, &self.cookie).await.body;
         assert_only_our_markup(path, &body);
         body
     }
 
-    async fn send(&self, server: &Server, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn send(&self, server: &Server, path: &str, fields: &[(&str, &str)]) -> Answer {
         let mut fields = fields.to_vec();
         fields.push(("csrf", &self.csrf));
         server.send(server.request("POST", path, "").header("cookie", &self.cookie).form(&fields)).await
@@ -45,15 +45,15 @@ impl Person {
 }
 
 /// A server with one open review of left-pad 1.2.3 that `a/test` asked for.
-struct Site {
-    server: Server,
-    review: i64,
+pub(crate) struct Site {
+    pub(crate) server: Server,
+    pub(crate) review: i64,
 }
 
 const LIB: &str = "fn f() {}\nunsafe { x }\n\tlet s = \"\u{202e}\";\n";
 const SPOT: &str = "src/lib.rs:2:1:unsafe";
 
-fn judgement(reasons: &Value, hints: &Value) -> Value {
+pub(crate) fn judgement(reasons: &Value, hints: &Value) -> Value {
     let suggestion = json!({ "review": { "people": 2 } });
     json!({ "suggestion": suggestion, "reasons": reasons, "hints": hints, "rules_revision": "test" })
 }
@@ -89,7 +89,7 @@ impl Site {
         Self::with(&report, &judgement(&reasons, &hints), &texts, "^1").await
     }
 
-    async fn with(report: &Value, judgement: &Value, texts: &[(&str, &str)], requirement: &str) -> Self {
+    pub(crate) async fn with(report: &Value, judgement: &Value, texts: &[(&str, &str)], requirement: &str) -> Self {
         let server = Server::start().await;
         let token = server.token("a", &[Scope::Deploy]).await;
         let created = server.upload("hello", &token, vec![1]).await.json();
@@ -105,7 +105,7 @@ impl Site {
         Self { server, review }
     }
 
-    fn path(&self, rest: &str) -> String {
+    pub(crate) fn path(&self, rest: &str) -> String {
         format!("/reviews/{}{rest}", self.review)
     }
 
@@ -119,7 +119,7 @@ impl Site {
 }
 
 #[track_caller]
-fn holds(body: &str, texts: &[&str]) {
+pub(crate) fn holds(body: &str, texts: &[&str]) {
     for text in texts {
         assert!(body.contains(text), "{text} is not in {body}");
     }
@@ -189,8 +189,9 @@ async fn the_page_of_a_file_marks_its_spots_and_reviewers_alone_are_led_there() 
     let site = Site::start().await;
     let reviewer = Person::reviewer(&site.server, "b").await;
     let file = reviewer.read(&site.server, &site.path("/files/src/lib.rs")).await;
+    holds(&file, &["<mark><span class=\"t-unsafe\">unsafe</span> <span class=\"t-op\">{</span> x"]);
     holds(
-        &file,
+        &colourless(&file),
         &[
             "<tr id=\"L2\" class=\"hit\">",
             "<code><mark>unsafe { x }</mark></code>",
@@ -500,7 +501,7 @@ async fn hostile_strings_stay_text_on_every_page() {
     let before = one.read(&site.server, &site.path("")).await;
     assert_eq!(one.send(&site.server, &site.path("/voices"), &vote).await.status, 303);
     let review = one.read(&site.server, &site.path("")).await;
-    let file = one.read(&site.server, &site.path("/files/src/lib.rs")).await;
+    let file = colourless(&one.read(&site.server, &site.path("/files/src/lib.rs")).await);
     for text in &strings {
         holds(&before, &[&shown(text)]);
         holds(&review, &[&shown(text)]);
@@ -525,11 +526,11 @@ async fn a_file_is_found_by_exactly_its_path_and_shown_in_pieces() {
     let texts = [("src/lib.rs", lines.as_str()), ("long.txt", &long), ("a b?#%.rs", "odd"), ("empty", "")];
     let site = Site::with(&report, &judgement(&json!([]), &json!([])), &texts, "^1").await;
     let reviewer = Person::reviewer(&site.server, "b").await;
-    let first = reviewer.read(&site.server, &site.path("/files/src/lib.rs")).await;
+    let first = colourless(&reviewer.read(&site.server, &site.path("/files/src/lib.rs")).await);
     assert!(
         first.contains("line 2000;") && !first.contains("line 2001;") && !first.contains("Earlier lines")
     );
-    let last = reviewer.read(&site.server, &site.path("/files/src/lib.rs?line=4001")).await;
+    let last = colourless(&reviewer.read(&site.server, &site.path("/files/src/lib.rs?line=4001")).await);
     assert!(last.contains("line 4001;") && !last.contains("line 4000;") && last.contains("Earlier lines"));
     let cut = reviewer.read(&site.server, &site.path("/files/long.txt")).await;
     holds(&cut, &["5000 more bytes of this line are not shown", ">end</code>"]);

@@ -77,6 +77,19 @@ pub(crate) fn shown(text: &str) -> String {
     out
 }
 
+/// A page without the colours of its source lines, which are spans of our own.
+pub(crate) fn colourless(body: &str) -> String {
+    let mut out = String::new();
+    let mut rest = body;
+    while let Some((before, behind)) = rest.split_once("<span class=\"t-") {
+        let (_, behind) = behind.split_once("\">").expect("a class without an end");
+        let (text, behind) = behind.split_once("</span>").expect("a colour without an end");
+        out.extend([before, text]);
+        rest = behind;
+    }
+    out + rest
+}
+
 const TAGS: &str = "!doctype a body br button caption code dd div dl dt fieldset footer form h1 h2 h3 head header \
     html input kbd label legend li link main mark meta nav option p pre script select span strong table tbody td \
     textarea th thead title tr ul";

@@ -1,0 +1,212 @@
+//! A file as what changed in it since the version that was decided about before.
+//!
+//! Changed lines with a few around them, a page of rows at a time. Spots stand at the lines of the new text, where
+//! they are looked for. What could not be compared says so instead of looking unchanged.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::Instant;
+
+use mfaas_audit::delta::{Block, NotCompared, blocks};
+
+use super::source::{Budget, LineRow, line_rows};
+use super::spots::SpotRow;
+use crate::limits;
+
+/// One row.
+pub(super) struct DiffRow {
+    pub(super) kind: Kind,
+    /// Its line in the old text; 0 for none.
+    pub(super) old: usize,
+    pub(super) line: LineRow,
+}
+
+/// What a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// In both.
+    Same,
+    /// In the new text alone.
+    Came,
+    /// In the old text alone.
+    Went,
+    /// Lines that are the same are left out before it; it is in both.
+    Gap,
+}
+
+impl DiffRow {
+    /// Its class in the style sheet.
+    pub(super) fn class(&self) -> &'static str {
+        match self.kind {
+            Kind::Same => "same",
+            Kind::Gap => "same gap",
+            Kind::Came => "came",
+            Kind::Went => "went",
+        }
+    }
+
+    /// What it is, for those who do not see colours.
+    pub(super) fn sign(&self) -> &'static str {
+        match self.kind {
+            Kind::Same | Kind::Gap => " ",
+            Kind::Came => "+",
+            Kind::Went => "−",
+        }
+    }
+
+    /// Its line in the new text; 0 for none.
+    pub(super) fn new(&self) -> usize {
+        if self.kind == Kind::Went { 0 } else { self.line.number }
+    }
+}
+
+/// A page of a comparison.
+pub(super) struct DiffPage {
+    pub(super) rows: Vec<DiffRow>,
+    pub(super) added: usize,
+    pub(super) removed: usize,
+    /// This page, and all of them, from 1.
+    pub(super) page: usize,
+    pub(super) pages: usize,
+    /// Spots of the file that stand in no row of any page.
+    pub(super) spots_elsewhere: usize,
+    /// Some rows are without colours.
+    pub(super) plain: bool,
+}
+
+/// A row before its text is read: what it is, and its lines, from 0.
+type Row = (Kind, usize, usize);
+
+/// Compares and draws the page that holds line `line` of the new text, or else the page of that number.
+pub(super) fn diff_page(
+    (old, new): (&str, &str),
+    rust: bool,
+    spots: &[SpotRow],
+    (line, page): (Option<usize>, usize),
+) -> Result<DiffPage, NotCompared> {
+    let blocks = blocks(old, new, Instant::now() + limits::CONSOLE_DIFF_TIME_MAX)?;
+    let all = rows(&blocks);
+    let size = limits::CONSOLE_DIFF_ROWS_MAX;
+    let pages = all.len().div_ceil(size).max(1);
+    let at = line.and_then(|line| all.iter().position(|row| row.0 != Kind::Went && row.2 + 1 == line));
+    let page = at.map_or(page, |at| at / size + 1).clamp(1, pages);
+    let shown = &all[(page - 1) * size..(page * size).min(all.len())];
+    let mut budget = Budget::of_page();
+    let wanted = |went: bool| {
+        let lines = shown.iter().filter(|row| (row.0 == Kind::Went) == went);
+        merged(lines.map(|row| if went { row.1 } else { row.2 }))
+    };
+    let news = line_rows(new, rust, &wanted(false), spots, true, &mut budget);
+    let olds = line_rows(old, rust, &wanted(true), &[], true, &mut budget);
+    let (mut news, mut olds) = (news.into_iter(), olds.into_iter());
+    let drawn = shown.iter().filter_map(|&(kind, old, _)| {
+        let line = if kind == Kind::Went { olds.next() } else { news.next() }?;
+        Some(DiffRow { kind, old: if kind == Kind::Came { 0 } else { old + 1 }, line })
+    });
+    let rows: Vec<DiffRow> = drawn.collect();
+    let count = |kind| all.iter().filter(|row| row.0 == kind).count();
+    let new_lines: BTreeSet<usize> =
+        all.iter().filter(|row| row.0 != Kind::Went).map(|row| row.2 + 1).collect();
+    let is_shown =
+        |spot: &&SpotRow| usize::try_from(spot.line).is_ok_and(|line| new_lines.contains(&line));
+    Ok(DiffPage {
+        added: count(Kind::Came),
+        removed: count(Kind::Went),
+        page,
+        pages,
+        spots_elsewhere: spots.len() - spots.iter().filter(is_shown).count(),
+        plain: budget.is_plain(),
+        rows,
+    })
+}
+
+/// Every row of a comparison: changed lines, and those around them.
+fn rows(blocks: &[Block]) -> Vec<Row> {
+    let around = limits::CONSOLE_DIFF_AROUND_LINES;
+    let mut rows: Vec<Row> = Vec::new();
+    let last = blocks.len().saturating_sub(1);
+    for (index, block) in blocks.iter().enumerate() {
+        if !block.same {
+            rows.extend(block.old.clone().map(|old| (Kind::Went, old, block.new.start)));
+            rows.extend(block.new.clone().map(|new| (Kind::Came, block.old.end, new)));
+            continue;
+        }
+        let length = block.new.len();
+        let head = if index == 0 { 0 } else { around.min(length) };
+        let tail = if index == last { 0 } else { around.min(length - head) };
+        for offset in (0..head).chain(length - tail..length) {
+            let is_gap = offset == length - tail && head + tail < length;
+            let kind = if is_gap { Kind::Gap } else { Kind::Same };
+            rows.push((kind, block.old.start + offset, block.new.start + offset));
+        }
+    }
+    rows
+}
+
+/// Line numbers in order as ranges.
+fn merged(lines: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for line in lines {
+        match ranges.last_mut() {
+            Some(range) if range.end == line => range.end += 1,
+            _ => ranges.push(line..line + 1),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+mod tests {
+    use super::*;
+
+    fn drawn(page: &DiffPage) -> Vec<String> {
+        let text = |row: &DiffRow| -> String {
+            row.line.runs.iter().flat_map(|run| &run.parts).map(|part| part.text.as_str()).collect()
+        };
+        let row = |row: &DiffRow| {
+            let gap = if row.kind == Kind::Gap { "…" } else { "" };
+            format!("{gap}{}{}:{} {}", row.sign(), row.old, row.new(), text(row))
+        };
+        page.rows.iter().map(row).collect()
+    }
+
+    fn numbered(count: usize) -> String {
+        (1..=count).map(|n| format!("line {n}\n")).collect()
+    }
+
+    #[test]
+    fn changed_lines_stand_between_a_few_others() {
+        let old = numbered(20);
+        let new = old.replace("line 10\n", "ten\nand more\n").replace("line 20\n", "");
+        let page = diff_page((&old, &new), true, &[], (None, 1)).unwrap();
+        assert_eq!((page.added, page.removed, page.page, page.pages), (2, 2, 1, 1));
+        assert_eq!(
+            drawn(&page),
+            [
+                "… 7:7 line 7", " 8:8 line 8", " 9:9 line 9", "−10:0 line 10", "+0:10 ten", "+0:11 and more",
+                " 11:12 line 11", " 12:13 line 12", " 13:14 line 13", "… 17:18 line 17", " 18:19 line 18",
+                " 19:20 line 19", "−20:0 line 20",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_that_came_or_went_is_all_of_it() {
+        let came = diff_page(("", "a\nb"), false, &[], (None, 1)).unwrap();
+        assert_eq!(drawn(&came), ["+0:1 a", "+0:2 b"]);
+        let went = diff_page(("a\r\n", ""), false, &[], (None, 1)).unwrap();
+        assert_eq!(drawn(&went), ["−1:0 a\\u{d}"]);
+        assert!(diff_page(("a", "a"), false, &[], (None, 1)).unwrap().rows.is_empty());
+    }
+
+    #[test]
+    fn every_row_is_on_one_page_and_a_line_leads_to_its_own() {
+        let count = 2 * limits::CONSOLE_DIFF_ROWS_MAX + 1;
+        let new = numbered(count);
+        let of = |line, page| diff_page(("", &new), false, &[], (line, page)).unwrap();
+        assert_eq!([of(None, 1).rows.len(), of(None, 3).rows.len()], [limits::CONSOLE_DIFF_ROWS_MAX, 1]);
+        assert_eq!((of(None, 99).page, of(Some(count), 1).page, of(Some(1), 2).page), (3, 3, 1));
+        assert_eq!(of(None, 2).added, count, "counts are of all pages");
+    }
+}
