@@ -1,12 +1,14 @@
 //! The page of one review: everything that a decision rests on, the spots, the files, and the decision.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use mfaas_catalog::{Asker, CrateFile, ReviewDelta, ReviewRow, SpotNote, Voice};
 use mfaas_ident::PersonName;
-use mfaas_rules::crate_facts::CrateReport;
+use mfaas_rules::crate_facts::{CrateReport, Published};
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{ReviewState, SpotState, Terms};
 
@@ -67,6 +69,8 @@ struct ReviewPage {
     about: About,
     suggestion: String,
     tone: &'static str,
+    /// How compiling it as it would be offered ended.
+    trial: Option<String>,
     /// The gravest reasons, in a line each.
     gravest: Vec<String>,
     reading: Reading,
@@ -121,6 +125,8 @@ struct Facts {
     licence_risks: Vec<String>,
     needs: Vec<(String, String)>,
     kinds: String,
+    /// Since when its registry has it.
+    published: String,
     archive: String,
 }
 
@@ -158,9 +164,16 @@ struct Decision {
     only_no: Option<&'static str>,
     /// Somebody has spoken: the terms stand.
     terms_stand: bool,
-    grants: Vec<String>,
+    grants: Vec<GrantRow>,
     days_max: i64,
     note_chars_max: usize,
+}
+
+/// Something that can be granted.
+struct GrantRow {
+    word: String,
+    /// It did not compile without.
+    needed: bool,
 }
 
 /// The page.
@@ -199,6 +212,7 @@ fn page(
         about: about(review),
         suggestion,
         tone,
+        trial: review.trial.as_ref().map(|trial| lines(&trial.sentence())),
         gravest: gravest(review),
         reading: reading(dossier.delta.as_ref()),
         base: Base::of(dossier.delta.as_ref()),
@@ -272,6 +286,7 @@ fn facts(review: &ReviewRow, report: &CrateReport) -> Facts {
             .collect(),
         needs: report.needs.iter().map(|need| (need.name.to_string(), need.version.to_string())).collect(),
         kinds: kinds(report),
+        published: published(report),
         archive: format!(
             "{} bytes, {} files, {} bytes unpacked, {} binary, {} for other compilers",
             report.archive.bytes,
@@ -297,6 +312,17 @@ fn kinds(report: &CrateReport) -> String {
     }
     words.push(format!("edition {}", line(kind.edition.as_deref().unwrap_or("2015"))));
     words.join(", ")
+}
+
+fn published(report: &CrateReport) -> String {
+    let Some(Published { at, by }) = &report.published else {
+        return "Published: nobody says when".to_owned();
+    };
+    let at = at.as_deref().unwrap_or("nobody says when");
+    match by {
+        Some(by) => format!("Published: {} by {}", line(at), line(by)),
+        None => format!("Published: {}, the index does not say by whom", line(at)),
+    }
 }
 
 fn asker(asker: Asker) -> AskerRow {
@@ -352,6 +378,7 @@ pub(super) const GRANTS: [Capability; 8] = [
 /// nothing.
 fn decision(dossier: &Dossier, reader: &PersonName) -> Decision {
     let review = &dossier.review;
+    let needs = review.trial.as_ref().map(|trial| trial.missing(&BTreeSet::new())).unwrap_or_default();
     let why_not = if review.state != ReviewState::Open {
         Some(format!("This review is {} and takes no more voices.", review.state.as_str()))
     } else if review.requesters.contains(reader) {
@@ -365,7 +392,10 @@ fn decision(dossier: &Dossier, reader: &PersonName) -> Decision {
         why_not,
         only_no: dossier.only_no(),
         terms_stand: !review.voices.is_empty(),
-        grants: GRANTS.into_iter().map(grant_word).collect(),
+        grants: GRANTS
+            .into_iter()
+            .map(|grant| GrantRow { word: grant_word(grant), needed: needs.contains(&grant) })
+            .collect(),
         days_max: limits::TERMS_DAYS_MAX,
         note_chars_max: limits::NOTE_CHARS_MAX,
     }
