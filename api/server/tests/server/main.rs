@@ -11,5 +11,6 @@ mod problems;
 mod program;
 mod registry;
 mod reviews;
+mod roles;
 mod support;
 mod uploads;

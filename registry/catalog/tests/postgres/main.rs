@@ -14,3 +14,4 @@ mod reviews;
 mod roles;
 mod schema;
 mod tokens;
+mod voices;
