@@ -533,11 +533,15 @@ CREATE TABLE tokens (
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
     person text NOT NULL,
+    vouched_by text NOT NULL DEFAULT 'nobody'::text,
+    made_by text NOT NULL DEFAULT ''::text,
     CONSTRAINT tokens_pkey PRIMARY KEY (id),
+    CONSTRAINT tokens_of_provider_end CHECK (((vouched_by <> 'provider'::text) OR ((expires_at IS NOT NULL) AND (expires_at <= (created_at + '24:00:00'::interval))))),
     CONSTRAINT tokens_person_known CHECK ((person ~ '^[a-z0-9][a-z0-9._@+:/-]{0,199}$'::text)),
-    CONSTRAINT tokens_scopes_known CHECK (((scopes <@ ARRAY['read'::text, 'deploy'::text, 'review'::text, 'admin'::text]) AND (cardinality(scopes) > 0))),
+    CONSTRAINT tokens_scopes_known CHECK (((scopes <@ ARRAY['read'::text, 'deploy'::text, 'review'::text, 'operate'::text, 'admin'::text]) AND (cardinality(scopes) > 0))),
     CONSTRAINT tokens_secret_unique UNIQUE (secret_sha256),
-    CONSTRAINT tokens_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name)
+    CONSTRAINT tokens_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name),
+    CONSTRAINT tokens_vouched_by_known CHECK ((vouched_by = ANY (ARRAY['nobody'::text, 'admin'::text, 'provider'::text])))
 );
 CREATE TRIGGER tokens_person BEFORE INSERT ON public.tokens FOR EACH ROW EXECUTE FUNCTION name_the_person();
 GRANT INSERT, SELECT ON tokens TO mfaas_server;
@@ -606,12 +610,15 @@ CREATE TABLE votes (
     note text NOT NULL,
     actor text NOT NULL,
     at timestamp with time zone NOT NULL DEFAULT now(),
+    token_id uuid,
     CONSTRAINT votes_pkey PRIMARY KEY (review_id, person),
     CONSTRAINT votes_note_length CHECK (((length(note) >= 1) AND (length(note) <= 4000))),
     CONSTRAINT votes_person_named CHECK ((person <> ''::text)),
-    CONSTRAINT votes_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id)
+    CONSTRAINT votes_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id),
+    CONSTRAINT votes_token_fkey FOREIGN KEY (token_id) REFERENCES tokens(id)
 );
 CREATE TRIGGER votes_allowed BEFORE INSERT ON public.votes FOR EACH ROW EXECUTE FUNCTION check_voice();
+CREATE TRIGGER votes_by_a_person BEFORE INSERT ON public.votes FOR EACH ROW EXECUTE FUNCTION check_speaker();
 GRANT SELECT ON votes TO mfaas_acquirer;
 GRANT INSERT, SELECT ON votes TO mfaas_server;
 
@@ -791,6 +798,30 @@ BEGIN
     RETURN NEW;
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.check_speaker()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE voucher text;
+BEGIN
+    SELECT vouched_by INTO voucher FROM tokens
+    WHERE id = NEW.token_id AND person = NEW.person AND vouched_by <> 'nobody'
+        AND scopes && ARRAY['review', 'admin']
+        AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no token lets % speak', NEW.person
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'votes_by_a_person';
+    END IF;
+    IF EXISTS (SELECT 1 FROM votes v LEFT JOIN tokens t ON t.id = v.token_id
+               WHERE v.review_id = NEW.review_id AND coalesce(t.vouched_by, 'admin') <> voucher) THEN
+        RAISE EXCEPTION 'voices on review % come from people that somebody else names', NEW.review_id
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'votes_of_one_kind';
+    END IF;
+    RETURN NEW;
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.check_voice()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -825,7 +856,17 @@ CREATE OR REPLACE FUNCTION public.name_the_person()
  SET search_path TO 'pg_catalog', 'public'
 AS $function$
 BEGIN
-    NEW.person := coalesce(NEW.person, person_of_token(NEW.tenant, NEW.name));
+    IF NEW.person IS NULL THEN
+        NEW.person := person_of_token(NEW.tenant, NEW.name);
+        NEW.vouched_by := 'nobody';
+    ELSIF NEW.vouched_by = 'nobody' THEN
+        NEW.vouched_by := 'admin';
+    END IF;
+    -- A trigger and no constraint: what was made before must still be possible to revoke.
+    IF NEW.vouched_by = 'nobody' AND NEW.scopes && ARRAY['review', 'admin'] THEN
+        RAISE EXCEPTION 'a token with these scopes needs a person'
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'tokens_reviewer_is_a_person';
+    END IF;
     RETURN NEW;
 END $function$;
 

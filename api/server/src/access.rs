@@ -70,12 +70,12 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("PUT", "/v1/reviews/{id}/spots", Access::Token(Scope::Review)),
     ("GET", "/v1/keys", Access::Token(Scope::Read)),
     ("GET", "/v1/whoami", Access::Token(Scope::Read)),
-    ("GET", "/v1/nodes", Access::Token(Scope::Admin)),
+    ("GET", "/v1/nodes", Access::Token(Scope::Operate)),
     ("GET", "/v1/tokens", Access::Token(Scope::Admin)),
     ("POST", "/v1/tokens", Access::Token(Scope::Admin)),
     ("DELETE", "/v1/tokens/{id}", Access::Token(Scope::Admin)),
-    ("GET", "/v1/audit", Access::Token(Scope::Admin)),
-    ("GET", "/v1/audit/verification", Access::Token(Scope::Admin)),
+    ("GET", "/v1/audit", Access::Token(Scope::Operate)),
+    ("GET", "/v1/audit/verification", Access::Token(Scope::Operate)),
     ("GET", "/index/config.json", Access::Registry(Scope::Read)),
     ("GET", "/index/{first}/{second}", Access::Registry(Scope::Read)),
     ("GET", "/index/{first}/{second}/{name}", Access::Registry(Scope::Read)),
@@ -98,7 +98,7 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/reviews/{id}/voices", Access::Session(Scope::Review)),
     ("POST", "/reviews/{id}/spots", Access::Session(Scope::Review)),
     ("GET", "/reviews/{id}/files/{*path}", Access::Session(Scope::Review)),
-    ("GET", "/audit", Access::Session(Scope::Admin)),
+    ("GET", "/audit", Access::Session(Scope::Operate)),
 ];
 
 /// The row of a route; `None` for a route that was forgotten.
@@ -211,6 +211,9 @@ async fn session(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Option<
 fn require(token: Token, scope: Scope) -> Result<Token, Refusal> {
     if token.holds(scope) {
         return Ok(token);
+    }
+    if scope == Scope::Review && token.lacks_a_person() {
+        return Err(Refusal::new(codes::MF0913, "The token names no person, and only people decide."));
     }
     Err(Refusal::new(codes::MF0902, format!("The token lacks the scope `{scope}`.")))
 }

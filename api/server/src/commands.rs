@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use mfaas_catalog::{Actor, AllowlistSeed, Catalog, NewToken, RolePasswords};
-use mfaas_ident::{NodeName, PersonName, Scope, TenantName};
+use mfaas_ident::{NodeName, PersonName, Role, Scope, TenantName};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{ServeConfig, required};
-use crate::token::Secret;
+use crate::token::{Secret, check_person};
 use crate::{authority, limits, views};
 
 /// The control plane of mfaas: REST, console, node protocol.
@@ -47,13 +47,16 @@ enum TokenCommand {
         /// What it opens.
         #[arg(long)]
         tenant: TenantName,
-        /// What it may do: read, deploy, review, admin.
-        #[arg(long, value_delimiter = ',', required = true)]
+        /// What it may do: viewer, deployer, reviewer, operator, admin.
+        #[arg(long, required_unless_present = "scopes", conflicts_with = "scopes")]
+        role: Option<Role>,
+        /// The same scope by scope: read, deploy, review, operate, admin.
+        #[arg(long, value_delimiter = ',')]
         scopes: Vec<Scope>,
         /// What to call it.
         #[arg(long)]
         name: String,
-        /// Whose voice it speaks with in reviews; its own, `tenant/name`, if not given.
+        /// The person it is for; needed by who reviews, and two tokens of one person are one voice.
         #[arg(long)]
         person: Option<PersonName>,
     },
@@ -88,7 +91,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Serve => serve().await,
         Command::Migrate => migrate().await,
         Command::Init => init(),
-        Command::Token(TokenCommand::Create { tenant, scopes, name, person }) => {
+        Command::Token(TokenCommand::Create { tenant, role, scopes, name, person }) => {
+            let scopes = role.map_or(scopes, |role| role.scopes().to_vec());
             create_token(&tenant, &scopes, &name, person.as_ref()).await
         }
         Command::JoinToken(JoinTokenCommand::Create { node }) => create_join_token(&node).await,
@@ -132,6 +136,9 @@ async fn create_token(
     name: &str,
     person: Option<&PersonName>,
 ) -> anyhow::Result<()> {
+    check_person(scopes, person).map_err(|refusal| {
+        anyhow::anyhow!("{refusal}\n{}", refusal.problem().hint.replace("mfaas token", "mfaas-server token"))
+    })?;
     let catalog = connect().await?;
     let secret = Secret::generate()?;
     let new = NewToken { tenant, name, person, scopes, secret_sha256: secret.hash(), expires_at: None };

@@ -5,9 +5,12 @@
 //! nothing to guess. It also is the key by which the row is found, so no comparison of ours can
 //! leak a timing. No secret is ever logged: [`Secret`] has no `Display` and a silent `Debug`.
 
-use mfaas_ident::Digest;
+use mfaas_ident::{Digest, PersonName, Scope};
+use mfaas_rules::codes;
 use rand::TryRngCore as _;
 use uuid::Uuid;
+
+use crate::refusal::Refusal;
 
 const PREFIX: &str = "mfaas_";
 const SECRET_BYTES: usize = 32;
@@ -55,6 +58,19 @@ impl Secret {
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(…)")
+    }
+}
+
+/// Whoever decides about dependencies is a person with a name: two tokens without one would be two voices of
+/// somebody. The database holds the same.
+pub fn check_person(scopes: &[Scope], person: Option<&PersonName>) -> Result<(), Refusal> {
+    match scopes.iter().find(|scope| scope.gives_voice()) {
+        Some(scope) if person.is_none() => {
+            let detail =
+                format!("The scope `{scope}` gives a voice in reviews, and the token names no person.");
+            Err(Refusal::new(codes::MF0913, detail))
+        }
+        _ => Ok(()),
     }
 }
 

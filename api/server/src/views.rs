@@ -411,9 +411,12 @@ pub fn alarm(row: Alarm, unloaded: bool) -> wire::AlarmView {
 pub fn token(row: Token) -> wire::TokenView {
     wire::TokenView {
         id: row.id.to_string(),
+        role: row.role(),
         tenant: row.tenant,
         name: sanitise_line(&row.name, 400),
         person: row.person,
+        vouched_by: row.vouched_by,
+        made_by: sanitise_line(&row.made_by, 400),
         scopes: row.scopes,
         created_at: row.created_at,
         expires_at: row.expires_at,

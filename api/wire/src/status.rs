@@ -112,6 +112,8 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0910, 503),
     (codes::MF0911, 404),
     (codes::MF0912, 429),
+    (codes::MF0913, 403),
+    (codes::MF0914, 403),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

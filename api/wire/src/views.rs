@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    AliasName, CrateName, DeploymentId, Digest, FunctionName, NodeName, PersonName, Scope, TenantName,
-    ToolchainId, VersionNumber,
+    AliasName, CrateName, DeploymentId, Digest, FunctionName, NodeName, PersonName, Role, Scope, TenantName,
+    ToolchainId, VersionNumber, Voucher,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -312,6 +312,17 @@ pub struct TokenView {
     /// Whose voice it speaks with.
     #[schema(value_type = String)]
     pub person: PersonName,
+    /// Who says that it is them: `nobody` for a token that speaks for itself and never in a review, `admin`, or
+    /// the OpenID `provider`.
+    #[schema(value_type = String)]
+    pub vouched_by: Voucher,
+    /// Who made it, as audit rows name them.
+    #[serde(default)]
+    pub made_by: String,
+    /// `viewer`, `deployer`, `reviewer`, `operator` or `admin`; absent when the scopes make none of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub role: Option<Role>,
     /// What it may do.
     #[schema(value_type = Vec<String>)]
     pub scopes: Vec<Scope>,
@@ -340,14 +351,20 @@ pub struct TokenCreated {
 pub struct CreateToken {
     /// What to call it, 1 to 80 characters.
     pub name: String,
-    /// What it may do; nothing that the calling token may not.
+    /// What it may do: `viewer`, `deployer`, `reviewer`, `operator` or `admin`. Either this or `scopes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub role: Option<Role>,
+    /// The same scope by scope; nothing that the calling token may not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub scopes: Vec<Scope>,
     /// The tenant that it opens; the caller's own when absent, another only for `admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tenant: Option<TenantName>,
-    /// Whose voice it speaks with; its own, `tenant/name`, when absent. Two tokens of one person are one voice.
+    /// Whose voice it speaks with. A token that reviews has to name one; others speak for themselves, as
+    /// `tenant/name`, when it is absent. Two tokens of one person are one voice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub person: Option<PersonName>,
@@ -385,6 +402,13 @@ pub struct WhoAmI {
     /// Whose voice it speaks with.
     #[schema(value_type = String)]
     pub person: PersonName,
+    /// Who says that it is them: `nobody`, `admin` or `provider`.
+    #[schema(value_type = String)]
+    pub vouched_by: Voucher,
+    /// `viewer`, `deployer`, `reviewer`, `operator` or `admin`; absent when the scopes make none of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub role: Option<Role>,
     /// What it may do.
     #[schema(value_type = Vec<String>)]
     pub scopes: Vec<Scope>,

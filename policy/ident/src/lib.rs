@@ -6,14 +6,16 @@
 mod digest;
 mod names;
 mod quantity;
+mod rights;
 mod text;
 
 pub use digest::{Digest, ToolchainId};
 pub use names::{
-    AliasName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName, PersonName, Scope,
+    AliasName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName, PersonName,
     Selector, TenantName, VersionNumber,
 };
 pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit};
+pub use rights::{Role, Scope, Voucher};
 pub use text::{escape_json, sanitise, sanitise_line};
 
 /// Why a text is not a value of the type it was parsed as.

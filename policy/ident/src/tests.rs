@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::{
-    Budget, Digest, FunctionName, FunctionRef, HandlerPath, MemoryLimit, PersonName, Scope, Selector,
-    VersionNumber, sanitise,
+    Budget, Digest, FunctionName, FunctionRef, HandlerPath, MemoryLimit, PersonName, Role, Scope, Selector,
+    VersionNumber, Voucher, sanitise,
 };
 
 #[test]
@@ -92,13 +92,33 @@ fn the_sanitiser_shows_what_would_hide_and_bounds_what_it_shows() {
 
 #[test]
 fn whoever_may_change_something_may_see_it_and_nothing_else() {
-    use Scope::{Admin, Deploy, Read, Review};
+    use Scope::{Admin, Deploy, Operate, Read, Review};
     let implied =
         |scope: Scope| Scope::ALL.into_iter().filter(|other| scope.implies(*other)).collect::<Vec<_>>();
     assert_eq!(implied(Read), [Read]);
     assert_eq!(implied(Deploy), [Read, Deploy]);
     assert_eq!(implied(Review), [Read, Review]);
-    assert_eq!(implied(Admin), [Read, Deploy, Review, Admin]);
+    assert_eq!(implied(Operate), [Read, Operate]);
+    assert_eq!(implied(Admin), [Read, Deploy, Review, Operate, Admin]);
+    let speakers: Vec<_> = Scope::ALL.into_iter().filter(|scope| scope.gives_voice()).collect();
+    assert_eq!(speakers, [Review, Admin]);
+}
+
+#[test]
+fn a_role_is_read_off_the_scopes_and_no_two_roles_are_the_same() {
+    for role in Role::ALL {
+        assert_eq!(Role::of(role.scopes()), Some(role));
+        assert_eq!(Role::parse(role.as_str()), Ok(role));
+    }
+    assert_eq!(Role::of(&[Scope::Review]), Some(Role::Reviewer), "review implies read");
+    assert_eq!(Role::of(&[Scope::Admin]), Some(Role::Admin));
+    for unnamed in [&[][..], &[Scope::Deploy, Scope::Review], &[Scope::Operate, Scope::Review]] {
+        assert_eq!(Role::of(unnamed), None, "{unnamed:?}");
+    }
+    assert!(Role::parse("Admin").is_err() && Voucher::parse("me").is_err());
+    for voucher in Voucher::ALL {
+        assert_eq!(Voucher::parse(voucher.as_str()), Ok(voucher));
+    }
 }
 
 #[test]

@@ -197,4 +197,6 @@ table! {
     MF0910 "The server cannot work at the moment.", "Try again later; `/readyz` says what is missing.";
     MF0911 "There is no such route, or not with this method.", "The interface is described at /openapi.json.";
     MF0912 "Too many requests at once.", "Try again after the time named in Retry-After.";
+    MF0913 "A token that decides about dependencies has to name its person.", "Ask an admin for a token that names you: `mfaas token create NAME --role reviewer --person YOU`.";
+    MF0914 "Nobody was signed in by the identity provider.", "Try again from the sign-in page; if it stays, ask the operator which groups have a role here.";
 }

@@ -52,6 +52,13 @@ const CONSTRAINTS: &[(&str, &str)] = &[
     ("tokens_person_known", "a person's name has 1 to 200 characters of a-z, 0-9 and '._@+:/-'"),
     ("deployments_state_of_acquirer", "the deployment does not wait any more"),
     ("votes_pkey", "this person has spoken already"),
+    ("tokens_reviewer_is_a_person", "a token that decides about dependencies has to name its person"),
+    ("tokens_of_provider_end", "what a provider vouches for ends within a day"),
+    ("votes_by_a_person", "only a person with a token that opens reviews can speak"),
+    (
+        "votes_of_one_kind",
+        "the other voices come from people whom another authority names, and might be the same",
+    ),
     ("votes_while_open", "the review is decided and takes no more voices"),
     ("votes_not_by_requester", "whoever asked for a crate cannot decide about it"),
     ("spot_notes_while_open", "the review is decided and takes no more notes"),

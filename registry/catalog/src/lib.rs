@@ -48,7 +48,7 @@ pub use listen::{Channel, Wake, Wakes};
 pub use logs::{FUNCTION_LOG_LINES_MAX, StoredLine};
 pub use nodes::{JoinedNode, NodeRow, NodeStatus};
 pub use requests::{NewRequest, Request, RequestMember, RequestStatus};
-pub use reviews::{Asker, NewVoice, ReviewRow, SpotNote, Voice};
+pub use reviews::{Asker, NewVoice, ReviewRow, SpotNote, UNREADABLE, Voice};
 pub use revoking::{ConcernedVersion, Revocation, Severity};
 pub use schema::describe as describe_schema;
 pub use serving::{StoredServingSet, StoredStatement};

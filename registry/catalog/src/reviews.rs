@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, ToolchainId};
-use mfaas_rules::crate_facts::{AdvisorySet, TrialBuild};
+use mfaas_rules::crate_facts::{AdvisorySet, CrateReport, TrialBuild};
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
 use mfaas_rules::{CrateJudgement, People, codes, refusing_advisory};
@@ -19,7 +19,7 @@ use sqlx::{PgConnection, Row as _};
 use crate::audit::{self, Entry};
 use crate::decode::{Decoded, bad, json, parsed, word};
 use crate::requests::{RequestStatus, end_requests, finding, version, wake_acquirer};
-use crate::{Actor, Catalog, CatalogError};
+use crate::{Actor, Catalog, CatalogError, Token};
 
 /// A voice.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
@@ -118,15 +118,16 @@ pub struct Asker {
 pub struct NewVoice<'a> {
     /// Which review.
     pub review: i64,
-    /// Whose voice.
-    pub person: &'a PersonName,
-    /// With which token.
-    pub actor: &'a Actor,
+    /// The token that it is given with, which names the person.
+    pub token: &'a Token,
     /// A yes on these terms; `None` is a no.
     pub approve: Option<&'a Terms>,
     /// In their words, 1 to 4,000 characters.
     pub note: &'a str,
 }
+
+/// Why nobody can approve a crate whose facts are of another revision.
+pub const UNREADABLE: &str = "The facts cannot be read: nobody can approve what nobody can look at.";
 
 const SELECT: &str = "SELECT r.id, r.name, r.version, r.checksum, r.features, r.toolchain, r.report, r.people,
         r.rules_revision, r.judgement, r.trial, r.scope, r.grants, r.expires_at, r.state, r.reason, r.opened_at, r.closed_at,
@@ -227,12 +228,14 @@ impl Catalog {
     /// Says yes or no. With the last voice that it takes, the decision is made, and everything that follows
     /// from it: the crate's row, and after a no the end of whatever waited for it.
     pub async fn vote(&self, voice: &NewVoice<'_>) -> Result<ReviewState, CatalogError> {
+        let (person, actor) = (&voice.token.person, &Actor::token(voice.token));
         let mut tx = self.begin().await?;
         let (mut review, trial) = lock(&mut tx, voice.review).await?;
         let first = review.voices.is_empty();
-        let act = ReviewAct::Vote { person: voice.person.clone(), approve: voice.approve.cloned() };
+        let act = ReviewAct::Vote { person: person.clone(), approve: voice.approve.cloned() };
         let state = review.act(act)?;
         if let Some(terms) = voice.approve {
+            refuse_unreadable(&mut tx, voice.review).await?;
             refuse_against_advisories(&mut tx, voice.review).await?;
             if let Some(reason) = trial.and_then(|trial| trial.objection(&terms.grants)) {
                 return Err(CatalogError::Conflict { reason });
@@ -242,21 +245,23 @@ impl Catalog {
             set_terms(&mut tx, voice.review, terms).await?;
         }
         sqlx::query(
-            "INSERT INTO votes (review_id, person, approve, note, actor) VALUES ($1, $2, $3, $4, $5)",
+            "INSERT INTO votes (review_id, person, approve, note, actor, token_id) VALUES ($1, $2, $3, $4, $5, $6)",
         )
         .bind(voice.review)
-        .bind(voice.person.as_str())
+        .bind(person.as_str())
         .bind(voice.approve.is_some())
         .bind(voice.note)
-        .bind(voice.actor.as_str())
+        .bind(actor.as_str())
+        .bind(voice.token.id)
         .execute(&mut *tx)
         .await?;
-        let (subject, detail) = (
-            format!("review {}", voice.review),
-            serde_json::json!({ "person": voice.person, "approve": voice.approve.is_some(), "terms": voice.approve }),
-        );
-        let entry =
-            Entry { actor: voice.actor, action: "review.voted", tenant: "", subject: &subject, detail };
+        let subject = format!("review {}", voice.review);
+        // Who named the person stands beside them: an admin can make tokens for two.
+        let detail = serde_json::json!({
+            "person": person, "vouched_by": voice.token.vouched_by, "token_made_by": voice.token.made_by,
+            "approve": voice.approve.is_some(), "terms": voice.approve,
+        });
+        let entry = Entry { actor, action: "review.voted", tenant: "", subject: &subject, detail };
         audit::append(&mut tx, entry).await?;
         match state {
             ReviewState::Approved => approve(&mut tx, voice, &review).await?,
@@ -336,6 +341,20 @@ async fn lock(connection: &mut PgConnection, id: i64) -> Result<(Review, Option<
     Ok((review, row.trial))
 }
 
+/// Nobody approves what nobody can look at: facts of a revision that this release does not read.
+async fn refuse_unreadable(connection: &mut PgConnection, id: i64) -> Result<(), CatalogError> {
+    let report: serde_json::Value = sqlx::query_scalar(
+        "SELECT c.report FROM crate_reports c JOIN reviews r ON r.report = c.key WHERE r.id = $1",
+    )
+    .bind(id)
+    .fetch_one(connection)
+    .await?;
+    match serde_json::from_value::<CrateReport>(report) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(CatalogError::Conflict { reason: UNREADABLE.to_owned() }),
+    }
+}
+
 /// Nobody approves what an advisory refuses that came while the review was open. The lock makes an import wait,
 /// which then finds what was approved.
 async fn refuse_against_advisories(connection: &mut PgConnection, id: i64) -> Result<(), CatalogError> {
@@ -381,7 +400,7 @@ async fn approve(
 
 async fn deny(connection: &mut PgConnection, voice: &NewVoice<'_>) -> Result<(), CatalogError> {
     close(connection, voice, ReviewState::Denied).await?;
-    decide(connection, voice, "denied", voice.person.as_str()).await?;
+    decide(connection, voice, "denied", voice.token.person.as_str()).await?;
     let row = sqlx::query(
         "SELECT r.name, r.version, ARRAY(SELECT m.request_id FROM request_members m WHERE m.review_id = r.id) AS requests
          FROM reviews r WHERE r.id = $1",
@@ -391,9 +410,9 @@ async fn deny(connection: &mut PgConnection, voice: &NewVoice<'_>) -> Result<(),
     .await?;
     let (name, number): (String, String) = (row.try_get("name")?, row.try_get("version")?);
     let requests: Vec<i64> = row.try_get("requests")?;
-    let message = format!("crate `{name}` {number} was denied by {}: {}", voice.person, voice.note);
+    let message = format!("crate `{name}` {number} was denied by {}: {}", voice.token.person, voice.note);
     let finding = finding(codes::MF0209, message);
-    end_requests(connection, voice.actor, &requests, RequestStatus::Denied, &finding).await
+    end_requests(connection, &Actor::token(voice.token), &requests, RequestStatus::Denied, &finding).await
 }
 
 async fn close(
@@ -410,10 +429,10 @@ async fn close(
     let action = if state == ReviewState::Approved { "review.approved" } else { "review.denied" };
     let (subject, detail) = (
         format!("review {}", voice.review),
-        serde_json::json!({ "person": voice.person, "note": voice.note }),
+        serde_json::json!({ "person": voice.token.person, "note": voice.note }),
     );
-    audit::append(connection, Entry { actor: voice.actor, action, tenant: "", subject: &subject, detail })
-        .await
+    let actor = &Actor::token(voice.token);
+    audit::append(connection, Entry { actor, action, tenant: "", subject: &subject, detail }).await
 }
 
 /// Writes the row of the allowlist. Tenants may name the crate if one of the requests did.

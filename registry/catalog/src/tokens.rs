@@ -1,7 +1,7 @@
 //! Tenants and their tokens. Only the SHA-256 of a secret is ever here.
 
 use chrono::{DateTime, Utc};
-use mfaas_ident::{Digest, PersonName, Scope, TenantName};
+use mfaas_ident::{Digest, PersonName, Role, Scope, TenantName, Voucher};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
@@ -21,6 +21,10 @@ pub struct Token {
     pub name: String,
     /// Whose voice it speaks with.
     pub person: PersonName,
+    /// Who says that it is them.
+    pub vouched_by: Voucher,
+    /// Who made it, as audit rows name them; empty for tokens from before that was kept.
+    pub made_by: String,
     /// What it may do.
     pub scopes: Vec<Scope>,
     /// When it was made.
@@ -32,8 +36,23 @@ pub struct Token {
 }
 
 impl Token {
-    /// True when one of the token's scopes implies `scope`.
+    /// True when one of the token's scopes implies `scope`. Nobody reviews for whom nobody vouches: such
+    /// tokens are older than the demand for a person.
     pub fn holds(&self, scope: Scope) -> bool {
+        self.has(scope) && !(scope == Scope::Review && self.vouched_by == Voucher::Nobody)
+    }
+
+    /// True when its scopes would let it review, and only a person is missing.
+    pub fn lacks_a_person(&self) -> bool {
+        self.has(Scope::Review) && !self.holds(Scope::Review)
+    }
+
+    /// The role that its scopes make, if they are one.
+    pub fn role(&self) -> Option<Role> {
+        Role::of(&self.scopes)
+    }
+
+    fn has(&self, scope: Scope) -> bool {
         self.scopes.iter().any(|held| held.implies(scope))
     }
 }
@@ -45,7 +64,7 @@ pub struct NewToken<'a> {
     pub tenant: &'a TenantName,
     /// What its owner calls it, 1 to 100 characters.
     pub name: &'a str,
-    /// Whose voice it speaks with; its own, `tenant/name`, when absent.
+    /// Whose voice it speaks with; its own, `tenant/name`, when absent. Scopes that give a voice demand one.
     pub person: Option<&'a PersonName>,
     /// What it may do.
     pub scopes: &'a [Scope],
@@ -55,6 +74,9 @@ pub struct NewToken<'a> {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
+const COLUMNS: &str =
+    "id, tenant, name, person, vouched_by, made_by, scopes, created_at, expires_at, revoked_at";
+
 impl Catalog {
     /// Makes the tenant if there is none of that name.
     pub async fn ensure_tenant(&self, actor: &Actor, tenant: &TenantName) -> Result<(), CatalogError> {
@@ -63,8 +85,32 @@ impl Catalog {
         Ok(tx.commit().await?)
     }
 
-    /// Makes a token, and its tenant if that is new.
+    /// Makes a token, and its tenant if that is new. The person, if any, is whom `actor` says.
     pub async fn create_token(&self, actor: &Actor, new: &NewToken<'_>) -> Result<Token, CatalogError> {
+        let voucher = new.person.map_or(Voucher::Nobody, |_| Voucher::Admin);
+        self.insert_token(actor, new, voucher).await
+    }
+
+    /// Makes the token that stands for somebody whom the OpenID provider has signed in. It has to name the
+    /// person and its end.
+    pub async fn create_provider_token(
+        &self,
+        actor: &Actor,
+        new: &NewToken<'_>,
+    ) -> Result<Token, CatalogError> {
+        if new.person.is_none() {
+            let reason = "a provider vouches for a person, and none is named".to_owned();
+            return Err(CatalogError::Conflict { reason });
+        }
+        self.insert_token(actor, new, Voucher::Provider).await
+    }
+
+    async fn insert_token(
+        &self,
+        actor: &Actor,
+        new: &NewToken<'_>,
+        voucher: Voucher,
+    ) -> Result<Token, CatalogError> {
         if !(1..=100).contains(&new.name.chars().count()) {
             return Err(CatalogError::Conflict {
                 reason: "a token's name has 1 to 100 characters".to_owned(),
@@ -73,20 +119,26 @@ impl Catalog {
         let mut tx = self.begin().await?;
         ensure_tenant(&mut tx, actor, new.tenant).await?;
         let scopes: Vec<&str> = new.scopes.iter().map(|scope| scope.as_str()).collect();
-        let row = sqlx::query(
-            "INSERT INTO tokens (tenant, name, secret_sha256, scopes, expires_at, person) VALUES ($1, $2, $3, $4, $5, $6)
-             RETURNING id, tenant, name, person, scopes, created_at, expires_at, revoked_at",
-        )
-        .bind(new.tenant.as_str())
-        .bind(new.name)
-        .bind(new.secret_sha256.to_string())
-        .bind(&scopes)
-        .bind(new.expires_at)
-        .bind(new.person.map(PersonName::as_str))
-        .fetch_one(&mut *tx)
-        .await?;
+        let sql = format!(
+            "INSERT INTO tokens (tenant, name, secret_sha256, scopes, expires_at, person, vouched_by, made_by)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING {COLUMNS}"
+        );
+        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(new.tenant.as_str())
+            .bind(new.name)
+            .bind(new.secret_sha256.to_string())
+            .bind(&scopes)
+            .bind(new.expires_at)
+            .bind(new.person.map(PersonName::as_str))
+            .bind(voucher.as_str())
+            .bind(actor.as_str())
+            .fetch_one(&mut *tx)
+            .await?;
         let token = token(&row)?;
-        let detail = serde_json::json!({"name": new.name, "person": token.person, "scopes": scopes});
+        let detail = serde_json::json!({
+            "name": new.name, "person": token.person, "vouched_by": token.vouched_by, "scopes": scopes,
+            "role": token.role(), "expires_at": token.expires_at,
+        });
         let subject = token.id.to_string();
         let tenant = new.tenant.as_str();
         audit::append(&mut tx, Entry { actor, action: "token.created", tenant, subject: &subject, detail })
@@ -97,26 +149,28 @@ impl Catalog {
 
     /// The token with this secret, unless it is revoked or expired by the database's clock.
     pub async fn authenticate(&self, secret_sha256: &Digest) -> Result<Option<Token>, CatalogError> {
-        let row = sqlx::query(
-            "SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at FROM tokens
-             WHERE secret_sha256 = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())",
-        )
-        .bind(secret_sha256.to_string())
-        .fetch_optional(&self.pool)
-        .await?;
+        let sql = format!(
+            "SELECT {COLUMNS} FROM tokens
+             WHERE secret_sha256 = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
+        );
+        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(secret_sha256.to_string())
+            .fetch_optional(&self.pool)
+            .await?;
         Ok(row.as_ref().map(token).transpose()?)
     }
 
     /// The tokens of one tenant, or of all, newest first.
     pub async fn tokens(&self, tenant: Option<&TenantName>, limit: u32) -> Result<Vec<Token>, CatalogError> {
-        let rows = sqlx::query(
-            "SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at FROM tokens
-             WHERE $1::text IS NULL OR tenant = $1 ORDER BY created_at DESC, id LIMIT $2",
-        )
-        .bind(tenant.map(TenantName::as_str))
-        .bind(i64::from(limit))
-        .fetch_all(&self.pool)
-        .await?;
+        let sql = format!(
+            "SELECT {COLUMNS} FROM tokens
+             WHERE $1::text IS NULL OR tenant = $1 ORDER BY created_at DESC, id LIMIT $2"
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(tenant.map(TenantName::as_str))
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await?;
         Ok(rows.iter().map(token).collect::<Result<_, _>>()?)
     }
 
@@ -171,6 +225,8 @@ fn token(row: &PgRow) -> Decoded<Token> {
         tenant: parsed(row, "tenant")?,
         name: row.try_get("name")?,
         person: parsed(row, "person")?,
+        vouched_by: parsed(row, "vouched_by")?,
+        made_by: row.try_get("made_by")?,
         scopes: scopes
             .iter()
             .map(|s| Scope::parse(s).map_err(|e| bad("scopes", e)))

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mfaas_ident::PersonName;
 use rustix::fs::{Gid, Uid};
 
 use crate::failure::{Exit, Failure};
@@ -66,6 +67,9 @@ pub(crate) struct Up {
     /// An existing database (URL of its owner) instead of a private cluster.
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
+    /// Whom the first token names, an admin's; your login name if not given.
+    #[arg(long, value_name = "PERSON")]
+    person: Option<PersonName>,
     /// The log filter of the programs.
     #[arg(long, value_name = "FILTER", env = "MFAAS_LOG", default_value = "info")]
     log: String,
@@ -117,6 +121,7 @@ impl Up {
             },
             profile,
             profile_owner,
+            person: self.person.clone().map_or_else(whoever_starts_it, Ok)?,
             log: self.log.clone(),
         })
     }
@@ -247,6 +252,13 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     let path = std::path::absolute(path).map_err(Failure::io("cannot resolve", path))?;
     // A path that exists is taken without links, so that /proc shows it the same way.
     Ok(path.canonicalize().unwrap_or(path))
+}
+
+/// The login name of who typed the command, under sudo too. A name that no person can have has to be given.
+fn whoever_starts_it() -> Result<PersonName, Failure> {
+    let login = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let login = login.map_or_else(|| "admin".to_owned(), |login| login.to_ascii_lowercase());
+    PersonName::parse(&login).map_err(|error| Failure::Usage(format!("give --person NAME: {error}")))
 }
 
 /// Where the first token goes and whose it is. An explicit home keeps its own profile, so that a

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use mfaas_ident::{PersonName, Scope, Voucher};
 use mfaas_wire::{NodeView, Page};
 
 use super::config::{OWNER_ROLE, SERVER_ROLE, UpConfig, write_atomically};
@@ -48,6 +49,8 @@ pub(crate) struct Wishes {
     pub(crate) profile: PathBuf,
     /// Whom the profile belongs to, when root writes it for somebody else.
     pub(crate) profile_owner: Option<(rustix::fs::Uid, rustix::fs::Gid)>,
+    /// Whom the first token names.
+    pub(crate) person: PersonName,
     /// The filter for the programs' logs.
     pub(crate) log: String,
 }
@@ -178,7 +181,7 @@ fn start_server(
     Ok(addresses)
 }
 
-/// The administrator's token, unless the profile's still opens this server.
+/// The administrator's token, unless the profile's still opens this server and names its person.
 fn first_token(
     programs: &Programs<'_>,
     identities: &Identities,
@@ -194,7 +197,7 @@ fn first_token(
             let client = Client::of_profile(&profile)?;
             client.get::<mfaas_wire::WhoAmI>("/v1/whoami").await
         })
-        .is_ok();
+        .is_ok_and(|who| who.vouched_by != Voucher::Nobody || !who.scopes.contains(&Scope::Admin));
     if !works {
         let printed = programs
             .server_command(OWNER_ROLE)?
@@ -203,10 +206,12 @@ fn first_token(
                 "create",
                 "--tenant",
                 FIRST_TENANT,
-                "--scopes",
-                "read,deploy,review,admin",
+                "--role",
+                "admin",
                 "--name",
                 "first",
+                "--person",
+                wishes.person.as_str(),
             ])
             .run(home, identities)?;
         profile.token = Some(printed.lines().last().unwrap_or("").trim().to_owned());

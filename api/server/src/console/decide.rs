@@ -34,13 +34,7 @@ pub(super) async fn vote(
         "yes" => Some(terms(&Dossier::read(&app, id).await?, &form)?),
         _ => return Err(Refusal::invalid("A voice is `yes` or `no`.")),
     };
-    let voice = NewVoice {
-        review: id,
-        person: &caller.token.person,
-        actor: &caller.actor(),
-        approve: terms.as_ref(),
-        note: &note,
-    };
+    let voice = NewVoice { review: id, token: &caller.token, approve: terms.as_ref(), note: &note };
     let state = app.catalog.vote(&voice).await?;
     let place = if state == ReviewState::Open { "#voices" } else { "" };
     Ok(Redirect::to(&format!("/reviews/{id}{place}")).into_response())

@@ -61,7 +61,7 @@ impl Frame {
             token_name: mfaas_ident::sanitise_line(&token.name, 200),
             csrf: session.csrf.clone(),
             reviews: token.holds(Scope::Review),
-            audits: token.holds(Scope::Admin),
+            audits: token.holds(Scope::Operate),
         });
         let nonce = extensions.get::<Nonce>().map(|nonce| nonce.0.clone()).unwrap_or_default();
         Self { user, here: "", server_version: env!("CARGO_PKG_VERSION"), nonce }

@@ -56,7 +56,7 @@ pub(super) async fn dashboard(
 }
 
 async fn nodes(app: &App, caller: &Caller) -> Result<Option<Nodes>, Refusal> {
-    if !caller.token.holds(Scope::Admin) {
+    if !caller.token.holds(Scope::Operate) {
         return Ok(None);
     }
     let now = Utc::now();

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use mfaas_catalog::{Asker, CrateFile, ReviewDelta, ReviewRow, SpotNote, Voice};
+use mfaas_catalog::{Asker, CrateFile, ReviewDelta, ReviewRow, SpotNote, UNREADABLE, Voice};
 use mfaas_ident::PersonName;
 use mfaas_rules::crate_facts::{CrateReport, Published};
 use mfaas_rules::profiles::std_items::Capability;
@@ -51,7 +51,7 @@ impl Dossier {
     /// Why nobody can approve, whoever it is.
     pub(super) fn only_no(&self) -> Option<&'static str> {
         if self.report.is_none() {
-            return Some("The facts cannot be read: nobody can approve what nobody can look at.");
+            return Some(UNREADABLE);
         }
         // At a spot of this report or of an older one.
         let unsound = self.notes.iter().any(|note| note.state == SpotState::Unsound);

@@ -199,8 +199,7 @@ pub(super) async fn vote(
     let terms: Terms = body.terms.unwrap_or(standing);
     let voice = NewVoice {
         review: id,
-        person: &caller.token.person,
-        actor: &caller.actor(),
+        token: &caller.token,
         approve: body.approve.then_some(&terms),
         note: &body.note,
     };

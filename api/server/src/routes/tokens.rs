@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use mfaas_catalog::NewToken;
-use mfaas_ident::Scope;
+use mfaas_ident::{Role, Scope};
 use mfaas_wire::{AuditEntry, ChainView, CreateToken, Page, Removed, TokenCreated, TokenView, WhoAmI};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
-use crate::token::Secret;
+use crate::token::{Secret, check_person};
 use crate::{limits, views};
 
 /// The tokens of the tenant, newest first, without their secrets.
@@ -44,14 +44,15 @@ pub(super) async fn create(
     if !(1..=limits::TOKEN_NAME_CHARS_MAX).contains(&body.name.chars().count()) {
         return Err(Refusal::invalid("`name` has 1 to 80 characters."));
     }
-    check_scopes(&caller, &body.scopes)?;
+    let scopes = scopes(&caller, body.role, &body.scopes)?;
+    check_person(scopes, body.person.as_ref())?;
     let tenant = body.tenant.unwrap_or_else(|| caller.tenant.clone());
     let secret = Secret::generate().map_err(Refusal::internal)?;
     let new = NewToken {
         tenant: &tenant,
         name: &body.name,
         person: body.person.as_ref(),
-        scopes: &body.scopes,
+        scopes,
         secret_sha256: secret.hash(),
         expires_at: None,
     };
@@ -61,14 +62,16 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())
 }
 
-/// Nobody gives what they do not have. Admins hold everything, so today this only refuses an
-/// empty set; it stays true when the route opens to others.
-fn check_scopes(caller: &Caller, scopes: &[Scope]) -> Result<(), Refusal> {
-    if scopes.is_empty() {
-        return Err(Refusal::invalid("`scopes` names at least one of read, deploy, review, admin."));
-    }
-    match scopes.iter().find(|scope| !caller.token.holds(**scope)) {
-        None => Ok(()),
+/// What the new token holds. Nobody gives what they do not have. An admin holds everything but reviews, if
+/// nobody vouches for them; it stays true when the route opens to others.
+fn scopes<'a>(caller: &Caller, role: Option<Role>, scopes: &'a [Scope]) -> Result<&'a [Scope], Refusal> {
+    let scopes = match role {
+        Some(role) if scopes.is_empty() => role.scopes(),
+        None if !scopes.is_empty() => scopes,
+        _ => return Err(Refusal::invalid("A token has either a `role` or `scopes`.")),
+    };
+    match scopes.iter().find(|scope| !caller.token.scopes.iter().any(|held| held.implies(**scope))) {
+        None => Ok(scopes),
         Some(scope) => Err(Refusal::invalid(format!("The calling token itself lacks the scope `{scope}`."))),
     }
 }
@@ -97,7 +100,9 @@ pub(super) async fn whoami(caller: Caller) -> axum::Json<WhoAmI> {
     axum::Json(WhoAmI {
         tenant: caller.tenant,
         token_id: caller.token.id.to_string(),
+        role: caller.token.role(),
         token_name: caller.token.name,
+        vouched_by: caller.token.vouched_by,
         person: caller.token.person,
         scopes: caller.token.scopes,
         server_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -3,22 +3,27 @@
 use mfaas_ident::Scope;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Database, Server};
+use crate::support::{Answer, Database, Server, crate_report};
 
 /// What the acquirer would have found out about the open request `id`: one review, for one person.
 fn reviewing(db: &Database, request: i64) {
     let (checksum, key) = ("c".repeat(64), "e".repeat(64));
     let judgement =
         json!({"suggestion": {"review": {"people": 1}}, "reasons": [], "hints": [], "rules_revision": "t"});
+    let report = facts();
     db.sql(&format!(
         "INSERT INTO crate_archives (checksum, name, version, bytes) VALUES ('{checksum}', 'left-pad', '1.2.3', 7);
-         INSERT INTO crate_reports (key, checksum, report) VALUES ('{key}', '{checksum}', '{{\"facts\": true}}');
+         INSERT INTO crate_reports (key, checksum, report) VALUES ('{key}', '{checksum}', '{report}');
          INSERT INTO reviews (name, version, checksum, features, toolchain, report, people, rules_revision, judgement)
          VALUES ('left-pad', '1.2.3', '{checksum}', '{{std}}', '{key}', '{key}', 1, 't', '{judgement}');
          INSERT INTO request_members (request_id, name, version, checksum, features, path, review_id)
          SELECT {request}, name, version, checksum, features, '{{left-pad}}', id FROM reviews;
          UPDATE crate_requests SET status = 'reviewing', chosen = '1.2.3' WHERE id = {request};"
     ));
+}
+
+fn facts() -> Value {
+    crate_report(&[], &json!({ "unsafe": { "errors": 0, "spots": [] } }), &[])
 }
 
 async fn post(server: &Server, method: &str, path: &str, token: &str, body: &Value) -> Answer {
@@ -65,10 +70,7 @@ async fn a_review_is_decided_in_words_by_whoever_did_not_ask() {
     let open = server.get("/v1/reviews?state=open", &decides).await.json();
     let id = open["items"][0]["id"].clone();
     let voices = format!("/v1/reviews/{id}/voices");
-    assert_eq!(
-        server.get(&format!("/v1/reviews/{id}/report"), &decides).await.json(),
-        json!({"facts": true})
-    );
+    assert_eq!(server.get(&format!("/v1/reviews/{id}/report"), &decides).await.json(), facts());
 
     for note in ["", "  ", "\u{1b}[2Jsound", "so\u{202e}und", &"x".repeat(4_001)] {
         let answer = post(&server, "POST", &voices, &decides, &json!({"approve": true, "note": note})).await;
@@ -82,6 +84,11 @@ async fn a_review_is_decided_in_words_by_whoever_did_not_ask() {
     assert_eq!(post(&server, "PUT", &marks, &decides, &mark("unsound")).await.status, 200);
     assert_eq!(post(&server, "POST", &voices, &decides, &yes).await.code(), "MF0908", "a spot is unsound");
     assert_eq!(post(&server, "PUT", &marks, &decides, &mark("justified")).await.status, 200);
+    server.db.sql("UPDATE crate_reports SET report = report - 'compiler'");
+    let blind = post(&server, "POST", &voices, &decides, &yes).await;
+    assert_eq!(blind.code(), "MF0908", "nobody can approve what nobody can look at");
+    assert!(blind.body.contains("cannot be read"), "{}", blind.body);
+    server.db.sql(&format!("UPDATE crate_reports SET report = '{}'", facts()));
     let done = post(&server, "POST", &voices, &decides, &yes).await;
     assert_eq!((done.status, &done.json()["state"]), (200, &json!("approved")), "{done:?}");
     assert_eq!(done.json()["terms"]["grants"], json!(["machine-code"]));

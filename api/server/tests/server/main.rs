@@ -12,5 +12,6 @@ mod problems;
 mod program;
 mod registry;
 mod reviews;
+mod roles;
 mod support;
 mod uploads;

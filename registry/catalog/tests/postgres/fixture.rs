@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use mfaas_attest::{BuildClaim, CageLevel};
 use mfaas_catalog::{
-    Actor, Catalog, ClaimedBuild, Deployment, NewDeployment, Recorded, RolePasswords, migrate,
+    Actor, Catalog, ClaimedBuild, Deployment, NewDeployment, NewToken, Recorded, RolePasswords, Token,
+    migrate,
 };
 use mfaas_ident::{
-    Budget, DeploymentId, Digest, FunctionName, HandlerPath, MemoryLimit, PersonName, TenantName,
+    Budget, DeploymentId, Digest, FunctionName, HandlerPath, MemoryLimit, PersonName, Role, TenantName,
     ToolchainId, VersionNumber,
 };
 use mfaas_rules::POLICY_REVISION;
@@ -87,6 +88,19 @@ impl World {
         }
     }
 
+    /// A token with which a person reviews.
+    pub(crate) async fn reviewer(&self, who: &str) -> Token {
+        self.server.create_token(&actor(), &reviewing(&person(who))).await.unwrap()
+    }
+
+    /// The same for somebody whom the OpenID provider names.
+    pub(crate) async fn signed_in(&self, who: &str) -> Token {
+        let expires_at = Some(chrono::Utc::now() + chrono::TimeDelta::hours(1));
+        let (person, secret_sha256) = (person(who), secret());
+        let new = NewToken { expires_at, secret_sha256, ..reviewing(&person) };
+        self.server.create_provider_token(&actor(), &new).await.unwrap()
+    }
+
     /// Claims the next build as `instance`.
     pub(crate) async fn claim(&self, instance: &str) -> ClaimedBuild {
         self.builder.claim(instance, LONG).await.unwrap().expect("there is a build to claim")
@@ -163,6 +177,20 @@ pub(crate) fn tenant() -> TenantName {
 
 pub(crate) fn function(name: &str) -> FunctionName {
     FunctionName::parse(name).unwrap()
+}
+
+/// A new token with which a person reviews.
+pub(crate) fn reviewing(person: &PersonName) -> NewToken<'_> {
+    static TENANT: std::sync::LazyLock<TenantName> = std::sync::LazyLock::new(tenant);
+    let person = Some(person);
+    let scopes = Role::Reviewer.scopes();
+    NewToken { tenant: &TENANT, name: "reviewer", person, scopes, secret_sha256: secret(), expires_at: None }
+}
+
+/// A secret that nobody had before.
+pub(crate) fn secret() -> Digest {
+    static MADE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    Digest::of(&MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_le_bytes())
 }
 
 pub(crate) fn person(name: &str) -> PersonName {

@@ -15,3 +15,4 @@ mod reviews;
 mod roles;
 mod schema;
 mod tokens;
+mod voices;

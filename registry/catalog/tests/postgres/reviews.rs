@@ -128,8 +128,8 @@ async fn vote(
     who: &str,
     approve: Option<&Terms>,
 ) -> Result<ReviewState, CatalogError> {
-    let voice = NewVoice { review, person: &person(who), actor: &actor(), approve, note: "looked at it" };
-    world.server.vote(&voice).await
+    let token = world.reviewer(who).await;
+    world.server.vote(&NewVoice { review, token: &token, approve, note: "looked at it" }).await
 }
 
 fn cache() -> DependencyCache {
@@ -466,6 +466,28 @@ const UNDECIDED: &[(&str, &str, &str)] = &[
     ),
     (
         "mfaas_server",
+        "INSERT INTO votes (review_id, person, approve, note, actor) SELECT id, 'mallory', true, 'x', 'x' FROM reviews",
+        "votes_by_a_person",
+    ),
+    (
+        "mfaas_server",
+        "INSERT INTO votes (review_id, person, approve, note, actor, token_id)
+         SELECT r.id, 'mallory', true, 'x', 'x', t.id FROM reviews r, tokens t",
+        "votes_by_a_person",
+    ),
+    (
+        "mfaas_server",
+        "INSERT INTO tokens (tenant, name, secret_sha256, scopes) VALUES ('acme', 'x', 'x', '{review}')",
+        "tokens_reviewer_is_a_person",
+    ),
+    (
+        "mfaas_server",
+        "INSERT INTO tokens (tenant, name, secret_sha256, scopes, person, vouched_by)
+         VALUES ('acme', 'x', 'x', '{review}', 'mallory', 'provider')",
+        "tokens_of_provider_end",
+    ),
+    (
+        "mfaas_server",
         "INSERT INTO spot_notes (review_id, spot, state, person) SELECT id, 'x', 'seen', 'acme/ci' FROM reviews",
         "spot_notes_not_by_requester",
     ),
@@ -480,6 +502,9 @@ const DENIED: &[(&str, &str)] = &[
     ("mfaas_server", "UPDATE crate_requests SET requested_by = 'nobody'"),
     ("mfaas_server", "UPDATE deployments SET person = 'nobody'"),
     ("mfaas_server", "UPDATE tokens SET person = 'alice'"),
+    ("mfaas_server", "UPDATE tokens SET vouched_by = 'provider'"),
+    ("mfaas_server", "UPDATE tokens SET scopes = '{review}'"),
+    ("mfaas_server", "UPDATE votes SET token_id = NULL"),
     ("mfaas_server", "DELETE FROM request_members"),
     ("mfaas_server", "INSERT INTO crate_reports (key) VALUES ('x')"),
     ("mfaas_server", "INSERT INTO crate_files (path) VALUES ('x')"),
@@ -505,6 +530,7 @@ async fn no_role_gets_round_the_voices_with_a_connection_of_its_own() {
     let (_, request) = waiting(&world).await;
     reviewing(&world, request.id, People::Two).await;
     world.upload("other", "key-2", b"source").await;
+    world.reviewer("carol").await;
     for (role, statement, constraint) in UNDECIDED {
         let error = sqlx::query(*statement).execute(&world.raw(role).await).await.unwrap_err();
         let found = error.as_database_error().and_then(|e| e.constraint().map(str::to_owned));

@@ -2,9 +2,9 @@
 
 use chrono::{TimeDelta, Utc};
 use mfaas_catalog::{CatalogError, NewToken};
-use mfaas_ident::{Digest, Scope, TenantName};
+use mfaas_ident::{Digest, Role, Scope, TenantName, Voucher};
 
-use crate::fixture::{World, actor, tenant};
+use crate::fixture::{World, actor, person, reviewing, secret, tenant};
 
 #[tokio::test]
 async fn a_token_is_found_by_its_secret_until_revoked() {
@@ -56,4 +56,59 @@ async fn an_expired_token_and_one_without_scopes_do_not_work() {
     let none = NewToken { scopes: &[], secret_sha256: Digest::of(b"none"), ..old };
     let error = world.server.create_token(&actor(), &none).await.unwrap_err();
     assert_eq!(error.to_string(), "a token needs at least one known scope");
+}
+
+#[tokio::test]
+async fn whoever_has_a_voice_is_a_person_with_a_name() {
+    let world = World::new().await;
+    let alice = person("alice");
+    for role in Role::ALL {
+        let speaks = role.scopes().iter().any(|scope| scope.gives_voice());
+        let named = NewToken { scopes: role.scopes(), ..reviewing(&alice) };
+        let nameless = NewToken { person: None, secret_sha256: secret(), ..named.clone() };
+        let refused =
+            world.server.create_token(&actor(), &nameless).await.err().map(|error| error.to_string());
+        let sentence = "a token that decides about dependencies has to name its person".to_owned();
+        assert_eq!(refused, speaks.then_some(sentence), "{role}");
+        let token = world.server.create_token(&actor(), &named).await.unwrap();
+        assert_eq!(
+            (token.role(), token.vouched_by, token.made_by.as_str()),
+            (Some(role), Voucher::Admin, "test")
+        );
+        assert_eq!(token.holds(Scope::Review), speaks, "{role}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_provider_says_ends_within_a_day_and_names_somebody() {
+    let world = World::new().await;
+    let alice = person("alice@example.org");
+    let made = world.signed_in("alice@example.org").await;
+    assert_eq!((made.vouched_by, made.person.as_str()), (Voucher::Provider, "alice@example.org"));
+    for life in [None, Some(TimeDelta::hours(25))] {
+        let expires_at = life.map(|life| Utc::now() + life);
+        let new = NewToken { expires_at, ..reviewing(&alice) };
+        let error = world.server.create_provider_token(&actor(), &new).await.unwrap_err();
+        assert_eq!(error.to_string(), "what a provider vouches for ends within a day");
+    }
+    let expires_at = Some(Utc::now() + TimeDelta::hours(1));
+    let nobody = NewToken { expires_at, person: None, ..reviewing(&alice) };
+    assert!(world.server.create_provider_token(&actor(), &nobody).await.is_err());
+}
+
+/// A token of the release before, which had no person and a voice all the same.
+#[tokio::test]
+async fn a_nameless_token_from_before_keeps_all_but_its_voice() {
+    let world = World::new().await;
+    let alice = person("alice");
+    let new = NewToken { scopes: Role::Admin.scopes(), ..reviewing(&alice) };
+    let made = world.server.create_token(&actor(), &new).await.unwrap();
+    assert!(made.holds(Scope::Review));
+    sqlx::query("UPDATE tokens SET vouched_by = 'nobody', person = 'acme/reviewer'")
+        .execute(&world.sql)
+        .await
+        .unwrap();
+    let old = world.server.authenticate(&new.secret_sha256).await.unwrap().unwrap();
+    assert!(old.holds(Scope::Admin) && !old.holds(Scope::Review) && old.lacks_a_person());
+    world.server.revoke_token(&actor(), None, old.id).await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mfaas_catalog::{Actor, Catalog, NewToken};
-use mfaas_ident::{Scope, TenantName};
+use mfaas_ident::{PersonName, Role, Scope, TenantName};
 use mfaas_server::config::ServeConfig;
 use mfaas_server::token::Secret;
 use mfaas_server::{Running, authority};
@@ -54,13 +54,18 @@ impl Answer {
 impl Server {
     /// Starts one.
     pub(crate) async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts one with further variables.
+    pub(crate) async fn start_with(more: &[(&str, &str)]) -> Self {
         // Only the first test of the process installs it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let db = tokio::task::spawn_blocking(Database::new).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("blobs")).unwrap();
         authority::init(&dir.path().join("tls")).unwrap();
-        let running = mfaas_server::start(config(&db, dir.path())).await.unwrap();
+        let running = mfaas_server::start(config(&db, dir.path(), more)).await.unwrap();
         let catalog = Catalog::connect(&db.url("mfaas_server"), 2).await.unwrap();
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { db, catalog, running: Some(running), dir, client }
@@ -92,14 +97,26 @@ impl Server {
         self.dir.path()
     }
 
-    /// A new token.
+    /// A token with the scopes of a role, of the person `tenant/role`.
+    pub(crate) async fn token_of(&self, tenant: &str, role: Role) -> String {
+        let person = PersonName::parse(&format!("{tenant}/{role}")).unwrap();
+        self.make_token(tenant, role.scopes(), Some(&person)).await
+    }
+
+    /// A new token; of the person `tenant/test` where it has to be a person's.
     pub(crate) async fn token(&self, tenant: &str, scopes: &[Scope]) -> String {
+        let person = PersonName::parse(&format!("{tenant}/test")).unwrap();
+        let person = scopes.iter().any(|scope| scope.gives_voice()).then_some(&person);
+        self.make_token(tenant, scopes, person).await
+    }
+
+    async fn make_token(&self, tenant: &str, scopes: &[Scope], person: Option<&PersonName>) -> String {
         let secret = Secret::generate().unwrap();
         let tenant = TenantName::parse(tenant).unwrap();
         let new = NewToken {
             tenant: &tenant,
             name: "test",
-            person: None,
+            person,
             scopes,
             secret_sha256: secret.hash(),
             expires_at: None,
@@ -134,7 +151,7 @@ impl Server {
 }
 
 /// The configuration of a server over `db` with its files in `dir`.
-fn config(db: &Database, dir: &Path) -> ServeConfig {
+fn config(db: &Database, dir: &Path, more: &[(&str, &str)]) -> ServeConfig {
     let variables = [
         ("MFAAS_DATABASE_URL", db.url("mfaas_server")),
         ("MFAAS_BLOBS_URL", format!("file://{}", dir.join("blobs").display())),
@@ -142,6 +159,8 @@ fn config(db: &Database, dir: &Path) -> ServeConfig {
         ("MFAAS_LISTEN", "127.0.0.1:0".to_owned()),
         ("MFAAS_NODE_LISTEN", "127.0.0.1:0".to_owned()),
     ];
+    let more = more.iter().map(|(name, value)| (*name, (*value).to_owned()));
+    let variables: Vec<_> = variables.into_iter().chain(more).collect();
     let var = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
     ServeConfig::parse(&var).unwrap()
 }
