@@ -256,9 +256,6 @@ fn needs(report: &CrateReport) -> Vec<PackageKey> {
     report.needs.iter().map(|need| (need.name.clone(), need.version.clone())).collect()
 }
 
-/// Who has decided about what ships.
-const SEED: &str = "seed";
-
 /// What decides beside the facts.
 #[derive(Clone, Copy)]
 struct Policy<'a> {
@@ -273,7 +270,7 @@ impl Policy<'_> {
     fn allows(&self, member: &ResolvedMember) -> bool {
         let row = |row: &&AllowedCrate| row.name == member.name && row.version == member.version;
         let row = self.allowlist.crates.iter().find(row);
-        let is_ours = row.is_some_and(|row| row.decided_by != SEED);
+        let is_ours = row.is_some_and(AllowedCrate::is_decided_by_people);
         (is_ours || !self.takeover) && is_allowed(member, self.allowlist)
     }
 }

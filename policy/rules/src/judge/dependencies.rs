@@ -35,6 +35,14 @@ pub struct AllowedCrate {
     pub reason: String,
 }
 
+impl AllowedCrate {
+    /// Whether people have decided, and not mfaas itself: by what it ships, or by its rules. No list of people
+    /// begins with a word and a space.
+    pub fn is_decided_by_people(&self) -> bool {
+        self.decided_by != "seed" && !self.decided_by.starts_with("rules ")
+    }
+}
+
 /// A reviewer's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
