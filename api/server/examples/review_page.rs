@@ -1,7 +1,12 @@
 //! How long a reviewer waits: the pages of a crate of 5 MB, over HTTP, from a real server over a real Postgres and
 //! files on disk. `cargo run --release -p mfaas-server --example review_page`; the first argument is the number of
 //! rounds. It fails when the median of a page is beyond what we promise.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a program for people at a terminal")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a program for people at a terminal"
+)]
 
 #[path = "../tests/server/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
@@ -28,8 +33,15 @@ async fn main() -> ExitCode {
     let (server, large) = (Server::start().await, Large::new());
     let review = large.store(&server, &[Large::LARGEST, OTHER]).await;
     let cookie = sign_in(&server).await;
-    println!("crate: {} bytes of text in {} files; {rounds} rounds of each page", large.bytes(), large.names.len());
-    println!("{:<30} {:>9} {:>9} {:>9} {:>10} {:>8}", "page", "p20 ms", "p50 ms", "p80 ms", "bytes", "of 1 s");
+    println!(
+        "crate: {} bytes of text in {} files; {rounds} rounds of each page",
+        large.bytes(),
+        large.names.len()
+    );
+    println!(
+        "{:<30} {:>9} {:>9} {:>9} {:>10} {:>8}",
+        "page", "p20 ms", "p50 ms", "p80 ms", "bytes", "of 1 s"
+    );
     let file = format!("/reviews/{review}/files/{}", large.names[Large::LARGEST]);
     let mut all_in_time = true;
     for (name, path) in [

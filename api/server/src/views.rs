@@ -3,8 +3,8 @@
 
 use chrono::Utc;
 use mfaas_catalog::{
-    Alarm, Alias, AuditRow, Baseline, ConcernedVersion, CrateRow, Deployment, Function, Request, RequestMember,
-    ReviewDelta, ReviewRow, SpotNote, StoredLine, Token, Version,
+    Alarm, Alias, AuditRow, Baseline, ConcernedVersion, CrateRow, Deployment, Function, Request,
+    RequestMember, ReviewDelta, ReviewRow, SpotNote, StoredLine, Token, Version,
 };
 use mfaas_delivery as delivery;
 use mfaas_ident::{AliasName, sanitise, sanitise_line};

@@ -17,9 +17,9 @@ pub use event::{Diagnostic, Event, SourceSpan, layer_word};
 pub use mfaas_delivery::{DeploymentState, EventKind, Level};
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use reviews::{
-    AlarmView, AuditsImported, ChainView, ConcernedView, DeltaView, FileDeltaView, GiveVoice, ImportAdvisories,
-    ImportView, MarkSpot, MemberView, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView, RevokeCrate,
-    SpotView, VoiceView, VolumeView,
+    AlarmView, AuditsImported, ChainView, ConcernedView, DeltaView, FileDeltaView, GiveVoice,
+    ImportAdvisories, ImportView, MarkSpot, MemberView, RequestCrate, RequestView, ReviewView,
+    RevocationSeverity, RevocationView, RevokeCrate, SpotView, VoiceView, VolumeView,
 };
 pub use status::{STATUSES, status_of};
 pub use views::{

@@ -113,7 +113,12 @@ impl<I> Reader<'_, I> {
             | Class::Number
             | Class::Char
             | Class::Lifetime => Class::Attribute,
-            Class::Plain | Class::Comment | Class::DocComment | Class::Str | Class::Unsafe | Class::Attribute => class,
+            Class::Plain
+            | Class::Comment
+            | Class::DocComment
+            | Class::Str
+            | Class::Unsafe
+            | Class::Attribute => class,
         }
     }
 
@@ -141,13 +146,17 @@ impl<I> Reader<'_, I> {
     /// The class of a token that stands in no attribute.
     fn alone(&self, kind: TokenKind, text: &str) -> Class {
         match kind {
-            TokenKind::LineComment { doc_style } | TokenKind::BlockComment { doc_style, .. } => match doc_style {
-                Some(_) => Class::DocComment,
-                None => Class::Comment,
-            },
+            TokenKind::LineComment { doc_style } | TokenKind::BlockComment { doc_style, .. } => {
+                match doc_style {
+                    Some(_) => Class::DocComment,
+                    None => Class::Comment,
+                }
+            }
             TokenKind::Frontmatter { .. } => Class::Comment,
             TokenKind::Literal { kind, .. } => literal(kind),
-            TokenKind::Lifetime { .. } | TokenKind::RawLifetime | TokenKind::UnknownPrefixLifetime => Class::Lifetime,
+            TokenKind::Lifetime { .. } | TokenKind::RawLifetime | TokenKind::UnknownPrefixLifetime => {
+                Class::Lifetime
+            }
             TokenKind::Ident => self.word(text),
             TokenKind::RawIdent | TokenKind::ForcedKeywordIdent | TokenKind::InvalidIdent => Class::Ident,
             TokenKind::Bang if self.is_macro_bang() => Class::Macro,
@@ -222,10 +231,11 @@ fn literal(kind: LiteralKind) -> Class {
 /// Keywords of every edition, sorted, `unsafe` left out. The words that mean something in one place alone (`union`,
 /// `macro_rules`, `auto`, `safe`) are names.
 const KEYWORDS: &[&str] = &[
-    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
-    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
-    "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static", "struct", "super",
-    "trait", "true", "try", "type", "typeof", "unsized", "use", "virtual", "where", "while", "yield",
+    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do",
+    "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static",
+    "struct", "super", "trait", "true", "try", "type", "typeof", "unsized", "use", "virtual", "where",
+    "while", "yield",
 ];
 
 #[cfg(test)]

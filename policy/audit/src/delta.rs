@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use mfaas_rules::crate_facts::{
-    CrateDelta, CrateReport, DELTA_REVISION, DeltaSide, FileChange, FileDelta, LineDelta, Role, Volume, Volumes,
+    CrateDelta, CrateReport, DELTA_REVISION, DeltaSide, FileChange, FileDelta, LineDelta, Role, Volume,
+    Volumes,
 };
 
 pub use facts::facts;

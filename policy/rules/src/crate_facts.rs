@@ -15,8 +15,8 @@ mod report;
 
 pub use advisory::{Advisory, AdvisoryKind, AdvisorySet, UnreadAdvisory};
 pub use delta::{
-    ClassDelta, CompilerCount, CrateDelta, DELTA_REVISION, DeltaSide, FactsDelta, FileChange, FileDelta, LineDelta,
-    Moves, NeedChange, NeedVersion, Pair, SpotDelta, Volume, Volumes,
+    ClassDelta, CompilerCount, CrateDelta, DELTA_REVISION, DeltaSide, FactsDelta, FileChange, FileDelta,
+    LineDelta, Moves, NeedChange, NeedVersion, Pair, SpotDelta, Volume, Volumes,
 };
 pub use imported::{AuditKind, AuditSet, ImportedAudit};
 pub use report::{

@@ -282,11 +282,20 @@ fn review_delta(row: &PgRow) -> Decoded<ReviewDelta> {
     let delta: Option<CrateDelta> = delta.and_then(|delta| serde_json::from_value(delta).ok());
     let is_unreadable = is_there && delta.is_none();
     Ok(ReviewDelta {
-        volumes: row.try_get::<Option<serde_json::Value>, _>("volumes")?.and_then(|v| serde_json::from_value(v).ok()),
-        baseline: row.try_get::<Option<String>, _>("from_version")?.map(|text| stored(row, &text)).transpose()?,
+        volumes: row
+            .try_get::<Option<serde_json::Value>, _>("volumes")?
+            .and_then(|v| serde_json::from_value(v).ok()),
+        baseline: row
+            .try_get::<Option<String>, _>("from_version")?
+            .map(|text| stored(row, &text))
+            .transpose()?,
         stands: row.try_get("stands")?,
         delta,
-        problem: if is_unreadable { "another release compared, in a way that this one cannot read".to_owned() } else { problem },
+        problem: if is_unreadable {
+            "another release compared, in a way that this one cannot read".to_owned()
+        } else {
+            problem
+        },
     })
 }
 

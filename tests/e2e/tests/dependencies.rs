@@ -192,7 +192,10 @@ fn what_changed_since_what_is_allowed_is_said(stack: &Stack, alice: &str) {
     assert!(number(&delta["added"]) > 0 && number(&delta["removed"]) > 0, "{delta}");
     assert!(number(&view["whole"]["lines"]) > number(&delta["added"]), "{view}");
     let changed = delta["changes"].as_array().unwrap();
-    assert!(changed.iter().any(|file| file["path"] == "src/lib.rs" && file["change"] == "changed"), "{delta}");
+    assert!(
+        changed.iter().any(|file| file["path"] == "src/lib.rs" && file["change"] == "changed"),
+        "{delta}"
+    );
     assert_eq!(delta["facts"]["compiler"]["from"]["errors"], 0, "what ships was asked the same: {delta}");
     let text = stack.cli_with(["allow", "show", &id], &[("MFAAS_TOKEN", alice)]).ok().stdout;
     assert!(text.contains("from 0.11.1, which ships and which nobody of this site has looked at"), "{text}");

@@ -27,13 +27,20 @@ impl Base {
     pub(super) fn of(delta: Option<&ReviewDelta>) -> Option<Self> {
         let found = delta?;
         let base = found.delta.as_ref().and(found.baseline.as_ref())?;
-        Some(Self { version: base.version.to_string(), checksum: base.checksum, warning: warning(base, found.stands) })
+        Some(Self {
+            version: base.version.to_string(),
+            checksum: base.checksum,
+            warning: warning(base, found.stands),
+        })
     }
 }
 
 fn warning(base: &Baseline, stands: bool) -> Option<String> {
     if !stands {
-        return Some(format!("Version {} is allowed no more: what is the same in both is not decided.", base.version));
+        return Some(format!(
+            "Version {} is allowed no more: what is the same in both is not decided.",
+            base.version
+        ));
     }
     let shipped = "ships with the product and nobody of this site has looked at it: what is the same in both is not \
                    reviewed for hostile callers.";
@@ -161,13 +168,25 @@ pub(super) fn capabilities(facts: &FactsDelta) -> Vec<ChangeRow> {
         push(&mut rows, what, pair, yes_no, if pair.to { "bad" } else { "good" });
     }
     push(&mut rows, "stands for a native library", facts.links.clone(), text, "bad");
-    push(&mut rows, "unsafe code, says the compiler", facts.compiler, errors, tone_of_compiler(facts.compiler));
+    push(
+        &mut rows,
+        "unsafe code, says the compiler",
+        facts.compiler,
+        errors,
+        tone_of_compiler(facts.compiler),
+    );
     push(&mut rows, "unsafe items, says geiger", facts.geiger, items, tone_of_items(facts.geiger));
     for spot in &facts.spots {
         push(&mut rows, kind_label(spot.kind), spot.count, grouped, tone(spot.count));
     }
     for touch in &facts.touches {
-        push(&mut rows, &format!("reaches for: {}", class_label(touch.class)), touch.places, grouped, tone(touch.places));
+        push(
+            &mut rows,
+            &format!("reaches for: {}", class_label(touch.class)),
+            touch.places,
+            grouped,
+            tone(touch.places),
+        );
     }
     push(&mut rows, "shapes of soundness holes", facts.shapes, grouped, tone(facts.shapes));
     moves(&mut rows, "features that it was looked at with", &facts.features);
@@ -183,8 +202,10 @@ pub(super) fn capabilities(facts: &FactsDelta) -> Vec<ChangeRow> {
 pub(super) fn dependencies(facts: &FactsDelta) -> Vec<ChangeRow> {
     let none = || "–".to_owned();
     let row = |what: &str, before, now, tone| ChangeRow { what: line(what), before, now, tone };
-    let came = facts.needs_came.iter().map(|need| row(need.name.as_str(), none(), need.version.to_string(), "bad"));
-    let went = facts.needs_went.iter().map(|need| row(need.name.as_str(), need.version.to_string(), none(), "good"));
+    let came =
+        facts.needs_came.iter().map(|need| row(need.name.as_str(), none(), need.version.to_string(), "bad"));
+    let went =
+        facts.needs_went.iter().map(|need| row(need.name.as_str(), need.version.to_string(), none(), "good"));
     let changed = facts.needs_changed.iter().map(|need| {
         let (from, to) = (&need.version.from, &need.version.to);
         let now = if from == to { format!("{to}, with other bytes") } else { to.to_string() };
@@ -213,7 +234,12 @@ fn moves(rows: &mut Vec<ChangeRow>, what: &str, moves: &Moves) {
     };
     if !moves.is_empty() {
         let tone = if moves.came.is_empty() { "good" } else { "bad" };
-        rows.push(ChangeRow { what: what.to_owned(), before: names(&moves.went), now: names(&moves.came), tone });
+        rows.push(ChangeRow {
+            what: what.to_owned(),
+            before: names(&moves.went),
+            now: names(&moves.came),
+            tone,
+        });
     }
 }
 

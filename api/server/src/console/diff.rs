@@ -55,7 +55,7 @@ impl DiffRow {
     }
 
     /// Its line in the new text; 0 for none.
-    pub(super) fn new(&self) -> usize {
+    pub(super) fn new_line(&self) -> usize {
         if self.kind == Kind::Went { 0 } else { self.line.number }
     }
 }
@@ -107,8 +107,7 @@ pub(super) fn diff_page(
     let count = |kind| all.iter().filter(|row| row.0 == kind).count();
     let new_lines: BTreeSet<usize> =
         all.iter().filter(|row| row.0 != Kind::Went).map(|row| row.2 + 1).collect();
-    let is_shown =
-        |spot: &&SpotRow| usize::try_from(spot.line).is_ok_and(|line| new_lines.contains(&line));
+    let is_shown = |spot: &&SpotRow| usize::try_from(spot.line).is_ok_and(|line| new_lines.contains(&line));
     Ok(DiffPage {
         added: count(Kind::Came),
         removed: count(Kind::Went),
@@ -166,7 +165,7 @@ mod tests {
         };
         let row = |row: &DiffRow| {
             let gap = if row.kind == Kind::Gap { "…" } else { "" };
-            format!("{gap}{}{}:{} {}", row.sign(), row.old, row.new(), text(row))
+            format!("{gap}{}{}:{} {}", row.sign(), row.old, row.new_line(), text(row))
         };
         page.rows.iter().map(row).collect()
     }
@@ -184,9 +183,19 @@ mod tests {
         assert_eq!(
             drawn(&page),
             [
-                "… 7:7 line 7", " 8:8 line 8", " 9:9 line 9", "−10:0 line 10", "+0:10 ten", "+0:11 and more",
-                " 11:12 line 11", " 12:13 line 12", " 13:14 line 13", "… 17:18 line 17", " 18:19 line 18",
-                " 19:20 line 19", "−20:0 line 20",
+                "… 7:7 line 7",
+                " 8:8 line 8",
+                " 9:9 line 9",
+                "−10:0 line 10",
+                "+0:10 ten",
+                "+0:11 and more",
+                " 11:12 line 11",
+                " 12:13 line 12",
+                " 13:14 line 13",
+                "… 17:18 line 17",
+                " 18:19 line 18",
+                " 19:20 line 19",
+                "−20:0 line 20",
             ]
         );
     }

@@ -261,7 +261,9 @@ pub(super) fn files(
     }
     for file in delta.into_iter().flat_map(|delta| &delta.files) {
         let rank = if file.code { 4 } else { 6 };
-        let row = rows.entry(file.path.clone()).or_insert_with(|| other_row(&file.path, "it is there no more", rank));
+        let row = rows
+            .entry(file.path.clone())
+            .or_insert_with(|| other_row(&file.path, "it is there no more", rank));
         row.changes = file_change(file);
         row.diff_url = diff_url(review, &file.path, 0);
         row.changed = file.added.saturating_add(file.removed);

@@ -13,7 +13,8 @@ const GROUNDS: [&str; 4] = ["panel", "code", "added", "removed"];
 fn colours() -> BTreeMap<&'static str, [[u8; 3]; 2]> {
     let mut found = BTreeMap::new();
     for line in CSS.lines().map(str::trim) {
-        let Some((name, rest)) = line.strip_prefix("--").and_then(|line| line.split_once(": light-dark(")) else {
+        let Some((name, rest)) = line.strip_prefix("--").and_then(|line| line.split_once(": light-dark("))
+        else {
             continue;
         };
         let (light, rest) = rest.split_once(", ").unwrap();

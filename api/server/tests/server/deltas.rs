@@ -37,8 +37,14 @@ async fn the_shortest_way_begins_at_what_was_approved() {
     let reviewer = Person::reviewer(&site.server, "b").await;
     let before = reviewer.read(&site.server, &site.path("")).await;
     holds(&before, &["nobody has compared it", "full review", "Gravest reasons", "1 place of power"]);
-    let answer = site.server.get(&format!("/v1/reviews/{}", site.review), &site.server.token("d", &[Scope::Review]).await).await;
-    assert_eq!((&answer.json()["delta"], &answer.json()["no_delta"]), (&Value::Null, &json!("nobody has compared it yet")));
+    let answer = site
+        .server
+        .get(&format!("/v1/reviews/{}", site.review), &site.server.token("d", &[Scope::Review]).await)
+        .await;
+    assert_eq!(
+        (&answer.json()["delta"], &answer.json()["no_delta"]),
+        (&Value::Null, &json!("nobody has compared it yet"))
+    );
     let files = [
         file_delta("src/lib.rs", "changed", 1, 1),
         file_delta("src/new.rs", "added", 1, 0),
@@ -66,15 +72,39 @@ async fn the_shortest_way_begins_at_what_was_approved() {
             "it is there no more",
         ],
     );
-    let places = ["class=\"verdict", "id=\"reading\"", "Risks\"", "id=\"capabilities\"", "id=\"needs\"", "id=\"world\"", "id=\"hints\"", "id=\"files\"", "id=\"spots\"", "id=\"decision\""];
+    let places = [
+        "class=\"verdict",
+        "id=\"reading\"",
+        "Risks\"",
+        "id=\"capabilities\"",
+        "id=\"needs\"",
+        "id=\"world\"",
+        "id=\"hints\"",
+        "id=\"files\"",
+        "id=\"spots\"",
+        "id=\"decision\"",
+    ];
     let order: Vec<_> = places.map(|place| body.find(place)).into();
     assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?}");
 
-    let answer = site.server.get(&format!("/v1/reviews/{}", site.review), &site.server.token("d", &[Scope::Review]).await).await.json();
+    let answer = site
+        .server
+        .get(&format!("/v1/reviews/{}", site.review), &site.server.token("d", &[Scope::Review]).await)
+        .await
+        .json();
     let found = &answer["delta"];
-    assert_eq!((&found["from"], &found["added"], &found["removed"], &found["files"]), (&json!("1.0.3"), &json!(120), &json!(33), &json!(4)));
-    assert_eq!((&found["stands"], &found["reviewed"], &answer["whole"]["lines"]), (&json!(true), &json!(true), &json!(3_412)));
-    assert_eq!(found["changes"][2], json!({ "path": "src/old.rs", "change": "removed", "added": 0, "removed": 7 }));
+    assert_eq!(
+        (&found["from"], &found["added"], &found["removed"], &found["files"]),
+        (&json!("1.0.3"), &json!(120), &json!(33), &json!(4))
+    );
+    assert_eq!(
+        (&found["stands"], &found["reviewed"], &answer["whole"]["lines"]),
+        (&json!(true), &json!(true), &json!(3_412))
+    );
+    assert_eq!(
+        found["changes"][2],
+        json!({ "path": "src/old.rs", "change": "removed", "added": 0, "removed": 7 })
+    );
 
     site.server.db.sql("UPDATE crates SET status = 'revoked'");
     let body = reviewer.read(&site.server, &site.path("")).await;
@@ -87,7 +117,10 @@ async fn a_file_is_shown_as_what_changed_with_its_spots() {
     let reviewer = Person::reviewer(&site.server, "b").await;
     let diff = |path: &str| site.path(&format!("/files/{path}?view=diff"));
     assert_eq!(reviewer.get(&site.server, &diff("src/old.rs")).await.status, 404);
-    holds(&reviewer.read(&site.server, &diff("src/lib.rs")).await, &["There is no version to compare it with"]);
+    holds(
+        &reviewer.read(&site.server, &diff("src/lib.rs")).await,
+        &["There is no version to compare it with"],
+    );
     let old = [("src/lib.rs", OLD), ("src/old.rs", "mod old;\n"), ("src/same.rs", "//")];
     compare(&site, &old, &delta(&[], &[]), "seed").await;
     let body = reviewer.read(&site.server, &diff("src/lib.rs")).await;
@@ -103,9 +136,20 @@ async fn a_file_is_shown_as_what_changed_with_its_spots() {
             "1 spots stand in lines that did not change",
         ],
     );
-    holds(&body, &["<span class=\"t-kw\">fn</span>", "files/src/lib.rs\">Source</a>", "aria-current=\"page\">Changes since 1.0.3"]);
+    holds(
+        &body,
+        &[
+            "<span class=\"t-kw\">fn</span>",
+            "files/src/lib.rs\">Source</a>",
+            "aria-current=\"page\">Changes since 1.0.3",
+        ],
+    );
     holds(&colourless(&reviewer.read(&site.server, &diff("src/old.rs")).await), &["mod old;", "+0 −1 lines"]);
-    assert_eq!(reviewer.get(&site.server, &site.path("/files/src/old.rs")).await.status, 404, "it has no source");
+    assert_eq!(
+        reviewer.get(&site.server, &site.path("/files/src/old.rs")).await.status,
+        404,
+        "it has no source"
+    );
     holds(&colourless(&reviewer.read(&site.server, &diff("src/new.rs")).await), &["mod new;", "+1 −0 lines"]);
     holds(&reviewer.read(&site.server, &diff("src/same.rs")).await, &["The two texts are the same."]);
     assert_eq!(reviewer.get(&site.server, &diff("src/none.rs")).await.status, 404);

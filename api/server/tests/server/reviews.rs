@@ -89,7 +89,12 @@ impl Site {
         Self::with(&report, &judgement(&reasons, &hints), &texts, "^1").await
     }
 
-    pub(crate) async fn with(report: &Value, judgement: &Value, texts: &[(&str, &str)], requirement: &str) -> Self {
+    pub(crate) async fn with(
+        report: &Value,
+        judgement: &Value,
+        texts: &[(&str, &str)],
+        requirement: &str,
+    ) -> Self {
         let server = Server::start().await;
         let token = server.token("a", &[Scope::Deploy]).await;
         let created = server.upload("hello", &token, vec![1]).await.json();

@@ -43,7 +43,11 @@ pub(super) async fn complete(site: &Site, office: &mut catalog::Acquirer) -> Res
     Ok(())
 }
 
-async fn compare(site: &Site, office: &mut catalog::Acquirer, about: &Uncompared) -> Result<(), BuilderError> {
+async fn compare(
+    site: &Site,
+    office: &mut catalog::Acquirer,
+    about: &Uncompared,
+) -> Result<(), BuilderError> {
     let Some(report) = office.report(&about.report).await? else {
         let problem = Comparison::Problem("its own facts are not there".to_owned());
         return Ok(office.compared(about.review, None, None, &problem).await?);
@@ -87,11 +91,13 @@ async fn against(
     let old = match texts(site, office, &base.checksum).await? {
         Ok(old) => old,
         Err(problem) => {
-            return Ok(Comparison::Problem(format!("the texts of {} cannot be read: {problem}", base.version)));
+            return Ok(Comparison::Problem(format!(
+                "the texts of {} cannot be read: {problem}",
+                base.version
+            )));
         }
     };
-    let delta =
-        blocking(move || Ok(delta((&base_report, &old), (&report, &new), Instant::now()))).await?;
+    let delta = blocking(move || Ok(delta((&base_report, &old), (&report, &new), Instant::now()))).await?;
     Ok(Comparison::Delta { key, delta: Box::new(delta) })
 }
 
@@ -109,7 +115,8 @@ async fn examined(
     let key: PackageKey = (about.name.clone(), base.version.clone());
     tracing::info!(name = %key.0, version = %key.1, "looking at what is allowed, to compare");
     let extras = office.extras(&site.toolchain, &[]).await?;
-    let (bench, seed, wanted, asked) = (Arc::clone(&site.bench), site.seed.clone(), key.clone(), asked(about, base));
+    let (bench, seed, wanted, asked) =
+        (Arc::clone(&site.bench), site.seed.clone(), key.clone(), asked(about, base));
     let (members, gathered) = blocking(move || {
         let workspace = Workspace::of_seed(&seed)?;
         let resolution = resolve(&bench.cargo, &workspace, &site_cache::requests(&extras), &asked)?;

@@ -18,14 +18,41 @@ fn each_class_is_told() {
     assert_eq!(
         drawn("/// d\n// c\nunsafe fn f<'a>(x: u8) { g!(1, 'c', \"s\") }"),
         [
-            "DocComment:/// d", "Comment:// c", "Unsafe:unsafe", "Keyword:fn", "Ident:f", "Punct:<", "Lifetime:'a",
-            "Punct:>", "Punct:(", "Ident:x", "Punct::", "Ident:u8", "Punct:)", "Punct:{", "Macro:g", "Macro:!",
-            "Punct:(", "Number:1", "Punct:,", "Char:'c'", "Punct:,", "Str:\"s\"", "Punct:)", "Punct:}",
+            "DocComment:/// d",
+            "Comment:// c",
+            "Unsafe:unsafe",
+            "Keyword:fn",
+            "Ident:f",
+            "Punct:<",
+            "Lifetime:'a",
+            "Punct:>",
+            "Punct:(",
+            "Ident:x",
+            "Punct::",
+            "Ident:u8",
+            "Punct:)",
+            "Punct:{",
+            "Macro:g",
+            "Macro:!",
+            "Punct:(",
+            "Number:1",
+            "Punct:,",
+            "Char:'c'",
+            "Punct:,",
+            "Str:\"s\"",
+            "Punct:)",
+            "Punct:}",
         ]
     );
-    assert_eq!(drawn("/* /* */ unsafe */ r#\"unsafe\"#"), ["Comment:/* /* */ unsafe */", "Str:r#\"unsafe\"#"]);
+    assert_eq!(
+        drawn("/* /* */ unsafe */ r#\"unsafe\"#"),
+        ["Comment:/* /* */ unsafe */", "Str:r#\"unsafe\"#"]
+    );
     assert_eq!(drawn("r#unsafe"), ["Ident:r#unsafe"]);
-    assert_eq!(drawn("a!=b a != b"), ["Ident:a", "Punct:!", "Punct:=", "Ident:b", "Ident:a", "Punct:!", "Punct:=", "Ident:b"]);
+    assert_eq!(
+        drawn("a!=b a != b"),
+        ["Ident:a", "Punct:!", "Punct:=", "Ident:b", "Ident:a", "Punct:!", "Punct:=", "Ident:b"]
+    );
     assert_eq!(drawn("macro_rules! m"), ["Macro:macro_rules", "Macro:!", "Ident:m"]);
     assert_eq!(drawn("!x"), ["Punct:!", "Ident:x"]);
 }
@@ -35,8 +62,19 @@ fn attributes_hold_what_stands_in_them() {
     assert_eq!(
         drawn("#[a(b[0]) = \"s\"] x"),
         [
-            "Attribute:#", "Attribute:[", "Attribute:a", "Attribute:(", "Attribute:b", "Attribute:[", "Attribute:0",
-            "Attribute:]", "Attribute:)", "Attribute:=", "Str:\"s\"", "Attribute:]", "Ident:x",
+            "Attribute:#",
+            "Attribute:[",
+            "Attribute:a",
+            "Attribute:(",
+            "Attribute:b",
+            "Attribute:[",
+            "Attribute:0",
+            "Attribute:]",
+            "Attribute:)",
+            "Attribute:=",
+            "Str:\"s\"",
+            "Attribute:]",
+            "Ident:x",
         ]
     );
     assert_eq!(drawn("#![unsafe(x)]y")[3], "Unsafe:unsafe");

@@ -39,7 +39,8 @@ fn both<T>(old: &CrateReport, new: &CrateReport, of: impl Fn(&CrateReport) -> T)
 
 fn moves(old: &[String], new: &[String]) -> Moves {
     let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.iter().collect(), new.iter().collect());
-    let alone = |a: &BTreeSet<&String>, b: &BTreeSet<&String>| a.difference(b).map(|&name| name.clone()).collect();
+    let alone =
+        |a: &BTreeSet<&String>, b: &BTreeSet<&String>| a.difference(b).map(|&name| name.clone()).collect();
     Moves { came: alone(&new, &old), went: alone(&old, &new) }
 }
 
@@ -71,12 +72,13 @@ fn spots(report: &CrateReport) -> BTreeMap<SpotKind, u64> {
 
 /// Nothing as soon as one file could not be read.
 fn geiger(report: &CrateReport) -> Option<u64> {
-    report.source.files.iter().filter(|file| file.role != Role::Aside).try_fold(0_u64, |sum, file| {
-        match &file.geiger {
+    report.source.files.iter().filter(|file| file.role != Role::Aside).try_fold(
+        0_u64,
+        |sum, file| match &file.geiger {
             GeigerReport::Counted { counts, .. } => Some(sum.saturating_add(counts.unsafe_total())),
             GeigerReport::Unknown { .. } => None,
-        }
-    })
+        },
+    )
 }
 
 fn compiler(report: &CrateReport) -> CompilerCount {

@@ -44,7 +44,10 @@ pub fn blocks(old: &str, new: &str, deadline: Instant) -> Result<Vec<Block>, Not
     // The order of the two must not change what is found, only what it is called.
     if old > new {
         let mirrored = blocks(new, old, deadline)?;
-        return Ok(mirrored.into_iter().map(|block| Block { old: block.new, new: block.old, ..block }).collect());
+        return Ok(mirrored
+            .into_iter()
+            .map(|block| Block { old: block.new, new: block.old, ..block })
+            .collect());
     }
     let mut known: HashMap<&str, usize> = HashMap::new();
     let old = numbered(old, &mut known).ok_or(NotCompared::TooLarge)?;

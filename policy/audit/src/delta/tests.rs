@@ -108,7 +108,8 @@ fn capabilities_and_dependencies_come_and_go() {
     });
     let new = report("1.1.0", |report| {
         report["touches"]["classes"] = json!([touch("net", 3), touch("env", 1)]);
-        report["needs"] = json!([need("a", "1.0.0"), need("b", "2.0.0"), need("b", "3.0.0"), need("d", "1.0.0")]);
+        report["needs"] =
+            json!([need("a", "1.0.0"), need("b", "2.0.0"), need("b", "3.0.0"), need("d", "1.0.0")]);
         report["kind"]["build_script"] = json!(true);
         report["features"] = json!(["alloc"]);
         report["compiler"] = json!({ "unsafe": { "errors": 4, "spots": [] } });
@@ -121,11 +122,17 @@ fn capabilities_and_dependencies_come_and_go() {
     assert_eq!(found.geiger, Pair { from: Some(0), to: Some(3) });
     assert_eq!(found.compiler, Pair { from: CompilerCount::Errors(0), to: CompilerCount::Errors(4) });
     assert!(found.build_script.differs() && !found.proc_macro.differs());
-    assert_eq!((found.features.came.join(","), found.features.went.join(",")), ("alloc".into(), "std".into()));
+    assert_eq!(
+        (found.features.came.join(","), found.features.went.join(",")),
+        ("alloc".into(), "std".into())
+    );
     let named = |needs: &[mfaas_rules::crate_facts::NeedVersion]| {
         needs.iter().map(|need| format!("{} {}", need.name, need.version)).collect::<Vec<_>>().join(", ")
     };
-    assert_eq!((named(&found.needs_came), named(&found.needs_went)), ("b 3.0.0, d 1.0.0".into(), "c 1.0.0".into()));
+    assert_eq!(
+        (named(&found.needs_came), named(&found.needs_went)),
+        ("b 3.0.0, d 1.0.0".into(), "c 1.0.0".into())
+    );
     let change = &found.needs_changed[0];
     assert_eq!((change.name.as_str(), change.version.to.to_string()), ("b", "2.0.0".to_owned()));
 }

@@ -20,12 +20,19 @@ fn row(version: &str, decided_by: &str, status: CrateStatus) -> CrateRow {
 
 fn of(rows: &[(&str, &str)], version: &str) -> Option<String> {
     let rows = rows.iter().map(|(version, who)| row(version, who, CrateStatus::Allowed)).collect();
-    nearest(rows, &version.parse().unwrap(), &Digest::of(version.as_bytes())).map(|base| base.version.to_string())
+    nearest(rows, &version.parse().unwrap(), &Digest::of(version.as_bytes()))
+        .map(|base| base.version.to_string())
 }
 
 #[test]
 fn the_highest_below_comes_before_the_lowest_above() {
-    let rows = [("2.0.0", "b/test"), ("0.9.0", "seed"), ("1.0.3", "seed"), ("1.10.0", "b/test"), ("1.2.0", "b/test")];
+    let rows = [
+        ("2.0.0", "b/test"),
+        ("0.9.0", "seed"),
+        ("1.0.3", "seed"),
+        ("1.10.0", "b/test"),
+        ("1.2.0", "b/test"),
+    ];
     assert_eq!(of(&rows, "1.9.0").as_deref(), Some("1.2.0"), "versions are numbers, not texts");
     assert_eq!(of(&rows, "0.1.0").as_deref(), Some("0.9.0"));
     assert_eq!(of(&rows, "3.0.0").as_deref(), Some("2.0.0"));

@@ -49,7 +49,8 @@ fn of_delta(delta: &DeltaView) -> Vec<String> {
 
 fn of_file(file: &FileDeltaView) -> String {
     let path = sanitise_line(&file.path, 500);
-    let whole = if file.whole.is_empty() { String::new() } else { format!(" ({})", sanitise_line(&file.whole, 300)) };
+    let whole =
+        if file.whole.is_empty() { String::new() } else { format!(" ({})", sanitise_line(&file.whole, 300)) };
     format!("  {:<7}  +{} -{}  {path}{whole}", sanitise_line(&file.change, 20), file.added, file.removed)
 }
 
@@ -73,8 +74,13 @@ mod tests {
     #[test]
     fn a_delta_says_who_stands_for_its_beginning() {
         let text = of_delta(&delta(true, true)).join("\n");
-        assert!(text.contains("from 1.0.3, allowed by ann, bob\\u{1b}[2J: +120 -33 lines in 4 files"), "{text}");
-        assert!(text.contains("changed  +7 -9  src/lib.rs (too large)") && text.contains("1 files are no text"));
+        assert!(
+            text.contains("from 1.0.3, allowed by ann, bob\\u{1b}[2J: +120 -33 lines in 4 files"),
+            "{text}"
+        );
+        assert!(
+            text.contains("changed  +7 -9  src/lib.rs (too large)") && text.contains("1 files are no text")
+        );
         assert!(of_delta(&delta(false, true))[0].contains("nobody of this site has looked at"));
         assert!(of_delta(&delta(true, false))[0].contains("allowed NO MORE"));
     }

@@ -28,7 +28,11 @@ fn found(decided_by: &str, stands: bool, added: u64) -> ReviewDelta {
         },
     });
     ReviewDelta {
-        volumes: Some(Volumes { code: Volume { files: 70, lines: 3_412 }, other: Volume::default(), unkept: 2 }),
+        volumes: Some(Volumes {
+            code: Volume { files: 70, lines: 3_412 },
+            other: Volume::default(),
+            unkept: 2,
+        }),
         baseline: Some(Baseline {
             version: "1.0.3".parse().unwrap(),
             checksum: Digest::of(b"base"),
@@ -48,22 +52,38 @@ fn the_cheapest_path_begins_where_somebody_has_been() {
     let of = |found: &ReviewDelta| reading(Some(found));
     let reviewed = of(&found("ann, bob", true, 120));
     assert_eq!(reviewed.cheapest, "read what changed since 1.0.3: 153 lines instead of 3,412");
-    assert_eq!(reviewed.whole, "3,412 lines in 70 files, and 0 lines in 0 others (tests, documents, data); 2 files are no text");
+    assert_eq!(
+        reviewed.whole,
+        "3,412 lines in 70 files, and 0 lines in 0 others (tests, documents, data); 2 files are no text"
+    );
     let delta = reviewed.delta.unwrap();
-    assert!(delta.contains("from 1.0.3, allowed by ann, bob on 1970") && delta.contains("+120 −33 lines in 4 files"), "{delta}");
+    assert!(
+        delta.contains("from 1.0.3, allowed by ann, bob on 1970")
+            && delta.contains("+120 −33 lines in 4 files"),
+        "{delta}"
+    );
     assert!(reviewed.left_out.unwrap().starts_with("1 files could not be compared"));
     assert_eq!((reviewed.warning, reviewed.problem), (None, None));
     let shipped = of(&found("seed", true, 120));
     assert_eq!(shipped.cheapest, "full review, 3,412 lines");
     assert!(shipped.warning.unwrap().contains("nobody of this site has looked at it"));
     assert!(of(&found("ann", false, 120)).warning.unwrap().contains("allowed no more"));
-    assert_eq!(of(&found("ann", true, 9_999)).cheapest, "full review, 3,412 lines", "more lines than the whole");
+    assert_eq!(
+        of(&found("ann", true, 9_999)).cheapest,
+        "full review, 3,412 lines",
+        "more lines than the whole"
+    );
 }
 
 #[test]
 fn without_a_delta_there_is_a_reason() {
     assert!(reading(None).problem.unwrap().contains("nobody has compared"));
-    let problem = ReviewDelta { delta: None, baseline: None, problem: "no other\u{202e}".to_owned(), ..found("a", true, 1) };
+    let problem = ReviewDelta {
+        delta: None,
+        baseline: None,
+        problem: "no other\u{202e}".to_owned(),
+        ..found("a", true, 1)
+    };
     let shown = reading(Some(&problem));
     assert_eq!((shown.delta, shown.problem.as_deref()), (None, Some("no other\\u{202e}")));
     assert!(Base::of(Some(&problem)).is_none());
@@ -89,8 +109,10 @@ fn what_came_is_told_from_what_went() {
             "features that it was looked at with: – → std (bad)",
         ]
     );
-    let needs: Vec<_> =
-        dependencies(facts).into_iter().map(|row| format!("{} {} {}", row.what, row.before, row.now)).collect();
+    let needs: Vec<_> = dependencies(facts)
+        .into_iter()
+        .map(|row| format!("{} {} {}", row.what, row.before, row.now))
+        .collect();
     assert_eq!(needs, ["a – 1.0.0", "c 1.0.0 1.0.0, with other bytes", "b 2.0.0 –"]);
 }
 

@@ -17,7 +17,8 @@ pub(crate) fn compared(
     let row = |(path, blob): &(String, Digest)| format!("('{from}', '{path}', '{blob}', 9)");
     let rows: Vec<String> = old.iter().map(row).collect();
     let quoted = |text: &str| text.replace('\'', "''");
-    let volumes = json!({ "code": { "files": 70, "lines": 3_412 }, "other": { "files": 1, "lines": 2 }, "unkept": 1 });
+    let volumes =
+        json!({ "code": { "files": 70, "lines": 3_412 }, "other": { "files": 1, "lines": 2 }, "unkept": 1 });
     server.db.sql(&format!(
         "INSERT INTO crate_archives (checksum, name, version, bytes) VALUES ('{from}', 'left-pad', '1.0.3', 9);
          INSERT INTO crate_files (checksum, path, blob, bytes) VALUES {rows};

@@ -58,7 +58,14 @@ impl Large {
         let report = crate_report(&sources, &json!("clean"), &[]);
         let judgement = json!({ "suggestion": { "review": { "people": 2 } }, "reasons": [], "hints": [], "rules_revision": "test" });
         let deployment = created["deployment"]["id"].as_str().unwrap();
-        let asked = AskedFor { people: 2, report: &report, judgement: &judgement, files: &files, requirement: "^1", deployment };
+        let asked = AskedFor {
+            people: 2,
+            report: &report,
+            judgement: &judgement,
+            files: &files,
+            requirement: "^1",
+            deployment,
+        };
         let review = open_review(&server.db, &asked);
         let changes: Vec<Value> = self.names.iter().map(|name| file_delta(name, "changed", 2, 2)).collect();
         compared(server, review, &digests(&self.old), &delta(&changes, &[]), "ann");
@@ -78,8 +85,6 @@ fn text(file: usize) -> String {
 }
 
 fn source(name: &str) -> Value {
-    let spot = |at: u32| {
-        json!({ "kind": "unsafe", "what": "unsafe block", "span": span(name, at * 70 + 2, (5, 7), "pub fn f(a: &[u8])") })
-    };
+    let spot = |at: u32| json!({ "kind": "unsafe", "what": "unsafe block", "span": span(name, at * 70 + 2, (5, 7), "pub fn f(a: &[u8])") });
     source_file(name, "library", &(0..SPOTS).map(spot).collect::<Vec<_>>())
 }
