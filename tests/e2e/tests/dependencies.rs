@@ -48,7 +48,6 @@ fn a_crate_is_asked_for_decided_about_used_and_taken_back() {
     what_cannot_be_offered_is_said(&stack);
     what_does_not_compile_without_a_grant_is_said(&stack, &alice, &bob);
     the_decision_about_what_ships_is_taken_over(&stack, &alice);
-    what_changed_since_what_is_allowed_is_said(&stack, &alice);
     an_advisory_raises_the_alarm(&stack, &alice);
     the_record_holds_and_a_changed_row_is_found(&stack);
 }
@@ -175,31 +174,6 @@ fn the_decision_about_what_ships_is_taken_over(stack: &Stack, alice: &str) {
     assert_eq!(decided_by(), "alice");
     let exported = stack.cli(["allow", "export"]).ok().json();
     assert!(exported["decisions"].as_array().unwrap().iter().any(|row| row["name"] == "fnv"), "{exported}");
-}
-
-/// Another version of what ships, which is fetched, read and compiled to be compared.
-fn what_changed_since_what_is_allowed_is_said(stack: &Stack, alice: &str) {
-    let _ = allow(stack, &stack.token(), &["request", "strsim@=0.10.0"]).ok();
-    let id = open_review(stack, alice, "strsim")["id"].to_string();
-    let shown = wait_for("the comparison", ACQUIRED_WITHIN, || {
-        let shown = allow(stack, alice, &["show", &id]).ok().json();
-        (shown["review"]["no_delta"] != "nobody has compared it yet").then_some(shown)
-    });
-    let (view, delta) = (&shown["review"], &shown["review"]["delta"]);
-    assert_eq!((&delta["from"], &delta["reviewed"]), (&Value::from("0.11.1"), &Value::from(false)), "{view}");
-    assert_eq!(delta["stands"], true, "{delta}");
-    let number = |value: &Value| value.as_u64().unwrap();
-    assert!(number(&delta["added"]) > 0 && number(&delta["removed"]) > 0, "{delta}");
-    assert!(number(&view["whole"]["lines"]) > number(&delta["added"]), "{view}");
-    let changed = delta["changes"].as_array().unwrap();
-    assert!(
-        changed.iter().any(|file| file["path"] == "src/lib.rs" && file["change"] == "changed"),
-        "{delta}"
-    );
-    assert_eq!(delta["facts"]["compiler"]["from"]["errors"], 0, "what ships was asked the same: {delta}");
-    let text = stack.cli_with(["allow", "show", &id], &[("MFAAS_TOKEN", alice)]).ok().stdout;
-    assert!(text.contains("from 0.11.1, which ships and which nobody of this site has looked at"), "{text}");
-    let _ = allow(stack, alice, &["deny", &id, "--note", "0.11 is there"]).ok();
 }
 
 fn an_advisory_raises_the_alarm(stack: &Stack, alice: &str) {

@@ -80,8 +80,8 @@ fn states_can_be_read_on_pages_and_panels() {
     let colours = colours();
     for text in ["ink", "quiet", "link", "good", "bad", "wait"] {
         for ground in ["ground", "panel"] {
-            for mode in 0..2 {
-                let found = contrast(colours[text][mode], colours[ground][mode]);
+            for (ink, ground_ink) in colours[text].into_iter().zip(colours[ground]) {
+                let found = contrast(ink, ground_ink);
                 assert!(found >= CONTRAST_MIN, "{text} on {ground}: {found:.2}");
             }
         }
