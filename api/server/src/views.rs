@@ -170,7 +170,7 @@ pub fn decided_crate(row: CrateRow) -> wire::CrateView {
             Decision::Denied => wire::CrateStatus::Denied,
             Decision::Revoked => wire::CrateStatus::Revoked,
         },
-        reviewed: allowed.decided_by != SEED,
+        reviewed: mfaas_rules::is_people(&allowed.decided_by),
         decided_by: Some(sanitise_line(&allowed.decided_by, 200)),
         reason: sanitise(&allowed.reason, 1_000),
         checksum: Some(allowed.checksum),
@@ -346,7 +346,7 @@ fn delta_view(delta: CrateDelta, base: Baseline, stands: bool) -> wire::DeltaVie
     wire::DeltaView {
         from: base.version.to_string(),
         from_checksum: base.checksum,
-        reviewed: !base.is_shipped(),
+        reviewed: base.is_reviewed(),
         decided_by: sanitise_line(&base.decided_by, 1_000),
         decided_at: base.decided_at,
         tenant: base.tenant,

@@ -20,7 +20,7 @@ pub use finding::{Finding, Layer, Span};
 pub use judge::{
     AllowedCrate, AllowlistSnapshot, AuditHint, CrateJudgement, CrateStatus, DependencyVerdict, Effect,
     Granted, LicenceVerdict, LinkedCrate, Outside, People, Place, RULES_REVISION, Reason, RiskClass,
-    Suggestion, advisory_affects, judge_binary, judge_closure, judge_crate, judge_dep_info,
+    Suggestion, advisory_affects, is_people, judge_binary, judge_closure, judge_crate, judge_dep_info,
     judge_dependencies, judge_expansion, judge_licence, judge_manifest, judge_soundness, judge_source,
     refusing_advisory,
 };

@@ -20,9 +20,6 @@ use crate::decode::{Decoded, bad, parsed};
 use crate::requests::version;
 use crate::{Catalog, CatalogError};
 
-/// Who decided about what ships.
-const SEED: &str = "seed";
-
 /// A version that was decided about before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Baseline {
@@ -41,9 +38,9 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// It ships, and nobody of this site has looked at it.
-    pub fn is_shipped(&self) -> bool {
-        self.decided_by == SEED
+    /// People have looked at it: it does not merely ship, and the rules did not admit it by themselves.
+    pub fn is_reviewed(&self) -> bool {
+        mfaas_rules::is_people(&self.decided_by)
     }
 }
 
@@ -240,11 +237,11 @@ impl Acquirer {
 /// Bytes of a sentence that says why there is no delta; the table holds as many characters.
 const PROBLEM_BYTES_MAX: usize = 1_000;
 
-/// The nearest of the allowed versions. The version itself counts only when somebody of this site decided about
-/// the same bytes: then other features are asked for. What ships is otherwise what is to be taken over.
+/// The nearest of the allowed versions. The version itself counts only when people decided about the same bytes:
+/// then other features are asked for. What ships, or what the rules admitted, is otherwise what is to be taken over.
 fn nearest(rows: Vec<CrateRow>, version: &Version, checksum: &Digest) -> Option<Baseline> {
     let mut found: Vec<Baseline> = rows.into_iter().filter_map(baseline).collect();
-    found.retain(|base| base.version != *version || (!base.is_shipped() && base.checksum == *checksum));
+    found.retain(|base| base.version != *version || (base.is_reviewed() && base.checksum == *checksum));
     found.sort_by(|a, b| a.version.cmp(&b.version));
     let above = found.partition_point(|base| base.version <= *version);
     let at = above.checked_sub(1).unwrap_or(above);

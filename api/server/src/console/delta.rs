@@ -42,9 +42,9 @@ fn warning(base: &Baseline, stands: bool) -> Option<String> {
             base.version
         ));
     }
-    let shipped = "ships with the product and nobody of this site has looked at it: what is the same in both is not \
-                   reviewed for hostile callers.";
-    base.is_shipped().then(|| format!("Version {} {shipped}", base.version))
+    let unseen = "is allowed and nobody of this site has looked at it: what is the same in both is not reviewed for \
+                  hostile callers.";
+    (!base.is_reviewed()).then(|| format!("Version {} {unseen}", base.version))
 }
 
 /// How much there is to read, in sentences.

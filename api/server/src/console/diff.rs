@@ -55,7 +55,7 @@ impl DiffRow {
     }
 
     /// Its line in the new text; 0 for none.
-    pub(super) fn new(&self) -> usize {
+    pub(super) fn new_line(&self) -> usize {
         if self.kind == Kind::Went { 0 } else { self.line.number }
     }
 }
@@ -165,7 +165,7 @@ mod tests {
         };
         let row = |row: &DiffRow| {
             let gap = if row.kind == Kind::Gap { "…" } else { "" };
-            format!("{gap}{}{}:{} {}", row.sign(), row.old, row.new(), text(row))
+            format!("{gap}{}{}:{} {}", row.sign(), row.old, row.new_line(), text(row))
         };
         page.rows.iter().map(row).collect()
     }

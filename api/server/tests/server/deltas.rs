@@ -1,77 +1,23 @@
 //! What a review is compared with, on its pages and in the API; and that a large crate does not make a large page.
 
-use std::fmt::Write as _;
-
-use mfaas_ident::{Digest, Scope};
+use mfaas_ident::Scope;
 use serde_json::{Value, json};
 
 use crate::reviews::{Person, Site, holds, judgement};
 use crate::support::hostile::{assert_only_our_markup, colourless, shown, strings};
-use crate::support::{crate_report, source_file, span};
+use crate::support::large::Large;
+use crate::support::{Server, compared, crate_report, delta, file_delta, source_file, span};
 
-/// The review page and the page of a file of a crate of 5 MB, in bytes.
+/// The pages of a crate of 5 MB, in bytes.
 const PAGE_BYTES_MAX: usize = 2 << 20;
 
-/// What the acquirer writes about a comparison with left-pad 1.0.3, whose texts these are.
-async fn compared(site: &Site, old: &[(&str, &str)], delta: &Value, decided_by: &str) {
-    let (from, blobs) = ("b".repeat(64), blobs(site));
-    let mut rows = Vec::new();
+/// A comparison with texts that are in the store.
+async fn compare(site: &Site, old: &[(&str, &str)], delta: &Value, decided_by: &str) {
+    let (blobs, mut stored) = (site.server.blobs(), Vec::new());
     for (path, text) in old {
-        let blob = blobs.put(text.as_bytes().to_vec().into()).await.unwrap();
-        rows.push(format!("('{from}', '{path}', '{blob}', {})", text.len()));
+        stored.push(((*path).to_owned(), blobs.put(text.as_bytes().to_vec().into()).await.unwrap()));
     }
-    let quoted = |text: &str| text.replace('\'', "''");
-    let volumes =
-        json!({ "code": { "files": 70, "lines": 3_412 }, "other": { "files": 1, "lines": 2 }, "unkept": 1 });
-    site.server.db.sql(&format!(
-        "INSERT INTO crate_archives (checksum, name, version, bytes) VALUES ('{from}', 'left-pad', '1.0.3', 9);
-         INSERT INTO crate_files (checksum, path, blob, bytes) VALUES {rows};
-         INSERT INTO crates (name, version, checksum, features, direct, status, decided_by, reason)
-         VALUES ('left-pad', '1.0.3', '{from}', '{{}}', true, 'allowed', 'seed', 'looked at');
-         ALTER TABLE crates DISABLE TRIGGER crates_decided;
-         UPDATE crates SET decided_by = '{decided_by}';
-         INSERT INTO crate_deltas (key, from_checksum, to_checksum, delta)
-         VALUES ('{from}', '{from}', '{to}', '{delta}');
-         INSERT INTO review_deltas (review_id, volumes, from_version, from_checksum, from_features, from_scope,
-                                    decided_by, decided_at, delta)
-         VALUES ({review}, '{volumes}', '1.0.3', '{from}', '{{}}', '', '{decided_by}', now(), '{from}');",
-        rows = rows.join(", "),
-        to = "c".repeat(64),
-        delta = quoted(&delta.to_string()),
-        review = site.review,
-    ));
-}
-
-fn blobs(site: &Site) -> mfaas_blobs::Blobs {
-    mfaas_blobs::Blobs::open(&format!("file://{}", site.server.dir().join("blobs").display())).unwrap()
-}
-
-fn file_delta(path: &str, change: &str, added: u64, removed: u64) -> Value {
-    json!({ "path": path, "change": change, "code": true, "added": added, "removed": removed })
-}
-
-/// Everything in words is `words`.
-fn delta(files: &[Value], words: &[String]) -> Value {
-    let side = |version: &str, checksum: &str| json!({ "version": version, "checksum": checksum.repeat(64), "features": [], "unkept": 1 });
-    let same = json!({ "from": false, "to": false });
-    let first = words.first();
-    json!({
-        "revision": 1, "from": side("1.0.3", "b"), "to": side("1.2.3", "c"),
-        "code": { "files": 4, "added": 120, "removed": 33 }, "other": { "files": 0, "added": 0, "removed": 0 },
-        "files": files,
-        "facts": {
-            "touches": [{ "class": "net", "places": { "from": 0, "to": 3 } }], "spots": [],
-            "geiger": { "from": 0, "to": null }, "compiler": { "from": { "errors": 0 }, "to": { "errors": 4 } },
-            "shapes": { "from": 0, "to": 0 }, "proc_macro": same, "build_script": { "from": false, "to": true },
-            "links": { "from": null, "to": first }, "edition": { "from": null, "to": null },
-            "licence": { "from": first, "to": null }, "features": { "came": words, "went": words },
-            "macros": { "came": words, "went": [] }, "binaries": { "came": words, "went": [] },
-            "native_sources": { "came": [], "went": words },
-            "needs_came": [{ "name": "itoa", "version": "1.0.0" }], "needs_went": [],
-            "needs_changed": [{ "name": "memchr", "version": { "from": "1.9.0", "to": "2.0.0" },
-                                "checksum": { "from": "a".repeat(64), "to": "b".repeat(64) } }],
-        },
-    })
+    compared(&site.server, site.review, &stored, delta, decided_by);
 }
 
 const OLD: &str = "fn f() {}\nfn gone() {}\n";
@@ -105,7 +51,7 @@ async fn the_shortest_way_begins_at_what_was_approved() {
         file_delta("src/old.rs", "removed", 0, 7),
     ];
     let old = [("src/lib.rs", OLD), ("src/old.rs", "mod old;\n"), ("src/same.rs", "//")];
-    compared(&site, &old, &delta(&files, &[]), "ann, bob").await;
+    compare(&site, &old, &delta(&files, &[]), "ann, bob").await;
     let body = reviewer.read(&site.server, &site.path("")).await;
     holds(
         &body,
@@ -176,7 +122,7 @@ async fn a_file_is_shown_as_what_changed_with_its_spots() {
         &["There is no version to compare it with"],
     );
     let old = [("src/lib.rs", OLD), ("src/old.rs", "mod old;\n"), ("src/same.rs", "//")];
-    compared(&site, &old, &delta(&[], &[]), "seed").await;
+    compare(&site, &old, &delta(&[], &[]), "seed").await;
     let body = reviewer.read(&site.server, &diff("src/lib.rs")).await;
     holds(
         &colourless(&body),
@@ -220,7 +166,7 @@ async fn hostile_strings_of_a_comparison_stay_text() {
     let reviewer = Person::reviewer(&site.server, "b").await;
     let files: Vec<Value> = strings.iter().map(|text| file_delta(text, "removed", 0, 1)).collect();
     let text = strings.join("\n");
-    compared(&site, &[("src/lib.rs", &text)], &delta(&files, &strings[..15]), "seed").await;
+    compare(&site, &[("src/lib.rs", &text)], &delta(&files, &strings[..15]), "seed").await;
     let body = reviewer.read(&site.server, &site.path("")).await;
     for text in strings.iter().take(15) {
         holds(&body, &[&shown(text)]);
@@ -232,47 +178,26 @@ async fn hostile_strings_of_a_comparison_stay_text() {
     assert_only_our_markup("the delta", &body);
 }
 
-/// Five megabytes in 500 files with 2,000 spots: the page of the review names the files and reads none of them, the
-/// page of a file reads that one.
+/// The page of the review names the files and reads none of them, the page of a file reads that one.
 #[tokio::test]
 async fn a_large_crate_makes_no_large_page_and_no_blob_is_read_that_is_not_shown() {
-    let mut text = String::new();
-    for line in 0..250 {
-        writeln!(text, "pub fn f{line}(a: &[u8]) -> u8 {{ a[{line}] /* {line} */ }}").unwrap();
-    }
-    let names: Vec<String> = (0..500).map(|n| format!("src/m{n:03}.rs")).collect();
-    let own: Vec<String> = names.iter().map(|name| format!("// {name}\n{text}")).collect();
-    assert!(own.iter().map(String::len).sum::<usize>() >= 5 << 20);
-    let texts: Vec<(&str, &str)> =
-        names.iter().map(String::as_str).zip(own.iter().map(String::as_str)).collect();
-    let spot = |name: &str, at: u32| json!({ "kind": "unsafe", "what": "unsafe block", "span": span(name, at * 7 + 2, (1, 7), "unsafe { x }") });
-    let files: Vec<Value> = names
-        .iter()
-        .map(|name| source_file(name, "library", &(0..4).map(|at| spot(name, at)).collect::<Vec<_>>()))
-        .collect();
-    let report = crate_report(&files, &json!("clean"), &[]);
-    let site = Site::with(&report, &judgement(&json!([]), &json!([])), &texts, "^1").await;
-    let changed: Vec<Value> = names.iter().map(|name| file_delta(name, "changed", 1, 1)).collect();
-    let old = own[7].replace("a[100]", "a[1]");
-    compared(&site, &[("src/m007.rs", &old)], &delta(&changed, &[]), "ann").await;
-    // What no page shows is not there.
-    let kept = [Digest::of(own[7].as_bytes()), Digest::of(old.as_bytes())];
-    for text in own.iter().map(|text| Digest::of(text.as_bytes())).filter(|blob| !kept.contains(blob)) {
-        let name = text.to_string();
-        std::fs::remove_file(site.server.dir().join("blobs/sha256").join(&name[..2]).join(&name)).unwrap();
-    }
+    let server = Server::start().await;
+    let large = Large::new();
+    assert!(large.bytes() >= 5_000_000 && large.names.len() == 500, "{}", large.bytes());
+    let shown = 7;
+    let review = large.store(&server, &[shown]).await;
+    let site = Site { server, review };
     let reviewer = Person::reviewer(&site.server, "b").await;
+    let file = format!("/files/{}", large.names[shown]);
     for (path, word) in [
-        (String::new(), "0 of 2500 spots seen"),
-        ("/files/src/m007.rs".to_owned(), "0 of 5 spots seen"),
-        ("/files/src/m007.rs?view=diff".to_owned(), "+1 −1 lines"),
+        (String::new(), "0 of 2000 spots seen"),
+        (file.clone(), "0 of 4 spots seen"),
+        (format!("{file}?view=diff"), "+2 −2 lines"),
     ] {
         let body = reviewer.read(&site.server, &site.path(&path)).await;
         assert!(body.len() <= PAGE_BYTES_MAX, "{path}: {} bytes", body.len());
         holds(&body, &[word]);
     }
-    assert!(
-        reviewer.get(&site.server, &site.path("/files/src/m008.rs")).await.status >= 500,
-        "it is not there"
-    );
+    let other = site.path(&format!("/files/{}", large.names[shown + 1]));
+    assert!(reviewer.get(&site.server, &other).await.status >= 500, "it is not there");
 }

@@ -36,11 +36,16 @@ pub struct AllowedCrate {
 }
 
 impl AllowedCrate {
-    /// Whether people have decided, and not mfaas itself: by what it ships, or by its rules. No list of people
-    /// begins with a word and a space.
+    /// Whether people have decided; see [`is_people`].
     pub fn is_decided_by_people(&self) -> bool {
-        self.decided_by != "seed" && !self.decided_by.starts_with("rules ")
+        is_people(&self.decided_by)
     }
+}
+
+/// Whether the principal of a decision is people, and not mfaas itself: by what it ships, or by its rules. No list of
+/// people begins with a word and a space.
+pub fn is_people(decided_by: &str) -> bool {
+    decided_by != "seed" && !decided_by.starts_with("rules ")
 }
 
 /// A reviewer's decision.

@@ -14,8 +14,8 @@ pub use crates::{
     RiskClass, Suggestion, advisory_affects, judge_crate, judge_licence, refusing_advisory,
 };
 pub use dependencies::{
-    AllowedCrate, AllowlistSnapshot, CrateStatus, DependencyVerdict, Granted, LinkedCrate, judge_closure,
-    judge_dependencies,
+    AllowedCrate, AllowlistSnapshot, CrateStatus, DependencyVerdict, Granted, LinkedCrate, is_people,
+    judge_closure, judge_dependencies,
 };
 pub use expansion::{judge_dep_info, judge_expansion};
 pub use manifest::judge_manifest;

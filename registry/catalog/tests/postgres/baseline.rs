@@ -63,7 +63,7 @@ async fn a_review_is_compared_once_and_what_was_taken_back_stands_no_more() {
     assert_eq!((open.len(), open[0].review, open[0].version.to_string()), (1, review, "1.2.3".to_owned()));
     assert!(office.uncompared(&mfaas_ident::ToolchainId(Digest::of(b"other")), 10).await.unwrap().is_empty());
     let base = office.baseline(&open[0], &toolchain()).await.unwrap().unwrap();
-    assert_eq!((base.version.to_string(), base.is_shipped()), ("1.2.0".to_owned(), true));
+    assert_eq!((base.version.to_string(), base.is_reviewed()), ("1.2.0".to_owned(), false));
 
     // What was never stored cannot be compared with.
     let comparison = Comparison::Delta { key: Digest::of(b"delta"), delta: Box::new(delta(&base)) };

@@ -29,7 +29,7 @@ fn of_delta(delta: &DeltaView) -> Vec<String> {
     let from = sanitise_line(&delta.from, 100);
     let standing = match (delta.stands, delta.reviewed) {
         (false, _) => format!("from {from}, which is allowed NO MORE (was by {who})"),
-        (true, false) => format!("from {from}, which ships and which nobody of this site has looked at"),
+        (true, false) => format!("from {from}, allowed by {who}, which nobody of this site has looked at"),
         (true, true) => format!("from {from}, allowed by {who}"),
     };
     let mut lines = vec![format!(

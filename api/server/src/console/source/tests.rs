@@ -1,3 +1,5 @@
+#![allow(clippy::single_range_in_vec_init, reason = "one window of lines is a list of one")]
+
 use super::*;
 
 fn page(text: &str, wanted: &[Range<usize>]) -> Vec<LineRow> {

@@ -87,12 +87,16 @@ impl Cluster {
     }
 
     fn psql(&self, database: &str, sql: &str) -> std::process::Output {
-        Command::new("psql")
-            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database, "-h"])
-            .arg(self.dir.path())
-            .args(["-c", sql])
-            .output()
-            .unwrap()
+        let mut psql = Command::new("psql");
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database, "-h"])
+            .arg(self.dir.path());
+        // The kernel takes no longer argument.
+        if sql.len() < ARGUMENT_BYTES_MAX {
+            return psql.args(["-c", sql]).output().unwrap();
+        }
+        let file = self.dir.path().join(format!("{database}.sql"));
+        std::fs::write(&file, sql).unwrap();
+        psql.args(["-1", "-f"]).arg(file).output().unwrap()
     }
 
     fn sql(&self, database: &str, sql: &str) -> String {
@@ -113,6 +117,9 @@ impl Drop for Cluster {
         let _ = self.postmaster.wait();
     }
 }
+
+/// Bytes of SQL that go over the command line.
+const ARGUMENT_BYTES_MAX: usize = 100_000;
 
 impl Database {
     /// A new database with the current schema.

@@ -92,6 +92,11 @@ impl Server {
         format!("https://localhost:{}{path}", self.running().nodes.port())
     }
 
+    /// Its blob store.
+    pub(crate) fn blobs(&self) -> mfaas_blobs::Blobs {
+        mfaas_blobs::Blobs::open(&format!("file://{}", self.dir.path().join("blobs").display())).unwrap()
+    }
+
     /// Its files.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
