@@ -69,7 +69,7 @@ await run(async (browser, config) => {
 
   const live = await admitted(admin, `${url}/deployments/${deployment}`);
   await sweep(admin, "deployment-admitted");
-  // The function says something, so that its page has a log to show.
+  // It answers before its pages are looked at.
   await ask("invoke");
   await visit(admin, `/functions/${config.function}`, "function");
   await visit(admin, "/", "dashboard-admitted");
@@ -103,10 +103,11 @@ async function walk(page, review) {
   demand((await here()) === "Spot 1", `k leads back to ${await here()}`);
   let marked = 0;
   for (; marked < STEPS_MAX; marked += 1) {
-    await page.goto(review);
+    const before = marked === 0 ? "" : await here();
     await page.keyboard.press("n");
     const name = await here();
-    if (name === "") break;
+    // `n` leads nowhere once nothing is unseen.
+    if (name === before) break;
     const spot = page.getByRole("group", { name, exact: true });
     // Tab goes through the links of the spot to its form.
     await spot.getByLabel("State").focus();
@@ -115,7 +116,8 @@ async function walk(page, review) {
     await page.keyboard.type(`${name}: bytes < 128, "ASCII" & nothing else`);
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
-    await page.waitForURL(/#spot-\d+$/);
+    await page.waitForURL(`${review}#${name.toLowerCase().replace(" ", "-")}`);
+    await page.waitForFunction((spot) => document.activeElement?.getAttribute("aria-label") === spot, name);
     demand((await here()) === name, `after ${name} the focus is at "${await here()}"`);
   }
   const status = await page.getByRole("status").innerText();

@@ -32,9 +32,11 @@ export function sweeper(pictures) {
   return { found, sweep };
 }
 
-// The policy of the page forbids scripts of others, and stays in force: the browser evaluates axe's
-// source for us as it does what is typed into its console.
-async function axe(page) {
+/**
+ * What axe objects to. The policy of the page forbids scripts of others, and stays in force: the browser
+ * evaluates axe's source for us as it does what is typed into its console.
+ */
+export async function axe(page) {
   await page.evaluate(AXE);
   return page.evaluate(async () => {
     const { violations, passes } = await globalThis.axe.run(document, { resultTypes: ["violations"] });

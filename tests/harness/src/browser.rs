@@ -61,14 +61,19 @@ fn demand(directory: &Path) {
         lacks(&format!("there is no {CHROMIUM}"));
     }
     let version = Command::new("node").arg("--version").output();
-    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let version =
+        version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let major = version.trim().trim_start_matches('v').split('.').next().and_then(|text| text.parse().ok());
     if major.unwrap_or(0) < NODE_MAJOR_MIN {
-        lacks(&format!("there is no node of version {NODE_MAJOR_MIN} or later (`node --version`: {version:?})"));
+        lacks(&format!(
+            "there is no node of version {NODE_MAJOR_MIN} or later (`node --version`: {version:?})"
+        ));
     }
     let text = fs::read_to_string(directory.join("package-lock.json")).unwrap_or_default();
     let lock: Value = serde_json::from_str(&text).unwrap_or_default();
-    for (path, package) in lock["packages"].as_object().into_iter().flatten().filter(|(path, _)| !path.is_empty()) {
+    for (path, package) in
+        lock["packages"].as_object().into_iter().flatten().filter(|(path, _)| !path.is_empty())
+    {
         let text = fs::read_to_string(directory.join(path).join("package.json")).unwrap_or_default();
         let installed: Value = serde_json::from_str(&text).unwrap_or_default();
         if installed["version"].is_null() || installed["version"] != package["version"] {
@@ -110,10 +115,7 @@ impl Run {
             .spawn()
             .unwrap_or_else(|error| panic!("node: {error}"));
         let (sender, lines) = channel();
-        let readers = vec![
-            reader(child.stdout.take(), Some(sender)),
-            reader(child.stderr.take(), None),
-        ];
+        let readers = vec![reader(child.stdout.take(), Some(sender)), reader(child.stderr.take(), None)];
         Self { id, child, lines, readers, _home: home }
     }
 
@@ -202,7 +204,10 @@ impl Run {
 }
 
 /// Reads lines to the end, keeps them, and passes them on.
-fn reader(stream: Option<impl Read + Send + 'static>, sender: Option<Sender<String>>) -> JoinHandle<Vec<String>> {
+fn reader(
+    stream: Option<impl Read + Send + 'static>,
+    sender: Option<Sender<String>>,
+) -> JoinHandle<Vec<String>> {
     std::thread::spawn(move || {
         let mut kept = Vec::new();
         let lines = stream.map(BufReader::new).into_iter().flat_map(|stream| stream.lines());
