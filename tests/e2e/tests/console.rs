@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use mfaas_harness::{Stack, browse, package, pictures, wait_for};
+use mfaas_harness::{Stack, browse, demand_browser, package, pictures, wait_for};
 use serde_json::{Value, json};
 
 /// Time for a resolution, downloads, and a build of everything that the site offers.
@@ -31,6 +31,7 @@ pub fn handle(request: &[u8]) -> Vec<u8> {
 
 #[test]
 fn two_people_walk_a_review_in_a_browser_and_the_deployment_goes_on() {
+    demand_browser();
     let stack = Stack::start();
     let (alice, bob) = (reviewer(&stack, "alice"), reviewer(&stack, "bob"));
     let deployment = waits(&stack);

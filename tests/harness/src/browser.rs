@@ -28,7 +28,7 @@ const CHROMIUM: &str = "/usr/bin/chromium";
 /// What Debian 12 has.
 const NODE_MAJOR_MIN: u32 = 18;
 /// How long a browser may take to end once it was told to.
-const END_TIME_MAX: Duration = Duration::from_secs(10);
+const END_TIME_MAX: Duration = Duration::from_secs(5);
 /// Names the run in the environment of every process of it.
 const RUN: &str = "MFAAS_BROWSER_RUN";
 
@@ -39,11 +39,11 @@ const RUN: &str = "MFAAS_BROWSER_RUN";
 /// When the machine lacks what it takes, when the script fails or takes longer than `limit`, and when a
 /// process of it outlives it.
 pub fn browse(script: &str, config: &Value, limit: Duration, mut asked: impl FnMut(&str)) -> Value {
+    demand_browser();
     let directory = checkout().join("tests/browser");
-    demand(&directory);
     let mut run = Run::start(&directory, script, config);
     let found = run.follow(limit, &mut asked);
-    let status = run.end();
+    let status = run.end(found.is_err());
     let said = run.said();
     let left = run.clear();
     assert!(left.is_empty(), "{script} left processes behind: {left:?}\n{said}");
@@ -54,8 +54,12 @@ pub fn browse(script: &str, config: &Value, limit: Duration, mut asked: impl FnM
     }
 }
 
-/// Fails with what to do about it.
-fn demand(directory: &Path) {
+/// Makes sure that this machine has what [`browse`] takes, before a test works for minutes and finds out then.
+///
+/// # Panics
+/// When it lacks something, with what to do about it.
+pub fn demand_browser() {
+    let directory = checkout().join("tests/browser");
     let lacks = |what: &str| panic!("{what}: run `scripts/prepare --tests`, which installs it");
     if !Path::new(CHROMIUM).exists() {
         lacks(&format!("there is no {CHROMIUM}"));
@@ -149,10 +153,11 @@ impl Run {
         }
     }
 
-    /// Lets the script end, or ends it: on SIGTERM it closes its browser. Its exit code.
-    fn end(&mut self) -> Option<i32> {
+    /// Lets the script end unless it had its time already, or ends it: on SIGTERM it closes its browser. Its
+    /// exit code.
+    fn end(&mut self, at_once: bool) -> Option<i32> {
         drop(self.child.stdin.take());
-        for signal in [None, Some(Signal::TERM), Some(Signal::KILL)] {
+        for signal in [None, Some(Signal::TERM), Some(Signal::KILL)].into_iter().skip(usize::from(at_once)) {
             if let (Some(signal), Some(pid)) = (signal, Pid::from_raw(self.child.id().cast_signed())) {
                 let _ = rustix::process::kill_process_group(pid, signal);
             }

@@ -12,7 +12,7 @@ mod strings;
 
 use std::time::Duration;
 
-use mfaas_harness::browse;
+use mfaas_harness::{browse, demand_browser};
 use mfaas_ident::Scope;
 use mfaas_server::access::Access;
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ struct Cookies {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_strings_run_nothing_in_a_browser() {
+    demand_browser();
     let strings = strings::strings();
     assert!(strings.len() >= STRINGS_MIN, "{}", strings.len());
     let server = Server::start().await;
