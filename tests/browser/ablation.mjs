@@ -19,7 +19,7 @@ const UNFIT = '<!doctype html><html><body><img src="/static/x"><input><p style="
 const BLANK_MAX = 20;
 
 await run(async (browser, config) => {
-  const { policy } = config;
+  const { policy, elements } = config;
   // What only looks odd is no test of these checks.
   const texts = config.texts.filter((text) => /ran|alert/.test(text));
   const server = createServer((request, response) => {
@@ -34,7 +34,7 @@ await run(async (browser, config) => {
   const origin = `http://127.0.0.1:${server.address().port}`;
   const found = {};
   try {
-    for (const mode of ["open", "closed", "blank"]) found[mode] = await tried(browser, origin, mode, texts);
+    for (const mode of ["open", "closed", "blank"]) found[mode] = await tried(browser, origin, mode, { texts, elements });
     found.armed = texts.length;
     found.unfit = await objections(browser, origin);
   } finally {
@@ -45,7 +45,7 @@ await run(async (browser, config) => {
 });
 
 // How many strings did something in one mode, and how often the look at the document objects.
-async function tried(browser, origin, mode, texts) {
+async function tried(browser, origin, mode, { texts, elements }) {
   const context = await newContext(browser);
   const watcher = await watch(context, origin);
   const total = { pages: 0, ran: 0, violations: 0, strange: 0, missing: 0 };
@@ -55,7 +55,7 @@ async function tried(browser, origin, mode, texts) {
     try {
       await page.goto(`${origin}/${mode}/${index}`);
       await settle(page);
-      const { strange, missing } = await look(page, mode === "blank" ? [texts[index]] : []);
+      const { strange, missing } = await look(page, elements, mode === "blank" ? [texts[index]] : []);
       total.strange += strange.length > 0 ? 1 : 0;
       total.missing += missing.length;
     } catch {

@@ -25,7 +25,7 @@ await run(async (browser, config) => {
   // What the browser saw since the last page, and what the document is.
   const judge = async (name, address, texts) => {
     await settle(page);
-    const { strange, missing, shown } = await look(page, texts);
+    const { strange, missing, shown } = await look(page, config.elements, texts);
     const seen = watcher.take();
     found.pages += 1;
     found.shown += shown;

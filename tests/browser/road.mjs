@@ -14,6 +14,7 @@ const STEPS_MAX = 200;
 
 await run(async (browser, config) => {
   const { url, tokens, deployment, crate, pictures } = config;
+  const begun = Date.now();
   const contexts = {};
   const watches = {};
   for (const name of ["nobody", "admin", "alice", "bob"]) {
@@ -63,14 +64,15 @@ await run(async (browser, config) => {
   await sweep(bob, "review-approved");
   await visit(bob, "/reviews", "reviews-decided");
   await visit(bob, `/crates/${crate}`, "crate-history");
-  await bob.getByRole("link", { name: /^Take .* back$/ }).click();
-  await bob.getByRole("button", { name: "Take back" }).waitFor();
-  await sweep(bob, "revocation");
 
   const live = await admitted(admin, `${url}/deployments/${deployment}`);
   await sweep(admin, "deployment-admitted");
   // It answers before its pages are looked at.
   await ask("invoke");
+  await bob.goto(`${url}/crates/${crate}`);
+  await bob.getByRole("link", { name: /^Take .* back$/ }).click();
+  await bob.getByRole("region", { name: "What it concerns" }).getByText(config.function).waitFor();
+  await sweep(bob, "revocation");
   await visit(admin, `/functions/${config.function}`, "function");
   await visit(admin, "/", "dashboard-admitted");
   await visit(admin, "/crates", "crates-decided");
@@ -78,7 +80,8 @@ await run(async (browser, config) => {
   await visit(admin, "/functions/nothing", "problem", 404);
 
   const seen = Object.entries(watches).map(([name, { take }]) => [name, take()]);
-  return { ...found, walked, scriptless, live, seen: Object.fromEntries(seen) };
+  const whole_s = Math.round((Date.now() - begun) / 1000);
+  return { ...found, walked, scriptless, live, whole_s, seen: Object.fromEntries(seen) };
 });
 
 // Where the page of a review leads for its files.
@@ -159,12 +162,13 @@ async function withoutScript(browser, url, token, review, file) {
 // Waits until the page of the deployment says that it is admitted. While it waits for the acquirer the
 // page is asked for again; once it is being built the page's own module follows it.
 async function admitted(page, address) {
-  const ends = Date.now() + ADMITTED_WITHIN_MS;
+  const begun = Date.now();
+  const ends = begun + ADMITTED_WITHIN_MS;
   await page.goto(address);
   let followed = 0;
   for (;;) {
     const state = (await page.locator("[data-state]").innerText()).trim();
-    if (state === "admitted") return { followed };
+    if (state === "admitted") return { followed, waited_s: Math.round((Date.now() - begun) / 1000) };
     demand(["waiting", "received", "building", "built"].includes(state), `the deployment is ${state}`);
     demand(Date.now() < ends, `the deployment is still ${state}`);
     if (state === "waiting") {

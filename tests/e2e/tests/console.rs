@@ -52,12 +52,16 @@ fn two_people_walk_a_review_in_a_browser_and_the_deployment_goes_on() {
     let found = browse("road.mjs", &config, WALKED_WITHIN, |_| answers(&stack));
     judge(&found);
     eprintln!(
-        "{} pages, {} pictures in {}, at least {} rules of axe; {} spots walked with the keyboard",
+        "{} pages, {} pictures in {}, at least {} rules of axe; {} spots, {} of them walked with the keyboard; {} s, \
+         of which {} s waited for the acquirer and the builder",
         found["pages"],
         found["pictures"],
         directory.display(),
         found["rules"],
-        found["walked"]["spots"]
+        found["walked"]["spots"],
+        found["walked"]["marked"],
+        found["whole_s"],
+        found["live"]["waited_s"],
     );
 }
 

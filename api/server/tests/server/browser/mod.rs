@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::console::sign_in;
 use crate::support::Server;
+use crate::support::hostile::elements;
 use ledger::Ledger;
 
 /// Time for a browser to open every page.
@@ -72,6 +73,7 @@ async fn hostile_strings_run_nothing_in_a_browser() {
 
     let config = json!({
         "url": site.server.url(""),
+        "elements": elements(),
         "pages": site.ledger.pages,
         "live": {
             "path": format!("/deployments/{}", live.deployment),
@@ -142,7 +144,12 @@ fn fits(template: &str, path: &str) -> bool {
 /// The same strings on pages that do not escape.
 fn ablate(strings: &[strings::Hostile], policy: &str) {
     let texts: Vec<&str> = strings.iter().map(|string| string.text.as_str()).collect();
-    let found = browse("ablation.mjs", &json!({ "texts": texts, "policy": policy }), LIMIT, |_| ());
+    let found = browse(
+        "ablation.mjs",
+        &json!({ "texts": texts, "policy": policy, "elements": elements() }),
+        LIMIT,
+        |_| (),
+    );
     say(&format!("without escaping: {found}"));
     let count = |mode: &str, what: &str| found[mode][what].as_u64().unwrap();
     assert!(count("open", "ran") >= ABLATED_MIN, "scripts that run are not seen: {found}");
