@@ -17,7 +17,7 @@ const ACQUIRED_WITHIN: Duration = Duration::from_secs(600);
 const WALKED_WITHIN: Duration = Duration::from_secs(900);
 /// Pages that the script opens; fewer means that one was left out.
 const PAGES: u64 = 22;
-/// Rules of axe that any page has something for.
+/// Rules of axe that every page has something for.
 const RULES_MIN: u64 = 15;
 
 /// A crate with unsafe code, which takes two people.
