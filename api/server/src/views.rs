@@ -163,7 +163,7 @@ pub fn decided_crate(row: CrateRow) -> wire::CrateView {
     wire::CrateView {
         name: allowed.name,
         version: allowed.version.to_string(),
-        features: allowed.features,
+        features: allowed.features.iter().map(|feature| sanitise_line(feature, 100)).collect(),
         direct: allowed.direct,
         status: match allowed.status {
             Decision::Allowed => wire::CrateStatus::Allowed,

@@ -7,6 +7,7 @@
 
 mod answer;
 mod archive;
+mod browser;
 mod installed;
 mod invariants;
 mod package;
@@ -15,6 +16,7 @@ mod stack;
 
 pub use answer::{Answer, Run};
 pub use archive::{Archive, pack_directory};
+pub use browser::{browse, demand_browser, pictures};
 pub use installed::{Installed, builder, worker};
 pub use package::{Package, package};
 pub use stack::{Program, Stack, wait_for};

@@ -44,6 +44,10 @@ pub(super) async fn create(
     if !(1..=limits::TOKEN_NAME_CHARS_MAX).contains(&body.name.chars().count()) {
         return Err(Refusal::invalid("`name` has 1 to 80 characters."));
     }
+    // It stands in the head of every page and in the audit log; no text of the database can hold a NUL, either.
+    if mfaas_ident::sanitise_line(&body.name, usize::MAX) != body.name {
+        return Err(Refusal::invalid("`name` holds control or invisible characters."));
+    }
     let scopes = scopes(&caller, body.role, &body.scopes)?;
     check_person(scopes, body.person.as_ref())?;
     let tenant = body.tenant.unwrap_or_else(|| caller.tenant.clone());

@@ -1,6 +1,7 @@
 //! A private Postgres cluster in a temporary directory, shared by the tests that run at the same
 //! time and gone with the last of them. Each test gets a database of its own.
 
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -105,6 +106,22 @@ impl Cluster {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
+    /// SQL of any length, which a command line would not take.
+    fn script(&self, database: &str, sql: &str) {
+        let mut psql = Command::new("psql")
+            .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-1", "-U", "postgres", "-d", database, "-h"])
+            .arg(self.dir.path())
+            .args(["-f", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        psql.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
+        let output = psql.wait_with_output().unwrap();
+        assert!(output.status.success(), "{:.2000}", String::from_utf8_lossy(&output.stderr));
+    }
+
     fn url(&self, database: &str, user: &str) -> String {
         format!("postgres:///{database}?host={}&user={user}", self.dir.path().display())
     }
@@ -141,6 +158,11 @@ impl Database {
     /// The URL for `user`.
     pub(crate) fn url(&self, user: &str) -> String {
         self.cluster.url(&self.name, user)
+    }
+
+    /// Runs any number of statements as the superuser, all or none.
+    pub(crate) fn script(&self, sql: &str) {
+        self.cluster.script(&self.name, sql);
     }
 
     /// Runs SQL as the superuser; rows come back as `|`-separated lines.

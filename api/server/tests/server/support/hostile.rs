@@ -90,6 +90,7 @@ pub(crate) fn colourless(body: &str) -> String {
     out + rest
 }
 
+/// Every element that our templates write; `<noscript>` is on the page of a running deployment alone.
 const TAGS: &str = "!doctype a body br button caption code dd div dl dt fieldset footer form h1 h2 h3 head header \
     html input kbd label legend li link main mark meta nav option p pre script select span strong table tbody td \
     textarea th thead title tr ul";
@@ -119,6 +120,11 @@ pub(crate) fn assert_only_our_markup(path: &str, body: &str) {
             attributes.iter().any(|(attribute, value)| *attribute == "nonce" && !value.is_empty());
         assert!(name != "script" || tag == "script" || is_signed, "{path}: <{tag}>");
     }
+}
+
+/// The elements of a document that a browser makes of our pages.
+pub(crate) fn elements() -> Vec<&'static str> {
+    TAGS.split(' ').filter(|tag| !tag.starts_with('!')).chain(["noscript"]).collect()
 }
 
 /// The attributes of a tag with their values.
