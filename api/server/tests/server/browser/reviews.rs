@@ -267,10 +267,12 @@ impl Dossier<'_> {
             site.ledger.tried("form: words of a voice", string.is_visible());
             if string.is_visible() {
                 sql.push_str(&format!(
-                    "INSERT INTO votes (review_id, person, approve, note, actor)
-                     VALUES ({id}, 'p{}', true, {}, 'test');",
-                    string.number,
-                    quoted(&as_sent(&words))
+                    "INSERT INTO tokens (tenant, name, person, scopes, secret_sha256)
+                     SELECT min(name), 'p{number}', 'p{number}', '{{review}}', repeat('{id:04}', 8) || lpad('{number}', 32, '0') FROM tenants;
+                     INSERT INTO votes (review_id, person, token_id, approve, note, actor)
+                     SELECT {id}, person, id, true, {note}, 'test' FROM tokens WHERE person = 'p{number}';",
+                    number = string.number,
+                    note = quoted(&as_sent(&words))
                 ));
                 taken.push(lines(&as_sent(&words)));
                 continue;
