@@ -62,9 +62,10 @@ pub(super) async fn finish(
     State(app): State<App>,
     frame: Frame,
     headers: HeaderMap,
-    Query(answer): Query<Answer>,
+    answer: Result<Query<Answer>, Refusal>,
 ) -> Result<Response, Refusal> {
     let provider = provider(&app)?;
+    let Query(answer) = answer?;
     let secure = is_secure(&app);
     let forget = (SET_COOKIE, provider.forget(secure));
     let signed_in = match provider.finish(&headers, answer).await {

@@ -141,6 +141,7 @@ async fn a_person_signs_in_for_a_while_and_out() {
     let said = site.server.db.sql("SELECT detail ->> 'person' FROM audit_log WHERE action = 'token.created'");
     assert_eq!(said, "alice@example.org");
     let body = page(&site.server, "/reviews", &cookie).await.body;
+    assert!(body.contains("<span>a · alice@example.org</span>"), "{body}");
     let out = site.server.request("POST", "/sign-out", "").header("cookie", &cookie);
     let out = site.server.send(out.form(&[("csrf", csrf_of(&body))])).await;
     assert_eq!(out.header("location"), "/sign-in");
