@@ -344,3 +344,6 @@ fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Fa
         .map_err(|e| Failure::Local(format!("cannot start the runtime: {e}")))?
         .block_on(future)
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,15 @@ pub struct SignedIn {
     pub tenant: TenantName,
 }
 
+/// Cannot happen.
+pub enum SignInError {}
+
+impl From<SignInError> for Refusal {
+    fn from(error: SignInError) -> Self {
+        match error {}
+    }
+}
+
 /// `None`, or an error when the configuration names a provider.
 pub fn load(config: &ServeConfig, _public_url: &str) -> Result<Option<Provider>, ConfigError> {
     match &config.oidc_file {
@@ -54,7 +63,7 @@ impl Provider {
     }
 
     /// Would begin an attempt.
-    pub async fn begin(&self, _secure: bool) -> Result<(String, String), Refusal> {
+    pub async fn begin(&self, _secure: bool) -> Result<(String, String), SignInError> {
         match *self {}
     }
 
@@ -64,7 +73,7 @@ impl Provider {
     }
 
     /// Would end an attempt.
-    pub async fn finish(&self, _headers: &HeaderMap, _answer: Answer) -> Result<SignedIn, Refusal> {
+    pub async fn finish(&self, _headers: &HeaderMap, _answer: Answer) -> Result<SignedIn, SignInError> {
         match *self {}
     }
 }
