@@ -83,6 +83,8 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/static/{file}", Access::Open),
     ("GET", "/sign-in", Access::Open),
     ("POST", "/sign-in", Access::Open),
+    ("GET", "/sign-in/provider", Access::Open),
+    ("GET", "/sign-in/callback", Access::Open),
     ("POST", "/sign-out", Access::Session(Scope::Read)),
     ("GET", "/", Access::Session(Scope::Read)),
     ("GET", "/functions", Access::Session(Scope::Read)),

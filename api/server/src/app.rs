@@ -17,9 +17,10 @@ use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 
 use crate::authority::Authority;
-use crate::config::ServeConfig;
+use crate::config::{ConfigError, ServeConfig};
 use crate::console::{self, Sessions};
 use crate::live::News;
+use crate::oidc::{self, Provider};
 use crate::refusal::Refusal;
 use crate::{access, edge, limits, nodes, routes};
 
@@ -39,6 +40,8 @@ pub struct Shared {
     pub blobs: Blobs,
     /// Signs nodes' certificates.
     pub authority: Authority,
+    /// With which people may sign in to the console, if with any.
+    pub provider: Option<Provider>,
     /// Who is signed in to the console.
     pub sessions: Sessions,
     /// Hints for event streams.
@@ -75,10 +78,12 @@ impl App {
         blobs: Blobs,
         authority: Authority,
         metrics: PrometheusHandle,
-    ) -> Self {
+    ) -> Result<Self, ConfigError> {
         let local = format!("http://localhost:{}", http.port());
-        Self(Arc::new(Shared {
-            public_url: config.public_url.clone().unwrap_or(local),
+        let public_url = config.public_url.clone().unwrap_or(local);
+        Ok(Self(Arc::new(Shared {
+            provider: oidc::load(&config, &public_url)?,
+            public_url,
             config,
             push: Push::start(catalog.clone()),
             catalog,
@@ -92,7 +97,7 @@ impl App {
             uploads: Arc::new(Semaphore::new(limits::UPLOADS_MAX)),
             streams: Arc::new(Semaphore::new(limits::STREAMS_MAX)),
             stop: CancellationToken::new(),
-        }))
+        })))
     }
 
     /// Where a reviewer decides about dependencies.

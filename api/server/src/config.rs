@@ -38,6 +38,8 @@ pub struct ServeConfig {
     /// `MFAAS_PUBLIC_URL`: how people reach the console, without a slash at the end. Absent: by
     /// the address that is listened on.
     pub public_url: Option<String>,
+    /// `MFAAS_OIDC_FILE`: the configuration of the OpenID provider; none when absent.
+    pub oidc_file: Option<PathBuf>,
     /// `MFAAS_READY_FILE`.
     pub ready_file: Option<PathBuf>,
 }
@@ -68,6 +70,7 @@ impl ServeConfig {
             tls_dir: required(var, "MFAAS_TLS_DIR")?.into(),
             hosts: hosts(var),
             public_url: public_url(var)?,
+            oidc_file: optional(var, "MFAAS_OIDC_FILE").map(PathBuf::from),
             ready_file: optional(var, "MFAAS_READY_FILE").map(PathBuf::from),
         })
     }

@@ -18,11 +18,17 @@ pub mod live;
 pub mod logging;
 pub mod metrics;
 pub mod nodes;
+#[cfg(feature = "oidc")]
+pub mod oidc;
+#[cfg(not(feature = "oidc"))]
+#[path = "oidc/off.rs"]
+pub mod oidc;
 mod program;
 pub mod refusal;
 pub mod routes;
 mod serve;
 pub mod token;
 pub mod views;
+pub mod voices;
 
 pub use program::{Running, start};

@@ -63,6 +63,30 @@ pub const NODE_SILENT_S: i64 = 30;
 pub const SESSIONS_MAX: usize = 1_000;
 /// How long a console session lives.
 pub const SESSION_LIFE: Duration = Duration::from_secs(12 * 3_600);
+/// Attempts to sign in with a provider that are under way at once; the oldest goes first.
+pub const SIGN_IN_ATTEMPTS_MAX: usize = 1_000;
+/// How long an attempt may take.
+pub const SIGN_IN_ATTEMPT_LIFE: Duration = Duration::from_secs(600);
+/// Requests that talk with the provider at once.
+pub const PROVIDER_TALKS_MAX: usize = 16;
+/// How long a connection to the provider may take.
+pub const PROVIDER_CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long one answer of the provider may take.
+pub const PROVIDER_TIME_MAX: Duration = Duration::from_secs(10);
+/// One answer of the provider, in bytes.
+pub const PROVIDER_ANSWER_BYTES_MAX: usize = 256 << 10;
+/// How long what the provider says about itself counts, its keys included.
+pub const PROVIDER_KNOWN_LIFE: Duration = Duration::from_secs(600);
+/// How long a failure to ask it is remembered.
+pub const PROVIDER_FAILED_LIFE: Duration = Duration::from_secs(5);
+/// How far the provider's clock may be ahead of ours.
+pub const PROVIDER_CLOCK_AHEAD_MAX: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
+/// How long a session of somebody lives whom the provider has signed in, in minutes.
+pub const PROVIDER_SESSION_MINUTES_DEFAULT: u32 = 480;
+/// The longest such session, in minutes: that of any session.
+pub const PROVIDER_SESSION_MINUTES_MAX: u32 = 720;
+/// The provider's configuration, or its secret, in bytes.
+pub const OIDC_FILE_BYTES_MAX: u64 = 64 << 10;
 /// Rows of a table in the console.
 pub const CONSOLE_ROWS_MAX: u32 = 100;
 /// Log lines that the console shows.

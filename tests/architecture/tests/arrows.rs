@@ -64,6 +64,7 @@ fn heavy_dependencies_have_one_owner() {
         ("geiger", "mfaas-builder"),
         ("cargo_metadata", "mfaas-builder"),
         ("askama", "mfaas-server"),
+        ("openidconnect", "mfaas-server"),
         ("clap_complete", "mfaas-cli"),
     ];
     for read in crates().values() {

@@ -70,7 +70,8 @@ pub(crate) enum Command {
     Verify(verify::Verify),
     Explain(explain::Explain),
     Doctor(doctor::Doctor),
-    Up(up::Up),
+    // Boxed: it has many more options than any other.
+    Up(Box<up::Up>),
     Down(down::Down),
     Bench(bench::Bench),
     Completions(completions::Completions),

@@ -67,6 +67,12 @@ pub(crate) struct Up {
     /// An existing database (URL of its owner) instead of a private cluster.
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
+    /// How people reach the console, where that is not this machine; a TLS proxy of yours stands there.
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// The configuration of the OpenID provider that people sign in with; kept from then on.
+    #[arg(long, value_name = "FILE")]
+    oidc: Option<PathBuf>,
     /// Whom the first token names, an admin's; your login name if not given.
     #[arg(long, value_name = "PERSON")]
     person: Option<PersonName>,
@@ -111,6 +117,8 @@ impl Up {
             workers: self.workers,
             cage_minimum: self.cage_minimum.clone(),
             automatic_admission: self.automatic_admission.as_deref().map(|word| word == "on"),
+            public_url: self.public_url.clone(),
+            oidc: absolute(&self.oidc)?,
             database_url: self.database_url.clone(),
             materials: Materials {
                 seed: absolute(&self.seed)?,

@@ -51,6 +51,9 @@ pub(crate) struct UpConfig {
     /// Whether the rules may admit a crate in which nothing was found, without a person.
     #[serde(default)]
     pub(crate) automatic_admission: bool,
+    /// How people reach the console, where that is not this machine.
+    #[serde(default)]
+    pub(crate) public_url: Option<String>,
     /// An external database's owner URL; a private cluster when absent.
     pub(crate) external_database: Option<String>,
     /// Password by database role.
@@ -87,6 +90,7 @@ impl UpConfig {
                 node_name: "local".to_owned(),
                 cage_minimum: "full".to_owned(),
                 automatic_admission: false,
+                public_url: None,
                 external_database: None,
                 passwords: ROLES.map(|role| (role.to_owned(), new_password())).into(),
             }),

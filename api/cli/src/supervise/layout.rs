@@ -34,6 +34,7 @@ const DIRECTORIES: &[Directory] = &[
     directory("blobs", 0o2770, Some(Role::Server)),
     directory("server", 0o711, None),
     directory("server/tls", 0o700, Some(Role::Server)),
+    directory("server/oidc", 0o711, None),
     directory("signer", 0o711, None),
     directory("signer/keys", 0o700, Some(Role::Signer)),
     directory("root-key", 0o700, None),

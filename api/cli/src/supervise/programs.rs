@@ -9,7 +9,7 @@ use super::layout::Home;
 use super::supervisor::ready_file;
 use crate::failure::Failure;
 
-/// Variables by which cargo finds its way to a registry: proxies, certificates, and a configuration file.
+/// Variables by which a program finds its way to others: proxies, certificates, and cargo's configuration file.
 const NETWORK_VARIABLES: [&str; 9] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -58,14 +58,23 @@ impl Programs<'_> {
 
     /// `mfaas-server`, listening on the two given addresses.
     pub(crate) fn server(&self, http: &str, nodes: &str) -> Result<Launch, Failure> {
-        Ok(self
+        let mut launch = self
             .base(Role::Server, "mfaas-server")
             .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, SERVER_ROLE)?)
             .env("MFAAS_BLOBS_URL", self.blobs_url())
             .env("MFAAS_LISTEN", http)
             .env("MFAAS_NODE_LISTEN", nodes)
             .env("MFAAS_TLS_DIR", self.home.join("server/tls"))
-            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Server)))
+            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Server));
+        if let Some(url) = &self.config.public_url {
+            launch = launch.env("MFAAS_PUBLIC_URL", url).env("MFAAS_HOSTS", host_of(url)?);
+        }
+        let provider = self.home.join("server/oidc/config.json");
+        if provider.is_file() {
+            // It is asked over the network, on the way that this machine has.
+            launch = with_network(launch).env("MFAAS_OIDC_FILE", provider);
+        }
+        Ok(launch)
     }
 
     /// An administrative command of `mfaas-server` with the rights of the given database role.
@@ -115,11 +124,7 @@ impl Programs<'_> {
             .env("MFAAS_CAGE_MINIMUM", &self.config.cage_minimum)
             .env("MFAAS_AUTOMATIC_ADMISSION", if self.config.automatic_admission { "1" } else { "0" })
             .env("MFAAS_READY_FILE", ready_file(self.home, Role::Acquirer));
-        // How this machine reaches a registry is the one thing that it takes from whoever started it.
-        Ok(NETWORK_VARIABLES.iter().fold(launch, |launch, name| match std::env::var_os(name) {
-            Some(value) => launch.env(name, value),
-            None => launch,
-        }))
+        Ok(with_network(launch))
     }
 
     /// A command of `mfaas-builder` that needs no database.
@@ -146,6 +151,22 @@ impl Programs<'_> {
             None => launch,
         }
     }
+}
+
+/// How this machine reaches others is the one thing that a program takes from whoever started it.
+fn with_network(launch: Launch) -> Launch {
+    NETWORK_VARIABLES.iter().fold(launch, |launch, name| match std::env::var_os(name) {
+        Some(value) => launch.env(name, value),
+        None => launch,
+    })
+}
+
+/// The name that the server has to answer to.
+fn host_of(url: &str) -> Result<String, Failure> {
+    let parsed =
+        reqwest::Url::parse(url).map_err(|error| Failure::Usage(format!("--public-url: {error}")))?;
+    let host = parsed.host_str().filter(|host| !host.is_empty());
+    host.map(str::to_owned).ok_or_else(|| Failure::Usage("--public-url names no host".to_owned()))
 }
 
 /// The same program with one variable changed.

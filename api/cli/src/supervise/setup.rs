@@ -41,6 +41,10 @@ pub(crate) struct Wishes {
     pub(crate) cage_minimum: Option<String>,
     /// Whether the rules may admit a crate by themselves; as before when absent.
     pub(crate) automatic_admission: Option<bool>,
+    /// How people reach the console; as before when absent.
+    pub(crate) public_url: Option<String>,
+    /// The configuration of the OpenID provider; as before when absent.
+    pub(crate) oidc: Option<PathBuf>,
     /// An external database.
     pub(crate) database_url: Option<String>,
     /// Toolchain and dependencies.
@@ -86,6 +90,9 @@ pub(crate) fn bring_up(
         s.start(programs.signer()?)?;
         s.wait_ready(Role::Signer).map(drop)
     })?;
+    if let Some(file) = &wishes.oidc {
+        supervisor.step("identity provider", |_| identity_provider(home, identities, file))?;
+    }
     let addresses = supervisor.step("server", |s| start_server(s, &programs))?;
     supervisor.step("first token", |_| first_token(&programs, identities, wishes, &addresses))?;
     supervisor.state_mut().profile = Some(wishes.profile.display().to_string());
@@ -152,6 +159,25 @@ fn keys(programs: &Programs<'_>, identities: &Identities) -> Result<(), Failure>
     publish_copy(&root_dir.join("root.pub"), &home.join("root.pub"))?;
     publish_copy(&list, &home.join("keylist.json"))?;
     programs.signer()?.arg("publish-keylist").arg(home.join("keylist.json")).run(home, identities).map(drop)
+}
+
+/// Keeps a copy of the configuration and of the client's secret that it names, which the server can read and
+/// nobody else. What is in it is checked by the server when it starts.
+fn identity_provider(home: &Home, identities: &Identities, file: &Path) -> Result<(), Failure> {
+    let damaged = |why: String| Failure::Usage(format!("{}: {why}", file.display()));
+    let bytes = files::read(file, PUBLIC_BYTES_MAX)?;
+    let mut config: serde_json::Value =
+        serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    let secret = config.get("client_secret_file").and_then(serde_json::Value::as_str);
+    let secret = secret.ok_or_else(|| damaged("there is no `client_secret_file`".to_owned()))?;
+    let secret = files::read(&file.parent().unwrap_or(Path::new("")).join(secret), PUBLIC_BYTES_MAX)?;
+    config["client_secret_file"] = "secret".into();
+    for (name, bytes) in [("secret", secret.as_slice()), ("config.json", config.to_string().as_bytes())] {
+        let path = home.join("server/oidc").join(name);
+        write_atomically(&path, bytes, 0o600)?;
+        files::give(&path, identities.of(Role::Server), 0o600)?;
+    }
+    Ok(())
 }
 
 /// The private certificate authority and the server's certificate, on the first run.
@@ -318,3 +344,6 @@ fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Fa
         .map_err(|e| Failure::Local(format!("cannot start the runtime: {e}")))?
         .block_on(future)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use chrono::{TimeDelta, Utc};
-use mfaas_catalog::NewVoice;
 use mfaas_ident::TenantName;
 use mfaas_rules::codes;
 use mfaas_rules::review::{ReviewState, SpotState, Terms};
@@ -19,6 +18,7 @@ use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::routes::check_note;
+use crate::voices;
 
 /// Says yes or no.
 pub(super) async fn vote(
@@ -34,8 +34,7 @@ pub(super) async fn vote(
         "yes" => Some(terms(&Dossier::read(&app, id).await?, &form)?),
         _ => return Err(Refusal::invalid("A voice is `yes` or `no`.")),
     };
-    let voice = NewVoice { review: id, token: &caller.token, approve: terms.as_ref(), note: &note };
-    let state = app.catalog.vote(&voice).await?;
+    let state = voices::give(&app, &caller.token, id, terms.as_ref(), &note).await?;
     let place = if state == ReviewState::Open { "#voices" } else { "" };
     Ok(Redirect::to(&format!("/reviews/{id}{place}")).into_response())
 }

@@ -8,7 +8,7 @@ use axum::response::{Html, IntoResponse, Response};
 use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::request::Parts;
 use mfaas_catalog::Token;
-use mfaas_ident::Scope;
+use mfaas_ident::{Scope, Voucher};
 
 use super::Session;
 use crate::edge::{Nonce, RequestId, Shown};
@@ -32,7 +32,7 @@ pub(super) struct Frame {
 pub(super) struct User {
     /// The tenant.
     pub(super) tenant: String,
-    /// What the token is called.
+    /// What the token is called, or who signed in with the provider.
     pub(super) token_name: String,
     /// What forms send along.
     pub(super) csrf: String,
@@ -58,7 +58,7 @@ impl Frame {
     fn of(extensions: &http::Extensions) -> Self {
         let user = extensions.get::<Token>().zip(extensions.get::<Session>()).map(|(token, session)| User {
             tenant: token.tenant.to_string(),
-            token_name: mfaas_ident::sanitise_line(&token.name, 200),
+            token_name: mfaas_ident::sanitise_line(name_of(token), 200),
             csrf: session.csrf.clone(),
             reviews: token.holds(Scope::Review),
             audits: token.holds(Scope::Operate),
@@ -73,6 +73,14 @@ impl<S: Sync> FromRequestParts<S> for Frame {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         Ok(Self::of(&parts.extensions))
+    }
+}
+
+/// All tokens of a provider are called the same; their people are not.
+fn name_of(token: &Token) -> &str {
+    match token.vouched_by {
+        Voucher::Provider => token.person.as_str(),
+        Voucher::Nobody | Voucher::Admin => &token.name,
     }
 }
 

@@ -14,6 +14,7 @@ mod form;
 mod frame;
 mod history;
 mod pages;
+mod provider;
 mod queue;
 mod report;
 mod review;
@@ -31,11 +32,12 @@ use axum::routing::{get, post};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 use crate::app::App;
+use crate::oidc::CALLBACK_PATH;
 use crate::refusal::Refusal;
 use crate::routes;
 
 pub use frame::problem_page_for_browsers;
-pub use session::{Session, Sessions};
+pub use session::{Session, Sessions, cookie_value};
 
 /// The pages, the forms and the static files.
 pub fn router() -> Router<App> {
@@ -54,6 +56,8 @@ pub fn router() -> Router<App> {
         .route("/reviews/{id}/files/{*path}", get(file::show))
         .route("/audit", get(audit::show))
         .route("/sign-in", get(sign::form).post(sign::sign_in))
+        .route("/sign-in/provider", get(provider::begin))
+        .route(CALLBACK_PATH, get(provider::finish))
         .route("/sign-out", post(sign::sign_out))
         .layer(from_fn(frame::problem_page))
         .route("/deployments/{id}/events", get(routes::follow_events))

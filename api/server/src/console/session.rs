@@ -78,20 +78,23 @@ impl Sessions {
 
 /// Sessions are found by the hash of the cookie, so the table holds nothing that could be replayed.
 fn key_of(headers: &HeaderMap) -> Option<Digest> {
+    let value = cookie_value(headers, COOKIE_NAME)?;
+    (value.len() == 2 * COOKIE_BYTES).then(|| Digest::of(value.as_bytes()))
+}
+
+/// The value of the one cookie of that name.
+pub fn cookie_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers
         .get_all(COOKIE)
         .iter()
         .filter_map(|header| header.to_str().ok())
         .flat_map(|header| header.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .filter(|(name, _)| *name == COOKIE_NAME)
+        .filter(|(known, _)| *known == name)
         .map(|(_, value)| value);
     let value = values.next()?;
     // Two cookies of the name: one was planted by somebody else, and there is no telling which.
-    if values.next().is_some() || value.len() != 2 * COOKIE_BYTES {
-        return None;
-    }
-    Some(Digest::of(value.as_bytes()))
+    values.next().is_none().then_some(value)
 }
 
 fn cookie(value: &str, life_s: u64, secure: bool) -> String {

@@ -9,12 +9,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::HeaderMap;
 use http::header::SET_COOKIE;
-use mfaas_ident::Scope;
+use mfaas_ident::{Scope, Voucher};
 use serde::Deserialize;
 
 use super::form::{SignedForm, check_origin};
 use super::frame::{Frame, html, show};
-use crate::access;
+use crate::access::{self, Caller};
 use crate::app::App;
 use crate::extract::Form;
 use crate::refusal::Refusal;
@@ -25,12 +25,25 @@ use crate::token::Secret;
 struct SignInPage {
     frame: Frame,
     problem: Option<String>,
+    /// The provider's name, where there is one.
+    provider: Option<String>,
+}
+
+/// The page with what went wrong.
+pub(super) fn page(app: &App, frame: Frame, problem: Option<&Refusal>) -> Result<Response, Refusal> {
+    let sentence = problem.map(|refusal| refusal.problem().detail.clone());
+    let provider = app.provider.as_ref().map(|provider| provider.name().to_owned());
+    let page = SignInPage { frame, problem: sentence, provider };
+    let response = html(&page, &page.frame.nonce)?;
+    Ok(match problem {
+        Some(refusal) => show(response, refusal.clone()),
+        None => response,
+    })
 }
 
 /// The form.
-pub(super) async fn form(frame: Frame) -> Result<Response, Refusal> {
-    let page = SignInPage { frame, problem: None };
-    html(&page, &page.frame.nonce)
+pub(super) async fn form(State(app): State<App>, frame: Frame) -> Result<Response, Refusal> {
+    page(&app, frame, None)
 }
 
 /// What the form sends.
@@ -49,8 +62,7 @@ pub(super) async fn sign_in(
     check_origin(&headers)?;
     let text = form.token.trim();
     if let Err(refusal) = access::authenticate(&app, text, Scope::Read).await {
-        let page = SignInPage { frame, problem: Some(refusal.problem().detail.clone()) };
-        return Ok(show(html(&page, &page.frame.nonce)?, refusal));
+        return page(&app, frame, Some(&refusal));
     }
     let (_, secret) =
         Secret::parse(text).ok_or_else(|| Refusal::internal("a token that was accepted does not parse"))?;
@@ -58,17 +70,21 @@ pub(super) async fn sign_in(
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/")).into_response())
 }
 
-/// Ends the session.
+/// Ends the session, and with it the token that a provider's session stands on.
 pub(super) async fn sign_out(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
     _form: SignedForm,
 ) -> Result<Response, Refusal> {
+    if caller.token.vouched_by == Voucher::Provider {
+        app.catalog.revoke_token(&caller.actor(), None, caller.token.id).await?;
+    }
     let cookie = app.sessions.close(&headers, is_secure(&app));
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/sign-in")).into_response())
 }
 
 /// Over https a cookie stays there; over the loopback's plain http it has to do without.
-fn is_secure(app: &App) -> bool {
+pub(super) fn is_secure(app: &App) -> bool {
     app.public_url.starts_with("https://")
 }

@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
-use mfaas_catalog::{AdvisoryImport, NewRequest, NewVoice, Request, RequestMember, Revocation, Severity};
+use mfaas_catalog::{AdvisoryImport, NewRequest, Request, RequestMember, Revocation, Severity};
 use mfaas_ident::{CrateName, Scope};
 use mfaas_rules::crate_facts::AuditSet;
 use mfaas_rules::review::{ReviewState, Terms};
@@ -19,7 +19,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{Import, Json, Path, Query};
 use crate::refusal::Refusal;
-use crate::{limits, views};
+use crate::{limits, views, voices};
 
 /// Asks for a crate. The same request again answers with the first one until that is answered.
 #[utoipa::path(
@@ -197,13 +197,8 @@ pub(super) async fn vote(
     check_note(&body.note)?;
     let standing = app.catalog.review(id).await?.terms;
     let terms: Terms = body.terms.unwrap_or(standing);
-    let voice = NewVoice {
-        review: id,
-        token: &caller.token,
-        approve: body.approve.then_some(&terms),
-        note: &body.note,
-    };
-    app.catalog.vote(&voice).await?;
+    let approve = body.approve.then_some(&terms);
+    voices::give(&app, &caller.token, id, approve, &body.note).await?;
     Ok(axum::Json(view(&app, id).await?))
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{Answer, Database, Server, crate_report};
 
 /// What the acquirer would have found out about the open request `id`: one review, for one person.
-fn reviewing(db: &Database, request: i64) {
+pub(crate) fn reviewing(db: &Database, request: i64) {
     let (checksum, key) = ("c".repeat(64), "e".repeat(64));
     let judgement =
         json!({"suggestion": {"review": {"people": 1}}, "reasons": [], "hints": [], "rules_revision": "t"});
@@ -26,7 +26,7 @@ fn facts() -> Value {
     crate_report(&[], &json!({ "unsafe": { "errors": 0, "spots": [] } }), &[])
 }
 
-async fn post(server: &Server, method: &str, path: &str, token: &str, body: &Value) -> Answer {
+pub(crate) async fn post(server: &Server, method: &str, path: &str, token: &str, body: &Value) -> Answer {
     server.send(server.request(method, path, token).json(body)).await
 }
 

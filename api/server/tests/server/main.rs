@@ -10,6 +10,8 @@ mod dependencies;
 mod events;
 mod index;
 mod nodes;
+#[cfg(feature = "oidc")]
+mod oidc;
 mod problems;
 mod program;
 mod registry;

@@ -56,6 +56,11 @@ fn an_operator_sets_up_and_serves_and_stops() {
         dir.path(),
         &["token", "create", "--tenant", "a", "--scopes", "read,deploy", "--name", "t"],
     ));
+    let admin = ["token", "create", "--tenant", "a", "--role", "admin", "--name", "first"];
+    let nameless = run(&own, dir.path(), &admin);
+    let told = String::from_utf8(nameless.stderr).unwrap();
+    assert!(!nameless.status.success() && told.contains("MF0913") && told.contains("--person"), "{told}");
+    ok(run(&own, dir.path(), &[&admin[..], &["--person", "alice"]].concat()));
     assert!(token.starts_with("mfaas_") && token.len() == 6 + 32 + 1 + 64, "{token}");
     assert_eq!(ok(run(&own, dir.path(), &["join-token", "create", "--node", "node-1"])).len(), 64);
     let seed = serde_json::json!({"format": 1, "toolchain": "0".repeat(64), "crates": []});

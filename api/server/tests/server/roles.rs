@@ -72,6 +72,8 @@ const MATRIX: &[(&str, &str, Door, &str, u16)] = &[
     ("GET", "/static/{file}", Open, "", 200),
     ("GET", "/sign-in", Open, "", 200),
     ("POST", "/sign-in", Open, "", 400),
+    ("GET", "/sign-in/provider", Open, "", 404),
+    ("GET", "/sign-in/callback", Open, "", 404),
     ("POST", "/sign-out", Session, "vdroab", 303),
     ("GET", "/", Session, "vdroab", 200),
     ("GET", "/functions", Session, "vdroab", 200),

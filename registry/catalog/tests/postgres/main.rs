@@ -15,4 +15,5 @@ mod reviews;
 mod roles;
 mod schema;
 mod tokens;
+mod upgrade;
 mod voices;
