@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use mfaas_audit::classes::classes;
 use mfaas_audit::{expansion as expanded, lexer as tokens, manifest as cargo_toml};
 use mfaas_rules::limits::MANIFEST;
 use mfaas_rules::{Finding, judge_expansion, judge_manifest, judge_source};
@@ -26,15 +27,27 @@ pub fn manifest(input: &[u8]) {
 /// Any bytes as `src/lib.rs`.
 ///
 /// # Panics
-/// When a finding points outside of the text.
+/// When a finding points outside of the text, or when the pieces of the text are not the text.
 pub fn lexer(input: &[u8]) {
     let tree = library(input);
     let facts = tokens::scan(&tree);
     assert_eq!(facts.bytes, input.len());
+    check_pieces(input);
     // The judgement takes longer than the reading and is not what is asked here: one in eight.
     if input.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)) % 8 == 0 {
         check_places(&judge_source(&facts), input);
     }
+}
+
+/// What a page shows of a text in classes is the text, from its first byte to its last.
+fn check_pieces(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let mut at = 0;
+    for piece in classes(text) {
+        assert_eq!(piece.range.start, at, "a gap between two pieces");
+        at = piece.range.end;
+    }
+    assert_eq!(at, text.len(), "the pieces end before the text does");
 }
 
 /// Any bytes as what the compiler printed for a fixed library.
