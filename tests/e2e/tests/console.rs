@@ -33,7 +33,7 @@ pub fn handle(request: &[u8]) -> Vec<u8> {
 fn two_people_walk_a_review_in_a_browser_and_the_deployment_goes_on() {
     demand_browser();
     let stack = Stack::start();
-    let (alice, bob) = (reviewer(&stack, "alice"), reviewer(&stack, "bob"));
+    let (alice, bob) = (stack.reviewer("alice"), stack.reviewer("bob"));
     let deployment = waits(&stack);
     wait_for("the review", ACQUIRED_WITHIN, || {
         let run = stack.cli_with(["allow", "--json", "queue"], &[("MFAAS_TOKEN", &alice)]);
@@ -63,11 +63,6 @@ fn two_people_walk_a_review_in_a_browser_and_the_deployment_goes_on() {
         found["whole_s"],
         found["live"]["waited_s"],
     );
-}
-
-fn reviewer(stack: &Stack, name: &str) -> String {
-    let scopes = ["token", "create", name, "--scopes", "read,review", "--person", name];
-    stack.cli(scopes).ok().stdout.trim().to_owned()
 }
 
 /// Deploys, and answers the id of the deployment, which waits.

@@ -14,24 +14,18 @@ use serde_json::Value;
 /// Time for two resolutions, downloads and compiles.
 const COMPARED_WITHIN: Duration = Duration::from_secs(600);
 
-fn allow(stack: &Stack, token: &str, arguments: &[&str]) -> Run {
-    let line = [&["allow", "--json"], arguments].concat();
-    stack.cli_with(line, &[("MFAAS_TOKEN", token)])
-}
-
 #[test]
 fn what_changed_since_what_ships_is_said() {
     let stack = Stack::start();
-    let create = ["token", "create", "alice", "--scopes", "read,review", "--person", "alice"];
-    let alice = stack.cli(create).ok().stdout.trim().to_owned();
-    let _ = allow(&stack, &stack.token(), &["request", "strsim@=0.10.0"]).ok();
+    let alice = stack.reviewer("alice");
+    let _ = stack.allow(&stack.token(), &["request", "strsim@=0.10.0"]).ok();
     let id = wait_for("a review", COMPARED_WITHIN, || {
-        let queue = allow(&stack, &alice, &["queue"]).ok().json();
+        let queue = stack.allow(&alice, &["queue"]).ok().json();
         let found = queue["items"].as_array().unwrap().iter().find(|review| review["name"] == "strsim");
         found.map(|review| review["id"].to_string())
     });
     let shown = wait_for("the comparison", COMPARED_WITHIN, || {
-        let shown = allow(&stack, &alice, &["show", &id]).ok().json();
+        let shown = stack.allow(&alice, &["show", &id]).ok().json();
         (shown["review"]["no_delta"] != "nobody has compared it yet").then_some(shown)
     });
     let (view, delta) = (&shown["review"], &shown["review"]["delta"]);

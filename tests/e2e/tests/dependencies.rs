@@ -44,7 +44,7 @@ const PLAIN: &str = "pub fn handle(request: &[u8]) -> Vec<u8> {\n    request.to_
 fn a_crate_is_asked_for_decided_about_used_and_taken_back() {
     // What the rules may admit by themselves, they do.
     let stack = Stack::start_with(&["--automatic-admission", "on"]);
-    let (alice, bob) = (reviewer(&stack, "alice"), reviewer(&stack, "bob"));
+    let (alice, bob) = (stack.reviewer("alice"), stack.reviewer("bob"));
     let id = waits(&stack, &package("percent", PERCENT_SOURCE, PERCENT));
     let review = open_review(&stack, &alice, "percent-encoding");
     two_people_who_did_not_ask(&stack, &review, &alice, &bob);
@@ -56,17 +56,6 @@ fn a_crate_is_asked_for_decided_about_used_and_taken_back() {
     the_decision_about_what_ships_is_taken_over(&stack, &alice);
     an_advisory_raises_the_alarm(&stack, &alice);
     the_record_holds_and_a_changed_row_is_found(&stack);
-}
-
-/// A token of a person of that name.
-fn reviewer(stack: &Stack, name: &str) -> String {
-    let scopes = ["token", "create", name, "--scopes", "read,review", "--person", name];
-    stack.cli(scopes).ok().stdout.trim().to_owned()
-}
-
-fn allow(stack: &Stack, token: &str, arguments: &[&str]) -> Run {
-    let line = [&["allow", "--json"], arguments].concat();
-    stack.cli_with(line, &[("MFAAS_TOKEN", token)])
 }
 
 /// Deploys, and answers the id of the deployment, which waits.
@@ -91,7 +80,7 @@ fn waits(stack: &Stack, package: &Package) -> String {
 
 fn open_review(stack: &Stack, token: &str, name: &str) -> Value {
     wait_for(&format!("a review of {name}"), ACQUIRED_WITHIN, || {
-        let queue = allow(stack, token, &["queue"]).ok().json();
+        let queue = stack.allow(token, &["queue"]).ok().json();
         queue["items"].as_array().unwrap().iter().find(|review| review["name"] == name).cloned()
     })
 }
@@ -99,19 +88,19 @@ fn open_review(stack: &Stack, token: &str, name: &str) -> Value {
 fn two_people_who_did_not_ask(stack: &Stack, review: &Value, alice: &str, bob: &str) {
     let id = review["id"].to_string();
     assert_eq!((&review["people"], &review["waiting"]), (&Value::from(2), &Value::from(1)), "{review}");
-    let shown = allow(stack, alice, &["show", &id]).ok().json();
+    let shown = stack.allow(alice, &["show", &id]).ok().json();
     assert_eq!(shown["report"]["checksum"], review["checksum"]);
     assert!(shown["report"]["compiler"]["unsafe"]["errors"].as_u64().unwrap() > 0, "{}", shown["report"]);
     assert_eq!(shown["review"]["trial"]["compiles"]["needs"], serde_json::json!([]), "{}", shown["review"]);
     let yes = ["approve", id.as_str(), "--note", "from_utf8_unchecked over ASCII that it wrote itself"];
-    let own = allow(stack, &stack.token(), &yes);
+    let own = stack.allow(&stack.token(), &yes);
     assert_ne!(own.code, 0, "whoever asked has approved: {}", own.stdout);
     assert!(own.stderr.contains("asked for a crate cannot decide"), "{}", own.stderr);
     // The acquirer dies between two steps, and nothing is lost.
     stack.kill(Program::Acquirer);
-    assert_eq!(allow(stack, alice, &yes).ok().json()["state"], "open");
-    assert_ne!(allow(stack, alice, &yes).code, 0, "one voice each");
-    assert_eq!(allow(stack, bob, &yes).ok().json()["state"], "approved");
+    assert_eq!(stack.allow(alice, &yes).ok().json()["state"], "open");
+    assert_ne!(stack.allow(alice, &yes).code, 0, "one voice each");
+    assert_eq!(stack.allow(bob, &yes).ok().json()["state"], "approved");
     stack.kill(Program::Acquirer);
 }
 
@@ -148,7 +137,7 @@ fn what_nobody_has_to_look_at_is_admitted_by_the_rules(stack: &Stack, alice: &st
     let advisory = ADVISORY.replace("percent-encoding", "other");
     std::fs::write(nothing.path().join("crates/other/RUSTSEC-2099-0001.md"), advisory).unwrap();
     let path = nothing.path().to_str().unwrap();
-    let _ = allow(stack, alice, &["advisories", path]).ok();
+    let _ = stack.allow(alice, &["advisories", path]).ok();
 
     let id = waits(stack, &package("thirty-two", BASE32_SOURCE, "[dependencies]\nbase32 = \"=0.4.0\"\n"));
     let view = wait_for("the deployment to go on", ACQUIRED_WITHIN, || {
@@ -156,15 +145,15 @@ fn what_nobody_has_to_look_at_is_admitted_by_the_rules(stack: &Stack, alice: &st
         (view["state"] != "waiting").then(|| stack.settled(&id))
     });
     assert_eq!(view["state"], "admitted", "{view}\n{}", stack.log(Program::Acquirer));
-    let rows = allow(stack, alice, &["show", "base32"]).ok().json();
+    let rows = stack.allow(alice, &["show", "base32"]).ok().json();
     let row = rows["items"].as_array().unwrap().iter().find(|row| row["version"] == "0.4.0").unwrap();
     assert!(row["decided_by"].as_str().unwrap().starts_with("rules crates-"), "{row}");
     // People are asked all the same when somebody wants people.
-    let _ = allow(stack, &stack.token(), &["request", "base32@=0.4.0", "--takeover"]).ok();
+    let _ = stack.allow(&stack.token(), &["request", "base32@=0.4.0", "--takeover"]).ok();
     let review = open_review(stack, alice, "base32");
     let id = review["id"].to_string();
     let shown = wait_for("the comparison", ACQUIRED_WITHIN, || {
-        let shown = allow(stack, alice, &["show", &id]).ok().json();
+        let shown = stack.allow(alice, &["show", &id]).ok().json();
         shown["review"]["delta"].is_object().then(|| shown["review"].clone())
     });
     let delta = &shown["delta"];
@@ -174,14 +163,14 @@ fn what_nobody_has_to_look_at_is_admitted_by_the_rules(stack: &Stack, alice: &st
         "{delta}"
     );
     assert!(delta["added"].as_u64().unwrap() > 0 && delta["removed"].as_u64().unwrap() > 0, "{delta}");
-    let _ = allow(stack, alice, &["deny", &id, "--note", "0.5.1 ships"]).ok();
+    let _ = stack.allow(alice, &["deny", &id, "--note", "0.5.1 ships"]).ok();
 }
 
 fn a_no_ends_it_with_the_words(stack: &Stack, alice: &str) {
     let id = waits(stack, &package("once", PLAIN, "[dependencies]\nlazy_static = \"=1.5.0\"\n"));
     let review = open_review(stack, alice, "lazy_static");
     let words = "std has LazyLock";
-    let _ = allow(stack, alice, &["deny", &review["id"].to_string(), "--note", words]).ok();
+    let _ = stack.allow(alice, &["deny", &review["id"].to_string(), "--note", words]).ok();
     let view = stack.settled(&id);
     assert_eq!(
         (&view["state"], &view["diagnostics"][0]["code"]),
@@ -214,12 +203,12 @@ fn what_does_not_compile_without_a_grant_is_said(stack: &Stack, alice: &str, bob
     let number = review["id"].to_string();
     assert_eq!(review["trial"]["compiles"]["needs"], serde_json::json!(["real"]), "{review}");
     let yes = ["approve", number.as_str(), "--note", "only asks where the home is"];
-    let run = allow(stack, alice, &yes);
+    let run = stack.allow(alice, &yes);
     assert!(run.code != 0 && run.stderr.contains("unless it is granted real"), "{}", run.stderr);
     let yes = [&yes[..], &["--grant", "real"]].concat();
-    let _ = allow(stack, alice, &yes).ok();
+    let _ = stack.allow(alice, &yes).ok();
     if review["people"] == 2 {
-        let _ = allow(stack, bob, &yes).ok();
+        let _ = stack.allow(bob, &yes).ok();
     }
     let view = wait_for("the deployment to go on", ACQUIRED_WITHIN, || {
         let view = stack.deployment(&id);
@@ -231,15 +220,15 @@ fn what_does_not_compile_without_a_grant_is_said(stack: &Stack, alice: &str, bob
 /// What ships is decided by nobody of this site, until somebody takes the decision over.
 fn the_decision_about_what_ships_is_taken_over(stack: &Stack, alice: &str) {
     let decided_by = || {
-        let rows = allow(stack, alice, &["show", "fnv"]).ok().json();
+        let rows = stack.allow(alice, &["show", "fnv"]).ok().json();
         rows["items"].as_array().unwrap().iter().find(|row| row["status"] == "allowed").unwrap()["decided_by"]
             .clone()
     };
     assert_eq!(decided_by(), "seed");
-    let _ = allow(stack, &stack.token(), &["request", "fnv", "--takeover"]).ok();
+    let _ = stack.allow(&stack.token(), &["request", "fnv", "--takeover"]).ok();
     let review = open_review(stack, alice, "fnv");
     assert_eq!(review["people"], 1, "{review}");
-    let _ = allow(stack, alice, &["approve", &review["id"].to_string(), "--note", "read every line"]).ok();
+    let _ = stack.allow(alice, &["approve", &review["id"].to_string(), "--note", "read every line"]).ok();
     assert_eq!(decided_by(), "alice");
     let exported = stack.cli(["allow", "export"]).ok().json();
     assert!(exported["decisions"].as_array().unwrap().iter().any(|row| row["name"] == "fnv"), "{exported}");
@@ -247,7 +236,7 @@ fn the_decision_about_what_ships_is_taken_over(stack: &Stack, alice: &str) {
 
 fn an_advisory_raises_the_alarm(stack: &Stack, alice: &str) {
     let which = ["revoke", "percent-encoding@2.3.1", "--reason", "a test of the alarm", "--dry-run"];
-    let dry = allow(stack, alice, &which).ok().json();
+    let dry = stack.allow(alice, &which).ok().json();
     assert_eq!(
         (&dry["done"], &dry["concerned"][0]["function"]),
         (&Value::from(false), &Value::from("percent"))
@@ -258,13 +247,13 @@ fn an_advisory_raises_the_alarm(stack: &Stack, alice: &str) {
     std::fs::create_dir_all(&place).unwrap();
     std::fs::write(place.join("RUSTSEC-2099-0001.md"), ADVISORY).unwrap();
     let path = directory.path().to_str().unwrap();
-    let dry = allow(stack, alice, &["advisories", path, "--dry-run"]).ok().json();
+    let dry = stack.allow(alice, &["advisories", path, "--dry-run"]).ok().json();
     let alarm = &dry["alarms"][0];
     assert_eq!((&dry["done"], &alarm["advisory"]), (&Value::from(false), &Value::from("RUSTSEC-2099-0001")));
     assert_eq!(alarm["concerned"][0]["function"], "percent", "{alarm}");
     assert_eq!(stack.invoke("percent", "x").ok().stdout, "x", "nothing has happened yet");
 
-    let done = allow(stack, alice, &["advisories", path, "--unload"]).ok().json();
+    let done = stack.allow(alice, &["advisories", path, "--unload"]).ok().json();
     assert_eq!(done["alarms"][0]["concerned"][0]["revoked"], true, "{done}");
     wait_for("nodes to unload it", Duration::from_secs(60), || {
         (stack.invoke("percent", "x").code != 0).then_some(())

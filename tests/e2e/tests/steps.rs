@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use mfaas_harness::{Package, Program, Run, Stack, package, wait_for};
+use mfaas_harness::{Package, Program, Stack, package, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -76,21 +76,11 @@ fn dies_in(stack: &Stack, held: Held, program: Program, next: Option<&'static st
 fn dies_while_asked(stack: &Stack, table: &'static str, token: &str, arguments: &[&str]) {
     let held = Held::new(stack, table);
     let run = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| allow(stack, token, arguments));
+        let asked = scope.spawn(|| stack.allow(token, arguments));
         let _ = dies_in(stack, held, Program::Server, None);
         asked.join().unwrap()
     });
     assert_ne!(run.code, 0, "nobody is told that it was done: {}", run.stdout);
-}
-
-fn allow(stack: &Stack, token: &str, arguments: &[&str]) -> Run {
-    let line = [&["allow", "--json"], arguments].concat();
-    stack.cli_with(line, &[("MFAAS_TOKEN", token)])
-}
-
-fn reviewer(stack: &Stack, name: &str) -> String {
-    let scopes = ["token", "create", name, "--scopes", "read,review", "--person", name];
-    stack.cli(scopes).ok().stdout.trim().to_owned()
 }
 
 fn count(stack: &Stack, query: &str) -> i64 {
@@ -100,7 +90,7 @@ fn count(stack: &Stack, query: &str) -> i64 {
 #[test]
 fn whoever_dies_in_a_step_loses_nothing() {
     let stack = &Stack::start();
-    let (alice, bob) = (reviewer(stack, "alice"), reviewer(stack, "bob"));
+    let (alice, bob) = (stack.reviewer("alice"), stack.reviewer("bob"));
 
     // The builder finds that a crate is missing, and dies while it says so.
     let held = Held::new(stack, "crate_requests");
@@ -114,7 +104,7 @@ fn whoever_dies_in_a_step_loses_nothing() {
     let held = dies_in(stack, held.unwrap(), Program::Acquirer, Some("review_deltas"));
     let _ = dies_in(stack, held.unwrap(), Program::Acquirer, None);
     let review = wait_for("the review", STEP_WITHIN, || {
-        let queue = allow(stack, &alice, &["queue"]).ok().json();
+        let queue = stack.allow(&alice, &["queue"]).ok().json();
         queue["items"].as_array().unwrap().first().cloned()
     });
     let number = review["id"].to_string();
@@ -127,11 +117,11 @@ fn whoever_dies_in_a_step_loses_nothing() {
     let yes = ["approve", number.as_str(), "--note", "UTF-8 that it wrote itself"];
     dies_while_asked(stack, "votes", &alice, &yes);
     assert_eq!(count(stack, "SELECT count(*) FROM votes"), 0);
-    assert_eq!(allow(stack, &alice, &yes).ok().json()["state"], "open", "she can say it again");
+    assert_eq!(stack.allow(&alice, &yes).ok().json()["state"], "open", "she can say it again");
     dies_while_asked(stack, "crates", &bob, &yes);
     assert_eq!(count(stack, "SELECT count(*) FROM votes"), 1, "half a decision is none");
     let held = Held::new(stack, "dependency_caches");
-    assert_eq!(allow(stack, &bob, &yes).ok().json()["state"], "approved");
+    assert_eq!(stack.allow(&bob, &yes).ok().json()["state"], "approved");
 
     // The acquirer dies with the cache that it has built; the deployment waits, and goes on with its successor.
     let held = dies_in(stack, held, Program::Acquirer, Some("builds"));
@@ -151,7 +141,7 @@ fn whoever_dies_in_a_step_loses_nothing() {
     });
     assert_eq!(answer, "a%20b");
     let voices: Vec<Value> =
-        allow(stack, &alice, &["show", &number]).ok().json()["review"]["voices"].as_array().unwrap().clone();
+        stack.allow(&alice, &["show", &number]).ok().json()["review"]["voices"].as_array().unwrap().clone();
     assert_eq!(voices.len(), 2, "{voices:?}");
     let _ = stack.cli(["audit", "--verify"]).ok();
     stack.invariants();

@@ -11,6 +11,7 @@ mod browser;
 mod installed;
 mod invariants;
 mod package;
+mod review;
 mod seed;
 mod stack;
 

@@ -8,7 +8,7 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use mfaas_catalog::{Asker, CrateFile, ReviewDelta, ReviewRow, SpotNote, UNREADABLE, Voice};
 use mfaas_ident::PersonName;
-use mfaas_rules::crate_facts::{CrateReport, Published};
+use mfaas_rules::crate_facts::{CrateReport, Published, TrialBuild};
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{ReviewState, SpotState, Terms};
 
@@ -52,6 +52,9 @@ impl Dossier {
     pub(super) fn only_no(&self) -> Option<&'static str> {
         if self.report.is_none() {
             return Some(UNREADABLE);
+        }
+        if matches!(self.review.trial, Some(TrialBuild::Fails { .. })) {
+            return Some("It does not compile here: nobody can approve what cannot be built.");
         }
         // At a spot of this report or of an older one.
         let unsound = self.notes.iter().any(|note| note.state == SpotState::Unsound);
