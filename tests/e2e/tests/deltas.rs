@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use mfaas_harness::{Program, Run, Stack, wait_for};
+use mfaas_harness::{Program, Stack, wait_for};
 use serde_json::Value;
 
 /// Time for two resolutions, downloads and compiles.
