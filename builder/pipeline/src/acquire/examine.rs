@@ -51,7 +51,6 @@ pub(super) async fn examine(
     .await?;
     let closure = closure(&resolution);
     let reports = reports(site, office, closure.clone()).await?;
-    let site_grants = granted(site, &extras)?;
     let allowlist = office.allowlist(request, &site.toolchain).await?;
     let (advisories, audits) = office.outside().await?;
     let outside = Outside { advisories: &advisories, audits: &audits };
@@ -69,7 +68,7 @@ pub(super) async fn examine(
         members.push(outcome(member, report, path, *key, judgement, policy));
     }
     if members.iter().any(|member| matches!(member.outcome, MemberOutcome::Review { .. })) {
-        try_out(site, closure, site_grants, &mut members).await?;
+        try_out(site, closure, granted(site, &extras)?, &mut members).await?;
     }
     Ok(Examined::Resolved(ResolvedRequest { request: request.id, chosen: resolution.chosen.1, members }))
 }

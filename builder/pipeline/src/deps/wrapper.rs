@@ -62,7 +62,13 @@ fn become_compiler(plan: &Path, compiler: &OsStr, arguments: Vec<OsString>) -> R
     if let (Some(directory), Some(package)) = (&plan.record, &package) {
         record(Path::new(directory), package, &arguments)?;
     }
-    let error = Command::new(compiler).args(arguments).args(more).env_remove(PLAN_VARIABLE).exec();
+    let mut command = Command::new(compiler);
+    if arguments.iter().any(|argument| argument.to_str().is_some_and(|text| text.starts_with("--emit"))) {
+        // cargo hands on what a compiler prints there, in the place where it tells of what it has compiled, and
+        // a procedural macro prints as the compiler. Only a question to the compiler needs the answer.
+        command.stdout(std::io::stderr());
+    }
+    let error = command.args(arguments).args(more).env_remove(PLAN_VARIABLE).exec();
     Err(format!("{}: {error}", Path::new(compiler).display()))
 }
 

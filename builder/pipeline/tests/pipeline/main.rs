@@ -14,3 +14,4 @@ mod installed;
 mod package;
 mod serve;
 mod verdicts;
+mod wrapper;
