@@ -49,6 +49,6 @@ fn what_changed_since_what_ships_is_said() {
         serde_json::json!({ "from": { "errors": 0 }, "to": { "errors": 0 } })
     );
     let text = stack.cli_with(["allow", "show", &id], &[("MFAAS_TOKEN", &alice)]).ok().stdout;
-    assert!(text.contains("from 0.11.1, which ships and which nobody of this site has looked at"), "{text}");
+    assert!(text.contains("from 0.11.1, allowed by seed, which nobody of this site has looked at"), "{text}");
     println!("{text}");
 }

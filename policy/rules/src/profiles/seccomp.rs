@@ -143,7 +143,8 @@ rows! {
     /// the toolchain). `clone3` is absent: its flags cannot be seen by a filter, and glibc falls
     /// back to `clone` when it does not exist.
     COMPILER:
-    "memory": futex, madvise, munmap, mremap, brk;
+    "memory": futex, madvise, munmap, brk;
+    "unseen: a large block that grows is moved, which not every run has": mremap;
     "data": mmap if [masked(2, PROT_EXEC, 0)];
     "code comes from files, is never writable, and has been code from the start": mmap if [masked(2, PROT_WRITE | PROT_EXEC, PROT_EXEC), masked(3, MAP_ANONYMOUS, 0)],
         mprotect if [masked(2, PROT_EXEC, 0)];
