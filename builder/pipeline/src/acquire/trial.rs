@@ -80,12 +80,14 @@ fn attempt(bench: &Acquirer, resolved: &Resolved, granted: &Granted) -> Result<S
     let ran = deps::try_out(&seed, &bench.sources(), &bench.toolchain, scratch.path(), bench.minimum())?;
     let said = messages::parse(&ran.stdout, TARGET)
         .map_err(|problem| BuilderError::Command { command: "cargo", problem })?;
+    let succeeded = ran.exit.success();
     Ok(Said {
-        succeeded: ran.exit.success(),
+        succeeded,
         compiled: said
             .compiled
             .into_iter()
-            .filter(|unit| !unit.is_build_script)
+            // What was compiled for the build machine, without a facade, says nothing where the rest stopped.
+            .filter(|unit| !unit.is_build_script && (succeeded || unit.for_target))
             .map(|unit| unit.package)
             .collect(),
         errors: said.errors,

@@ -34,6 +34,8 @@ pub(crate) struct Compiled {
     pub(crate) package: PackageKey,
     /// Its root file.
     pub(crate) source: PathBuf,
+    /// It is for functions, and not for the build machine alone.
+    pub(crate) for_target: bool,
     /// It is a build script, which becomes part of nothing.
     pub(crate) is_build_script: bool,
     pub(super) extern_name: String,
@@ -106,17 +108,18 @@ fn compiled(message: Message, target_directory: &str) -> Result<Compiled, String
     };
     let package = package_key(&id).ok_or_else(|| format!("package id {id} is not understood"))?;
     let is = |kind: &str| target.kind.iter().any(|found| found == kind);
+    let is_of_target = |path: &PathBuf| path.components().any(|part| part.as_os_str() == target_directory);
+    let for_target = is("proc-macro") || message.filenames.iter().any(is_of_target);
     let product = if is("proc-macro") {
         file(&message.filenames, "so").map(|path| (CrateKind::ProcMacro, path))
     } else if is("lib") || is("rlib") {
-        file(&message.filenames, "rlib")
-            .filter(|path| path.components().any(|part| part.as_os_str() == target_directory))
-            .map(|path| (CrateKind::Library, path))
+        file(&message.filenames, "rlib").filter(is_of_target).map(|path| (CrateKind::Library, path))
     } else {
         None
     };
     Ok(Compiled {
         package,
+        for_target,
         is_build_script: is("custom-build"),
         source: target.src_path,
         extern_name: target.name.replace('-', "_"),
