@@ -227,14 +227,14 @@ pub fn request(row: Request) -> wire::RequestView {
     }
 }
 
-/// One request with what it comes down to, and what could be used in its place; `decided` is every decision
-/// about the crate.
+/// One request with what it comes down to, and what could be used in its place; `allowlist` is what a build of its
+/// tenant is judged by.
 pub fn whole_request(
     row: Request,
     members: Vec<(RequestMember, Option<ReviewDelta>)>,
-    decided: Vec<CrateRow>,
+    allowlist: &AllowlistSnapshot,
 ) -> wire::RequestView {
-    let nearest = nearest(&row, decided);
+    let nearest = nearest(&row, allowlist);
     let members = members.into_iter().map(|(row, delta)| member(row, delta)).collect();
     wire::RequestView { nearest, members, ..request(row) }
 }
@@ -254,22 +254,17 @@ fn reading(found: ReviewDelta) -> wire::ReadingView {
     }
 }
 
-fn nearest(request: &Request, decided: Vec<CrateRow>) -> Option<wire::NearestView> {
-    let now = Utc::now();
-    let is_open = |row: &CrateRow| {
-        row.allowed.status == Decision::Allowed
-            && row.allowed.direct
-            && row.tenant.as_ref().is_none_or(|tenant| *tenant == request.tenant)
-            && row.expires_at.is_none_or(|end| end > now)
-    };
-    let open: Vec<CrateRow> = decided.into_iter().filter(is_open).collect();
+fn nearest(request: &Request, allowlist: &AllowlistSnapshot) -> Option<wire::NearestView> {
+    let is_open =
+        |row: &&AllowedCrate| row.name == request.name && row.status == Decision::Allowed && row.direct;
+    let open: Vec<&AllowedCrate> = allowlist.crates.iter().filter(is_open).collect();
     let requirement = semver::VersionReq::parse(&request.requirement).unwrap_or(semver::VersionReq::STAR);
-    let found = mfaas_rules::nearest(&requirement, open.iter().map(|row| &row.allowed.version))?;
-    let row = open.iter().find(|row| row.allowed.version == *found)?;
+    let found = mfaas_rules::nearest(&requirement, open.iter().map(|row| &row.version))?;
+    let row = open.iter().find(|row| row.version == *found)?;
     Some(wire::NearestView {
-        version: row.allowed.version.to_string(),
-        features: row.allowed.features.iter().map(|feature| sanitise_line(feature, 100)).collect(),
-        decided_by: sanitise_line(&row.allowed.decided_by, 200),
+        version: row.version.to_string(),
+        features: row.features.iter().map(|feature| sanitise_line(feature, 100)).collect(),
+        decided_by: sanitise_line(&row.decided_by, 200),
     })
 }
 

@@ -104,7 +104,8 @@ pub(super) async fn whole(
     request: Request,
     members: Vec<RequestMember>,
 ) -> Result<RequestView, Refusal> {
-    let decided = app.catalog.crates_of(&request.name).await?;
+    let allowlist = app.catalog.allowlist_of(&request.tenant, None).await?;
+    let allowlist = allowlist.map(|(_, snapshot)| snapshot).unwrap_or_default();
     let mut read = Vec::with_capacity(members.len());
     for member in members {
         let delta = match member.review {
@@ -113,7 +114,7 @@ pub(super) async fn whole(
         };
         read.push((member, delta));
     }
-    Ok(views::whole_request(request, read, decided))
+    Ok(views::whole_request(request, read, &allowlist))
 }
 
 /// Which reviews are wanted.
