@@ -143,7 +143,8 @@ impl Mapping {
         unsafe { words.as_ref() }
     }
 
-    /// The whole memory as words: what a hostile peer writes to.
+    /// The whole memory as words, for tests that play a hostile peer.
+    #[cfg(test)]
     pub(crate) fn words(&self) -> &[AtomicU64] {
         let words = NonNull::slice_from_raw_parts(self.base.cast(), self.geometry.memory_bytes() / 8);
         // SAFETY: INV-RING-1 and 2. Exactly the mapping; atomics only.

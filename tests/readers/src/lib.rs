@@ -9,6 +9,7 @@ mod archive;
 mod dependency;
 mod elf;
 mod package;
+mod ring;
 mod source;
 mod statement;
 pub mod tar;
@@ -17,6 +18,7 @@ pub use archive::archive;
 pub use dependency::{advisory, audits, dependency};
 pub use elf::elf;
 pub use package::package;
+pub use ring::ring;
 pub use source::{expansion, lexer, manifest};
 pub use statement::statement;
 
@@ -34,5 +36,6 @@ pub const READERS: &[(&str, Reader)] = &[
     ("lexer", lexer),
     ("manifest", manifest),
     ("package", package),
+    ("ring", ring),
     ("statement", statement),
 ];
