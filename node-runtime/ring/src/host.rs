@@ -1,33 +1,39 @@
 //! The node's end: submits calls, collects completions, and believes nothing it reads.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use mfaas_abi::Status;
 
 use crate::RingError;
+use crate::barrier;
+use crate::clock::{self, Rate};
 use crate::layout::{FLAG_COLD, Geometry, Header, MAGIC, Part, VERSION, WorkerState, pack, unpack};
 use crate::map::Mapping;
-use crate::wait::Bell;
+use crate::protocol::{Turn, look, publish};
+use crate::wait::{Bell, Owner, SPIN_ROUNDS, wait_one};
 
 /// Makes a ring. The descriptor goes to the worker, which attaches to it with
 /// [`crate::WorkerEnd::attach`]; it is close-on-exec here.
-pub fn create(geometry: Geometry, generation: u64) -> Result<(OwnedFd, HostEnd), RingError> {
+///
+/// The first ring of a process takes some milliseconds, in which the clock is measured.
+pub fn create(geometry: Geometry) -> Result<(OwnedFd, HostEnd), RingError> {
+    let (fd, mapping) = make(geometry, barrier::host_can_order())?;
+    Ok((fd, HostEnd::of(mapping)))
+}
+
+/// Makes the memory with its header filled in.
+pub(crate) fn make(geometry: Geometry, host_orders: bool) -> Result<(OwnedFd, Mapping), RingError> {
     let (fd, mapping) = Mapping::create(geometry)?;
     let header = mapping.header();
-    header.magic.store(MAGIC, Ordering::Relaxed);
     header.version.store(VERSION, Ordering::Relaxed);
-    header.generation.store(generation, Ordering::Release);
-    let books = Arc::new(Books {
-        mapping,
-        submitted: AtomicU32::new(0),
-        collected: AtomicU32::new(0),
-        call_ids: (0..geometry.slots()).map(|_| AtomicU64::new(0)).collect(),
-    });
-    let submitter = Submitter { books: Arc::clone(&books) };
-    Ok((fd, HostEnd { submitter, collector: Collector { books } }))
+    header.clock_source.store(clock::source() as u64, Ordering::Relaxed);
+    header.ticks_per_ms.store(Rate::measured().ticks_per_ms(), Ordering::Relaxed);
+    header.host_orders.store(u64::from(host_orders), Ordering::Relaxed);
+    header.magic.store(MAGIC, Ordering::Release);
+    Ok((fd, mapping))
 }
 
 /// One call on its way to a worker.
@@ -35,13 +41,18 @@ pub fn create(geometry: Geometry, generation: u64) -> Result<(OwnedFd, HostEnd),
 pub struct Submission<'a> {
     /// Chosen by the caller, returned with the completion.
     pub call_id: u64,
-    /// Index of the function in the worker's preload list.
+    /// The function's name in the worker: its slot in the slab.
     pub function: u32,
+    /// CPU time that the call may take, in microseconds.
+    pub budget_us: u32,
+    /// Arena of the call, in bytes.
+    pub memory_bytes: u64,
     /// The request frame ([`mfaas_abi::frame`]).
     pub frame: &'a [u8],
 }
 
-/// One answered call. All but `call_id` comes from a worker: bounded, otherwise hostile.
+/// One answered call, to be filled again and again. All but `call_id` comes from a worker: bounded, otherwise
+/// hostile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     /// As submitted.
@@ -50,6 +61,9 @@ pub struct Completion {
     pub status: Status,
     /// Whether this was the first call of the function in this worker.
     pub cold: bool,
+    /// The number of a code (`811` for MF0811) when the call was refused and never ran, otherwise 0. Workers refuse nothing: only a
+    /// node's door says this to its clients.
+    pub refusal: u32,
     /// The response frame, still to be decoded; empty unless the status is `Ok` or `HandlerError`.
     pub response: Vec<u8>,
     /// Log records ([`mfaas_abi::LogReader`]).
@@ -64,12 +78,38 @@ pub struct Completion {
     pub memory_bytes: u64,
 }
 
-/// What the host knows, in its own memory; the shared counters are only for the worker to read.
+impl Completion {
+    /// An empty one, to be filled.
+    pub const fn new() -> Self {
+        Self {
+            call_id: 0,
+            status: Status::Aborted,
+            cold: false,
+            refusal: 0,
+            response: Vec::new(),
+            logs: Vec::new(),
+            message: Vec::new(),
+            wall_ns: 0,
+            cpu_ns: 0,
+            memory_bytes: 0,
+        }
+    }
+}
+
+impl Default for Completion {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What the host knows, in its own memory. Positions count calls since the ring was made.
 #[derive(Debug)]
 struct Books {
     mapping: Mapping,
-    submitted: AtomicU32,
-    collected: AtomicU32,
+    submitted: AtomicU64,
+    collected: AtomicU64,
+    /// How many calls were submitted when the worker was woken last.
+    rung: AtomicU64,
     call_ids: Box<[AtomicU64]>,
 }
 
@@ -79,19 +119,44 @@ impl Books {
     }
 
     fn in_flight(&self) -> u32 {
-        self.submitted.load(Ordering::Acquire).wrapping_sub(self.collected.load(Ordering::Acquire))
+        let collected = self.collected.load(Ordering::Acquire);
+        self.submitted.load(Ordering::Acquire).saturating_sub(collected) as u32
     }
 
     fn worker_bell(&self) -> Bell<'_> {
-        Bell { bell: &self.header().worker_bell.0, sleeps: &self.header().worker_sleeps.0 }
+        Bell::shared(&self.header().worker_bell.0, &self.header().worker_sleeps.0, None)
     }
 
     fn host_bell(&self) -> Bell<'_> {
-        Bell { bell: &self.header().host_bell.0, sleeps: &self.header().host_sleeps.0 }
+        Bell::shared(&self.header().host_bell.0, &self.header().host_sleeps.0, Some(self))
+    }
+
+    /// Wakes the worker if it sleeps although there is something for it. Once for each call that it
+    /// has not answered, so that one that pretends to sleep costs no more than that.
+    fn wake_worker(&self) {
+        let submitted = self.submitted.load(Ordering::Relaxed);
+        let collected = self.collected.load(Ordering::Relaxed);
+        let woken_for_these = self.rung.load(Ordering::Relaxed) > collected;
+        if submitted != collected && !woken_for_these && self.worker_bell().ring() {
+            self.rung.store(submitted, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Owner for Books {
+    fn expects(&self) -> bool {
+        self.in_flight() > 0 && self.header().host_orders.load(Ordering::Relaxed) != 0
+    }
+
+    fn nudge(&self) {
+        self.wake_worker();
     }
 }
 
 /// Both halves of the host's end, for a caller with one thread.
+///
+/// After a submission keep collecting or waiting: a worker that fell asleep at just that moment is
+/// woken by the next look for its answer, which spares a fence in every submission.
 #[derive(Debug)]
 pub struct HostEnd {
     submitter: Submitter,
@@ -99,14 +164,45 @@ pub struct HostEnd {
 }
 
 impl HostEnd {
-    /// See [`Submitter::submit`].
+    fn of(mapping: Mapping) -> Self {
+        let slots = mapping.geometry().slots();
+        let books = Arc::new(Books {
+            mapping,
+            submitted: AtomicU64::new(0),
+            collected: AtomicU64::new(0),
+            rung: AtomicU64::new(0),
+            call_ids: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+        });
+        let submitter = Submitter { books: Arc::clone(&books) };
+        Self { submitter, collector: Collector { books } }
+    }
+
+    /// The submitting end of a ring that the answering end made: see [`crate::client`].
+    pub(crate) fn attach(fd: impl AsFd) -> Result<Self, RingError> {
+        Ok(Self::of(crate::worker::attach(fd)?))
+    }
+
+    /// Copies the call into the next slot and wakes the worker if it is known to sleep. [`RingError::Full`] when every slot
+    /// holds a call that was not collected.
     pub fn submit(&mut self, submission: Submission<'_>) -> Result<(), RingError> {
-        self.submitter.submit(submission)
+        self.submitter.put(submission)?;
+        self.submitter.books.wake_worker();
+        Ok(())
     }
 
     /// See [`Collector::collect`].
-    pub fn collect(&mut self) -> Result<Option<Completion>, RingError> {
-        self.collector.collect()
+    pub fn collect(&mut self, into: &mut Completion) -> Result<bool, RingError> {
+        self.collector.collect(into)
+    }
+
+    /// See [`Collector::is_ready`].
+    pub fn is_ready(&self) -> bool {
+        self.collector.is_ready()
+    }
+
+    /// See [`Collector::bell`].
+    pub fn bell(&self) -> Bell<'_> {
+        self.collector.bell()
     }
 
     /// See [`Collector::wait`].
@@ -124,6 +220,11 @@ impl HostEnd {
         self.collector.wait_started(timeout)
     }
 
+    /// See [`Collector::watch_deadline`].
+    pub fn watch_deadline(&self) -> u64 {
+        self.collector.watch_deadline()
+    }
+
     /// See [`Collector::oldest_in_flight`].
     pub fn oldest_in_flight(&self) -> Option<u64> {
         self.collector.oldest_in_flight()
@@ -132,6 +233,11 @@ impl HostEnd {
     /// See [`Submitter::in_flight`].
     pub fn in_flight(&self) -> u32 {
         self.submitter.in_flight()
+    }
+
+    /// See [`Submitter::has_room`].
+    pub fn has_room(&self) -> bool {
+        self.submitter.has_room()
     }
 
     /// See [`Submitter::stop`].
@@ -152,28 +258,35 @@ pub struct Submitter {
 }
 
 impl Submitter {
-    /// Copies the call into the next slot and wakes the worker. [`RingError::Full`] when every slot
-    /// holds a call that was not collected.
+    /// As [`HostEnd::submit`], with a fence: the thread that collects may be asleep and cannot look after the worker.
     pub fn submit(&mut self, submission: Submission<'_>) -> Result<(), RingError> {
-        let Submission { call_id, function, frame } = submission;
+        self.put(submission)?;
+        fence(Ordering::SeqCst);
+        self.books.wake_worker();
+        Ok(())
+    }
+
+    fn put(&self, submission: Submission<'_>) -> Result<(), RingError> {
+        let Submission { call_id, function, budget_us, memory_bytes, frame } = submission;
         let limit = Part::Request.bytes_max();
         if frame.len() > limit {
             return Err(RingError::TooLarge { bytes: frame.len(), limit });
         }
-        let mapping = &self.books.mapping;
-        if self.books.in_flight() >= mapping.geometry().slots() {
+        if !self.has_room() {
             return Err(RingError::Full);
         }
-        let counter = self.books.submitted.load(Ordering::Relaxed);
-        self.books.call_ids[mapping.geometry().index(counter)].store(call_id, Ordering::Relaxed);
-        mapping.put(counter, Part::Request, frame);
-        let record = mapping.record(counter);
+        let mapping = &self.books.mapping;
+        let position = self.books.submitted.load(Ordering::Relaxed);
+        self.books.call_ids[mapping.geometry().index(position)].store(call_id, Ordering::Relaxed);
+        mapping.put(position, Part::Request, frame);
+        let record = mapping.submission(position);
         record.call_id.store(call_id, Ordering::Relaxed);
-        record.function_and_request.store(pack(function, frame.len() as u32), Ordering::Relaxed);
-        let next = counter.wrapping_add(1);
-        self.books.submitted.store(next, Ordering::Release);
-        self.books.header().submitted.0.store(next, Ordering::SeqCst);
-        self.books.worker_bell().ring();
+        record.function_and_budget.store(pack(function, budget_us), Ordering::Relaxed);
+        record.memory_bytes.store(memory_bytes, Ordering::Relaxed);
+        record.frame_bytes.store(frame.len() as u64, Ordering::Relaxed);
+        // Before the worker can answer, so that no answer is taken for one too many.
+        self.books.submitted.store(position + 1, Ordering::Release);
+        publish(&record.sequence, position);
         Ok(())
     }
 
@@ -189,7 +302,8 @@ impl Submitter {
 
     /// Asks the worker to answer what was submitted and leave. Submit nothing after it.
     pub fn stop(&mut self) {
-        self.books.header().stop.0.store(1, Ordering::SeqCst);
+        self.books.header().stop.0.store(1, Ordering::Release);
+        fence(Ordering::SeqCst);
         self.books.worker_bell().ring();
     }
 }
@@ -201,35 +315,49 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// The next completion, in the order of submission, if there is one.
-    pub fn collect(&mut self) -> Result<Option<Completion>, RingError> {
-        let counter = self.books.collected.load(Ordering::Relaxed);
-        let completed = self.books.header().completed.0.load(Ordering::Acquire);
-        let ready = completed.wrapping_sub(counter);
-        if ready == 0 {
-            return Ok(None);
+    /// Fills `into` with the next completion, in the order of submission, and says `true` if there is one. Once the buffers of
+    /// `into` have grown, small answers allocate nothing.
+    pub fn collect(&mut self, into: &mut Completion) -> Result<bool, RingError> {
+        let position = self.books.collected.load(Ordering::Relaxed);
+        let geometry = self.books.mapping.geometry();
+        match look(&self.books.mapping.completion(position).sequence, position, geometry.slots()) {
+            Turn::NotYet => {
+                self.books.wake_worker();
+                return Ok(false);
+            }
+            Turn::Alien => return Err(RingError::Violation("a completion out of turn")),
+            Turn::Published if self.books.in_flight() == 0 => {
+                return Err(RingError::Violation("more completions than calls"));
+            }
+            Turn::Published => {}
         }
-        if ready > self.books.in_flight() {
-            return Err(RingError::Violation("more completions than calls"));
-        }
-        let completion = self.read(counter)?;
-        self.books.collected.store(counter.wrapping_add(1), Ordering::Release);
-        Ok(Some(completion))
+        self.read(position, into)?;
+        self.books.collected.store(position + 1, Ordering::Release);
+        Ok(true)
+    }
+
+    /// Whether [`Self::collect`] would say something now, be it an error.
+    pub fn is_ready(&self) -> bool {
+        let position = self.books.collected.load(Ordering::Relaxed);
+        let slots = self.books.mapping.geometry().slots();
+        look(&self.books.mapping.completion(position).sequence, position, slots) != Turn::NotYet
+    }
+
+    /// What to sleep on with [`crate::wait_any`] until [`Self::is_ready`].
+    pub fn bell(&self) -> Bell<'_> {
+        self.books.host_bell()
     }
 
     /// Sleeps until there is something to collect (`true`) or `timeout` is over (`false`).
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, RingError> {
-        let header = self.books.header();
-        let counter = self.books.collected.load(Ordering::Relaxed);
-        self.books.host_bell().wait(timeout, || header.completed.0.load(Ordering::Acquire) != counter)
+        wait_one(self.bell(), SPIN_ROUNDS, timeout, || self.is_ready())
     }
 
     /// Sleeps until the worker is past `Starting` (its new state) or `timeout` is over (`Starting`).
     pub fn wait_started(&mut self, timeout: Duration) -> Result<WorkerState, RingError> {
         let state = &self.books.header().state.0;
-        self.books
-            .host_bell()
-            .wait(timeout, || state.load(Ordering::Acquire) != WorkerState::Starting as u32)?;
+        let started = || state.load(Ordering::Acquire) != WorkerState::Starting as u32;
+        wait_one(self.bell(), SPIN_ROUNDS, timeout, started)?;
         self.worker_state()
     }
 
@@ -239,48 +367,49 @@ impl Collector {
             .ok_or(RingError::Violation("unknown worker state"))
     }
 
-    /// Grows whenever the worker wakes or starts a call.
-    pub fn heartbeat(&self) -> u64 {
-        self.books.header().heartbeat.0.load(Ordering::Relaxed)
+    /// The wall deadline that the worker set for the call that it runs, in [`crate::clock::ticks`]; 0 when
+    /// it runs none. Hostile: good for deciding when to interrupt the worker, and for nothing else.
+    pub fn watch_deadline(&self) -> u64 {
+        self.books.header().watch.0.load(Ordering::Relaxed)
     }
 
     /// Identity of the oldest call that was not collected: what a worker that died was running, or
     /// was about to.
     pub fn oldest_in_flight(&self) -> Option<u64> {
-        let counter = self.books.collected.load(Ordering::Acquire);
-        let index = self.books.mapping.geometry().index(counter);
+        let position = self.books.collected.load(Ordering::Acquire);
+        let index = self.books.mapping.geometry().index(position);
         (self.books.in_flight() > 0).then(|| self.books.call_ids[index].load(Ordering::Relaxed))
     }
 
     /// INV-RING-3: each word is loaded once, and lengths are checked before anything is copied.
-    fn read(&self, counter: u32) -> Result<Completion, RingError> {
+    fn read(&self, position: u64, into: &mut Completion) -> Result<(), RingError> {
         let mapping = &self.books.mapping;
-        let record = mapping.record(counter);
-        let call_id = self.books.call_ids[mapping.geometry().index(counter)].load(Ordering::Relaxed);
+        let record = mapping.completion(position);
         let (status, flags) = unpack(record.status_and_flags.load(Ordering::Relaxed));
         let (response_bytes, log_bytes) = unpack(record.response_and_log.load(Ordering::Relaxed));
-        let message_bytes = record.message.load(Ordering::Relaxed);
-        let status = Status::from_u32(status).ok_or(RingError::Violation("unknown status"))?;
-        Ok(Completion {
-            call_id,
-            status,
-            cold: flags & FLAG_COLD != 0,
-            response: self.part(counter, Part::Response, u64::from(response_bytes))?,
-            logs: self.part(counter, Part::Log, u64::from(log_bytes))?,
-            message: self.part(counter, Part::Message, message_bytes)?,
-            wall_ns: record.wall_ns.load(Ordering::Relaxed),
-            cpu_ns: record.cpu_ns.load(Ordering::Relaxed),
-            memory_bytes: record.memory_bytes.load(Ordering::Relaxed),
-        })
+        let (message_bytes, refusal) = unpack(record.message_and_code.load(Ordering::Relaxed));
+        into.status = Status::from_u32(status).ok_or(RingError::Violation("unknown status"))?;
+        into.cold = flags & FLAG_COLD != 0;
+        into.refusal = refusal;
+        into.wall_ns = record.wall_ns.load(Ordering::Relaxed);
+        into.cpu_ns = record.cpu_ns.load(Ordering::Relaxed);
+        into.memory_bytes = record.memory_bytes.load(Ordering::Relaxed);
+        into.call_id = self.books.call_ids[mapping.geometry().index(position)].load(Ordering::Relaxed);
+        self.part(position, Part::Response, response_bytes, &mut into.response)?;
+        self.part(position, Part::Log, log_bytes, &mut into.logs)?;
+        self.part(position, Part::Message, message_bytes, &mut into.message)
     }
 
-    fn part(&self, counter: u32, part: Part, bytes: u64) -> Result<Vec<u8>, RingError> {
-        let bytes = usize::try_from(bytes)
-            .ok()
-            .filter(|bytes| *bytes <= part.bytes_max())
-            .ok_or(RingError::Violation("a length beyond its area"))?;
-        let mut copy = vec![0; bytes];
-        self.books.mapping.take(counter, part, &mut copy);
-        Ok(copy)
+    fn part(&self, position: u64, part: Part, bytes: u32, into: &mut Vec<u8>) -> Result<(), RingError> {
+        let bytes = bytes as usize;
+        if bytes > part.bytes_max() {
+            return Err(RingError::Violation("a length beyond its area"));
+        }
+        into.clear();
+        into.resize(bytes, 0);
+        if bytes > 0 {
+            self.books.mapping.take(position, part, into);
+        }
+        Ok(())
     }
 }

@@ -1,4 +1,13 @@
 //! Where everything lies in the shared memory, in bytes and in 64-bit words.
+//!
+//! ```text
+//! header          one page: words that are written once or seldom, each writer on lines of its own
+//! host's slots    slots × (64 bytes submission, 512 bytes request), written by the host alone but for wiping
+//! worker's slots  slots × (64 bytes completion, 512 bytes response), written by the worker alone but for wiping
+//! large areas     slots × (log, message, large request, large response), touched only when needed
+//! ```
+//! A slot takes 9 cache lines on each side, and a large area an odd number of them: strides that
+//! are a multiple of a page would let all slots fight for the same few places of a cache.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -9,20 +18,33 @@ use crate::RingError;
 /// `mfrg`, so that a wrong descriptor is noticed.
 pub(crate) const MAGIC: u32 = 0x6d66_7267;
 /// Version of this layout; both ends come from one release, so they agree exactly.
-pub(crate) const VERSION: u32 = 1;
-/// Slots in one ring, at most: 64 slots are 136 MiB of address space, touched only where used.
+pub(crate) const VERSION: u32 = 2;
+/// Slots in one ring, at most: 64 slots are 137 MiB of address space, touched only where used.
 const SLOTS_MAX: u32 = 64;
 
-const HEADER_BYTES: usize = 4096;
-const RECORD_BYTES: usize = 64;
+const PAGE_BYTES: usize = 4096;
+const LINE_BYTES: usize = 64;
+const HEADER_BYTES: usize = PAGE_BYTES;
 
-/// Bytes of each part of a slot's payload area, in the order in which they lie there.
-pub(crate) const REQUEST_BYTES: usize = limits::FRAME_BYTES_MAX;
-pub(crate) const RESPONSE_BYTES: usize = limits::FRAME_BYTES_MAX;
-pub(crate) const LOG_BYTES: usize = limits::LOG_BYTES_MAX;
-pub(crate) const MESSAGE_BYTES: usize = limits::PANIC_BYTES_MAX;
-const PAYLOAD_BYTES: usize =
-    (REQUEST_BYTES + RESPONSE_BYTES + LOG_BYTES + MESSAGE_BYTES).next_multiple_of(4096);
+/// A request or response of at most this many bytes lies beside its record.
+pub const SMALL_BYTES_MAX: usize = 512;
+/// Record and small payload of one direction.
+const SLOT_BYTES: usize = LINE_BYTES + SMALL_BYTES_MAX;
+
+const LOG_OFFSET: usize = 0;
+const MESSAGE_OFFSET: usize = LOG_OFFSET + limits::LOG_BYTES_MAX;
+const REQUEST_OFFSET: usize = MESSAGE_OFFSET + limits::PANIC_BYTES_MAX;
+const RESPONSE_OFFSET: usize = REQUEST_OFFSET + limits::FRAME_BYTES_MAX;
+const LARGE_USED_BYTES: usize = RESPONSE_OFFSET + limits::FRAME_BYTES_MAX;
+/// An odd number of lines, so that the areas of all slots begin in different sets of a cache.
+const LARGE_BYTES: usize = (LARGE_USED_BYTES.div_ceil(LINE_BYTES) | 1) * LINE_BYTES;
+
+const _: () = assert!(
+    MESSAGE_OFFSET.is_multiple_of(LINE_BYTES)
+        && REQUEST_OFFSET.is_multiple_of(LINE_BYTES)
+        && RESPONSE_OFFSET.is_multiple_of(LINE_BYTES),
+    "every area begins on a line of its own"
+);
 
 /// How many calls a ring holds at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +69,7 @@ impl Geometry {
 
     /// The whole memory, in bytes.
     pub(crate) fn memory_bytes(self) -> usize {
-        self.payload_offset(self.slots)
+        (self.large_offset() + self.slots as usize * LARGE_BYTES).next_multiple_of(PAGE_BYTES)
     }
 
     /// The only geometry whose memory has this size.
@@ -57,28 +79,44 @@ impl Geometry {
             .find(|geometry| geometry.memory_bytes() as u64 == bytes)
     }
 
-    /// Offset of the record of the slot that `counter` falls on.
-    pub(crate) fn record_offset(self, counter: u32) -> usize {
-        HEADER_BYTES + self.index(counter) * RECORD_BYTES
+    /// Offset of the submission of the slot that `position` falls on.
+    pub(crate) fn submission_offset(self, position: u64) -> usize {
+        HEADER_BYTES + self.index(position) * SLOT_BYTES
     }
 
-    /// Offset of one part of the payload of the slot that `counter` falls on.
-    pub(crate) fn part_offset(self, counter: u32, part: Part) -> usize {
-        self.payload_offset(self.index(counter) as u32) + part.offset()
+    /// Offset of the completion of the slot that `position` falls on.
+    pub(crate) fn completion_offset(self, position: u64) -> usize {
+        HEADER_BYTES + self.side_bytes() + self.index(position) * SLOT_BYTES
     }
 
-    fn payload_offset(self, index: u32) -> usize {
-        let records = (self.slots as usize * RECORD_BYTES).next_multiple_of(4096);
-        HEADER_BYTES + records + index as usize * PAYLOAD_BYTES
+    /// Offset of one area of the slot that `position` falls on.
+    pub(crate) fn area_offset(self, position: u64, area: Area) -> usize {
+        let large = self.large_offset() + self.index(position) * LARGE_BYTES;
+        match area {
+            Area::SmallRequest => self.submission_offset(position) + LINE_BYTES,
+            Area::SmallResponse => self.completion_offset(position) + LINE_BYTES,
+            Area::Log => large + LOG_OFFSET,
+            Area::Message => large + MESSAGE_OFFSET,
+            Area::LargeRequest => large + REQUEST_OFFSET,
+            Area::LargeResponse => large + RESPONSE_OFFSET,
+        }
     }
 
-    /// Counters wrap at 2³²; that they fall on the right slot then is why slots are a power of two.
-    pub(crate) fn index(self, counter: u32) -> usize {
-        (counter & (self.slots - 1)) as usize
+    /// The slot that a position falls on.
+    pub(crate) fn index(self, position: u64) -> usize {
+        (position & u64::from(self.slots - 1)) as usize
+    }
+
+    fn side_bytes(self) -> usize {
+        (self.slots as usize * SLOT_BYTES).next_multiple_of(PAGE_BYTES)
+    }
+
+    fn large_offset(self) -> usize {
+        HEADER_BYTES + 2 * self.side_bytes()
     }
 }
 
-/// A part of a slot's payload area.
+/// What a call or its answer carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Request,
@@ -88,22 +126,47 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    const fn offset(self) -> usize {
-        match self {
-            Self::Request => 0,
-            Self::Response => REQUEST_BYTES,
-            Self::Log => REQUEST_BYTES + RESPONSE_BYTES,
-            Self::Message => REQUEST_BYTES + RESPONSE_BYTES + LOG_BYTES,
-        }
-    }
-
     /// What fits, in bytes.
     pub(crate) const fn bytes_max(self) -> usize {
         match self {
-            Self::Request => REQUEST_BYTES,
-            Self::Response => RESPONSE_BYTES,
-            Self::Log => LOG_BYTES,
-            Self::Message => MESSAGE_BYTES,
+            Self::Request | Self::Response => limits::FRAME_BYTES_MAX,
+            Self::Log => limits::LOG_BYTES_MAX,
+            Self::Message => limits::PANIC_BYTES_MAX,
+        }
+    }
+
+    /// Where `bytes` of this part lie. Both ends follow from the same length.
+    pub(crate) const fn area(self, bytes: usize) -> Area {
+        match self {
+            Self::Request if bytes <= SMALL_BYTES_MAX => Area::SmallRequest,
+            Self::Request => Area::LargeRequest,
+            Self::Response if bytes <= SMALL_BYTES_MAX => Area::SmallResponse,
+            Self::Response => Area::LargeResponse,
+            Self::Log => Area::Log,
+            Self::Message => Area::Message,
+        }
+    }
+}
+
+/// A piece of a slot's memory that holds one part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Area {
+    SmallRequest,
+    SmallResponse,
+    Log,
+    Message,
+    LargeRequest,
+    LargeResponse,
+}
+
+impl Area {
+    /// What fits, in bytes.
+    pub(crate) const fn bytes_max(self) -> usize {
+        match self {
+            Self::SmallRequest | Self::SmallResponse => SMALL_BYTES_MAX,
+            Self::Log => limits::LOG_BYTES_MAX,
+            Self::Message => limits::PANIC_BYTES_MAX,
+            Self::LargeRequest | Self::LargeResponse => limits::FRAME_BYTES_MAX,
         }
     }
 }
@@ -117,51 +180,66 @@ pub(crate) struct Lone<T>(pub(crate) T);
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Header {
+    /// Written last of the first line, so that an end that sees it sees the others.
     pub(crate) magic: AtomicU32,
     pub(crate) version: AtomicU32,
-    /// Which generation of workers this ring belongs to; written once by the host.
-    pub(crate) generation: AtomicU64,
-    /// Calls submitted since the start; written by the host.
-    pub(crate) submitted: Lone<AtomicU32>,
-    /// Changes with every submission and with a stop: what a sleeping worker waits on.
+    /// A [`crate::clock::Source`]: what the ticks of this ring count.
+    pub(crate) clock_source: AtomicU64,
+    /// Ticks of that clock in a millisecond.
+    pub(crate) ticks_per_ms: AtomicU64,
+    /// Not 0 where the host orders memory for both ends before it sleeps ([`crate::barrier`]).
+    pub(crate) host_orders: AtomicU64,
+    /// Changes before the host wakes the worker: what a sleeping worker waits on.
     pub(crate) worker_bell: Lone<AtomicU32>,
     /// Not 0 while the worker sleeps or is about to.
     pub(crate) worker_sleeps: Lone<AtomicU32>,
     /// Not 0 once the host wants the worker to finish what is submitted and leave.
     pub(crate) stop: Lone<AtomicU32>,
-    /// Calls completed since the start; written by the worker.
-    pub(crate) completed: Lone<AtomicU32>,
-    /// Changes with every completion and every change of state: what a waiting host waits on.
+    /// Changes before the worker wakes the host: what a sleeping host waits on.
     pub(crate) host_bell: Lone<AtomicU32>,
     /// Not 0 while the host sleeps or is about to.
     pub(crate) host_sleeps: Lone<AtomicU32>,
     /// A [`WorkerState`]; written by the worker.
     pub(crate) state: Lone<AtomicU32>,
-    /// Grows whenever the worker wakes or starts a call; written by the worker.
-    pub(crate) heartbeat: Lone<AtomicU64>,
+    /// Wall deadline of the running call in ticks, 0 when none runs; written by the worker.
+    pub(crate) watch: Lone<AtomicU64>,
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
 
-/// The record of one slot. Words 0 and 1 are written by the host, the others by the worker.
+/// One call, as the host wrote it.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct SubmissionRecord {
+    /// Written last: see [`crate::protocol`].
+    pub(crate) sequence: AtomicU64,
     pub(crate) call_id: AtomicU64,
-    /// Function index in the low half, request bytes in the high half.
-    pub(crate) function_and_request: AtomicU64,
+    /// Function in the low half, budget in microseconds in the high half.
+    pub(crate) function_and_budget: AtomicU64,
+    pub(crate) memory_bytes: AtomicU64,
+    pub(crate) frame_bytes: AtomicU64,
+}
+
+const _: () = assert!(size_of::<SubmissionRecord>() == LINE_BYTES);
+
+/// One answer, as the worker wrote it.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct CompletionRecord {
+    /// Written last: see [`crate::protocol`].
+    pub(crate) sequence: AtomicU64,
     /// Status in the low half, flags in the high half.
     pub(crate) status_and_flags: AtomicU64,
     /// Response bytes in the low half, log bytes in the high half.
     pub(crate) response_and_log: AtomicU64,
-    /// Message bytes.
-    pub(crate) message: AtomicU64,
+    /// Message bytes in the low half, number of a refusal's code in the high half.
+    pub(crate) message_and_code: AtomicU64,
     pub(crate) wall_ns: AtomicU64,
     pub(crate) cpu_ns: AtomicU64,
     pub(crate) memory_bytes: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
+const _: () = assert!(size_of::<CompletionRecord>() == LINE_BYTES);
 
 /// Flag of a completion: the first call of this function in this worker.
 pub(crate) const FLAG_COLD: u32 = 1;

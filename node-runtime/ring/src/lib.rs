@@ -1,10 +1,11 @@
 //! The queue between a node and one of its workers: calls one way, completions the other, through
 //! one piece of shared memory that neither end trusts.
 //!
-//! The memory is a memfd whose size is sealed. It holds a header page and a fixed number of slots;
-//! each slot has a 64-byte record and its own area for request, response, log lines and message.
-//! Calls are answered in the order of their submission, so the two counters `submitted` (written
-//! by the host) and `completed` (written by the worker) are the whole queue.
+//! The memory is a memfd whose size is sealed. It holds a header page and a fixed number of slots
+//! (see `layout`). A slot has a 64-byte submission, written by the host alone, and a 64-byte completion,
+//! written by the worker alone; each carries its own sequence number, which is written last and polled, so the two ends share no counter.
+//! Small payloads lie beside the records, large ones, log lines and messages in an area of their own. Calls
+//! are answered in the order of their submission.
 //!
 //! Invariants:
 //! - INV-RING-1: a mapping lives as long as any end that refers to it, and the memfd behind it can
@@ -17,23 +18,29 @@
 //!   the private copy is used. Kept by `host` and `worker`; noticed by the same test.
 //! - INV-RING-4: a descriptor that a program was started with has one owner. Kept by `inherit`,
 //!   which a program calls before it opens anything; noticed by `a_descriptor_is_taken_once`.
+//! - INV-RING-5: the instructions that `clock` uses exist on every processor that it is compiled
+//!   for. Kept by `clock`, where they stand behind their architecture; noticed by `ticks_go_on_at_the_measured_rate`.
 //!
 //! It must never panic on what the peer wrote, never wait without an end, and never leave payload
 //! behind: whoever reads a payload wipes it, so that the next tenant's call finds zeros.
 
 #![allow(unsafe_code, reason = "maps shared memory and views it as atomics; see the invariants above")]
 
+mod barrier;
+pub mod clock;
 mod host;
 mod inherit;
 mod layout;
 mod map;
 pub mod preload;
+mod protocol;
 mod wait;
 mod worker;
 
 pub use host::{Collector, Completion, HostEnd, Submission, Submitter, create};
 pub use inherit::take_inherited;
-pub use layout::{Geometry, WorkerState};
+pub use layout::{Geometry, SMALL_BYTES_MAX, WorkerState};
+pub use wait::{BELLS_MAX, BLIND_SLEEP_MAX, Bell, SPIN_ROUNDS, WakeWord, wait_any};
 pub use worker::{Answer, Job, Next, WorkerEnd};
 
 /// Why an end of the ring stopped working.
@@ -62,6 +69,9 @@ pub enum RingError {
     /// All slots hold calls that were not collected; collect first.
     #[error("every slot of the ring is taken")]
     Full,
+    /// The caller broke the order of calls; nothing was done.
+    #[error("the ring is misused: {0}")]
+    Misuse(&'static str),
     /// The peer wrote what it must not. The ring is poisoned: end the worker.
     #[error("the peer broke the protocol: {0}")]
     Violation(&'static str),

@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::RingError;
-use crate::layout::{Geometry, Header, Part, Record};
+use crate::layout::{Area, CompletionRecord, Geometry, Header, Part, SubmissionRecord};
 
 /// Shared memory of one ring, unmapped when the last end goes.
 #[derive(Debug)]
@@ -79,45 +79,71 @@ impl Mapping {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// The record of the slot that `counter` falls on.
-    pub(crate) fn record(&self, counter: u32) -> &Record {
-        let offset = self.geometry.record_offset(counter);
+    /// The submission of the slot that `position` falls on.
+    pub(crate) fn submission(&self, position: u64) -> &SubmissionRecord {
+        let offset = self.geometry.submission_offset(position);
         // SAFETY: INV-RING-1. Records of all slots lie inside the mapping, by `Geometry`.
-        let record = unsafe { self.base.add(offset) }.cast::<Record>();
+        let record = unsafe { self.base.add(offset) }.cast::<SubmissionRecord>();
         // SAFETY: INV-RING-1 and 2. Offsets of records are multiples of 64; atomics only.
         unsafe { record.as_ref() }
     }
 
-    /// Copies `bytes` into a part of a slot. The caller has checked the length against the part.
-    pub(crate) fn put(&self, counter: u32, part: Part, bytes: &[u8]) {
-        for (word, chunk) in self.part(counter, part).iter().zip(bytes.chunks(8)) {
-            let mut filled = [0; 8];
-            filled[..chunk.len()].copy_from_slice(chunk);
-            word.store(u64::from_ne_bytes(filled), Ordering::Relaxed);
+    /// The completion of the slot that `position` falls on.
+    pub(crate) fn completion(&self, position: u64) -> &CompletionRecord {
+        let offset = self.geometry.completion_offset(position);
+        // SAFETY: INV-RING-1. Records of all slots lie inside the mapping, by `Geometry`.
+        let record = unsafe { self.base.add(offset) }.cast::<CompletionRecord>();
+        // SAFETY: INV-RING-1 and 2. Offsets of records are multiples of 64; atomics only.
+        unsafe { record.as_ref() }
+    }
+
+    /// Copies `bytes` to where a part of that length lies. The caller has checked the length.
+    pub(crate) fn put(&self, position: u64, part: Part, bytes: &[u8]) {
+        let words = self.area(position, part.area(bytes.len()));
+        let chunks = bytes.chunks_exact(8);
+        let rest = chunks.remainder();
+        let mut words = words.iter();
+        for (chunk, word) in chunks.zip(words.by_ref()) {
+            word.store(word_of(chunk), Ordering::Relaxed);
+        }
+        if let Some(word) = words.next().filter(|_| !rest.is_empty()) {
+            word.store(word_of(rest), Ordering::Relaxed);
         }
     }
 
-    /// Copies the first `into.len()` bytes of a part out and wipes them where they were. The caller
-    /// has checked the length against the part.
-    pub(crate) fn take(&self, counter: u32, part: Part, into: &mut [u8]) {
-        for (word, chunk) in self.part(counter, part).iter().zip(into.chunks_mut(8)) {
-            let filled = word.load(Ordering::Relaxed).to_ne_bytes();
+    /// Copies a part of `into.len()` bytes out and wipes it where it was. The caller has checked the
+    /// length.
+    pub(crate) fn take(&self, position: u64, part: Part, into: &mut [u8]) {
+        let mut words = self.area(position, part.area(into.len())).iter();
+        let mut chunks = into.chunks_exact_mut(8);
+        for (chunk, word) in chunks.by_ref().zip(words.by_ref()) {
+            chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
             word.store(0, Ordering::Relaxed);
-            chunk.copy_from_slice(&filled[..chunk.len()]);
+        }
+        let rest = chunks.into_remainder();
+        if let Some(word) = words.next().filter(|_| !rest.is_empty()) {
+            rest.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes()[..rest.len()]);
+            word.store(0, Ordering::Relaxed);
         }
     }
 
-    fn part(&self, counter: u32, part: Part) -> &[AtomicU64] {
-        let offset = self.geometry.part_offset(counter, part);
-        // SAFETY: INV-RING-1. Every part of every slot lies inside the mapping, by `Geometry`.
+    /// Wipes a part of `bytes` bytes that nobody wants to read. The caller has checked the length.
+    pub(crate) fn wipe(&self, position: u64, part: Part, bytes: usize) {
+        for word in self.area(position, part.area(bytes)).iter().take(bytes.div_ceil(8)) {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn area(&self, position: u64, area: Area) -> &[AtomicU64] {
+        let offset = self.geometry.area_offset(position, area);
+        // SAFETY: INV-RING-1. Every area of every slot lies inside the mapping, by `Geometry`.
         let start = unsafe { self.base.add(offset) }.cast::<AtomicU64>();
-        let words = NonNull::slice_from_raw_parts(start, part.bytes_max() / 8);
-        // SAFETY: INV-RING-1 and 2. Offsets and lengths of parts are multiples of 8; atomics only.
+        let words = NonNull::slice_from_raw_parts(start, area.bytes_max() / 8);
+        // SAFETY: INV-RING-1 and 2. Offsets and lengths of areas are multiples of 8; atomics only.
         unsafe { words.as_ref() }
     }
 
-    /// The whole memory as words, for tests that play a hostile peer.
-    #[cfg(test)]
+    /// The whole memory as words: what a hostile peer writes to.
     pub(crate) fn words(&self) -> &[AtomicU64] {
         let words = NonNull::slice_from_raw_parts(self.base.cast(), self.geometry.memory_bytes() / 8);
         // SAFETY: INV-RING-1 and 2. Exactly the mapping; atomics only.
@@ -131,6 +157,13 @@ impl Drop for Mapping {
         let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.geometry.memory_bytes()) };
         debug_assert!(unmapped.is_ok(), "our own mapping");
     }
+}
+
+/// At most 8 bytes as a word, filled up with zeros.
+fn word_of(chunk: &[u8]) -> u64 {
+    let mut filled = [0; 8];
+    filled[..chunk.len()].copy_from_slice(chunk);
+    u64::from_ne_bytes(filled)
 }
 
 fn system(step: &'static str) -> impl Fn(rustix::io::Errno) -> RingError {

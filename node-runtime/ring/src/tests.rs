@@ -1,4 +1,10 @@
-//! Both ends in one process, and both against a peer that writes anything anywhere.
+//! Both ends in one process; further down the model of the protocols, any order of calls against a
+//! plain queue, and peers that write anything anywhere.
+
+mod hostile;
+mod model;
+mod queue;
+mod waits;
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
@@ -6,19 +12,19 @@ use std::time::{Duration, Instant};
 
 use mfaas_abi::Status;
 use mfaas_abi::limits::{FRAME_BYTES_MAX, LOG_BYTES_MAX, PANIC_BYTES_MAX};
-use proptest::prelude::*;
 
+use crate::clock::{Rate, ticks};
 use crate::map::Mapping;
 use crate::{
-    Answer, Completion, Geometry, HostEnd, Job, Next, RingError, Submission, WorkerEnd, WorkerState, create,
-    take_inherited,
+    Answer, Completion, Geometry, HostEnd, Job, Next, RingError, SMALL_BYTES_MAX, Submission, WorkerEnd,
+    WorkerState, create, take_inherited,
 };
 
 const SHORT: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_secs(10);
 
 fn ring(slots: u32) -> (OwnedFd, HostEnd, WorkerEnd) {
-    let (fd, host) = create(Geometry::new(slots).expect("a power of two"), 7).expect("a ring");
+    let (fd, host) = create(Geometry::new(slots).expect("a power of two")).expect("a ring");
     let worker = WorkerEnd::attach(&fd).expect("our own ring");
     (fd, host, worker)
 }
@@ -28,12 +34,22 @@ fn answer<'a>(response: &'a [u8], logs: &'a [u8], message: &'a [u8]) -> Answer<'
 }
 
 fn submit(host: &mut HostEnd, call_id: u64, frame: &[u8]) -> Result<(), RingError> {
-    host.submit(Submission { call_id, function: 5, frame })
+    host.submit(Submission { call_id, function: 5, budget_us: 9, memory_bytes: 11, frame })
 }
 
-fn take(worker: &mut WorkerEnd, buffer: &mut [u8]) -> Job {
-    match worker.next(buffer, LONG).expect("an honest host") {
-        Next::Call(job) => job,
+fn collect(host: &mut HostEnd) -> Option<Completion> {
+    let mut completion = Completion::new();
+    host.collect(&mut completion).expect("an honest worker").then_some(completion)
+}
+
+/// The next call with its frame.
+fn take(worker: &mut WorkerEnd) -> (Job, Vec<u8>) {
+    match worker.next(LONG).expect("an honest host") {
+        Next::Call(job) => {
+            let mut frame = vec![0; job.frame_bytes];
+            assert_eq!(worker.take_frame(&mut frame).expect("a call is taken"), job.frame_bytes);
+            (job, frame)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -41,11 +57,10 @@ fn take(worker: &mut WorkerEnd, buffer: &mut [u8]) -> Job {
 #[test]
 fn a_call_goes_there_and_its_answer_back() {
     let (_fd, mut host, mut worker) = ring(2);
-    let mut buffer = vec![0; WorkerEnd::BUFFER_BYTES];
-    assert_eq!(worker.generation(), 7);
     submit(&mut host, 42, b"request").expect("room");
-    let job = take(&mut worker, &mut buffer);
-    assert_eq!((job.call_id, job.function, &buffer[..job.frame_bytes]), (42, 5, &b"request"[..]));
+    let (job, frame) = take(&mut worker);
+    assert_eq!(job, Job { call_id: 42, function: 5, budget_us: 9, memory_bytes: 11, frame_bytes: 7 });
+    assert_eq!(frame, b"request");
     assert!(!host.wait(SHORT).expect("a wait"), "nothing is answered yet");
     worker.reply(&answer(b"response", b"logs", b"message")).expect("within limits");
     assert!(host.wait(LONG).expect("a wait"));
@@ -53,6 +68,7 @@ fn a_call_goes_there_and_its_answer_back() {
         call_id: 42,
         status: Status::Ok,
         cold: true,
+        refusal: 0,
         response: b"response".to_vec(),
         logs: b"logs".to_vec(),
         message: b"message".to_vec(),
@@ -60,19 +76,23 @@ fn a_call_goes_there_and_its_answer_back() {
         cpu_ns: 2,
         memory_bytes: 3,
     };
-    assert_eq!(host.collect().expect("an honest worker"), Some(expected));
-    assert_eq!(host.collect().expect("an honest worker"), None);
+    assert_eq!(collect(&mut host), Some(expected));
+    assert_eq!(collect(&mut host), None);
 }
 
 #[test]
 fn readers_wipe_what_they_read() {
     let (fd, mut host, mut worker) = ring(1);
-    let mut buffer = vec![0; WorkerEnd::BUFFER_BYTES];
-    let secret = [0xc5; 1_000];
-    submit(&mut host, 1, &secret).expect("room");
-    take(&mut worker, &mut buffer);
-    worker.reply(&answer(&secret, &secret, &secret)).expect("within limits");
-    host.collect().expect("an honest worker");
+    for bytes in [SMALL_BYTES_MAX, SMALL_BYTES_MAX + 488] {
+        let secret = vec![0xc5; bytes];
+        submit(&mut host, 1, &secret).expect("room");
+        take(&mut worker);
+        worker.reply(&answer(&secret, &secret, &secret)).expect("within limits");
+        collect(&mut host);
+    }
+    submit(&mut host, 2, &[0xc5; 64]).expect("room");
+    assert!(matches!(worker.next(LONG), Ok(Next::Call(_))));
+    worker.reply(&answer(b"", b"", b"")).expect("a frame that nobody took is wiped with the answer");
     let view = Mapping::attach(&fd).expect("our own ring");
     let left =
         view.words().iter().filter(|word| word.load(Ordering::Relaxed) == u64::from_ne_bytes([0xc5; 8]));
@@ -82,14 +102,13 @@ fn readers_wipe_what_they_read() {
 #[test]
 fn a_full_ring_says_so_and_goes_on_after_collecting() {
     let (_fd, mut host, mut worker) = ring(2);
-    let mut buffer = vec![0; WorkerEnd::BUFFER_BYTES];
     submit(&mut host, 1, b"").expect("room");
     submit(&mut host, 2, b"").expect("room");
     assert!(matches!(submit(&mut host, 3, b""), Err(RingError::Full)));
-    take(&mut worker, &mut buffer);
+    take(&mut worker);
     worker.reply(&answer(b"", b"", b"")).expect("within limits");
     assert!(matches!(submit(&mut host, 3, b""), Err(RingError::Full)), "answered is not collected");
-    assert_eq!(host.collect().expect("an honest worker").map(|done| done.call_id), Some(1));
+    assert_eq!(collect(&mut host).map(|done| done.call_id), Some(1));
     submit(&mut host, 3, b"").expect("room");
     assert_eq!(host.in_flight(), 2);
 }
@@ -97,16 +116,15 @@ fn a_full_ring_says_so_and_goes_on_after_collecting() {
 #[test]
 fn the_largest_of_everything_fits_and_one_byte_more_does_not() {
     let (_fd, mut host, mut worker) = ring(1);
-    let mut buffer = vec![0; WorkerEnd::BUFFER_BYTES];
     let frame = vec![1; FRAME_BYTES_MAX + 1];
     assert!(matches!(submit(&mut host, 1, &frame), Err(RingError::TooLarge { .. })));
     submit(&mut host, 1, &frame[..FRAME_BYTES_MAX]).expect("room");
-    assert_eq!(take(&mut worker, &mut buffer).frame_bytes, FRAME_BYTES_MAX);
+    assert_eq!(take(&mut worker).0.frame_bytes, FRAME_BYTES_MAX);
     let (logs, message) = ([2; LOG_BYTES_MAX], [3; PANIC_BYTES_MAX]);
     let too_large = answer(&frame, b"", b"");
     assert!(matches!(worker.reply(&too_large), Err(RingError::TooLarge { .. })));
     worker.reply(&answer(&frame[..FRAME_BYTES_MAX], &logs, &message)).expect("within limits");
-    let done = host.collect().expect("an honest worker").expect("answered");
+    let done = collect(&mut host).expect("answered");
     assert_eq!(
         (done.response.len(), done.logs, done.message),
         (FRAME_BYTES_MAX, logs.to_vec(), message.to_vec())
@@ -118,12 +136,13 @@ fn two_threads_pass_many_calls() {
     const CALLS: u64 = 20_000;
     let (_fd, mut host, mut worker) = ring(4);
     let worker = std::thread::spawn(move || {
-        let mut buffer = vec![0; WorkerEnd::BUFFER_BYTES];
+        let mut buffer = [0; 8];
         worker.set_state(WorkerState::Ready);
         loop {
-            match worker.next(&mut buffer, LONG).expect("an honest host") {
-                Next::Call(job) => {
-                    worker.reply(&answer(&buffer[..job.frame_bytes], b"", b"")).expect("within limits");
+            match worker.next(LONG).expect("an honest host") {
+                Next::Call(_) => {
+                    let bytes = worker.take_frame(&mut buffer).expect("a call is taken");
+                    worker.reply(&answer(&buffer[..bytes], b"", b"")).expect("within limits");
                 }
                 Next::Idle => {}
                 Next::Stop => return worker.set_state(WorkerState::Stopped),
@@ -136,7 +155,7 @@ fn two_threads_pass_many_calls() {
             sent += 1;
         }
         assert!(host.wait(LONG).expect("a wait"));
-        while let Some(done) = host.collect().expect("an honest worker") {
+        while let Some(done) = collect(&mut host) {
             assert_eq!((done.call_id, &*done.response), (received, &received.to_le_bytes()[..]));
             received += 1;
         }
@@ -149,27 +168,25 @@ fn two_threads_pass_many_calls() {
 #[test]
 fn stop_comes_after_what_was_submitted() {
     let (_fd, mut host, mut worker) = ring(2);
-    let mut buffer = vec![0; WorkerEnd::BUFFER_BYTES];
     submit(&mut host, 1, b"last").expect("room");
     host.stop();
-    take(&mut worker, &mut buffer);
+    take(&mut worker);
     worker.reply(&answer(b"", b"", b"")).expect("within limits");
-    assert_eq!(worker.next(&mut buffer, LONG).expect("an honest host"), Next::Stop);
+    assert_eq!(worker.next(LONG).expect("an honest host"), Next::Stop);
 }
 
 #[test]
 fn waits_end_at_their_timeout() {
     let (_fd, mut host, mut worker) = ring(1);
-    let mut buffer = vec![0; WorkerEnd::BUFFER_BYTES];
     let start = Instant::now();
-    assert_eq!(worker.next(&mut buffer, SHORT).expect("an honest host"), Next::Idle);
+    assert_eq!(worker.next(SHORT).expect("an honest host"), Next::Idle);
     assert!(!host.wait(SHORT).expect("a wait"));
     assert!(start.elapsed() >= 2 * SHORT && start.elapsed() < LONG);
     let (_, mut collector) = host.split();
     assert_eq!(collector.wait_started(SHORT).expect("a wait"), WorkerState::Starting);
     worker.set_state(WorkerState::Ready);
     assert_eq!(collector.wait_started(LONG).expect("a wait"), WorkerState::Ready);
-    assert_eq!((collector.oldest_in_flight(), collector.heartbeat()), (None, 1));
+    assert_eq!(collector.oldest_in_flight(), None);
 }
 
 #[test]
@@ -204,51 +221,72 @@ fn a_descriptor_is_taken_once() {
     assert!(take_inherited(number).is_err(), "taken, closed or both");
 }
 
-/// Writes by a peer: which word of the header and records, and what.
-fn scribbles() -> impl Strategy<Value = Vec<(usize, u64)>> {
-    let value = prop_oneof![any::<u64>(), 0u64..4, Just(u64::MAX), any::<u32>().prop_map(u64::from)];
-    // The header takes 512 words; records follow at once.
-    proptest::collection::vec(((0usize..80).prop_union(512usize..544), value), 1..40)
+#[test]
+fn small_and_large_payloads_arrive_whole() {
+    let (_fd, mut host, mut worker) = ring(2);
+    for bytes in [0, 1, 7, 8, 9, 63, SMALL_BYTES_MAX - 1, SMALL_BYTES_MAX, SMALL_BYTES_MAX + 1, 70_001] {
+        let payload: Vec<u8> = (0..bytes).map(|index| (index % 251) as u8 + 1).collect();
+        submit(&mut host, 1, &payload).expect("room");
+        assert_eq!(take(&mut worker).1, payload);
+        worker.reply(&answer(&payload, b"", b"")).expect("within limits");
+        assert_eq!(collect(&mut host).expect("answered").response, payload);
+    }
 }
 
-proptest! {
-    #[test]
-    fn random_bytes_from_a_worker_never_panic_the_host(scribbles in scribbles(), honest in 0u32..4) {
-        let (fd, mut host, mut worker) = ring(4);
-        let evil = Mapping::attach(&fd).expect("our own ring");
-        let mut buffer = vec![0; WorkerEnd::BUFFER_BYTES];
-        for call_id in 0..4 {
-            submit(&mut host, call_id, b"frame").expect("room");
-        }
-        for _ in 0..honest {
-            take(&mut worker, &mut buffer);
-            worker.reply(&answer(b"response", b"", b"")).expect("within limits");
-        }
-        let mut collected = 0;
-        for (word, value) in scribbles {
-            evil.words()[word].store(value, Ordering::SeqCst);
-            let _ = host.worker_state();
-            let _ = host.wait(Duration::ZERO);
-            if let Ok(Some(done)) = host.collect() {
-                prop_assert_eq!(done.call_id, collected, "ids are the host's own");
-                prop_assert!(done.response.len() <= FRAME_BYTES_MAX && done.logs.len() <= LOG_BYTES_MAX);
-                collected += 1;
-            }
-            prop_assert!(collected <= 4, "never more answers than calls");
-        }
-    }
+#[test]
+fn a_call_is_given_until_it_is_answered_and_the_next_one_is_seen() {
+    let (_fd, mut host, mut worker) = ring(2);
+    assert!(!worker.has_next());
+    assert!(matches!(worker.reply(&answer(b"", b"", b"")), Err(RingError::Misuse(_))));
+    assert!(matches!(worker.take_frame(&mut []), Err(RingError::Misuse(_))));
+    submit(&mut host, 1, b"frame").expect("room");
+    assert!(worker.has_next());
+    let (first, _) = take(&mut worker);
+    assert!(!worker.has_next());
+    assert!(matches!(worker.take_frame(&mut [0; 4]), Err(RingError::TooLarge { bytes: 5, limit: 4 })));
+    submit(&mut host, 2, b"frame").expect("room");
+    assert!(worker.has_next());
+    assert_eq!(worker.next(LONG).expect("an honest host"), Next::Call(first), "not answered yet");
+    worker.reply(&answer(b"", b"", b"")).expect("within limits");
+    assert_eq!(take(&mut worker).0.call_id, 2);
+}
 
-    #[test]
-    fn random_bytes_from_a_host_never_panic_the_worker(scribbles in scribbles()) {
-        let (fd, _host, mut worker) = ring(4);
-        let evil = Mapping::attach(&fd).expect("our own ring");
-        let mut buffer = vec![0; WorkerEnd::BUFFER_BYTES];
-        for (word, value) in scribbles {
-            evil.words()[word].store(value, Ordering::SeqCst);
-            if let Ok(Next::Call(job)) = worker.next(&mut buffer, Duration::ZERO) {
-                prop_assert!(job.frame_bytes <= FRAME_BYTES_MAX);
-                worker.reply(&answer(b"", b"", b"")).expect("within limits");
-            }
-        }
+#[test]
+fn the_watch_word_is_seen_by_the_host() {
+    let (_fd, host, worker) = ring(1);
+    assert_eq!(host.watch_deadline(), 0);
+    worker.watch_word().store(77, Ordering::Relaxed);
+    assert_eq!(host.watch_deadline(), 77);
+    assert_eq!(worker.rate(), Rate::measured(), "handed on in the header");
+}
+
+#[test]
+fn ticks_go_on_at_the_measured_rate() {
+    let rate = Rate::measured();
+    let (start, before) = (Instant::now(), ticks());
+    std::thread::sleep(SHORT);
+    let (after, took) = (ticks(), start.elapsed());
+    let seen = Duration::from_nanos(rate.ns_of(after - before));
+    assert!(seen.abs_diff(took) < took / 10, "{seen:?} by ticks, {took:?} by the kernel");
+    assert_eq!(rate.ticks_of_us(3_000), rate.ticks_of(Duration::from_millis(3)));
+    assert!(rate.ns_of(rate.ticks_of_us(1_000_000)).abs_diff(1_000_000_000) < 1_000);
+    assert_eq!((rate.ticks_of_us(u64::MAX), rate.ticks_of(Duration::MAX)), (u64::MAX, u64::MAX));
+}
+
+#[test]
+fn a_clock_that_no_machine_has_is_refused() {
+    for ticks_per_ms in [0, 99_999, 20_000_001, u64::MAX] {
+        assert!(matches!(Rate::from_ticks_per_ms(ticks_per_ms), Err(RingError::Violation(_))));
     }
+    let (fd, _host, _worker) = ring(1);
+    let header = Mapping::attach(&fd).expect("our own ring");
+    header.header().ticks_per_ms.store(0, Ordering::Relaxed);
+    assert!(matches!(WorkerEnd::attach(&fd), Err(RingError::Violation(_))));
+    header.header().ticks_per_ms.store(rate_of_this_machine(), Ordering::Relaxed);
+    header.header().clock_source.store(3, Ordering::Relaxed);
+    assert!(matches!(WorkerEnd::attach(&fd), Err(RingError::Violation(_))));
+}
+
+fn rate_of_this_machine() -> u64 {
+    Rate::measured().ticks_per_ms()
 }

@@ -1,28 +1,46 @@
-//! The worker's end: takes calls one by one, answers each, allocates nothing after it attached.
+//! The worker's end: takes calls one by one, answers each, allocates nothing after it attached, and makes no system call
+//! but `futex`.
 
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use mfaas_abi::Status;
 
 use crate::RingError;
-use crate::layout::{FLAG_COLD, Header, MAGIC, Part, VERSION, WorkerState, pack, unpack};
+use crate::barrier::Order;
+use crate::clock::{self, Rate};
+use crate::layout::{FLAG_COLD, MAGIC, Part, VERSION, WorkerState, pack, unpack};
 use crate::map::Mapping;
-use crate::wait::Bell;
+use crate::protocol::{Turn, look, publish};
+use crate::wait::{Bell, SPIN_ROUNDS, wait_one};
+
+/// Maps a ring that another process made, if it is one.
+pub(crate) fn attach(fd: impl AsFd) -> Result<Mapping, RingError> {
+    let mapping = Mapping::attach(fd)?;
+    let header = mapping.header();
+    if header.magic.load(Ordering::Acquire) != MAGIC || header.version.load(Ordering::Relaxed) != VERSION {
+        return Err(RingError::Violation("the memory is not a ring of this version"));
+    }
+    Ok(mapping)
+}
 
 /// The worker's side of a ring.
 #[derive(Debug)]
 pub struct WorkerEnd {
-    mapping: Mapping,
-    completed: u32,
-    heartbeat: u64,
+    ring: Answering,
+    rate: Rate,
+    spin_rounds: u32,
+    /// The call that was taken and not answered.
+    current: Option<Job>,
+    /// Its frame still lies in the ring.
+    frame_waits: bool,
 }
 
 /// What [`WorkerEnd::next`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// A call; its frame is in the buffer. It must be answered before the next one is taken.
+    /// A call. It must be answered before the next one is taken.
     Call(Job),
     /// Nothing within the timeout.
     Idle,
@@ -30,14 +48,18 @@ pub enum Next {
     Stop,
 }
 
-/// One call as the worker sees it.
+/// One call as the worker sees it: read once, and only the frame's length is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
     /// The host's name for the call.
     pub call_id: u64,
-    /// Index of the function in the preload list; not checked against it.
+    /// The function's slot in the slab; not checked against it.
     pub function: u32,
-    /// Length of the frame in the buffer, in bytes.
+    /// CPU time that the call may take, in microseconds.
+    pub budget_us: u32,
+    /// Arena of the call, in bytes.
+    pub memory_bytes: u64,
+    /// Length of the frame, in bytes, at most [`mfaas_abi::limits::FRAME_BYTES_MAX`].
     pub frame_bytes: usize,
 }
 
@@ -63,103 +85,201 @@ pub struct Answer<'a> {
 }
 
 impl WorkerEnd {
-    /// Attaches to the ring behind `fd`, which may be closed afterwards.
-    pub fn attach(fd: impl AsFd) -> Result<Self, RingError> {
-        let mapping = Mapping::attach(fd)?;
-        let header = mapping.header();
-        if header.magic.load(Ordering::Acquire) != MAGIC || header.version.load(Ordering::Relaxed) != VERSION
-        {
-            return Err(RingError::Violation("the memory is not a ring of this version"));
-        }
-        Ok(Self { mapping, completed: 0, heartbeat: 0 })
-    }
-
-    /// Size of the buffer that [`WorkerEnd::next`] needs, in bytes.
+    /// Size of a buffer that takes every frame, in bytes.
     pub const BUFFER_BYTES: usize = Part::Request.bytes_max();
 
-    /// The generation that the host gave the ring.
-    pub fn generation(&self) -> u64 {
-        self.mapping.header().generation.load(Ordering::Acquire)
+    /// Attaches to the ring behind `fd`, which may be closed afterwards. Call it before lock-down: it maps memory and
+    /// registers the process for the host's memory barriers.
+    pub fn attach(fd: impl AsFd) -> Result<Self, RingError> {
+        let mapping = attach(fd)?;
+        let header = mapping.header();
+        if header.clock_source.load(Ordering::Relaxed) != clock::source() as u64 {
+            return Err(RingError::Violation("the host counts time by another clock"));
+        }
+        let rate = Rate::from_ticks_per_ms(header.ticks_per_ms.load(Ordering::Relaxed))?;
+        let order = Order::of_worker(header.host_orders.load(Ordering::Relaxed) != 0);
+        Ok(Self {
+            ring: Answering::new(mapping, order),
+            rate,
+            spin_rounds: SPIN_ROUNDS,
+            current: None,
+            frame_waits: false,
+        })
+    }
+
+    /// How often [`Self::next`] looks before it sleeps; [`SPIN_ROUNDS`] unless set.
+    pub fn set_spin_rounds(&mut self, rounds: u32) {
+        self.spin_rounds = rounds;
+    }
+
+    /// The rate of [`crate::clock::ticks`], as the host measured it.
+    pub fn rate(&self) -> Rate {
+        self.rate
     }
 
     /// Tells the host what the worker is doing.
     pub fn set_state(&mut self, state: WorkerState) {
-        self.mapping.header().state.0.store(state as u32, Ordering::SeqCst);
-        self.host_bell().ring();
+        self.ring.mapping.header().state.0.store(state as u32, Ordering::Release);
+        fence(Ordering::SeqCst);
+        self.ring.host_bell().ring();
     }
 
-    /// Waits up to `timeout` for a call and copies its frame to the start of `buffer`, which must
-    /// hold [`Self::BUFFER_BYTES`].
-    pub fn next(&mut self, buffer: &mut [u8], timeout: Duration) -> Result<Next, RingError> {
-        let header = self.mapping.header();
-        let counter = self.completed;
-        let bell = Bell { bell: &header.worker_bell.0, sleeps: &header.worker_sleeps.0 };
-        bell.wait(timeout, || pending(header, counter) || stopping(header))?;
-        self.heartbeat = self.heartbeat.wrapping_add(1);
-        header.heartbeat.0.store(self.heartbeat, Ordering::Relaxed);
-        if pending(header, counter) {
-            self.take(buffer).map(Next::Call)
-        } else if stopping(header) {
-            Ok(Next::Stop)
-        } else {
-            Ok(Next::Idle)
+    /// Waits up to `timeout` for a call. While the last one is not answered, it is given again.
+    pub fn next(&mut self, timeout: Duration) -> Result<Next, RingError> {
+        if let Some(job) = self.current {
+            return Ok(Next::Call(job));
         }
+        let ring = &self.ring;
+        wait_one(ring.worker_bell(), self.spin_rounds, timeout, || ring.has_next() || ring.is_stopping())?;
+        if let Some(job) = self.ring.take()? {
+            self.current = Some(job);
+            self.frame_waits = job.frame_bytes > 0;
+            return Ok(Next::Call(job));
+        }
+        Ok(if self.ring.is_stopping() { Next::Stop } else { Next::Idle })
     }
 
-    fn take(&self, buffer: &mut [u8]) -> Result<Job, RingError> {
-        let header = self.mapping.header();
-        let waiting = header.submitted.0.load(Ordering::Acquire).wrapping_sub(self.completed);
-        if waiting > self.mapping.geometry().slots() {
-            return Err(RingError::Violation("more calls than slots"));
-        }
-        let record = self.mapping.record(self.completed);
-        let (function, frame_bytes) = unpack(record.function_and_request.load(Ordering::Relaxed));
-        let frame_bytes = frame_bytes as usize;
-        if frame_bytes > Part::Request.bytes_max() {
-            return Err(RingError::Violation("a length beyond its area"));
-        }
-        let frame = buffer
-            .get_mut(..frame_bytes)
-            .ok_or(RingError::TooLarge { bytes: frame_bytes, limit: Self::BUFFER_BYTES })?;
-        self.mapping.take(self.completed, Part::Request, frame);
-        Ok(Job { call_id: record.call_id.load(Ordering::Relaxed), function, frame_bytes })
+    /// Whether another call waits behind the one that was taken.
+    pub fn has_next(&self) -> bool {
+        self.ring.has_next()
     }
 
-    /// Answers the call taken last. A part that is too large is an error and answers nothing.
+    /// Copies the frame of the call that was taken to the start of `into`, wipes it in the ring, and gives its
+    /// length. A second time it gives zeros.
+    pub fn take_frame(&mut self, into: &mut [u8]) -> Result<usize, RingError> {
+        let job = self.current.ok_or(NOTHING_TAKEN)?;
+        let limit = into.len();
+        let frame =
+            into.get_mut(..job.frame_bytes).ok_or(RingError::TooLarge { bytes: job.frame_bytes, limit })?;
+        self.ring.frame(self.ring.answered, frame);
+        self.frame_waits = false;
+        Ok(job.frame_bytes)
+    }
+
+    /// Where the worker writes the wall deadline of the call that it runs, in ticks, and 0 when it
+    /// runs none. The host reads it at any moment.
+    pub fn watch_word(&self) -> &AtomicU64 {
+        &self.ring.mapping.header().watch.0
+    }
+
+    /// Answers the call taken last. A part that is too large is an error and answers nothing. A frame that was not
+    /// taken is wiped.
     pub fn reply(&mut self, answer: &Answer<'_>) -> Result<(), RingError> {
+        let job = self.current.ok_or(NOTHING_TAKEN)?;
+        if std::mem::take(&mut self.frame_waits) {
+            self.ring.wipe_frame(job.frame_bytes);
+        }
+        self.ring.reply(answer, 0)?;
+        self.current = None;
+        Ok(())
+    }
+}
+
+const NOTHING_TAKEN: RingError = RingError::Misuse("no call is taken");
+
+/// The answering side of a ring, for a worker and for a node's door: calls are taken in their order and answered in
+/// that order, several at a time if the caller wants.
+#[derive(Debug)]
+pub(crate) struct Answering {
+    mapping: Mapping,
+    order: Order,
+    /// Calls taken since the start.
+    pub(crate) taken: u64,
+    /// Calls answered since the start.
+    pub(crate) answered: u64,
+}
+
+impl Answering {
+    pub(crate) fn new(mapping: Mapping, order: Order) -> Self {
+        Self { mapping, order, taken: 0, answered: 0 }
+    }
+
+    pub(crate) fn has_next(&self) -> bool {
+        let slots = self.mapping.geometry().slots();
+        look(&self.mapping.submission(self.taken).sequence, self.taken, slots) != Turn::NotYet
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.mapping.header().stop.0.load(Ordering::Acquire) != 0
+    }
+
+    pub(crate) fn worker_bell(&self) -> Bell<'_> {
+        let header = self.mapping.header();
+        Bell::shared(&header.worker_bell.0, &header.worker_sleeps.0, None)
+    }
+
+    fn host_bell(&self) -> Bell<'_> {
+        let header = self.mapping.header();
+        Bell::shared(&header.host_bell.0, &header.host_sleeps.0, None)
+    }
+
+    /// The next call, if there is one. At most as many are taken and not answered as there are slots: a host that publishes more
+    /// breaks the protocol.
+    pub(crate) fn take(&mut self) -> Result<Option<Job>, RingError> {
+        let position = self.taken;
+        let slots = self.mapping.geometry().slots();
+        let record = self.mapping.submission(position);
+        match look(&record.sequence, position, slots) {
+            Turn::NotYet => return Ok(None),
+            Turn::Alien => return Err(RingError::Violation("a call out of turn")),
+            Turn::Published if position - self.answered >= u64::from(slots) => {
+                return Err(RingError::Violation("more calls than slots"));
+            }
+            Turn::Published => {}
+        }
+        // INV-RING-3: each word is loaded once.
+        let (function, budget_us) = unpack(record.function_and_budget.load(Ordering::Relaxed));
+        let frame_bytes = usize::try_from(record.frame_bytes.load(Ordering::Relaxed))
+            .ok()
+            .filter(|bytes| *bytes <= Part::Request.bytes_max())
+            .ok_or(RingError::Violation("a length beyond its area"))?;
+        let job = Job {
+            call_id: record.call_id.load(Ordering::Relaxed),
+            function,
+            budget_us,
+            memory_bytes: record.memory_bytes.load(Ordering::Relaxed),
+            frame_bytes,
+        };
+        self.taken = position + 1;
+        Ok(Some(job))
+    }
+
+    /// Copies the frame of a taken call out and wipes it. The length is the one of its [`Job`].
+    pub(crate) fn frame(&self, position: u64, into: &mut [u8]) {
+        self.mapping.take(position, Part::Request, into);
+    }
+
+    /// Wipes the frame of the oldest call that was taken.
+    fn wipe_frame(&self, frame_bytes: usize) {
+        self.mapping.wipe(self.answered, Part::Request, frame_bytes);
+    }
+
+    /// Answers the oldest call that was taken.
+    pub(crate) fn reply(&mut self, answer: &Answer<'_>, refusal: u32) -> Result<(), RingError> {
         let parts =
             [(Part::Response, answer.response), (Part::Log, answer.logs), (Part::Message, answer.message)];
         for (part, bytes) in parts {
             if bytes.len() > part.bytes_max() {
                 return Err(RingError::TooLarge { bytes: bytes.len(), limit: part.bytes_max() });
             }
-            self.mapping.put(self.completed, part, bytes);
         }
-        let record = self.mapping.record(self.completed);
+        let position = self.answered;
+        for (part, bytes) in parts.into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            self.mapping.put(position, part, bytes);
+        }
+        let record = self.mapping.completion(position);
         let flags = if answer.cold { FLAG_COLD } else { 0 };
         let lengths = pack(answer.response.len() as u32, answer.logs.len() as u32);
         record.status_and_flags.store(pack(answer.status.as_u32(), flags), Ordering::Relaxed);
         record.response_and_log.store(lengths, Ordering::Relaxed);
-        record.message.store(answer.message.len() as u64, Ordering::Relaxed);
+        record.message_and_code.store(pack(answer.message.len() as u32, refusal), Ordering::Relaxed);
         record.wall_ns.store(answer.wall_ns, Ordering::Relaxed);
         record.cpu_ns.store(answer.cpu_ns, Ordering::Relaxed);
         record.memory_bytes.store(answer.memory_bytes, Ordering::Relaxed);
-        self.completed = self.completed.wrapping_add(1);
-        self.mapping.header().completed.0.store(self.completed, Ordering::SeqCst);
+        self.answered = position + 1;
+        publish(&record.sequence, position);
+        self.order.pass();
         self.host_bell().ring();
         Ok(())
     }
-
-    fn host_bell(&self) -> Bell<'_> {
-        let header = self.mapping.header();
-        Bell { bell: &header.host_bell.0, sleeps: &header.host_sleeps.0 }
-    }
-}
-
-fn pending(header: &Header, completed: u32) -> bool {
-    header.submitted.0.load(Ordering::Acquire) != completed
-}
-
-fn stopping(header: &Header) -> bool {
-    header.stop.0.load(Ordering::Acquire) != 0
 }

@@ -131,7 +131,7 @@ impl Worker {
     /// Answers calls until the node says stop.
     fn run(&mut self) -> Result<(), RingError> {
         loop {
-            match self.ring.next(&mut self.request, HEARTBEAT)? {
+            match self.ring.next(HEARTBEAT)? {
                 Next::Call(job) => self.answer(job)?,
                 Next::Idle => {}
                 Next::Stop => {
@@ -144,6 +144,7 @@ impl Worker {
 
     fn answer(&mut self, job: Job) -> Result<(), RingError> {
         let Self { ring, cage, functions, request } = self;
+        ring.take_frame(request)?;
         let frame = &mut request[..job.frame_bytes];
         let served = usize::try_from(job.function).ok().and_then(|index| functions.get_mut(index));
         let replied = match served {

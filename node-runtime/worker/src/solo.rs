@@ -36,7 +36,13 @@ pub(crate) fn call(call: &Call) -> anyhow::Result<ExitCode> {
     let (mut host, mut child) = start(call, image)?;
     let mut answered = true;
     for call_id in 0..call.times {
-        host.submit(Submission { call_id, function: 0, frame: &frame })?;
+        host.submit(Submission {
+            call_id,
+            function: 0,
+            budget_us: u32::try_from(call.budget.as_micros()).unwrap_or(u32::MAX),
+            memory_bytes: call.memory.as_bytes(),
+            frame: &frame,
+        })?;
         let completion = await_answer(&mut host, &mut child)?;
         answered = matches!(completion.status, Status::Ok | Status::HandlerError);
         print(&completion, call.raw, call_id + 1 == call.times)?;
@@ -49,7 +55,7 @@ pub(crate) fn call(call: &Call) -> anyhow::Result<ExitCode> {
 
 /// The worker, ready to be called.
 fn start(call: &Call, image: OwnedFd) -> anyhow::Result<(HostEnd, Child)> {
-    let (ring, host) = create(Geometry::new(1)?, 1)?;
+    let (ring, host) = create(Geometry::new(1)?)?;
     let preload = Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
@@ -101,8 +107,9 @@ fn await_ready(host: HostEnd, child: &mut Child) -> anyhow::Result<HostEnd> {
 
 fn await_answer(host: &mut HostEnd, child: &mut Child) -> anyhow::Result<Completion> {
     let deadline = Instant::now() + 2 * PATIENCE;
+    let mut completion = Completion::new();
     loop {
-        if let Some(completion) = host.collect()? {
+        if host.collect(&mut completion)? {
             return Ok(completion);
         }
         alive(child)?;

@@ -68,6 +68,7 @@ fn completed(status: Status, response: Vec<u8>) -> Completion {
         call_id: 1,
         status,
         cold: true,
+        refusal: 0,
         response,
         logs: Vec::new(),
         message: Vec::new(),

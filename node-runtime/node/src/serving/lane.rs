@@ -59,7 +59,7 @@ pub(crate) fn run(crew: &Crew, first: UnboundedSender<Result<(), StartError>>) {
     };
     while !crew.over.load(Ordering::Acquire) {
         let born = Instant::now();
-        match WorkerProcess::start(&crew.program, crew.generation.0, &crew.images) {
+        match WorkerProcess::start(&crew.program, &crew.images) {
             Ok(worker) => match live(crew, worker, &tell) {
                 End::Retired => return,
                 End::Died(why) => {
@@ -133,16 +133,24 @@ fn run_one(
 ) -> Result<Completion, String> {
     let Assignment { job, slot, frame, .. } = assignment;
     let broken = |error: RingError| format!("its ring broke: {error}");
-    let submission = Submission { call_id: job.0, function: *slot, frame };
+    let key = &assignment.served.key;
+    let submission = Submission {
+        call_id: job.0,
+        function: *slot,
+        budget_us: u32::try_from(key.budget.as_micros()).unwrap_or(u32::MAX),
+        memory_bytes: key.memory.as_bytes(),
+        frame,
+    };
     worker.ring.submit(submission).map_err(broken)?;
+    let mut completion = Completion::new();
     loop {
         worker.ring.wait(BUSY_LOOK).map_err(broken)?;
         // Looked at before collecting: what it wrote before it died still counts.
         let alive = check_alive(worker, kill);
-        match worker.ring.collect().map_err(broken)? {
-            Some(completion) if completion.call_id == job.0 => return Ok(completion),
-            Some(_) => return Err("it answered another call".to_owned()),
-            None => alive?,
+        match worker.ring.collect(&mut completion).map_err(broken)? {
+            true if completion.call_id == job.0 => return Ok(completion),
+            true => return Err("it answered another call".to_owned()),
+            false => alive?,
         }
     }
 }

@@ -89,7 +89,7 @@ impl Fleet {
         let program = self.program.clone();
         // The worker is gone before the thread is given back.
         let tried =
-            move || process::WorkerProcess::start(&program, 0, &[image]).map(process::WorkerProcess::stop);
+            move || process::WorkerProcess::start(&program, &[image]).map(process::WorkerProcess::stop);
         match tokio::task::spawn_blocking(tried).await {
             Ok(result) => result,
             Err(e) => Err(StartError::Worker(format!("the probe did not end well: {e}"))),

@@ -58,14 +58,10 @@ pub(crate) struct WorkerProcess {
 
 impl WorkerProcess {
     /// Spawns `program` with these images and waits until it is locked down and ready.
-    pub(crate) fn start(
-        program: &Path,
-        generation: u64,
-        images: &[Arc<VerifiedImage>],
-    ) -> Result<Self, StartError> {
+    pub(crate) fn start(program: &Path, images: &[Arc<VerifiedImage>]) -> Result<Self, StartError> {
         let geometry = Geometry::new(RING_SLOTS).map_err(|e| StartError::worker("the ring's size", e))?;
         let (ring_fd, ring) =
-            mfaas_ring::create(geometry, generation).map_err(|e| StartError::worker("making the ring", e))?;
+            mfaas_ring::create(geometry).map_err(|e| StartError::worker("making the ring", e))?;
         let preload = preload_memory(images)?;
         let (mut report, report_fd) = std::io::pipe().map_err(|e| StartError::worker("making a pipe", e))?;
 

@@ -61,7 +61,7 @@ impl Node {
 
     /// Starts a worker and reads its report to the end.
     fn spawn(images: &[&[u8]], preload: &Preload) -> Self {
-        let (ring, host) = create(Geometry::new(4).expect("a power of two"), 1).expect("a ring");
+        let (ring, host) = create(Geometry::new(4).expect("a power of two")).expect("a ring");
         let list = sealed_copy(&serde_json::to_vec(preload).expect("plain data")).expect("a memfd");
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
         let mut descriptors = vec![(ring, FD_RING), (list, FD_PRELOAD), (OwnedFd::from(writer), FD_REPORT)];
@@ -88,10 +88,13 @@ impl Node {
     fn call(&mut self, function: u32, body: &str) -> Completion {
         let mut frame = Vec::new();
         encode_request(&mut frame, "POST", "/", [], body.as_bytes()).expect("a plain request");
-        self.host.submit(Submission { call_id: 1, function, frame: &frame }).expect("room");
+        let submission =
+            Submission { call_id: 1, function, budget_us: 5_000, memory_bytes: 4 << 20, frame: &frame };
+        self.host.submit(submission).expect("room");
         let deadline = Instant::now() + PATIENCE;
+        let mut completion = Completion::new();
         loop {
-            if let Some(completion) = self.host.collect().expect("an honest worker") {
+            if self.host.collect(&mut completion).expect("an honest worker") {
                 return completion;
             }
             let ended = self.child.try_wait().expect("our child");

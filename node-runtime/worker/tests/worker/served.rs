@@ -73,7 +73,13 @@ fn a_worker_that_lost_its_stack_ends() {
     let mut node = node();
     let mut frame = Vec::new();
     mfaas_abi::frame::encode_request(&mut frame, "POST", "/", [], b"q").expect("a plain request");
-    let submission = mfaas_ring::Submission { call_id: 9, function: HOSTILE, frame: &frame };
+    let submission = mfaas_ring::Submission {
+        call_id: 9,
+        function: HOSTILE,
+        budget_us: 5_000,
+        memory_bytes: 4 << 20,
+        frame: &frame,
+    };
     node.host.submit(submission).expect("room");
     let ended = node.child.wait().expect("our child");
     assert!(!ended.success(), "{ended}");

@@ -1,0 +1,148 @@
+//! How long a call through a ring takes between two pinned processes, with nothing behind it.
+//!
+//! ```console
+//! $ cargo run --release -p mfaas-ring --example ping
+//! ```
+//! Round trips one after the other (median and 99th percentile), and pipelined calls with every slot in use. The
+//! figures are nanoseconds by the processor's counter; a busy machine shows in the percentiles.
+
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use mfaas_abi::Status;
+use mfaas_ring::clock::{Rate, ticks};
+use mfaas_ring::{
+    Answer, Completion, Geometry, HostEnd, Next, Submission, WorkerEnd, WorkerState, create, take_inherited,
+};
+
+const SLOTS: u32 = 64;
+const WARM_UP: u64 = 20_000;
+const ROUND_TRIPS: u64 = 200_000;
+const STRETCHES: u64 = 500;
+const STRETCH_CALLS: u64 = 4_000;
+const PAYLOADS: [usize; 4] = [0, 64, 512, 4096];
+const PATIENCE: Duration = Duration::from_secs(10);
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Result<()> {
+    match std::env::args().nth(1) {
+        Some(descriptor) => echo(descriptor.parse()?),
+        None => measure(),
+    }
+}
+
+/// The other process: answers with the request until told to stop.
+fn echo(descriptor: i32) -> Result<()> {
+    pin(1)?;
+    let mut end = WorkerEnd::attach(take_inherited(descriptor)?)?;
+    end.set_spin_rounds(u32::MAX);
+    let mut frame = vec![0; WorkerEnd::BUFFER_BYTES];
+    end.set_state(WorkerState::Ready);
+    loop {
+        match end.next(PATIENCE)? {
+            Next::Call(_) => {
+                let bytes = end.take_frame(&mut frame)?;
+                end.reply(&Answer {
+                    status: Status::Ok,
+                    cold: false,
+                    response: &frame[..bytes],
+                    logs: b"",
+                    message: b"",
+                    wall_ns: 0,
+                    cpu_ns: 0,
+                    memory_bytes: 0,
+                })?;
+            }
+            Next::Idle => {}
+            Next::Stop => return Ok(end.set_state(WorkerState::Stopped)),
+        }
+    }
+}
+
+fn measure() -> Result<()> {
+    pin(0)?;
+    let (mut host, mut peer) = start()?;
+    let mut out = std::io::stdout();
+    let rate = Rate::measured();
+    let mut done = Completion::new();
+    for bytes in PAYLOADS {
+        let frame = vec![7; bytes];
+        let (p50, p99) = round_trips(&mut host, &mut done, &frame, rate)?;
+        let per_call = pipelined(&mut host, &mut done, &frame, rate)?;
+        let millions = 1e3 / per_call;
+        writeln!(
+            out,
+            "{bytes:>5} bytes: round trip p50 {p50} ns, p99 {p99} ns; pipelined {per_call:.1} ns a call, {millions:.2} M/s"
+        )?;
+    }
+    host.stop();
+    peer.wait()?;
+    Ok(())
+}
+
+fn start() -> Result<(HostEnd, Child)> {
+    let (fd, mut host) = create(Geometry::new(SLOTS)?)?;
+    // For the child; nothing else is started meanwhile.
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty())?;
+    let peer = Command::new(std::env::current_exe()?).arg(fd.as_raw_fd().to_string()).spawn()?;
+    if host.wait_started(PATIENCE)? == WorkerState::Starting {
+        return Err("the other process did not start".into());
+    }
+    Ok((host, peer))
+}
+
+fn call<'a>(call_id: u64, frame: &'a [u8]) -> Submission<'a> {
+    Submission { call_id, function: 0, budget_us: 0, memory_bytes: 0, frame }
+}
+
+fn round_trips(host: &mut HostEnd, done: &mut Completion, frame: &[u8], rate: Rate) -> Result<(u64, u64)> {
+    let mut times = Vec::with_capacity(ROUND_TRIPS as usize);
+    for number in 0..WARM_UP + ROUND_TRIPS {
+        let start = ticks();
+        host.submit(call(number, frame))?;
+        while !host.collect(done)? {
+            std::hint::spin_loop();
+        }
+        if number >= WARM_UP {
+            times.push(rate.ns_of(ticks() - start));
+        }
+    }
+    times.sort_unstable();
+    Ok((times[times.len() / 2], times[times.len() * 99 / 100]))
+}
+
+/// Nanoseconds a call while the worker never runs out of them: the median of many stretches, so that a
+/// process that took one of the cores for a while does not show.
+fn pipelined(host: &mut HostEnd, done: &mut Completion, frame: &[u8], rate: Rate) -> Result<f64> {
+    let mut stretches = Vec::with_capacity(STRETCHES as usize);
+    let (mut sent, mut received) = (0, 0);
+    let mut start = ticks();
+    while received < STRETCHES * STRETCH_CALLS {
+        while host.has_room() {
+            host.submit(call(sent, frame))?;
+            sent += 1;
+        }
+        while host.collect(done)? {
+            received += 1;
+            if received % STRETCH_CALLS == 0 {
+                let now = ticks();
+                stretches.push(rate.ns_of(now - start));
+                start = now;
+            }
+        }
+    }
+    while received < sent {
+        received += u64::from(host.collect(done)?);
+    }
+    stretches.sort_unstable();
+    Ok(stretches[stretches.len() / 2] as f64 / STRETCH_CALLS as f64)
+}
+
+fn pin(core: usize) -> Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(core);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
