@@ -1,24 +1,150 @@
-//! CPU time: reading it, and the timer that makes the handler look at it.
+//! CPU time: what a call may use of it, and how that is noticed without asking on every call.
 //!
-//! The budget is CPU time of the thread, so a busy machine costs no function its life. The timer
-//! counts wall time, which is never less; when it rings the handler reads CPU time and either ends
-//! the call or sets the timer to what is left. It rings at most [`TICK_NS_MAX`] after it was set,
-//! so that a timer left over from a call that ended early delays the next one's end no longer than
-//! that, and it is set only while a call runs, so that an idle worker is never woken.
+//! A budget is CPU time of the thread, so a busy machine costs no function its life. Reading that
+//! clock is a system call, so a call only notes the wall's time and the time by the wall at which
+//! its budget could be used up: the dispatcher watches that word and signals the worker when it
+//! has passed. The handler then reads both clocks. From a sample that is older than the call it knows
+//! what the thread used since, and of that at most the time by the wall between sample and start
+//! was used before the call began; what is left was used by the call for certain. If that is the
+//! budget, the call ends; if not, because the machine ran something else meanwhile, the sample is
+//! now inside of the call, and the deadline moves by exactly what is missing.
+//!
+//! A timer on the thread's CPU time looks too, a hundred times in a second of it, should nobody
+//! watch. It costs nothing while the thread sleeps.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::CageError;
 use crate::signals::TICK_SIGNAL;
-use crate::state::State;
+use crate::state::BudgetState;
 
-/// The longest and the shortest time between two looks, in nanoseconds.
-const TICK_NS_MAX: u64 = 1_000_000;
-const TICK_NS_MIN: u64 = 20_000;
+/// How often the backup timer rings, in nanoseconds of CPU time. The kernel looks at such timers
+/// with its own tick, mostly 1 to 10 ms.
+const BACKUP_TICK_NS: i64 = 10_000_000;
+/// A sample this old is taken anew between two calls, in microseconds: one system call in so long.
+const SAMPLE_US_MAX: u64 = 1_000;
+/// A call that took this long by the wall is measured in CPU time when it ends, in nanoseconds.
+const MEASURED_NS_MIN: u64 = 20_000;
+/// A call that is over its budget at an instruction where it cannot be ended is looked at again so
+/// soon, in nanoseconds.
+const AGAIN_NS: u64 = 10_000;
 
-/// Makes the timer of this thread. Must happen before lock-down.
-pub(crate) fn create_timer() -> Result<libc::timer_t, CageError> {
+/// A clock that both a worker and its watcher read: monotonic, the same in both.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    /// Reads it. Called in a signal handler too: it must not lock, allocate or wait.
+    pub now: fn() -> u64,
+    /// Its ticks in a microsecond, at least 1.
+    pub ticks_per_us: u64,
+}
+
+impl Clock {
+    /// The system's monotonic clock in nanoseconds.
+    pub const MONOTONIC: Self = Self { now: wall_ns, ticks_per_us: 1_000 };
+
+    pub(crate) fn ns(self, ticks: u64) -> u64 {
+        (u128::from(ticks) * 1_000 / u128::from(self.ticks_per_us.max(1))).try_into().unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn ticks(self, ns: u64) -> u64 {
+        (u128::from(ns) * u128::from(self.ticks_per_us) / 1_000).try_into().unwrap_or(u64::MAX)
+    }
+}
+
+impl BudgetState {
+    fn now(&self) -> u64 {
+        (self.clock.get().now)()
+    }
+
+    /// Takes a sample if the last one is old. Not while a call runs.
+    pub(crate) fn freshen(&self) {
+        let age = self.now().saturating_sub(self.sample_ticks.load(Ordering::Relaxed));
+        if age > SAMPLE_US_MAX.saturating_mul(self.clock.get().ticks_per_us) {
+            self.sample();
+        }
+    }
+
+    /// Takes a sample. Not while a call runs.
+    pub(crate) fn sample(&self) {
+        self.sample_cpu_ns.store(cpu_ns(), Ordering::Relaxed);
+        self.sample_ticks.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Notes that a call begins, and tells whoever watches. Returns the time, in ticks.
+    pub(crate) fn begin(&self, budget_ns: u64, watch: &AtomicU64) -> u64 {
+        let now = self.now();
+        let deadline = now.saturating_add(self.clock.get().ticks(budget_ns));
+        self.started.store(now, Ordering::Relaxed);
+        self.budget_ns.store(budget_ns, Ordering::Relaxed);
+        self.used_ns.store(0, Ordering::Relaxed);
+        self.deadline.store(deadline, Ordering::Relaxed);
+        self.watch.store(std::ptr::from_ref(watch).cast_mut(), Ordering::Relaxed);
+        watch.store(deadline, Ordering::Release);
+        now
+    }
+
+    /// Notes that the call ended. Returns its time by the wall and its CPU time, in nanoseconds.
+    pub(crate) fn end(&self, watch: &AtomicU64) -> (u64, u64) {
+        let started = self.started.load(Ordering::Relaxed);
+        let now = self.now();
+        watch.store(0, Ordering::Release);
+        self.watch.store(std::ptr::null_mut(), Ordering::Relaxed);
+        self.deadline.store(u64::MAX, Ordering::Relaxed);
+        let wall_ns = self.clock.get().ns(now.saturating_sub(started));
+        if wall_ns < MEASURED_NS_MIN {
+            return (wall_ns, wall_ns);
+        }
+        // Between sample and start the thread may have used the processor too, so this is at most
+        // too much, and never more than the wall.
+        let cpu_now = cpu_ns();
+        let since = cpu_now.saturating_sub(self.sample_cpu_ns.load(Ordering::Relaxed));
+        let used = self.used_ns.load(Ordering::Relaxed).saturating_add(since).min(wall_ns);
+        self.sample_cpu_ns.store(cpu_now, Ordering::Relaxed);
+        self.sample_ticks.store(now, Ordering::Relaxed);
+        (wall_ns, used)
+    }
+
+    /// In the handler: whether the running call has used up its budget for certain. If not, the
+    /// deadline moves. `endable`: whether the call could be ended where it stands.
+    pub(crate) fn is_used_up(&self, endable: bool) -> bool {
+        let now = self.now();
+        if now < self.deadline.load(Ordering::Relaxed) {
+            return false;
+        }
+        let (used_ns, cpu_now_ns) = self.used_for_certain();
+        let budget_ns = self.budget_ns.load(Ordering::Relaxed);
+        if used_ns >= budget_ns && endable {
+            return true;
+        }
+        self.used_ns.store(used_ns, Ordering::Relaxed);
+        self.sample_cpu_ns.store(cpu_now_ns, Ordering::Relaxed);
+        self.sample_ticks.store(now, Ordering::Relaxed);
+        let missing_ns = budget_ns.saturating_sub(used_ns).max(AGAIN_NS);
+        let deadline = now.saturating_add(self.clock.get().ticks(missing_ns));
+        self.deadline.store(deadline, Ordering::Relaxed);
+        // SAFETY: INV-CAGE-10. Not null only while the call runs, which borrows the word.
+        if let Some(watch) = unsafe { self.watch.load(Ordering::Relaxed).as_ref() } {
+            watch.store(deadline, Ordering::Release);
+        }
+        false
+    }
+
+    /// CPU time that the call has used at least, and the thread's CPU time now, in nanoseconds.
+    fn used_for_certain(&self) -> (u64, u64) {
+        let cpu_now = cpu_ns();
+        let since_sample = cpu_now.saturating_sub(self.sample_cpu_ns.load(Ordering::Relaxed));
+        let before_call = self
+            .started
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.sample_ticks.load(Ordering::Relaxed));
+        let in_call = since_sample.saturating_sub(self.clock.get().ns(before_call));
+        (self.used_ns.load(Ordering::Relaxed).saturating_add(in_call), cpu_now)
+    }
+}
+
+/// Makes and starts the backup timer of this thread. Must happen before lock-down.
+pub(crate) fn start_backup() -> Result<libc::timer_t, CageError> {
     // SAFETY: INV-CAGE-7. Plain data, for which zeros are a value.
     let mut event: libc::sigevent = unsafe { MaybeUninit::zeroed().assume_init() };
     event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -27,32 +153,25 @@ pub(crate) fn create_timer() -> Result<libc::timer_t, CageError> {
     event.sigev_notify_thread_id = unsafe { libc::gettid() };
     let mut timer: libc::timer_t = std::ptr::null_mut();
     // SAFETY: INV-CAGE-7. Both pointers are to live locals.
-    if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) } != 0 {
+    let made = unsafe { libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut event, &raw mut timer) };
+    if made != 0 {
         return Err(CageError::last("create the timer"));
+    }
+    let tick = libc::timespec { tv_sec: 0, tv_nsec: BACKUP_TICK_NS };
+    let setting = libc::itimerspec { it_interval: tick, it_value: tick };
+    // SAFETY: INV-CAGE-7. The timer just made, and a live local.
+    if unsafe { libc::timer_settime(timer, 0, &raw const setting, std::ptr::null_mut()) } != 0 {
+        let error = CageError::last("start the timer");
+        stop_backup(timer);
+        return Err(error);
     }
     Ok(timer)
 }
 
 /// Deletes a timer that this thread made.
-pub(crate) fn delete_timer(timer: libc::timer_t) {
-    // SAFETY: INV-CAGE-7. From `create_timer`, and deleted once. It fails only for timers that do not exist.
+pub(crate) fn stop_backup(timer: libc::timer_t) {
+    // SAFETY: INV-CAGE-7. From `start_backup`, and deleted once. It fails only for timers that do not exist.
     let _ = unsafe { libc::timer_delete(timer) };
-}
-
-/// Sets the timer to ring once, `left_ns` from now within the bounds. Safe in a handler.
-pub(crate) fn arm(state: &State, left_ns: u64) {
-    let wait_ns = left_ns.clamp(TICK_NS_MIN, TICK_NS_MAX);
-    let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // Below one second by the bounds.
-    let once = libc::timespec { tv_sec: 0, tv_nsec: wait_ns as i64 };
-    let setting = libc::itimerspec { it_interval: never, it_value: once };
-    // SAFETY: INV-CAGE-1. The timer of this thread's cage, and a live local.
-    let set = unsafe { libc::timer_settime(state.timer.get(), 0, &raw const setting, std::ptr::null_mut()) };
-    // A call that nothing would end must not run.
-    if set != 0 {
-        std::process::abort();
-    }
-    state.armed.store(true, Ordering::Relaxed);
 }
 
 /// CPU time of this thread, in nanoseconds.
@@ -61,7 +180,7 @@ pub(crate) fn cpu_ns() -> u64 {
 }
 
 /// Wall time since some start, in nanoseconds.
-pub(crate) fn wall_ns() -> u64 {
+fn wall_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 

@@ -1,32 +1,40 @@
 //! One call from start to end: prepare, run, judge what came back, show it, wipe.
 
 use std::marker::PhantomData;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use mfaas_abi::limits::FRAME_BYTES_MAX;
 use mfaas_abi::{ABI_VERSION, Call, Status};
 use mfaas_ident::{Budget, MemoryLimit};
 
-use crate::memory::Grounds;
+use crate::directory::Resident;
+use crate::memory::{Grounds, LARGEST_SIZE, Sizes};
+use crate::memos::Memos;
 use crate::message::Message;
 use crate::signals::HandlerStack;
+use crate::slab::{self, Slab};
 use crate::state::{self, End};
-use crate::{CageError, Image, budget, gate, judge, signals};
+use crate::{CageError, Clock, budget, gate, judge, signals};
 
-/// Where functions run on this thread. One per thread; it cannot leave its thread.
+/// Where functions run. One in a process; it cannot leave its thread.
 #[derive(Debug)]
 pub struct Cage {
     grounds: Grounds,
+    slab: Slab,
+    memos: Memos,
+    /// The image that ran last and whose data was not wiped yet.
+    unwiped: Option<Resident>,
     handler_stack: HandlerStack,
     timer: libc::timer_t,
     message: Message,
-    /// Not `Send`: the state is the thread's.
+    /// Not `Send`: handlers and the timer are the thread's.
     _thread: PhantomData<*mut ()>,
 }
 
 /// What one call may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// CPU time.
+    /// CPU time. A call that is run again because it outgrew its memory has it anew.
     pub budget: Budget,
     /// Arena. At most what the cage was made for; more counts as that.
     pub memory: MemoryLimit,
@@ -37,6 +45,8 @@ pub struct Limits {
 pub struct Outcome<'a> {
     /// How the call ended.
     pub status: Status,
+    /// Whether this was the image's first call in this cage.
+    pub cold: bool,
     /// The response frame: decodable if the status is `Ok` or `HandlerError`, else empty.
     pub response: &'a [u8],
     /// Log records (`mfaas_abi::LogReader`).
@@ -45,99 +55,240 @@ pub struct Outcome<'a> {
     pub message: &'a [u8],
     /// Wall time on the function's stack, in nanoseconds.
     pub wall_ns: u64,
-    /// CPU time on the function's stack, in nanoseconds.
+    /// CPU time on the function's stack, in nanoseconds; for calls under 20 µs the wall's time.
     pub cpu_ns: u64,
     /// Most arena bytes in use at once, as the function's allocator counted them.
     pub memory_bytes: u64,
 }
 
+/// No image is resident in the slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no function is resident in the slot")]
+pub struct NotResident;
+
 impl Cage {
-    /// A cage whose functions use arenas of at most `memory`. Must be made before lock-down.
-    pub fn new(memory: MemoryLimit) -> Result<Self, CageError> {
-        if state::with(|state| state.taken.replace(true)) {
+    /// A cage over a slab, whose functions use arenas of at most `memory`. Must be made before
+    /// lock-down.
+    pub fn new(slab: Slab, memory: MemoryLimit, clock: Clock) -> Result<Self, CageError> {
+        if state::with(|state| state.taken.swap(true, Ordering::AcqRel)) {
             return Err(CageError::SecondCage);
         }
-        Self::build(memory).inspect_err(|_| state::with(|state| state.taken.set(false)))
+        Self::build(slab, memory, clock)
+            .inspect_err(|_| state::with(|state| state.taken.store(false, Ordering::Release)))
     }
 
-    fn build(memory: MemoryLimit) -> Result<Self, CageError> {
+    fn build(slab: Slab, memory: MemoryLimit, clock: Clock) -> Result<Self, CageError> {
         let bytes = usize::try_from(memory.as_bytes()).map_err(|_| CageError::Unmappable("too large"))?;
         let grounds = Grounds::new(bytes)?;
         let handler_stack = HandlerStack::install()?;
         signals::install_handlers()?;
-        let timer = budget::create_timer()?;
         state::with(|state| {
-            state.timer.set(timer);
-            state.armed.store(false, Ordering::Relaxed);
-            state.guard_start.set(grounds.stack_guard().start);
-            state.stack_start.set(grounds.stack().start);
-            state.stack_end.set(grounds.stack().end);
+            state.budget.clock.set(clock);
+            state.budget.sample();
+            state.errno.set(grounds.errno().expose_provenance());
         });
-        Ok(Self { grounds, handler_stack, timer, message: Message::new(), _thread: PhantomData })
+        let timer = budget::start_backup()?;
+        let memos = Memos::new(slab.slots());
+        Ok(Self {
+            grounds,
+            slab,
+            memos,
+            unwiped: None,
+            handler_stack,
+            timer,
+            message: Message::new(),
+            _thread: PhantomData,
+        })
     }
 
-    /// Calls `image` with a request frame, shows the outcome to `show`, and wipes all that the call
-    /// wrote before it returns.
+    /// Where the next call's request frame goes, [`FRAME_BYTES_MAX`] bytes. Zeros between calls.
+    pub fn request(&mut self) -> &mut [u8] {
+        // SAFETY: INV-CAGE-2. Mapped as long as the grounds, and no call runs.
+        unsafe { std::slice::from_raw_parts_mut(self.grounds.request(), FRAME_BYTES_MAX) }
+    }
+
+    /// Calls the image in `slot` with the first `request_bytes` of [`Self::request`], shows the
+    /// outcome to `show`, and wipes all that the call wrote, before it returns or at the latest
+    /// before another image is called. While the call runs, `watch` holds the time at which its
+    /// budget is worth a look, in ticks of the cage's clock, and 0 otherwise: whoever finds that it
+    /// has passed sends this thread [`crate::TICK_SIGNAL`].
     pub fn call<R>(
         &mut self,
-        image: &mut Image,
-        request: &[u8],
+        slot: u32,
+        request_bytes: usize,
         limits: Limits,
+        watch: &AtomicU64,
         show: impl FnOnce(Outcome<'_>) -> R,
-    ) -> R {
-        image.restore();
-        let mut call = self.prepare(request, limits);
-        let (wall_start, cpu_start) = (budget::wall_ns(), budget::cpu_ns());
-        run(image, &raw mut call, self.grounds.stack().end, cpu_start, limits.budget);
-        let (wall_end, cpu_end) = (budget::wall_ns(), budget::cpu_ns());
-        let end = state::with(|state| state.end.get());
+    ) -> Result<R, NotResident> {
+        let request_bytes = request_bytes.min(FRAME_BYTES_MAX);
+        let Some(image) = self.slab.image(slot as usize) else {
+            self.wipe_request(request_bytes);
+            return Err(NotResident);
+        };
+        self.settle_unless(&image);
+        state::with(|state| state.budget.freshen());
+        let (sizes, cold) = self.memos.of(slot, image.generation);
+        if cold {
+            gate::serialise();
+        }
+        let ran = self.run_in_room(&image, request_bytes, limits, sizes, watch);
+        self.unwiped = Some(image);
+        let result = self.show(&ran, cold, limits, show);
+        let sizes = if cold { self.content_with(&ran) } else { ran.sizes };
+        self.memos.keep(slot, image.generation, sizes);
+        self.wipe(&ran, request_bytes);
+        Ok(result)
+    }
+
+    /// Wipes what the last call left in its image's data. Cheaper after the answer is given than
+    /// before the next call is taken; without it the next call does it.
+    pub fn settle(&mut self) {
+        if let Some(image) = self.unwiped.take() {
+            slab::wipe(&image);
+        }
+    }
+
+    /// Takes a new sample of the clocks: worth it after a long sleep.
+    pub fn awake(&self) {
+        state::with(|state| state.budget.sample());
+    }
+
+    /// The data of an image that is called again is restored before the call anyway.
+    fn settle_unless(&mut self, image: &Resident) {
+        if self.unwiped.is_some_and(|last| last != *image) {
+            self.settle();
+        }
+    }
+
+    /// Runs the image, and again with more memory when it outgrew what it got and may have more.
+    /// Nobody has seen anything of a call that is run again.
+    fn run_in_room(
+        &mut self,
+        image: &Resident,
+        request_bytes: usize,
+        limits: Limits,
+        mut sizes: Sizes,
+        watch: &AtomicU64,
+    ) -> Ran {
+        loop {
+            slab::restore(image);
+            self.prepare(request_bytes, limits, sizes);
+            let ran = self.run(image, limits, sizes, watch);
+            match self.outgrown(&ran, limits) {
+                Some(larger) => {
+                    self.wipe(&ran, 0);
+                    sizes = larger;
+                }
+                None => return ran,
+            }
+        }
+    }
+
+    /// Writes the call's record.
+    fn prepare(&self, request_bytes: usize, limits: Limits, sizes: Sizes) {
+        let (arena, bytes) = self.grounds.arena(sizes.arena);
+        let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
+        let call = Call {
+            abi_version: ABI_VERSION,
+            flags: 0,
+            request: self.grounds.request(),
+            request_bytes,
+            arena,
+            arena_bytes: memory.min(bytes),
+            response: std::ptr::null(),
+            response_bytes: 0,
+            reserved: [0; 4],
+        };
+        // SAFETY: INV-CAGE-2. The record's place in the grounds, aligned, and no call runs.
+        unsafe { self.grounds.call().write(call) };
+    }
+
+    /// Runs the entry and comes back when the call has ended, however it ended.
+    fn run(&self, image: &Resident, limits: Limits, sizes: Sizes, watch: &AtomicU64) -> Ran {
+        let (stack, guard) = (self.grounds.stack(sizes.stack), self.grounds.stack_guard(sizes.stack));
+        state::with(|state| {
+            state.guard_start.set(guard.start);
+            state.stack_start.set(stack.start);
+            state.stack_end.set(stack.end);
+            state.end.set(End::Aborted);
+            state.budget.begin(limits.budget.as_micros().saturating_mul(1_000), watch);
+            state.running.store(true, Ordering::Relaxed);
+            // SAFETY: INV-CAGE-1, 2 and 3.
+            unsafe { gate::enter(image.entry, self.grounds.call(), stack.end, state.host_stack.as_ptr()) };
+            state.running.store(false, Ordering::Relaxed);
+            let (wall_ns, cpu_ns) = state.budget.end(watch);
+            gate::clear_vectors();
+            Ran { end: state.end.get(), sizes, wall_ns, cpu_ns }
+        })
+    }
+
+    /// The next larger sizes, if the call ended for want of what it may have.
+    fn outgrown(&self, ran: &Ran, limits: Limits) -> Option<Sizes> {
+        let Sizes { mut arena, mut stack } = ran.sizes;
+        match ran.end {
+            End::OutOfMemory(wanted) if arena < LARGEST_SIZE => {
+                let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
+                let (_, had) = self.grounds.arena(arena);
+                // Less than all that it may have, and asked for no more than that.
+                if had >= memory || wanted >= memory {
+                    return None;
+                }
+                arena += 1;
+            }
+            End::StackOverflow if stack < LARGEST_SIZE => stack += 1,
+            _ => return None,
+        }
+        Some(Sizes { arena, stack })
+    }
+
+    /// The smallest sizes that the image's first call would have been content with. Hints: an image
+    /// that needs more gets more.
+    fn content_with(&self, ran: &Ran) -> Sizes {
+        let End::Returned(_) = ran.end else { return ran.sizes };
+        let fits = |used: usize, room: usize| used + used / 4 <= room;
+        let arena_used = judge::memory_used(&self.grounds, ran.sizes.arena);
+        let stack_used = self.grounds.stack_used(ran.sizes.stack);
+        let arena = (0..ran.sizes.arena).find(|size| fits(arena_used, self.grounds.arena(*size).1));
+        let stack = (0..ran.sizes.stack).find(|size| fits(stack_used, self.grounds.stack(*size).len()));
+        Sizes { arena: arena.unwrap_or(ran.sizes.arena), stack: stack.unwrap_or(ran.sizes.stack) }
+    }
+
+    fn show<R>(&mut self, ran: &Ran, cold: bool, limits: Limits, show: impl FnOnce(Outcome<'_>) -> R) -> R {
         let Self { grounds, message, .. } = self;
-        let (status, response) = judge::judge(grounds, end, &call);
-        message.describe(end, status, limits);
-        let result = state::with(|state| {
+        // SAFETY: INV-CAGE-2 and 6. The function may have written any bytes there: numbers and
+        // pointers that are checked before use.
+        let call = unsafe { grounds.call().read() };
+        let (status, response) = judge::judge(grounds, ran.sizes.arena, ran.end, &call);
+        message.describe(ran.end, status, limits);
+        state::with(|state| {
             // SAFETY: INV-CAGE-1. No call runs, so nobody else holds the buffer.
             let logs = unsafe { &mut *state.logs.get() };
             show(Outcome {
                 status,
+                cold,
                 response,
                 logs: logs.finish(),
                 message: message.as_bytes(),
-                wall_ns: wall_end.saturating_sub(wall_start),
-                cpu_ns: cpu_end.saturating_sub(cpu_start),
-                memory_bytes: judge::memory_used(grounds, &call) as u64,
+                wall_ns: ran.wall_ns,
+                cpu_ns: ran.cpu_ns,
+                memory_bytes: judge::memory_used(grounds, ran.sizes.arena) as u64,
             })
-        });
-        self.wipe();
-        image.restore();
-        result
-    }
-
-    fn prepare(&self, request: &[u8], limits: Limits) -> Call {
-        let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
-        Call {
-            abi_version: ABI_VERSION,
-            flags: 0,
-            request: request.as_ptr(),
-            request_bytes: request.len(),
-            arena: self.grounds.arena(),
-            arena_bytes: memory.min(self.grounds.arena_bytes()),
-            response: std::ptr::null(),
-            response_bytes: 0,
-            reserved: [0; 4],
-        }
+        })
     }
 
     /// Leaves no byte of the last call in the memory that the next one sees.
-    fn wipe(&mut self) {
-        self.grounds.wipe();
+    fn wipe(&mut self, ran: &Ran, request_bytes: usize) {
+        match ran.end {
+            // What does this is no safe code, and may have written anywhere in the grounds.
+            End::Fault(_) | End::Denied(_) => self.grounds.wipe_all(),
+            _ => self.grounds.wipe(ran.sizes, request_bytes),
+        }
         self.message.wipe();
-        gate::clear_vectors();
         state::with(|state| {
             // Signal frames hold the registers of the code that they interrupted.
             if state.interrupted.swap(false, Ordering::Relaxed) {
                 self.handler_stack.wipe();
             }
-            state.errno.set(0);
             // SAFETY: INV-CAGE-1. No call runs, so nobody else holds the buffer.
             let logs = unsafe { &mut *state.logs.get() };
             logs.wipe();
@@ -146,28 +297,24 @@ impl Cage {
             text.wipe();
         });
     }
+
+    fn wipe_request(&mut self, bytes: usize) {
+        self.request()[..bytes].fill(0);
+    }
+}
+
+/// How one run of an image went.
+#[derive(Debug, Clone, Copy)]
+struct Ran {
+    end: End,
+    sizes: Sizes,
+    wall_ns: u64,
+    cpu_ns: u64,
 }
 
 impl Drop for Cage {
     fn drop(&mut self) {
-        budget::delete_timer(self.timer);
-        state::with(|state| state.taken.set(false));
+        budget::stop_backup(self.timer);
+        state::with(|state| state.taken.store(false, Ordering::Release));
     }
-}
-
-/// Runs the entry and comes back when the call has ended, however it ended.
-fn run(image: &Image, call: *mut Call, stack_end: usize, cpu_start_ns: u64, limit: Budget) {
-    state::with(|state| {
-        let budget_ns = limit.as_micros().saturating_mul(1_000);
-        state.deadline_cpu_ns.store(cpu_start_ns.saturating_add(budget_ns), Ordering::Relaxed);
-        state.end.set(End::Aborted);
-        state.running.store(true, Ordering::Relaxed);
-        // A timer that is already set rings soon enough, finds this call and goes on with it.
-        if !state.armed.load(Ordering::Relaxed) {
-            budget::arm(state, budget_ns);
-        }
-        // SAFETY: INV-CAGE-1, 2 and 3.
-        unsafe { gate::enter(image.entry(), call, stack_end, state.host_stack.as_ptr()) };
-        state.running.store(false, Ordering::Relaxed);
-    });
 }

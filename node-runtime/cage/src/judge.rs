@@ -8,10 +8,10 @@ use crate::memory::Grounds;
 use crate::state::End;
 
 /// Status and response of a call that ended so. `call` was the function's to write.
-pub(crate) fn judge<'a>(grounds: &'a Grounds, end: End, call: &Call) -> (Status, &'a [u8]) {
+pub(crate) fn judge<'a>(grounds: &'a Grounds, size: u8, end: End, call: &Call) -> (Status, &'a [u8]) {
     let status = status_of(end);
     match status {
-        Status::Ok | Status::HandlerError => match response(grounds, call) {
+        Status::Ok | Status::HandlerError => match response(grounds, size, call) {
             Some(frame) => (status, frame),
             None => (Status::BadOutput, &[]),
         },
@@ -27,10 +27,11 @@ pub(crate) fn judge<'a>(grounds: &'a Grounds, end: End, call: &Call) -> (Status,
 }
 
 /// What the function's allocator says it used, within what it could.
-pub(crate) fn memory_used(grounds: &Grounds, call: &Call) -> usize {
+pub(crate) fn memory_used(grounds: &Grounds, size: u8) -> usize {
+    let (arena, bytes) = grounds.arena(size);
     // SAFETY: INV-CAGE-2. The arena begins with the header; every bit pattern is a number.
-    let high_water = unsafe { (*grounds.arena().cast::<ArenaHeader>()).high_water };
-    high_water.min(call.arena_bytes).min(grounds.arena_bytes())
+    let high_water = unsafe { (*arena.cast::<ArenaHeader>()).high_water };
+    high_water.min(bytes)
 }
 
 /// A function may return the statuses that its shim can know; the others are the host's to say.
@@ -51,13 +52,14 @@ fn status_of(end: End) -> Status {
 }
 
 /// The response frame, if it lies in the arena and is one.
-fn response<'a>(grounds: &'a Grounds, call: &Call) -> Option<&'a [u8]> {
-    let start = call.response.addr().checked_sub(grounds.arena().addr())?;
+fn response<'a>(grounds: &'a Grounds, size: u8, call: &Call) -> Option<&'a [u8]> {
+    let (arena, arena_bytes) = grounds.arena(size);
+    let start = call.response.addr().checked_sub(arena.addr())?;
     let end = start.checked_add(call.response_bytes)?;
-    if end > grounds.arena_bytes() || call.response_bytes > FRAME_BYTES_MAX {
+    if end > arena_bytes || call.response_bytes > FRAME_BYTES_MAX {
         return None;
     }
-    let first = grounds.arena().wrapping_add(start);
+    let first = arena.wrapping_add(start);
     // SAFETY: INV-CAGE-2 and 6. Inside the arena, which nothing writes until it is wiped.
     let frame = unsafe { std::slice::from_raw_parts(first, call.response_bytes) };
     ResponseFrame::decode(frame).is_ok().then_some(frame)

@@ -1,8 +1,10 @@
-//! Runs functions: loads an image, calls it on a stack of its own, ends the call when it must, and
-//! leaves no trace of it.
+//! Runs functions: links images into a slab, calls them on stacks of their own, ends a call when it
+//! must, and leaves no trace of it.
 //!
 //! ```text
-//! Cage::new ── Image::load (any number) ── lock-down by the worker ── Cage::call, again and again
+//! loader:  SlabWriter::new ── load, unload, at any time
+//!                 │ sealed memory
+//! worker:  Slab::map ── Cage::new ── lock-down ── Cage::call, again and again
 //! ```
 //! A call runs as ordinary code of the worker's thread. It ends in one of three ways: it returns;
 //! it calls a host function that ends it (panic, out of memory, abort); or a signal handler finds
@@ -11,13 +13,14 @@
 //! wrote is wiped.
 //!
 //! Invariants:
-//! - INV-CAGE-1: one cage per thread, which never leaves its thread; the thread-local `state` is
-//!   that cage's. Kept by `Cage` (not `Send`, one per thread).
+//! - INV-CAGE-1: one cage in a process, which never leaves its thread; the record in `state` is
+//!   that cage's. Kept by `Cage` (not `Send`, one at a time).
 //! - INV-CAGE-2: memory between the guards of `memory::Grounds` is mapped, writable and
 //!   the current call's. Kept by `memory`.
-//! - INV-CAGE-3: an image is mapped exactly as its checked layout says, never writable and
-//!   executable at once, and stays mapped as long as its `Image`. Kept by `image`; noticed by
-//!   `no_page_is_ever_writable_and_executable`.
+//! - INV-CAGE-3: a slab lies where `window` says, its code never writable and its data never
+//!   executable in a worker, as long as the `Slab`; what its directory says about an image was
+//!   written by the loader and lies in the image's slot. Kept by `slab`, `link` and `writer`; noticed
+//!   by `no_page_is_ever_writable_and_executable`.
 //! - INV-CAGE-4: code that runs on a function's stack (the host's services) holds no lock, owns
 //!   nothing and allocates nothing, so it may be abandoned at any instruction. Kept by `services`;
 //!   noticed by `ten_thousand_kills_leave_no_trace`.
@@ -28,6 +31,14 @@
 //! - INV-CAGE-7: a pointer given to the kernel is to a local that lives across the call, or null
 //!   where the kernel allows it; a record of the kernel's is read as the kernel's headers define it.
 //!   Each is made in the function that uses it.
+//! - INV-CAGE-8: no core runs an instruction that it fetched from a slot before the slot's present
+//!   image was there: the first call of every image in a cage begins with a serialising
+//!   instruction, and no image leaves while a worker may still run it. Kept by `Cage::call` and by
+//!   whoever calls `SlabWriter::unload`; noticed by `a_slot_that_changes_hands_runs_what_is_in_it`.
+//! - INV-CAGE-9: a slab has one writable mapping, whose owner writes only between the borders of
+//!   places that it gave out. Kept by `writer`.
+//! - INV-CAGE-10: the word that `state` knows for a watcher lives as long as the call that it is
+//!   for. Kept by `Cage::call`, which borrows it.
 //!
 //! It must never run an image's constructors or destructors, never trust a value that a function
 //! wrote, and never return from a call before the call's memory is wiped.
@@ -37,23 +48,31 @@
 mod bind;
 mod budget;
 mod call;
+mod directory;
 mod exit;
 mod gate;
-mod image;
 mod judge;
+mod link;
 mod logs;
 mod memory;
+mod memos;
 mod message;
-mod relocate;
 mod sealed;
 mod services;
 mod signals;
+mod slab;
 mod state;
+mod window;
+mod writer;
 
-pub use call::{Cage, Limits, Outcome};
+pub use budget::Clock;
+pub use call::{Cage, Limits, NotResident, Outcome};
+pub use directory::SlabGeometry;
 pub use exit::exit_now;
-pub use image::Image;
 pub use sealed::sealed_copy;
+pub use signals::TICK_SIGNAL;
+pub use slab::Slab;
+pub use writer::{Loaded, SlabWriter};
 
 /// Size of a function's stack, in bytes.
 pub const STACK_BYTES: usize = 512 << 10;
@@ -70,12 +89,18 @@ pub enum CageError {
         #[source]
         source: std::io::Error,
     },
-    /// This thread has a cage already.
-    #[error("this thread has a cage already")]
+    /// This process has a cage already.
+    #[error("this process has a cage already")]
     SecondCage,
     /// The bytes behind the descriptor could still change.
-    #[error("the image is not sealed against writing")]
+    #[error("the memory is not sealed against writing")]
     NotSealed,
+    /// The descriptor is not of a slab that this release made, or a slot is not in use.
+    #[error("no such slab or slot")]
+    NoSlab,
+    /// No bank has room for the image, or every slot is taken.
+    #[error("the slab has no room for the image")]
+    Full,
     /// The image cannot be read.
     #[error(transparent)]
     Unreadable(#[from] mfaas_inspect::InspectError),

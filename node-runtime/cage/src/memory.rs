@@ -1,25 +1,41 @@
-//! Memory that functions work in: mapped once, wiped after every call.
+//! Memory: mappings, and the grounds that functions work in.
+//!
+//! Grounds are mapped once and wiped after every call. There are several arenas and several
+//! stacks, each with guards around it, from one page to as much as a call may have. A call gets the
+//! smallest that its function has been content with; one that outgrows them is run again in the
+//! next. So wiping covers all that a call was given, and costs small calls little. What is no safe
+//! code can write to the others too; a call that shows itself as such has all of them wiped.
 //!
 //! It must never hand out a range without guards around it, and a wipe must never depend on what a
 //! function says it used.
 
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
+use mfaas_abi::Call;
+use mfaas_abi::limits::FRAME_BYTES_MAX;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
-use crate::{CageError, STACK_BYTES, system};
+use crate::{CageError, STACK_BYTES, system, window};
 
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// Memory around arena and stack that nobody may touch. Wider than any frame of libm's, whose
 /// functions do not probe their stack.
 const GUARD_BYTES: usize = 64 << 10;
-/// What is wiped by writing zeros, so that small calls meet no page fault; what lies beyond is
-/// given back to the kernel, which costs one system call whatever was used.
-const ARENA_KEPT_BYTES: usize = 32 << 10;
-const STACK_KEPT_BYTES: usize = 16 << 10;
+/// Of an arena or stack larger than this, so much is wiped by writing zeros, so that calls meet no
+/// page fault there; what lies beyond is given back to the kernel, which costs one system call
+/// whatever was used.
+const KEPT_BYTES: usize = 64 << 10;
+/// Sizes of the small arenas and stacks, in bytes; the last arena is as large as any call's memory,
+/// the last stack [`STACK_BYTES`].
+const SMALL_BYTES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
+/// The size that a function begins with, as an index: its first calls move it up or down.
+pub(crate) const FIRST_SIZE: u8 = 1;
+/// The largest size, as an index.
+pub(crate) const LARGEST_SIZE: u8 = SMALL_BYTES.len() as u8;
 
-/// An anonymous mapping.
+/// A mapping.
 #[derive(Debug)]
 pub(crate) struct Region {
     start: NonNull<u8>,
@@ -27,19 +43,45 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Address space without access.
-    pub(crate) fn reserve(bytes: usize) -> Result<Self, CageError> {
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: INV-CAGE-2. A new mapping at an address of the kernel's choice.
-        let start =
-            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), flags) };
-        let start = start.map_err(system("reserve memory"))?;
+    /// Address space without access, at `at` or wherever the kernel likes.
+    pub(crate) fn reserve(at: Option<usize>, bytes: usize) -> Result<Self, CageError> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | placed(at);
+        // SAFETY: INV-CAGE-2. A new mapping that replaces nothing.
+        let start = unsafe { rustix::mm::mmap_anonymous(hint(at), bytes, ProtFlags::empty(), flags) };
+        Self::mapped(start, at, bytes)
+    }
+
+    /// Part of a file, shared, at `at` or wherever the kernel likes.
+    pub(crate) fn of_file(
+        at: Option<usize>,
+        bytes: usize,
+        access: ProtFlags,
+        fd: impl AsFd,
+        offset: u64,
+    ) -> Result<Self, CageError> {
+        let flags = MapFlags::SHARED | placed(at);
+        // SAFETY: INV-CAGE-2. A new mapping that replaces nothing.
+        let start = unsafe { rustix::mm::mmap(hint(at), bytes, access, flags, fd, offset) };
+        Self::mapped(start, at, bytes)
+    }
+
+    fn mapped(
+        start: rustix::io::Result<*mut std::ffi::c_void>,
+        at: Option<usize>,
+        bytes: usize,
+    ) -> Result<Self, CageError> {
+        let start = start.map_err(system("map memory"))?;
         let start = NonNull::new(start.cast()).ok_or(CageError::Unmappable("mapped at address 0"))?;
-        Ok(Self { start, bytes })
+        let region = Self { start, bytes };
+        // Kernels before 4.17 take the wish of an address for a hint.
+        if at.is_some_and(|wanted| wanted != region.address()) {
+            return Err(CageError::Unmappable("the window of addresses is taken"));
+        }
+        Ok(region)
     }
 
     pub(crate) fn address(&self) -> usize {
-        self.start.as_ptr().addr()
+        self.start.as_ptr().expose_provenance()
     }
 
     /// The address of `offset`, which lies in the region or at its end.
@@ -50,34 +92,19 @@ impl Region {
 
     /// Changes the protection of whole pages of the region.
     pub(crate) fn protect(&self, range: Range<usize>, to: MprotectFlags) -> Result<(), CageError> {
-        self.check(&range)?;
+        let pages = range.start.is_multiple_of(PAGE_BYTES) && range.end.is_multiple_of(PAGE_BYTES);
+        if !pages || range.start > range.end || range.end > self.bytes {
+            return Err(CageError::Unmappable("pages outside of a mapping"));
+        }
         // SAFETY: INV-CAGE-2 and 3. Pages of our own mapping.
         unsafe { rustix::mm::mprotect(self.at(range.start).cast(), range.len(), to) }
             .map_err(system("change the protection of memory"))
     }
 
-    /// An error unless `range` is whole pages inside the region.
-    pub(crate) fn check(&self, range: &Range<usize>) -> Result<(), CageError> {
-        let pages = range.start.is_multiple_of(PAGE_BYTES) && range.end.is_multiple_of(PAGE_BYTES);
-        if pages && range.start <= range.end && range.end <= self.bytes {
-            Ok(())
-        } else {
-            Err(CageError::Unmappable("a segment lies outside the image"))
-        }
-    }
-
     /// Gives pages back to the kernel: they read as zeros. Whole pages inside the region only.
     pub(crate) fn discard(&self, range: Range<usize>) {
-        if range.is_empty() {
-            return;
-        }
-        // SAFETY: INV-CAGE-2. Anonymous pages of our own; nobody refers to them now.
-        let done =
-            unsafe { rustix::mm::madvise(self.at(range.start).cast(), range.len(), Advice::LinuxDontNeed) };
-        // It fails only for ranges that are not mapped. Going on would show one call's data to the
-        // next, so the worker ends instead.
-        if done.is_err() {
-            std::process::abort();
+        if !range.is_empty() {
+            discard_at(self.address() + range.start..self.address() + range.end);
         }
     }
 
@@ -96,63 +123,138 @@ impl Drop for Region {
     }
 }
 
-/// Arena and stack of the running call: `guard · arena · guard · stack · guard`.
+fn placed(at: Option<usize>) -> MapFlags {
+    if at.is_some() { MapFlags::FIXED_NOREPLACE } else { MapFlags::empty() }
+}
+
+fn hint(at: Option<usize>) -> *mut std::ffi::c_void {
+    std::ptr::without_provenance_mut(at.unwrap_or(0))
+}
+
+/// Gives whole pages of private memory in the window back to the kernel.
+pub(crate) fn discard_at(range: Range<usize>) {
+    let start = std::ptr::with_exposed_provenance_mut(range.start);
+    // SAFETY: INV-CAGE-2 and 3. Private pages of our own; nobody refers to them now.
+    let done = unsafe { rustix::mm::madvise(start, range.len(), Advice::LinuxDontNeed) };
+    // It fails only for ranges that are not mapped. Going on would show one call's data to the
+    // next, so the worker ends instead.
+    if done.is_err() {
+        std::process::abort();
+    }
+}
+
+/// What one call works in, as indexes of sizes. Remembered for each image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) arena: u8,
+    pub(crate) stack: u8,
+}
+
+impl Sizes {
+    pub(crate) const FIRST: Self = Self { arena: FIRST_SIZE, stack: FIRST_SIZE };
+}
+
+/// `guard · call · request · guard · arena · guard · arena … guard · stack · guard · stack … guard`
 #[derive(Debug)]
 pub(crate) struct Grounds {
     region: Region,
-    arena_bytes: usize,
+    arenas: [Range<usize>; SMALL_BYTES.len() + 1],
+    stacks: [Range<usize>; SMALL_BYTES.len() + 1],
 }
 
+/// The call's record and `errno` stand on the page before the request.
+const TENANT_PAGE: usize = GUARD_BYTES;
+const REQUEST: usize = TENANT_PAGE + PAGE_BYTES;
+const _: () = assert!(FRAME_BYTES_MAX.is_multiple_of(PAGE_BYTES));
+/// Offset of the call's record in its page; `errno` comes first.
+const CALL_AT: usize = 64;
+const _: () = assert!(size_of::<Call>() + CALL_AT <= PAGE_BYTES);
+
 impl Grounds {
-    /// Grounds whose arena can be as large as `arena_bytes`, a multiple of a page.
+    /// Grounds whose largest arena has `arena_bytes`, a multiple of a page.
     pub(crate) fn new(arena_bytes: usize) -> Result<Self, CageError> {
-        let arena_bytes = arena_bytes.next_multiple_of(PAGE_BYTES).max(ARENA_KEPT_BYTES);
-        let region = Region::reserve(3 * GUARD_BYTES + arena_bytes + STACK_BYTES)?;
-        let grounds = Self { region, arena_bytes };
+        let largest = arena_bytes.next_multiple_of(PAGE_BYTES).max(KEPT_BYTES + PAGE_BYTES);
+        let mut end = REQUEST + FRAME_BYTES_MAX;
+        let mut lay = |largest: usize| {
+            let [small, medium, large] = SMALL_BYTES;
+            [small, medium, large, largest].map(|bytes| {
+                let start = end + GUARD_BYTES;
+                end = start + bytes;
+                start..end
+            })
+        };
+        let (arenas, stacks) = (lay(largest), lay(STACK_BYTES));
+        let region = Region::reserve(Some(window::GROUNDS), end + GUARD_BYTES)?;
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
-        grounds.region.protect(grounds.arena_range(), access)?;
-        grounds.region.protect(grounds.stack_range(), access)?;
-        Ok(grounds)
+        region.protect(TENANT_PAGE..REQUEST + FRAME_BYTES_MAX, access)?;
+        for range in arenas.iter().chain(&stacks) {
+            region.protect(range.clone(), access)?;
+        }
+        Ok(Self { region, arenas, stacks })
     }
 
-    fn arena_range(&self) -> Range<usize> {
-        GUARD_BYTES..GUARD_BYTES + self.arena_bytes
+    /// Where the function's `errno` stands.
+    pub(crate) fn errno(&self) -> *mut i32 {
+        self.region.at(TENANT_PAGE).cast()
     }
 
-    fn stack_range(&self) -> Range<usize> {
-        let start = self.arena_range().end + GUARD_BYTES;
-        start..start + STACK_BYTES
+    /// Where the call's record stands.
+    pub(crate) fn call(&self) -> *mut Call {
+        self.region.at(TENANT_PAGE + CALL_AT).cast()
     }
 
-    /// First byte of the arena.
-    pub(crate) fn arena(&self) -> *mut u8 {
-        self.region.at(self.arena_range().start)
+    /// Where the request stands; [`FRAME_BYTES_MAX`] bytes.
+    pub(crate) fn request(&self) -> *mut u8 {
+        self.region.at(REQUEST)
     }
 
-    /// How large an arena can be, in bytes.
-    pub(crate) fn arena_bytes(&self) -> usize {
-        self.arena_bytes
+    /// First byte and length of an arena.
+    pub(crate) fn arena(&self, size: u8) -> (*mut u8, usize) {
+        let range = &self.arenas[usize::from(size)];
+        (self.region.at(range.start), range.len())
     }
 
-    /// Addresses of the stack.
-    pub(crate) fn stack(&self) -> Range<usize> {
-        let range = self.stack_range();
+    /// Addresses of a stack.
+    pub(crate) fn stack(&self, size: u8) -> Range<usize> {
+        let range = &self.stacks[usize::from(size)];
         self.region.address() + range.start..self.region.address() + range.end
     }
 
-    /// Addresses of the guard below the stack.
-    pub(crate) fn stack_guard(&self) -> Range<usize> {
-        let stack = self.stack();
-        stack.start - GUARD_BYTES..stack.start
+    /// Addresses of the guard below a stack.
+    pub(crate) fn stack_guard(&self, size: u8) -> Range<usize> {
+        let start = self.stack(size).start;
+        start - GUARD_BYTES..start
     }
 
-    /// Makes arena and stack all zeros, whatever was used of them.
-    pub(crate) fn wipe(&self) {
-        let (arena, stack) = (self.arena_range(), self.stack_range());
-        let (arena_kept, stack_kept) = (arena.start + ARENA_KEPT_BYTES, stack.end - STACK_KEPT_BYTES);
-        self.region.zero(arena.start..arena_kept);
-        self.region.zero(stack_kept..stack.end);
-        // One call for both: the guard between them holds nothing.
-        self.region.discard(arena_kept..stack_kept);
+    /// How much of a stack holds anything, in bytes from its end. Reads all of a small one.
+    pub(crate) fn stack_used(&self, size: u8) -> usize {
+        let range = &self.stacks[usize::from(size)];
+        // SAFETY: INV-CAGE-2. No call runs.
+        let held = unsafe { std::slice::from_raw_parts(self.region.at(range.start), range.len()) };
+        held.iter().position(|byte| *byte != 0).map_or(0, |first| range.len() - first)
+    }
+
+    /// Makes everything zeros that a call with these sizes and a request of so many bytes could write.
+    pub(crate) fn wipe(&self, sizes: Sizes, request_bytes: usize) {
+        self.region.zero(TENANT_PAGE..TENANT_PAGE + CALL_AT + size_of::<Call>());
+        self.region.zero(REQUEST..REQUEST + request_bytes);
+        let arena = self.arenas[usize::from(sizes.arena)].clone();
+        let kept = arena.end.min(arena.start + KEPT_BYTES);
+        self.region.zero(arena.start..kept);
+        self.region.discard(kept..arena.end);
+        let stack = self.stacks[usize::from(sizes.stack)].clone();
+        let kept = stack.start.max(stack.end.saturating_sub(KEPT_BYTES));
+        self.region.zero(kept..stack.end);
+        self.region.discard(stack.start..kept);
+    }
+
+    /// As [`Self::wipe`], but everything, whoever used it.
+    pub(crate) fn wipe_all(&self) {
+        self.region.zero(TENANT_PAGE..REQUEST);
+        for (arena, stack) in self.arenas.iter().zip(&self.stacks) {
+            self.region.discard(arena.clone());
+            self.region.discard(stack.clone());
+        }
+        self.region.discard(REQUEST..REQUEST + FRAME_BYTES_MAX);
     }
 }

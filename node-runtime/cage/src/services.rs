@@ -1,8 +1,9 @@
 //! What a function's imports are bound to. All of it runs on the function's stack, at its bidding,
 //! and may be abandoned at any instruction (INV-CAGE-4).
 //!
-//! Pointers here come from the function. Nothing checks them: a wild one faults on the function's
-//! stack and ends the call, exactly as if the function had used it itself.
+//! Pointers here come from the function. One that does not lie in the window of functions ends the
+//! call as a fault: a service reads and writes nothing of the worker's for anybody. One that lies
+//! there and is wild faults on the function's stack, as if the function had used it itself.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
@@ -13,19 +14,29 @@ use mfaas_abi::Level;
 use crate::budget::clock_ns;
 use crate::gate::leave;
 use crate::state::{self, End};
+use crate::window;
 
 /// No stream of a function is another.
 const STDOUT: c_int = 1;
 const STDERR: c_int = 2;
+
+/// Ends the call unless `count` values of `T` from `start` lie in the window of functions.
+fn demand<T>(start: *const T, count: usize) {
+    let inside = count.checked_mul(size_of::<T>()).is_some_and(|bytes| window::holds(start.addr(), bytes));
+    if !inside || !start.is_aligned() {
+        leave(End::Fault(libc::SIGSEGV));
+    }
+}
 
 /// A slice of the function's memory.
 ///
 /// # Safety
 /// INV-CAGE-4: the bytes are the function's, and it does not run while they are read.
 unsafe fn bytes_of<'a>(start: *const u8, count: usize) -> &'a [u8] {
-    if start.is_null() || count > isize::MAX as usize {
+    if count == 0 {
         return &[];
     }
+    demand(start, count);
     // SAFETY: INV-CAGE-4, as the caller promised.
     unsafe { slice::from_raw_parts(start, count) }
 }
@@ -47,7 +58,8 @@ fn log_stream(level: Level, text: &[u8]) {
 }
 
 fn fail(errno: c_int) {
-    state::with(|state| state.errno.set(errno));
+    // SAFETY: INV-CAGE-2. The word for it in the grounds, aligned, and the one thread is here.
+    unsafe { errno_location().write(errno) };
 }
 
 pub(crate) unsafe extern "C" fn mfaas_host_log(level: u32, text: *const u8, bytes: usize) {
@@ -61,6 +73,9 @@ pub(crate) extern "C" fn mfaas_host_now() -> u64 {
 }
 
 pub(crate) unsafe extern "C" fn mfaas_host_random(into: *mut u8, bytes: usize) {
+    if bytes > 0 {
+        demand(into, bytes);
+    }
     let mut done = 0;
     while done < bytes {
         let at = into.wrapping_add(done);
@@ -110,6 +125,9 @@ pub(crate) unsafe extern "C" fn write(stream: c_int, text: *const u8, bytes: usi
 
 pub(crate) unsafe extern "C" fn writev(stream: c_int, parts: *const libc::iovec, count: c_int) -> isize {
     let count = usize::try_from(count).unwrap_or(0);
+    if count > 0 {
+        demand(parts, count);
+    }
     let mut written: isize = 0;
     for index in 0..count {
         // SAFETY: INV-CAGE-4. One of `count` records of the function.
@@ -144,6 +162,7 @@ pub(crate) unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, into: *mut
         tv_sec: (now / 1_000_000_000) as libc::time_t,
         tv_nsec: (now % 1_000_000_000) as libc::c_long,
     };
+    demand(into, 1);
     // SAFETY: INV-CAGE-4.
     unsafe { into.write(time) };
     0
@@ -158,13 +177,14 @@ pub(crate) struct TlsIndex {
 }
 
 pub(crate) unsafe extern "C" fn tls_get_addr(index: *const TlsIndex) -> *mut c_void {
-    // SAFETY: INV-CAGE-4.
+    // SAFETY: INV-CAGE-4. It reads two words for the function that the function could read itself:
+    // nothing of them reaches anybody else.
     let index = unsafe { &*index };
     ptr::without_provenance_mut(index.block.wrapping_add(index.offset))
 }
 
 pub(crate) extern "C" fn errno_location() -> *mut c_int {
-    state::with(|state| state.errno.as_ptr())
+    std::ptr::with_exposed_provenance_mut(state::with(|state| state.errno.get()))
 }
 
 /// Says that there is no such thing, as system calls do.
@@ -190,6 +210,7 @@ pub(crate) extern "C" fn gettid() -> c_int {
 
 /// std takes 0 for "not made yet", so every key is 1; what is stored under it is never read.
 pub(crate) unsafe extern "C" fn pthread_key_create(key: *mut libc::pthread_key_t, _destroy: usize) -> c_int {
+    demand(key, 1);
     // SAFETY: INV-CAGE-4.
     unsafe { key.write(1) };
     0
@@ -198,6 +219,7 @@ pub(crate) unsafe extern "C" fn pthread_key_create(key: *mut libc::pthread_key_t
 /// An empty text for every number.
 pub(crate) unsafe extern "C" fn strerror_r(_errno: c_int, into: *mut c_char, bytes: usize) -> c_int {
     if bytes > 0 {
+        demand(into, 1);
         // SAFETY: INV-CAGE-4.
         unsafe { into.write(0) };
     }

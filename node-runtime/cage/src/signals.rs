@@ -16,13 +16,12 @@ use std::sync::atomic::Ordering;
 use rustix::mm::MprotectFlags;
 
 use crate::CageError;
-use crate::budget;
 use crate::gate;
 use crate::memory::{PAGE_BYTES, Region};
 use crate::state::{self, End, State};
 
-/// The timer's signal.
-pub(crate) const TICK_SIGNAL: c_int = libc::SIGALRM;
+/// The signal of whoever watches budgets.
+pub const TICK_SIGNAL: c_int = libc::SIGALRM;
 /// What code can raise by running.
 const FAULT_SIGNALS: [c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
@@ -30,6 +29,8 @@ const FAULT_SIGNALS: [c_int; 6] =
 const FLAGS_AT_REST: usize = 0x202;
 /// Room for a signal frame with every vector register of AVX-512 and AMX, several times.
 const HANDLER_STACK_BYTES: usize = 64 << 10;
+/// What the handlers themselves may use of it below the kernel's frame.
+const HANDLER_BYTES: usize = 8 << 10;
 /// Where it lies between its two guard pages.
 const HANDLER_STACK: Range<usize> = PAGE_BYTES..PAGE_BYTES + HANDLER_STACK_BYTES;
 
@@ -38,11 +39,12 @@ const HANDLER_STACK: Range<usize> = PAGE_BYTES..PAGE_BYTES + HANDLER_STACK_BYTES
 pub(crate) struct HandlerStack {
     region: Region,
     former: libc::stack_t,
+    used_bytes: usize,
 }
 
 impl HandlerStack {
     pub(crate) fn install() -> Result<Self, CageError> {
-        let region = Region::reserve(HANDLER_STACK.end + PAGE_BYTES)?;
+        let region = Region::reserve(None, HANDLER_STACK.end + PAGE_BYTES)?;
         region.protect(HANDLER_STACK, MprotectFlags::READ | MprotectFlags::WRITE)?;
         let stack = libc::stack_t {
             ss_sp: region.at(HANDLER_STACK.start).cast(),
@@ -56,12 +58,13 @@ impl HandlerStack {
         }
         // SAFETY: INV-CAGE-7. Filled by the call, and zeros are a value of it anyway.
         let former = unsafe { former.assume_init() };
-        Ok(Self { region, former })
+        Ok(Self { region, former, used_bytes: frame_bytes() + HANDLER_BYTES })
     }
 
-    /// Makes it all zeros. Not for use in a handler.
+    /// Makes zeros of what a handler can have used: the kernel's frame, whose size the kernel says,
+    /// and the handler's own below it. Not for use in a handler.
     pub(crate) fn wipe(&self) {
-        self.region.zero(HANDLER_STACK);
+        self.region.zero(HANDLER_STACK.end - self.used_bytes..HANDLER_STACK.end);
     }
 }
 
@@ -70,6 +73,17 @@ impl Drop for HandlerStack {
         // SAFETY: INV-CAGE-7. What was in force before. It fails only on the handlers' stack itself.
         let _ = unsafe { libc::sigaltstack(&raw const self.former, std::ptr::null_mut()) };
     }
+}
+
+/// Bytes of the kernel's signal frame on this machine, at most.
+fn frame_bytes() -> usize {
+    /// `AT_MINSIGSTKSZ` of the kernel's headers.
+    const AT_MINSIGSTKSZ: libc::c_ulong = 51;
+    /// Before the kernel said it, no frame was larger than this.
+    const UNSAID: usize = 4 << 10;
+    // SAFETY: INV-CAGE-7. Takes a number; answers 0 for what it does not know.
+    let said = unsafe { libc::getauxval(AT_MINSIGSTKSZ) };
+    usize::try_from(said).unwrap_or(0).clamp(UNSAID, HANDLER_STACK_BYTES - HANDLER_BYTES)
 }
 
 /// Installs the handlers, once in a process, and lets this thread receive their signals: a program
@@ -119,22 +133,17 @@ fn install(signal: c_int, handler: Handler) -> Result<(), i32> {
     }
 }
 
-/// The timer rang: end the call if its CPU time is used up, else look again later.
+/// The watcher or the backup timer asks: end the call if its CPU time is used up.
 extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     state::with(|state| {
         if !state.running.load(Ordering::Relaxed) {
-            state.armed.store(false, Ordering::Relaxed);
             return;
         }
         state.interrupted.store(true, Ordering::Relaxed);
-        let left_ns = state.deadline_cpu_ns.load(Ordering::Relaxed).saturating_sub(budget::cpu_ns());
         let registers = Registers::of(context);
-        if left_ns == 0 && state.in_stack(registers.stack_pointer()) {
-            state.armed.store(false, Ordering::Relaxed);
+        // Not in the stack: the host itself was interrupted, just before or just after the function.
+        if state.budget.is_used_up(state.in_stack(registers.stack_pointer())) {
             registers.abandon(state, End::OverBudget);
-        } else {
-            // Also when the host itself was interrupted, just before or just after the function.
-            budget::arm(state, left_ns);
         }
     });
 }

@@ -1,11 +1,11 @@
-//! What the running call, the host's services and the signal handlers share: one record per
-//! thread, made of cells, so that it can be read and left at any instruction. What a handler may
+//! What the running call, the host's services and the signal handlers share: one record for the
+//! process, made of cells, so that it can be read and left at any instruction. What a handler may
 //! change while the host reads it is atomic.
 //!
 //! It must never hold anything with a destructor or a lock.
 
 use std::cell::{Cell, UnsafeCell};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
 use mfaas_abi::limits::PANIC_BYTES_MAX;
 
@@ -32,10 +32,10 @@ pub(crate) enum End {
     Fault(i32),
 }
 
-/// One thread's record.
+/// The record of the process's one cage.
 pub(crate) struct State {
-    /// Whether this thread has a cage.
-    pub(crate) taken: Cell<bool>,
+    /// Whether there is a cage.
+    pub(crate) taken: AtomicBool,
     /// Whether a call runs: only then do handlers end anything.
     pub(crate) running: AtomicBool,
     /// The host's stack pointer, to which every end returns.
@@ -46,22 +46,37 @@ pub(crate) struct State {
     pub(crate) stack_start: Cell<usize>,
     /// End of the function's stack.
     pub(crate) stack_end: Cell<usize>,
-    /// CPU time of the thread at which the call is over its budget, in nanoseconds.
-    pub(crate) deadline_cpu_ns: AtomicU64,
-    /// Whether the timer will ring.
-    pub(crate) armed: AtomicBool,
+    /// What the handlers need to judge a budget.
+    pub(crate) budget: BudgetState,
     /// Whether a handler ran since the last wipe.
     pub(crate) interrupted: AtomicBool,
-    /// The timer.
-    pub(crate) timer: Cell<libc::timer_t>,
     /// How the last call ended.
     pub(crate) end: Cell<End>,
-    /// The function's `errno`.
-    pub(crate) errno: Cell<i32>,
+    /// Address of the function's `errno`, in the window.
+    pub(crate) errno: Cell<usize>,
     /// The function's log lines.
     pub(crate) logs: UnsafeCell<LogBuffer>,
     /// What the shim said about a panic.
     pub(crate) panic_text: UnsafeCell<PanicText>,
+}
+
+/// Times of the running call; see [`crate::budget`]. Ticks are those of the cage's clock.
+pub(crate) struct BudgetState {
+    /// When the call began, in ticks.
+    pub(crate) started: AtomicU64,
+    /// When its budget is worth a look by the wall, in ticks.
+    pub(crate) deadline: AtomicU64,
+    /// Its budget, in nanoseconds of CPU time.
+    pub(crate) budget_ns: AtomicU64,
+    /// CPU time that the call has used for certain when the sample below was taken, in nanoseconds.
+    pub(crate) used_ns: AtomicU64,
+    /// A sample of both clocks, taken before the call or in it: CPU time in nanoseconds, ticks.
+    pub(crate) sample_cpu_ns: AtomicU64,
+    pub(crate) sample_ticks: AtomicU64,
+    /// Where the dispatcher looks for the deadline; null while no call runs.
+    pub(crate) watch: AtomicPtr<AtomicU64>,
+    /// The clock, as a function and its ticks in a microsecond.
+    pub(crate) clock: Cell<crate::Clock>,
 }
 
 /// A bounded text, written once in a call.
@@ -95,16 +110,23 @@ impl PanicText {
 impl State {
     const fn new() -> Self {
         Self {
-            taken: Cell::new(false),
+            taken: AtomicBool::new(false),
             running: AtomicBool::new(false),
             host_stack: Cell::new(0),
             guard_start: Cell::new(0),
             stack_start: Cell::new(0),
             stack_end: Cell::new(0),
-            deadline_cpu_ns: AtomicU64::new(0),
-            armed: AtomicBool::new(false),
+            budget: BudgetState {
+                started: AtomicU64::new(0),
+                deadline: AtomicU64::new(u64::MAX),
+                budget_ns: AtomicU64::new(0),
+                used_ns: AtomicU64::new(0),
+                sample_cpu_ns: AtomicU64::new(0),
+                sample_ticks: AtomicU64::new(0),
+                watch: AtomicPtr::new(std::ptr::null_mut()),
+                clock: Cell::new(crate::Clock::MONOTONIC),
+            },
             interrupted: AtomicBool::new(false),
-            timer: Cell::new(std::ptr::null_mut()),
             end: Cell::new(End::Aborted),
             errno: Cell::new(0),
             logs: UnsafeCell::new(LogBuffer::new()),
@@ -124,12 +146,16 @@ impl State {
     }
 }
 
-thread_local! {
-    /// Constant and without a destructor, so that reaching it is one instruction, in a handler too.
-    static STATE: State = const { State::new() };
-}
+/// A record that one thread uses.
+struct Sole(State);
 
-/// The record of this thread.
+// SAFETY: INV-CAGE-1. There is one cage, whose thread alone uses the record; other threads only
+// ask `taken`, which is atomic.
+unsafe impl Sync for Sole {}
+
+static STATE: Sole = Sole(State::new());
+
+/// The record.
 pub(crate) fn with<R>(use_it: impl FnOnce(&State) -> R) -> R {
-    STATE.with(use_it)
+    use_it(&STATE.0)
 }

@@ -1,6 +1,7 @@
 //! [`inspect`]: everything that the rules ask about an image.
 
 use mfaas_rules::facts::BinaryFacts;
+use mfaas_rules::profiles::image_layout::BANK_BYTES;
 use object::elf;
 
 use crate::image::{Image, ProgramRange};
@@ -36,8 +37,7 @@ pub fn inspect(data: &[u8]) -> Result<BinaryFacts, InspectError> {
 
 fn segment_facts(image: &Image<'_>, facts: &mut BinaryFacts) {
     let loads = &image.loads;
-    // From address 0, as a loader reserves it: an image may not begin high up to seem small.
-    facts.image_bytes = loads.last().map_or(0, |last| last.memory().end);
+    facts.image_bytes = image.memory_bytes();
     facts.writable_bytes = loads.iter().filter(|load| load.writable()).map(|load| load.mem_size).sum::<u64>();
     facts.writable_bytes = facts.writable_bytes.saturating_sub(relro_bytes(image));
     facts.tls_bytes = image.tls.map_or(0, |tls| tls.mem_size);
@@ -46,6 +46,24 @@ fn segment_facts(image: &Image<'_>, facts: &mut BinaryFacts) {
     facts.relro_missing = image.relro.is_none();
     facts.interpreter = image.interpreter;
     facts.segment_faults.clone_from(&image.segment_faults);
+    facts.segment_faults.extend(loads.iter().filter_map(|load| bank_fault(image, load)));
+}
+
+/// What is wrong with the place of a segment: only data lies in the writable bank, and nothing but
+/// data is writable once it is linked.
+fn bank_fault(image: &Image<'_>, load: &ProgramRange) -> Option<String> {
+    let relro = |range: &ProgramRange| {
+        range.va <= load.va && load.memory().end <= range.memory().end.next_multiple_of(PAGE_BYTES)
+    };
+    let what = if load.va >= BANK_BYTES {
+        (!load.writable()).then_some("is not writable and lies in the writable bank")
+    } else if load.memory().end > BANK_BYTES {
+        Some("reaches into the writable bank")
+    } else {
+        let stays = load.writable() && !image.relro.as_ref().is_some_and(relro);
+        stays.then_some("stays writable outside of the writable bank")
+    };
+    what.map(|what| format!("the segment at {:#x} {what}", load.va))
 }
 
 /// How much of the writable segments the RELRO range covers; a range that lies elsewhere covers

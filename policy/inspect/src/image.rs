@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use mfaas_rules::limits;
+use mfaas_rules::profiles::image_layout::BANK_BYTES;
 use object::elf;
 use object::pod;
 
@@ -211,6 +212,16 @@ impl<'data> Image<'data> {
     /// Bytes from address 0 to the end of the last segment, in whole pages.
     pub(crate) fn span_bytes(&self) -> u64 {
         self.loads.last().map_or(0, |last| last.memory().end.next_multiple_of(PAGE_BYTES))
+    }
+
+    /// Bytes that the image takes in memory: both banks, each from its beginning, since an image may
+    /// not begin high up to seem small.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let reach = |writable: bool| {
+            let bank = self.loads.iter().filter(move |load| (load.va >= BANK_BYTES) == writable);
+            bank.map(|load| load.memory().end).max()
+        };
+        reach(false).unwrap_or(0) + reach(true).map_or(0, |end| end - BANK_BYTES)
     }
 
     fn read_dynamic(&self, range: &ProgramRange) -> Result<Dynamic, InspectError> {

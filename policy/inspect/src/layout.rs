@@ -1,8 +1,8 @@
 //! What a loader needs, as plain data that has been checked.
 //!
-//! A loader that obeys a [`Layout`] and allocates `span_bytes` reads only the given file and
-//! writes only into segments that are writable or RELRO: every address here has been proven to
-//! lie there.
+//! A loader that obeys a [`Layout`] reads only the given file and writes only into segments that are
+//! writable or RELRO: every address here has been proven to lie there. Where the halves of an image
+//! lie is `mfaas_rules::profiles::image_layout`'s to say.
 
 use std::ops::Range;
 
@@ -186,13 +186,13 @@ pub fn layout(data: &[u8]) -> Result<Layout, InspectError> {
 
 fn check_loadable(image: &Image<'_>) -> Result<(), InspectError> {
     let max = limits::BINARY.image_bytes_max;
-    let span = image.span_bytes();
+    let bytes = image.memory_bytes();
     if !image.segment_faults.is_empty() {
         Err(InspectError::Malformed { what: "a segment that overlaps another or leaves the file" })
     } else if image.loads.is_empty() {
         Err(InspectError::Malformed { what: "no segments" })
-    } else if span > max {
-        Err(InspectError::TooLarge { what: "bytes of address space", value: span, max })
+    } else if bytes > max {
+        Err(InspectError::TooLarge { what: "bytes of memory", value: bytes, max })
     } else if image.loads.iter().any(|load| load.writable() && load.executable()) {
         Err(InspectError::Unloadable { what: "a segment that is writable and executable" })
     } else if image.interpreter {
@@ -212,15 +212,16 @@ fn segment(range: &ProgramRange) -> Segment {
     }
 }
 
-/// Whole pages inside the range: the end is rounded down, so that a page with ordinary data stays
-/// writable.
+/// Whole pages of the range. Its last page counts if the segment ends with the range; otherwise
+/// ordinary data may stand behind it there, and it stays writable.
 fn relro(image: &Image<'_>, range: &ProgramRange) -> Result<Range<u64>, InspectError> {
     let error = InspectError::OutOfBounds { what: "the RELRO range" };
-    let end = range.va.checked_add(range.mem_size).ok_or_else(|| error.clone())? / PAGE_BYTES * PAGE_BYTES;
+    let end = range.va.checked_add(range.mem_size).ok_or_else(|| error.clone())?;
     let start = range.va / PAGE_BYTES * PAGE_BYTES;
-    let inside =
-        |load: &&ProgramRange| load.writable() && load.va <= range.va && end <= segment(load).pages().end;
-    image.loads.iter().find(inside).map(|_| start..end.max(start)).ok_or(error)
+    let inside = |load: &&ProgramRange| load.writable() && load.va <= range.va && range.va <= load.memory().end;
+    let load = image.loads.iter().find(inside).ok_or_else(|| error.clone())?;
+    let end = if end == load.memory().end { end.next_multiple_of(PAGE_BYTES) } else { end / PAGE_BYTES * PAGE_BYTES };
+    if end <= segment(load).pages().end { Ok(start..end.max(start)) } else { Err(error) }
 }
 
 fn tls_template(image: &Image<'_>, range: &ProgramRange) -> Result<TlsTemplate, InspectError> {

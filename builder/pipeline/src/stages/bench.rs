@@ -150,6 +150,7 @@ impl Bench {
             format!("-Clink-arg={undefined}"),
             "-Clink-arg=--error-limit=0".to_owned(),
             "-Clink-arg=--build-id=none".to_owned(),
+            format!("-Clink-arg=-T{}", self.link.path(SCRIPT_FILE)),
             "-Cstrip=symbols".to_owned(),
         ]
     }

@@ -1,6 +1,6 @@
 //! The link root: a shared object that defines the importable symbols and nothing else, under
-//! the name that every artifact is bound to, and empty archives for the other libraries that
-//! std names.
+//! the name that every artifact is bound to, empty archives for the other libraries that std
+//! names, and the script that gives artifacts their two banks.
 //!
 //! The stub is made by the imported rustc and rust-lld alone (no C compiler), from the rows of
 //! `mfaas_rules::profiles::imports`. Its functions are never called: a worker binds the names
@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use mfaas_rules::profiles::imports;
+use mfaas_rules::profiles::{image_layout, imports};
 
 use super::TARGET;
 use crate::error::BuilderError;
@@ -18,6 +18,8 @@ use crate::error::BuilderError;
 const STUB_SONAME: &str = "libmfaas-host.so.1";
 /// std asks the linker for these too; all their symbols are in the one stub.
 const EMPTY_ARCHIVES: &[&str] = &["dl", "gcc_s", "m", "pthread", "rt", "util"];
+/// The linker script's file name in the link root.
+pub(crate) const SCRIPT_FILE: &str = "image.ld";
 /// An archive without members.
 const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
 
@@ -28,6 +30,8 @@ pub(super) fn write_link_root(compiler: &Path, link: &Path) -> Result<(), Builde
         let path = link.join(format!("lib{name}.a"));
         std::fs::write(&path, EMPTY_ARCHIVE).map_err(BuilderError::io(&path))?;
     }
+    let script = link.join(SCRIPT_FILE);
+    std::fs::write(&script, image_layout::LINKER_SCRIPT).map_err(BuilderError::io(&script))?;
     let work = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
     let source = work.path().join("stub.rs");
     let object = work.path().join("stub.o");

@@ -1,22 +1,32 @@
 //! Real functions in a real cage: every end a call can have, and what it leaves behind: nothing.
 
 #![allow(missing_docs, reason = "a test")]
+#![allow(unsafe_code, reason = "the watcher sends a signal to one thread")]
 
 mod ends;
 mod hostility;
 mod state;
 mod toolchain;
+mod watcher;
+
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_abi::{Level, LogReader, Status};
-use mfaas_cage::{Cage, Image, Limits, Outcome};
+use mfaas_cage::{Cage, Limits, Outcome, Slab, SlabGeometry, SlabWriter};
 use mfaas_ident::{Budget, MemoryLimit};
 
-/// A cage with one image in it.
+use crate::watcher::Watcher;
+
+/// A cage over a slab with a few images, and the one that is called.
 struct Fixture {
     cage: Cage,
-    image: Image,
+    slot: u32,
     limits: Limits,
+    watcher: Watcher,
+    /// There is one cage in a process.
+    _alone: MutexGuard<'static, ()>,
 }
 
 /// An outcome that outlives its call.
@@ -32,11 +42,18 @@ struct Answer {
 
 impl Fixture {
     fn new(image: &[u8]) -> Self {
+        Self::with(&[image])
+    }
+
+    /// The images in slots 0, 1, …
+    fn with(images: &[&[u8]]) -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let memory = MemoryLimit::from_bytes(4 << 20).expect("a multiple of a page");
         let budget = Budget::from_micros(50_000).expect("within bounds");
-        let cage = Cage::new(memory).expect("a cage");
-        let image = load(image);
-        Self { cage, image, limits: Limits { budget, memory } }
+        let cage = Cage::new(slab(images), memory, watcher::CLOCK).expect("a cage");
+        let limits = Limits { budget, memory };
+        Self { cage, slot: 0, limits, watcher: Watcher::start(), _alone: alone }
     }
 
     fn with_budget_us(mut self, micros: u64) -> Self {
@@ -47,7 +64,8 @@ impl Fixture {
     fn call(&mut self, body: &[u8]) -> Answer {
         let mut frame = Vec::new();
         encode_request(&mut frame, "POST", "/", [], body).expect("a plain request");
-        self.cage.call(&mut self.image, &frame, self.limits, answer)
+        self.cage.request()[..frame.len()].copy_from_slice(&frame);
+        self.cage.call(self.slot, frame.len(), self.limits, self.watcher.word(), answer).expect("resident")
     }
 
     /// Calls and expects a body.
@@ -58,9 +76,19 @@ impl Fixture {
     }
 }
 
-fn load(image: &[u8]) -> Image {
-    let sealed = mfaas_cage::sealed_copy(image).expect("a memfd");
-    Image::load(sealed).expect("the function loads")
+/// A slab with these images, which nobody writes any more.
+fn slab(images: &[&[u8]]) -> Slab {
+    let geometry = SlabGeometry { banks: 2, bank_bytes: 16 << 20, slots: 64 };
+    let mut writer = SlabWriter::new(geometry).expect("a slab");
+    for (slot, image) in (0..).zip(images) {
+        let loaded = writer.load(sealed(image)).expect("the function loads");
+        assert_eq!(loaded.slot, slot);
+    }
+    Slab::map(writer.finish()).expect("the window is free")
+}
+
+fn sealed(image: &[u8]) -> OwnedFd {
+    mfaas_cage::sealed_copy(image).expect("a memfd")
 }
 
 fn answer(outcome: Outcome<'_>) -> Answer {

@@ -2,7 +2,7 @@
 
 use mfaas_abi::Status;
 
-use crate::{Fixture, load, toolchain};
+use crate::{Fixture, toolchain};
 
 const FRESH: &str = "7 0 true 1 3 1 0";
 
@@ -20,13 +20,11 @@ fn state_is_the_same_at_the_start_of_every_call() {
 
 #[test]
 fn two_images_do_not_see_each_other() {
-    let mut fixture = Fixture::new(toolchain::tenant());
-    let second = load(toolchain::tenant());
-    assert_eq!(fixture.ok("count"), FRESH);
-    let first = std::mem::replace(&mut fixture.image, second);
-    assert_eq!(fixture.ok("count"), FRESH);
-    drop(first);
-    assert_eq!(fixture.ok("count"), FRESH);
+    let mut fixture = Fixture::with(&[toolchain::tenant(), toolchain::tenant()]);
+    for slot in [0, 1, 0, 0, 1, 1] {
+        fixture.slot = slot;
+        assert_eq!(fixture.ok("count"), FRESH);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use mfaas_rules::profiles::image_layout::LINKER_SCRIPT;
 use mfaas_rules::profiles::imports::ROWS;
 
 /// A directory in which functions are built.
@@ -36,7 +37,12 @@ impl Functions {
         let linker = Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
         let functions = Self { directory, linker };
         functions.build_stub();
+        fs::write(functions.script(), LINKER_SCRIPT).expect("write the script");
         functions
+    }
+
+    fn script(&self) -> PathBuf {
+        self.directory.join("image.ld")
     }
 
     /// The host's library as the linker sees it: a symbol for every row, and empty archives for
@@ -74,7 +80,8 @@ impl Functions {
             &["--cfg", "feature=\"hosted\"", "--extern", "mfaas_abi"],
         );
         self.rustc(&root.join("../cage/tests/functions/tenant.rs"), "rlib", "tenant", &["-Funsafe-code"]);
-        let externs = ["--extern", "tenant", "--extern", "mfaas_shim", "--extern", "mfaas_abi"];
+        let script = format!("-Clink-arg=-T{}", self.script().display());
+        let externs = ["--extern", "tenant", "--extern", "mfaas_shim", "--extern", "mfaas_abi", &script];
         self.rustc(&root.join("../cage/tests/functions/glue.rs"), "cdylib", "function", &externs);
         self.take("libfunction.so")
     }
@@ -85,7 +92,7 @@ impl Functions {
             &root.join("../cage/tests/functions/hostile.rs"),
             "cdylib",
             "hostile",
-            &["-Clink-arg=-lc"],
+            &["-Clink-arg=-lc", &format!("-Clink-arg=-T{}", self.script().display())],
         );
         self.take("libhostile.so")
     }

@@ -37,7 +37,7 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
     unsafe {
         let call = &mut *call;
         let what = *call.request.add(BODY_AT);
-        let frame = call.arena.add(8_192);
+        let frame = call.arena.add(2_048);
         for (index, byte) in OK_FRAME.iter().enumerate() {
             *frame.add(index) = *byte;
         }
@@ -66,10 +66,16 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
             b'q' => asm!("mov rsp, {}", "xor ebx, ebx", "xor ebp, ebp", "ret", in(reg) call.arena.add(call.arena_bytes - 64)),
             b'r' => {
                 // Zeros on a fresh stack and in the whole arena, or what another call left.
-                let here = &raw const what;
-                let stack = core::slice::from_raw_parts(here.sub(400 << 10), 399 << 10);
-                let arena = core::slice::from_raw_parts(call.arena.add(8_208), call.arena_bytes - 8_208);
-                let any = stack.iter().chain(arena).fold(0, |any, byte| any | byte);
+                let here: usize;
+                asm!("mov {}, rsp", out(reg) here);
+                let mut any = 0;
+                // Downwards, page by page, as a stack grows: less of it than there is, so the call
+                // comes again with more until there is enough.
+                for depth in 1_024..400 << 10 {
+                    any |= ((here - depth) as *const u8).read_volatile();
+                }
+                let arena = core::slice::from_raw_parts(call.arena.add(2_064), call.arena_bytes - 2_064);
+                let any = arena.iter().fold(any, |any, byte| any | byte);
                 *frame.add(9) = b'0' + u8::from(any != 0);
             }
             b's' => {

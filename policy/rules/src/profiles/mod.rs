@@ -6,6 +6,7 @@
 
 pub mod attributes;
 pub mod crate_rules;
+pub mod image_layout;
 pub mod imports;
 pub mod instructions;
 pub mod lints;

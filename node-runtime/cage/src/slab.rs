@@ -1,0 +1,160 @@
+//! A slab as a worker sees it: code and directory read-only, data of its own, all at the addresses
+//! of [`crate::window`], mapped once before lock-down.
+//!
+//! What the loader adds later is there without a system call. A slot that was used before may hold
+//! other code than this core has fetched ahead, so the first call of every image begins with an
+//! instruction that drops what was fetched (INV-CAGE-8).
+
+use std::os::fd::AsFd;
+
+use mfaas_rules::profiles::imports::ROWS;
+use rustix::fs::SealFlags;
+use rustix::mm::{MprotectFlags, ProtFlags};
+
+use crate::directory::{Header, Record, Resident, Run, SlabGeometry};
+use crate::memory::{PAGE_BYTES, Region};
+use crate::{CageError, bind, system, window};
+
+/// A mapped slab. Dropping it unmaps everything.
+#[derive(Debug)]
+pub struct Slab {
+    geometry: SlabGeometry,
+    directory: Region,
+    /// Held for their mappings.
+    _banks: Vec<[Region; 2]>,
+}
+
+impl Slab {
+    /// Maps the slab behind `fd`, which is not needed afterwards.
+    ///
+    /// # Errors
+    /// [`CageError::NotSealed`] when somebody could still map it writable or change its size;
+    /// [`CageError::NoSlab`] when it is not a slab of this release.
+    pub fn map(fd: impl AsFd) -> Result<Self, CageError> {
+        let seals = rustix::fs::fcntl_get_seals(&fd).unwrap_or(SealFlags::empty());
+        if !seals.contains(crate::writer::SEALS) {
+            return Err(CageError::NotSealed);
+        }
+        let geometry = geometry_of(&fd)?;
+        let bytes = rustix::fs::fstat(&fd).map_err(system("fstat"))?.st_size;
+        if usize::try_from(bytes).ok() != Some(geometry.memory_bytes()) {
+            return Err(CageError::NoSlab);
+        }
+        let directory = Region::of_file(
+            Some(window::DIRECTORY),
+            geometry.directory_bytes(),
+            ProtFlags::READ,
+            &fd,
+            0,
+        )?;
+        let bank = |number: usize| {
+            let code = Region::of_file(
+                Some(window::code_of(number)),
+                geometry.bank_bytes,
+                ProtFlags::READ | ProtFlags::EXEC,
+                &fd,
+                geometry.bank_offset(number) as u64,
+            )?;
+            let data = Region::reserve(Some(window::data_of(number)), geometry.bank_bytes)?;
+            data.protect(0..geometry.bank_bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
+            Ok([code, data])
+        };
+        let banks = (0..geometry.banks).map(bank).collect::<Result<Vec<_>, CageError>>()?;
+        bind_imports(&banks[0][1])?;
+        Ok(Self { geometry, directory, _banks: banks })
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.geometry.slots
+    }
+
+    /// The image in a slot, if one is resident.
+    pub(crate) fn image(&self, slot: usize) -> Option<Resident> {
+        if slot >= self.geometry.slots {
+            return None;
+        }
+        let at = crate::directory::HEADER_BYTES + slot * size_of::<Record>();
+        // SAFETY: INV-CAGE-3. Inside the directory by the geometry, aligned to 64, atomics only.
+        let record = unsafe { &*self.directory.at(at).cast::<Record>() };
+        record.read()
+    }
+}
+
+/// Reads the header through a mapping of its own: the geometry decides what is mapped afterwards.
+fn geometry_of(fd: &impl AsFd) -> Result<SlabGeometry, CageError> {
+    let page = Region::of_file(None, PAGE_BYTES, ProtFlags::READ, fd, 0)?;
+    // SAFETY: INV-CAGE-3. One page, mapped and aligned; atomics only. A file without a first page
+    // would raise SIGBUS, so its size is looked at first.
+    let size = rustix::fs::fstat(fd).map_err(system("fstat"))?.st_size;
+    if size < PAGE_BYTES as i64 {
+        return Err(CageError::NoSlab);
+    }
+    // SAFETY: INV-CAGE-3. As said above.
+    let header = unsafe { &*page.at(0).cast::<Header>() };
+    header.read().ok_or(CageError::NoSlab)
+}
+
+/// Writes the words through which imports jump, and makes them read-only.
+fn bind_imports(data: &Region) -> Result<(), CageError> {
+    let pages = window::import_pages(ROWS.len());
+    for (row, import) in ROWS.iter().enumerate() {
+        let target = bind::address_of(import.symbol)
+            .ok_or_else(|| CageError::UnknownImport(import.symbol.to_owned()))?;
+        let offset = window::import_target(row) - window::data_of(0);
+        // SAFETY: INV-CAGE-3. The first pages of bank 0's data, just mapped writable and nobody's.
+        unsafe { data.at(offset).cast::<usize>().write(target) };
+    }
+    data.protect(0..pages, MprotectFlags::READ)
+}
+
+/// Makes a run what every call starts from.
+pub(crate) fn restore(image: &Resident) {
+    let mut from = image.pristine;
+    for run in [image.data, image.tls] {
+        copy(from, run);
+        zero(run.at + run.copied, run.zeroed);
+        from += run.copied;
+    }
+}
+
+/// Leaves nothing of a call in the image's data.
+pub(crate) fn wipe(image: &Resident) {
+    for run in [image.data, image.tls] {
+        zero(run.at, run.copied + run.zeroed);
+    }
+}
+
+/// Zeros up to this many bytes are written; more pages go back to the kernel.
+const ZEROED_BYTES_MAX: usize = 32 << 10;
+
+fn copy(from: usize, run: Run) {
+    let (from, to) = (std::ptr::with_exposed_provenance::<u8>(from), std::ptr::with_exposed_provenance_mut(run.at));
+    // SAFETY: INV-CAGE-3. The loader wrote both: `from` lies in the slot's code, `run` in its data,
+    // and no call runs.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, run.copied) };
+}
+
+fn zero(at: usize, bytes: usize) {
+    let written = if bytes <= ZEROED_BYTES_MAX {
+        bytes
+    } else {
+        (at + ZEROED_BYTES_MAX).next_multiple_of(PAGE_BYTES).min(at + bytes) - at
+    };
+    let start = std::ptr::with_exposed_provenance_mut::<u8>(at);
+    // SAFETY: INV-CAGE-3. A run of the image's data, by the loader, and no call runs.
+    unsafe { start.write_bytes(0, written) };
+    let rest = at + written..at + bytes;
+    // Whole pages go back; what is left of the last one is written.
+    let whole = rest.start..rest.end / PAGE_BYTES * PAGE_BYTES;
+    if whole.start < whole.end {
+        crate::memory::discard_at(whole.clone());
+        let tail = std::ptr::with_exposed_provenance_mut::<u8>(whole.end);
+        // SAFETY: INV-CAGE-3. As above.
+        unsafe { tail.write_bytes(0, rest.end - whole.end) };
+    } else if rest.start < rest.end {
+        let tail = std::ptr::with_exposed_provenance_mut::<u8>(rest.start);
+        // SAFETY: INV-CAGE-3. As above.
+        unsafe { tail.write_bytes(0, rest.end - rest.start) };
+    }
+}
