@@ -57,7 +57,10 @@ fn echo(descriptor: i32) -> Result<()> {
                 })?;
             }
             Next::Idle => {}
-            Next::Stop => return Ok(end.set_state(WorkerState::Stopped)),
+            Next::Stop => {
+                end.set_state(WorkerState::Stopped);
+                return Ok(());
+            }
         }
     }
 }

@@ -20,8 +20,9 @@ use crate::wait::{Bell, Owner, SPIN_ROUNDS, wait_one};
 ///
 /// The first ring of a process takes some milliseconds, in which the clock is measured.
 pub fn create(geometry: Geometry) -> Result<(OwnedFd, HostEnd), RingError> {
-    let (fd, mapping) = make(geometry, barrier::host_can_order())?;
-    Ok((fd, HostEnd::of(mapping)))
+    let orders = barrier::host_can_order();
+    let (fd, mapping) = make(geometry, orders)?;
+    Ok((fd, HostEnd::of(mapping, orders)))
 }
 
 /// Makes the memory with its header filled in.
@@ -111,6 +112,8 @@ struct Books {
     /// How many calls were submitted when the worker was woken last.
     rung: AtomicU64,
     call_ids: Box<[AtomicU64]>,
+    /// Whether this end orders memory for the worker before it sleeps.
+    orders: bool,
 }
 
 impl Books {
@@ -145,7 +148,7 @@ impl Books {
 
 impl Owner for Books {
     fn expects(&self) -> bool {
-        self.in_flight() > 0 && self.header().host_orders.load(Ordering::Relaxed) != 0
+        self.in_flight() > 0 && self.orders
     }
 
     fn nudge(&self) {
@@ -164,7 +167,7 @@ pub struct HostEnd {
 }
 
 impl HostEnd {
-    fn of(mapping: Mapping) -> Self {
+    fn of(mapping: Mapping, orders: bool) -> Self {
         let slots = mapping.geometry().slots();
         let books = Arc::new(Books {
             mapping,
@@ -172,6 +175,7 @@ impl HostEnd {
             collected: AtomicU64::new(0),
             rung: AtomicU64::new(0),
             call_ids: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+            orders,
         });
         let submitter = Submitter { books: Arc::clone(&books) };
         Self { submitter, collector: Collector { books } }
@@ -179,7 +183,7 @@ impl HostEnd {
 
     /// The submitting end of a ring that the answering end made: see [`crate::client`].
     pub(crate) fn attach(fd: impl AsFd) -> Result<Self, RingError> {
-        Ok(Self::of(crate::worker::attach(fd)?))
+        Ok(Self::of(crate::worker::attach(fd)?, false))
     }
 
     /// Copies the call into the next slot and wakes the worker if it is known to sleep. [`RingError::Full`] when every slot

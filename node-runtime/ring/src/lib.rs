@@ -27,7 +27,9 @@
 #![allow(unsafe_code, reason = "maps shared memory and views it as atomics; see the invariants above")]
 
 mod barrier;
+pub mod client;
 pub mod clock;
+pub mod door;
 mod host;
 mod inherit;
 mod layout;

@@ -76,7 +76,7 @@ pub(crate) fn look(sequence: &impl Word<u64>, position: u64, slots: u32) -> Turn
     if number == position.wrapping_add(1) {
         return Turn::Published;
     }
-    let lap_before = position.wrapping_add(1).checked_sub(u64::from(slots)).unwrap_or(0);
+    let lap_before = position.wrapping_add(1).saturating_sub(u64::from(slots));
     if number == lap_before { Turn::NotYet } else { Turn::Alien }
 }
 

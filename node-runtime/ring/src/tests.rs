@@ -1,6 +1,7 @@
 //! Both ends in one process; further down the model of the protocols, any order of calls against a
 //! plain queue, and peers that write anything anywhere.
 
+mod door;
 mod hostile;
 mod model;
 mod queue;

@@ -192,7 +192,10 @@ impl<'b, 'a> Sleep<'b, 'a> {
 
     fn until_rung(&self, seen: &[u32; BELLS_MAX], left: Duration) -> Result<(), RingError> {
         let result = match self.bells {
-            [] => return Ok(std::thread::sleep(left)),
+            [] => {
+                std::thread::sleep(left);
+                Ok(())
+            }
             [bell] => sleep_on(bell, seen[0], left),
             bells if bells.len() <= BELLS_MAX => sleep_on_several(bells, seen, left),
             bells => sleep_on_several(&bells[..BELLS_MAX], seen, left.min(BLIND_SLEEP_MAX)),

@@ -74,11 +74,13 @@ impl Record {
 
 /// A queue of `slots` in which `calls` go there and their answers come back.
 fn calls_and_answers(slots: u32, calls: u64) {
-    let submissions: Arc<Vec<Record>> = Arc::new((0..slots).map(|_| Record::default()).collect());
-    let completions: Arc<Vec<Record>> = Arc::new((0..slots).map(|_| Record::default()).collect());
+    let submissions: loom::sync::Arc<Vec<Record>> =
+        loom::sync::Arc::new((0..slots).map(|_| Record::default()).collect());
+    let completions: loom::sync::Arc<Vec<Record>> =
+        loom::sync::Arc::new((0..slots).map(|_| Record::default()).collect());
     let slot = move |position: u64| (position % u64::from(slots)) as usize;
     let worker = {
-        let (submissions, completions) = (Arc::clone(&submissions), Arc::clone(&completions));
+        let (submissions, completions) = (submissions.clone(), completions.clone());
         thread::spawn(move || {
             for position in 0..calls {
                 while !submissions[slot(position)].read(position, slots) {

@@ -1,0 +1,145 @@
+//! A client and a door over a pair of sockets.
+
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::{LONG, SHORT, answer};
+use crate::client::{Client, ClientError};
+use crate::door::{DoorEnd, FUNCTIONS_MAX, MESSAGE_BYTES_MAX, Wish, is_gone, read_wish, refuse, welcome};
+use crate::{Completion, Geometry, RingError, wait_any};
+
+/// A client of a door that answers as `door` wants.
+fn client_of(
+    door: impl FnOnce(UnixStream, Wish) + Send + 'static,
+) -> (Result<Client, ClientError>, std::thread::JoinHandle<()>) {
+    let (ours, mut theirs) = UnixStream::pair().expect("sockets");
+    let door = std::thread::spawn(move || {
+        let wish = read_wish(&mut theirs).expect("an honest client");
+        door(theirs, wish);
+    });
+    (Client::over(ours, &["acme/hello", "acme/other@3"]), door)
+}
+
+fn end(stream: &mut UnixStream) -> DoorEnd {
+    welcome(stream, Geometry::new(4).expect("a power of two")).expect("a ring")
+}
+
+/// Answers with the request until the client is gone.
+fn echo(mut stream: UnixStream, _wish: Wish) {
+    let mut door = end(&mut stream);
+    let mut frame = Vec::new();
+    while !is_gone(&stream) {
+        wait_any(&[door.bell()], SHORT, || door.has_next()).expect("a wait");
+        while let Some(job) = door.take(&mut frame).expect("an honest client") {
+            door.reply(&answer(&frame, b"", b""), job.function).expect("within limits");
+        }
+    }
+}
+
+#[test]
+fn a_client_calls_and_pipelines() {
+    let (client, door) = client_of(echo);
+    let mut client = client.expect("a ring");
+    let mut done = Completion::new();
+    client.call(1, b"request", &mut done, LONG).expect("answered");
+    assert_eq!((&*done.response, done.refusal), (&b"request"[..], 1));
+    for call_id in 0..4 {
+        client.submit(call_id, 0, &call_id.to_le_bytes()).expect("room");
+    }
+    assert!(matches!(client.submit(4, 0, b""), Err(ClientError::Ring(RingError::Full))));
+    assert!(matches!(client.call(0, b"", &mut done, LONG), Err(ClientError::Ring(RingError::Misuse(_)))));
+    assert!(matches!(client.submit(4, 2, b""), Err(ClientError::Function(2))));
+    for call_id in 0..4u64 {
+        while !client.collect(&mut done).expect("an honest door") {
+            assert!(client.wait(LONG).expect("the door lives"));
+        }
+        assert_eq!((done.call_id, &*done.response), (call_id, &call_id.to_le_bytes()[..]));
+    }
+    drop(client);
+    door.join().expect("the door sees that the client is gone");
+}
+
+#[test]
+fn a_door_takes_several_calls_before_it_answers_the_first() {
+    let (client, door) = client_of(|mut stream, _| {
+        let mut door = end(&mut stream);
+        assert!(matches!(door.reply(&answer(b"", b"", b""), 0), Err(RingError::Misuse(_))));
+        let mut frame = Vec::new();
+        while door.outstanding() < 3 {
+            wait_any(&[door.bell()], SHORT, || door.has_next()).expect("a wait");
+            let _ = door.take(&mut frame).expect("an honest client");
+        }
+        for response in [b"a", b"b", b"c"] {
+            door.reply(&answer(response, b"", b""), 0).expect("within limits");
+        }
+    });
+    let mut client = client.expect("a ring");
+    (0..3).for_each(|call_id| client.submit(call_id, 0, b"frame").expect("room"));
+    door.join().expect("the door answers");
+    let mut done = Completion::new();
+    for response in [b"a", b"b", b"c"] {
+        assert!(client.collect(&mut done).expect("an honest door"));
+        assert_eq!(done.response, response);
+    }
+    client.submit(3, 0, b"").expect("room");
+    assert!(matches!(client.wait(LONG), Err(ClientError::Gone)), "the door is gone and says nothing more");
+}
+
+#[test]
+fn a_refusal_says_why_and_a_call_without_an_answer_times_out() {
+    let (client, door) = client_of(|mut stream, wish| {
+        assert_eq!(wish.functions, ["acme/hello", "acme/other@3"]);
+        refuse(&mut stream, "too many clients").expect("said");
+    });
+    assert!(matches!(client, Err(ClientError::Refused(reason)) if reason == "too many clients"));
+    door.join().expect("the door ends");
+
+    let (client, door) = client_of(|mut stream, _| {
+        let _end = end(&mut stream);
+        while !is_gone(&stream) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let mut client = client.expect("a ring");
+    let mut done = Completion::new();
+    assert!(matches!(client.call(0, b"", &mut done, SHORT), Err(ClientError::TimedOut)));
+    drop(client);
+    door.join().expect("the door ends");
+}
+
+#[test]
+fn names_are_bounded_on_both_sides() {
+    let none: Result<Client, _> = Client::over(UnixStream::pair().expect("sockets").0, &[]);
+    assert!(matches!(none, Err(ClientError::Names)));
+    let many = vec!["a/b"; FUNCTIONS_MAX + 1];
+    let client = Client::over(UnixStream::pair().expect("sockets").0, &many);
+    assert!(matches!(client, Err(ClientError::Names)));
+}
+
+#[test]
+fn a_wish_that_is_none_is_refused() {
+    let wish = |functions: &str| format!(r#"{{"version":1,"functions":{functions}}}"#);
+    let long = format!(r#"["{}"]"#, "x".repeat(300));
+    let many = format!("[{}\"a/b\"]", "\"a/b\",".repeat(FUNCTIONS_MAX));
+    let texts = [
+        "null".to_owned(),
+        r#"{"version":2,"functions":["a/b"]}"#.to_owned(),
+        r#"{"version":1,"functions":["a/b"],"more":1}"#.to_owned(),
+        wish("[]"),
+        wish(&long),
+        wish(&many),
+    ];
+    for text in texts {
+        let (mut ours, mut theirs) = UnixStream::pair().expect("sockets");
+        ours.write_all(&(text.len() as u32).to_le_bytes()).expect("sent");
+        ours.write_all(text.as_bytes()).expect("sent");
+        assert!(matches!(read_wish(&mut theirs), Err(RingError::Violation(_))), "{text}");
+    }
+    for start in [&(MESSAGE_BYTES_MAX as u32 + 1).to_le_bytes()[..], &[1, 0], &[9, 0, 0, 0, b'{']] {
+        let (mut ours, mut theirs) = UnixStream::pair().expect("sockets");
+        ours.write_all(start).expect("sent");
+        drop(ours);
+        assert!(matches!(read_wish(&mut theirs), Err(RingError::Violation(_))), "{start:?}");
+    }
+}
