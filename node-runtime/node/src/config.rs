@@ -33,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) workers: usize,
     /// `MFAAS_ROOT_KEY_FILE`: the pinned root, PEM.
     pub(crate) root_key_file: PathBuf,
+    /// `MFAAS_DOOR_SOCKET`: where programs of this machine call through rings; nowhere if absent.
+    pub(crate) door_socket: Option<PathBuf>,
     /// `MFAAS_READY_FILE`, if any.
     pub(crate) ready_file: Option<PathBuf>,
 }
@@ -85,6 +87,7 @@ impl Config {
             ingress_listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
             workers,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
+            door_socket: lookup("MFAAS_DOOR_SOCKET").map(PathBuf::from),
             ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
         })
     }

@@ -7,6 +7,7 @@
 
 mod agent;
 mod config;
+mod door;
 mod ingress;
 mod join;
 mod logs;

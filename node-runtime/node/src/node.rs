@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
+use crate::door::{self, DoorSocket};
 use crate::ingress::{self, Face};
 use crate::logs::{self, LogSink};
 use crate::serving::{Dispatcher, Fleet};
@@ -65,6 +66,8 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("MFAAS_INGRESS_LISTEN: listening on {}", config.ingress_listen))?;
     let address = listener.local_addr().context("reading the ingress address")?;
+    let door =
+        config.door_socket.as_deref().map(DoorSocket::bind).transpose().context("MFAAS_DOOR_SOCKET")?;
     let (stop, stopping) = watch::channel(false);
     let face = Arc::new(Face { dispatcher: Arc::clone(&dispatcher), prometheus });
     let reporter = Reporter {
@@ -79,6 +82,8 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let mut agent = tokio::spawn(agent.run());
     let mut ticker = tokio::spawn(tick(Arc::clone(&dispatcher)));
     let mut ingress = tokio::spawn(ingress::serve(listener, ingress::router(face), stopping.clone()));
+    let mut door =
+        door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
     let watchers = [tokio::spawn(reporter.run()), tokio::spawn(gauges(Arc::clone(&dispatcher), status))];
     let shipper = tokio::spawn(async move { logs::ship(&sink, &upstream, boot, stopping).await });
     announce(&config, address)?;
@@ -90,6 +95,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         _ = &mut agent => anyhow::bail!("the agent ended"),
         _ = &mut ticker => anyhow::bail!("the clock of the dispatcher ended"),
         _ = &mut ingress => anyhow::bail!("the ingress ended"),
+        _ = ended(&mut door) => anyhow::bail!("the door ended"),
     }
     tracing::info!("stopping");
     agent.abort();
@@ -97,12 +103,25 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     stop.send_replace(true);
     drain(&dispatcher).await;
     let _ = ingress.await;
+    if door.is_some() {
+        ended(&mut door).await;
+    }
     let gone = fleet.ended(WORKERS_WAIT_MAX).await;
     let _ = tokio::time::timeout(LAST_LINES_WAIT_MAX, shipper).await;
     watchers.iter().for_each(tokio::task::JoinHandle::abort);
     ticker.abort();
     anyhow::ensure!(gone, "some workers did not end in time");
     Ok(())
+}
+
+/// Waits for the end of a task that may not be there, for ever if it is not and the node runs.
+async fn ended(door: &mut Option<tokio::task::JoinHandle<anyhow::Result<()>>>) {
+    match door {
+        Some(door) => {
+            let _ = door.await;
+        }
+        None => std::future::pending().await,
+    }
 }
 
 /// Says where the node is, to people and to the program that waits for the ready file.

@@ -25,6 +25,9 @@ fn defaults_fill_what_may_be_left_out() {
     assert_eq!(config.ingress_listen.to_string(), "127.0.0.1:7800");
     assert_eq!(config.membership.server, "https://127.0.0.1:7701");
     assert!(config.workers >= 1);
+    assert_eq!(config.door_socket, None, "off unless configured");
+    let open = with("MFAAS_DOOR_SOCKET", Some("/run/door")).unwrap();
+    assert_eq!(open.door_socket.as_deref(), Some(std::path::Path::new("/run/door")));
 }
 
 #[test]

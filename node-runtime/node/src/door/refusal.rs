@@ -1,0 +1,35 @@
+//! The codes of calls that have no end of their own.
+
+use mfaas_dispatch::{Outcome, Refusal};
+use mfaas_rules::{Code, codes};
+
+use crate::serving::CallError;
+
+/// Why a call was not accepted.
+pub(super) fn of_error(error: &CallError) -> Code {
+    match error {
+        CallError::Unknown | CallError::Refused(Refusal::NotLoaded) => codes::MF0801,
+        CallError::Refused(Refusal::QueueFull { .. } | Refusal::NotServing) => codes::MF0811,
+        CallError::Refused(Refusal::Banned { .. }) => codes::MF0813,
+        CallError::Gone => codes::MF0808,
+    }
+}
+
+/// Why an accepted call has no answer; nothing when it has one.
+pub(super) fn of_outcome(outcome: Outcome) -> Option<Code> {
+    match outcome {
+        Outcome::Finished => None,
+        Outcome::Overdue => Some(codes::MF0803),
+        Outcome::WaitedTooLong => Some(codes::MF0811),
+        Outcome::Withdrawn => Some(codes::MF0801),
+        Outcome::Banned => Some(codes::MF0813),
+        Outcome::Lost => Some(codes::MF0808),
+    }
+}
+
+/// The number in a code: 811 of `MF0811`.
+pub(super) fn number(code: Code) -> u32 {
+    let digits = code.id().trim_start_matches(|c: char| !c.is_ascii_digit());
+    // A code without a number would look like no refusal at all.
+    digits.parse().unwrap_or(u32::MAX)
+}
