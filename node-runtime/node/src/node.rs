@@ -69,7 +69,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let door =
         config.door_socket.as_deref().map(DoorSocket::bind).transpose().context("MFAAS_DOOR_SOCKET")?;
     let (stop, stopping) = watch::channel(false);
-    let face = Arc::new(Face { dispatcher: Arc::clone(&dispatcher), prometheus });
+    let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus));
     let reporter = Reporter {
         upstream: upstream.clone(),
         dispatcher: Arc::clone(&dispatcher),
@@ -81,7 +81,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
 
     let mut agent = tokio::spawn(agent.run());
     let mut ticker = tokio::spawn(tick(Arc::clone(&dispatcher)));
-    let mut ingress = tokio::spawn(ingress::serve(listener, ingress::router(face), stopping.clone()));
+    let mut ingress = tokio::spawn(ingress::serve(listener, face, stopping.clone()));
     let mut door =
         door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
     let watchers = [tokio::spawn(reporter.run()), tokio::spawn(gauges(Arc::clone(&dispatcher), status))];

@@ -1,29 +1,67 @@
-//! Connections: bounded in number, bounded in how long their heads may take, ended gracefully.
+//! Connections: HTTP/1.1 and HTTP/2 (cleartext, with prior knowledge) on one port; bounded in number, in what each may
+//! hold, and in how long it may do nothing; ended gracefully.
+//!
+//! The first bytes say which of the two it is. hyper-util's own way to tell waits for them without an end, so they are
+//! looked at here.
 
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::Face;
+
 /// Connections at once. One more waits in the kernel's queue.
 const CONNECTIONS_MAX: usize = 2_048;
-/// Between a connection's start, or the last answer on it, and the end of the next request's head.
+/// Between a connection's start, or the last answer on it, and the end of the next request's head (HTTP/1.1).
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
-const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Names and values of one request's head. HTTP/1.1 may pass it by what one read brings.
+pub(super) const HEAD_BYTES_MAX: u32 = 64 << 10;
 const HEADERS_MAX: usize = 100;
+/// Requests at once on one connection (HTTP/2).
+pub(super) const STREAMS_MAX: u32 = 64;
+/// Streams that a client reset before we took them, after which the connection ends: what answers CVE-2023-44487.
+const RESETS_MAX: usize = 32;
+/// Streams that we reset for what was wrong with them, after which the connection ends: the same attack the other way round,
+/// CVE-2025-8671.
+const OWN_RESETS_MAX: usize = 64;
+/// What a client may send before we read it: on one stream, and on a connection.
+const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// What hyper keeps of one answer beyond what the client takes.
+const SEND_BYTES_MAX: usize = 64 << 10;
+/// How often a quiet peer is asked whether it lives, and how long it may take to say so (HTTP/2).
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_WAIT_MAX: Duration = Duration::from_secs(10);
+/// A connection on which no request began or ended for this long is closed: calls take seconds at most, so either nobody asks or
+/// nobody takes the answers.
+const QUIET_MAX: Duration = Duration::from_secs(60);
+/// What such a connection still gets to finish.
+const PARTING_MAX: Duration = Duration::from_secs(5);
+/// Sent bytes that the peer does not take in this time end the connection, in milliseconds.
+const UNTAKEN_MS_MAX: u32 = 30_000;
 /// After a failed accept, which mostly means that descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Between two looks at a beginning that is too short to tell.
+const PEEK_PAUSE: Duration = Duration::from_millis(5);
 /// Open connections get this long to finish when the node stops: longer than accepted calls get.
 const DRAIN_WAIT_MAX: Duration = Duration::from_millis(6_500);
 
+/// The beginning of a connection that speaks HTTP/2 (RFC 9113 3.4). No method of HTTP/1.1 begins with its first three bytes.
+const PREFACE: &[u8; 3] = b"PRI";
+
 /// Serves until `stop` turns true, then lets what is open finish.
-pub(crate) async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn serve(listener: TcpListener, face: Arc<Face>, mut stop: watch::Receiver<bool>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -37,9 +75,9 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, mut stop: watch
         };
         match accepted {
             Ok((stream, place)) => {
-                let (router, stop) = (router.clone(), stop.clone());
+                let (face, stop) = (Arc::clone(&face), stop.clone());
                 connections.spawn(async move {
-                    converse(stream, router, stop).await;
+                    converse(stream, face, stop).await;
                     drop(place);
                 });
             }
@@ -57,20 +95,128 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, mut stop: watch
     }
 }
 
-async fn converse(stream: TcpStream, router: Router, mut stop: watch::Receiver<bool>) {
+async fn converse(stream: TcpStream, face: Arc<Face>, mut stop: watch::Receiver<bool>) {
     // Answers are small and complete: waiting to gather more only adds delay.
     let _ = stream.set_nodelay(true);
-    let connection = http1::Builder::new()
+    // Without it a peer that takes nothing holds its answers until the kernel gives up, many minutes later.
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNTAKEN_MS_MAX);
+    let version = tokio::select! {
+        version = tokio::time::timeout(HEAD_WAIT_MAX, version(&stream)) => version,
+        _ = stop.changed() => return,
+    };
+    let Ok(Some(version)) = version else { return };
+    let pulse = Arc::new(Pulse::default());
+    let beating = Arc::clone(&pulse);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (face, pulse) = (Arc::clone(&face), Arc::clone(&beating));
+        async move {
+            pulse.beat();
+            let response = face.answer(request).await;
+            pulse.beat();
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let io = TokioIo::new(stream);
+    // How a caller's connection breaks is the caller's matter.
+    match version {
+        Version::One => {
+            let connection = http1_limits().serve_connection(io, service);
+            attend(connection, http1::Connection::graceful_shutdown, &pulse, stop).await;
+        }
+        Version::Two => {
+            let connection = http2_limits().serve_connection(io, service);
+            attend(connection, http2::Connection::graceful_shutdown, &pulse, stop).await;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Version {
+    One,
+    Two,
+}
+
+/// What the first bytes say; nothing when the peer left without any.
+async fn version(stream: &TcpStream) -> Option<Version> {
+    let mut start = [0; PREFACE.len()];
+    loop {
+        let seen = stream.peek(&mut start).await.ok().filter(|seen| *seen > 0)?;
+        if start[..seen] != PREFACE[..seen] {
+            return Some(Version::One);
+        }
+        if seen == PREFACE.len() {
+            return Some(Version::Two);
+        }
+        // What was seen stays readable, so another peek would not wait.
+        tokio::time::sleep(PEEK_PAUSE).await;
+    }
+}
+
+fn http1_limits() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WAIT_MAX)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    tokio::pin!(connection);
-    // How a caller's connection breaks is the caller's matter.
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = stop.changed() => connection.as_mut().graceful_shutdown(),
+        .max_buf_size(HEAD_BYTES_MAX as usize)
+        .max_headers(HEADERS_MAX);
+    builder
+}
+
+fn http2_limits() -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_pending_accept_reset_streams(RESETS_MAX)
+        .max_local_error_reset_streams(OWN_RESETS_MAX)
+        .max_header_list_size(HEAD_BYTES_MAX)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(SEND_BYTES_MAX)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_WAIT_MAX);
+    builder
+}
+
+/// Counts beginnings and ends of requests on one connection.
+#[derive(Debug, Default)]
+struct Pulse(AtomicU64);
+
+impl Pulse {
+    fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
-    let _ = connection.await;
+
+    fn beats(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Drives a connection to its end, and ends it when the node stops or nothing happens on it.
+async fn attend<C: Future>(
+    connection: C,
+    say_goodbye: fn(Pin<&mut C>),
+    pulse: &Pulse,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut connection = pin!(connection);
+    let mut beats = pulse.beats();
+    loop {
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            _ = stop.changed() => {
+                say_goodbye(connection.as_mut());
+                connection.await;
+                return;
+            }
+            () = tokio::time::sleep(QUIET_MAX) => {}
+        }
+        let now = pulse.beats();
+        if now == beats {
+            say_goodbye(connection.as_mut());
+            let _ = tokio::time::timeout(PARTING_MAX, connection).await;
+            return;
+        }
+        beats = now;
+    }
 }

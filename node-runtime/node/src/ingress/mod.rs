@@ -3,90 +3,205 @@
 //! Requests are anybody's and answers are a tenant's: both are filtered ([`headers`]). Cookies and
 //! credentials never reach a function and a function never speaks for the whole origin, because
 //! browsers send cookies to every port of a host. Must never wait for a slow sender without an
-//! end, or hold more than one body for each connection.
+//! end, or hold more bodies than their budget ([`body`]).
 
+mod body;
 mod headers;
 mod listener;
+mod meters;
 mod problem;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
-use http::{HeaderValue, StatusCode, header};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use metrics_exporter_prometheus::PrometheusHandle;
-use mfaas_abi::{Status, frame, limits};
+use mfaas_abi::{Status, frame};
 use mfaas_dispatch::{Outcome, Refusal};
 use mfaas_ident::{FunctionRef, TenantName};
 use mfaas_ring::Completion;
 use mfaas_rules::codes;
 
 pub(crate) use listener::serve;
+
+use body::{Bodies, Response};
+use meters::Meters;
 use problem::Problem;
 
 use crate::serving::{Answered, CallError, Dispatcher};
 
-/// A whole request body must arrive within this.
-const BODY_WAIT_MAX: Duration = Duration::from_secs(15);
+/// Room for what stands before the body of a frame, so that it mostly grows once.
+const FRAME_HEAD_BYTES: usize = 512;
+/// Where functions are called.
+const FUNCTIONS: &str = "/f/";
 
-/// What the handlers share.
+/// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Face {
-    pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) prometheus: PrometheusHandle,
+    dispatcher: Arc<Dispatcher>,
+    prometheus: PrometheusHandle,
+    bodies: Bodies,
+    meters: Meters,
 }
 
-/// The routes.
-pub(crate) fn router(face: Arc<Face>) -> Router {
-    Router::new()
-        .route("/f/{tenant}/{function}", any(invoke))
-        .route("/healthz", get(|| async { "alive\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(scrape))
-        .fallback(|| async { Problem::of(StatusCode::NOT_FOUND, codes::MF0801).into_response() })
-        .with_state(face)
-}
+impl Face {
+    /// Made after the recorder of metrics is installed.
+    pub(crate) fn new(dispatcher: Arc<Dispatcher>, prometheus: PrometheusHandle) -> Self {
+        Self { dispatcher, prometheus, bodies: Bodies::default(), meters: Meters::default() }
+    }
 
-async fn ready(State(face): State<Arc<Face>>) -> Response {
-    match face.dispatcher.snapshot().current {
-        Some(_) => "ready\n".into_response(),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n").into_response(),
+    /// Answers one request, whatever it is.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
+        let is_head = request.method() == Method::HEAD;
+        let mut response = if request.uri().path().starts_with(FUNCTIONS) {
+            self.invoke(request).await
+        } else {
+            self.operate(request.method(), request.uri().path())
+        };
+        if is_head {
+            // HTTP/2 would send it; HTTP/1.1 would not.
+            *response.body_mut() = Full::default();
+        }
+        response
+    }
+
+    /// What operators look at.
+    fn operate(&self, method: &Method, path: &str) -> Response {
+        let answer = match path {
+            "/healthz" => plain(StatusCode::OK, "alive\n"),
+            "/readyz" => self.ready(),
+            "/metrics" => self.scrape(),
+            _ => return Problem::of(StatusCode::NOT_FOUND, codes::MF0801).into_response(),
+        };
+        if matches!(*method, Method::GET | Method::HEAD) {
+            answer
+        } else {
+            let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "");
+            refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET,HEAD"));
+            refused
+        }
+    }
+
+    fn ready(&self) -> Response {
+        match self.dispatcher.snapshot().current {
+            Some(_) => plain(StatusCode::OK, "ready\n"),
+            None => plain(StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n"),
+        }
+    }
+
+    fn scrape(&self) -> Response {
+        let mut response = plain(StatusCode::OK, self.prometheus.render());
+        let content_type = HeaderValue::from_static("text/plain; version=0.0.4");
+        response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+        response
+    }
+
+    async fn invoke(&self, request: Request<Incoming>) -> Response {
+        let mut response = match self.call(request).await {
+            Ok(answered) => self.answer_of(answered),
+            Err(problem) => problem.into_response(),
+        };
+        headers::harden(response.headers_mut());
+        self.meters.answered(&response);
+        response
+    }
+
+    /// Parses, reads and runs one call.
+    async fn call(&self, request: Request<Incoming>) -> Result<Answered, Problem> {
+        let (parts, body) = request.into_parts();
+        let (tenant, function) = target(parts.uri.path())?;
+        let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
+        let body = self.bodies.read(body).await?;
+
+        let mut encoded = Vec::with_capacity(body.bytes.len() + FRAME_HEAD_BYTES);
+        let passed = headers::for_function(&parts.headers).chain(headers::host(&parts));
+        frame::encode_request(&mut encoded, parts.method.as_str(), path, passed, &body.bytes)
+            .map_err(|e| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string()))?;
+
+        let selector = function.selector.as_ref();
+        // The body's share of the budget is held until the answer is there: the frame holds as much.
+        let answered = self.dispatcher.call(&tenant, &function.name, selector, encoded).await;
+        drop(body);
+        answered.map_err(refused)
+    }
+
+    /// The response to an accepted call.
+    fn answer_of(&self, answered: Answered) -> Response {
+        let Answered { outcome, completion, served, queued, ran } = answered;
+        let mut cold = None;
+        let mut run = ran;
+        let mut response = match (outcome, completion) {
+            (Outcome::Finished, Some(completion)) => {
+                cold = Some(completion.cold);
+                // The worker's clock is finer but hostile: never more than what we saw ourselves.
+                run = Duration::from_nanos(completion.wall_ns).min(ran);
+                self.meters.ran(run.as_secs_f64());
+                self.finished(&completion)
+            }
+            (Outcome::Overdue, _) => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
+            (Outcome::WaitedTooLong, _) => {
+                Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811).retry_after(1).into_response()
+            }
+            (Outcome::Withdrawn, _) => Problem::of(StatusCode::NOT_FOUND, codes::MF0801).into_response(),
+            (Outcome::Banned, _) => {
+                Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0813).into_response()
+            }
+            (Outcome::Lost, _) | (Outcome::Finished, None) => {
+                Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0808).into_response()
+            }
+        };
+        headers::describe(response.headers_mut(), served.key.version, cold, queued, run);
+        response
+    }
+
+    fn finished(&self, completion: &Completion) -> Response {
+        let bad_gateway = |code| Problem::of(StatusCode::BAD_GATEWAY, code).into_response();
+        match completion.status {
+            Status::Ok => self.respond(&completion.response),
+            Status::HandlerError => {
+                let mut response = self.respond(&completion.response);
+                if response.extensions().get::<problem::Shown>().is_none() {
+                    response.headers_mut().insert(headers::STATUS, HeaderValue::from_static("handler-error"));
+                }
+                response
+            }
+            Status::Panicked => bad_gateway(codes::MF0802),
+            Status::OverBudget => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
+            Status::StackOverflow => bad_gateway(codes::MF0804),
+            Status::OutOfMemory => bad_gateway(codes::MF0805),
+            Status::Denied => bad_gateway(codes::MF0806),
+            Status::Fault => bad_gateway(codes::MF0807),
+            Status::Aborted => bad_gateway(codes::MF0814),
+            Status::BadOutput => bad_gateway(codes::MF0810),
+        }
+    }
+
+    /// The function's own response, if its bytes are one.
+    fn respond(&self, encoded: &[u8]) -> Response {
+        let malformed = || Problem::of(StatusCode::BAD_GATEWAY, codes::MF0810).into_response();
+        let Ok(decoded) = frame::ResponseFrame::decode(encoded) else { return malformed() };
+        let Ok(status) = StatusCode::from_u16(decoded.status) else { return malformed() };
+        let body = match self.bodies.send(decoded.body) {
+            Ok(body) => body,
+            Err(problem) => return problem.into_response(),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        headers::from_function(response.headers_mut(), decoded.headers.iter());
+        response
     }
 }
 
-async fn scrape(State(face): State<Arc<Face>>) -> Response {
-    let content_type = HeaderValue::from_static("text/plain; version=0.0.4");
-    ([(header::CONTENT_TYPE, content_type)], face.prometheus.render()).into_response()
-}
-
-async fn invoke(State(face): State<Arc<Face>>, request: Request) -> Response {
-    let mut response = match call(&face, request).await {
-        Ok(answered) => answer(answered),
-        Err(problem) => problem.into_response(),
-    };
-    headers::harden(response.headers_mut());
-    count(&response);
+/// Text for operators.
+fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response {
+    let mut response = Response::new(Full::new(text.into()));
+    *response.status_mut() = status;
+    let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response
-}
-
-/// Parses, reads and runs one call.
-async fn call(face: &Face, request: Request) -> Result<Answered, Problem> {
-    let (parts, body) = request.into_parts();
-    let (tenant, function) = target(parts.uri.path())?;
-    let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
-    let body = read_body(body).await?;
-
-    let mut encoded = Vec::with_capacity(body.len() + 1024);
-    let passed = headers::for_function(&parts.headers);
-    frame::encode_request(&mut encoded, parts.method.as_str(), path, passed, &body)
-        .map_err(|e| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string()))?;
-
-    let selector = function.selector.as_ref();
-    face.dispatcher.call(&tenant, &function.name, selector, encoded).await.map_err(refused)
 }
 
 /// Tenant and function of `/f/{tenant}/{name}[@selector]`. What is not a name is not served: the
@@ -98,31 +213,6 @@ fn target(path: &str) -> Result<(TenantName, FunctionRef), Problem> {
     let tenant = TenantName::parse(tenant).map_err(|_| unknown())?;
     let function = function.parse().map_err(|_| unknown())?;
     Ok((tenant, function))
-}
-
-async fn read_body(body: Body) -> Result<bytes::Bytes, Problem> {
-    let reading = axum::body::to_bytes(body, limits::BODY_BYTES_MAX);
-    match tokio::time::timeout(BODY_WAIT_MAX, reading).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_too_large(&error) => {
-            Err(Problem::of(StatusCode::PAYLOAD_TOO_LARGE, codes::MF0809))
-        }
-        Ok(Err(_)) => Err(Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail("the body broke off")),
-        Err(_) => {
-            Err(Problem::of(StatusCode::REQUEST_TIMEOUT, codes::MF0809).detail("the body came too slowly"))
-        }
-    }
-}
-
-fn is_too_large(error: &axum::Error) -> bool {
-    let mut next = Some(error as &(dyn std::error::Error + 'static));
-    while let Some(error) = next {
-        if error.is::<http_body_util::LengthLimitError>() {
-            return true;
-        }
-        next = error.source();
-    }
-    false
 }
 
 fn refused(error: CallError) -> Problem {
@@ -143,70 +233,6 @@ fn refused(error: CallError) -> Problem {
         }
         CallError::Gone => Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0808),
     }
-}
-
-/// The response to an accepted call.
-fn answer(answered: Answered) -> Response {
-    let Answered { outcome, completion, served, queued, ran } = answered;
-    let mut cold = None;
-    let mut run = ran;
-    let mut response = match (outcome, completion) {
-        (Outcome::Finished, Some(completion)) => {
-            cold = Some(completion.cold);
-            // The worker's clock is finer but hostile: never more than what we saw ourselves.
-            run = Duration::from_nanos(completion.wall_ns).min(ran);
-            metrics::histogram!("mfaas_run_seconds").record(run.as_secs_f64());
-            finished(&completion)
-        }
-        (Outcome::Overdue, _) => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
-        (Outcome::WaitedTooLong, _) => {
-            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811).retry_after(1).into_response()
-        }
-        (Outcome::Withdrawn, _) => Problem::of(StatusCode::NOT_FOUND, codes::MF0801).into_response(),
-        (Outcome::Banned, _) => Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0813).into_response(),
-        (Outcome::Lost, _) | (Outcome::Finished, None) => {
-            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0808).into_response()
-        }
-    };
-    headers::describe(response.headers_mut(), served.key.version, cold, queued, run);
-    response
-}
-
-fn finished(completion: &Completion) -> Response {
-    let bad_gateway = |code| Problem::of(StatusCode::BAD_GATEWAY, code).into_response();
-    match completion.status {
-        Status::Ok => respond(&completion.response).unwrap_or_else(|| bad_gateway(codes::MF0810)),
-        Status::HandlerError => match respond(&completion.response) {
-            Some(mut response) => {
-                response.headers_mut().insert(headers::STATUS, HeaderValue::from_static("handler-error"));
-                response
-            }
-            None => bad_gateway(codes::MF0810),
-        },
-        Status::Panicked => bad_gateway(codes::MF0802),
-        Status::OverBudget => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
-        Status::StackOverflow => bad_gateway(codes::MF0804),
-        Status::OutOfMemory => bad_gateway(codes::MF0805),
-        Status::Denied => bad_gateway(codes::MF0806),
-        Status::Fault => bad_gateway(codes::MF0807),
-        Status::Aborted => bad_gateway(codes::MF0814),
-        Status::BadOutput => bad_gateway(codes::MF0810),
-    }
-}
-
-/// The function's own response, if its bytes are one.
-fn respond(encoded: &[u8]) -> Option<Response> {
-    let decoded = frame::ResponseFrame::decode(encoded).ok()?;
-    let mut response = Response::new(Body::from(decoded.body.to_vec()));
-    *response.status_mut() = StatusCode::from_u16(decoded.status).ok()?;
-    headers::from_function(response.headers_mut(), decoded.headers.iter());
-    Some(response)
-}
-
-fn count(response: &Response) {
-    let code = response.extensions().get::<problem::Shown>().map_or("", |shown| shown.0.id());
-    let status = response.status().as_str().to_owned();
-    metrics::counter!("mfaas_calls_total", "status" => status, "code" => code).increment(1);
 }
 
 #[cfg(test)]

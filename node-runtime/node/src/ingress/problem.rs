@@ -1,9 +1,10 @@
 //! Errors of an invocation as `application/problem+json` (RFC 9457) with a stable code.
 
-use axum::body::Body;
-use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use http_body_util::Full;
 use mfaas_rules::Code;
+
+use super::body::Response;
 
 /// An error to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,10 +34,9 @@ impl Problem {
         self.retry_after_s = Some(seconds);
         self
     }
-}
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+    /// The problem as a response, marked with its code.
+    pub(super) fn into_response(self) -> Response {
         let mut body = serde_json::json!({
             "type": format!("https://mfaas.dev/errors/{}", self.code.id()),
             "title": self.code.title(),
@@ -48,7 +48,7 @@ impl IntoResponse for Problem {
         if let Some(detail) = self.detail {
             body["detail"] = detail.into();
         }
-        let mut response = Response::new(Body::from(body.to_string()));
+        let mut response = Response::new(Full::new(body.to_string().into()));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

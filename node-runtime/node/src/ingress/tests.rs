@@ -1,66 +1,207 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod attacks;
+
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::response::IntoResponse as _;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Version, header};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use mfaas_abi::{Status, frame, limits};
 use mfaas_dispatch::{Limits, Outcome, Refusal};
 use mfaas_ring::Completion;
-use tower::ServiceExt as _;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
-use super::{Face, answer, headers, refused, router};
+use super::body::{Bodies, Response};
+use super::listener::HEAD_BYTES_MAX;
+use super::{Face, headers, refused, serve};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
 use crate::serving::{Answered, CallError, Dispatcher, Served};
 
-fn face() -> Arc<Face> {
+const BOTH: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
+
+fn face() -> Face {
     let prometheus = PrometheusBuilder::new().build_recorder().handle();
-    let dispatcher = Arc::new(Dispatcher::new(Limits::NODE, Arc::new(LogSink::default())));
-    Arc::new(Face { dispatcher, prometheus })
+    Face::new(Arc::new(Dispatcher::new(Limits::NODE, Arc::new(LogSink::default()))), prometheus)
 }
 
-async fn ask(request: Request<Body>) -> (StatusCode, HeaderMap, String) {
-    let response = router(face()).oneshot(request).await.unwrap();
-    let (parts, body) = response.into_parts();
-    let body = to_bytes(body, 1 << 20).await.unwrap();
-    (parts.status, parts.headers, String::from_utf8(body.to_vec()).unwrap())
+/// The ingress of a node that serves nothing, on a port of its own.
+struct Open {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
 }
 
-fn get(path: &str) -> Request<Body> {
-    Request::builder().uri(path).body(Body::empty()).unwrap()
-}
+impl Open {
+    async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopping) = watch::channel(false);
+        Self { address, stop, task: tokio::spawn(serve(listener, Arc::new(face()), stopping)) }
+    }
 
-#[tokio::test]
-async fn a_node_without_a_set_lives_but_is_not_ready() {
-    assert_eq!(ask(get("/healthz")).await.0, StatusCode::OK);
-    assert_eq!(ask(get("/readyz")).await.0, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(ask(get("/metrics")).await.0, StatusCode::OK);
-}
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
 
-#[tokio::test]
-async fn what_is_not_a_served_name_is_one_and_the_same_404() {
-    for path in ["/f/acme/hello", "/f/acme/hello@0", "/f/ACME/hello", "/f/acme/..%2f", "/f/acme/a@b@c", "/x"]
-    {
-        let (status, _, body) = ask(get(path)).await;
-        assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
-        assert!(body.contains("\"code\":\"MF0801\""), "{path}: {body}");
+    async fn close(self) {
+        self.stop.send_replace(true);
+        tokio::time::timeout(Duration::from_secs(10), self.task).await.unwrap().unwrap();
     }
 }
 
-#[tokio::test]
+/// A client that speaks one version alone.
+fn client(version: Version) -> reqwest::Client {
+    // Whether this or another test was first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder().tls_certs_only([]).no_proxy();
+    let builder =
+        if version == Version::HTTP_2 { builder.http2_prior_knowledge() } else { builder.http1_only() };
+    builder.build().unwrap()
+}
+
+/// Status, headers and text of an answer in that version.
+async fn ask(request: reqwest::RequestBuilder, version: Version) -> (StatusCode, HeaderMap, String) {
+    let response = request.send().await.unwrap();
+    assert_eq!(response.version(), version);
+    (response.status(), response.headers().clone(), response.text().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_a_set_lives_but_is_not_ready() {
+    let open = Open::new().await;
+    for version in BOTH {
+        let client = client(version);
+        let status = async |path| ask(client.get(open.url(path)), version).await.0;
+        assert_eq!(status("/healthz").await, StatusCode::OK);
+        assert_eq!(status("/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(status("/metrics").await, StatusCode::OK);
+        let posted = ask(client.post(open.url("/healthz")), version).await;
+        assert_eq!(posted.0, StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(posted.1[header::ALLOW], "GET,HEAD");
+        let (status, _, body) = ask(client.head(open.url("/healthz")), version).await;
+        assert_eq!((status, body.as_str()), (StatusCode::OK, ""));
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_a_served_name_is_one_and_the_same_404() {
+    let open = Open::new().await;
+    for version in BOTH {
+        let client = client(version);
+        for path in [
+            "/f/acme/hello",
+            "/f/acme/hello@0",
+            "/f/ACME/hello",
+            "/f/acme/..%2f",
+            "/f/acme/a@b@c",
+            "/f/",
+            "/x",
+        ] {
+            let (status, _, body) = ask(client.get(open.url(path)), version).await;
+            assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
+            assert!(body.contains("\"code\":\"MF0801\""), "{path}: {body}");
+        }
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_body_of_more_than_a_mebibyte_is_refused() {
-    let body = Body::from(vec![b'x'; limits::BODY_BYTES_MAX + 1]);
-    let request = Request::post("/f/acme/hello").body(body).unwrap();
-    let (status, headers, body) = ask(request).await;
-    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(body.contains("MF0809"));
-    assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json");
-    assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
-    assert_eq!(headers[header::CONTENT_SECURITY_POLICY], "sandbox");
+    let open = Open::new().await;
+    for version in BOTH {
+        let request = client(version).post(open.url("/f/acme/hello"));
+        let (status, headers, body) =
+            ask(request.body(vec![b'x'; limits::BODY_BYTES_MAX + 1]), version).await;
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(body.contains("MF0809"));
+        assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json");
+        assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+        assert_eq!(headers[header::CONTENT_SECURITY_POLICY], "sandbox");
+        let whole = client(version).post(open.url("/f/acme/hello"));
+        let (status, ..) = ask(whole.body(vec![b'x'; limits::BODY_BYTES_MAX]), version).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "as large as it may be");
+    }
+    open.close().await;
+}
+
+/// A body whose length nobody said beforehand.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_in_pieces_is_bounded_as_well() {
+    let open = Open::new().await;
+    for (pieces, wanted) in [(16, StatusCode::NOT_FOUND), (17, StatusCode::PAYLOAD_TOO_LARGE)] {
+        for version in BOTH {
+            let piece = vec![b'x'; limits::BODY_BYTES_MAX / 16];
+            let whole = vec![piece; pieces].into_iter().map(Ok::<_, std::io::Error>);
+            let body = reqwest::Body::wrap_stream(futures::stream::iter(whole));
+            let request = client(version).post(open.url("/f/acme/hello")).body(body);
+            assert_eq!(ask(request, version).await.0, wanted, "{pieces} pieces, {version:?}");
+        }
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_connection_carries_many_requests() {
+    let open = Open::new().await;
+    for version in BOTH {
+        let client = client(version);
+        // More than may be on their way at once: the others wait for the first.
+        let asked: Vec<_> = (0..300)
+            .map(|number| {
+                tokio::spawn(ask(client.get(open.url(&format!("/f/acme/hello@{number}"))), version))
+            })
+            .collect();
+        for answer in asked {
+            assert_eq!(answer.await.unwrap().0, StatusCode::NOT_FOUND);
+        }
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_beyond_its_limits_is_refused() {
+    let open = Open::new().await;
+    for version in BOTH {
+        let client = client(version);
+        let large =
+            client.get(open.url("/healthz")).header("x-large", "x".repeat(3 * HEAD_BYTES_MAX as usize));
+        // HTTP/2 may also end the stream: the head is not taken in either case.
+        match large.send().await {
+            Ok(response) => assert_eq!(response.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+            Err(error) => assert_eq!(version, Version::HTTP_2, "{error}"),
+        }
+        assert_eq!(ask(client.get(open.url("/healthz")), version).await.0, StatusCode::OK);
+    }
+    open.close().await;
+}
+
+#[test]
+fn large_bodies_share_one_budget_and_give_it_back() {
+    let bodies = Bodies::default();
+    let large = vec![1; limits::BODY_BYTES_MAX];
+    let mut held: Vec<_> = (0..1024).map(|_| bodies.send(&large).unwrap()).collect();
+    let refused = bodies.send(&large).unwrap_err().into_response();
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(bodies.send(&large[..1_000]).is_ok(), "small ones need no share");
+    held.pop();
+    assert!(bodies.send(&large).is_ok(), "what was sent gives its share back");
+}
+
+#[test]
+fn a_function_sees_the_host_by_either_version() {
+    let seen = |request: http::Request<()>| {
+        let (parts, ()) = request.into_parts();
+        headers::host(&parts).map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
+    let request = || http::Request::get("http://node.example:7800/f/a/b");
+    assert_eq!(seen(request().body(()).unwrap()), Some(("host".to_owned(), "node.example:7800".to_owned())));
+    assert_eq!(seen(request().header("host", "said").body(()).unwrap()), None, "it is among the headers");
 }
 
 fn completed(status: Status, response: Vec<u8>) -> Completion {
@@ -78,10 +219,10 @@ fn completed(status: Status, response: Vec<u8>) -> Completion {
     }
 }
 
-fn answered(outcome: Outcome, completion: Option<Completion>) -> axum::response::Response {
+fn answered(outcome: Outcome, completion: Option<Completion>) -> Response {
     let served = Arc::new(Served { id: mfaas_dispatch::FunctionId(1), key: key("hello", 3) });
     let (queued, ran) = (Duration::from_micros(20), Duration::from_millis(2));
-    answer(Answered { outcome, completion, served, queued, ran })
+    face().answer_of(Answered { outcome, completion, served, queued, ran })
 }
 
 fn encoded(status: u16, headers: &[(&str, &str)]) -> Vec<u8> {
