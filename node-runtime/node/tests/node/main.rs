@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "the modules of a test have no other reader")]
 
 mod artifact;
+mod callers;
 mod documents;
 mod program;
 mod server;

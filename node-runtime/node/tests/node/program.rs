@@ -58,6 +58,7 @@ impl Home {
             .env("MFAAS_WORKERS", "2")
             .env("MFAAS_ROOT_KEY_FILE", self.path("root.pub"))
             .env("MFAAS_READY_FILE", self.path("ready.json"))
+            .env("MFAAS_DOOR_SOCKET", self.path("door.sock"))
             .stdin(Stdio::null());
         command
     }
