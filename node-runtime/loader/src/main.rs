@@ -16,7 +16,6 @@
 #![forbid(unsafe_code)]
 
 mod serve;
-mod socket;
 
 use std::io::Write as _;
 use std::process::ExitCode;

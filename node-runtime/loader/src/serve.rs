@@ -5,11 +5,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use anyhow::Context as _;
 use mfaas_cage::{CageError, SlabGeometry, SlabWriter};
 use mfaas_ident::sanitise_line;
-use mfaas_ring::loading::{FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX};
+use mfaas_ring::loading::{FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX, receive, send};
 use mfaas_ring::take_inherited;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
-
-use crate::socket::{receive, send};
 
 /// Serves the node that started this process.
 pub(crate) fn serve() -> anyhow::Result<()> {

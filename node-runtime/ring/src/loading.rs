@@ -2,6 +2,15 @@
 //! (`SOCK_SEQPACKET`): one JSON object a message, one answer to each request, in order. Plain data;
 //! each side checks what it reads.
 
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Descriptor of the loader's end of the socket.
@@ -58,4 +67,67 @@ pub enum LoaderAnswer {
         /// One sentence, at most [`REASON_BYTES_MAX`].
         reason: String,
     },
+}
+
+/// Why a message did not go through. The conversation is over then.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadingError {
+    /// The kernel refused, or the peer did not answer within the socket's timeout.
+    #[error("{step}")]
+    System {
+        /// What was being done.
+        step: &'static str,
+        /// The kernel's answer.
+        #[source]
+        source: rustix::io::Errno,
+    },
+    /// The peer sent what it must not.
+    #[error("the peer broke the protocol: {0}")]
+    Violation(&'static str),
+    /// A message that is no JSON of the expected shape.
+    #[error("a message cannot be read")]
+    Unreadable(#[from] serde_json::Error),
+}
+
+/// Sends one message, with a descriptor if one is given.
+pub fn send<T: Serialize>(to: impl AsFd, message: &T, with: Option<BorrowedFd<'_>>) -> Result<(), LoadingError> {
+    let text = serde_json::to_vec(message)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = with.as_slice();
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(LoadingError::Violation("no room for a descriptor"));
+    }
+    let sent = sendmsg(to, &[IoSlice::new(&text)], &mut control, SendFlags::NOSIGNAL)
+        .map_err(|source| LoadingError::System { step: "send a message", source })?;
+    if sent == text.len() { Ok(()) } else { Err(LoadingError::Violation("half a message was sent")) }
+}
+
+/// Waits for one message and the descriptor that comes with it; `None` when the peer is gone.
+pub fn receive<T: DeserializeOwned>(from: impl AsFd) -> Result<Option<(T, Option<OwnedFd>)>, LoadingError> {
+    let mut text = [0; MESSAGE_BYTES_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let message = recvmsg(from, &mut [IoSliceMut::new(&mut text)], &mut control, RecvFlags::CMSG_CLOEXEC)
+        .map_err(|source| LoadingError::System { step: "wait for a message", source })?;
+    if message.flags.contains(ReturnFlags::TRUNC) {
+        return Err(LoadingError::Violation("a message is too long"));
+    }
+    if message.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(LoadingError::Violation("a message has too many descriptors"));
+    }
+    let mut received = Vec::new();
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(fds) = part {
+            received.extend(fds);
+        }
+    }
+    if message.bytes == 0 {
+        return Ok(None);
+    }
+    let message = serde_json::from_slice(&text[..message.bytes])?;
+    match received.len() {
+        0 | 1 => Ok(Some((message, received.pop()))),
+        _ => Err(LoadingError::Violation("a message has too many descriptors")),
+    }
 }
