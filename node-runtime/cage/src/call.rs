@@ -107,22 +107,21 @@ impl Cage {
         unsafe { std::slice::from_raw_parts_mut(self.grounds.request(), FRAME_BYTES_MAX) }
     }
 
-    /// Calls the image in `slot` with the first `request_bytes` of [`Self::request`], shows the
-    /// outcome to `show`, and wipes all that the call wrote, before it returns or at the latest
-    /// before another image is called. While the call runs, `watch` holds the time at which its
-    /// budget is worth a look, in ticks of the cage's clock, and 0 otherwise: whoever finds that it
-    /// has passed sends this thread [`crate::TICK_SIGNAL`].
-    pub fn call<R>(
+    /// Calls the image in `slot` with the first `request_bytes` of [`Self::request`]. What the call
+    /// left is shown by [`Ended`] and wiped with it; its image's data at the latest before another
+    /// image is called. While the call runs, `watch` holds the time at which its budget is worth a
+    /// look, in ticks of the cage's clock, and 0 otherwise: whoever finds that it has passed sends
+    /// this thread [`crate::TICK_SIGNAL`].
+    pub fn call(
         &mut self,
         slot: u32,
         request_bytes: usize,
         limits: Limits,
         watch: &AtomicU64,
-        show: impl FnOnce(Outcome<'_>) -> R,
-    ) -> Result<R, NotResident> {
+    ) -> Result<Ended<'_>, NotResident> {
         let request_bytes = request_bytes.min(FRAME_BYTES_MAX);
         let Some(image) = self.slab.image(slot as usize) else {
-            self.wipe_request(request_bytes);
+            self.request()[..request_bytes].fill(0);
             return Err(NotResident);
         };
         self.settle_unless(&image);
@@ -133,11 +132,9 @@ impl Cage {
         }
         let ran = self.run_in_room(&image, request_bytes, limits, sizes, watch);
         self.unwiped = Some(image);
-        let result = self.show(&ran, cold, limits, show);
         let sizes = if cold { self.content_with(&ran) } else { ran.sizes };
         self.memos.keep(slot, image.generation, sizes);
-        self.wipe(&ran, request_bytes);
-        Ok(result)
+        Ok(Ended { cage: self, ran, cold, limits, request_bytes })
     }
 
     /// Wipes what the last call left in its image's data. Cheaper after the answer is given than
@@ -253,29 +250,6 @@ impl Cage {
         Sizes { arena: arena.unwrap_or(ran.sizes.arena), stack: stack.unwrap_or(ran.sizes.stack) }
     }
 
-    fn show<R>(&mut self, ran: &Ran, cold: bool, limits: Limits, show: impl FnOnce(Outcome<'_>) -> R) -> R {
-        let Self { grounds, message, .. } = self;
-        // SAFETY: INV-CAGE-2 and 6. The function may have written any bytes there: numbers and
-        // pointers that are checked before use.
-        let call = unsafe { grounds.call().read() };
-        let (status, response) = judge::judge(grounds, ran.sizes.arena, ran.end, &call);
-        message.describe(ran.end, status, limits);
-        state::with(|state| {
-            // SAFETY: INV-CAGE-1. No call runs, so nobody else holds the buffer.
-            let logs = unsafe { &mut *state.logs.get() };
-            show(Outcome {
-                status,
-                cold,
-                response,
-                logs: logs.finish(),
-                message: message.as_bytes(),
-                wall_ns: ran.wall_ns,
-                cpu_ns: ran.cpu_ns,
-                memory_bytes: judge::memory_used(grounds, ran.sizes.arena) as u64,
-            })
-        })
-    }
-
     /// Leaves no byte of the last call in the memory that the next one sees.
     fn wipe(&mut self, ran: &Ran, request_bytes: usize) {
         match ran.end {
@@ -297,9 +271,49 @@ impl Cage {
             text.wipe();
         });
     }
+}
 
-    fn wipe_request(&mut self, bytes: usize) {
-        self.request()[..bytes].fill(0);
+/// A call that ended, and all that it left; dropping it wipes that.
+#[derive(Debug)]
+pub struct Ended<'cage> {
+    cage: &'cage mut Cage,
+    ran: Ran,
+    cold: bool,
+    limits: Limits,
+    request_bytes: usize,
+}
+
+impl Ended<'_> {
+    /// What the call left.
+    pub fn outcome(&mut self) -> Outcome<'_> {
+        let (ran, cold) = (self.ran, self.cold);
+        let Cage { grounds, message, .. } = &mut *self.cage;
+        // SAFETY: INV-CAGE-2 and 6. The function may have written any bytes there: numbers and
+        // pointers that are checked before use.
+        let call = unsafe { grounds.call().read() };
+        let (status, response) = judge::judge(grounds, ran.sizes.arena, ran.end, &call);
+        message.wipe();
+        message.describe(ran.end, status, self.limits);
+        // SAFETY: INV-CAGE-1. No call runs, and the cage is borrowed as long as the slice, so nobody
+        // else holds the buffer.
+        let logs = state::with(|state| unsafe { &mut *state.logs.get() }).finish();
+        Outcome {
+            status,
+            cold,
+            response,
+            logs,
+            message: message.as_bytes(),
+            wall_ns: ran.wall_ns,
+            cpu_ns: ran.cpu_ns,
+            memory_bytes: judge::memory_used(grounds, ran.sizes.arena) as u64,
+        }
+    }
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        let (ran, request_bytes) = (self.ran, self.request_bytes);
+        self.cage.wipe(&ran, request_bytes);
     }
 }
 

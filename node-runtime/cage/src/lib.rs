@@ -66,7 +66,7 @@ mod window;
 mod writer;
 
 pub use budget::Clock;
-pub use call::{Cage, Limits, NotResident, Outcome};
+pub use call::{Cage, Ended, Limits, NotResident, Outcome};
 pub use directory::SlabGeometry;
 pub use exit::exit_now;
 pub use sealed::sealed_copy;
@@ -95,6 +95,9 @@ pub enum CageError {
     /// The bytes behind the descriptor could still change.
     #[error("the memory is not sealed against writing")]
     NotSealed,
+    /// The bytes are not those of the digest.
+    #[error("the image is not the one that was named")]
+    OtherImage,
     /// The descriptor is not of a slab that this release made, or a slot is not in use.
     #[error("no such slab or slot")]
     NoSlab,

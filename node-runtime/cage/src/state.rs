@@ -156,6 +156,6 @@ unsafe impl Sync for Sole {}
 static STATE: Sole = Sole(State::new());
 
 /// The record.
-pub(crate) fn with<R>(use_it: impl FnOnce(&State) -> R) -> R {
+pub(crate) fn with<R>(use_it: impl FnOnce(&'static State) -> R) -> R {
     use_it(&STATE.0)
 }

@@ -96,11 +96,26 @@ impl SlabWriter {
     /// # Errors
     /// [`CageError::Full`] when no bank has room for it; what is wrong with the image otherwise.
     pub fn load(&mut self, image: impl AsFd) -> Result<Loaded, CageError> {
+        self.link(&read_sealed(&image)?)
+    }
+
+    /// As [`Self::load`], for an image whose digest, as text, somebody vouches for.
+    ///
+    /// # Errors
+    /// Also [`CageError::OtherImage`] when the bytes are not those.
+    pub fn load_named(&mut self, image: impl AsFd, digest: &str) -> Result<Loaded, CageError> {
         let file = read_sealed(&image)?;
-        let layout = mfaas_inspect::layout(&file)?;
+        if Digest::of(&file).to_string() != digest {
+            return Err(CageError::OtherImage);
+        }
+        self.link(&file)
+    }
+
+    fn link(&mut self, file: &[u8]) -> Result<Loaded, CageError> {
+        let layout = mfaas_inspect::layout(file)?;
         let needs = needs(&layout)?;
         let mut place = self.take(needs.slot)?;
-        let linked = match link(&file, &layout, needs, window::code_of(place.bank) + place.offset) {
+        let linked = match link(file, &layout, needs, window::code_of(place.bank) + place.offset) {
             Ok(linked) => linked,
             Err(error) => {
                 self.give(place);

@@ -34,6 +34,7 @@ mod host;
 mod inherit;
 mod layout;
 mod map;
+pub mod loading;
 pub mod preload;
 mod protocol;
 mod wait;

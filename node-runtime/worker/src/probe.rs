@@ -1,27 +1,41 @@
 //! The throw-away load: would a worker take this image?
 
 use std::io::Write as _;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use mfaas_cage::{Cage, Image, exit_now, sealed_copy};
+use mfaas_cage::{Cage, Clock, Slab, SlabGeometry, SlabWriter, exit_now, sealed_copy};
 use mfaas_ident::MemoryLimit;
 
 use crate::harden;
 
-/// Loads the file as a worker would, says so as one line of JSON, and locks down. Constructors do
-/// not run, so nothing of the image runs. The resource limits are those of the cage that it is run
-/// in, which does not let them be changed.
+/// Links and maps the file as loader and worker would, says so as one line of JSON, and locks down.
+/// Nothing of the image runs. The resource limits are those of the cage that it is run in, which
+/// does not let them be changed.
 pub(crate) fn probe(file: &Path) -> anyhow::Result<ExitCode> {
     let bytes = read(file)?;
-    let image = sealed_copy(&bytes).context("copy the image")?;
-    let _cage = Cage::new(MemoryLimit::DEFAULT).context("make the cage")?;
-    let _image = Image::load(&image).context("load the image")?;
+    let slab = slab_of(&bytes)?;
+    let _cage = Cage::new(slab, MemoryLimit::DEFAULT, Clock::MONOTONIC).context("make the cage")?;
     writeln!(std::io::stdout(), "{}", serde_json::json!({ "loads": true, "bytes": bytes.len() }))
         .context("write the answer")?;
     harden::lock_down()?;
     exit_now(0)
+}
+
+/// A slab that holds one image, mapped. Its writer is gone before it is mapped: no page is ever
+/// writable and executable in one process.
+fn slab_of(image: &[u8]) -> anyhow::Result<Slab> {
+    Slab::map(linked(image)?).context("map the slab")
+}
+
+/// The memory of a slab with this image in slot 0, which nobody writes any more.
+pub(crate) fn linked(image: &[u8]) -> anyhow::Result<OwnedFd> {
+    let mut writer = SlabWriter::new(SlabGeometry::ONE).context("make a slab")?;
+    let sealed = sealed_copy(image).context("copy the image")?;
+    writer.load(sealed).context("load the image")?;
+    Ok(writer.finish())
 }
 
 /// The file, unless it is larger than any image.

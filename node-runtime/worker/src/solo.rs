@@ -12,17 +12,19 @@ use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_abi::{LogReader, Status};
 use mfaas_cage::sealed_copy;
-use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, Preload, PreloadItem, StartLine};
+use mfaas_ring::clock::ticks;
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, StartLine};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
+use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 use crate::arguments::Call;
-use crate::probe::read;
+use crate::probe::{linked, read};
 
 /// How long to wait for the worker to load, and for one answer beyond its budget.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The image's descriptor in the worker.
-const FD_IMAGE: i32 = 6;
+/// How often a budget is looked at.
+const WATCH: Duration = Duration::from_millis(1);
 /// Exit code when the last call did not answer.
 const NOT_ANSWERED: u8 = 7;
 
@@ -32,8 +34,7 @@ pub(crate) fn call(call: &Call) -> anyhow::Result<ExitCode> {
     std::io::stdin().read_to_end(&mut body).context("read the body")?;
     let mut frame = Vec::new();
     encode_request(&mut frame, "POST", "/", [], &body).context("make the request")?;
-    let image = sealed_copy(&read(&call.file)?).context("copy the image")?;
-    let (mut host, mut child) = start(call, image)?;
+    let (mut host, mut child) = start(call, linked(&read(&call.file)?)?)?;
     let mut answered = true;
     for call_id in 0..call.times {
         host.submit(Submission {
@@ -54,23 +55,17 @@ pub(crate) fn call(call: &Call) -> anyhow::Result<ExitCode> {
 }
 
 /// The worker, ready to be called.
-fn start(call: &Call, image: OwnedFd) -> anyhow::Result<(HostEnd, Child)> {
+fn start(call: &Call, slab: OwnedFd) -> anyhow::Result<(HostEnd, Child)> {
     let (ring, host) = create(Geometry::new(1)?)?;
     let preload = Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
-        items: vec![PreloadItem {
-            fd: FD_IMAGE,
-            digest: String::new(),
-            label: call.file.display().to_string(),
-            budget_us: call.budget.as_micros(),
-            memory_bytes: call.memory.as_bytes(),
-        }],
+        memory_bytes_max: call.memory.as_bytes(),
     };
-    let list = sealed_copy(&serde_json::to_vec(&preload)?).context("write the preload list")?;
+    let settings = sealed_copy(&serde_json::to_vec(&preload)?).context("write the settings")?;
     let (reader, writer) = std::io::pipe().context("make a pipe")?;
     let descriptors =
-        [(ring, FD_RING), (list, FD_PRELOAD), (OwnedFd::from(writer), FD_REPORT), (image, FD_IMAGE)];
+        [(ring, FD_RING), (settings, FD_PRELOAD), (OwnedFd::from(writer), FD_REPORT), (slab, FD_SLAB)];
     let mut command = Command::new(std::env::current_exe().context("find this program")?);
     command
         .env_clear()
@@ -79,19 +74,19 @@ fn start(call: &Call, image: OwnedFd) -> anyhow::Result<(HostEnd, Child)> {
     let mut child = command.spawn().context("start the worker")?;
     // The command holds our copies of the descriptors, the pipe's write end among them.
     drop(command);
-    expect_loaded(reader)?;
+    expect_mapped(reader)?;
     let host = await_ready(host, &mut child)?;
     Ok((host, child))
 }
 
-/// Reads the report to its end; an error if the function did not load.
-fn expect_loaded(mut report: PipeReader) -> anyhow::Result<()> {
+/// Reads the report to its end; an error if the worker could not map the slab.
+fn expect_mapped(mut report: PipeReader) -> anyhow::Result<()> {
     let mut text = String::new();
     report.read_to_string(&mut text).context("read the worker's report")?;
     let first = text.lines().next().context("the worker ended before it had loaded anything")?;
     match serde_json::from_str(first).context("parse the worker's report")? {
-        StartLine::Failed { function: _, error } => bail!("{error}"),
-        StartLine::Loaded { functions: _ } => Ok(()),
+        StartLine::Failed { error } => bail!("{error}"),
+        StartLine::Mapped { slots: _ } => Ok(()),
     }
 }
 
@@ -114,7 +109,12 @@ fn await_answer(host: &mut HostEnd, child: &mut Child) -> anyhow::Result<Complet
         }
         alive(child)?;
         anyhow::ensure!(Instant::now() < deadline, "the worker did not answer");
-        host.wait(Duration::from_millis(100))?;
+        host.wait(WATCH)?;
+        let deadline = host.watch_deadline();
+        if deadline != 0 && deadline <= ticks() {
+            // It fails for a worker that has ended, which the next look shows.
+            let _ = rustix::process::kill_process(Pid::from_child(child), Signal::ALARM);
+        }
     }
 }
 

@@ -65,7 +65,9 @@ impl Fixture {
         let mut frame = Vec::new();
         encode_request(&mut frame, "POST", "/", [], body).expect("a plain request");
         self.cage.request()[..frame.len()].copy_from_slice(&frame);
-        self.cage.call(self.slot, frame.len(), self.limits, self.watcher.word(), answer).expect("resident")
+        let word = self.watcher.word();
+        let mut ended = self.cage.call(self.slot, frame.len(), self.limits, word).expect("resident");
+        answer(ended.outcome())
     }
 
     /// Calls and expects a body.

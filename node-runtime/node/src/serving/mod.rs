@@ -7,6 +7,7 @@
 
 mod dispatcher;
 mod lane;
+mod loader;
 mod process;
 mod table;
 

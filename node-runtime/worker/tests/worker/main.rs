@@ -17,39 +17,37 @@ use std::time::{Duration, Instant};
 use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
-use mfaas_cage::sealed_copy;
-use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, Preload, PreloadItem, StartLine};
+use mfaas_cage::{SlabGeometry, SlabWriter, sealed_copy};
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, StartLine};
+use rustix::process::{Pid, Signal};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const WORKER: &str = env!("CARGO_BIN_EXE_mfaas-worker");
 
-/// A worker and the node's end of its ring.
+/// A worker, the node's end of its ring, and the loader's end of its slab.
 struct Node {
     host: HostEnd,
     child: Child,
     report: Vec<StartLine>,
+    writer: SlabWriter,
 }
 
-fn preload(images: usize) -> Preload {
-    let item = |index: usize| PreloadItem {
-        fd: 6 + index as i32,
-        digest: String::new(),
-        label: format!("tenant/function-{index}@1"),
-        budget_us: 5_000,
-        memory_bytes: 4 << 20,
-    };
+/// Small, so that its memory can be looked through.
+const SLAB: SlabGeometry = SlabGeometry { banks: 1, bank_bytes: 32 << 20, slots: 16 };
+
+fn preload() -> Preload {
     Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
-        items: (0..images).map(item).collect(),
+        memory_bytes_max: 4 << 20,
     }
 }
 
 impl Node {
     /// Starts a worker with these images and waits until it is ready.
     fn start(images: &[&[u8]]) -> Self {
-        let mut node = Self::spawn(images, &preload(images.len()));
+        let mut node = Self::spawn(images, &preload());
         let deadline = Instant::now() + PATIENCE;
         while node.host.worker_state().expect("a known state") == WorkerState::Starting {
             assert!(node.child.try_wait().expect("our child").is_none(), "the worker is gone");
@@ -64,10 +62,17 @@ impl Node {
         let (ring, host) = create(Geometry::new(4).expect("a power of two")).expect("a ring");
         let list = sealed_copy(&serde_json::to_vec(preload).expect("plain data")).expect("a memfd");
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
-        let mut descriptors = vec![(ring, FD_RING), (list, FD_PRELOAD), (OwnedFd::from(writer), FD_REPORT)];
-        for (index, image) in images.iter().enumerate() {
-            descriptors.push((sealed_copy(image).expect("a memfd"), 6 + index as i32));
+        let mut slab = SlabWriter::new(SLAB).expect("a slab");
+        for image in images {
+            slab.load(sealed_copy(image).expect("a memfd")).expect("the function loads");
         }
+        let memory = slab.fd().try_clone_to_owned().expect("a descriptor");
+        let descriptors = vec![
+            (ring, FD_RING),
+            (list, FD_PRELOAD),
+            (OwnedFd::from(writer), FD_REPORT),
+            (memory, FD_SLAB),
+        ];
         let mappings = descriptors.into_iter().map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd });
         let mut command = Command::new(WORKER);
         command
@@ -81,7 +86,7 @@ impl Node {
         reader.read_to_string(&mut text).expect("a report");
         let report =
             text.lines().map(|line| serde_json::from_str(line).expect("a line of the report")).collect();
-        Self { host, child, report }
+        Self { host, child, report, writer: slab }
     }
 
     /// Calls function `function` with `body`.
@@ -100,7 +105,16 @@ impl Node {
             let ended = self.child.try_wait().expect("our child");
             assert!(ended.is_none(), "{body}: the worker ended with {ended:?}");
             assert!(Instant::now() < deadline, "{body}: no answer");
-            self.host.wait(Duration::from_millis(50)).expect("a wait");
+            self.host.wait(Duration::from_millis(1)).expect("a wait");
+            self.watch();
+        }
+    }
+
+    /// What a dispatcher does for a call whose budget may be used up.
+    fn watch(&self) {
+        let deadline = self.host.watch_deadline();
+        if deadline != 0 && deadline <= mfaas_ring::clock::ticks() {
+            rustix::process::kill_process(Pid::from_child(&self.child), Signal::ALARM).expect("our child");
         }
     }
 

@@ -216,17 +216,28 @@ rows! {
     "locking itself down": seccomp, prctl if [is_u32(0, PR_SET_NO_NEW_PRIVS)], prctl if [is_u32(0, PR_SET_DUMPABLE)];
     "ending with whoever started it": prctl if [is_u32(0, PR_SET_PDEATHSIG)];
     "the sealed copy of an image": memfd_create, fcntl if [is_u32(1, F_ADD_SEALS)], fcntl if [is_u32(1, F_GET_SEALS)];
-    "the coarse tick of the budget": timer_create, timer_settime, timer_delete;
+    "the backup tick of the budget": timer_create, timer_settime, timer_delete;
 }
 
 rows! {
-    /// For a worker after it has loaded its images. A call without a row becomes SIGSYS, whose
+    /// For the loader after it has made the slab. It reads images, links them in its own memory, and
+    /// answers; a call without a row ends it.
+    LOADER:
+    "the node's requests, with the images as descriptors": recvmsg, sendmsg, close;
+    "the sealed copy of an image, read": fstat, pread64, fcntl if [is_u32(1, F_GET_SEALS)];
+    "memory to link in": mmap if [masked(2, PROT_EXEC, 0)], munmap, mremap, brk, madvise, futex;
+    "what it has to say before it ends": write;
+    "a wait that a stopped and continued loader resumes": restart_syscall;
+    "the end": exit_group, rt_sigreturn, sigaltstack;
+}
+
+rows! {
+    /// For a worker after it has mapped its slab. A call without a row becomes SIGSYS, whose
     /// handler ends the invocation.
     WORKER:
     "waiting for the ring and waking its peer": futex;
-    "the budget, where the vDSO has to ask the kernel": clock_gettime;
-    "the coarse tick of the budget, armed while a call runs": timer_settime;
-    "wiping the arena and the stack": madvise if [is_u32(2, MADV_DONTNEED)];
+    "the CPU time of a call, which only the kernel knows": clock_gettime;
+    "wiping large arenas and stacks": madvise if [is_u32(2, MADV_DONTNEED)];
     "random bytes for the function": getrandom;
     "return from the handlers that end an invocation": rt_sigreturn;
     "a wait that a stopped and continued worker resumes": restart_syscall;

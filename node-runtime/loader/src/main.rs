@@ -1,0 +1,32 @@
+//! mfaas-loader: links verified images into the slab that workers map.
+//!
+//! ```text
+//! mfaas-loader            started by a node, with one end of a socket as descriptor 3
+//!                         (mfaas_ring::loading)
+//! ```
+//! It is the only process that can write the slab, and runs nothing of any image. It trusts the node
+//! to have verified statement and signature, and repeats what it can: the memory is sealed, its
+//! digest is the one that was named, its layout is sound. A fault here is contained to a process
+//! without files, network or children.
+//!
+//! Exit codes: 0 the node closed the socket · 1 it could not go on.
+//!
+//! It must never take an image that somebody could still change, and never answer a request twice.
+
+#![forbid(unsafe_code)]
+
+mod serve;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match serve::serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without a standard error there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "mfaas-loader: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What a node and its loader say to each other, over a socket that keeps messages apart
+//! (`SOCK_SEQPACKET`): one JSON object a message, one answer to each request, in order. Plain data;
+//! each side checks what it reads.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Descriptor of the loader's end of the socket.
+pub const FD_LOADER: i32 = 3;
+/// One message, at most, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 10;
+/// The sentence of a failure, at most, in bytes.
+pub const REASON_BYTES_MAX: usize = 512;
+
+/// From the node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum LoaderRequest {
+    /// Link the image behind the one descriptor that comes with the message: a memfd sealed against
+    /// writing.
+    Load {
+        /// `sha256:…` of the image. The loader hashes what it links and refuses anything else.
+        digest: String,
+    },
+    /// Take an image away that no worker runs or will run.
+    Unload {
+        /// Its slot.
+        slot: u32,
+    },
+}
+
+/// From the loader.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum LoaderAnswer {
+    /// The first message, unasked: the slab's memory comes with it as a descriptor.
+    Ready {
+        /// [`mfaas_abi::ABI_VERSION`] of the loader.
+        abi_version: u32,
+    },
+    /// The image is resident.
+    Loaded {
+        /// Its slot, which names it in calls.
+        slot: u32,
+        /// Bytes of the slab that it takes.
+        bytes: u64,
+        /// `sha256:…` of what stands in the slot: code and pristine data, linked.
+        linked: String,
+    },
+    /// The image is gone, its slot free.
+    Unloaded {
+        /// The slot.
+        slot: u32,
+    },
+    /// The request was not met, and nothing of it is left.
+    Failed {
+        /// Whether there is no room for the image now; otherwise something is wrong with it.
+        full: bool,
+        /// One sentence, at most [`REASON_BYTES_MAX`].
+        reason: String,
+    },
+}
+
+/// Why a message did not go through. The conversation is over then.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadingError {
+    /// The kernel refused, or the peer did not answer within the socket's timeout.
+    #[error("{step}")]
+    System {
+        /// What was being done.
+        step: &'static str,
+        /// The kernel's answer.
+        #[source]
+        source: rustix::io::Errno,
+    },
+    /// The peer sent what it must not.
+    #[error("the peer broke the protocol: {0}")]
+    Violation(&'static str),
+    /// A message that is no JSON of the expected shape.
+    #[error("a message cannot be read")]
+    Unreadable(#[from] serde_json::Error),
+}
+
+/// Sends one message, with a descriptor if one is given.
+pub fn send<T: Serialize>(to: impl AsFd, message: &T, with: Option<BorrowedFd<'_>>) -> Result<(), LoadingError> {
+    let text = serde_json::to_vec(message)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = with.as_slice();
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(LoadingError::Violation("no room for a descriptor"));
+    }
+    let sent = sendmsg(to, &[IoSlice::new(&text)], &mut control, SendFlags::NOSIGNAL)
+        .map_err(|source| LoadingError::System { step: "send a message", source })?;
+    if sent == text.len() { Ok(()) } else { Err(LoadingError::Violation("half a message was sent")) }
+}
+
+/// Waits for one message and the descriptor that comes with it; `None` when the peer is gone.
+pub fn receive<T: DeserializeOwned>(from: impl AsFd) -> Result<Option<(T, Option<OwnedFd>)>, LoadingError> {
+    let mut text = [0; MESSAGE_BYTES_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let message = recvmsg(from, &mut [IoSliceMut::new(&mut text)], &mut control, RecvFlags::CMSG_CLOEXEC)
+        .map_err(|source| LoadingError::System { step: "wait for a message", source })?;
+    if message.flags.contains(ReturnFlags::TRUNC) {
+        return Err(LoadingError::Violation("a message is too long"));
+    }
+    if message.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(LoadingError::Violation("a message has too many descriptors"));
+    }
+    let mut received = Vec::new();
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(fds) = part {
+            received.extend(fds);
+        }
+    }
+    if message.bytes == 0 {
+        return Ok(None);
+    }
+    let message = serde_json::from_slice(&text[..message.bytes])?;
+    match received.len() {
+        0 | 1 => Ok(Some((message, received.pop()))),
+        _ => Err(LoadingError::Violation("a message has too many descriptors")),
+    }
+}
