@@ -90,7 +90,11 @@ pub enum LoadingError {
 }
 
 /// Sends one message, with a descriptor if one is given.
-pub fn send<T: Serialize>(to: impl AsFd, message: &T, with: Option<BorrowedFd<'_>>) -> Result<(), LoadingError> {
+pub fn send<T: Serialize>(
+    to: impl AsFd,
+    message: &T,
+    with: Option<BorrowedFd<'_>>,
+) -> Result<(), LoadingError> {
     let text = serde_json::to_vec(message)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);

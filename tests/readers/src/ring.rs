@@ -79,7 +79,7 @@ impl Script {
     }
 
     fn answer(&mut self, input: &mut &[u8]) {
-        let takes = number(input, 1) % 2 == 0 || self.honest;
+        let takes = number(input, 1).is_multiple_of(2) || self.honest;
         let next = self.worker.next(Duration::ZERO);
         assert!(next.is_ok() || !self.honest, "an honest host breaks the protocol");
         let Ok(Next::Call(job)) = next else { return };

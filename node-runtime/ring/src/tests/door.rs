@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use super::{LONG, SHORT, answer};
 use crate::client::{Client, ClientError};
 use crate::door::{DoorEnd, FUNCTIONS_MAX, MESSAGE_BYTES_MAX, Wish, is_gone, read_wish, refuse, welcome};
@@ -141,5 +143,33 @@ fn a_wish_that_is_none_is_refused() {
         ours.write_all(start).expect("sent");
         drop(ours);
         assert!(matches!(read_wish(&mut theirs), Err(RingError::Violation(_))), "{start:?}");
+    }
+}
+
+/// Bytes of a stranger, often with a length that fits and words that belong there.
+fn words() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        Just(br#"{"version":1,"functions":["#.to_vec()),
+        Just(br#""acme/hello","#.to_vec()),
+        Just(b"]}".to_vec()),
+        proptest::collection::vec(any::<u8>(), 0..40),
+    ];
+    let text = proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat());
+    (text, any::<bool>()).prop_map(|(text, fits)| {
+        let length = if fits { (text.len() as u32).to_le_bytes().to_vec() } else { Vec::new() };
+        [length, text].concat()
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_wish_of_any_bytes_is_refused_or_within_its_limits(words in words()) {
+        let (mut ours, mut theirs) = UnixStream::pair().expect("sockets");
+        ours.write_all(&words).expect("sent");
+        drop(ours);
+        if let Ok(wish) = read_wish(&mut theirs) {
+            prop_assert!((1..=FUNCTIONS_MAX).contains(&wish.functions.len()));
+            prop_assert!(wish.functions.iter().all(|name| name.len() <= crate::door::NAME_BYTES_MAX));
+        }
     }
 }
