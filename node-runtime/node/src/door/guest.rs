@@ -1,10 +1,13 @@
 //! One client of the door: its ring, the names that it may call, and its calls on their way.
 //!
-//! Must never believe a word of the ring, nor answer a call twice.
+//! Must never believe a word of the ring, answer a call twice, or give back its place before its calls are answered.
 
 use std::collections::VecDeque;
 use std::os::unix::net::UnixStream;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use mfaas_abi::Status;
 use mfaas_abi::frame::RequestFrame;
@@ -12,10 +15,9 @@ use mfaas_ident::{FunctionRef, TenantName};
 use mfaas_ring::door::{DoorEnd, is_gone};
 use mfaas_ring::{Answer, Bell, Completion, Job, RingError};
 use mfaas_rules::{Code, codes};
-use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Event, Inbox, refusal};
+use super::{Inbox, SLOTS, refusal};
 use crate::serving::{Answered, Dispatcher};
 
 /// Headers of the node itself, which no caller sets.
@@ -45,20 +47,47 @@ pub(super) enum Reply {
     Refused(Code),
 }
 
-/// A client that was let in.
+/// A call with the dispatcher.
+type Called = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// A call of which the answer is not written yet.
+enum Slot {
+    /// With the dispatcher.
+    Called(Called),
+    /// Answered, or refused before it came there.
+    Answered(Reply),
+}
+
+/// Tells the door's thread that an answer has come. It is the waker of all calls of one guest: the thread itself awaits
+/// them, so no other thread stands between a worker's answer and the client.
 #[derive(Debug)]
+struct Knock {
+    knocked: AtomicBool,
+    inbox: Arc<Inbox>,
+}
+
+impl Wake for Knock {
+    fn wake(self: Arc<Self>) {
+        self.knocked.store(true, Ordering::Release);
+        self.inbox.ring();
+    }
+}
+
+/// A client that was let in.
 pub(super) struct Guest {
     number: u64,
     /// Its end says that the client is gone.
     stream: UnixStream,
     end: DoorEnd,
     targets: Arc<[Target]>,
-    /// Calls taken and not answered, oldest first, with the answers that came too early.
-    waiting: VecDeque<Option<Reply>>,
-    /// The number of the oldest of them.
-    oldest: u64,
-    /// Given back when the guest and all of its calls are gone.
-    place: Arc<OwnedSemaphorePermit>,
+    /// Calls taken and not answered, oldest first.
+    waiting: VecDeque<Slot>,
+    knock: Arc<Knock>,
+    waker: Waker,
+    /// Gone or put out: it stays only until its calls are answered, which nobody hears any more.
+    leaves: bool,
+    /// Given back with the guest.
+    _place: OwnedSemaphorePermit,
 }
 
 impl Guest {
@@ -67,10 +96,21 @@ impl Guest {
         stream: UnixStream,
         end: DoorEnd,
         targets: Vec<Target>,
+        inbox: &Arc<Inbox>,
         place: OwnedSemaphorePermit,
     ) -> Self {
-        let (waiting, place) = (VecDeque::new(), Arc::new(place));
-        Self { number, stream, end, targets: targets.into(), waiting, oldest: 0, place }
+        let knock = Arc::new(Knock { knocked: AtomicBool::new(false), inbox: Arc::clone(inbox) });
+        Self {
+            number,
+            stream,
+            end,
+            targets: targets.into(),
+            waiting: VecDeque::with_capacity(SLOTS as usize),
+            waker: Waker::from(Arc::clone(&knock)),
+            knock,
+            leaves: false,
+            _place: place,
+        }
     }
 
     /// A number that no other guest of this node has or had.
@@ -78,89 +118,107 @@ impl Guest {
         self.number
     }
 
-    pub(super) fn is_gone(&self) -> bool {
-        is_gone(&self.stream)
+    /// Looks whether the client still lives.
+    pub(super) fn look(&mut self) {
+        self.leaves |= is_gone(&self.stream);
+    }
+
+    /// Whether it left and none of its calls is on its way.
+    pub(super) fn has_left(&self) -> bool {
+        self.leaves && self.waiting.is_empty()
     }
 
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    pub(super) fn has_call(&self) -> bool {
-        self.end.has_next()
+    /// Whether [`Self::attend`] has something to do.
+    pub(super) fn wants_something(&self) -> bool {
+        self.knock.knocked.load(Ordering::Acquire) || (!self.leaves && self.end.has_next())
     }
 
     pub(super) fn bell(&self) -> Bell<'_> {
         self.end.bell()
     }
 
-    /// Takes every call that was submitted and gives it to the dispatcher; the answer comes to `inbox`.
-    pub(super) fn take_calls(
-        &mut self,
-        dispatcher: &Arc<Dispatcher>,
-        runtime: &Handle,
-        inbox: &Arc<Inbox>,
-    ) -> Result<(), RingError> {
-        loop {
-            let mut frame = Vec::new();
-            let Some(job) = self.end.take(&mut frame)? else { return Ok(()) };
-            let call = self.oldest + self.waiting.len() as u64;
-            self.waiting.push_back(None);
-            match self.target(&job, &frame) {
-                Ok(_) => self.call(call, job.function, frame, dispatcher, runtime, inbox),
-                Err(code) => self.answer(call, Reply::Refused(code))?,
-            }
+    /// Takes what was submitted and writes what was answered. On an error the client is put out.
+    pub(super) fn attend(&mut self, dispatcher: &Arc<Dispatcher>) -> Result<(), RingError> {
+        let attended = self.take_calls(dispatcher).and_then(|()| self.write_answers());
+        if attended.is_err() {
+            self.leaves = true;
+            // The client's waits end with its socket.
+            let _ = self.stream.shutdown(std::net::Shutdown::Both);
         }
+        attended
     }
 
-    /// The function that a call is for, if it may be called like this.
-    fn target(&self, job: &Job, frame: &[u8]) -> Result<&Target, Code> {
-        let number = usize::try_from(job.function).unwrap_or(usize::MAX);
-        let target = self.targets.get(number).ok_or(codes::MF0801)?;
+    /// Takes calls and gives them to the dispatcher; so many at a time, since a client may submit as fast as it is refused.
+    fn take_calls(&mut self, dispatcher: &Arc<Dispatcher>) -> Result<(), RingError> {
+        for _ in 0..SLOTS {
+            if self.leaves {
+                break;
+            }
+            let mut frame = Vec::new();
+            let Some(job) = self.end.take(&mut frame)? else { break };
+            let slot = match self.check(&job, &frame) {
+                Ok(()) => self.call(job.function, frame, dispatcher),
+                Err(code) => Slot::Answered(Reply::Refused(code)),
+            };
+            self.waiting.push_back(slot);
+        }
+        Ok(())
+    }
+
+    /// Whether a function may be called like this.
+    fn check(&self, job: &Job, frame: &[u8]) -> Result<(), Code> {
+        self.targets.get(job.function as usize).ok_or(codes::MF0801)?;
         let request = RequestFrame::decode(frame).map_err(|_| codes::MF0809)?;
         // Names in a frame are lower-case.
         if request.headers.iter().any(|(name, _)| name.starts_with(OWN_PREFIX)) {
             return Err(codes::MF0809);
         }
-        Ok(target)
+        Ok(())
     }
 
-    fn call(
-        &self,
-        call: u64,
-        function: u32,
-        frame: Vec<u8>,
-        dispatcher: &Arc<Dispatcher>,
-        runtime: &Handle,
-        inbox: &Arc<Inbox>,
-    ) {
-        let (dispatcher, inbox) = (Arc::clone(dispatcher), Arc::clone(inbox));
-        let (targets, place, guest) = (Arc::clone(&self.targets), Arc::clone(&self.place), self.number);
-        runtime.spawn(async move {
-            let reply = match targets.get(function as usize) {
-                Some(Target { tenant, function }) => {
-                    let selector = function.selector.as_ref();
-                    match dispatcher.call(tenant, &function.name, selector, frame).await {
-                        Ok(answered) => reply_of(answered),
-                        Err(error) => Reply::Refused(refusal::of_error(&error)),
-                    }
-                }
-                None => Reply::Refused(codes::MF0801),
+    /// Begins a call.
+    fn call(&self, function: u32, frame: Vec<u8>, dispatcher: &Arc<Dispatcher>) -> Slot {
+        let (dispatcher, targets) = (Arc::clone(dispatcher), Arc::clone(&self.targets));
+        let called: Called = Box::pin(async move {
+            let Some(Target { tenant, function }) = targets.get(function as usize) else {
+                return Reply::Refused(codes::MF0801);
             };
-            drop(place);
-            inbox.post(Event::Answered { guest, call, reply });
+            let selector = function.selector.as_ref();
+            match dispatcher.call(tenant, &function.name, selector, frame).await {
+                Ok(answered) => reply_of(answered),
+                Err(error) => Reply::Refused(refusal::of_error(&error)),
+            }
         });
+        // A future does nothing until it is polled.
+        self.poll(called)
     }
 
-    /// Keeps the answer of a call and writes all that are next in order.
-    pub(super) fn answer(&mut self, call: u64, reply: Reply) -> Result<(), RingError> {
-        let place = call.checked_sub(self.oldest).and_then(|place| usize::try_from(place).ok());
-        let Some(slot) = place.and_then(|place| self.waiting.get_mut(place)) else { return Ok(()) };
-        *slot = Some(reply);
-        while let Some(Some(reply)) = self.waiting.front_mut().map(Option::take) {
-            self.waiting.pop_front();
-            self.oldest += 1;
-            self.write(&reply)?;
+    fn poll(&self, mut called: Called) -> Slot {
+        match called.as_mut().poll(&mut Context::from_waker(&self.waker)) {
+            Poll::Ready(reply) => Slot::Answered(reply),
+            Poll::Pending => Slot::Called(called),
+        }
+    }
+
+    /// Writes the answers that are there, as far as they are next in order.
+    fn write_answers(&mut self) -> Result<(), RingError> {
+        self.knock.knocked.store(false, Ordering::Release);
+        while let Some(oldest) = self.waiting.pop_front() {
+            let slot = match oldest {
+                Slot::Called(called) => self.poll(called),
+                answered @ Slot::Answered(_) => answered,
+            };
+            let Slot::Answered(reply) = slot else {
+                self.waiting.push_front(slot);
+                break;
+            };
+            if !self.leaves {
+                self.write(&reply)?;
+            }
         }
         Ok(())
     }

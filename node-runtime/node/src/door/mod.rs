@@ -17,13 +17,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use mfaas_ring::{RingError, SPIN_ROUNDS, WakeWord, wait_any};
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 pub(crate) use socket::DoorSocket;
 
 use crate::serving::Dispatcher;
-use guest::{Guest, Reply};
+use guest::Guest;
 
 /// Clients at once. One more is told so and gets no ring.
 const CLIENTS_MAX: usize = 16;
@@ -37,17 +36,16 @@ const IDLE: Duration = Duration::from_secs(5);
 const DRAIN_WAIT_MAX: Duration = Duration::from_millis(6_500);
 
 /// What others tell the thread.
+#[derive(Debug)]
 enum Event {
     /// A client was let in.
     Enters(Box<Guest>),
-    /// A call of a guest, by its number and the call's, has its answer.
-    Answered { guest: u64, call: u64, reply: Reply },
     /// The node stops.
     Stop,
 }
 
 /// Where they leave it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Inbox {
     events: Mutex<Vec<Event>>,
     filled: AtomicBool,
@@ -58,6 +56,11 @@ impl Inbox {
     fn post(&self, event: Event) {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
         self.filled.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// Wakes the thread.
+    fn ring(&self) {
         self.word.ring();
     }
 
@@ -80,7 +83,7 @@ pub(crate) async fn serve(
     stop: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
     let inbox = Arc::new(Inbox::default());
-    let hall = Hall { inbox: Arc::clone(&inbox), dispatcher, runtime: Handle::current() };
+    let hall = Hall { inbox: Arc::clone(&inbox), dispatcher };
     let thread = std::thread::Builder::new()
         .name("door".to_owned())
         .spawn(move || hall.run())
@@ -96,12 +99,11 @@ pub(crate) async fn serve(
 struct Hall {
     inbox: Arc<Inbox>,
     dispatcher: Arc<Dispatcher>,
-    runtime: Handle,
 }
 
 impl Hall {
     fn run(self) {
-        let (mut guests, mut events) = (Vec::new(), Vec::new());
+        let (mut guests, mut events): (Vec<Guest>, _) = (Vec::new(), Vec::new());
         let mut looked = Instant::now();
         let mut stop_by = None;
         loop {
@@ -109,17 +111,17 @@ impl Hall {
             for event in events.drain(..) {
                 match event {
                     Event::Enters(guest) => guests.push(*guest),
-                    Event::Answered { guest, call, reply } => answer(&mut guests, guest, call, reply),
                     Event::Stop => stop_by = Some(Instant::now() + DRAIN_WAIT_MAX),
                 }
             }
-            guests.retain_mut(|guest| self.attend(guest));
+            guests.iter_mut().for_each(|guest| self.attend(guest));
             if looked.elapsed() >= LOOK {
-                guests.retain(|guest| !guest.is_gone());
+                guests.iter_mut().for_each(Guest::look);
+                guests.retain(|guest| !guest.has_left());
                 metrics::gauge!("mfaas_door_clients").set(guests.len() as f64);
                 looked = Instant::now();
             }
-            let busy = guests.iter().any(|guest| guest.is_waiting());
+            let busy = guests.iter().any(Guest::is_waiting);
             if stop_by.is_some_and(|end| !busy || Instant::now() >= end) {
                 return;
             }
@@ -131,21 +133,16 @@ impl Hall {
         }
     }
 
-    /// Takes what a guest submitted. `false`: it broke the protocol and is put out.
-    fn attend(&self, guest: &mut Guest) -> bool {
-        match guest.take_calls(&self.dispatcher, &self.runtime, &self.inbox) {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::warn!(client = guest.number(), %error, "a client of the door is put out");
-                metrics::counter!("mfaas_door_violations_total").increment(1);
-                false
-            }
+    fn attend(&self, guest: &mut Guest) {
+        if let Err(error) = guest.attend(&self.dispatcher) {
+            tracing::warn!(client = guest.number(), %error, "a client of the door is put out");
+            metrics::counter!("mfaas_door_violations_total").increment(1);
         }
     }
 
     /// Waits until there is something to do: looks for a while if an answer is expected, then sleeps.
     fn rest(&self, guests: &[Guest], busy: bool) -> Result<(), RingError> {
-        let ready = || self.inbox.has_some() || guests.iter().any(Guest::has_call);
+        let ready = || self.inbox.has_some() || guests.iter().any(Guest::wants_something);
         for _ in 0..if busy { SPIN_ROUNDS } else { 1 } {
             if ready() {
                 return Ok(());
@@ -156,15 +153,6 @@ impl Hall {
         bells.extend(guests.iter().map(Guest::bell));
         wait_any(&bells, if guests.is_empty() { IDLE } else { LOOK }, ready)?;
         Ok(())
-    }
-}
-
-/// Hands an answer to its guest. One that left meanwhile gets none.
-fn answer(guests: &mut Vec<Guest>, number: u64, call: u64, reply: Reply) {
-    let Some(index) = guests.iter().position(|guest| guest.number() == number) else { return };
-    if let Err(error) = guests[index].answer(call, reply) {
-        tracing::warn!(client = number, %error, "a client's ring does not take an answer");
-        guests.swap_remove(index);
     }
 }
 

@@ -112,7 +112,7 @@ fn receive_one(stream: tokio::net::UnixStream, place: Option<OwnedSemaphorePermi
         Ok((stream, end, targets, place)) => {
             let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
             tracing::info!(client = number, functions = targets.len(), "a client is let in");
-            inbox.post(Event::Enters(Box::new(Guest::new(number, stream, end, targets, place))));
+            inbox.post(Event::Enters(Box::new(Guest::new(number, stream, end, targets, inbox, place))));
         }
         Err(error) => tracing::info!(error = format!("{error:#}"), "a client is not let in"),
     }
