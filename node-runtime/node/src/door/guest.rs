@@ -60,7 +60,6 @@ enum Slot {
 
 /// Tells the door's thread that an answer has come. It is the waker of all calls of one guest: the thread itself awaits
 /// them, so no other thread stands between a worker's answer and the client.
-#[derive(Debug)]
 struct Knock {
     knocked: AtomicBool,
     inbox: Arc<Inbox>,

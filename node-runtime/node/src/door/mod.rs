@@ -36,7 +36,6 @@ const IDLE: Duration = Duration::from_secs(5);
 const DRAIN_WAIT_MAX: Duration = Duration::from_millis(6_500);
 
 /// What others tell the thread.
-#[derive(Debug)]
 enum Event {
     /// A client was let in.
     Enters(Box<Guest>),
@@ -45,16 +44,23 @@ enum Event {
 }
 
 /// Where they leave it.
-#[derive(Debug, Default)]
 struct Inbox {
-    events: Mutex<Vec<Event>>,
+    /// Nothing once the thread ended: what comes then is dropped, a client with its socket.
+    events: Mutex<Option<Vec<Event>>>,
     filled: AtomicBool,
     word: WakeWord,
 }
 
 impl Inbox {
+    fn new() -> Self {
+        let events = Mutex::new(Some(Vec::new()));
+        Self { events, filled: AtomicBool::new(false), word: WakeWord::new() }
+    }
+
     fn post(&self, event: Event) {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        if let Some(events) = &mut *self.events.lock().unwrap_or_else(PoisonError::into_inner) {
+            events.push(event);
+        }
         self.filled.store(true, Ordering::Release);
         self.ring();
     }
@@ -71,8 +77,15 @@ impl Inbox {
     /// Moves what there is to `into`, which keeps its memory.
     fn take(&self, into: &mut Vec<Event>) {
         if self.filled.swap(false, Ordering::AcqRel) {
-            into.append(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+            events.iter_mut().for_each(|events| into.append(events));
         }
+    }
+
+    /// Takes nothing any more. A guest holds this inbox, so one that lay in it would keep both for ever.
+    fn close(&self) {
+        let last = self.events.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(last);
     }
 }
 
@@ -82,16 +95,18 @@ pub(crate) async fn serve(
     dispatcher: Arc<Dispatcher>,
     stop: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
-    let inbox = Arc::new(Inbox::default());
+    let inbox = Arc::new(Inbox::new());
     let hall = Hall { inbox: Arc::clone(&inbox), dispatcher };
     let thread = std::thread::Builder::new()
         .name("door".to_owned())
         .spawn(move || hall.run())
         .context("starting the door's thread")?;
-    socket.receive(&inbox, stop).await;
-    inbox.post(Event::Stop);
-    let ended = tokio::task::spawn_blocking(move || thread.join()).await;
-    anyhow::ensure!(matches!(ended, Ok(Ok(()))), "the door's thread did not end well");
+    let mut ended = tokio::task::spawn_blocking(move || thread.join());
+    tokio::select! {
+        () = socket.receive(&inbox, stop) => inbox.post(Event::Stop),
+        _ = &mut ended => anyhow::bail!("the door's thread ended by itself"),
+    }
+    anyhow::ensure!(matches!(ended.await, Ok(Ok(()))), "the door's thread did not end well");
     Ok(())
 }
 
@@ -103,6 +118,11 @@ struct Hall {
 
 impl Hall {
     fn run(self) {
+        self.serve();
+        self.inbox.close();
+    }
+
+    fn serve(&self) {
         let (mut guests, mut events): (Vec<Guest>, _) = (Vec::new(), Vec::new());
         let mut looked = Instant::now();
         let mut stop_by = None;
@@ -117,10 +137,10 @@ impl Hall {
             guests.iter_mut().for_each(|guest| self.attend(guest));
             if looked.elapsed() >= LOOK {
                 guests.iter_mut().for_each(Guest::look);
-                guests.retain(|guest| !guest.has_left());
                 metrics::gauge!("mfaas_door_clients").set(guests.len() as f64);
                 looked = Instant::now();
             }
+            guests.retain(|guest| !guest.has_left());
             let busy = guests.iter().any(Guest::is_waiting);
             if stop_by.is_some_and(|end| !busy || Instant::now() >= end) {
                 return;

@@ -124,11 +124,12 @@ fn greet(stream: tokio::net::UnixStream, place: Option<OwnedSemaphorePermit>) ->
     let mut stream = stream.into_std().context("a connection")?;
     stream.set_nonblocking(false).context("a connection")?;
     check_user(&stream)?;
+    // Before any answer: a client that is still speaking would not hear it.
+    let wish = read_wish(&mut stream)?;
     let Some(place) = place else {
         refuse(&mut stream, &format!("{CLIENTS_MAX} clients are inside already"))?;
         bail!("too many clients");
     };
-    let wish = read_wish(&mut stream)?;
     let targets: Option<Vec<_>> = wish.functions.iter().map(|name| Target::parse(name)).collect();
     let Some(targets) = targets else {
         refuse(&mut stream, "a name is not of the form tenant/function[@selector]")?;
