@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use mfaas_rules::profiles::{imports, instructions};
+use mfaas_rules::profiles::{image_layout, imports, instructions};
 
 const FUNCTION: &str = include_str!("function.rs");
 
@@ -60,6 +60,7 @@ impl Kit {
         for name in ["dl", "gcc_s", "m", "pthread", "rt", "util"] {
             std::fs::write(self.path(&format!("lib{name}.a")), "!<arch>\n").unwrap();
         }
+        std::fs::write(self.path("image.ld"), image_layout::LINKER_SCRIPT).unwrap();
         let symbols = imports::ROWS
             .iter()
             .map(|row| format!("#[unsafe(no_mangle)] pub extern \"C\" fn {}() {{}}\n", row.symbol));
@@ -75,6 +76,7 @@ impl Kit {
         let source = self.path(&format!("function{version}.rs"));
         std::fs::write(&source, FUNCTION.replace("VERSION_HERE", &version.to_string())).unwrap();
         let linker = format!("-Clinker={}", self.linker().display());
+        let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
         let native = format!("-Lnative={}", self.home.path().display());
         let flags = [
             "--crate-type=cdylib",
@@ -83,6 +85,7 @@ impl Kit {
             native.as_str(),
             "-Clink-arg=--no-undefined",
             "-Clink-arg=--build-id=none",
+            script.as_str(),
             "-Cstrip=symbols",
             "--extern=mfaas_abi",
             "--extern=mfaas_shim",

@@ -37,7 +37,6 @@ SECTIONS {
   .tbss : { *(.tbss .tbss.*) }
   .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) *(.data.*MAPPINGS_CACHE*) }
   .init_array : { *(.init_array .init_array.*) }
-  .fini_array : { *(.fini_array .fini_array.*) }
   .dynamic : { *(.dynamic) }
   .got : { *(.got) *(.got.plt) }
   . = 0x40000000;
