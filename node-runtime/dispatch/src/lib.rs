@@ -113,6 +113,17 @@ pub enum Residency {
     Pinned,
 }
 
+/// Where the image of a function is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// In no slot.
+    Cold,
+    /// On its way into one, or waiting for room.
+    Coming,
+    /// In its slot.
+    Resident,
+}
+
 /// What the scheduler needs to know of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loaded {

@@ -6,7 +6,7 @@
 
 use crate::functions::{Functions, Gate};
 use crate::jobs::{Job, Place};
-use crate::scheduler::{Scheduler, below, living};
+use crate::scheduler::{Scheduler, below, doom, living};
 use crate::worker::{State, Worker};
 use crate::{
     Command, Commands, CordonId, FunctionId, KillReason, Misuse, Moment, Outcome, SlabId, WORKERS_CAP,
@@ -67,6 +67,13 @@ impl Scheduler {
         }
         self.give_up_if_abandoned(now, dead.cordon, commands);
         self.feed(now, dead.cordon, commands);
+    }
+
+    /// The worker broke a rule that is not about which job it answers: it is killed like one that did.
+    pub fn violated(&mut self, id: WorkerId, commands: &mut Commands) {
+        if let Some(worker) = living(&mut self.workers, id) {
+            doom(id.place, worker, KillReason::Violation, &mut self.cordons, commands);
+        }
     }
 
     /// Refuses calls of the function from now on; those that wait are answered. `crashes` is at least

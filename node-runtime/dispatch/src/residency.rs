@@ -13,7 +13,8 @@ use crate::jobs::Place;
 use crate::scheduler::Scheduler;
 use crate::worker::State;
 use crate::{
-    Command, Commands, FunctionId, Limits, Loaded, Misuse, Moment, Outcome, Residency, SlabId, WorkerId,
+    Command, Commands, FunctionId, Limits, Loaded, Misuse, Moment, Outcome, Residency, SlabId, Standing,
+    WorkerId,
 };
 
 /// A resident function as it was when the heap last looked: use, function, residency.
@@ -147,6 +148,24 @@ impl Scheduler {
         self.admit_wanted(commands);
     }
 
+    /// The loader has nothing against the image, but no room that it fits into: the least recently used
+    /// idle function leaves, and the image is tried again. Without any other resident function it
+    /// counts as one that cannot be loaded.
+    pub fn no_room(&mut self, now: Moment, function: FunctionId, slab: SlabId, commands: &mut Commands) {
+        if self.room.resident == 0 {
+            return self.load_failed(now, function, slab, commands);
+        }
+        let Some(known) = self.loading(function, slab) else { return };
+        known.phase = Phase::Wanted;
+        let bytes = known.bytes;
+        self.room.bytes -= bytes;
+        self.room.wanted.push_front(function.0);
+        // Without anything idle it waits in front of the others until something is.
+        if self.evict(commands) {
+            self.admit_wanted(commands);
+        }
+    }
+
     /// The loader is gone and its slab with it: another one, empty, takes its place.
     ///
     /// Workers answer what they have and are replaced ([`Command::Replace`]); what was resident is
@@ -176,9 +195,13 @@ impl Scheduler {
         }
     }
 
-    /// Whether the image is in the slab.
-    pub fn is_resident(&self, function: FunctionId) -> bool {
-        self.functions.get(function.0).is_some_and(|known| known.phase == Phase::Resident)
+    /// Where the image of a function is. What was never defined is cold.
+    pub fn standing(&self, function: FunctionId) -> Standing {
+        match self.functions.get(function.0).map_or(Phase::Cold, |known| known.phase) {
+            Phase::Cold => Standing::Cold,
+            Phase::Wanted | Phase::Loading => Standing::Coming,
+            Phase::Resident => Standing::Resident,
+        }
     }
 
     fn loading(&mut self, function: FunctionId, slab: SlabId) -> Option<&mut Function> {

@@ -8,7 +8,7 @@ use mfaas_ident::Budget;
 
 use super::{
     Command, Commands, CordonId, FunctionId, JobId, KillReason, Limits, Loaded, Misuse, Moment, Outcome,
-    Refusal, Residency, Scheduler, SlabId, TenantId, WorkerId,
+    Refusal, Residency, Scheduler, SlabId, Standing, TenantId, WorkerId,
 };
 
 const LIMITS: Limits = Limits {
@@ -395,6 +395,22 @@ fn what_needs_room_waits_until_something_is_idle() {
 }
 
 #[test]
+fn an_image_that_fits_nowhere_takes_the_place_of_another() {
+    let mut scheduler = serving(1);
+    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
+    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
+    submit(&mut scheduler, 0, 3);
+    let no_room =
+        |scheduler: &mut Scheduler| with(|out| scheduler.no_room(Moment(1), FunctionId(3), SlabId(0), out));
+    for victim in [1, 2] {
+        let unload = Command::Unload { function: FunctionId(victim), slot: victim, slab: SlabId(0) };
+        let load = Command::Load { function: FunctionId(3), slab: SlabId(0) };
+        assert_eq!(no_room(&mut scheduler), [unload, load]);
+    }
+    assert_eq!(answers(&no_room(&mut scheduler))[0].1, Outcome::LoadFailed, "the slab is empty");
+}
+
+#[test]
 fn a_revoked_function_is_not_run_even_if_it_was_accepted() {
     let mut scheduler = serving(1);
     let (running, _) = submit(&mut scheduler, 0, 2);
@@ -415,7 +431,10 @@ fn a_new_slab_replaces_the_workers_and_loads_again_what_was_used_last_first() {
     let (waits, commands) = submit(&mut scheduler, 1, 1);
     assert!(commands.is_empty());
     let stale = with(|out| scheduler.loaded(Moment(2), FunctionId(1), SlabId(0), 1, 10, out));
-    assert!(stale.is_empty() && !scheduler.is_resident(FunctionId(1)), "news of the old slab");
+    assert!(
+        stale.is_empty() && scheduler.standing(FunctionId(1)) == Standing::Coming,
+        "news of the old slab"
+    );
     let commands = completed(&mut scheduler, 3, 0, running);
     assert_eq!(commands[0], Command::Replace { worker: worker(0, 1) });
     assert_eq!(commands[1..], [Command::Answer { job: running, outcome: Outcome::Finished }]);

@@ -350,6 +350,10 @@ impl Run {
             Some(Command::Load { function, slab }) if self.dice.one_in(30) => {
                 self.scheduler.load_failed(now, function, slab, &mut self.commands);
             }
+            Some(Command::Load { function, slab }) if self.dice.one_in(30) => {
+                self.scheduler.no_room(now, function, slab, &mut self.commands);
+                self.world.count("no room");
+            }
             Some(Command::Load { function, slab }) => {
                 let slot = (0..).find(|slot| !self.world.slabs.contains_key(&(slab, *slot))).unwrap();
                 self.world.slabs.insert((slab, slot), function);
@@ -486,7 +490,8 @@ impl Run {
     }
 }
 
-const SEEN: [&str; 17] = [
+const SEEN: [&str; 18] = [
+    "no room",
     "Start",
     "Behind",
     "Finished",
