@@ -125,7 +125,17 @@ impl Node {
 
     /// Process ids of the living workers of this node.
     pub fn workers(&self) -> Vec<u32> {
-        processes().into_iter().filter(|(_, parent)| *parent == self.child.id()).map(|(pid, _)| pid).collect()
+        self.children("mfaas-worker")
+    }
+
+    /// Process ids of the living loaders of this node.
+    pub fn loaders(&self) -> Vec<u32> {
+        self.children("mfaas-loader")
+    }
+
+    fn children(&self, program: &str) -> Vec<u32> {
+        let own = |process: &Process| process.parent == self.child.id() && process.program == program;
+        processes().into_iter().filter(own).map(|process| process.pid).collect()
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -152,36 +162,52 @@ pub fn kill(pid: u32, signal: Signal) {
 /// Waits until none of these processes lives.
 pub async fn gone(pids: &[u32]) {
     let deadline = Instant::now() + Duration::from_secs(5);
-    while processes().iter().any(|(pid, _)| pids.contains(pid)) {
+    while processes().iter().any(|process| pids.contains(&process.pid)) {
         assert!(Instant::now() < deadline, "left behind: {pids:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Every living process with its parent; zombies are not alive.
-fn processes() -> Vec<(u32, u32)> {
+struct Process {
+    pid: u32,
+    parent: u32,
+    program: String,
+}
+
+/// Every living process; zombies are not alive.
+fn processes() -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let stats = entries.filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let (program, fields) = stat.rsplit_once(')')?;
+        let program = program.split_once('(')?.1.to_owned();
+        let mut fields = fields.split_whitespace();
         let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
-        (state != "Z").then_some((pid, parent))
+        (state != "Z").then_some(Process { pid, parent, program })
     });
     stats.collect()
 }
 
-/// The worker is another package: cargo does not build it for this test by itself.
+/// Worker and loader are other packages: cargo does not build them for this test by itself.
 fn build_worker() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
         let target = Path::new(NODE).parent().and_then(Path::parent).unwrap();
         let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "mfaas-worker", "--target-dir"])
+            .args([
+                "build",
+                "--quiet",
+                "--package",
+                "mfaas-worker",
+                "--package",
+                "mfaas-loader",
+                "--target-dir",
+            ])
             .arg(target)
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status()
             .unwrap();
-        assert!(status.success(), "mfaas-worker does not build");
+        assert!(status.success(), "worker and loader do not build");
     });
 }
