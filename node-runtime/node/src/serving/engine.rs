@@ -345,7 +345,11 @@ impl Engine {
 
     /// Takes what busy workers have completed.
     fn collect(&mut self) -> bool {
-        (0..self.seats.len()).fold(false, |worked, place| self.collect_from(place) || worked)
+        let mut worked = false;
+        for place in 0..self.seats.len() {
+            worked |= self.collect_from(place);
+        }
+        worked
     }
 
     fn collect_from(&mut self, place: usize) -> bool {
@@ -581,3 +585,6 @@ impl Seat {
         Some(leave.map_or(look, |leave| leave.min(look)))
     }
 }
+
+#[cfg(test)]
+mod tests;

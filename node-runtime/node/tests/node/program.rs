@@ -16,6 +16,7 @@ const NODE: &str = env!("CARGO_BIN_EXE_mfaas-node");
 pub struct Home {
     directory: tempfile::TempDir,
     server: String,
+    isolated: String,
 }
 
 /// A running node.
@@ -39,7 +40,12 @@ impl Home {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("ca.pem"), server.ca_pem()).unwrap();
         std::fs::write(directory.path().join("root.pub"), signer.root.public().to_pem().unwrap()).unwrap();
-        Self { directory, server: format!("https://{}", server.address) }
+        Self { directory, server: format!("https://{}", server.address), isolated: String::new() }
+    }
+
+    /// From the next start on, this tenant has workers of its own.
+    pub fn isolate(&mut self, tenant: &str) {
+        self.isolated = tenant.to_owned();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -56,6 +62,7 @@ impl Home {
             .env("MFAAS_STATE_DIR", self.path("state"))
             .env("MFAAS_INGRESS_LISTEN", "127.0.0.1:0")
             .env("MFAAS_WORKERS", "2")
+            .env("MFAAS_ISOLATED_TENANTS", &self.isolated)
             .env("MFAAS_ROOT_KEY_FILE", self.path("root.pub"))
             .env("MFAAS_READY_FILE", self.path("ready.json"))
             .stdin(Stdio::null());
@@ -102,6 +109,12 @@ impl Node {
     pub async fn try_call(&self, function: &str, body: &str) -> Result<Answer, reqwest::Error> {
         let request = self.client.post(format!("{}/f/acme/{function}", self.ingress));
         self.send(request.header("cookie", "secret=1").body(body.to_owned())).await
+    }
+
+    /// A call with a deadline, in milliseconds.
+    pub async fn call_within(&self, function: &str, body: &str, deadline_ms: &str) -> Answer {
+        let request = self.client.post(format!("{}/f/acme/{function}", self.ingress));
+        self.send(request.header("mfaas-deadline-ms", deadline_ms).body(body.to_owned())).await.unwrap()
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
