@@ -124,6 +124,9 @@ impl Cage {
             self.request()[..request_bytes].fill(0);
             return Err(NotResident);
         };
+        if self.memos.is_distant(slot) {
+            slab::prefetch(&image);
+        }
         self.settle_unless(&image);
         state::with(|state| state.budget.freshen());
         let (sizes, cold) = self.memos.of(slot, image.generation);
@@ -142,6 +145,15 @@ impl Cage {
     pub fn settle(&mut self) {
         if let Some(image) = self.unwiped.take() {
             slab::wipe(&image);
+        }
+    }
+
+    /// Fetches what the next call will need, if it is known already, while this one runs.
+    pub fn expect(&mut self, slot: u32) {
+        if self.memos.is_distant(slot)
+            && let Some(image) = self.slab.image(slot as usize)
+        {
+            slab::prefetch(&image);
         }
     }
 

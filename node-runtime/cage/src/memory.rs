@@ -108,6 +108,15 @@ impl Region {
         }
     }
 
+    /// Asks the kernel to put a range on one large page, now. It may refuse: too little memory in one
+    /// piece, a kernel before 6.1, a mapping that is not aligned.
+    pub(crate) fn collapse(&self, range: Range<usize>) {
+        /// `MADV_COLLAPSE` of the kernel's headers.
+        const COLLAPSE: libc::c_int = 25;
+        // SAFETY: INV-CAGE-2. Pages of our own mapping, whose contents stay.
+        let _ = unsafe { libc::madvise(self.at(range.start).cast(), range.len(), COLLAPSE) };
+    }
+
     /// Writes zeros over a range of the region that is mapped writable.
     pub(crate) fn zero(&self, range: Range<usize>) {
         // SAFETY: INV-CAGE-2. The caller names a writable range of ours.

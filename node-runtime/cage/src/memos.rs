@@ -7,11 +7,17 @@ use crate::memory::Sizes;
 #[derive(Debug)]
 pub(crate) struct Memos {
     words: Vec<u64>,
+    /// The number of the call that last ran or fetched each slot's image; numbers wrap.
+    last: Vec<u32>,
+    calls: u32,
 }
+
+/// An image that was called within so many calls is likely still in the caches.
+const NEAR_CALLS: u32 = 64;
 
 impl Memos {
     pub(crate) fn new(slots: usize) -> Self {
-        Self { words: vec![0; slots] }
+        Self { words: vec![0; slots], last: vec![0; slots], calls: NEAR_CALLS }
     }
 
     /// The sizes for the image of this generation in a slot, and whether it never ran here.
@@ -22,6 +28,15 @@ impl Memos {
         } else {
             (Sizes::FIRST, true)
         }
+    }
+
+    /// Counts a use of the slot; `true` if the last one is long ago.
+    pub(crate) fn is_distant(&mut self, slot: u32) -> bool {
+        self.calls = self.calls.wrapping_add(1);
+        let Some(last) = self.last.get_mut(slot as usize) else { return false };
+        let distant = self.calls.wrapping_sub(*last) > NEAR_CALLS;
+        *last = self.calls;
+        distant
     }
 
     pub(crate) fn keep(&mut self, slot: u32, generation: u64, sizes: Sizes) {

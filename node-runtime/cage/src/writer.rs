@@ -18,6 +18,9 @@ use crate::memory::{PAGE_BYTES, Region};
 use crate::sealed::read_sealed;
 use crate::{CageError, system, window};
 
+/// Where a loader would like to write: behind the window of the workers.
+const VIEW: usize = window::END;
+const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// What a worker demands of a slab's memory.
 pub(crate) const SEALS: SealFlags =
     SealFlags::FUTURE_WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
@@ -33,6 +36,8 @@ pub struct SlabWriter {
     free: Vec<BTreeMap<usize, usize>>,
     slots: Vec<Option<Place>>,
     vacant: Vec<u32>,
+    /// Bytes from the beginning of each bank that lie on large pages, or could not be put there.
+    consolidated: Vec<usize>,
 }
 
 /// Where an image lies.
@@ -66,7 +71,10 @@ impl SlabWriter {
         let fd = rustix::fs::memfd_create("mfaas-slab", flags).map_err(system("memfd_create"))?;
         let bytes = geometry.memory_bytes();
         rustix::fs::ftruncate(&fd, bytes as u64).map_err(system("set the slab's size"))?;
-        let view = Region::of_file(None, bytes, ProtFlags::READ | ProtFlags::WRITE, &fd, 0)?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // Large pages need an address that is a multiple of theirs. Where it is taken, any will do.
+        let view = Region::of_file(Some(VIEW), bytes, access, &fd, 0)
+            .or_else(|_| Region::of_file(None, bytes, access, &fd, 0))?;
         rustix::fs::fcntl_add_seals(&fd, SEALS).map_err(system("seal the slab"))?;
         let mut writer = Self {
             fd,
@@ -75,6 +83,7 @@ impl SlabWriter {
             free: vec![BTreeMap::from([(0, geometry.bank_bytes)]); geometry.banks],
             slots: vec![None; geometry.slots],
             vacant: (0..geometry.slots as u32).rev().collect(),
+            consolidated: vec![0; geometry.banks],
         };
         writer.header().write(geometry);
         writer.write_imports()?;
@@ -130,6 +139,7 @@ impl SlabWriter {
         self.slots[slot as usize] = Some(place);
         let Linked { bytes, resident } = linked;
         self.record(slot).publish(&resident);
+        self.consolidate(place.bank);
         Ok(Loaded { slot, bytes: place.bytes, linked: Digest::of(&bytes) })
     }
 
@@ -147,6 +157,17 @@ impl SlabWriter {
     /// may be writable and executable in one process.
     pub fn finish(self) -> OwnedFd {
         self.fd
+    }
+
+    /// Puts what is full of a bank on large pages: thousands of images have far more small pages than
+    /// a processor can remember. Best effort: without them everything works, slower.
+    fn consolidate(&mut self, bank: usize) {
+        let full = self.free[bank].first_key_value().map_or(self.geometry.bank_bytes, |(first, _)| *first);
+        while self.consolidated[bank] + LARGE_PAGE_BYTES <= full {
+            let offset = self.geometry.bank_offset(bank) + self.consolidated[bank];
+            self.view.collapse(offset..offset + LARGE_PAGE_BYTES);
+            self.consolidated[bank] += LARGE_PAGE_BYTES;
+        }
     }
 
     /// The first room that is large enough, in the first bank that has one.

@@ -20,6 +20,13 @@ const GRAIN_BYTES: usize = 16;
 const CLASSED_BYTES_MAX: usize = 32 << 10;
 /// No block is larger; what asks for more is out of memory.
 const BLOCK_BYTES_MAX: usize = 1 << 31;
+/// What std 1.95 asks for when standard output is first used. Asking for standard output only to
+/// flush it would make that buffer, in every call. Noticed by the test of the cage that prints half
+/// a line.
+const PRINT_BUFFER: Layout = match Layout::from_size_align(1024, 1) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a constant"),
+};
 /// Where the first block may begin.
 const FIRST_BLOCK: usize = size_of::<ArenaHeader>().next_multiple_of(GRAIN_BYTES);
 
@@ -28,6 +35,8 @@ const FIRST_BLOCK: usize = size_of::<ArenaHeader>().next_multiple_of(GRAIN_BYTES
 pub struct Arena {
     base: Cell<*mut u8>,
     bytes: Cell<usize>,
+    /// Whether a block of [`PRINT_BUFFER`] was asked for.
+    printing: Cell<bool>,
 }
 
 // SAFETY: INV-SHIM-2. There is one thread.
@@ -36,7 +45,7 @@ unsafe impl Sync for Arena {}
 impl Arena {
     /// An arena without memory.
     pub const fn empty() -> Self {
-        Self { base: Cell::new(ptr::null_mut()), bytes: Cell::new(0) }
+        Self { base: Cell::new(ptr::null_mut()), bytes: Cell::new(0), printing: Cell::new(false) }
     }
 
     /// Takes over wiped memory.
@@ -51,6 +60,13 @@ impl Arena {
             header.top = FIRST_BLOCK;
             header.high_water = FIRST_BLOCK;
         }
+    }
+
+    /// Whether something may have been printed: std's buffer of standard output, which it makes with
+    /// the first line, was asked for, or a block that looks like it.
+    #[cfg(feature = "hosted")]
+    pub(crate) fn may_have_printed(&self) -> bool {
+        self.printing.get()
     }
 
     /// The header, unless the arena is too small to hold even that.
@@ -143,6 +159,9 @@ impl Arena {
 // SAFETY: INV-SHIM-3. Blocks are disjoint, aligned, large enough, and stay until given back.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout == PRINT_BUFFER {
+            self.printing.set(true);
+        }
         Self::or_end(self.take(layout), layout.size())
     }
 

@@ -33,9 +33,11 @@ pub fn enter(call: *mut Call, handler: impl FnOnce(&[u8]) -> Reply) -> u32 {
     // SAFETY: INV-SHIM-1. Readable and unchanged until the call ends.
     let request = unsafe { std::slice::from_raw_parts(call.request, call.request_bytes) };
     let reply = handler(request);
-    // What was printed without a line end still waits in std's buffer. There is no better place
-    // for a failure than nowhere: the host's `write` never fails.
-    let _ = std::io::stdout().flush();
+    if ARENA.may_have_printed() {
+        // What was printed without a line end still waits in std's buffer. There is no better place
+        // for a failure than nowhere: the host's `write` never fails.
+        let _ = std::io::stdout().flush();
+    }
     let frame = reply.frame.leak();
     call.response = frame.as_ptr();
     call.response_bytes = frame.len();

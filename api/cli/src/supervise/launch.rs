@@ -160,7 +160,8 @@ pub(crate) struct Siblings {
 }
 
 /// What must stand beside `mfaas`.
-const SIBLINGS: [&str; 5] = ["mfaas-server", "mfaas-signer", "mfaas-builder", "mfaas-node", "mfaas-worker"];
+const SIBLINGS: [&str; 6] =
+    ["mfaas-server", "mfaas-signer", "mfaas-builder", "mfaas-node", "mfaas-worker", "mfaas-loader"];
 
 impl Siblings {
     /// The programs beside our own executable; all must be there.

@@ -18,7 +18,7 @@ use crate::error::BuilderError;
 use crate::flags;
 use crate::journal::Meter;
 use crate::layers::Layers;
-use crate::toolchain::{TARGET, host_libraries};
+use crate::toolchain::{SCRIPT_FILE, TARGET, host_libraries};
 
 /// The root of every tenant's crate; a manifest cannot name another.
 pub(super) const CRATE_ROOT: &str = "src/lib.rs";

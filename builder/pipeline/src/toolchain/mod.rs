@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use mfaas_ident::{Digest, ToolchainId};
 
 pub(crate) use import::import;
+pub(crate) use stub::SCRIPT_FILE;
 
 use crate::cage::{Cage, View};
 use crate::error::BuilderError;

@@ -28,6 +28,9 @@ fn defaults_fill_what_may_be_left_out() {
     assert_eq!(config.door_socket, None, "off unless configured");
     let open = with("MFAAS_DOOR_SOCKET", Some("/run/door")).unwrap();
     assert_eq!(open.door_socket.as_deref(), Some(std::path::Path::new("/run/door")));
+    assert!(config.isolated.is_empty());
+    let isolated = with("MFAAS_ISOLATED_TENANTS", Some("umbrella, acme,")).unwrap().isolated;
+    assert_eq!(isolated.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["acme", "umbrella"]);
 }
 
 #[test]
@@ -42,8 +45,9 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_SERVER", "https://"),
         ("MFAAS_INGRESS_LISTEN", "localhost"),
         ("MFAAS_WORKERS", "0"),
-        ("MFAAS_WORKERS", "257"),
+        ("MFAAS_WORKERS", "129"),
         ("MFAAS_WORKERS", "many"),
+        ("MFAAS_ISOLATED_TENANTS", "acme,Not A Name"),
     ] {
         let error = with(name, Some(value)).unwrap_err();
         assert!(error.starts_with(&format!("{name}: ")), "{value}: {error}");

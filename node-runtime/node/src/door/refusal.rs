@@ -8,8 +8,11 @@ use crate::serving::CallError;
 /// Why a call was not accepted.
 pub(super) fn of_error(error: &CallError) -> Code {
     match error {
-        CallError::Unknown | CallError::Refused(Refusal::NotLoaded) => codes::MF0801,
-        CallError::Refused(Refusal::QueueFull { .. } | Refusal::NotServing) => codes::MF0811,
+        CallError::Unknown | CallError::Refused(Refusal::NotServed) => codes::MF0801,
+        CallError::Refused(Refusal::NotLoadable) => codes::MF0709,
+        CallError::Refused(Refusal::QueueFull { .. } | Refusal::NotServing | Refusal::DeadlinePassed) => {
+            codes::MF0811
+        }
         CallError::Refused(Refusal::Banned { .. }) => codes::MF0813,
         CallError::Gone => codes::MF0808,
     }
@@ -20,7 +23,8 @@ pub(super) fn of_outcome(outcome: Outcome) -> Option<Code> {
     match outcome {
         Outcome::Finished => None,
         Outcome::Overdue => Some(codes::MF0803),
-        Outcome::WaitedTooLong => Some(codes::MF0811),
+        Outcome::WaitedTooLong | Outcome::DeadlinePassed => Some(codes::MF0811),
+        Outcome::LoadFailed => Some(codes::MF0709),
         Outcome::Withdrawn => Some(codes::MF0801),
         Outcome::Banned => Some(codes::MF0813),
         Outcome::Lost => Some(codes::MF0808),

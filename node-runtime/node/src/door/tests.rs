@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use super::guest::Target;
 use super::{CLIENTS_MAX, DoorSocket, SLOTS, refusal, serve};
 use crate::logs::LogSink;
-use crate::serving::{CallError, Dispatcher};
+use crate::serving::{self, CallError};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -37,7 +37,7 @@ impl Open {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = DoorSocket::bind(&directory.path().join("door")).unwrap();
-        let dispatcher = Arc::new(Dispatcher::new(Limits::NODE, Arc::new(LogSink::default())));
+        let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
         let (stop, stopping) = watch::channel(false);
         let task = tokio::spawn(serve(socket, dispatcher, stopping));
         Self { directory, stop, task }

@@ -86,9 +86,10 @@ impl Face {
     }
 
     fn ready(&self) -> Response {
-        match self.dispatcher.snapshot().current {
-            Some(_) => plain(StatusCode::OK, "ready\n"),
-            None => plain(StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n"),
+        if self.dispatcher.is_serving() {
+            plain(StatusCode::OK, "ready\n")
+        } else {
+            plain(StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n")
         }
     }
 
@@ -122,8 +123,13 @@ impl Face {
             .map_err(|e| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string()))?;
 
         let selector = function.selector.as_ref();
+        let wait_max = headers::wait_max(&parts.headers)
+            .map_err(|detail| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(detail))?;
         // The body's share of the budget is held until the answer is there: the frame holds as much.
-        let answered = self.dispatcher.call(&tenant, &function.name, selector, encoded).await;
+        let answered = match wait_max {
+            Some(wait) => self.dispatcher.call_within(&tenant, &function.name, selector, encoded, wait).await,
+            None => self.dispatcher.call(&tenant, &function.name, selector, encoded).await,
+        };
         drop(body);
         answered.map_err(refused)
     }
@@ -144,6 +150,12 @@ impl Face {
             (Outcome::Overdue, _) => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
             (Outcome::WaitedTooLong, _) => {
                 Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811).retry_after(1).into_response()
+            }
+            (Outcome::DeadlinePassed, _) => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0811)
+                .detail("the deadline of the call passed while it waited")
+                .into_response(),
+            (Outcome::LoadFailed, _) => {
+                Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0709).into_response()
             }
             (Outcome::Withdrawn, _) => Problem::of(StatusCode::NOT_FOUND, codes::MF0801).into_response(),
             (Outcome::Banned, _) => {
@@ -217,8 +229,14 @@ fn target(path: &str) -> Result<(TenantName, FunctionRef), Problem> {
 
 fn refused(error: CallError) -> Problem {
     match error {
-        CallError::Unknown | CallError::Refused(Refusal::NotLoaded) => {
+        CallError::Unknown | CallError::Refused(Refusal::NotServed) => {
             Problem::of(StatusCode::NOT_FOUND, codes::MF0801)
+        }
+        CallError::Refused(Refusal::NotLoadable) => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0709)
+        }
+        CallError::Refused(refusal @ Refusal::DeadlinePassed) => {
+            Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0811).detail(&refusal.to_string())
         }
         CallError::Refused(Refusal::QueueFull { retry_after_s }) => {
             Problem::of(StatusCode::TOO_MANY_REQUESTS, codes::MF0811).retry_after(retry_after_s)

@@ -20,13 +20,14 @@ use super::listener::HEAD_BYTES_MAX;
 use super::{Face, headers, refused, serve};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
-use crate::serving::{Answered, CallError, Dispatcher, Served};
+use crate::serving::{self, Answered, CallError, Served};
 
 const BOTH: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
 fn face() -> Face {
     let prometheus = PrometheusBuilder::new().build_recorder().handle();
-    Face::new(Arc::new(Dispatcher::new(Limits::NODE, Arc::new(LogSink::default()))), prometheus)
+    let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
+    Face::new(dispatcher, prometheus)
 }
 
 /// The ingress of a node that serves nothing, on a port of its own.
@@ -247,7 +248,13 @@ fn every_end_of_a_call_has_its_status() {
         let response = answered(Outcome::Finished, Some(completed(status, Vec::new())));
         assert_eq!(response.status().as_u16(), wanted, "{status}");
     }
-    for (outcome, wanted) in [(Outcome::Lost, 503), (Outcome::Overdue, 504), (Outcome::Withdrawn, 404)] {
+    for (outcome, wanted) in [
+        (Outcome::Lost, 503),
+        (Outcome::Overdue, 504),
+        (Outcome::DeadlinePassed, 504),
+        (Outcome::LoadFailed, 503),
+        (Outcome::Withdrawn, 404),
+    ] {
         assert_eq!(answered(outcome, None).status().as_u16(), wanted, "{outcome:?}");
     }
     let garbage = answered(Outcome::Finished, Some(completed(Status::Ok, b"garbage".to_vec())));
@@ -261,7 +268,9 @@ fn a_call_that_is_not_accepted_has_its_status() {
     assert_eq!(full.headers()[header::RETRY_AFTER], "7");
     for (error, wanted) in [
         (CallError::Unknown, 404),
-        (CallError::Refused(Refusal::NotLoaded), 404),
+        (CallError::Refused(Refusal::NotServed), 404),
+        (CallError::Refused(Refusal::NotLoadable), 503),
+        (CallError::Refused(Refusal::DeadlinePassed), 504),
         (CallError::Refused(Refusal::Banned { crashes: 3 }), 503),
         (CallError::Refused(Refusal::NotServing), 503),
         (CallError::Gone, 503),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use mfaas_rules::profiles::{imports, instructions};
+use mfaas_rules::profiles::{image_layout, imports, instructions};
 
 const FUNCTION: &str = include_str!("function.rs");
 
@@ -35,6 +35,7 @@ impl Kit {
         let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout).unwrap().trim());
         let kit = Self { home: tempfile::tempdir().unwrap(), sysroot, built: HashMap::new() };
         kit.link_root();
+        std::fs::write(kit.path("image.ld"), image_layout::LINKER_SCRIPT).unwrap();
         let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         kit.rustc(&["--crate-type=rlib", "--crate-name=mfaas_abi"], &runtime.join("abi/src/lib.rs"));
         let shim = [
@@ -60,6 +61,7 @@ impl Kit {
         for name in ["dl", "gcc_s", "m", "pthread", "rt", "util"] {
             std::fs::write(self.path(&format!("lib{name}.a")), "!<arch>\n").unwrap();
         }
+        std::fs::write(self.path("image.ld"), image_layout::LINKER_SCRIPT).unwrap();
         let symbols = imports::ROWS
             .iter()
             .map(|row| format!("#[unsafe(no_mangle)] pub extern \"C\" fn {}() {{}}\n", row.symbol));
@@ -75,14 +77,18 @@ impl Kit {
         let source = self.path(&format!("function{version}.rs"));
         std::fs::write(&source, FUNCTION.replace("VERSION_HERE", &version.to_string())).unwrap();
         let linker = format!("-Clinker={}", self.linker().display());
+        let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
         let native = format!("-Lnative={}", self.home.path().display());
+        let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
         let flags = [
             "--crate-type=cdylib",
             linker.as_str(),
             "-Clinker-flavor=ld.lld",
             native.as_str(),
+            script.as_str(),
             "-Clink-arg=--no-undefined",
             "-Clink-arg=--build-id=none",
+            script.as_str(),
             "-Cstrip=symbols",
             "--extern=mfaas_abi",
             "--extern=mfaas_shim",

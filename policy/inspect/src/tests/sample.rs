@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use mfaas_rules::profiles::image_layout::LINKER_SCRIPT;
+
 const SOURCE: &str = r#"
 use std::cell::Cell;
 thread_local! { static COUNT: Cell<u64> = const { Cell::new(41) }; }
@@ -15,22 +17,32 @@ pub extern "C" fn entry(x: u64) -> u64 {
 }
 "#;
 
-/// The image as rust-lld links it by default.
+/// The script, beside the source.
+const SCRIPT: &str = "-Clink-arg=-Timage.ld";
+
+/// The image as the builder links it.
 pub(super) fn image() -> Vec<u8> {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    IMAGE.get_or_init(|| link("plain", &[])).clone()
+    IMAGE.get_or_init(|| link("plain", &[SCRIPT])).clone()
+}
+
+/// The image as rust-lld links it by default.
+pub(super) fn image_in_one_piece() -> Vec<u8> {
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    IMAGE.get_or_init(|| link("one-piece", &[])).clone()
 }
 
 /// The same with packed relative relocations.
 pub(super) fn packed_image() -> Vec<u8> {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    IMAGE.get_or_init(|| link("packed", &["-Clink-arg=-zpack-dyn-relocs=relr"])).clone()
+    IMAGE.get_or_init(|| link("packed", &[SCRIPT, "-Clink-arg=-zpack-dyn-relocs=relr"])).clone()
 }
 
 fn link(name: &str, more: &[&str]) -> Vec<u8> {
     let place = tempfile::tempdir().unwrap();
     let path = |file: &str| place.path().join(file);
     std::fs::write(path("sample.rs"), SOURCE).unwrap();
+    std::fs::write(path("image.ld"), LINKER_SCRIPT).unwrap();
     for library in ["c", "gcc_s", "util", "rt", "pthread", "dl", "m"] {
         std::fs::write(path(&format!("lib{library}.a")), "!<arch>\n").unwrap();
     }

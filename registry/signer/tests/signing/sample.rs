@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use mfaas_rules::profiles::image_layout::LINKER_SCRIPT;
+
 const STUB: &str = r#"
 #![no_std]
 #[panic_handler] fn panic(_: &core::panic::PanicInfo<'_>) -> ! { loop {} }
@@ -27,13 +29,14 @@ pub(crate) fn artifact() -> &'static [u8] {
     IMAGE.get_or_init(|| {
         let place = tempfile::tempdir().unwrap();
         link(place.path(), "mfaas-host", STUB, &["-Clink-arg=-soname=libmfaas-host.so.1"]);
-        link(place.path(), "function", FUNCTION, &["-Clink-arg=-lmfaas-host", "-Cstrip=symbols"]);
+        link(place.path(), "function", FUNCTION, &["-Clink-arg=-lmfaas-host", "-Cstrip=symbols", "-Clink-arg=-Timage.ld"]);
         std::fs::read(place.path().join("libfunction.so")).unwrap()
     })
 }
 
 fn link(place: &Path, name: &str, source: &str, more: &[&str]) {
     std::fs::write(place.join("source.rs"), source).unwrap();
+    std::fs::write(place.join("image.ld"), LINKER_SCRIPT).unwrap();
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
     let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout).unwrap().trim());
     let linker = sysroot.join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
