@@ -1,4 +1,4 @@
-//! Crashes by function, and the bans that follow from them.
+//! Crashes by function, as far as they may still lead to a ban.
 //!
 //! Only what ends a worker process counts. A panic or a spent budget ends its own call and costs
 //! nobody else anything, so it never leads to a ban.
@@ -11,15 +11,11 @@ use crate::{FunctionId, Limits, Moment};
 #[derive(Debug, Default)]
 pub(crate) struct Strikes {
     crashes: BTreeMap<FunctionId, VecDeque<Moment>>,
-    banned: BTreeMap<FunctionId, u32>,
 }
 
 impl Strikes {
-    /// Counts one crash; `Some(count)` when this one led to a ban.
+    /// Counts one crash; `Some(count)` when this one is to lead to a ban.
     pub(crate) fn crash(&mut self, now: Moment, function: FunctionId, limits: &Limits) -> Option<u32> {
-        if self.banned.contains_key(&function) {
-            return None;
-        }
         let seen = self.crashes.entry(function).or_default();
         seen.push_back(now);
         while seen.front().is_some_and(|at| now.since(*at) > limits.crash_window_us) {
@@ -30,17 +26,11 @@ impl Strikes {
             return None;
         }
         self.crashes.remove(&function);
-        self.banned.insert(function, count);
         Some(count)
     }
 
-    /// The crashes that led to the ban of `function`, if it is banned.
-    pub(crate) fn ban(&self, function: FunctionId) -> Option<u32> {
-        self.banned.get(&function).copied()
-    }
-
-    /// Every banned function.
-    pub(crate) fn banned(&self) -> impl Iterator<Item = (FunctionId, u32)> + '_ {
-        self.banned.iter().map(|(function, count)| (*function, *count))
+    /// Forgets what was counted against `function`.
+    pub(crate) fn forget(&mut self, function: FunctionId) {
+        self.crashes.remove(&function);
     }
 }

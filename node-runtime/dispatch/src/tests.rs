@@ -1,43 +1,112 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod check;
+mod fairness;
 mod simulation;
-
-use std::collections::BTreeMap;
 
 use mfaas_ident::Budget;
 
 use super::{
-    Command, FunctionId, GenerationId, JobId, KillReason, Limits, Loaded, Misuse, Moment, Outcome, Plan,
-    Refusal, Scheduler, TenantId, WorkerId,
+    Command, Commands, CordonId, FunctionId, JobId, KillReason, Limits, Loaded, Misuse, Moment, Outcome,
+    Refusal, Residency, Scheduler, SlabId, Standing, TenantId, WorkerId,
 };
 
 const LIMITS: Limits = Limits {
-    waiting_per_worker: 4,
+    waiting_max: 4,
     waiting_per_tenant: 3,
     wait_us_max: 1_000,
+    in_worker_max: 3,
+    pipeline_budget_us_max: 200,
     backstop_factor: 2,
     backstop_slack_us: 100,
     crashes_before_ban: 2,
     crash_window_us: 10_000,
+    resident_bytes_max: 100,
+    functions_max: 64,
+    tenants_max: 64,
+    cordons_max: 4,
+    park_after_us: 500,
 };
 
-fn plan(functions: &[(u32, u32)], workers: usize) -> Plan {
-    let functions = functions.iter().enumerate().map(|(slot, (function, tenant))| {
-        let budget = Budget::from_micros(1_000).unwrap();
-        (FunctionId(*function), Loaded { slot: slot as u32, tenant: TenantId(*tenant), budget })
-    });
-    Plan { functions: functions.collect::<BTreeMap<_, _>>(), workers }
+/// A function of 10 bytes with the default budget of a millisecond.
+fn function(tenant: u32) -> Loaded {
+    Loaded {
+        tenant: TenantId(tenant),
+        cordon: CordonId::SHARED,
+        budget: Budget::DEFAULT,
+        idempotent: false,
+        bytes: 10,
+        residency: Residency::Preloaded,
+    }
 }
 
-/// Two functions of two tenants, workers 1..=`workers` ready, generation current.
-fn serving(workers: u64) -> (Scheduler, GenerationId) {
+/// Defines a function and lets its image be loaded at once, into the slot of its own number.
+fn define(scheduler: &mut Scheduler, number: u32, tenant: u32) {
+    define_as(scheduler, number, function(tenant));
+}
+
+fn define_as(scheduler: &mut Scheduler, number: u32, loaded: Loaded) {
+    let mut commands = Commands::new();
+    scheduler.define(FunctionId(number), loaded, &mut commands).unwrap();
+    assert_eq!(commands, [Command::Load { function: FunctionId(number), slab: SlabId(0) }]);
+    load(scheduler, 0, number);
+}
+
+fn load(scheduler: &mut Scheduler, at: u64, number: u32) -> Commands {
+    let slab = scheduler.slab;
+    with(|commands| scheduler.loaded(Moment(at), FunctionId(number), slab, number, 10, commands))
+}
+
+fn worker(place: u16, life: u32) -> WorkerId {
+    WorkerId { place, life }
+}
+
+fn ready(scheduler: &mut Scheduler, at: u64, place: u16, life: u32) -> Commands {
+    let slab = scheduler.slab;
+    with(|commands| {
+        scheduler.worker_ready(Moment(at), worker(place, life), CordonId::SHARED, slab, commands).unwrap();
+    })
+}
+
+fn with(step: impl FnOnce(&mut Commands)) -> Commands {
+    let mut commands = Commands::new();
+    step(&mut commands);
+    commands
+}
+
+/// Functions 1 and 2 of tenants 1 and 2, and that many workers, each in its first life.
+fn serving(workers: u16) -> Scheduler {
     let mut scheduler = Scheduler::new(LIMITS);
-    let generation = scheduler.stage(plan(&[(1, 1), (2, 2)], workers as usize));
-    for worker in 1..=workers {
-        assert!(scheduler.worker_ready(Moment(0), generation, WorkerId(worker)).0);
-    }
-    scheduler.swap(Moment(0), generation, &[]).unwrap();
-    (scheduler, generation)
+    define(&mut scheduler, 1, 1);
+    define(&mut scheduler, 2, 2);
+    (0..workers).for_each(|place| drop(ready(&mut scheduler, 0, place, 1)));
+    scheduler
+}
+
+fn submit(scheduler: &mut Scheduler, at: u64, number: u32) -> (JobId, Commands) {
+    let mut commands = Commands::new();
+    let job = scheduler.submit(Moment(at), FunctionId(number), None, &mut commands).unwrap();
+    (job, commands)
+}
+
+fn refused(scheduler: &mut Scheduler, at: u64, number: u32) -> Refusal {
+    scheduler.submit(Moment(at), FunctionId(number), None, &mut Commands::new()).unwrap_err()
+}
+
+fn completed(scheduler: &mut Scheduler, at: u64, place: u16, job: JobId) -> Commands {
+    with(|commands| scheduler.completed(Moment(at), worker(place, 1), job, false, commands))
+}
+
+fn died(scheduler: &mut Scheduler, at: u64, place: u16, life: u32) -> Commands {
+    with(|commands| scheduler.worker_died(Moment(at), worker(place, life), commands))
+}
+
+fn tick(scheduler: &mut Scheduler, at: u64) -> Commands {
+    with(|commands| scheduler.tick(Moment(at), commands))
+}
+
+fn start(place: u16, job: JobId, slot: u32) -> Command {
+    Command::Start { worker: worker(place, 1), job, slot }
 }
 
 fn answers(commands: &[Command]) -> Vec<(JobId, Outcome)> {
@@ -48,188 +117,363 @@ fn answers(commands: &[Command]) -> Vec<(JobId, Outcome)> {
     commands.iter().filter_map(answer).collect()
 }
 
-fn submit(scheduler: &mut Scheduler, at: u64, function: u32) -> (JobId, Vec<Command>) {
-    scheduler.submit(Moment(at), FunctionId(function)).unwrap()
-}
-
 #[test]
 fn calls_go_to_the_worker_that_worked_least() {
-    let (mut scheduler, _) = serving(2);
+    let mut scheduler = serving(2);
     let (first, commands) = submit(&mut scheduler, 0, 1);
-    assert_eq!(commands, [Command::Start { worker: WorkerId(1), job: first, slot: 0 }]);
-    assert_eq!(
-        scheduler.completed(Moment(50), WorkerId(1), first),
-        [Command::Answer { job: first, outcome: Outcome::Finished }]
-    );
+    assert_eq!(commands, [start(0, first, 1)]);
+    let done = [Command::Answer { job: first, outcome: Outcome::Finished }];
+    assert_eq!(completed(&mut scheduler, 50, 0, first), done);
     let (second, commands) = submit(&mut scheduler, 60, 2);
-    assert_eq!(commands, [Command::Start { worker: WorkerId(2), job: second, slot: 1 }]);
+    assert_eq!(commands, [start(1, second, 2)]);
 }
 
 #[test]
-fn before_the_first_generation_and_after_stop_nothing_is_accepted() {
-    let mut scheduler = Scheduler::new(LIMITS);
-    assert_eq!(scheduler.submit(Moment(0), FunctionId(1)).unwrap_err(), Refusal::NotServing);
-    let (mut scheduler, generation) = serving(1);
-    assert_eq!(scheduler.submit(Moment(0), FunctionId(9)).unwrap_err(), Refusal::NotLoaded);
+fn what_is_not_defined_or_retired_or_stopped_is_refused() {
+    let mut scheduler = serving(1);
+    assert_eq!(refused(&mut scheduler, 0, 9), Refusal::NotServed);
     let (job, _) = submit(&mut scheduler, 0, 1);
-    assert!(scheduler.stop().is_empty(), "a running job keeps its worker");
-    assert_eq!(scheduler.submit(Moment(1), FunctionId(1)).unwrap_err(), Refusal::NotServing);
-    let commands = scheduler.completed(Moment(2), WorkerId(1), job);
-    assert_eq!(commands[1], Command::Retire { generation, workers: vec![WorkerId(1)] });
+    assert!(with(|commands| scheduler.retire(FunctionId(1), commands)).is_empty(), "a call needs it");
+    assert_eq!(refused(&mut scheduler, 1, 1), Refusal::NotServed);
+    let commands = completed(&mut scheduler, 2, 0, job);
+    let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SlabId(0) };
+    assert_eq!(commands, [Command::Answer { job, outcome: Outcome::Finished }, unload]);
+    scheduler.stop(Moment(3), &mut Commands::new());
+    assert_eq!(refused(&mut scheduler, 4, 2), Refusal::NotServing);
     assert!(scheduler.is_idle());
 }
 
 #[test]
 fn queues_are_bounded_by_tenant_and_in_total() {
-    let (mut scheduler, _) = serving(1);
+    let mut scheduler = serving(1);
     submit(&mut scheduler, 0, 1);
     for _ in 0..3 {
         submit(&mut scheduler, 0, 1);
     }
-    let full = scheduler.submit(Moment(0), FunctionId(1)).unwrap_err();
-    assert_eq!(full, Refusal::QueueFull { retry_after_s: 1 }, "the tenant's share is 3");
+    let full = Refusal::QueueFull { retry_after_s: 1 };
+    assert_eq!(refused(&mut scheduler, 0, 1), full, "the tenant's share is 3");
     submit(&mut scheduler, 0, 2);
-    let full = scheduler.submit(Moment(0), FunctionId(2)).unwrap_err();
-    assert_eq!(full, Refusal::QueueFull { retry_after_s: 1 }, "one worker's share is 4");
+    assert_eq!(refused(&mut scheduler, 0, 2), full, "the node's is 4");
+}
+
+#[test]
+fn short_calls_stand_behind_each_other_in_a_worker_and_long_ones_do_not() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let short = Loaded { budget: Budget::from_micros(80).unwrap(), ..function(1) };
+    define_as(&mut scheduler, 1, short);
+    define(&mut scheduler, 2, 2);
+    ready(&mut scheduler, 0, 0, 1);
+    let (first, commands) = submit(&mut scheduler, 0, 1);
+    assert_eq!(commands, [start(0, first, 1)]);
+    let (second, commands) = submit(&mut scheduler, 0, 1);
+    assert_eq!(commands, [start(0, second, 1)]);
+    let (long, commands) = submit(&mut scheduler, 0, 2);
+    assert_eq!(commands, [start(0, long, 2)], "160 µs stand before it");
+    let (waits, commands) = submit(&mut scheduler, 0, 1);
+    assert!(commands.is_empty(), "three are in the worker");
+    assert_eq!(completed(&mut scheduler, 10, 0, first).len(), 1, "a millisecond would stand before it");
+    assert_eq!(completed(&mut scheduler, 20, 0, second).len(), 1);
+    assert_eq!(completed(&mut scheduler, 30, 0, long)[1], start(0, waits, 1));
+}
+
+#[test]
+fn with_several_workers_nobody_is_put_behind_another_while_one_idles() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    define_as(&mut scheduler, 1, Loaded { budget: Budget::from_micros(80).unwrap(), ..function(1) });
+    (0..2).for_each(|place| drop(ready(&mut scheduler, 0, place, 1)));
+    let places = (0..4).map(|_| match submit(&mut scheduler, 0, 1).1[0] {
+        Command::Start { worker, .. } => worker.place,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(places.collect::<Vec<_>>(), [0, 1, 0, 1]);
 }
 
 #[test]
 fn tenants_take_turns() {
-    let (mut scheduler, _) = serving(1);
+    let mut scheduler = serving(1);
     let (running, _) = submit(&mut scheduler, 0, 1);
     let (own, _) = submit(&mut scheduler, 0, 1);
     submit(&mut scheduler, 0, 1);
     let (other, _) = submit(&mut scheduler, 0, 2);
-    let commands = scheduler.completed(Moment(1), WorkerId(1), running);
-    assert_eq!(commands[1], Command::Start { worker: WorkerId(1), job: own, slot: 0 });
-    let commands = scheduler.completed(Moment(2), WorkerId(1), own);
-    assert_eq!(commands[1], Command::Start { worker: WorkerId(1), job: other, slot: 1 });
+    assert_eq!(completed(&mut scheduler, 1, 0, running)[1], start(0, own, 1));
+    assert_eq!(completed(&mut scheduler, 2, 0, own)[1], start(0, other, 2));
 }
 
 #[test]
 fn a_dead_worker_loses_its_job_once_and_the_queue_waits_for_the_replacement() {
-    let (mut scheduler, generation) = serving(1);
+    let mut scheduler = serving(1);
     let (lost, _) = submit(&mut scheduler, 0, 1);
     let (waits, _) = submit(&mut scheduler, 0, 2);
-    assert_eq!(answers(&scheduler.worker_died(Moment(5), WorkerId(1))), [(lost, Outcome::Lost)]);
-    assert!(scheduler.worker_died(Moment(6), WorkerId(1)).is_empty());
-    assert!(scheduler.completed(Moment(7), WorkerId(1), lost).is_empty(), "the dead say nothing");
-    let (wanted, commands) = scheduler.worker_ready(Moment(8), generation, WorkerId(2));
-    assert!(wanted);
-    assert_eq!(commands, [Command::Start { worker: WorkerId(2), job: waits, slot: 1 }]);
+    assert_eq!(answers(&died(&mut scheduler, 5, 0, 1)), [(lost, Outcome::Lost)]);
+    assert!(died(&mut scheduler, 6, 0, 1).is_empty());
+    assert!(completed(&mut scheduler, 7, 0, lost).is_empty(), "the dead say nothing");
+    let commands = ready(&mut scheduler, 8, 0, 2);
+    assert_eq!(commands, [Command::Start { worker: worker(0, 2), job: waits, slot: 2 }]);
+    let taken = scheduler.worker_ready(Moment(9), worker(0, 3), CordonId(0), SlabId(0), &mut Commands::new());
+    assert_eq!(taken, Err(Misuse::PlaceTaken(0)));
+}
+
+#[test]
+fn what_may_run_twice_is_run_again_alone_once() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let twice = Loaded { budget: Budget::from_micros(50).unwrap(), idempotent: true, ..function(1) };
+    define_as(&mut scheduler, 1, twice);
+    define_as(&mut scheduler, 2, Loaded { idempotent: false, ..twice });
+    ready(&mut scheduler, 0, 0, 1);
+    let (suspect, _) = submit(&mut scheduler, 0, 1);
+    let (once, _) = submit(&mut scheduler, 0, 2);
+    let (behind, _) = submit(&mut scheduler, 0, 1);
+    assert_eq!(answers(&died(&mut scheduler, 1, 0, 1)), [(once, Outcome::Lost)]);
+    let commands = ready(&mut scheduler, 2, 0, 2);
+    assert_eq!(
+        commands,
+        [Command::Start { worker: worker(0, 2), job: suspect, slot: 1 }],
+        "and nothing more"
+    );
+    let (waits, commands) = submit(&mut scheduler, 3, 2);
+    assert!(commands.is_empty(), "nothing stands behind a suspect");
+    let commands = died(&mut scheduler, 4, 0, 2);
+    let ban = Command::Ban { function: FunctionId(1), crashes: 2 };
+    assert!(commands.contains(&ban));
+    let mut ended = answers(&commands);
+    ended.sort_unstable_by_key(|(job, _)| *job);
+    assert_eq!(ended, [(suspect, Outcome::Lost), (behind, Outcome::Banned)]);
+    let commands = ready(&mut scheduler, 5, 0, 3);
+    assert_eq!(commands, [Command::Start { worker: worker(0, 3), job: waits, slot: 2 }]);
 }
 
 #[test]
 fn the_wall_backstop_kills_the_worker_and_then_answers() {
-    let (mut scheduler, _) = serving(1);
+    let mut scheduler = serving(1);
     let (job, _) = submit(&mut scheduler, 0, 1);
-    assert!(scheduler.tick(Moment(2_099)).is_empty());
-    let kill = Command::Kill { worker: WorkerId(1), reason: KillReason::Overdue };
-    assert_eq!(scheduler.tick(Moment(2_100)), [kill]);
-    assert!(scheduler.tick(Moment(2_200)).is_empty(), "one kill is enough");
-    assert_eq!(answers(&scheduler.worker_died(Moment(2_300), WorkerId(1))), [(job, Outcome::Overdue)]);
+    assert!(tick(&mut scheduler, 2_099).is_empty());
+    assert_eq!(scheduler.next_deadline(), Some(Moment(2_100)));
+    let kill = Command::Kill { worker: worker(0, 1), reason: KillReason::Overdue };
+    assert_eq!(tick(&mut scheduler, 2_100), [kill]);
+    assert!(tick(&mut scheduler, 2_200).is_empty(), "one kill is enough");
+    assert_eq!(answers(&died(&mut scheduler, 2_300, 0, 1)), [(job, Outcome::Overdue)]);
+    assert_eq!(scheduler.next_deadline(), None);
 }
 
 #[test]
-fn a_job_that_waits_too_long_is_answered() {
-    let (mut scheduler, _) = serving(1);
+fn what_waits_is_answered_at_the_waiting_limit_or_the_callers_deadline() {
+    let mut scheduler = serving(1);
     let (running, _) = submit(&mut scheduler, 0, 1);
-    let (waits, _) = submit(&mut scheduler, 10, 1);
-    assert!(scheduler.tick(Moment(1_009)).is_empty());
-    assert_eq!(answers(&scheduler.tick(Moment(1_010))), [(waits, Outcome::WaitedTooLong)]);
-    assert_eq!(answers(&scheduler.completed(Moment(1_011), WorkerId(1), running)).len(), 1);
+    let (waits, _) = submit(&mut scheduler, 1_500, 1);
+    let mut commands = Commands::new();
+    let late = scheduler.submit(Moment(1_500), FunctionId(2), Some(Moment(1_700)), &mut commands).unwrap();
+    assert_eq!(scheduler.next_deadline(), Some(Moment(1_700)));
+    assert!(tick(&mut scheduler, 1_699).is_empty());
+    assert_eq!(answers(&tick(&mut scheduler, 1_700)), [(late, Outcome::DeadlinePassed)]);
+    assert_eq!(scheduler.next_deadline(), Some(Moment(2_100)), "the backstop of what runs");
+    assert_eq!(
+        answers(&completed(&mut scheduler, 2_600, 0, running))[1..],
+        [(waits, Outcome::WaitedTooLong)]
+    );
+    let past = scheduler.submit(Moment(3_000), FunctionId(2), Some(Moment(3_000)), &mut commands);
+    assert_eq!(past, Err(Refusal::DeadlinePassed));
     assert!(scheduler.is_idle());
 }
 
 #[test]
 fn a_worker_that_answers_for_another_job_is_killed_and_not_believed() {
-    let (mut scheduler, _) = serving(2);
+    let mut scheduler = serving(2);
     let (first, _) = submit(&mut scheduler, 0, 1);
     let (second, _) = submit(&mut scheduler, 0, 2);
-    let commands = scheduler.completed(Moment(1), WorkerId(1), second);
-    assert_eq!(commands, [Command::Kill { worker: WorkerId(1), reason: KillReason::Violation }]);
-    assert_eq!(answers(&scheduler.worker_died(Moment(2), WorkerId(1))), [(first, Outcome::Lost)]);
-    assert_eq!(answers(&scheduler.completed(Moment(3), WorkerId(2), second)), [(second, Outcome::Finished)]);
+    let commands = completed(&mut scheduler, 1, 0, second);
+    assert_eq!(commands, [Command::Kill { worker: worker(0, 1), reason: KillReason::Violation }]);
+    assert_eq!(answers(&died(&mut scheduler, 2, 0, 1)), [(first, Outcome::Lost)]);
+    assert_eq!(answers(&completed(&mut scheduler, 3, 1, second)), [(second, Outcome::Finished)]);
 }
 
 #[test]
-fn a_function_on_the_core_in_repeated_crashes_is_banned() {
-    let (mut scheduler, generation) = serving(1);
+fn a_function_on_the_core_in_repeated_crashes_is_banned_until_it_is_lifted() {
+    let mut scheduler = serving(1);
     submit(&mut scheduler, 0, 1);
-    scheduler.worker_died(Moment(1), WorkerId(1));
-    scheduler.worker_ready(Moment(2), generation, WorkerId(2));
+    died(&mut scheduler, 1, 0, 1);
+    ready(&mut scheduler, 2, 0, 2);
     submit(&mut scheduler, 3, 1);
     let (waits, _) = submit(&mut scheduler, 3, 1);
     let (innocent, _) = submit(&mut scheduler, 3, 2);
-    let commands = scheduler.worker_died(Moment(4), WorkerId(2));
+    let commands = died(&mut scheduler, 4, 0, 2);
     assert!(commands.contains(&Command::Ban { function: FunctionId(1), crashes: 2 }));
     assert!(answers(&commands).contains(&(waits, Outcome::Banned)));
-    assert_eq!(scheduler.submit(Moment(5), FunctionId(1)).unwrap_err(), Refusal::Banned { crashes: 2 });
-    let (_, commands) = scheduler.worker_ready(Moment(6), generation, WorkerId(3));
-    assert_eq!(commands, [Command::Start { worker: WorkerId(3), job: innocent, slot: 1 }]);
+    assert_eq!(refused(&mut scheduler, 5, 1), Refusal::Banned { crashes: 2 });
+    let commands = ready(&mut scheduler, 6, 0, 3);
+    assert_eq!(commands, [Command::Start { worker: worker(0, 3), job: innocent, slot: 2 }]);
+    assert_eq!(scheduler.banned().collect::<Vec<_>>(), [(FunctionId(1), 2)]);
+    scheduler.lift(FunctionId(1));
+    submit(&mut scheduler, 7, 1);
 }
 
 #[test]
-fn crashes_far_apart_do_not_add_up() {
-    let (mut scheduler, generation) = serving(1);
-    for (worker, at) in [(1, 0), (2, 20_000), (3, 40_000)] {
+fn a_ban_from_outside_counts_before_the_function_is_known() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    scheduler.ban(Moment(0), FunctionId(3), 5, &mut Commands::new()).unwrap();
+    define(&mut scheduler, 3, 1);
+    assert_eq!(refused(&mut scheduler, 1, 3), Refusal::Banned { crashes: 5 });
+    let beyond = scheduler.ban(Moment(0), FunctionId(64), 5, &mut Commands::new()).unwrap_err();
+    assert_eq!(beyond, Misuse::TooMany { what: "function", number: 64, limit: 64 });
+}
+
+#[test]
+fn crashes_far_apart_and_spent_budgets_do_not_add_up() {
+    let mut scheduler = serving(1);
+    for (life, at) in [(1, 0), (2, 20_000), (3, 40_000)] {
         submit(&mut scheduler, at, 1);
-        scheduler.worker_died(Moment(at + 1), WorkerId(worker));
-        scheduler.worker_ready(Moment(at + 2), generation, WorkerId(worker + 1));
+        died(&mut scheduler, at + 1, 0, life);
+        ready(&mut scheduler, at + 2, 0, life + 1);
     }
-    assert!(scheduler.banned().is_empty());
+    for at in 50_000..50_010 {
+        let (job, _) = submit(&mut scheduler, at, 1);
+        scheduler.completed(Moment(at), worker(0, 4), job, true, &mut Commands::new());
+    }
+    assert_eq!(scheduler.banned().count(), 0);
+    assert_eq!((scheduler.snapshot().kills, scheduler.snapshot().crashes), (10, 3));
 }
 
 #[test]
-fn a_swap_moves_what_waits_drains_what_is_left_and_retires_the_old() {
-    let (mut scheduler, old) = serving(1);
+fn a_cold_function_is_loaded_with_its_first_call() {
+    let mut scheduler = serving(1);
+    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
+    assert!(with(|commands| scheduler.define(FunctionId(3), cold, commands).unwrap()).is_empty());
+    let (first, commands) = submit(&mut scheduler, 0, 3);
+    assert_eq!(commands, [Command::Load { function: FunctionId(3), slab: SlabId(0) }]);
+    let (second, commands) = submit(&mut scheduler, 0, 3);
+    assert!(commands.is_empty(), "it is asked for once");
+    assert_eq!(load(&mut scheduler, 5, 3), [start(0, first, 3)]);
+    assert_eq!(completed(&mut scheduler, 6, 0, first)[1], start(0, second, 3));
+}
+
+#[test]
+fn what_cannot_be_loaded_is_refused_until_it_is_defined_again() {
+    let mut scheduler = serving(1);
+    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
+    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
+    let (job, _) = submit(&mut scheduler, 0, 3);
+    let failed = with(|out| scheduler.load_failed(Moment(1), FunctionId(3), SlabId(0), out));
+    assert_eq!(answers(&failed), [(job, Outcome::LoadFailed)]);
+    assert_eq!(refused(&mut scheduler, 2, 3), Refusal::NotLoadable);
+    define_as(&mut scheduler, 3, function(3));
+    submit(&mut scheduler, 3, 3);
+}
+
+#[test]
+fn the_least_recently_used_idle_function_makes_room() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    ready(&mut scheduler, 0, 0, 1);
+    define_as(&mut scheduler, 0, Loaded { residency: Residency::Pinned, ..function(1) });
+    (1..10).for_each(|number| define(&mut scheduler, number, 1));
+    assert!(with(|out| scheduler.define(FunctionId(10), function(1), out).unwrap()).is_empty(), "it is full");
+    let mut running = None;
+    for number in [2, 3, 1, 4, 5, 6, 7, 8, 9, 2] {
+        let (job, _) = submit(&mut scheduler, 0, number);
+        if let Some(before) = running.replace(job) {
+            completed(&mut scheduler, 0, 0, before);
+        }
+    }
+    // 2 is the oldest but for its last call, which runs; 3 comes next.
+    let (_, commands) = submit(&mut scheduler, 1, 10);
+    let unload = Command::Unload { function: FunctionId(3), slot: 3, slab: SlabId(0) };
+    assert_eq!(commands, [unload, Command::Load { function: FunctionId(10), slab: SlabId(0) }]);
+    let large = Loaded { bytes: 101, ..function(1) };
+    let error = scheduler.define(FunctionId(11), large, &mut Commands::new()).unwrap_err();
+    assert_eq!(error, Misuse::ImageTooLarge { bytes: 101, limit: 100 });
+}
+
+#[test]
+fn what_needs_room_waits_until_something_is_idle() {
+    let mut scheduler = serving(1);
+    let large = Loaded { bytes: 95, residency: Residency::OnDemand, ..function(3) };
+    scheduler.define(FunctionId(3), large, &mut Commands::new()).unwrap();
     let (running, _) = submit(&mut scheduler, 0, 1);
-    let (moves, _) = submit(&mut scheduler, 0, 1);
-    let (stays, _) = submit(&mut scheduler, 0, 2);
-    let new = scheduler.stage(plan(&[(3, 2), (1, 1)], 1));
-    scheduler.worker_ready(Moment(1), new, WorkerId(2));
-    let commands = scheduler.swap(Moment(2), new, &[]).unwrap();
-    assert_eq!(commands, [Command::Start { worker: WorkerId(2), job: moves, slot: 1 }]);
-    assert_eq!(scheduler.submit(Moment(3), FunctionId(2)).unwrap_err(), Refusal::NotLoaded);
-    let commands = scheduler.completed(Moment(4), WorkerId(1), running);
-    assert_eq!(commands[1], Command::Start { worker: WorkerId(1), job: stays, slot: 1 });
-    let commands = scheduler.completed(Moment(5), WorkerId(1), stays);
-    assert_eq!(commands[1], Command::Retire { generation: old, workers: vec![WorkerId(1)] });
-    assert_eq!(scheduler.worker_ready(Moment(6), old, WorkerId(9)), (false, vec![]));
-    assert_eq!(scheduler.swap(Moment(6), old, &[]).unwrap_err(), Misuse::NotStaged(old));
+    let (_, commands) = submit(&mut scheduler, 1, 3);
+    assert_eq!(commands, [Command::Unload { function: FunctionId(2), slot: 2, slab: SlabId(0) }]);
+    let commands = completed(&mut scheduler, 2, 0, running);
+    let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SlabId(0) };
+    assert_eq!(commands[1..], [unload, Command::Load { function: FunctionId(3), slab: SlabId(0) }]);
+}
+
+#[test]
+fn an_image_that_fits_nowhere_takes_the_place_of_another() {
+    let mut scheduler = serving(1);
+    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
+    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
+    submit(&mut scheduler, 0, 3);
+    let no_room =
+        |scheduler: &mut Scheduler| with(|out| scheduler.no_room(Moment(1), FunctionId(3), SlabId(0), out));
+    for victim in [1, 2] {
+        let unload = Command::Unload { function: FunctionId(victim), slot: victim, slab: SlabId(0) };
+        let load = Command::Load { function: FunctionId(3), slab: SlabId(0) };
+        assert_eq!(no_room(&mut scheduler), [unload, load]);
+    }
+    assert_eq!(answers(&no_room(&mut scheduler))[0].1, Outcome::LoadFailed, "the slab is empty");
 }
 
 #[test]
 fn a_revoked_function_is_not_run_even_if_it_was_accepted() {
-    let (mut scheduler, _) = serving(1);
-    submit(&mut scheduler, 0, 1);
+    let mut scheduler = serving(1);
+    let (running, _) = submit(&mut scheduler, 0, 2);
     let (waits, _) = submit(&mut scheduler, 0, 2);
-    let new = scheduler.stage(plan(&[(1, 1)], 1));
-    scheduler.worker_ready(Moment(1), new, WorkerId(2));
-    let commands = scheduler.swap(Moment(2), new, &[FunctionId(2)]).unwrap();
+    let commands = with(|out| scheduler.withdraw(Moment(1), FunctionId(2), out));
     assert_eq!(answers(&commands), [(waits, Outcome::Withdrawn)]);
+    let commands = completed(&mut scheduler, 2, 0, running);
+    assert!(matches!(commands[1], Command::Unload { function: FunctionId(2), .. }));
 }
 
 #[test]
-fn a_generation_that_drains_without_workers_answers_what_it_cannot_run() {
-    let (mut scheduler, old) = serving(1);
+fn a_new_slab_replaces_the_workers_and_loads_again_what_was_used_last_first() {
+    let mut scheduler = serving(2);
     let (running, _) = submit(&mut scheduler, 0, 1);
-    let (stays, _) = submit(&mut scheduler, 0, 2);
-    let new = scheduler.stage(plan(&[(1, 1)], 1));
-    scheduler.worker_ready(Moment(1), new, WorkerId(2));
-    scheduler.swap(Moment(2), new, &[]).unwrap();
-    let commands = scheduler.worker_died(Moment(3), WorkerId(1));
-    assert_eq!(answers(&commands), [(running, Outcome::Lost), (stays, Outcome::Lost)]);
-    assert!(commands.contains(&Command::Retire { generation: old, workers: vec![] }));
+    let commands = with(|out| scheduler.renew(SlabId(1), out));
+    let load = |number| Command::Load { function: FunctionId(number), slab: SlabId(1) };
+    assert_eq!(commands, [Command::Replace { worker: worker(1, 1) }, load(1), load(2)]);
+    let (waits, commands) = submit(&mut scheduler, 1, 1);
+    assert!(commands.is_empty());
+    let stale = with(|out| scheduler.loaded(Moment(2), FunctionId(1), SlabId(0), 1, 10, out));
+    assert!(
+        stale.is_empty() && scheduler.standing(FunctionId(1)) == Standing::Coming,
+        "news of the old slab"
+    );
+    let commands = completed(&mut scheduler, 3, 0, running);
+    assert_eq!(commands[0], Command::Replace { worker: worker(0, 1) });
+    assert_eq!(commands[1..], [Command::Answer { job: running, outcome: Outcome::Finished }]);
+    died(&mut scheduler, 4, 0, 1);
+    with(|out| scheduler.loaded(Moment(5), FunctionId(1), SlabId(1), 7, 10, out));
+    let late = with(|out| {
+        scheduler.worker_ready(Moment(6), worker(0, 2), CordonId(0), SlabId(0), out).unwrap();
+    });
+    assert_eq!(late, [Command::Replace { worker: worker(0, 2) }], "it maps the old slab");
+    died(&mut scheduler, 7, 0, 2);
+    let commands = ready(&mut scheduler, 8, 0, 3);
+    assert_eq!(commands, [Command::Start { worker: worker(0, 3), job: waits, slot: 7 }]);
 }
 
 #[test]
-fn a_staged_generation_can_be_given_up() {
-    let (mut scheduler, current) = serving(1);
-    let staged = scheduler.stage(plan(&[(1, 1)], 1));
-    scheduler.worker_ready(Moment(1), staged, WorkerId(7));
-    let retired = [Command::Retire { generation: staged, workers: vec![WorkerId(7)] }];
-    assert_eq!(scheduler.discard(staged), retired);
-    assert!(scheduler.discard(current).is_empty(), "the current one is not given up");
-    assert_eq!(scheduler.current(), Some(current));
+fn a_private_cordon_gets_workers_with_its_first_call_and_loses_them_when_idle() {
+    let mut scheduler = serving(1);
+    define_as(&mut scheduler, 3, Loaded { cordon: CordonId(1), ..function(3) });
+    let (job, commands) = submit(&mut scheduler, 0, 3);
+    assert_eq!(commands, [Command::Unpark { cordon: CordonId(1) }], "shared workers are not for it");
+    let commands = with(|out| {
+        scheduler.worker_ready(Moment(1), worker(5, 1), CordonId(1), SlabId(0), out).unwrap();
+    });
+    assert_eq!(commands, [start(5, job, 3)]);
+    completed(&mut scheduler, 10, 5, job);
+    assert_eq!(scheduler.next_deadline(), Some(Moment(510)));
+    assert!(tick(&mut scheduler, 509).is_empty());
+    assert_eq!(tick(&mut scheduler, 510), [Command::Park { worker: worker(5, 1) }]);
+    assert_eq!(scheduler.next_deadline(), None);
+    assert_eq!(submit(&mut scheduler, 511, 3).1, [Command::Unpark { cordon: CordonId(1) }]);
+}
+
+#[test]
+fn a_stopping_node_drains_and_loses_what_nobody_can_run() {
+    let mut scheduler = serving(1);
+    let (running, _) = submit(&mut scheduler, 0, 1);
+    let (waits, _) = submit(&mut scheduler, 0, 2);
+    assert!(with(|out| scheduler.stop(Moment(1), out)).is_empty(), "a worker is there");
+    let commands = died(&mut scheduler, 2, 0, 1);
+    assert_eq!(answers(&commands), [(running, Outcome::Lost), (waits, Outcome::Lost)]);
+    assert!(scheduler.is_idle());
 }

@@ -2,13 +2,18 @@
 //!
 //! A missing or malformed variable is an error that names it. Nothing reads the environment later.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use mfaas_ident::NodeName;
+use mfaas_dispatch::WORKERS_CAP;
+use mfaas_ident::{NodeName, TenantName};
 
-/// Workers at most; each has its own copy of every writable image.
-const WORKERS_MAX: usize = 256;
+/// Workers that tenants share, at most.
+const WORKERS_MAX: usize = 128;
+/// Tenants with workers of their own, at most: together with the shared ones these are all workers
+/// that a dispatcher can name.
+const ISOLATED_MAX: usize = WORKERS_CAP - WORKERS_MAX;
 
 /// What every subcommand needs to talk to its server.
 #[derive(Debug, Clone)]
@@ -31,6 +36,8 @@ pub(crate) struct Config {
     pub(crate) ingress_listen: SocketAddr,
     /// `MFAAS_WORKERS`, one for each core by default.
     pub(crate) workers: usize,
+    /// `MFAAS_ISOLATED_TENANTS`: names with commas between them; each has workers of its own.
+    pub(crate) isolated: BTreeSet<TenantName>,
     /// `MFAAS_ROOT_KEY_FILE`: the pinned root, PEM.
     pub(crate) root_key_file: PathBuf,
     /// `MFAAS_READY_FILE`, if any.
@@ -84,6 +91,10 @@ impl Config {
             membership: Membership::read(lookup)?,
             ingress_listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
             workers,
+            isolated: tenants(
+                "MFAAS_ISOLATED_TENANTS",
+                &lookup("MFAAS_ISOLATED_TENANTS").unwrap_or_default(),
+            )?,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
             ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
         })
@@ -100,6 +111,20 @@ where
     T::Err: std::fmt::Display,
 {
     text.parse().map_err(|e: T::Err| ConfigError::Malformed { variable, reason: e.to_string() })
+}
+
+fn tenants(variable: &'static str, list: &str) -> Result<BTreeSet<TenantName>, ConfigError> {
+    let names: BTreeSet<_> = list
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(|name| parsed(variable, name))
+        .collect::<Result<_, _>>()?;
+    if names.len() > ISOLATED_MAX {
+        let reason = format!("at most {ISOLATED_MAX} tenants");
+        return Err(ConfigError::Malformed { variable, reason });
+    }
+    Ok(names)
 }
 
 fn check_server(server: &str) -> Result<(), ConfigError> {

@@ -18,12 +18,10 @@ use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
 use crate::ingress::{self, Face};
 use crate::logs::{self, LogSink};
-use crate::serving::{Dispatcher, Fleet};
+use crate::serving::{self, Dispatcher, Means};
 use crate::state::{StateDir, write_durably};
 use crate::upstream::Upstream;
 
-/// How often deadlines are looked at; a wall backstop is a second and more.
-const TICK: Duration = Duration::from_millis(20);
 /// How often gauges are set.
 const GAUGES: Duration = Duration::from_secs(1);
 /// Accepted calls get this long to end when the node stops.
@@ -55,11 +53,15 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
 
     let boot = uuid::Uuid::now_v7();
     let sink = Arc::new(LogSink::default());
-    let dispatcher = Arc::new(Dispatcher::new(Limits::NODE, Arc::clone(&sink)));
-    let fleet =
-        Arc::new(Fleet::new(Arc::clone(&dispatcher), Arc::clone(&sink), worker_program()?, config.workers));
-    let (agent, status) =
-        Agent::new(root, state, upstream.clone(), Arc::clone(&fleet), Arc::clone(&dispatcher))?;
+    let means = Means {
+        worker: sibling("mfaas-worker")?,
+        loader: sibling("mfaas-loader")?,
+        workers: config.workers,
+        isolated: config.isolated.clone(),
+    };
+    let (dispatcher, fleet) =
+        serving::start(Limits::NODE, Arc::clone(&sink), means).context("starting the dispatcher")?;
+    let (agent, status) = Agent::new(root, state, upstream.clone(), Arc::clone(&dispatcher))?;
 
     let listener = TcpListener::bind(config.ingress_listen)
         .await
@@ -77,7 +79,6 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     };
 
     let mut agent = tokio::spawn(agent.run());
-    let mut ticker = tokio::spawn(tick(Arc::clone(&dispatcher)));
     let mut ingress = tokio::spawn(ingress::serve(listener, ingress::router(face), stopping.clone()));
     let watchers = [tokio::spawn(reporter.run()), tokio::spawn(gauges(Arc::clone(&dispatcher), status))];
     let shipper = tokio::spawn(async move { logs::ship(&sink, &upstream, boot, stopping).await });
@@ -88,7 +89,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         // None of them ends by itself. Without one of them the node would only seem to work: it ends,
         // its workers with it, and whoever supervises it starts it again.
         _ = &mut agent => anyhow::bail!("the agent ended"),
-        _ = &mut ticker => anyhow::bail!("the clock of the dispatcher ended"),
+        () = dispatcher.ended() => anyhow::bail!("the dispatcher ended"),
         _ = &mut ingress => anyhow::bail!("the ingress ended"),
     }
     tracing::info!("stopping");
@@ -100,7 +101,6 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let gone = fleet.ended(WORKERS_WAIT_MAX).await;
     let _ = tokio::time::timeout(LAST_LINES_WAIT_MAX, shipper).await;
     watchers.iter().for_each(tokio::task::JoinHandle::abort);
-    ticker.abort();
     anyhow::ensure!(gone, "some workers did not end in time");
     Ok(())
 }
@@ -119,29 +119,13 @@ fn announce(config: &Config, address: SocketAddr) -> anyhow::Result<()> {
 /// Refuses new calls and waits until the accepted ones are answered; those that take too long lose
 /// their worker and are answered as lost.
 async fn drain(dispatcher: &Dispatcher) {
-    dispatcher.stop();
-    if !idle_within(dispatcher, DRAIN_WAIT_MAX).await {
+    let mut idle = dispatcher.stop();
+    if tokio::time::timeout(DRAIN_WAIT_MAX, &mut idle).await.is_err() {
         tracing::warn!("calls that did not end are given up");
         dispatcher.kill_workers();
-        idle_within(dispatcher, GIVE_UP_WAIT_MAX).await;
-    }
-}
-
-async fn idle_within(dispatcher: &Dispatcher, wait_max: Duration) -> bool {
-    let idle = async {
-        while !dispatcher.is_idle() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+        if tokio::time::timeout(GIVE_UP_WAIT_MAX, idle).await.is_err() {
+            tracing::error!("some calls were not answered");
         }
-    };
-    tokio::time::timeout(wait_max, idle).await.is_ok()
-}
-
-async fn tick(dispatcher: Arc<Dispatcher>) {
-    let mut interval = tokio::time::interval(TICK);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        interval.tick().await;
-        dispatcher.tick();
     }
 }
 
@@ -151,8 +135,10 @@ async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>) {
         metrics::gauge!("mfaas_queue_calls").set(snapshot.waiting as f64);
         metrics::gauge!("mfaas_running_calls").set(snapshot.running as f64);
         metrics::gauge!("mfaas_workers").set(snapshot.workers as f64);
-        metrics::gauge!("mfaas_generations_draining").set(snapshot.draining as f64);
-        metrics::gauge!("mfaas_generation").set(snapshot.current.map_or(0.0, |id| id.0 as f64));
+        metrics::gauge!("mfaas_functions_resident").set(snapshot.resident as f64);
+        metrics::gauge!("mfaas_resident_bytes").set(snapshot.resident_bytes as f64);
+        metrics::counter!("mfaas_kills_total").absolute(snapshot.kills);
+        metrics::counter!("mfaas_worker_crashes_total").absolute(snapshot.crashes);
         {
             let status = status.borrow();
             metrics::gauge!("mfaas_epoch").set(status.epoch.0 as f64);
@@ -186,15 +172,15 @@ fn read_root(path: &Path) -> anyhow::Result<PublicKey> {
     PublicKey::from_pem(&pem).with_context(|| format!("MFAAS_ROOT_KEY_FILE: {}", path.display()))
 }
 
-/// The worker lies beside this program, so that both are of one release.
-fn worker_program() -> anyhow::Result<PathBuf> {
+/// Worker and loader lie beside this program, so that all are of one release.
+fn sibling(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("finding this program")?;
-    let worker = own.with_file_name("mfaas-worker");
-    anyhow::ensure!(worker.is_file(), "{} does not exist", worker.display());
-    Ok(worker)
+    let program = own.with_file_name(name);
+    anyhow::ensure!(program.is_file(), "{} does not exist", program.display());
+    Ok(program)
 }
 
-/// Each image is a descriptor here and, while a worker starts, once more for that worker.
+/// Each image is a descriptor here.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

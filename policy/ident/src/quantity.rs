@@ -65,11 +65,13 @@ pub struct MemoryLimit(u64);
 impl MemoryLimit {
     /// The node's default, 4 MiB.
     pub const DEFAULT: Self = Self(4 << 20);
+    /// The largest that any function may ask for, 256 MiB.
+    pub const MAX: Self = Self(256 << 20);
     const RULE: &'static str = "a whole number with KiB or MiB, from 64KiB to 256MiB, a multiple of 4KiB";
 
     /// Checks the bounds and the page multiple.
     pub fn from_bytes(bytes: u64) -> Result<Self, ParseError> {
-        if (64 << 10..=256 << 20).contains(&bytes) && bytes.is_multiple_of(4096) {
+        if (64 << 10..=Self::MAX.0).contains(&bytes) && bytes.is_multiple_of(4096) {
             Ok(Self(bytes))
         } else {
             Err(ParseError::new("memory", &format!("{bytes} bytes"), Self::RULE))

@@ -71,6 +71,11 @@ impl VerifiedImage {
         self.memory.as_fd()
     }
 
+    /// Its size, in bytes; 0 if the kernel does not say.
+    pub(crate) fn bytes(&self) -> u64 {
+        rustix::fs::fstat(&self.memory).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
     /// An image of nothing, for tests of what is done with images.
     #[cfg(test)]
     pub(crate) fn for_test(key: ImageKey) -> Self {

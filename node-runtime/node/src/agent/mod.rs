@@ -24,7 +24,7 @@ use tokio::sync::watch;
 pub(crate) use image::{ImageKey, VerifiedImage, sealed_memory};
 pub(crate) use report::{Reporter, Status};
 
-use crate::serving::{Dispatcher, Fleet};
+use crate::serving::Dispatcher;
 use crate::state::{StateDir, StateError};
 use crate::upstream::{Upstream, UpstreamError};
 use gate::{Admitted, Gate, KEY_LIST_BYTES_MAX, Refused, SET_BYTES_MAX};
@@ -45,7 +45,6 @@ pub(crate) struct Agent {
     gate: Gate,
     state: StateDir,
     upstream: Upstream,
-    fleet: Arc<Fleet>,
     dispatcher: Arc<Dispatcher>,
     status: watch::Sender<Status>,
     /// The set that the node follows; `None` before the first.
@@ -55,13 +54,11 @@ pub(crate) struct Agent {
     incomplete: bool,
 }
 
-/// What the current generation holds.
+/// What is in force.
 #[derive(Debug, Default)]
 struct Loaded {
     images: BTreeMap<ImageKey, Arc<VerifiedImage>>,
     routes: reconcile::Routes,
-    /// A generation was swapped in, even if it is empty.
-    serving: bool,
 }
 
 impl Agent {
@@ -70,7 +67,6 @@ impl Agent {
         root: PublicKey,
         state: StateDir,
         upstream: Upstream,
-        fleet: Arc<Fleet>,
         dispatcher: Arc<Dispatcher>,
     ) -> Result<(Self, watch::Receiver<Status>), StateError> {
         let gate = Gate::new(root, state.seen()?);
@@ -79,7 +75,6 @@ impl Agent {
             gate,
             state,
             upstream,
-            fleet,
             dispatcher,
             status,
             set: None,

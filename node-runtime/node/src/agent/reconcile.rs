@@ -10,16 +10,18 @@ use std::sync::Arc;
 use chrono::Utc;
 use mfaas_attest::{ServingSet, Trust};
 use mfaas_delivery::{LoadedVersion, RefusedVersion};
-use mfaas_dispatch::FunctionId;
 use mfaas_ident::{AliasName, Digest, FunctionName, TenantName, VersionNumber};
-use mfaas_ring::preload::ITEMS_MAX;
 use mfaas_rules::codes;
 
 use super::gate::Refused;
 use super::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, VerifiedImage};
 use super::report;
 use super::{Agent, Loaded};
-use crate::serving::{Dispatcher, Route, Served, StartError, Table};
+use crate::serving::{Dispatcher, Route, Served, Stalled, Table};
+
+/// Versions that one node serves, at most: each is a descriptor, and a slot of the slab when it is
+/// resident.
+const VERSIONS_MAX: usize = 100_000;
 
 /// Names of functions and the images behind them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,7 +78,7 @@ pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified
                 outcome.incomplete = true;
                 outcome
                     .problems
-                    .push(report::problem(codes::MF0709, "no worker could be started with the new set"));
+                    .push(report::problem(codes::MF0709, "loader or workers could not be started"));
                 return outcome;
             }
             Err(failed) => {
@@ -101,10 +103,10 @@ async fn obtain_all(
     for function in &set.functions {
         for version in &function.versions {
             let key = ImageKey::of(function, version);
-            let obtained = if good.len() < ITEMS_MAX {
+            let obtained = if good.len() < VERSIONS_MAX {
                 obtain(agent, set, &key, &trust).await
             } else {
-                let message = format!("a node loads at most {ITEMS_MAX} versions");
+                let message = format!("a node loads at most {VERSIONS_MAX} versions");
                 Err(Refused::new(codes::MF0709, message).into())
             };
             match obtained {
@@ -226,65 +228,31 @@ fn keep_or_fall_back(
     }
 }
 
-/// Starts a generation with the images and swaps it in; with the same images as now, only the
-/// names change. The error holds the images that cannot be loaded; empty = none is to blame.
+/// Makes the new images known, lets names lead to them, then retires what no name leads to any more.
+/// The error holds the images that cannot be loaded; empty = none is to blame.
 async fn put_into_force(
     agent: &mut Agent,
     set: &ServingSet,
     routes: Routes,
     images: Images,
 ) -> Result<(), Vec<(ImageKey, String)>> {
+    let new = images.iter().filter(|(key, _)| !agent.loaded.images.contains_key(*key));
+    let new: Vec<_> = new.map(|(_, image)| Arc::clone(image)).collect();
+    if !new.is_empty() {
+        match agent.dispatcher.define(&new).await {
+            Ok(failed) if failed.is_empty() => {}
+            // The others stay: the next round defines them again, which changes nothing.
+            Ok(failed) => return Err(failed),
+            Err(Stalled) => {
+                tracing::error!("loader or workers did not come up in time");
+                return Err(Vec::new());
+            }
+        }
+    }
     let table = routes.table(&agent.dispatcher);
-    if agent.loaded.serving && agent.loaded.images.keys().eq(images.keys()) {
-        agent.dispatcher.reroute(table);
-        agent.loaded.routes = routes;
-        return Ok(());
-    }
-    let order: Vec<_> = images.values().map(Arc::clone).collect();
-    let generation = match agent.fleet.start(order.clone()).await {
-        Ok(generation) => generation,
-        Err(StartError::Functions(failed)) => {
-            let blame = |(index, text)| Some((order.get::<usize>(index)?.key().clone(), text));
-            return Err(failed.into_iter().filter_map(blame).collect());
-        }
-        Err(StartError::Worker(text)) => {
-            tracing::error!(%text, "a generation of workers did not start");
-            return Err(find_culprits(agent, &order).await);
-        }
-    };
-    let withdrawn: Vec<FunctionId> = agent
-        .loaded
-        .images
-        .keys()
-        .filter(|key| set.revoked.contains(&key.digest))
-        .map(|key| agent.dispatcher.function(key))
-        .collect();
-    if let Err(error) = agent.dispatcher.swap(generation, table, &withdrawn) {
-        tracing::error!(%error, "the generation is gone before it served");
-        return Err(Vec::new());
-    }
-    agent.loaded = Loaded { images, routes, serving: true };
+    agent.dispatcher.swap(table, |key| images.contains_key(key), |key| set.revoked.contains(&key.digest));
+    agent.loaded = Loaded { images, routes };
     Ok(())
-}
-
-/// A worker died without saying why: each image that is new gets a worker of its own for a moment.
-async fn find_culprits(agent: &Agent, order: &[Arc<VerifiedImage>]) -> Vec<(ImageKey, String)> {
-    let mut culprits = Vec::new();
-    for image in order.iter().filter(|image| !agent.loaded.images.contains_key(image.key())) {
-        if let Err(error) = agent.fleet.probe(Arc::clone(image)).await {
-            let text = match error {
-                StartError::Functions(failed) => failed.into_iter().map(|(_, text)| text).collect(),
-                StartError::Worker(text) => text,
-            };
-            culprits.push((image.key().clone(), text));
-        }
-    }
-    let suspects = order.iter().filter(|image| !agent.loaded.images.contains_key(image.key())).count();
-    // When every one fails alone, and none worked before, the worker itself is at fault.
-    if culprits.len() == suspects && agent.loaded.images.is_empty() && suspects > 1 {
-        culprits.clear();
-    }
-    culprits
 }
 
 /// The cache keeps what the set names and what is loaded.

@@ -25,6 +25,9 @@ fn defaults_fill_what_may_be_left_out() {
     assert_eq!(config.ingress_listen.to_string(), "127.0.0.1:7800");
     assert_eq!(config.membership.server, "https://127.0.0.1:7701");
     assert!(config.workers >= 1);
+    assert!(config.isolated.is_empty());
+    let isolated = with("MFAAS_ISOLATED_TENANTS", Some("umbrella, acme,")).unwrap().isolated;
+    assert_eq!(isolated.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["acme", "umbrella"]);
 }
 
 #[test]
@@ -39,8 +42,9 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_SERVER", "https://"),
         ("MFAAS_INGRESS_LISTEN", "localhost"),
         ("MFAAS_WORKERS", "0"),
-        ("MFAAS_WORKERS", "257"),
+        ("MFAAS_WORKERS", "129"),
         ("MFAAS_WORKERS", "many"),
+        ("MFAAS_ISOLATED_TENANTS", "acme,Not A Name"),
     ] {
         let error = with(name, Some(value)).unwrap_err();
         assert!(error.starts_with(&format!("{name}: ")), "{value}: {error}");

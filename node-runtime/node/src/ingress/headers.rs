@@ -11,6 +11,9 @@ const START: HeaderName = HeaderName::from_static("mfaas-start");
 pub(super) const STATUS: HeaderName = HeaderName::from_static("mfaas-status");
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
+/// How long a call may wait before it starts, in milliseconds; the node's own limit if there is none.
+const DEADLINE: HeaderName = HeaderName::from_static("mfaas-deadline-ms");
+
 /// Meant for one connection only (RFC 9110 7.6.1), besides what `Connection` names.
 const HOP_BY_HOP: &[&str] = &[
     "connection",
@@ -48,6 +51,13 @@ const FOR_ORIGIN: &[&str] = &[
 ];
 /// The node's own; a caller or a function that sends one is not believed.
 const OWN_PREFIX: &str = "mfaas-";
+
+/// What the caller said about its deadline; the error is a sentence.
+pub(super) fn wait_max(headers: &HeaderMap) -> Result<Option<Duration>, &'static str> {
+    let Some(said) = headers.get(DEADLINE) else { return Ok(None) };
+    let ms = said.to_str().ok().and_then(|text| text.parse().ok());
+    ms.map(|ms| Some(Duration::from_millis(ms))).ok_or("mfaas-deadline-ms is a whole number of milliseconds")
+}
 
 /// What a function may see of a request: names and values. Values that are not UTF-8 stay behind.
 pub(super) fn for_function(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {

@@ -52,9 +52,10 @@ pub(crate) fn router(face: Arc<Face>) -> Router {
 }
 
 async fn ready(State(face): State<Arc<Face>>) -> Response {
-    match face.dispatcher.snapshot().current {
-        Some(_) => "ready\n".into_response(),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n").into_response(),
+    if face.dispatcher.is_serving() {
+        "ready\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n").into_response()
     }
 }
 
@@ -86,7 +87,13 @@ async fn call(face: &Face, request: Request) -> Result<Answered, Problem> {
         .map_err(|e| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string()))?;
 
     let selector = function.selector.as_ref();
-    face.dispatcher.call(&tenant, &function.name, selector, encoded).await.map_err(refused)
+    let wait_max = headers::wait_max(&parts.headers)
+        .map_err(|detail| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(detail))?;
+    let answered = match wait_max {
+        Some(wait) => face.dispatcher.call_within(&tenant, &function.name, selector, encoded, wait).await,
+        None => face.dispatcher.call(&tenant, &function.name, selector, encoded).await,
+    };
+    answered.map_err(refused)
 }
 
 /// Tenant and function of `/f/{tenant}/{name}[@selector]`. What is not a name is not served: the
@@ -127,8 +134,14 @@ fn is_too_large(error: &axum::Error) -> bool {
 
 fn refused(error: CallError) -> Problem {
     match error {
-        CallError::Unknown | CallError::Refused(Refusal::NotLoaded) => {
+        CallError::Unknown | CallError::Refused(Refusal::NotServed) => {
             Problem::of(StatusCode::NOT_FOUND, codes::MF0801)
+        }
+        CallError::Refused(Refusal::NotLoadable) => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0709)
+        }
+        CallError::Refused(refusal @ Refusal::DeadlinePassed) => {
+            Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0811).detail(&refusal.to_string())
         }
         CallError::Refused(Refusal::QueueFull { retry_after_s }) => {
             Problem::of(StatusCode::TOO_MANY_REQUESTS, codes::MF0811).retry_after(retry_after_s)
@@ -161,6 +174,12 @@ fn answer(answered: Answered) -> Response {
         (Outcome::Overdue, _) => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
         (Outcome::WaitedTooLong, _) => {
             Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811).retry_after(1).into_response()
+        }
+        (Outcome::DeadlinePassed, _) => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0811)
+            .detail("the deadline of the call passed while it waited")
+            .into_response(),
+        (Outcome::LoadFailed, _) => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0709).into_response()
         }
         (Outcome::Withdrawn, _) => Problem::of(StatusCode::NOT_FOUND, codes::MF0801).into_response(),
         (Outcome::Banned, _) => Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0813).into_response(),

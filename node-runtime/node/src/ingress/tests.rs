@@ -15,11 +15,11 @@ use tower::ServiceExt as _;
 use super::{Face, answer, headers, refused, router};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
-use crate::serving::{Answered, CallError, Dispatcher, Served};
+use crate::serving::{self, Answered, CallError, Served};
 
 fn face() -> Arc<Face> {
     let prometheus = PrometheusBuilder::new().build_recorder().handle();
-    let dispatcher = Arc::new(Dispatcher::new(Limits::NODE, Arc::new(LogSink::default())));
+    let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
     Arc::new(Face { dispatcher, prometheus })
 }
 
@@ -106,7 +106,13 @@ fn every_end_of_a_call_has_its_status() {
         let response = answered(Outcome::Finished, Some(completed(status, Vec::new())));
         assert_eq!(response.status().as_u16(), wanted, "{status}");
     }
-    for (outcome, wanted) in [(Outcome::Lost, 503), (Outcome::Overdue, 504), (Outcome::Withdrawn, 404)] {
+    for (outcome, wanted) in [
+        (Outcome::Lost, 503),
+        (Outcome::Overdue, 504),
+        (Outcome::DeadlinePassed, 504),
+        (Outcome::LoadFailed, 503),
+        (Outcome::Withdrawn, 404),
+    ] {
         assert_eq!(answered(outcome, None).status().as_u16(), wanted, "{outcome:?}");
     }
     let garbage = answered(Outcome::Finished, Some(completed(Status::Ok, b"garbage".to_vec())));
@@ -120,7 +126,9 @@ fn a_call_that_is_not_accepted_has_its_status() {
     assert_eq!(full.headers()[header::RETRY_AFTER], "7");
     for (error, wanted) in [
         (CallError::Unknown, 404),
-        (CallError::Refused(Refusal::NotLoaded), 404),
+        (CallError::Refused(Refusal::NotServed), 404),
+        (CallError::Refused(Refusal::NotLoadable), 503),
+        (CallError::Refused(Refusal::DeadlinePassed), 504),
         (CallError::Refused(Refusal::Banned { crashes: 3 }), 503),
         (CallError::Refused(Refusal::NotServing), 503),
         (CallError::Gone, 503),

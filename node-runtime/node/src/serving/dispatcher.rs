@@ -1,53 +1,46 @@
-//! The scheduler with its effects: one lock around the decisions, the tickets of waiting callers
-//! and the channels to the workers' lanes.
+//! What callers and the agent hold of the dispatcher: names, numbers, and the way into its thread.
 //!
-//! Everything under the lock is short and never blocks: channels are unbounded, because the
-//! scheduler bounds what goes into them. Naming a version and accepting the call happen under one
-//! hold of the lock, so no swap can come between and lose the call.
+//! Naming a version and handing the call in happen under one hold of the table, and a function is
+//! retired only after the table that names it was swapped: so no swap comes between the two and
+//! loses a call. Nothing in here waits for the dispatcher but whoever awaits an answer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
-use mfaas_dispatch::{
-    Command, FunctionId, GenerationId, JobId, Limits, Loaded, Misuse, Moment, Outcome, Plan, Refusal,
-    Scheduler, Snapshot, TenantId, WorkerId,
-};
+use mfaas_dispatch::{CordonId, FunctionId, Loaded, Outcome, Refusal, Residency, Snapshot, TenantId};
 use mfaas_ident::{FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
+use mfaas_ring::clock::ticks;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
+use super::engine::Published;
+use super::intake::{Call, Definition, Event, Intake};
 use super::table::{Served, Table};
-use crate::agent::ImageKey;
-use crate::logs::LogSink;
+use crate::agent::{ImageKey, VerifiedImage};
 
-/// One call on its way to a worker.
-#[derive(Debug)]
-pub(crate) struct Assignment {
-    pub(crate) job: JobId,
-    /// Index of the image in the worker.
-    pub(crate) slot: u32,
-    pub(crate) frame: Vec<u8>,
-    pub(crate) served: Arc<Served>,
-}
+/// What a caller is told to wait when not even the queue to the dispatcher has room, in seconds.
+const RETRY_AFTER_S: u32 = 1;
 
-/// What the dispatcher holds of a worker: the way to give it work, and the way to end it.
-#[derive(Debug)]
-pub(crate) struct LaneHandle {
-    pub(crate) jobs: mpsc::Sender<Assignment>,
-    /// The lane kills its process soon after this is set.
-    pub(crate) kill: Arc<AtomicBool>,
-}
+/// Loading a whole set, and starting workers, at most.
+const DEFINE_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How often it is looked whether workers have come.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The loader or the workers did not come up in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stalled;
 
 /// The one answer of an accepted call.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) outcome: Outcome,
-    /// What the worker said; present exactly when the outcome is `Finished`.
+    /// What the worker said, but its log lines; present exactly when the outcome is `Finished`.
     pub(crate) completion: Option<Completion>,
     pub(crate) served: Arc<Served>,
-    /// From acceptance to the worker.
+    /// From the caller's coming to the worker.
     pub(crate) queued: Duration,
     /// From the worker to the answer, by this process's clock.
     pub(crate) ran: Duration,
@@ -64,46 +57,54 @@ pub(crate) enum CallError {
     Gone,
 }
 
-#[derive(Debug)]
-struct Ticket {
-    reply: oneshot::Sender<Answered>,
-    frame: Vec<u8>,
-    served: Arc<Served>,
-    accepted: Instant,
-    started: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    scheduler: Scheduler,
-    table: Table,
-    tickets: HashMap<JobId, Ticket>,
-    lanes: HashMap<WorkerId, LaneHandle>,
+/// The numbers that the scheduler knows names by. None is ever given to another name.
+#[derive(Debug, Default)]
+struct Numbers {
     functions: HashMap<ImageKey, FunctionId>,
     tenants: HashMap<TenantName, TenantId>,
-    last_worker: u64,
+    /// What was defined and not retired.
+    defined: HashSet<ImageKey>,
 }
 
-/// The node's dispatcher.
+impl Numbers {
+    fn function(&mut self, key: &ImageKey) -> FunctionId {
+        let next = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
+        *self.functions.entry(key.clone()).or_insert(FunctionId(next))
+    }
+
+    fn tenant(&mut self, tenant: &TenantName) -> TenantId {
+        let next = u32::try_from(self.tenants.len()).unwrap_or(u32::MAX);
+        *self.tenants.entry(tenant.clone()).or_insert(TenantId(next))
+    }
+}
+
+/// The node's dispatcher, as others see it. Its thread ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
-    origin: Instant,
-    logs: Arc<LogSink>,
-    inner: Mutex<Inner>,
+    intake: Intake,
+    table: RwLock<Table>,
+    numbers: Mutex<Numbers>,
+    /// Tenants with workers of their own; all others share.
+    cordons: HashMap<TenantName, CordonId>,
+    /// Workers that the shared cordon is meant to have.
+    workers: usize,
+    /// A table was given, even if it is empty.
+    serving: AtomicBool,
+    published: Arc<Mutex<Published>>,
 }
 
 impl Dispatcher {
-    pub(crate) fn new(limits: Limits, logs: Arc<LogSink>) -> Self {
-        let inner = Inner {
-            scheduler: Scheduler::new(limits),
-            table: Table::default(),
-            tickets: HashMap::new(),
-            lanes: HashMap::new(),
-            functions: HashMap::new(),
-            tenants: HashMap::new(),
-            last_worker: 0,
-        };
-        Self { origin: Instant::now(), logs, inner: Mutex::new(inner) }
+    /// The handle of the thread behind `intake`. `isolated` tenants have workers of their own.
+    pub(super) fn new(
+        intake: Intake,
+        published: Arc<Mutex<Published>>,
+        workers: usize,
+        isolated: &BTreeSet<TenantName>,
+    ) -> Self {
+        let cordons =
+            (1..).zip(isolated).map(|(number, tenant)| (tenant.clone(), CordonId(number))).collect();
+        let (table, numbers, serving) = Default::default();
+        Self { intake, table, numbers, cordons, workers, serving, published }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -114,221 +115,174 @@ impl Dispatcher {
         selector: Option<&Selector>,
         frame: Vec<u8>,
     ) -> Result<Answered, CallError> {
+        self.ask(tenant, function, selector, frame, None).await
+    }
+
+    /// As [`Self::call`]. A call that waits for a worker longer than `wait_max` is answered without
+    /// running.
+    pub(crate) async fn call_within(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+        frame: Vec<u8>,
+        wait_max: Duration,
+    ) -> Result<Answered, CallError> {
+        let wait_us_max = u64::try_from(wait_max.as_micros()).unwrap_or(u64::MAX);
+        self.ask(tenant, function, selector, frame, Some(wait_us_max)).await
+    }
+
+    async fn ask(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+        frame: Vec<u8>,
+        wait_us_max: Option<u64>,
+    ) -> Result<Answered, CallError> {
+        let since = ticks();
         let (reply, answer) = oneshot::channel();
         {
-            let mut inner = self.lock();
-            let served =
-                Arc::clone(inner.table.resolve(tenant, function, selector).ok_or(CallError::Unknown)?);
-            let (job, commands) =
-                inner.scheduler.submit(self.now(), served.id).map_err(CallError::Refused)?;
-            let ticket = Ticket { reply, frame, served, accepted: Instant::now(), started: None };
-            inner.tickets.insert(job, ticket);
-            self.carry_out(&mut inner, commands, None);
+            let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+            let served = Arc::clone(table.resolve(tenant, function, selector).ok_or(CallError::Unknown)?);
+            let call = Call { served, frame, since, wait_us_max, reply };
+            let full = CallError::Refused(Refusal::QueueFull { retry_after_s: RETRY_AFTER_S });
+            self.intake.offer(call).map_err(|_| full)?;
         }
-        answer.await.map_err(|_| CallError::Gone)
+        answer.await.unwrap_or(Err(CallError::Gone))
     }
 
-    /// Announces a generation that will load `images`, in this order.
-    pub(crate) fn stage<'k>(
+    /// Makes these images known and waits until each is resident, or cold because there is no room
+    /// for it now, and workers are there to run them. What comes back cannot be loaded, each with a
+    /// sentence, and is not known any more.
+    pub(crate) async fn define(
         &self,
-        images: impl IntoIterator<Item = &'k ImageKey>,
-        workers: usize,
-    ) -> GenerationId {
-        let mut inner = self.lock();
-        let mut functions = BTreeMap::new();
-        for (slot, key) in (0..).zip(images) {
-            let tenant = inner.tenant(&key.tenant);
-            functions.insert(inner.function(key), Loaded { slot, tenant, budget: key.budget });
+        images: &[Arc<VerifiedImage>],
+    ) -> Result<Vec<(ImageKey, String)>, Stalled> {
+        let waiting: Vec<_> = images.iter().map(|image| (image.key(), self.define_one(image))).collect();
+        let deadline = Instant::now() + DEFINE_WAIT_MAX;
+        let mut failed = Vec::new();
+        for (key, heard) in waiting {
+            match tokio::time::timeout_at(deadline, heard).await {
+                Ok(Ok(Ok(()))) => {}
+                Ok(Ok(Err(reason))) => failed.push((key.clone(), reason)),
+                Ok(Err(_)) | Err(_) => return Err(Stalled),
+            }
         }
-        inner.scheduler.stage(Plan { functions, workers })
+        for (key, _) in &failed {
+            self.numbers().defined.remove(key);
+            self.intake.say(Event::Retire(self.function(key)));
+        }
+        self.await_workers(deadline).await?;
+        Ok(failed)
     }
 
-    /// The scheduler's number of an image, the same in every generation.
+    /// Waits for all workers; some are enough at the deadline.
+    async fn await_workers(&self, deadline: Instant) -> Result<(), Stalled> {
+        loop {
+            match self.snapshot().workers {
+                all if all >= self.workers => return Ok(()),
+                0 if Instant::now() >= deadline => return Err(Stalled),
+                _ if Instant::now() >= deadline => return Ok(()),
+                _ => tokio::time::sleep(LOOK).await,
+            }
+        }
+    }
+
+    fn define_one(&self, image: &Arc<VerifiedImage>) -> oneshot::Receiver<Result<(), String>> {
+        let (done, heard) = oneshot::channel();
+        let key = image.key();
+        let (id, tenant) = {
+            let mut numbers = self.numbers();
+            numbers.defined.insert(key.clone());
+            (numbers.function(key), numbers.tenant(&key.tenant))
+        };
+        let served = Arc::new(Served { id, key: key.clone() });
+        let terms = Loaded {
+            tenant,
+            cordon: self.cordons.get(&key.tenant).copied().unwrap_or(CordonId::SHARED),
+            budget: key.budget,
+            // Nothing that is signed says so yet, so no call runs twice.
+            idempotent: false,
+            bytes: image.bytes(),
+            residency: Residency::Preloaded,
+        };
+        let definition = Definition { served, image: Arc::clone(image), terms, done };
+        self.intake.say(Event::Define(Box::new(definition)));
+        heard
+    }
+
+    /// The scheduler's number of an image.
     pub(crate) fn function(&self, key: &ImageKey) -> FunctionId {
-        self.lock().function(key)
+        self.numbers().function(key)
     }
 
-    /// Makes a staged generation current and `table` the one that calls are named by.
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes `table` the one that calls are named by. Afterwards what was defined and is not `kept` is
+    /// served no more: what was accepted still runs, unless it is `revoked`, then it does not start.
     pub(crate) fn swap(
         &self,
-        generation: GenerationId,
         table: Table,
-        withdrawn: &[FunctionId],
-    ) -> Result<(), Misuse> {
-        let mut inner = self.lock();
-        let commands = inner.scheduler.swap(self.now(), generation, withdrawn)?;
-        inner.table = table;
-        self.carry_out(&mut inner, commands, None);
-        Ok(())
-    }
-
-    /// Names the same loaded images anew, for example when an alias moved.
-    pub(crate) fn reroute(&self, table: Table) {
-        self.lock().table = table;
-    }
-
-    /// Gives up a staged generation.
-    pub(crate) fn discard(&self, generation: GenerationId) {
-        let mut inner = self.lock();
-        let commands = inner.scheduler.discard(generation);
-        self.carry_out(&mut inner, commands, None);
-    }
-
-    /// A worker is ready. `None`: its generation is gone and it is to stop.
-    pub(crate) fn worker_ready(&self, generation: GenerationId, lane: LaneHandle) -> Option<WorkerId> {
-        let mut inner = self.lock();
-        inner.last_worker += 1;
-        let id = WorkerId(inner.last_worker);
-        inner.lanes.insert(id, lane);
-        let (wanted, commands) = inner.scheduler.worker_ready(self.now(), generation, id);
-        if !wanted {
-            inner.lanes.remove(&id);
+        kept: impl Fn(&ImageKey) -> bool,
+        revoked: impl Fn(&ImageKey) -> bool,
+    ) {
+        // Whoever named a version by the old table has handed its call in once this is held.
+        let old = {
+            let mut current = self.table.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *current, table)
+        };
+        drop(old);
+        self.serving.store(true, Ordering::Release);
+        let mut numbers = self.numbers();
+        let gone: Vec<ImageKey> = numbers.defined.extract_if(|key| !kept(key)).collect();
+        for key in gone {
+            let function = numbers.function(&key);
+            self.intake.say(if revoked(&key) { Event::Withdraw(function) } else { Event::Retire(function) });
         }
-        self.carry_out(&mut inner, commands, None);
-        wanted.then_some(id)
     }
 
-    /// A worker answered.
-    pub(crate) fn completed(&self, worker: WorkerId, job: JobId, completion: Completion) {
-        let mut inner = self.lock();
-        let commands = inner.scheduler.completed(self.now(), worker, job);
-        self.carry_out(&mut inner, commands, Some((job, completion)));
+    /// Accepts nothing more. Resolves when every accepted call is answered.
+    pub(crate) fn stop(&self) -> oneshot::Receiver<()> {
+        let (idle, heard) = oneshot::channel();
+        self.intake.say(Event::Stop(idle));
+        heard
     }
 
-    /// A worker's process is gone.
-    pub(crate) fn worker_died(&self, worker: WorkerId) {
-        let mut inner = self.lock();
-        inner.lanes.remove(&worker);
-        let commands = inner.scheduler.worker_died(self.now(), worker);
-        self.carry_out(&mut inner, commands, None);
-    }
-
-    /// Looks at deadlines.
-    pub(crate) fn tick(&self) {
-        let mut inner = self.lock();
-        let commands = inner.scheduler.tick(self.now());
-        self.carry_out(&mut inner, commands, None);
-    }
-
-    /// Accepts nothing more and drains.
-    pub(crate) fn stop(&self) {
-        let mut inner = self.lock();
-        let commands = inner.scheduler.stop();
-        self.carry_out(&mut inner, commands, None);
+    /// Resolves when the thread is gone, which it never is while this is held, but for a bug of ours.
+    pub(crate) async fn ended(&self) {
+        self.intake.closed().await;
     }
 
     /// Ends every worker; what runs on them is answered as lost.
     pub(crate) fn kill_workers(&self) {
-        for lane in self.lock().lanes.values() {
-            lane.kill.store(true, Ordering::Release);
-        }
+        self.intake.say(Event::KillWorkers);
     }
 
-    /// Whether every accepted call was answered.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.lock().scheduler.is_idle()
+    /// Whether calls can be named at all.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.serving.load(Ordering::Acquire)
     }
 
+    /// Counts of a moment ago.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.lock().scheduler.snapshot()
+        self.published.lock().unwrap_or_else(PoisonError::into_inner).snapshot
     }
 
     /// Banned versions that are still routed to, with the crashes that led to the ban.
     pub(crate) fn banned(&self) -> Vec<(Arc<Served>, u32)> {
-        let inner = self.lock();
-        let banned: HashMap<FunctionId, u32> = inner.scheduler.banned().into_iter().collect();
-        let served = inner.table.served();
-        served.filter_map(|served| Some((Arc::clone(served), *banned.get(&served.id)?))).collect()
-    }
-
-    fn now(&self) -> Moment {
-        Moment(u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX))
-    }
-
-    /// A panic under the lock is a bug of ours; the tables are still the best knowledge there is,
-    /// and giving up would leave every caller without an answer.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn carry_out(&self, inner: &mut Inner, commands: Vec<Command>, said: Option<(JobId, Completion)>) {
-        let mut said = said;
-        for command in commands {
-            match command {
-                Command::Start { worker, job, slot } => inner.start(worker, job, slot),
-                Command::Answer { job, outcome } => {
-                    let completion = said.take_if(|(of, _)| *of == job).map(|(_, completion)| completion);
-                    self.answer(inner, job, outcome, completion);
-                }
-                Command::Kill { worker, reason } => {
-                    tracing::warn!(worker = worker.0, ?reason, "a worker is killed");
-                    if let Some(lane) = inner.lanes.get(&worker) {
-                        lane.kill.store(true, Ordering::Release);
-                    }
-                }
-                // Dropping the handle closes the lane's channel, which ends the lane.
-                Command::Retire { generation, workers } => {
-                    tracing::info!(
-                        generation = generation.0,
-                        workers = workers.len(),
-                        "a generation retires"
-                    );
-                    for worker in workers {
-                        inner.lanes.remove(&worker);
-                    }
-                }
-                Command::Ban { function, crashes } => {
-                    if let Some(served) = inner.table.served().find(|served| served.id == function) {
-                        tracing::error!(function = %served.key, crashes, "a function is banned on this node");
-                        let text = format!("banned on this node after {crashes} crashes of its worker");
-                        self.logs.node_line(&served.key, &text);
-                    }
-                }
-            }
-        }
-    }
-
-    fn answer(&self, inner: &mut Inner, job: JobId, outcome: Outcome, completion: Option<Completion>) {
-        let Some(ticket) = inner.tickets.remove(&job) else { return };
-        let started = ticket.started.unwrap_or_else(Instant::now);
-        match outcome {
-            Outcome::Lost => self.logs.node_line(&ticket.served.key, "the call was lost with its worker"),
-            Outcome::Overdue => {
-                self.logs.node_line(&ticket.served.key, "the call ran past its wall backstop")
-            }
-            Outcome::Finished | Outcome::WaitedTooLong | Outcome::Withdrawn | Outcome::Banned => {}
-        }
-        let answered = Answered {
-            outcome,
-            completion,
-            served: ticket.served,
-            queued: started.saturating_duration_since(ticket.accepted),
-            ran: started.elapsed(),
-        };
-        // The caller may have hung up; the answer was given all the same.
-        let _ = ticket.reply.send(answered);
+        let banned = self.published.lock().unwrap_or_else(PoisonError::into_inner).banned.clone();
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let crashes =
+            |served: &Served| banned.iter().find(|(id, _)| *id == served.id).map(|(_, crashes)| *crashes);
+        table.served().filter_map(|served| Some((Arc::clone(served), crashes(served)?))).collect()
     }
 }
 
-impl Inner {
-    fn tenant(&mut self, tenant: &TenantName) -> TenantId {
-        let next = u32::try_from(self.tenants.len()).unwrap_or(u32::MAX);
-        *self.tenants.entry(tenant.clone()).or_insert(TenantId(next))
-    }
-
-    fn function(&mut self, key: &ImageKey) -> FunctionId {
-        let next = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
-        *self.functions.entry(key.clone()).or_insert(FunctionId(next))
-    }
-
-    fn start(&mut self, worker: WorkerId, job: JobId, slot: u32) {
-        let Some(ticket) = self.tickets.get_mut(&job) else { return };
-        ticket.started = Some(Instant::now());
-        let frame = std::mem::take(&mut ticket.frame);
-        let assignment = Assignment { job, slot, frame, served: Arc::clone(&ticket.served) };
-        if let Some(lane) = self.lanes.get(&worker) {
-            // A lane that is gone reports its worker's death, which answers the call.
-            let _ = lane.jobs.send(assignment);
-        }
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        self.intake.say(Event::End);
     }
 }

@@ -65,7 +65,9 @@ impl Loader {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(|e| failed("making a socket", &e))?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_WAIT_MAX))
-            .and_then(|()| sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(ANSWER_WAIT_MAX)))
+            .and_then(|()| {
+                sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(ANSWER_WAIT_MAX))
+            })
             .map_err(|e| failed("setting a timeout", &e))?;
         let mut command = Command::new(program);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
@@ -130,7 +132,11 @@ impl Loader {
         }
     }
 
-    fn ask(&mut self, request: &LoaderRequest, with: Option<BorrowedFd<'_>>) -> Result<LoaderAnswer, LoadError> {
+    fn ask(
+        &mut self,
+        request: &LoaderRequest,
+        with: Option<BorrowedFd<'_>>,
+    ) -> Result<LoaderAnswer, LoadError> {
         if self.broken {
             return Err(LoadError::Gone("it broke before".to_owned()));
         }

@@ -35,6 +35,7 @@ impl Kit {
         let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout).unwrap().trim());
         let kit = Self { home: tempfile::tempdir().unwrap(), sysroot, built: HashMap::new() };
         kit.link_root();
+        std::fs::write(kit.path("image.ld"), image_layout::LINKER_SCRIPT).unwrap();
         let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         kit.rustc(&["--crate-type=rlib", "--crate-name=mfaas_abi"], &runtime.join("abi/src/lib.rs"));
         let shim = [
@@ -78,11 +79,13 @@ impl Kit {
         let linker = format!("-Clinker={}", self.linker().display());
         let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
         let native = format!("-Lnative={}", self.home.path().display());
+        let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
         let flags = [
             "--crate-type=cdylib",
             linker.as_str(),
             "-Clinker-flavor=ld.lld",
             native.as_str(),
+            script.as_str(),
             "-Clink-arg=--no-undefined",
             "-Clink-arg=--build-id=none",
             script.as_str(),

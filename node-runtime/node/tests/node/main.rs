@@ -206,6 +206,64 @@ async fn a_call_that_outlasts_the_node_is_answered_as_lost() {
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_loader_is_replaced_with_its_slab_and_no_call_fails() {
+    let (server, signer, _home, node) = serving().await;
+    let node = Arc::new(node);
+    let before = settled(&node).await;
+    let over = Arc::new(AtomicBool::new(false));
+    let caller = {
+        let (node, over) = (Arc::clone(&node), Arc::clone(&over));
+        tokio::spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                let answer = node.call("hello", "").await;
+                assert_eq!(answer.status, 200, "{answer:?}");
+            }
+        })
+    };
+    let loaders = node.loaders();
+    assert_eq!(loaders.len(), 1);
+    kill(loaders[0], Signal::KILL);
+    publish(&server, &signer, 2, 2);
+    node.answers("hello", "version 2").await;
+    over.store(true, Ordering::Relaxed);
+    caller.await.unwrap();
+    assert_eq!(node.call("hello@1", "").await.body, "version 1", "what was resident is so again");
+    gone(&before).await;
+    assert_eq!(settled(&node).await.len(), 2);
+    assert_ne!(node.loaders(), loaders);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_deadline_passes_while_it_waits_does_not_run() {
+    let (server, signer, _home, node) = serving().await;
+    serve_slow(&server, &signer, &node).await;
+    let node = Arc::new(node);
+    let (one, other) = (spin(&node, "slow").await, spin(&node, "slow").await);
+    let late = node.call_within("slow", "", "150").await;
+    assert!(late.status == 504 && late.body.contains("MF0811"), "{late:?}");
+    assert!(late.headers["server-timing"].to_str().unwrap().contains("run;dur=0.0000"), "{late:?}");
+    assert_eq!(node.call_within("slow", "", "soon").await.status, 400);
+    for call in [one, other] {
+        assert!(call.await.unwrap().body.contains("MF0803"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_isolated_tenant_gets_a_worker_of_its_own_with_its_first_call() {
+    let (server, signer, mut home) = stage().await;
+    home.isolate("acme");
+    publish(&server, &signer, 1, 1);
+    let node = home.start().await;
+    server.reported("loaded", |report| report.loaded.len() == 1).await;
+    let shared = settled(&node).await;
+    node.answers("hello", "version 1").await;
+    let all = node.workers();
+    assert_eq!(all.len(), 3, "two that tenants share, and acme's");
+    shared.iter().for_each(|pid| kill(*pid, Signal::STOP));
+    assert_eq!(node.call("hello", "").await.body, "version 1", "the shared ones are not needed");
+}
+
 /// The workers, once there are exactly two.
 async fn settled(node: &Node) -> Vec<u32> {
     for _ in 0..500 {

@@ -16,6 +16,7 @@ const NODE: &str = env!("CARGO_BIN_EXE_mfaas-node");
 pub struct Home {
     directory: tempfile::TempDir,
     server: String,
+    isolated: String,
 }
 
 /// A running node.
@@ -39,7 +40,12 @@ impl Home {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("ca.pem"), server.ca_pem()).unwrap();
         std::fs::write(directory.path().join("root.pub"), signer.root.public().to_pem().unwrap()).unwrap();
-        Self { directory, server: format!("https://{}", server.address) }
+        Self { directory, server: format!("https://{}", server.address), isolated: String::new() }
+    }
+
+    /// From the next start on, this tenant has workers of its own.
+    pub fn isolate(&mut self, tenant: &str) {
+        self.isolated = tenant.to_owned();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -56,6 +62,7 @@ impl Home {
             .env("MFAAS_STATE_DIR", self.path("state"))
             .env("MFAAS_INGRESS_LISTEN", "127.0.0.1:0")
             .env("MFAAS_WORKERS", "2")
+            .env("MFAAS_ISOLATED_TENANTS", &self.isolated)
             .env("MFAAS_ROOT_KEY_FILE", self.path("root.pub"))
             .env("MFAAS_READY_FILE", self.path("ready.json"))
             .stdin(Stdio::null());
@@ -104,6 +111,12 @@ impl Node {
         self.send(request.header("cookie", "secret=1").body(body.to_owned())).await
     }
 
+    /// A call with a deadline, in milliseconds.
+    pub async fn call_within(&self, function: &str, body: &str, deadline_ms: &str) -> Answer {
+        let request = self.client.post(format!("{}/f/acme/{function}", self.ingress));
+        self.send(request.header("mfaas-deadline-ms", deadline_ms).body(body.to_owned())).await.unwrap()
+    }
+
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
         let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -125,7 +138,17 @@ impl Node {
 
     /// Process ids of the living workers of this node.
     pub fn workers(&self) -> Vec<u32> {
-        processes().into_iter().filter(|(_, parent)| *parent == self.child.id()).map(|(pid, _)| pid).collect()
+        self.children("mfaas-worker")
+    }
+
+    /// Process ids of the living loaders of this node.
+    pub fn loaders(&self) -> Vec<u32> {
+        self.children("mfaas-loader")
+    }
+
+    fn children(&self, program: &str) -> Vec<u32> {
+        let own = |process: &Process| process.parent == self.child.id() && process.program == program;
+        processes().into_iter().filter(own).map(|process| process.pid).collect()
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -152,36 +175,52 @@ pub fn kill(pid: u32, signal: Signal) {
 /// Waits until none of these processes lives.
 pub async fn gone(pids: &[u32]) {
     let deadline = Instant::now() + Duration::from_secs(5);
-    while processes().iter().any(|(pid, _)| pids.contains(pid)) {
+    while processes().iter().any(|process| pids.contains(&process.pid)) {
         assert!(Instant::now() < deadline, "left behind: {pids:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Every living process with its parent; zombies are not alive.
-fn processes() -> Vec<(u32, u32)> {
+struct Process {
+    pid: u32,
+    parent: u32,
+    program: String,
+}
+
+/// Every living process; zombies are not alive.
+fn processes() -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let stats = entries.filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let (program, fields) = stat.rsplit_once(')')?;
+        let program = program.split_once('(')?.1.to_owned();
+        let mut fields = fields.split_whitespace();
         let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
-        (state != "Z").then_some((pid, parent))
+        (state != "Z").then_some(Process { pid, parent, program })
     });
     stats.collect()
 }
 
-/// The worker is another package: cargo does not build it for this test by itself.
+/// Worker and loader are other packages: cargo does not build them for this test by itself.
 fn build_worker() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
         let target = Path::new(NODE).parent().and_then(Path::parent).unwrap();
         let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "mfaas-worker", "--target-dir"])
+            .args([
+                "build",
+                "--quiet",
+                "--package",
+                "mfaas-worker",
+                "--package",
+                "mfaas-loader",
+                "--target-dir",
+            ])
             .arg(target)
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status()
             .unwrap();
-        assert!(status.success(), "mfaas-worker does not build");
+        assert!(status.success(), "worker and loader do not build");
     });
 }

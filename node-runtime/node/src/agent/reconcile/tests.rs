@@ -24,7 +24,7 @@ fn version_one() -> Loaded {
     set.functions.push(served(&[&one]));
     let (routes, images) = plan(&set, &images(&[&one]), &Loaded::default());
     assert_eq!(live(&routes), Some(1));
-    Loaded { images, routes, serving: true }
+    Loaded { images, routes }
 }
 
 #[test]

@@ -1,0 +1,364 @@
+//! Which images are in the slab: defining and retiring functions, loading cold ones, and unloading the
+//! least recently used idle ones when the memory budget is spent.
+//!
+//! The order of use costs nothing while calls run: each notes its sequence in its function's own
+//! record. A heap holds what was noted when it was last looked at, and is corrected while it is
+//! searched for the oldest.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::functions::{Function, Gate, Phase};
+use crate::jobs::Place;
+use crate::scheduler::Scheduler;
+use crate::worker::State;
+use crate::{
+    Command, Commands, FunctionId, Limits, Loaded, Misuse, Moment, Outcome, Residency, SlabId, Standing,
+    WorkerId,
+};
+
+/// A resident function as it was when the heap last looked: use, function, residency.
+type Note = Reverse<(u64, u32, u32)>;
+
+/// The slab's memory, as far as it is given away.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    bytes: u64,
+    /// Functions that wait for room, first come first served.
+    pub(crate) wanted: VecDeque<u32>,
+    by_use: BinaryHeap<Note>,
+    /// Notes of functions that are in use, put aside during one search.
+    aside: Vec<Note>,
+    stamp: u32,
+    resident: usize,
+}
+
+impl Room {
+    /// Bytes of what is resident or on its way there.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Functions with a slot.
+    pub(crate) fn resident(&self) -> usize {
+        self.resident
+    }
+
+    fn note(&mut self, index: u32, function: &Function) {
+        if !function.pinned {
+            self.by_use.push(Reverse((function.used, index, function.stamp)));
+        }
+    }
+}
+
+impl Scheduler {
+    /// Makes a function known, or changes what is known of it. Calls are accepted from now on.
+    pub fn define(
+        &mut self,
+        function: FunctionId,
+        loaded: Loaded,
+        commands: &mut Commands,
+    ) -> Result<(), Misuse> {
+        let limit = self.limits.resident_bytes_max;
+        if loaded.bytes > limit {
+            return Err(Misuse::ImageTooLarge { bytes: loaded.bytes, limit });
+        }
+        let limits: Limits = self.limits;
+        self.functions.ensure(function, &limits)?;
+        let queue = self.queue(loaded.tenant, loaded.cordon)?;
+        let known = &mut self.functions[function.0];
+        known.queue = queue;
+        known.cordon = loaded.cordon.0;
+        // At most ten seconds in microseconds, so the cast keeps it.
+        known.budget_us = loaded.budget.as_micros() as u32;
+        known.idempotent = loaded.idempotent;
+        known.gate = Gate::Open;
+        let unpinned = std::mem::replace(&mut known.pinned, loaded.residency == Residency::Pinned);
+        match known.phase {
+            Phase::Cold => {
+                known.bytes = loaded.bytes;
+                self.load_at_definition(function.0, loaded.residency, commands);
+            }
+            Phase::Resident if unpinned => {
+                let known = *known;
+                self.room.note(function.0, &known);
+            }
+            Phase::Wanted | Phase::Loading | Phase::Resident => {}
+        }
+        Ok(())
+    }
+
+    /// Accepts no more calls of the function; those accepted still run, then its image is unloaded.
+    pub fn retire(&mut self, function: FunctionId, commands: &mut Commands) {
+        let Some(known) = self.functions.get_mut(function.0) else { return };
+        known.gate = Gate::Unknown;
+        if known.open == 0 {
+            self.settle(function.0, commands);
+        }
+    }
+
+    /// Accepts no more calls of a revoked function and answers those that did not start.
+    pub fn withdraw(&mut self, now: Moment, function: FunctionId, commands: &mut Commands) {
+        self.retire(function, commands);
+        let of_it = |job: &crate::jobs::Job| job.function == function.0;
+        self.end_waiting(now, of_it, |_| Outcome::Withdrawn, commands);
+    }
+
+    /// The loader put the image into `slot` of `slab`, where it takes `bytes`.
+    ///
+    /// News of another slab than the current one mean nothing any more.
+    pub fn loaded(
+        &mut self,
+        now: Moment,
+        function: FunctionId,
+        slab: SlabId,
+        slot: u32,
+        bytes: u64,
+        commands: &mut Commands,
+    ) {
+        let Some(known) = self.loading(function, slab) else { return };
+        known.phase = Phase::Resident;
+        known.slot = slot;
+        let estimate = std::mem::replace(&mut known.bytes, bytes);
+        self.room.bytes = self.room.bytes - estimate + bytes;
+        self.room.stamp = self.room.stamp.wrapping_add(1);
+        self.room.resident += 1;
+        let known = &mut self.functions[function.0];
+        known.stamp = self.room.stamp;
+        let known = *known;
+        self.room.note(function.0, &known);
+        while let Some(index) = self.functions[function.0].cold.pop(&self.jobs) {
+            self.ready_to_run(now, index, commands);
+        }
+        self.settle(function.0, commands);
+        while self.room.bytes > self.limits.resident_bytes_max && self.evict(commands) {}
+    }
+
+    /// The loader cannot load the image. Calls are refused until the function is defined again.
+    pub fn load_failed(&mut self, now: Moment, function: FunctionId, slab: SlabId, commands: &mut Commands) {
+        let Some(known) = self.loading(function, slab) else { return };
+        known.phase = Phase::Cold;
+        if known.gate == Gate::Open {
+            known.gate = Gate::NotLoadable;
+        }
+        let bytes = known.bytes;
+        self.room.bytes -= bytes;
+        let waits = |job: &crate::jobs::Job| job.function == function.0 && job.place == Place::Cold;
+        self.end_waiting(now, waits, |_| Outcome::LoadFailed, commands);
+        self.admit_wanted(commands);
+    }
+
+    /// The loader has nothing against the image, but no room that it fits into: the least recently used
+    /// idle function leaves, and the image is tried again. Without any other resident function it
+    /// counts as one that cannot be loaded.
+    pub fn no_room(&mut self, now: Moment, function: FunctionId, slab: SlabId, commands: &mut Commands) {
+        if self.room.resident == 0 {
+            return self.load_failed(now, function, slab, commands);
+        }
+        let Some(known) = self.loading(function, slab) else { return };
+        known.phase = Phase::Wanted;
+        let bytes = known.bytes;
+        self.room.bytes -= bytes;
+        self.room.wanted.push_front(function.0);
+        // Without anything idle it waits in front of the others until something is.
+        if self.evict(commands) {
+            self.admit_wanted(commands);
+        }
+    }
+
+    /// The loader is gone and its slab with it: another one, empty, takes its place.
+    ///
+    /// Workers answer what they have and are replaced ([`Command::Replace`]); what was resident is
+    /// loaded again, latest used first, as far as there is room.
+    pub fn renew(&mut self, slab: SlabId, commands: &mut Commands) {
+        self.slab = slab;
+        self.room.bytes = 0;
+        self.room.resident = 0;
+        self.room.by_use.clear();
+        self.replace_workers(commands);
+        let mut lost = Vec::new();
+        for (index, known) in self.functions.iter_mut() {
+            if matches!(known.phase, Phase::Resident | Phase::Loading) {
+                known.phase = Phase::Cold;
+                lost.push((Reverse(!known.cold.is_empty()), Reverse(known.used), index));
+            }
+        }
+        self.admit_wanted(commands);
+        lost.sort_unstable();
+        for (_, _, index) in lost {
+            let known = self.functions[index];
+            if !known.cold.is_empty() || known.pinned && known.gate == Gate::Open {
+                self.want(index, commands);
+            } else if known.gate == Gate::Open {
+                self.load_at_definition(index, Residency::Preloaded, commands);
+            }
+        }
+    }
+
+    /// Where the image of a function is. What was never defined is cold.
+    pub fn standing(&self, function: FunctionId) -> Standing {
+        match self.functions.get(function.0).map_or(Phase::Cold, |known| known.phase) {
+            Phase::Cold => Standing::Cold,
+            Phase::Wanted | Phase::Loading => Standing::Coming,
+            Phase::Resident => Standing::Resident,
+        }
+    }
+
+    fn loading(&mut self, function: FunctionId, slab: SlabId) -> Option<&mut Function> {
+        let current = self.slab == slab;
+        let known = self.functions.get_mut(function.0)?;
+        (current && known.phase == Phase::Loading).then_some(known)
+    }
+
+    fn load_at_definition(&mut self, index: u32, residency: Residency, commands: &mut Commands) {
+        let fits = self.room.bytes + self.functions[index].bytes <= self.limits.resident_bytes_max;
+        match residency {
+            Residency::Pinned => self.want(index, commands),
+            Residency::Preloaded if fits && self.room.wanted.is_empty() => self.load(index, commands),
+            Residency::Preloaded | Residency::OnDemand => {}
+        }
+    }
+
+    /// Puts a job that is in no list into that of its function, and asks for the image.
+    pub(crate) fn wait_for_image(&mut self, index: u32, commands: &mut Commands) {
+        let function = self.jobs.get(index).function;
+        let known = &mut self.functions[function];
+        known.cold.push(&mut self.jobs, index, Place::Cold);
+        if known.phase == Phase::Cold {
+            self.want(function, commands);
+        }
+    }
+
+    /// The same for a job whose image went away with its slab while it waited for a worker.
+    pub(crate) fn wait_for_image_again(&mut self, now: Moment, index: u32, commands: &mut Commands) {
+        let known = &self.functions[self.jobs.get(index).function];
+        if known.gate == Gate::NotLoadable && known.phase == Phase::Cold {
+            // In a list again for a moment, so that there is one way in which what waits ends.
+            let id = self.jobs.get(index).id;
+            self.enqueue(index);
+            return self.end_waiting(now, |job| job.id == id, |_| Outcome::LoadFailed, commands);
+        }
+        self.wait_for_image(index, commands);
+    }
+
+    /// The image is there: the job waits for a worker now.
+    fn ready_to_run(&mut self, now: Moment, index: u32, commands: &mut Commands) {
+        let job = *self.jobs.get(index);
+        if job.alone {
+            self.cordons[job.cordon as usize].again.push(&mut self.jobs, index, Place::Alone);
+        } else {
+            self.enqueue(index);
+        }
+        self.feed(now, job.cordon, commands);
+    }
+
+    fn want(&mut self, index: u32, commands: &mut Commands) {
+        self.functions[index].phase = Phase::Wanted;
+        self.room.wanted.push_back(index);
+        self.admit_wanted(commands);
+    }
+
+    /// Loads what waits for room, as far as there is some or it can be made.
+    fn admit_wanted(&mut self, commands: &mut Commands) {
+        while let Some(index) = self.room.wanted.front().copied() {
+            let known = &mut self.functions[index];
+            let needed = known.open > 0 || known.pinned && known.gate == Gate::Open;
+            if !needed {
+                known.phase = Phase::Cold;
+            } else if self.room.bytes + known.bytes > self.limits.resident_bytes_max {
+                if self.evict(commands) {
+                    continue;
+                }
+                return;
+            } else {
+                self.load(index, commands);
+            }
+            self.room.wanted.pop_front();
+        }
+    }
+
+    fn load(&mut self, index: u32, commands: &mut Commands) {
+        let known = &mut self.functions[index];
+        known.phase = Phase::Loading;
+        self.room.bytes += known.bytes;
+        commands.push(Command::Load { function: FunctionId(index), slab: self.slab });
+    }
+
+    /// A function without open jobs: a retired one leaves the slab, and what waits for room may find
+    /// some.
+    #[inline]
+    pub(crate) fn settle(&mut self, index: u32, commands: &mut Commands) {
+        let known = &self.functions[index];
+        if known.open == 0 && known.gate == Gate::Unknown && known.phase == Phase::Resident {
+            self.unload(index, commands);
+        }
+        if !self.room.wanted.is_empty() {
+            self.admit_wanted(commands);
+        }
+    }
+
+    fn unload(&mut self, index: u32, commands: &mut Commands) {
+        let known = &mut self.functions[index];
+        known.phase = Phase::Cold;
+        let slot = known.slot;
+        self.room.bytes -= known.bytes;
+        self.room.resident -= 1;
+        commands.push(Command::Unload { function: FunctionId(index), slot, slab: self.slab });
+        self.forget_old_notes();
+    }
+
+    /// Notes of functions that were unloaded without a search must not pile up.
+    fn forget_old_notes(&mut self) {
+        if self.room.by_use.len() > 2 * self.room.resident + 64 {
+            let functions = &self.functions;
+            self.room.by_use.retain(|Reverse((_, index, stamp))| {
+                functions[*index].phase == Phase::Resident && functions[*index].stamp == *stamp
+            });
+        }
+    }
+
+    /// Unloads the function whose last call is the longest ago and that has none open.
+    fn evict(&mut self, commands: &mut Commands) -> bool {
+        let mut aside = std::mem::take(&mut self.room.aside);
+        let victim = self.least_recently_used(&mut aside);
+        self.room.by_use.extend(aside.drain(..));
+        self.room.aside = aside;
+        if let Some(index) = victim {
+            self.unload(index, commands);
+        }
+        victim.is_some()
+    }
+
+    fn least_recently_used(&mut self, aside: &mut Vec<Note>) -> Option<u32> {
+        // Each note is corrected at most once and then taken, so the search ends.
+        while let Some(Reverse((used, index, stamp))) = self.room.by_use.pop() {
+            let known = self.functions[index];
+            if known.phase != Phase::Resident || known.stamp != stamp || known.pinned {
+                continue;
+            }
+            if known.used != used {
+                self.room.note(index, &known);
+            } else if known.open > 0 {
+                aside.push(Reverse((used, index, stamp)));
+            } else {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    fn replace_workers(&mut self, commands: &mut Commands) {
+        for (place, worker) in (0..).zip(&mut self.workers) {
+            if worker.state != State::Ready {
+                continue;
+            }
+            worker.state = State::Replacing;
+            let cordon = &mut self.cordons[worker.cordon as usize];
+            cordon.members.remove(place);
+            cordon.idle.remove(place);
+            if worker.is_idle() {
+                commands.push(Command::Replace { worker: WorkerId { place, life: worker.life } });
+            }
+        }
+    }
+}

@@ -1,0 +1,590 @@
+//! The dispatcher thread: it alone owns the scheduler, the host ends of all rings and the tickets of
+//! waiting callers, so nothing on the way of a call is locked.
+//!
+//! It looks at its intake and at the rings of busy workers in turn, and at the wall deadlines that
+//! workers write for the calls that they run: one that has passed gets one signal, and whether the
+//! call has really used up its budget the worker finds out for itself. With nothing to do it looks on
+//! for a moment, then sleeps: until it is woken, or until the nearest deadline.
+//!
+//! What a worker writes is hostile: a ring that breaks its protocol is never read again, and its
+//! worker is killed. A call is answered as lost only after its worker's process was waited for.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mfaas_abi::Status;
+use mfaas_dispatch::{
+    Command, Commands, FunctionId, JobId, Limits, Moment, Outcome, Scheduler, Snapshot, Standing, WorkerId,
+};
+use mfaas_ring::clock::{Rate, ticks};
+use mfaas_ring::{Completion, HostEnd, RingError, Submission, wait_any};
+use rustix::process::{Signal, pidfd_send_signal};
+use tokio::sync::oneshot;
+
+use super::crew::Crew;
+use super::dispatcher::{Answered, CallError};
+use super::intake::{Arrival, Call, Definition, Event, Outlet};
+use super::loading::Task;
+use super::scribe::Scribe;
+use super::table::Served;
+use crate::agent::VerifiedImage;
+
+/// Events taken in one turn, so that completions never wait behind a flood of calls.
+const EVENTS_AT_ONCE: usize = 64;
+/// How long it looks on with nothing to do before it sleeps, in microseconds.
+const SPIN_US: u64 = 10;
+/// The scheduler's own deadlines are milliseconds and more.
+const TICK_US: u64 = 1_000;
+/// Counts are shown to others this often while there is no rest, in microseconds.
+const PUBLISH_US: u64 = 10_000;
+/// The longest sleep; nothing depends on it.
+const SLEEP_MAX: Duration = Duration::from_secs(10);
+/// While a worker has a call but shows no deadline that lies ahead, it is looked at again after as
+/// long as this has lasted, within these bounds, in microseconds.
+const LOOK_US: std::ops::RangeInclusive<u64> = 50..=10_000;
+/// A worker that shows one passed deadline after the other gets a signal this often at most, in
+/// microseconds: it must not decide what its watching costs.
+const SIGNAL_PAUSE_US: u64 = 20;
+/// A worker that was let go has this long to leave, in microseconds.
+const LEAVE_US: u64 = 2_000_000;
+
+/// What others may see of the dispatcher.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) banned: Vec<(FunctionId, u32)>,
+}
+
+/// A caller that waits.
+#[derive(Debug)]
+struct Ticket {
+    call: Call,
+    /// When the call was given to a worker last, in ticks.
+    started: Option<u64>,
+}
+
+/// A worker and the node's end of its ring.
+#[derive(Debug)]
+struct Seat {
+    id: WorkerId,
+    ring: HostEnd,
+    process: OwnedFd,
+    /// The ring broke the protocol: it is not read again.
+    poisoned: bool,
+    /// Since when its first call is there, in ticks.
+    since: u64,
+    /// The deadline that it was signalled for, and when it may be signalled again, in ticks.
+    signalled: u64,
+    signal_after: u64,
+    /// When it must have left, in ticks.
+    leave_by: Option<u64>,
+}
+
+/// A function that was defined.
+#[derive(Debug)]
+struct Known {
+    served: Arc<Served>,
+    image: Arc<VerifiedImage>,
+    /// Let go of once it is in no slot.
+    retired: bool,
+}
+
+/// The thread's state.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    scheduler: Scheduler,
+    commands: Commands,
+    batch: Commands,
+    outlet: Outlet,
+    /// By the job's index.
+    tickets: Vec<Option<Ticket>>,
+    /// By the worker's place.
+    seats: Vec<Option<Seat>>,
+    known: HashMap<FunctionId, Known>,
+    /// Who waits for a definition to be resident.
+    pending: HashMap<FunctionId, Vec<oneshot::Sender<Result<(), String>>>>,
+    loader: Sender<Task>,
+    crew: Arc<Crew>,
+    scribe: Scribe,
+    published: Arc<Mutex<Published>>,
+    /// Filled by each collection.
+    completion: Completion,
+    /// The job that it answers.
+    said: Option<JobId>,
+    stopped: Option<oneshot::Sender<()>>,
+    rate: Rate,
+    origin: u64,
+    ticked: u64,
+    shown: u64,
+}
+
+/// Whether the thread goes on.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn {
+    Worked,
+    Idle,
+    Over,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        limits: Limits,
+        outlet: Outlet,
+        loader: Sender<Task>,
+        crew: Arc<Crew>,
+        scribe: Scribe,
+        published: Arc<Mutex<Published>>,
+    ) -> Self {
+        let (rate, origin) = (Rate::measured(), ticks());
+        Self {
+            scheduler: Scheduler::new(limits),
+            commands: Commands::with_capacity(EVENTS_AT_ONCE),
+            batch: Commands::with_capacity(EVENTS_AT_ONCE),
+            outlet,
+            tickets: Vec::new(),
+            seats: Vec::new(),
+            known: HashMap::new(),
+            pending: HashMap::new(),
+            loader,
+            crew,
+            scribe,
+            published,
+            completion: Completion::new(),
+            said: None,
+            stopped: None,
+            rate,
+            origin,
+            ticked: 0,
+            shown: 0,
+        }
+    }
+
+    /// Runs until [`Event::End`].
+    pub(crate) fn run(mut self) {
+        let spin = self.rate.ticks_of_us(SPIN_US);
+        let mut worked_at = ticks();
+        loop {
+            match self.turn() {
+                Turn::Over => return,
+                Turn::Worked => worked_at = ticks(),
+                Turn::Idle if ticks().saturating_sub(worked_at) < spin => std::hint::spin_loop(),
+                Turn::Idle => {
+                    self.publish();
+                    self.sleep();
+                    worked_at = ticks();
+                }
+            }
+        }
+    }
+
+    fn turn(&mut self) -> Turn {
+        let heard = self.hear();
+        if heard == Turn::Over {
+            return heard;
+        }
+        let collected = self.collect();
+        self.watch();
+        let now = ticks();
+        if now.saturating_sub(self.ticked) > self.rate.ticks_of_us(TICK_US) {
+            self.ticked = now;
+            self.scheduler.tick(self.moment(), &mut self.commands);
+            self.carry_out();
+        }
+        if now.saturating_sub(self.shown) > self.rate.ticks_of_us(PUBLISH_US) {
+            self.publish();
+        }
+        if collected { Turn::Worked } else { heard }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment(self.rate.ns_of(ticks().saturating_sub(self.origin)) / 1_000)
+    }
+
+    fn hear(&mut self) -> Turn {
+        let mut turn = Turn::Idle;
+        for _ in 0..EVENTS_AT_ONCE {
+            match self.outlet.next() {
+                None => break,
+                Some(Event::End) => return Turn::Over,
+                Some(Event::Call(call)) => self.submit(call),
+                Some(event) => self.act(event),
+            }
+            self.carry_out();
+            turn = Turn::Worked;
+        }
+        turn
+    }
+
+    fn submit(&mut self, call: Call) {
+        let now = self.moment();
+        let deadline = call.wait_us_max.map(|wait| now.plus(wait));
+        match self.scheduler.submit(now, call.served.id, deadline, &mut self.commands) {
+            Ok(job) => {
+                if self.tickets.len() <= job.index() {
+                    self.tickets.resize_with(job.index() + 1, || None);
+                }
+                self.tickets[job.index()] = Some(Ticket { call, started: None });
+            }
+            // The caller may have hung up.
+            Err(refusal) => drop(call.reply.send(Err(CallError::Refused(refusal)))),
+        }
+    }
+
+    /// Everything but calls.
+    fn act(&mut self, event: Event) {
+        let now = self.moment();
+        match event {
+            Event::Call(call) => self.submit(call),
+            Event::Define(definition) => self.define(*definition),
+            Event::Retire(function) => {
+                self.scheduler.retire(function, &mut self.commands);
+                self.forget_retired(function);
+            }
+            Event::Withdraw(function) => {
+                self.scheduler.withdraw(now, function, &mut self.commands);
+                self.forget_retired(function);
+            }
+            Event::Arrived(arrival) => self.arrived(*arrival),
+            Event::Died(worker) => self.died(worker),
+            Event::Loaded { function, slab, slot, bytes } => {
+                self.scheduler.loaded(now, function, slab, slot, bytes, &mut self.commands);
+                self.resolve(function, Ok(()));
+            }
+            Event::LoadFailed { function, slab, reason } => {
+                self.scheduler.load_failed(now, function, slab, &mut self.commands);
+                self.resolve(function, Err(reason));
+            }
+            Event::NoRoom { function, slab } => {
+                self.scheduler.no_room(now, function, slab, &mut self.commands);
+                self.resolve(function, Err("the slab has no room for it".to_owned()));
+            }
+            Event::Renewed(slab) => {
+                self.scheduler.renew(slab, &mut self.commands);
+                let all: Vec<_> = self.pending.keys().copied().collect();
+                all.into_iter().for_each(|function| self.resolve(function, Ok(())));
+            }
+            Event::Stop(idle) => {
+                self.stopped = Some(idle);
+                self.scheduler.stop(now, &mut self.commands);
+            }
+            Event::KillWorkers => self.seats.iter().flatten().for_each(|seat| seat.signal(Signal::KILL)),
+            Event::Dismiss => (0..self.seats.len()).for_each(|place| self.let_go(place)),
+            Event::End => {}
+        }
+    }
+
+    fn define(&mut self, definition: Definition) {
+        let Definition { served, image, terms, done } = definition;
+        let function = served.id;
+        self.known.insert(function, Known { served, image, retired: false });
+        if let Err(misuse) = self.scheduler.define(function, terms, &mut self.commands) {
+            self.known.remove(&function);
+            // The agent may have gone away, here and below.
+            return drop(done.send(Err(misuse.to_string())));
+        }
+        self.pending.entry(function).or_default().push(done);
+        self.resolve(function, Ok(()));
+    }
+
+    /// Lets go of the image of a retired function, unless something still needs it.
+    fn forget_retired(&mut self, function: FunctionId) {
+        if let Some(known) = self.known.get_mut(&function) {
+            known.retired = true;
+        }
+        self.forget_if_cold(function);
+    }
+
+    fn forget_if_cold(&mut self, function: FunctionId) {
+        let retired = self.known.get(&function).is_some_and(|known| known.retired);
+        if retired && self.scheduler.standing(function) == Standing::Cold {
+            self.known.remove(&function);
+        }
+    }
+
+    /// Tells whoever waits for the function, unless it is still on its way.
+    fn resolve(&mut self, function: FunctionId, result: Result<(), String>) {
+        if self.scheduler.standing(function) == Standing::Coming {
+            return;
+        }
+        if let (Err(reason), Some(known)) = (&result, self.known.get(&function)) {
+            tracing::error!(function = %known.served.key, reason, "an image cannot be loaded");
+        }
+        for done in self.pending.remove(&function).into_iter().flatten() {
+            let _ = done.send(result.clone());
+        }
+    }
+
+    fn arrived(&mut self, arrival: Arrival) {
+        let Arrival { id, cordon, slab, ring, process } = arrival;
+        let place = usize::from(id.place);
+        if self.seats.len() <= place {
+            self.seats.resize_with(place + 1, || None);
+        }
+        let (poisoned, since, signalled, signal_after, leave_by) = (false, 0, 0, 0, None);
+        self.seats[place] =
+            Some(Seat { id, ring, process, poisoned, since, signalled, signal_after, leave_by });
+        if let Err(misuse) = self.scheduler.worker_ready(self.moment(), id, cordon, slab, &mut self.commands)
+        {
+            tracing::error!(%misuse, "a worker is let go");
+            self.let_go(place);
+        }
+    }
+
+    /// What the dead had completed counts; the rest is given up.
+    fn died(&mut self, worker: WorkerId) {
+        let place = usize::from(worker.place);
+        if self.seats.get(place).and_then(Option::as_ref).is_some_and(|seat| seat.id == worker) {
+            self.collect_from(place);
+            self.seats[place] = None;
+        }
+        self.scheduler.worker_died(self.moment(), worker, &mut self.commands);
+    }
+
+    /// Takes what busy workers have completed.
+    fn collect(&mut self) -> bool {
+        let mut worked = false;
+        for place in 0..self.seats.len() {
+            worked |= self.collect_from(place);
+        }
+        worked
+    }
+
+    fn collect_from(&mut self, place: usize) -> bool {
+        let mut worked = false;
+        while let Some(seat) =
+            self.seats[place].as_mut().filter(|seat| !seat.poisoned && seat.ring.in_flight() > 0)
+        {
+            match seat.ring.collect(&mut self.completion) {
+                Ok(true) => {
+                    seat.since = ticks();
+                    let (worker, job) = (seat.id, JobId(self.completion.call_id));
+                    let over_budget = self.completion.status == Status::OverBudget;
+                    self.said = Some(job);
+                    let now = self.moment();
+                    self.scheduler.completed(now, worker, job, over_budget, &mut self.commands);
+                    self.carry_out();
+                    self.said = None;
+                    worked = true;
+                }
+                Ok(false) => break,
+                Err(error) => {
+                    self.broken(place, &error);
+                    self.carry_out();
+                }
+            }
+        }
+        worked
+    }
+
+    fn broken(&mut self, place: usize, error: &RingError) {
+        let Some(seat) = &mut self.seats[place] else { return };
+        seat.poisoned = true;
+        tracing::error!(worker = ?seat.id, %error, "the ring of a worker broke");
+        self.scheduler.violated(seat.id, &mut self.commands);
+    }
+
+    fn carry_out(&mut self) {
+        while !self.commands.is_empty() {
+            std::mem::swap(&mut self.commands, &mut self.batch);
+            let mut batch = std::mem::take(&mut self.batch);
+            batch.drain(..).for_each(|command| self.obey(command));
+            self.batch = batch;
+        }
+        if self.stopped.is_some() && self.scheduler.is_idle() {
+            // Whoever stopped the node may have lost patience.
+            self.stopped.take().map(|idle| idle.send(()));
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Start { worker, job, slot } => self.begin(worker, job, slot),
+            Command::Answer { job, outcome } => self.answer(job, outcome),
+            Command::Kill { worker, reason } => {
+                tracing::warn!(?worker, ?reason, "a worker is killed");
+                if let Some(seat) = self.seat(worker) {
+                    seat.signal(Signal::KILL);
+                }
+            }
+            Command::Replace { worker } => self.let_go(usize::from(worker.place)),
+            Command::Park { worker } => {
+                self.crew.park(worker.place);
+                self.let_go(usize::from(worker.place));
+            }
+            Command::Unpark { cordon } => self.crew.unpark(cordon),
+            Command::Load { function, slab } => match self.known.get(&function) {
+                Some(known) => {
+                    let image = Arc::clone(&known.image);
+                    self.tell_loader(Task::Load { function, slab, image });
+                }
+                // Retired and let go of while its last calls waited for a new slab.
+                None => self.scheduler.load_failed(self.moment(), function, slab, &mut self.commands),
+            },
+            Command::Unload { function, slot, slab } => {
+                self.tell_loader(Task::Unload { slot, slab });
+                self.forget_if_cold(function);
+            }
+            Command::Ban { function, crashes } => self.banned(function, crashes),
+        }
+    }
+
+    fn tell_loader(&self, task: Task) {
+        // Its thread ends only with the node.
+        let _ = self.loader.send(task);
+    }
+
+    fn begin(&mut self, worker: WorkerId, job: JobId, slot: u32) {
+        let Some(ticket) = self.tickets.get_mut(job.index()).and_then(Option::as_mut) else { return };
+        let Some(seat) = self.seats.get_mut(usize::from(worker.place)).and_then(Option::as_mut) else {
+            return;
+        };
+        let now = ticks();
+        ticket.started = Some(now);
+        if seat.ring.in_flight() == 0 {
+            seat.since = now;
+        }
+        let key = &ticket.call.served.key;
+        let submission = Submission {
+            call_id: job.0,
+            function: slot,
+            // At most ten seconds in microseconds, so the cast keeps it.
+            budget_us: key.budget.as_micros() as u32,
+            memory_bytes: key.memory.as_bytes(),
+            frame: &ticket.call.frame,
+        };
+        if let Err(error) = seat.ring.submit(submission) {
+            self.broken(usize::from(worker.place), &error);
+        }
+    }
+
+    /// Gives the one answer of an accepted call.
+    fn answer(&mut self, job: JobId, outcome: Outcome) {
+        let Some(ticket) = self.tickets.get_mut(job.index()).and_then(Option::take) else { return };
+        let Ticket { call: Call { served, since, reply, .. }, started } = ticket;
+        let now = ticks();
+        let started = started.unwrap_or(now);
+        let spent = |from: u64, to: u64| Duration::from_nanos(self.rate.ns_of(to.saturating_sub(from)));
+        let (queued, ran) = (spent(since, started), spent(started, now));
+        let mut completion = (outcome == Outcome::Finished && self.said == Some(job))
+            .then(|| std::mem::take(&mut self.completion));
+        let logs = completion
+            .as_mut()
+            .map(|said| (std::mem::take(&mut said.logs), std::mem::take(&mut said.message)));
+        let for_log = Arc::clone(&served);
+        // The caller may have hung up; the answer was given all the same.
+        let _ = reply.send(Ok(Answered { outcome, completion, served, queued, ran }));
+        // After the answer: nobody waits for log lines.
+        match (outcome, logs) {
+            (_, Some((logs, message))) => self.scribe.function_said(&for_log, logs, message),
+            (Outcome::Lost, None) => self.scribe.node_says(&for_log, "the call was lost with its worker"),
+            (Outcome::Overdue, None) => {
+                self.scribe.node_says(&for_log, "the call ran past its wall backstop");
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn banned(&mut self, function: FunctionId, crashes: u32) {
+        let Some(known) = self.known.get(&function) else { return };
+        let served = &known.served;
+        tracing::error!(function = %served.key, crashes, "a function is banned on this node");
+        self.scribe.node_says(served, &format!("banned on this node after {crashes} crashes of its worker"));
+        self.publish();
+    }
+
+    fn seat(&mut self, worker: WorkerId) -> Option<&mut Seat> {
+        self.seats.get_mut(usize::from(worker.place))?.as_mut().filter(|seat| seat.id == worker)
+    }
+
+    /// Asks the worker at a place to leave after its calls.
+    fn let_go(&mut self, place: usize) {
+        let leave_by = ticks().saturating_add(self.rate.ticks_of_us(LEAVE_US));
+        if let Some(seat) = self.seats.get_mut(place).and_then(Option::as_mut) {
+            seat.ring.stop();
+            seat.leave_by = Some(leave_by);
+        }
+    }
+
+    /// Signals workers whose call's wall deadline has passed, once for each deadline, and ends those
+    /// that did not leave.
+    fn watch(&mut self) {
+        let now = ticks();
+        let pause = self.rate.ticks_of_us(SIGNAL_PAUSE_US);
+        for seat in self.seats.iter_mut().flatten() {
+            if seat.leave_by.is_some_and(|leave_by| leave_by <= now) {
+                seat.leave_by = None;
+                seat.signal(Signal::KILL);
+            }
+            let deadline = seat.ring.watch_deadline();
+            let passed = deadline != 0 && deadline <= now && deadline != seat.signalled;
+            if passed && seat.ring.in_flight() > 0 && seat.signal_after <= now {
+                seat.signalled = deadline;
+                seat.signal_after = now.saturating_add(pause);
+                seat.signal(Signal::ALARM);
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        self.shown = ticks();
+        let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        published.snapshot = self.scheduler.snapshot();
+        published.banned.clear();
+        published.banned.extend(self.scheduler.banned());
+    }
+
+    /// Sleeps until somebody rings or the nearest deadline.
+    fn sleep(&mut self) {
+        let timeout = self.until_next();
+        let Self { outlet, seats, .. } = self;
+        let busy = || seats.iter().flatten().filter(|seat| !seat.poisoned && seat.ring.in_flight() > 0);
+        let (door, mut look) = outlet.parts();
+        let bells: Vec<_> = std::iter::once(door).chain(busy().map(|seat| seat.ring.bell())).collect();
+        let ready = || look() || busy().any(|seat| seat.ring.is_ready());
+        if let Err(error) = wait_any(&bells, timeout, ready) {
+            // Nothing is lost, but without sleep it would use up a core.
+            tracing::error!(%error, "the dispatcher cannot sleep");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn until_next(&self) -> Duration {
+        let now = ticks();
+        let seats = self.seats.iter().flatten();
+        let watched = seats.filter_map(|seat| seat.next_look(now, self.rate)).min();
+        let watched = watched.map(|ticks| Duration::from_nanos(self.rate.ns_of(ticks)));
+        let scheduled = self.scheduler.next_deadline();
+        let scheduled = scheduled.map(|at| Duration::from_micros(at.since(self.moment()).max(1)));
+        watched.into_iter().chain(scheduled).fold(SLEEP_MAX, Duration::min)
+    }
+}
+
+impl Seat {
+    fn signal(&self, signal: Signal) {
+        // A failure means that the process is gone, which its keeper reports.
+        let _ = pidfd_send_signal(&self.process, signal);
+    }
+
+    /// After how many ticks the worker is to be looked at again; `None` when it is idle.
+    fn next_look(&self, now: u64, rate: Rate) -> Option<u64> {
+        let leave = self.leave_by.map(|leave_by| leave_by.saturating_sub(now).max(1));
+        if self.ring.in_flight() == 0 {
+            return leave;
+        }
+        let deadline = self.ring.watch_deadline();
+        let bounds = (rate.ticks_of_us(*LOOK_US.start()), rate.ticks_of_us(*LOOK_US.end()));
+        let again = |since: u64| now.saturating_sub(since).clamp(bounds.0, bounds.1);
+        let look = match deadline {
+            0 => again(self.since),
+            ahead if ahead > now => ahead - now,
+            passed => again(passed),
+        };
+        Some(leave.map_or(look, |leave| leave.min(look)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

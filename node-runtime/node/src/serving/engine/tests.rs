@@ -1,0 +1,215 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command as Program};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use mfaas_abi::Status;
+use mfaas_dispatch::{CordonId, Limits, Outcome, SlabId, WorkerId};
+use mfaas_ident::{AliasName, FunctionName, TenantName};
+use mfaas_ring::clock::ticks;
+use mfaas_ring::{Answer, Geometry, Job, Next, WorkerEnd, WorkerState};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::agent::testing::{key, number};
+use crate::agent::{ImageKey, VerifiedImage};
+use crate::logs::LogSink;
+use crate::serving::intake::{Arrival, Event, Intake};
+use crate::serving::loading::Task;
+use crate::serving::{Answered, CallError, Dispatcher, Route, Served, Table, connect};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const WORKER: WorkerId = WorkerId { place: 0, life: 1 };
+
+/// A dispatcher with `acme/hello@1` in slot 7, whose loader and supervisor is the test.
+struct Stage {
+    dispatcher: Arc<Dispatcher>,
+    intake: Intake,
+    tasks: Receiver<Task>,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let logs = Arc::new(LogSink::default());
+        let isolated = Default::default();
+        let (dispatcher, intake, _, tasks) =
+            connect(Limits::NODE, logs, PathBuf::new(), 0, &isolated).unwrap();
+        let stage = Self { dispatcher: Arc::new(dispatcher), intake, tasks };
+        assert_eq!(stage.define(&key("hello", 1), 7).await, []);
+        stage.route(&key("hello", 1));
+        stage
+    }
+
+    /// Defines an image and answers for the loader.
+    async fn define(&self, key: &ImageKey, slot: u32) -> Vec<(ImageKey, String)> {
+        let image = Arc::new(VerifiedImage::for_test(key.clone()));
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let defining = tokio::spawn(async move { dispatcher.define(&[image]).await.unwrap() });
+        match self.tasks.recv_timeout(PATIENCE).unwrap() {
+            Task::Load { function, slab, .. } => {
+                self.intake.say(Event::Loaded { function, slab, slot, bytes: 1 })
+            }
+            other => panic!("{other:?}"),
+        }
+        defining.await.unwrap()
+    }
+
+    fn route(&self, live: &ImageKey) {
+        let served = Arc::new(Served { id: self.dispatcher.function(live), key: live.clone() });
+        let mut route = Route::default();
+        route.aliases.insert(AliasName::live(), live.version);
+        route.versions.insert(live.version, served);
+        let mut table = Table::default();
+        table.insert(live.tenant.clone(), live.function.clone(), route);
+        self.dispatcher.swap(table, |key| key == live, |_| false);
+    }
+
+    /// A worker whose end of the ring is the test's, and whose process only waits.
+    fn worker(&self) -> (WorkerEnd, OwnedFd, Child) {
+        self.life(WORKER)
+    }
+
+    fn life(&self, id: WorkerId) -> (WorkerEnd, OwnedFd, Child) {
+        let (fd, ring) = mfaas_ring::create(Geometry::new(8).unwrap()).unwrap();
+        let mut end = WorkerEnd::attach(&fd).unwrap();
+        end.set_state(WorkerState::Ready);
+        let child = Program::new("sleep").arg("1000").spawn().unwrap();
+        let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
+        let (cordon, slab) = (CordonId::SHARED, SlabId(0));
+        self.intake.say(Event::Arrived(Box::new(Arrival { id, cordon, slab, ring, process })));
+        (end, fd, child)
+    }
+
+    fn call(&self) -> tokio::task::JoinHandle<Result<Answered, CallError>> {
+        let dispatcher = Arc::clone(&self.dispatcher);
+        tokio::spawn(async move {
+            let (tenant, function) =
+                (TenantName::parse("acme").unwrap(), FunctionName::parse("hello").unwrap());
+            dispatcher.call(&tenant, &function, None, b"frame".to_vec()).await
+        })
+    }
+}
+
+fn next(end: &mut WorkerEnd) -> Job {
+    match end.next(PATIENCE).unwrap() {
+        Next::Call(job) => job,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn reply(end: &mut WorkerEnd, response: &[u8]) {
+    let status = Status::Ok;
+    let (logs, message, wall_ns, cpu_ns, memory_bytes) = (&[][..], &[][..], 1, 1, 1);
+    let answer = Answer { status, cold: false, response, logs, message, wall_ns, cpu_ns, memory_bytes };
+    end.reply(&answer).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_goes_through_the_ring_by_its_slot_and_comes_back() {
+    let stage = Stage::new().await;
+    let (mut end, _fd, mut child) = stage.worker();
+    for response in [b"one", b"two"] {
+        let call = stage.call();
+        let job = next(&mut end);
+        assert_eq!((job.function, job.frame_bytes), (7, 5));
+        let mut frame = vec![0; WorkerEnd::BUFFER_BYTES];
+        end.take_frame(&mut frame).unwrap();
+        assert_eq!(&frame[..5], b"frame");
+        reply(&mut end, response);
+        let answered = call.await.unwrap().unwrap();
+        assert_eq!(answered.outcome, Outcome::Finished);
+        assert_eq!(answered.completion.unwrap().response, response);
+        assert_eq!(answered.served.key.version, number(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_signalled_when_the_deadline_that_it_wrote_has_passed() {
+    let stage = Stage::new().await;
+    let (mut end, _fd, mut child) = stage.worker();
+    // Without a call on it a deadline is nothing but bytes.
+    end.watch_word().store(ticks(), Ordering::Release);
+    let call = stage.call();
+    next(&mut end);
+    end.watch_word().store(ticks() + 1_000_000, Ordering::Release);
+    // The process handles no signal, so the first one ends it.
+    let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+    assert_eq!(status.signal(), Some(rustix::process::Signal::ALARM.as_raw()));
+    // What it had completed before counts.
+    reply(&mut end, b"done");
+    stage.intake.say(Event::Died(WORKER));
+    assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_breaks_its_ring_is_killed_and_its_calls_are_lost_once() {
+    let stage = Stage::new().await;
+    let (mut end, fd, mut child) = stage.worker();
+    let (call, behind) = (stage.call(), stage.call());
+    next(&mut end);
+    let memory = std::fs::File::from(fd);
+    let bytes = vec![0xa5; 16 << 10];
+    memory.write_all_at(&bytes, 4096).unwrap();
+    let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+    assert_eq!(status.signal(), Some(rustix::process::Signal::KILL.as_raw()));
+    assert!(!call.is_finished(), "nothing is lost before its worker is");
+    stage.intake.say(Event::Died(WORKER));
+    stage.intake.say(Event::Died(WORKER));
+    // The default budget is too long for a second call behind the first: it waits for a worker.
+    let (first, second) = (call, behind);
+    let (mut end, _fd, mut child) = stage.life(WorkerId { life: 2, ..WORKER });
+    next(&mut end);
+    reply(&mut end, b"later");
+    let outcomes = [first.await.unwrap().unwrap().outcome, second.await.unwrap().unwrap().outcome];
+    assert!(outcomes.contains(&Outcome::Lost) && outcomes.contains(&Outcome::Finished), "{outcomes:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_swap_loses_no_call_and_frees_the_slot_after_the_last_one() {
+    let stage = Stage::new().await;
+    let (mut end, _fd, mut child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    assert_eq!(stage.define(&key("hello", 2), 8).await, []);
+    stage.route(&key("hello", 2));
+    let second = stage.call();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(stage.tasks.try_recv().is_err(), "a call still needs slot 7");
+    reply(&mut end, b"old");
+    assert_eq!(call.await.unwrap().unwrap().served.key.version, number(1));
+    match stage.tasks.recv_timeout(PATIENCE).unwrap() {
+        Task::Unload { slot, .. } => assert_eq!(slot, 7),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(next(&mut end).function, 8);
+    reply(&mut end, b"new");
+    assert_eq!(second.await.unwrap().unwrap().served.key.version, number(2));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_dispatcher_refuses_and_says_when_it_is_idle() {
+    let stage = Stage::new().await;
+    let (mut end, _fd, mut child) = stage.worker();
+    let call = stage.call();
+    next(&mut end);
+    let mut idle = stage.dispatcher.stop();
+    assert!(matches!(stage.call().await.unwrap(), Err(CallError::Refused(_))));
+    assert!(idle.try_recv().is_err(), "one call runs");
+    reply(&mut end, b"last");
+    idle.await.unwrap();
+    assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
