@@ -136,6 +136,15 @@ pub fn handle(body: &[u8]) -> Vec<u8> {
                 list.push(lock.len() as u64);
             })
         }
+        b"spin-borrowing" => {
+            let cell = RefCell::new(String::new());
+            let mut held = cell.borrow_mut();
+            loop {
+                held.clear();
+                fmt::Write::write_fmt(&mut *held, format_args!("{:?}", [1.5, f64::NAN])).expect("room");
+                black_box(&held);
+            }
+        }
         b"spin-logging" => loop {
             println!("{}", work(1));
         },
