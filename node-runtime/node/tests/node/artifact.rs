@@ -77,7 +77,6 @@ impl Kit {
         let source = self.path(&format!("function{version}.rs"));
         std::fs::write(&source, FUNCTION.replace("VERSION_HERE", &version.to_string())).unwrap();
         let linker = format!("-Clinker={}", self.linker().display());
-        let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
         let native = format!("-Lnative={}", self.home.path().display());
         let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
         let flags = [
@@ -85,7 +84,6 @@ impl Kit {
             linker.as_str(),
             "-Clinker-flavor=ld.lld",
             native.as_str(),
-            script.as_str(),
             "-Clink-arg=--no-undefined",
             "-Clink-arg=--build-id=none",
             script.as_str(),
