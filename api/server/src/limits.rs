@@ -89,6 +89,10 @@ pub const PROVIDER_SESSION_MINUTES_MAX: u32 = 720;
 pub const OIDC_FILE_BYTES_MAX: u64 = 64 << 10;
 /// Rows of a table in the console.
 pub const CONSOLE_ROWS_MAX: u32 = 100;
+/// Bans in force that one answer or page shows; the newest come first.
+pub const BANS_SHOWN_MAX: u32 = 1_000;
+/// Versions that the page about usage shows.
+pub const USAGE_ROWS_SHOWN_MAX: usize = 500;
 /// Log lines that the console shows.
 pub const CONSOLE_LOG_LINES_MAX: u32 = 200;
 /// One log line as shown, in bytes.

@@ -131,6 +131,13 @@ impl Catalog {
         Ok(rows.iter().map(ban_row).collect::<Result<_, _>>()?)
     }
 
+    /// How many bans are in force.
+    pub async fn count_bans(&self) -> Result<i64, CatalogError> {
+        Ok(sqlx::query_scalar("SELECT count(*) FROM bans WHERE lifted_at IS NULL")
+            .fetch_one(&self.pool)
+            .await?)
+    }
+
     /// What every node is told: bans in force of versions that are not deleted, always in the same order.
     pub(crate) async fn bans_to_tell(&self) -> Result<Vec<Ban>, CatalogError> {
         let rows = sqlx::query(

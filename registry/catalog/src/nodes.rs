@@ -170,6 +170,14 @@ impl Catalog {
         Ok(rows.iter().map(status).collect::<Result<_, _>>()?)
     }
 
+    /// How many nodes are to take that.
+    pub async fn count_nodes(&self, availability: Availability) -> Result<i64, CatalogError> {
+        Ok(sqlx::query_scalar("SELECT count(*) FROM nodes WHERE availability = $1")
+            .bind(availability.as_str())
+            .fetch_one(&self.pool)
+            .await?)
+    }
+
     /// Says what a node is to take, with its audit record; saying the same again changes nothing.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ pub use node::{
     MessageError, NODE_PROTOCOL, NODE_PROTOCOL_MIN, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_ROWS_MAX,
     RefusedVersion, Report, SetState,
 };
-pub use orders::{Availability, Ban, BanNotice, Condition, ORDERS_BANS_MAX, Orders};
+pub use orders::{Availability, Ban, BanAnswer, BanNotice, Condition, ORDERS_BANS_MAX, Orders};
 pub use progress::{DeploymentState, Diagnostic, Event, EventKind, Level, RENDERED_BYTES_MAX, Stage};
 pub use usage::{Kill, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow};
 

@@ -121,6 +121,17 @@ pub struct BanNotice {
     pub ban: Ban,
 }
 
+/// What a server makes of a [`BanNotice`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BanAnswer {
+    /// [`crate::NODE_PROTOCOL`].
+    pub protocol: u32,
+    /// Whether the ban is the server's from now on: it holds while orders name it. If not, it holds on the node that
+    /// spoke it, until that node starts again.
+    pub everywhere: bool,
+}
+
 impl Orders {
     /// Checks protocol number and limits.
     pub fn check(&self) -> Result<(), MessageError> {
