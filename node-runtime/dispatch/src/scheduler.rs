@@ -259,6 +259,21 @@ impl Scheduler {
         commands
     }
 
+    /// Bans a function for crashes that were counted elsewhere or earlier; what waits for it is answered
+    /// [`Outcome::Banned`]. No [`Command::Ban`] follows.
+    pub fn ban(&mut self, function: FunctionId, crashes: u32) -> Vec<Command> {
+        let mut commands = Vec::new();
+        if self.strikes.hold(function, crashes) {
+            self.answer_waiting(&[function], Outcome::Banned, &mut commands);
+        }
+        commands
+    }
+
+    /// Lifts the ban of a function, wherever it was spoken; it may crash as often again.
+    pub fn lift(&mut self, function: FunctionId) {
+        self.strikes.lift(function);
+    }
+
     /// Whether every accepted job was answered.
     pub fn is_idle(&self) -> bool {
         self.jobs.is_empty()

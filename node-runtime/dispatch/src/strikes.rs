@@ -34,6 +34,21 @@ impl Strikes {
         Some(count)
     }
 
+    /// Bans the function for crashes that somebody else counted; `false` when it is banned already.
+    pub(crate) fn hold(&mut self, function: FunctionId, crashes: u32) -> bool {
+        self.crashes.remove(&function);
+        let is_new = !self.banned.contains_key(&function);
+        self.banned.entry(function).or_insert(crashes);
+        is_new
+    }
+
+    /// Forgets the ban and what led to it.
+    pub(crate) fn lift(&mut self, function: FunctionId) {
+        if self.banned.remove(&function).is_some() {
+            self.crashes.remove(&function);
+        }
+    }
+
     /// The crashes that led to the ban of `function`, if it is banned.
     pub(crate) fn ban(&self, function: FunctionId) -> Option<u32> {
         self.banned.get(&function).copied()

@@ -18,9 +18,11 @@ use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
 use crate::ingress::{self, Face};
 use crate::logs::{self, LogSink};
+use crate::orders::{Follower, Standing};
 use crate::serving::{Dispatcher, Fleet};
 use crate::state::{StateDir, write_durably};
 use crate::upstream::Upstream;
+use crate::usage::{self, Usage};
 
 /// How often deadlines are looked at; a wall backstop is a second and more.
 const TICK: Duration = Duration::from_millis(20);
@@ -34,6 +36,8 @@ const GIVE_UP_WAIT_MAX: Duration = Duration::from_secs(1);
 const WORKERS_WAIT_MAX: Duration = Duration::from_secs(2);
 /// The last log lines get this long.
 const LAST_LINES_WAIT_MAX: Duration = Duration::from_secs(1);
+/// The last report of usage gets this long.
+const LAST_USAGE_WAIT_MAX: Duration = Duration::from_secs(1);
 /// What holds a worker: a process of its own under an allow-list of system calls. It needs no
 /// namespaces, since no call that names a file, a process or a socket is on the list.
 const WORKER_LEVEL: &str = "seccomp";
@@ -55,9 +59,18 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
 
     let boot = uuid::Uuid::now_v7();
     let sink = Arc::new(LogSink::default());
-    let dispatcher = Arc::new(Dispatcher::new(Limits::NODE, Arc::clone(&sink)));
+    let (standing, usage) = (Arc::new(Standing::default()), Arc::new(Usage::default()));
+    standing.recall(&state)?;
+    let dispatcher =
+        Arc::new(Dispatcher::new(Limits::NODE, Arc::clone(&sink), Arc::clone(&standing), Arc::clone(&usage)));
     let fleet =
         Arc::new(Fleet::new(Arc::clone(&dispatcher), Arc::clone(&sink), worker_program()?, config.workers));
+    let follower = Follower {
+        standing,
+        dispatcher: Arc::clone(&dispatcher),
+        state: state.clone(),
+        upstream: upstream.clone(),
+    };
     let (agent, status) =
         Agent::new(root, state, upstream.clone(), Arc::clone(&fleet), Arc::clone(&dispatcher))?;
 
@@ -79,7 +92,13 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let mut agent = tokio::spawn(agent.run());
     let mut ticker = tokio::spawn(tick(Arc::clone(&dispatcher)));
     let mut ingress = tokio::spawn(ingress::serve(listener, ingress::router(face), stopping.clone()));
-    let watchers = [tokio::spawn(reporter.run()), tokio::spawn(gauges(Arc::clone(&dispatcher), status))];
+    let watchers = [
+        tokio::spawn(reporter.run()),
+        tokio::spawn(gauges(Arc::clone(&dispatcher), status)),
+        tokio::spawn(follower.run()),
+        tokio::spawn(usage::tell(Arc::clone(&usage), upstream.clone(), boot)),
+    ];
+    let last_words = upstream.clone();
     let shipper = tokio::spawn(async move { logs::ship(&sink, &upstream, boot, stopping).await });
     announce(&config, address)?;
 
@@ -99,7 +118,17 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let _ = ingress.await;
     let gone = fleet.ended(WORKERS_WAIT_MAX).await;
     let _ = tokio::time::timeout(LAST_LINES_WAIT_MAX, shipper).await;
-    watchers.iter().for_each(tokio::task::JoinHandle::abort);
+    for watcher in watchers {
+        watcher.abort();
+        // It must be gone before the last report of usage, which it could otherwise overtake.
+        let _ = watcher.await;
+    }
+    let last_usage = usage::tell_all(&usage, &last_words, boot);
+    match tokio::time::timeout(LAST_USAGE_WAIT_MAX, last_usage).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "the last usage could not be told and is lost"),
+        Err(_) => tracing::warn!("the last usage could not be told in time and is lost"),
+    }
     ticker.abort();
     anyhow::ensure!(gone, "some workers did not end in time");
     Ok(())

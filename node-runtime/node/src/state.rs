@@ -17,6 +17,7 @@ use mfaas_ident::{Digest, Epoch};
 const SEEN_FILE: &str = "seen.json";
 const SET_FILE: &str = "serving-set.dsse";
 const KEY_LIST_FILE: &str = "key-list.dsse";
+const ORDERS_FILE: &str = "orders.json";
 const KEY_FILE: &str = "node.key";
 const CERTIFICATE_FILE: &str = "node.pem";
 const BLOBS_DIR: &str = "blobs";
@@ -109,6 +110,16 @@ impl StateDir {
     /// Keeps the envelope of an accepted key list.
     pub(crate) fn store_key_list(&self, envelope: &[u8]) -> Result<(), StateError> {
         self.write(KEY_LIST_FILE, envelope)
+    }
+
+    /// The last orders that were followed, and the bans that the server may not have yet.
+    pub(crate) fn orders(&self) -> Result<Option<Vec<u8>>, StateError> {
+        self.read(ORDERS_FILE)
+    }
+
+    /// Keeps them.
+    pub(crate) fn store_orders(&self, bytes: &[u8]) -> Result<(), StateError> {
+        self.write(ORDERS_FILE, bytes)
     }
 
     /// What the node joined with, if it has.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use mfaas_attest::{ServingSet, Trust};
-use mfaas_delivery::{LoadedVersion, RefusedVersion};
+use mfaas_delivery::{Availability, LoadedVersion, RefusedVersion};
 use mfaas_dispatch::FunctionId;
 use mfaas_ident::{AliasName, Digest, FunctionName, TenantName, VersionNumber};
 use mfaas_ring::preload::ITEMS_MAX;
@@ -162,6 +162,11 @@ async fn blob(agent: &Agent, digest: Digest, kind: Kind) -> Result<Vec<u8>, Miss
     let cached = agent.state.blob(digest).map_err(|e| again(codes::MF0709, e.to_string()))?;
     if let Some(bytes) = cached {
         return Ok(bytes);
+    }
+    // Not on the disk is not served yet: that is new, and a node that takes nothing new leaves it. What it has served
+    // stays on the disk, so it comes back with all of it after a restart.
+    if agent.dispatcher.standing().availability() != Availability::Active {
+        return Err(again(codes::MF0711, format!("{digest} is new, and the node is cordoned")));
     }
     let fetched = match kind {
         Kind::Artifact => agent.upstream.artifact(digest, ARTIFACT_BYTES_MAX).await,

@@ -20,6 +20,7 @@ use axum::routing::{any, get};
 use http::{HeaderValue, StatusCode, header};
 use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_abi::{Status, frame, limits};
+use mfaas_delivery::Availability;
 use mfaas_dispatch::{Outcome, Refusal};
 use mfaas_ident::{FunctionRef, TenantName};
 use mfaas_ring::Completion;
@@ -32,6 +33,9 @@ use crate::serving::{Answered, CallError, Dispatcher};
 
 /// A whole request body must arrive within this.
 const BODY_WAIT_MAX: Duration = Duration::from_secs(15);
+
+/// When a caller may ask a node again that is being drained, in seconds: whoever balances calls has noticed by then.
+const DRAINING_RETRY_AFTER_S: u32 = 10;
 
 /// What the handlers share.
 #[derive(Debug)]
@@ -52,6 +56,9 @@ pub(crate) fn router(face: Arc<Face>) -> Router {
 }
 
 async fn ready(State(face): State<Arc<Face>>) -> Response {
+    if face.dispatcher.standing().availability() == Availability::Draining {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the node is being drained\n").into_response();
+    }
     match face.dispatcher.snapshot().current {
         Some(_) => "ready\n".into_response(),
         None => (StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n").into_response(),
@@ -60,7 +67,8 @@ async fn ready(State(face): State<Arc<Face>>) -> Response {
 
 async fn scrape(State(face): State<Arc<Face>>) -> Response {
     let content_type = HeaderValue::from_static("text/plain; version=0.0.4");
-    ([(header::CONTENT_TYPE, content_type)], face.prometheus.render()).into_response()
+    ([(header::CONTENT_TYPE, content_type)], face.prometheus.render() + &face.dispatcher.usage().render())
+        .into_response()
 }
 
 async fn invoke(State(face): State<Arc<Face>>, request: Request) -> Response {
@@ -140,6 +148,9 @@ fn refused(error: CallError) -> Problem {
             Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811)
                 .detail(&refusal.to_string())
                 .retry_after(1)
+        }
+        CallError::Draining => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0815).retry_after(DRAINING_RETRY_AFTER_S)
         }
         CallError::Gone => Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0808),
     }

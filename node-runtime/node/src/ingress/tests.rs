@@ -19,7 +19,8 @@ use crate::serving::{Answered, CallError, Dispatcher, Served};
 
 fn face() -> Arc<Face> {
     let prometheus = PrometheusBuilder::new().build_recorder().handle();
-    let dispatcher = Arc::new(Dispatcher::new(Limits::NODE, Arc::new(LogSink::default())));
+    let (standing, usage) = Default::default();
+    let dispatcher = Arc::new(Dispatcher::new(Limits::NODE, Arc::new(LogSink::default()), standing, usage));
     Arc::new(Face { dispatcher, prometheus })
 }
 
@@ -122,6 +123,7 @@ fn a_call_that_is_not_accepted_has_its_status() {
         (CallError::Refused(Refusal::NotLoaded), 404),
         (CallError::Refused(Refusal::Banned { crashes: 3 }), 503),
         (CallError::Refused(Refusal::NotServing), 503),
+        (CallError::Draining, 503),
         (CallError::Gone, 503),
     ] {
         assert_eq!(refused(error).into_response().status().as_u16(), wanted, "{error:?}");

@@ -21,6 +21,8 @@ use tokio::sync::oneshot;
 use super::table::{Served, Table};
 use crate::agent::ImageKey;
 use crate::logs::LogSink;
+use crate::orders::{BanKey, Standing};
+use crate::usage::Usage;
 
 /// One call on its way to a worker.
 #[derive(Debug)]
@@ -60,6 +62,8 @@ pub(crate) enum CallError {
     Unknown,
     /// The scheduler did not accept it.
     Refused(Refusal),
+    /// The node is being drained.
+    Draining,
     /// The dispatcher went away with the call; only while the process ends.
     Gone,
 }
@@ -89,11 +93,18 @@ struct Inner {
 pub(crate) struct Dispatcher {
     origin: Instant,
     logs: Arc<LogSink>,
+    standing: Arc<Standing>,
+    usage: Arc<Usage>,
     inner: Mutex<Inner>,
 }
 
 impl Dispatcher {
-    pub(crate) fn new(limits: Limits, logs: Arc<LogSink>) -> Self {
+    pub(crate) fn new(
+        limits: Limits,
+        logs: Arc<LogSink>,
+        standing: Arc<Standing>,
+        usage: Arc<Usage>,
+    ) -> Self {
         let inner = Inner {
             scheduler: Scheduler::new(limits),
             table: Table::default(),
@@ -103,7 +114,7 @@ impl Dispatcher {
             tenants: HashMap::new(),
             last_worker: 0,
         };
-        Self { origin: Instant::now(), logs, inner: Mutex::new(inner) }
+        Self { origin: Instant::now(), logs, standing, usage, inner: Mutex::new(inner) }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -114,6 +125,7 @@ impl Dispatcher {
         selector: Option<&Selector>,
         frame: Vec<u8>,
     ) -> Result<Answered, CallError> {
+        let _inside = self.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();
         {
             let mut inner = self.lock();
@@ -159,7 +171,39 @@ impl Dispatcher {
         let commands = inner.scheduler.swap(self.now(), generation, withdrawn)?;
         inner.table = table;
         self.carry_out(&mut inner, commands, None);
+        self.hold(&mut inner);
         Ok(())
+    }
+
+    /// Bans and lifts what the node's orders ban and no longer ban.
+    pub(crate) fn hold_bans(&self) {
+        self.hold(&mut self.lock());
+    }
+
+    /// What the node is to take, and the bans in force.
+    pub(crate) fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// What calls cost.
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// Asked for under the lock: a ban that is spoken meanwhile is either in it or comes later.
+    fn hold(&self, inner: &mut Inner) {
+        let bans = self.standing.bans();
+        let held: Vec<_> =
+            inner.functions.iter().map(|(key, id)| (*id, bans.get(&BanKey::of(key)).copied())).collect();
+        for (function, ban) in held {
+            match ban {
+                Some(crashes) => {
+                    let commands = inner.scheduler.ban(function, crashes);
+                    self.carry_out(inner, commands, None);
+                }
+                None => inner.scheduler.lift(function),
+            }
+        }
     }
 
     /// Names the same loaded images anew, for example when an alias moved.
@@ -278,6 +322,9 @@ impl Dispatcher {
                     }
                 }
                 Command::Ban { function, crashes } => {
+                    if let Some(key) = inner.key_of(function) {
+                        self.standing.ban_spoken(key, crashes);
+                    }
                     if let Some(served) = inner.table.served().find(|served| served.id == function) {
                         tracing::error!(function = %served.key, crashes, "a function is banned on this node");
                         let text = format!("banned on this node after {crashes} crashes of its worker");
@@ -305,6 +352,7 @@ impl Dispatcher {
             queued: started.saturating_duration_since(ticket.accepted),
             ran: started.elapsed(),
         };
+        self.usage.record(&answered);
         // The caller may have hung up; the answer was given all the same.
         let _ = ticket.reply.send(answered);
     }
@@ -319,6 +367,10 @@ impl Inner {
     fn function(&mut self, key: &ImageKey) -> FunctionId {
         let next = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
         *self.functions.entry(key.clone()).or_insert(FunctionId(next))
+    }
+
+    fn key_of(&self, function: FunctionId) -> Option<&ImageKey> {
+        self.functions.iter().find(|(_, id)| **id == function).map(|(key, _)| key)
     }
 
     fn start(&mut self, worker: WorkerId, job: JobId, slot: u32) {
