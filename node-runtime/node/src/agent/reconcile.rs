@@ -20,6 +20,7 @@ use super::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, Veri
 use super::report;
 use super::{Agent, Loaded};
 use crate::serving::{Dispatcher, Route, Served, StartError, Table};
+use crate::state::KeptAlias;
 
 /// Names of functions and the images behind them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,12 +64,15 @@ impl From<Refused> for Missing {
 pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified<ServingSet>>) -> Outcome {
     let mut outcome = Outcome::default();
     let mut good = obtain_all(agent, set, &mut outcome).await;
+    let kept = kept_aliases(agent);
     // Each round either ends or takes at least one image out, so the rounds end.
     loop {
-        let (routes, images) = plan(set, &good, &agent.loaded);
+        let (mut routes, images) = plan(set, &good, &agent.loaded);
+        routes.restore(set, &kept);
         match put_into_force(agent, set, routes, images).await {
             Ok(()) => {
                 outcome.complete = true;
+                keep_aliases(agent);
                 prune(agent, set);
                 return outcome;
             }
@@ -89,6 +93,31 @@ pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified
             }
         }
     }
+}
+
+/// A cordoned node that starts again has no version before to fall back to, so it remembers where its aliases led.
+/// Without that it serves what the set says as far as it has it.
+fn kept_aliases(agent: &Agent) -> Vec<KeptAlias> {
+    if !is_cordoned(agent) || !agent.loaded.images.is_empty() {
+        return Vec::new();
+    }
+    agent.state.aliases().unwrap_or_else(|error| {
+        tracing::warn!(%error, "aliases that led to older versions are lost");
+        Vec::new()
+    })
+}
+
+fn keep_aliases(agent: &Agent) {
+    if is_cordoned(agent)
+        && let Err(error) = agent.state.store_aliases(&agent.loaded.routes.aliases())
+    {
+        tracing::warn!(%error, "where aliases lead is not known after a restart");
+    }
+}
+
+/// Cordoned, or drained, which is more.
+fn is_cordoned(agent: &Agent) -> bool {
+    agent.dispatcher.standing().availability() != Availability::Active
 }
 
 async fn obtain_all(
@@ -165,7 +194,7 @@ async fn blob(agent: &Agent, digest: Digest, kind: Kind) -> Result<Vec<u8>, Miss
     }
     // Not on the disk is not served yet: that is new, and a node that takes nothing new leaves it. What it has served
     // stays on the disk, so it comes back with all of it after a restart.
-    if agent.dispatcher.standing().availability() != Availability::Active {
+    if is_cordoned(agent) {
         return Err(again(codes::MF0711, format!("{digest} is new, and the node is cordoned")));
     }
     let fetched = match kind {
@@ -322,6 +351,36 @@ impl Routes {
             digest: key.digest,
         })
         .collect()
+    }
+
+    /// Where every alias leads.
+    fn aliases(&self) -> Vec<KeptAlias> {
+        let row = |((tenant, function), route): (&(TenantName, FunctionName), &KeyRoute)| {
+            let (tenant, function) = (tenant.clone(), function.clone());
+            let one = move |(alias, version): (&AliasName, &VersionNumber)| KeptAlias {
+                tenant: tenant.clone(),
+                function: function.clone(),
+                alias: alias.clone(),
+                version: *version,
+            };
+            route.aliases.iter().map(one).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(row).collect()
+    }
+
+    /// Lets aliases that the set names, and that lead nowhere now, lead where they led before.
+    fn restore(&mut self, set: &ServingSet, kept: &[KeptAlias]) {
+        for KeptAlias { tenant, function, alias, version } in kept {
+            let is_named = set.functions.iter().any(|named| {
+                named.tenant == *tenant && named.name == *function && named.aliases.contains_key(alias)
+            });
+            if let Some(route) = self.0.get_mut(&(tenant.clone(), function.clone()))
+                && is_named
+                && route.versions.contains_key(version)
+            {
+                route.aliases.entry(alias.clone()).or_insert(*version);
+            }
+        }
     }
 
     fn table(&self, dispatcher: &Dispatcher) -> Table {

@@ -5,6 +5,7 @@
 
 mod artifact;
 mod documents;
+mod operation;
 mod program;
 mod server;
 
