@@ -41,7 +41,7 @@ pub struct UsageRowView {
     pub calls: u64,
     /// CPU time of the handler, in nanoseconds.
     pub cpu_ns: u64,
-    /// Time from the worker to the answer, in nanoseconds.
+    /// Run time of the handler, in nanoseconds.
     pub run_ns: u64,
     /// The longest such time, in nanoseconds.
     pub run_ns_max: u64,
@@ -54,7 +54,7 @@ pub struct UsageRowView {
 }
 
 impl UsageRowView {
-    /// The mean time from the worker to the answer, in nanoseconds; 0 without a call.
+    /// The mean run time, in nanoseconds; 0 without a call.
     pub fn run_ns_mean(&self) -> u64 {
         self.run_ns.checked_div(self.calls).unwrap_or(0)
     }

@@ -233,3 +233,25 @@ fn a_staged_generation_can_be_given_up() {
     assert!(scheduler.discard(current).is_empty(), "the current one is not given up");
     assert_eq!(scheduler.current(), Some(current));
 }
+
+#[test]
+fn a_ban_from_elsewhere_holds_until_it_is_lifted() {
+    let (mut scheduler, generation) = serving(1);
+    submit(&mut scheduler, 0, 2);
+    let (waits, _) = submit(&mut scheduler, 0, 1);
+    assert_eq!(scheduler.ban(FunctionId(1), 3), [Command::Answer { job: waits, outcome: Outcome::Banned }]);
+    assert_eq!(scheduler.ban(FunctionId(1), 9), [], "it is banned already");
+    assert_eq!(scheduler.submit(Moment(1), FunctionId(1)).unwrap_err(), Refusal::Banned { crashes: 3 });
+    scheduler.lift(FunctionId(1));
+    assert!(scheduler.banned().is_empty());
+    submit(&mut scheduler, 2, 1);
+    // Lifting forgets nothing of a function that was not banned: one crash more is the second.
+    scheduler.worker_died(Moment(3), WorkerId(1));
+    scheduler.lift(FunctionId(2));
+    scheduler.worker_ready(Moment(4), generation, WorkerId(2));
+    scheduler.worker_died(Moment(5), WorkerId(2));
+    scheduler.worker_ready(Moment(6), generation, WorkerId(3));
+    submit(&mut scheduler, 7, 2);
+    scheduler.worker_died(Moment(8), WorkerId(3));
+    assert_eq!(scheduler.banned(), [(FunctionId(2), 2)]);
+}

@@ -90,7 +90,7 @@ pub struct Usage {
     pub calls: u64,
     /// CPU time of the handler, in nanoseconds.
     pub cpu_ns: u64,
-    /// Time from the worker to the answer, in nanoseconds.
+    /// Run time of the handler, in nanoseconds.
     pub run_ns: u64,
     /// The longest run, in nanoseconds.
     pub run_ns_max: u64,

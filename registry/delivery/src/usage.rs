@@ -42,9 +42,9 @@ pub struct UsageRow {
     pub version: VersionNumber,
     /// Calls that reached a worker, however they ended.
     pub calls: u64,
-    /// CPU time of the handler, in nanoseconds.
+    /// CPU time of the handler, in nanoseconds; at most `run_ns`.
     pub cpu_ns: u64,
-    /// Time from the worker to the answer, in nanoseconds.
+    /// Run time of the handler, in nanoseconds.
     pub run_ns: u64,
     /// Time from acceptance to the worker, in nanoseconds.
     pub queue_ns: u64,

@@ -57,7 +57,7 @@ async fn a_ban_holds_on_every_node_until_it_is_lifted() {
     let actions = "SELECT count(*) FROM audit_log WHERE subject = 'acme/hello@1' AND tenant = 'acme'
                    AND action IN ('function.banned', 'function.unbanned')";
     assert_eq!(world.count(actions).await, 3);
-    assert_eq!(world.server.verify_audit().await.unwrap().is_ok(), true);
+    assert!(world.server.verify_audit().await.unwrap().is_ok());
 }
 
 #[tokio::test]
