@@ -5,12 +5,12 @@ use std::time::Duration;
 
 /// Connections that are open at once on the HTTP listener; further ones wait in the kernel.
 pub const HTTP_CONNECTIONS_MAX: usize = 1_024;
-/// Connections that are open at once on the node listener.
-pub const NODE_CONNECTIONS_MAX: usize = 1_024;
+/// Connections that are open at once on the node listener; a node waits on two of them.
+pub const NODE_CONNECTIONS_MAX: usize = 2_048;
 /// Requests that are worked on at once; one more is MF0912.
 pub const REQUESTS_MAX: usize = 256;
-/// Requests of nodes that are worked on at once, long polls included.
-pub const NODE_REQUESTS_MAX: usize = 1_024;
+/// Requests of nodes that are worked on at once, long polls included: two of each node.
+pub const NODE_REQUESTS_MAX: usize = 2_048;
 /// Uploads that are received at once.
 pub const UPLOADS_MAX: usize = 16;
 /// Event streams that are open at once.

@@ -158,32 +158,35 @@ impl Catalog {
     /// What was used, the newest period first, within it by name; at most `limit` rows.
     pub async fn usage(&self, query: &UsageQuery<'_>) -> Result<Vec<Usage>, CatalogError> {
         let rows = sqlx::query(
-            "WITH meant AS (
-                 SELECT CASE $5 WHEN 'total' THEN NULL ELSE date_trunc($5, hour, 'UTC') END AS period, h.*
-                 FROM usage_hours h
-                 WHERE hour >= date_trunc('hour', $1::timestamptz, 'UTC') AND hour < $2
-                     AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR function = $4)
-             ), summed AS (
-                 SELECT period, tenant, function, version, min(hour) AS first,
+            "WITH summed AS (
+                 SELECT CASE $5 WHEN 'total' THEN '-infinity' ELSE date_trunc($5, hour, 'UTC') END AS period,
+                        tenant, function, version, min(hour) AS first,
                         sum(calls) AS calls, sum(cpu_ns) AS cpu_ns, sum(run_ns) AS run_ns,
                         max(run_ns_max) AS run_ns_max, sum(queue_ns) AS queue_ns,
                         max(memory_bytes_max) AS memory_bytes_max
-                 FROM meant GROUP BY period, tenant, function, version
+                 FROM usage_hours
+                 WHERE hour >= date_trunc('hour', $1::timestamptz, 'UTC') AND hour < $2
+                     AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR function = $4)
+                 GROUP BY period, tenant, function, version
                  ORDER BY period DESC, tenant, function, version LIMIT $6
+             ), killed AS (
+                 SELECT period, tenant, function, version, jsonb_object_agg(reason, kills) AS kills FROM (
+                     SELECT CASE $5 WHEN 'total' THEN '-infinity' ELSE date_trunc($5, hour, 'UTC') END AS period,
+                            tenant, function, version, reason, sum(kills) AS kills
+                     FROM usage_kills
+                     WHERE hour >= date_trunc('hour', $1::timestamptz, 'UTC') AND hour < $2
+                         AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR function = $4)
+                     GROUP BY period, tenant, function, version, reason) AS by_reason
+                 GROUP BY period, tenant, function, version
              )
-             SELECT coalesce(s.period, s.first) AS since, s.tenant, s.function, s.version, s.run_ns_max,
-                    s.memory_bytes_max,
-                    least(s.calls, 9223372036854775807)::bigint AS calls,
-                    least(s.cpu_ns, 9223372036854775807)::bigint AS cpu_ns,
-                    least(s.run_ns, 9223372036854775807)::bigint AS run_ns,
-                    least(s.queue_ns, 9223372036854775807)::bigint AS queue_ns,
-                    (SELECT coalesce(jsonb_object_agg(reason, kills), '{}') FROM (
-                         SELECT k.reason, sum(k.kills) AS kills
-                         FROM usage_kills k JOIN meant m USING (hour, tenant, function, version)
-                         WHERE (m.tenant, m.function, m.version) = (s.tenant, s.function, s.version)
-                             AND m.period IS NOT DISTINCT FROM s.period
-                         GROUP BY k.reason) AS killed) AS kills
-             FROM summed s ORDER BY s.period DESC, s.tenant, s.function, s.version",
+             SELECT CASE period WHEN '-infinity' THEN first ELSE period END AS since, tenant, function, version,
+                    run_ns_max, memory_bytes_max, coalesce(kills, '{}') AS kills,
+                    least(calls, 9223372036854775807)::bigint AS calls,
+                    least(cpu_ns, 9223372036854775807)::bigint AS cpu_ns,
+                    least(run_ns, 9223372036854775807)::bigint AS run_ns,
+                    least(queue_ns, 9223372036854775807)::bigint AS queue_ns
+             FROM summed LEFT JOIN killed USING (period, tenant, function, version)
+             ORDER BY period DESC, tenant, function, version",
         )
         .bind(query.since)
         .bind(query.until)

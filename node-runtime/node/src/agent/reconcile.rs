@@ -370,10 +370,13 @@ impl Routes {
 
     /// Lets aliases that the set names, and that lead nowhere now, lead where they led before.
     fn restore(&mut self, set: &ServingSet, kept: &[KeptAlias]) {
+        if kept.is_empty() {
+            return;
+        }
+        let names: BTreeMap<_, _> =
+            set.functions.iter().map(|named| ((&named.tenant, &named.name), &named.aliases)).collect();
         for KeptAlias { tenant, function, alias, version } in kept {
-            let is_named = set.functions.iter().any(|named| {
-                named.tenant == *tenant && named.name == *function && named.aliases.contains_key(alias)
-            });
+            let is_named = names.get(&(tenant, function)).is_some_and(|aliases| aliases.contains_key(alias));
             if let Some(route) = self.0.get_mut(&(tenant.clone(), function.clone()))
                 && is_named
                 && route.versions.contains_key(version)

@@ -193,15 +193,18 @@ impl Dispatcher {
     /// Asked for under the lock: a ban that is spoken meanwhile is either in it or comes later.
     fn hold(&self, inner: &mut Inner) {
         let bans = self.standing.bans();
+        let banned: HashMap<FunctionId, u32> = inner.scheduler.banned().into_iter().collect();
         let held: Vec<_> =
             inner.functions.iter().map(|(key, id)| (*id, bans.get(&BanKey::of(key)).copied())).collect();
         for (function, ban) in held {
-            match ban {
-                Some(crashes) => {
+            match (ban, banned.contains_key(&function)) {
+                (Some(crashes), false) => {
                     let commands = inner.scheduler.ban(function, crashes);
                     self.carry_out(inner, commands, None);
                 }
-                None => inner.scheduler.lift(function),
+                // Lifting forgets crashes, so only what is banned is lifted.
+                (None, true) => inner.scheduler.lift(function),
+                (Some(_), true) | (None, false) => {}
             }
         }
     }
