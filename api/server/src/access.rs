@@ -273,6 +273,13 @@ pub struct Sight {
     pub tenant: Option<TenantName>,
 }
 
+impl Sight {
+    /// How audit rows name the caller.
+    pub fn actor(&self) -> Actor {
+        Actor::token(&self.token)
+    }
+}
+
 impl<S: Sync> FromRequestParts<S> for Sight {
     type Rejection = Refusal;
 

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use mfaas_wire::{BanView, Page};
 
-use crate::access::{Caller, Sight};
+use crate::access::Sight;
 use crate::app::App;
 use crate::extract::Path;
 use crate::limits;
@@ -29,8 +29,8 @@ pub(super) async fn list(State(app): State<App>, sight: Sight) -> Result<axum::J
 )]
 pub(super) async fn lift(
     State(app): State<App>,
-    caller: Caller,
+    sight: Sight,
     Path(id): Path<i64>,
 ) -> Result<axum::Json<BanView>, Refusal> {
-    Ok(axum::Json(views::ban(app.catalog.lift_ban(&caller.actor(), id).await?)))
+    Ok(axum::Json(views::ban(app.catalog.lift_ban(&sight.actor(), id).await?)))
 }

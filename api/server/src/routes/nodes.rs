@@ -9,7 +9,7 @@ use mfaas_delivery::{Report, SetState};
 use mfaas_ident::{FunctionName, NodeName, TenantName, VersionNumber, sanitise_line};
 use mfaas_wire::{Availability, Endpoint, NodeState, NodeView, Page, SetAvailability};
 
-use crate::access::Caller;
+use crate::access::{Caller, Sight};
 use crate::app::App;
 use crate::extract::{Json, Path};
 use crate::limits;
@@ -41,11 +41,11 @@ pub(super) async fn list(
 )]
 pub(super) async fn set_availability(
     State(app): State<App>,
-    caller: Caller,
+    sight: Sight,
     Path(name): Path<NodeName>,
     Json(body): Json<SetAvailability>,
 ) -> Result<axum::Json<NodeView>, Refusal> {
-    app.catalog.set_availability(&caller.actor(), &name, body.availability).await?;
+    app.catalog.set_availability(&sight.actor(), &name, body.availability).await?;
     let found = app.catalog.nodes().await?.into_iter().find(|status| status.row.node.name == name);
     let status = found.ok_or_else(|| Refusal::not_found(format!("node `{name}`")))?;
     Ok(axum::Json(node_view(status, Utc::now())))

@@ -130,7 +130,8 @@ async fn a_ban_is_told_to_every_node_and_lifted_by_an_operator() {
     let lifted = server.send(lift.form(&[("csrf", csrf_of(&body))])).await;
     assert_eq!((lifted.status, lifted.header("location")), (303, "/nodes#bans"));
     assert_eq!(server.get("/v1/bans", &viewer).await.json()["items"], json!([]));
-    let again = server.send(server.request("DELETE", &format!("/v1/bans/{id}"), &operator)).await;
+    let again = server.request("DELETE", &format!("/v1/bans/{id}?tenant=a"), &operator);
+    let again = server.send(again).await;
     assert_eq!(again.code(), "MF0908");
     assert_eq!(other.get(&known).send().await.unwrap().status(), 204, "orders are what they were");
     let audit = server.get("/v1/audit?limit=1000", &operator).await.json();
