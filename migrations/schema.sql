@@ -50,6 +50,30 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_log_by_subject ON public.audit_log USING btree (subject, action);
 GRANT SELECT ON audit_log TO mfaas_server;
 
+CREATE TABLE bans (
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    told uuid NOT NULL,
+    tenant text NOT NULL,
+    function text NOT NULL,
+    version integer NOT NULL,
+    artifact text NOT NULL,
+    node text NOT NULL,
+    crashes integer NOT NULL,
+    since timestamp with time zone NOT NULL DEFAULT now(),
+    lifted_at timestamp with time zone,
+    lifted_by text,
+    CONSTRAINT bans_pkey PRIMARY KEY (id),
+    CONSTRAINT bans_crashes_positive CHECK ((crashes > 0)),
+    CONSTRAINT bans_lifted_by_somebody CHECK (((lifted_at IS NULL) = (lifted_by IS NULL))),
+    CONSTRAINT bans_node_fkey FOREIGN KEY (node) REFERENCES nodes(name),
+    CONSTRAINT bans_told_once UNIQUE (told),
+    CONSTRAINT bans_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
+);
+CREATE UNIQUE INDEX bans_one_in_force ON public.bans USING btree (tenant, function, artifact) WHERE (lifted_at IS NULL);
+CREATE TRIGGER bans_orders AFTER INSERT OR UPDATE ON public.bans FOR EACH STATEMENT EXECUTE FUNCTION tell_orders();
+GRANT INSERT, SELECT ON bans TO mfaas_server;
+GRANT UPDATE (lifted_at, lifted_by) ON bans TO mfaas_server;
+
 CREATE TABLE builders (
     instance text NOT NULL,
     seen_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -374,11 +398,15 @@ CREATE TABLE nodes (
     certificate_sha256 text NOT NULL,
     cordoned boolean NOT NULL DEFAULT false,
     joined_at timestamp with time zone NOT NULL DEFAULT now(),
+    availability text NOT NULL DEFAULT 'active'::text,
+    availability_since timestamp with time zone,
     CONSTRAINT nodes_pkey PRIMARY KEY (name),
+    CONSTRAINT nodes_availability_known CHECK ((availability = ANY (ARRAY['active'::text, 'cordoned'::text, 'draining'::text]))),
     CONSTRAINT nodes_certificate_unique UNIQUE (certificate_sha256)
 );
+CREATE TRIGGER nodes_orders AFTER UPDATE OF availability ON public.nodes FOR EACH STATEMENT EXECUTE FUNCTION tell_orders();
 GRANT INSERT, SELECT ON nodes TO mfaas_server;
-GRANT UPDATE (certificate_sha256, cordoned, joined_at) ON nodes TO mfaas_server;
+GRANT UPDATE (certificate_sha256, cordoned, joined_at, availability, availability_since) ON nodes TO mfaas_server;
 
 CREATE TABLE policy_state (
     one boolean NOT NULL DEFAULT true,
@@ -558,6 +586,71 @@ GRANT SELECT ON toolchains TO mfaas_acquirer;
 GRANT INSERT, SELECT ON toolchains TO mfaas_server;
 GRANT SELECT ON toolchains TO mfaas_signer;
 GRANT UPDATE (accepted, decided_by, decided_at) ON toolchains TO mfaas_server;
+
+CREATE TABLE usage_boots (
+    node text NOT NULL,
+    boot uuid NOT NULL,
+    sequence bigint NOT NULL,
+    first_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+    last_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+    ended boolean NOT NULL DEFAULT false,
+    CONSTRAINT usage_boots_pkey PRIMARY KEY (node, boot),
+    CONSTRAINT usage_boots_node_fkey FOREIGN KEY (node) REFERENCES nodes(name)
+);
+GRANT DELETE, INSERT, SELECT ON usage_boots TO mfaas_server;
+GRANT UPDATE (sequence, last_at, ended) ON usage_boots TO mfaas_server;
+
+CREATE TABLE usage_hours (
+    hour timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    function text NOT NULL,
+    version integer NOT NULL,
+    calls bigint NOT NULL,
+    cpu_ns bigint NOT NULL,
+    run_ns bigint NOT NULL,
+    run_ns_max bigint NOT NULL,
+    queue_ns bigint NOT NULL,
+    memory_bytes_max bigint NOT NULL,
+    CONSTRAINT usage_hours_pkey PRIMARY KEY (hour, tenant, function, version),
+    CONSTRAINT usage_hours_not_negative CHECK ((LEAST(calls, cpu_ns, run_ns, run_ns_max, queue_ns, memory_bytes_max) >= 0)),
+    CONSTRAINT usage_hours_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version),
+    CONSTRAINT usage_hours_whole CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text)))
+);
+CREATE INDEX usage_hours_by_function ON public.usage_hours USING btree (tenant, function, hour);
+GRANT DELETE, INSERT, SELECT ON usage_hours TO mfaas_server;
+GRANT UPDATE (calls, cpu_ns, run_ns, run_ns_max, queue_ns, memory_bytes_max) ON usage_hours TO mfaas_server;
+
+CREATE TABLE usage_kills (
+    hour timestamp with time zone NOT NULL,
+    tenant text NOT NULL,
+    function text NOT NULL,
+    version integer NOT NULL,
+    reason text NOT NULL,
+    kills bigint NOT NULL,
+    CONSTRAINT usage_kills_pkey PRIMARY KEY (hour, tenant, function, version, reason),
+    CONSTRAINT usage_kills_hour_fkey FOREIGN KEY (hour, tenant, function, version) REFERENCES usage_hours(hour, tenant, function, version) ON DELETE CASCADE,
+    CONSTRAINT usage_kills_positive CHECK ((kills > 0)),
+    CONSTRAINT usage_kills_reason_known CHECK ((reason = ANY (ARRAY['panicked'::text, 'over_budget'::text, 'stack_overflow'::text, 'out_of_memory'::text, 'denied'::text, 'fault'::text, 'aborted'::text, 'bad_output'::text, 'lost'::text, 'overdue'::text])))
+);
+GRANT INSERT, SELECT ON usage_kills TO mfaas_server;
+GRANT UPDATE (kills) ON usage_kills TO mfaas_server;
+
+CREATE TABLE usage_totals (
+    node text NOT NULL,
+    boot uuid NOT NULL,
+    tenant text NOT NULL,
+    function text NOT NULL,
+    version integer NOT NULL,
+    calls bigint NOT NULL,
+    cpu_ns bigint NOT NULL,
+    run_ns bigint NOT NULL,
+    queue_ns bigint NOT NULL,
+    kills bigint[] NOT NULL,
+    CONSTRAINT usage_totals_pkey PRIMARY KEY (node, boot, tenant, function, version),
+    CONSTRAINT usage_totals_boot_fkey FOREIGN KEY (node, boot) REFERENCES usage_boots(node, boot) ON DELETE CASCADE
+);
+GRANT DELETE, INSERT, SELECT ON usage_totals TO mfaas_server;
+GRANT UPDATE (calls, cpu_ns, run_ns, queue_ns, kills) ON usage_totals TO mfaas_server;
 
 CREATE TABLE version_crates (
     tenant text NOT NULL,
@@ -889,3 +982,13 @@ CREATE OR REPLACE FUNCTION public.person_of_token(tenant text, name text)
  IMMUTABLE
  SET search_path TO 'pg_catalog', 'public'
 AS $function$ SELECT left(tenant || '/' || regexp_replace(lower(name), '[^a-z0-9._@+:/-]', '_', 'g'), 200) $function$;
+
+CREATE OR REPLACE FUNCTION public.tell_orders()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    PERFORM pg_notify('mfaas_orders', '');
+    RETURN NULL;
+END $function$;

@@ -85,6 +85,15 @@ impl Context {
         (self.profile.tenant.as_ref() != Some(wanted)).then(|| wanted.to_string())
     }
 
+    /// `&tenant=` when somebody names the tenant that their token opens anyway: where an operator would see every
+    /// tenant, they mean that one. Another tenant is named by the client.
+    pub(crate) fn own_tenant_if_named(&self) -> String {
+        match (&self.global.tenant, self.other_tenant()) {
+            (Some(named), None) => format!("&tenant={named}"),
+            _ => String::new(),
+        }
+    }
+
     /// The pinned root key.
     pub(crate) fn root_key(&self) -> Result<PublicKey, Failure> {
         let text = self.profile.root_key.as_deref().ok_or_else(|| {

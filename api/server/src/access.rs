@@ -71,6 +71,10 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/v1/keys", Access::Token(Scope::Read)),
     ("GET", "/v1/whoami", Access::Token(Scope::Read)),
     ("GET", "/v1/nodes", Access::Token(Scope::Operate)),
+    ("PUT", "/v1/nodes/{name}/availability", Access::Token(Scope::Operate)),
+    ("GET", "/v1/bans", Access::Token(Scope::Read)),
+    ("DELETE", "/v1/bans/{id}", Access::Token(Scope::Operate)),
+    ("GET", "/v1/usage", Access::Token(Scope::Read)),
     ("GET", "/v1/tokens", Access::Token(Scope::Admin)),
     ("POST", "/v1/tokens", Access::Token(Scope::Admin)),
     ("DELETE", "/v1/tokens/{id}", Access::Token(Scope::Admin)),
@@ -100,6 +104,10 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/reviews/{id}/voices", Access::Session(Scope::Review)),
     ("POST", "/reviews/{id}/spots", Access::Session(Scope::Review)),
     ("GET", "/reviews/{id}/files/{*path}", Access::Session(Scope::Review)),
+    ("GET", "/usage", Access::Session(Scope::Read)),
+    ("GET", "/nodes", Access::Session(Scope::Operate)),
+    ("POST", "/nodes/{name}/availability", Access::Session(Scope::Operate)),
+    ("POST", "/bans/{id}/lift", Access::Session(Scope::Operate)),
     ("GET", "/audit", Access::Session(Scope::Operate)),
 ];
 
@@ -250,6 +258,43 @@ impl<S: Sync> FromRequestParts<S> for Caller {
             None => token.tenant.clone(),
             Some(named) if named == token.tenant || token.holds(Scope::Admin) => named,
             Some(named) => return Err(Refusal::not_found(format!("tenant `{named}`"))),
+        };
+        Ok(Self { token, tenant })
+    }
+}
+
+/// The caller and whose usage and bans they see: their own tenant's, and for whoever operates the site everybody's, or
+/// those of the one that they name.
+#[derive(Debug, Clone)]
+pub struct Sight {
+    /// Who calls.
+    pub token: Token,
+    /// Of this tenant; of all when `None`.
+    pub tenant: Option<TenantName>,
+}
+
+impl Sight {
+    /// How audit rows name the caller.
+    pub fn actor(&self) -> Actor {
+        Actor::token(&self.token)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Sight {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let token = parts
+            .extensions
+            .get::<Token>()
+            .cloned()
+            .ok_or_else(|| Refusal::internal("a handler that needs a caller is behind an open door"))?;
+        let tenant = match named_tenant(parts.uri.query().unwrap_or(""))? {
+            named if token.holds(Scope::Operate) => named,
+            Some(named) if named != token.tenant => {
+                return Err(Refusal::not_found(format!("tenant `{named}`")));
+            }
+            Some(_) | None => Some(token.tenant.clone()),
         };
         Ok(Self { token, tenant })
     }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 /// Connections that are open at once on the HTTP listener; further ones wait in the kernel.
 pub const HTTP_CONNECTIONS_MAX: usize = 1_024;
-/// Connections that are open at once on the node listener.
-pub const NODE_CONNECTIONS_MAX: usize = 1_024;
+/// Connections that are open at once on the node listener; a node waits on two of them.
+pub const NODE_CONNECTIONS_MAX: usize = 2_048;
 /// Requests that are worked on at once; one more is MF0912.
 pub const REQUESTS_MAX: usize = 256;
-/// Requests of nodes that are worked on at once, long polls included.
-pub const NODE_REQUESTS_MAX: usize = 1_024;
+/// Requests of nodes that are worked on at once, long polls included: two of each node.
+pub const NODE_REQUESTS_MAX: usize = 2_048;
 /// Uploads that are received at once.
 pub const UPLOADS_MAX: usize = 16;
 /// Event streams that are open at once.
@@ -89,6 +89,10 @@ pub const PROVIDER_SESSION_MINUTES_MAX: u32 = 720;
 pub const OIDC_FILE_BYTES_MAX: u64 = 64 << 10;
 /// Rows of a table in the console.
 pub const CONSOLE_ROWS_MAX: u32 = 100;
+/// Bans in force that one answer or page shows; the newest come first.
+pub const BANS_SHOWN_MAX: u32 = 1_000;
+/// Versions that the page about usage shows.
+pub const USAGE_ROWS_SHOWN_MAX: usize = 500;
 /// Log lines that the console shows.
 pub const CONSOLE_LOG_LINES_MAX: u32 = 200;
 /// One log line as shown, in bytes.

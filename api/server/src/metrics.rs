@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use mfaas_catalog::Charged;
 
 static RECORDER: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
 
@@ -33,6 +34,9 @@ fn describe() {
     metrics::describe_histogram!("mfaas_http_request_seconds", "Time until the answer's headers, by route.");
     metrics::describe_gauge!("mfaas_deployments", "Deployments by state.");
     metrics::describe_gauge!("mfaas_event_streams", "Open event streams.");
+    metrics::describe_counter!("mfaas_usage_reports_total", "Reports of usage by what became of them.");
+    metrics::describe_gauge!("mfaas_bans", "Bans in force.");
+    metrics::describe_gauge!("mfaas_nodes", "Nodes by what they are to take.");
     metrics::describe_counter!("mfaas_upload_bytes_total", "Bytes of accepted uploads.");
 }
 
@@ -43,6 +47,17 @@ pub fn answered(route: &str, method: &http::Method, status: http::StatusCode, to
     metrics::counter!("mfaas_http_requests_total", "route" => route.clone(), "method" => method, "status" => status.as_u16().to_string())
         .increment(1);
     metrics::histogram!("mfaas_http_request_seconds", "route" => route).record(took.as_secs_f64());
+}
+
+/// Counts one report of usage by what became of it.
+pub fn usage_told(charged: Charged) {
+    let outcome = match charged {
+        Charged::Now => "charged",
+        Charged::Before => "repeated",
+        Charged::Ended => "ended",
+        Charged::Impossible => "impossible",
+    };
+    metrics::counter!("mfaas_usage_reports_total", "outcome" => outcome).increment(1);
 }
 
 /// A method is a caller's text; only those that HTTP knows become a label.

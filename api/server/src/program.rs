@@ -51,6 +51,7 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
         )),
         tokio::spawn(listen(app.clone())),
         tokio::spawn(sweep(app.clone())),
+        tokio::spawn(forget(app.clone())),
     ];
     if let Some(path) = ready_file {
         write_ready_file(&path, http, nodes).context("MFAAS_READY_FILE")?;
@@ -105,6 +106,19 @@ async fn sweep(app: App) {
             Ok(0) => tracing::debug!("nothing was left behind in the blob store"),
             Ok(files) => tracing::info!(files, "removed what broken writes left in the blob store"),
             Err(error) => tracing::warn!(%error, "the blob store could not be swept; trying again later"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(limits::SWEEP_EVERY) => {}
+            () = app.stop.cancelled() => return,
+        }
+    }
+}
+
+/// Forgets usage that is older than it is kept, at start and every hour after it.
+async fn forget(app: App) {
+    loop {
+        if let Err(error) = app.catalog.forget_old_usage().await {
+            tracing::warn!(%error, "old usage could not be forgotten; trying again later");
         }
         tokio::select! {
             () = tokio::time::sleep(limits::SWEEP_EVERY) => {}

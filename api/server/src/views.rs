@@ -3,8 +3,8 @@
 
 use chrono::Utc;
 use mfaas_catalog::{
-    Alarm, Alias, AuditRow, Baseline, ConcernedVersion, CrateRow, Deployment, Function, Request,
-    RequestMember, ReviewDelta, ReviewRow, SpotNote, StoredLine, Token, Version,
+    Alarm, Alias, AuditRow, BanRow, Baseline, ConcernedVersion, CrateRow, Deployment, Function, Request,
+    RequestMember, ReviewDelta, ReviewRow, SpotNote, StoredLine, Token, Usage, Version,
 };
 use mfaas_delivery as delivery;
 use mfaas_ident::{AliasName, ToolchainId, sanitise, sanitise_line};
@@ -39,6 +39,38 @@ pub fn deployment(row: Deployment, review_url: &str) -> wire::DeploymentView {
         problem: problem.map(|problem| if waits { problem.with_review(None, review_url) } else { problem }),
         review_url: waits.then(|| review_url.to_owned()),
         requests: Vec::new(),
+    }
+}
+
+/// What one version used in one period.
+pub fn usage(row: Usage) -> wire::UsageRowView {
+    let kills = row.kills.into_iter().map(|(kill, kills)| (kill.as_str().to_owned(), kills));
+    wire::UsageRowView {
+        from: row.from,
+        tenant: row.tenant,
+        function: row.function,
+        version: row.version,
+        calls: row.calls,
+        cpu_ns: row.cpu_ns,
+        run_ns: row.run_ns,
+        run_ns_max: row.run_ns_max,
+        queue_ns: row.queue_ns,
+        memory_bytes_max: row.memory_bytes_max,
+        kills: kills.collect(),
+    }
+}
+
+/// One ban.
+pub fn ban(row: BanRow) -> wire::BanView {
+    wire::BanView {
+        id: row.id,
+        tenant: row.ban.tenant,
+        function: row.ban.function,
+        version: row.ban.version,
+        digest: row.ban.digest,
+        node: row.node,
+        crashes: row.ban.crashes,
+        since: row.ban.since,
     }
 }
 

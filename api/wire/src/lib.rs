@@ -7,6 +7,7 @@
 //! stay plain strings: an older `mfaas` must be able to show a code that it does not know.
 
 mod event;
+mod operation;
 mod problem;
 pub mod render;
 mod reviews;
@@ -14,7 +15,8 @@ mod status;
 mod views;
 
 pub use event::{Diagnostic, Event, SourceSpan, layer_word};
-pub use mfaas_delivery::{DeploymentState, EventKind, Level};
+pub use mfaas_delivery::{Availability, Condition, DeploymentState, EventKind, Level};
+pub use operation::{BanView, SetAvailability, UsageRowView, UsageView, duration_text};
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use reviews::{
     AlarmView, AllowlistView, AuditsImported, ChainView, ConcernedView, DeltaSizeView, DeltaView,

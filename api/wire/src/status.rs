@@ -84,6 +84,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0708, 502),
     (codes::MF0709, 502),
     (codes::MF0710, 403),
+    (codes::MF0711, 503),
     // Invocation.
     (codes::MF0801, 404),
     (codes::MF0802, 500),
@@ -99,6 +100,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0812, 500),
     (codes::MF0813, 503),
     (codes::MF0814, 500),
+    (codes::MF0815, 503),
     // Access and limits.
     (codes::MF0901, 401),
     (codes::MF0902, 403),

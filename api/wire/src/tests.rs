@@ -3,7 +3,10 @@
 use mfaas_ident::CrateName;
 use mfaas_rules::{Finding, Layer, Span, codes};
 
-use crate::{DeploymentState, Diagnostic, Event, Level, Problem, STATUSES, SourceSpan, render, status_of};
+use crate::{
+    DeploymentState, Diagnostic, Event, Level, Problem, STATUSES, SourceSpan, duration_text, render,
+    status_of,
+};
 
 fn unsafe_finding() -> Finding {
     Finding::new(codes::MF0301, Layer::Lexer, "`unsafe` is not available to functions").at(Span {
@@ -25,6 +28,13 @@ fn every_code_has_exactly_one_status_and_no_row_is_left_over() {
     }
     assert_eq!(status_of(codes::MF0101), 413);
     assert_eq!(status_of(codes::MF0906), 421);
+}
+
+#[test]
+fn times_have_three_digits_and_a_unit() {
+    let shown = [0, 999, 1_000, 12_340, 999_999, 5_000_000, 61_000_000_000, u64::MAX].map(duration_text);
+    let wanted = ["0 ns", "999 ns", "1.00 µs", "12.3 µs", "1000 µs", "5.00 ms", "1.02 min", "5124096 h"];
+    assert_eq!(shown, wanted);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use mfaas_ident::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{DeploymentState, Diagnostic, Problem, RequestView};
+use crate::{Availability, Condition, DeploymentState, Diagnostic, Problem, RequestView};
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -222,8 +222,17 @@ pub struct NodeView {
     pub name: NodeName,
     /// How it is doing.
     pub state: NodeState,
-    /// Whether it should get no new calls.
+    /// Whether it is to take less than everything: `availability` is not `active`.
     pub cordoned: bool,
+    /// What an operator wants it to take.
+    #[serde(default)]
+    pub availability: Availability,
+    /// Since when, if that was ever changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub availability_since: Option<DateTime<Utc>>,
+    /// How far it says that it has followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
     /// When it joined.
     pub joined_at: DateTime<Utc>,
     /// The epoch that it should serve.

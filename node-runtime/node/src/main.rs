@@ -12,9 +12,11 @@ mod ingress;
 mod join;
 mod logs;
 mod node;
+mod orders;
 mod serving;
 mod state;
 mod upstream;
+mod usage;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};

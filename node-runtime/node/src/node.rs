@@ -19,9 +19,11 @@ use crate::config::Config;
 use crate::door::{self, DoorSocket};
 use crate::ingress::{self, Face};
 use crate::logs::{self, LogSink};
-use crate::serving::{self, Dispatcher, Means};
+use crate::orders::{Follower, Standing};
+use crate::serving::{self, Books, Dispatcher, Means};
 use crate::state::{StateDir, write_durably};
 use crate::upstream::Upstream;
+use crate::usage::{self, Usage};
 
 /// How often gauges are set.
 const GAUGES: Duration = Duration::from_secs(1);
@@ -33,6 +35,8 @@ const GIVE_UP_WAIT_MAX: Duration = Duration::from_secs(1);
 const WORKERS_WAIT_MAX: Duration = Duration::from_secs(2);
 /// The last log lines get this long.
 const LAST_LINES_WAIT_MAX: Duration = Duration::from_secs(1);
+/// The last report of usage gets this long.
+const LAST_USAGE_WAIT_MAX: Duration = Duration::from_secs(1);
 /// What holds a worker: a process of its own under an allow-list of system calls. It needs no
 /// namespaces, since no call that names a file, a process or a socket is on the list.
 const WORKER_LEVEL: &str = "seccomp";
@@ -54,14 +58,23 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
 
     let boot = uuid::Uuid::now_v7();
     let sink = Arc::new(LogSink::default());
+    let (standing, usage) = (Arc::new(Standing::default()), Arc::new(Usage::default()));
+    standing.recall(&state)?;
     let means = Means {
         worker: sibling("mfaas-worker")?,
         loader: sibling("mfaas-loader")?,
         workers: config.workers,
         isolated: config.isolated.clone(),
     };
+    let books = Books { logs: Arc::clone(&sink), standing: Arc::clone(&standing), usage: Arc::clone(&usage) };
     let (dispatcher, fleet) =
-        serving::start(Limits::NODE, Arc::clone(&sink), means).context("starting the dispatcher")?;
+        serving::start(Limits::NODE, books, means).context("starting the dispatcher")?;
+    let follower = Follower {
+        standing,
+        dispatcher: Arc::clone(&dispatcher),
+        state: state.clone(),
+        upstream: upstream.clone(),
+    };
     let (agent, status) = Agent::new(root, state, upstream.clone(), Arc::clone(&dispatcher))?;
 
     let listener = TcpListener::bind(config.ingress_listen)
@@ -85,7 +98,13 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let mut ingress = tokio::spawn(ingress::serve(listener, face, stopping.clone()));
     let mut door =
         door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
-    let watchers = [tokio::spawn(reporter.run()), tokio::spawn(gauges(Arc::clone(&dispatcher), status))];
+    let watchers = [
+        tokio::spawn(reporter.run()),
+        tokio::spawn(gauges(Arc::clone(&dispatcher), status)),
+        tokio::spawn(follower.run()),
+        tokio::spawn(usage::tell(Arc::clone(&usage), upstream.clone(), boot)),
+    ];
+    let last_words = upstream.clone();
     let shipper = tokio::spawn(async move { logs::ship(&sink, &upstream, boot, stopping).await });
     announce(&config, address)?;
 
@@ -109,7 +128,17 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     }
     let gone = fleet.ended(WORKERS_WAIT_MAX).await;
     let _ = tokio::time::timeout(LAST_LINES_WAIT_MAX, shipper).await;
-    watchers.iter().for_each(tokio::task::JoinHandle::abort);
+    for watcher in watchers {
+        watcher.abort();
+        // It must be gone before the last report of usage, which it could otherwise overtake.
+        let _ = watcher.await;
+    }
+    let last_usage = usage::tell_all(&usage, &last_words, boot);
+    match tokio::time::timeout(LAST_USAGE_WAIT_MAX, last_usage).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "the last usage could not be told and is lost"),
+        Err(_) => tracing::warn!("the last usage could not be told in time and is lost"),
+    }
     anyhow::ensure!(gone, "some workers did not end in time");
     Ok(())
 }

@@ -12,11 +12,13 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use mfaas_ident::{Digest, Epoch};
+use mfaas_ident::{AliasName, Digest, Epoch, FunctionName, TenantName, VersionNumber};
 
 const SEEN_FILE: &str = "seen.json";
 const SET_FILE: &str = "serving-set.dsse";
 const KEY_LIST_FILE: &str = "key-list.dsse";
+const ORDERS_FILE: &str = "orders.json";
+const ALIASES_FILE: &str = "aliases.json";
 const KEY_FILE: &str = "node.key";
 const CERTIFICATE_FILE: &str = "node.pem";
 const BLOBS_DIR: &str = "blobs";
@@ -43,6 +45,16 @@ pub(crate) struct Seen {
     pub(crate) issued_at: Option<DateTime<Utc>>,
     /// Of a key list with a good signature.
     pub(crate) key_list_version: u32,
+}
+
+/// Where an alias led on a node that takes no new versions.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeptAlias {
+    pub(crate) tenant: TenantName,
+    pub(crate) function: FunctionName,
+    pub(crate) alias: AliasName,
+    pub(crate) version: VersionNumber,
 }
 
 /// Who this node is towards its server. Not printable: half of it is a private key.
@@ -109,6 +121,31 @@ impl StateDir {
     /// Keeps the envelope of an accepted key list.
     pub(crate) fn store_key_list(&self, envelope: &[u8]) -> Result<(), StateError> {
         self.write(KEY_LIST_FILE, envelope)
+    }
+
+    /// The last orders that were followed, and the bans that the server may not have yet.
+    pub(crate) fn orders(&self) -> Result<Option<Vec<u8>>, StateError> {
+        self.read(ORDERS_FILE)
+    }
+
+    /// Keeps them.
+    pub(crate) fn store_orders(&self, bytes: &[u8]) -> Result<(), StateError> {
+        self.write(ORDERS_FILE, bytes)
+    }
+
+    /// Which aliases led where when the node was cordoned; empty when that is not known.
+    pub(crate) fn aliases(&self) -> Result<Vec<KeptAlias>, StateError> {
+        let Some(bytes) = self.read(ALIASES_FILE)? else { return Ok(Vec::new()) };
+        serde_json::from_slice(&bytes).map_err(|e| StateError {
+            path: self.path.join(ALIASES_FILE),
+            action: "reading the aliases of a cordoned node",
+            source: e.into(),
+        })
+    }
+
+    /// Keeps them.
+    pub(crate) fn store_aliases(&self, aliases: &[KeptAlias]) -> Result<(), StateError> {
+        self.write(ALIASES_FILE, &serde_json::to_vec(aliases).unwrap_or_default())
     }
 
     /// What the node joined with, if it has.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use mfaas_delivery::{JoinRequest, JoinResponse, LogBatch, Report};
+use mfaas_delivery::{BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, Report, UsageReport};
 use mfaas_ident::{Digest, Epoch};
 use mfaas_rules::Code;
 use reqwest::{Certificate, Client, Identity, Method, Response, StatusCode, redirect};
@@ -108,13 +108,18 @@ impl Upstream {
         bytes_max: usize,
     ) -> Result<Option<Vec<u8>>, UpstreamError> {
         let path = format!("/node/v1/serving-set?after={after}&wait={}", POLL_WAIT.as_secs());
+        self.poll(&path, bytes_max).await
+    }
+
+    /// A question that the server may hold for [`POLL_WAIT`].
+    async fn poll(&self, path: &str, bytes_max: usize) -> Result<Option<Vec<u8>>, UpstreamError> {
         let wait_max = POLL_WAIT + ANSWER_WAIT_MAX;
-        let request = self.client.request(Method::GET, self.url(&path)).timeout(wait_max);
+        let request = self.client.request(Method::GET, self.url(path)).timeout(wait_max);
         let response = request.send().await.map_err(UpstreamError::Unreachable)?;
         if response.status() == StatusCode::NO_CONTENT {
             return Ok(None);
         }
-        body(accepted(response, &path).await?, &path, bytes_max).await.map(Some)
+        body(accepted(response, path).await?, path, bytes_max).await.map(Some)
     }
 
     /// The envelope of the root-signed key list.
@@ -135,6 +140,30 @@ impl Upstream {
     /// Says what is loaded.
     pub(crate) async fn report(&self, report: &Report) -> Result<(), UpstreamError> {
         self.post("/node/v1/report", report, SMALL_BYTES_MAX).await.map(drop)
+    }
+
+    /// Tells what calls used.
+    pub(crate) async fn usage(&self, report: &UsageReport) -> Result<(), UpstreamError> {
+        self.post("/node/v1/usage", report, SMALL_BYTES_MAX).await.map(drop)
+    }
+
+    /// Tells a ban.
+    pub(crate) async fn ban(&self, notice: &BanNotice) -> Result<BanAnswer, UpstreamError> {
+        let path = "/node/v1/bans";
+        let bytes = self.post(path, notice, SMALL_BYTES_MAX).await?;
+        serde_json::from_slice(&bytes)
+            .map_err(|e| UpstreamError::Malformed { path: path.to_owned(), reason: e.to_string() })
+    }
+
+    /// The node's orders as bytes as soon as they are not those with the digest `known`, or `None` when they were the
+    /// same for a while.
+    pub(crate) async fn orders(
+        &self,
+        known: Option<Digest>,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<u8>>, UpstreamError> {
+        let known = known.map(|digest| format!("&known={digest}")).unwrap_or_default();
+        self.poll(&format!("/node/v1/orders?wait={}{known}", POLL_WAIT.as_secs()), bytes_max).await
     }
 
     /// Hands over log lines.

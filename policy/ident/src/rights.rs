@@ -16,7 +16,8 @@ pub enum Scope {
     Deploy,
     /// Decide about dependencies; implies `Read`.
     Review,
-    /// See how the site does: its nodes and its audit log. Changes nothing; implies `Read`.
+    /// See how the site does: its nodes, its audit log, everybody's usage. Changes what nodes take and lifts bans,
+    /// and nothing that anybody decided or made; implies `Read`.
     Operate,
     /// Tokens and everything of every tenant; implies every scope.
     Admin,

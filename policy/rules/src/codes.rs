@@ -169,6 +169,7 @@ table! {
     MF0708 "The node's own inspection refuses the artifact.", "Deploy again; the operator has to compare the policy revisions.";
     MF0709 "The node could not load the artifact.", "See the node's log.";
     MF0710 "The node is not known, or its join token is not valid.", "Create a new token with `mfaas-server join-token create`; a token joins one node once.";
+    MF0711 "The node is cordoned and takes no new versions.", "It serves what it had; `mfaas node uncordon` lets it take the rest.";
 
     MF0801 "No such function is served here.", "Check tenant, name and version with `mfaas list`; a new version takes a moment to arrive.";
     MF0802 "The function panicked.", "See `mfaas logs` for the message; the next call starts from a clean state.";
@@ -182,8 +183,9 @@ table! {
     MF0810 "The answer is larger than it may be, or malformed.", "Answer with at most 1 MiB.";
     MF0811 "The node is busy.", "Try again after the time named in Retry-After.";
     MF0812 "The function answered with an error.", "The body is the function's own message.";
-    MF0813 "The function is banned on this node after repeated crashes.", "Deploy a new version.";
+    MF0813 "The function is banned after repeated crashes.", "Deploy a new version, or ask an operator to lift the ban with `mfaas unban`.";
     MF0814 "The function ended itself.", "Return from the handler instead of aborting; see `mfaas logs`.";
+    MF0815 "The node is being drained and takes no new calls.", "Ask another node, or try again after the time named in Retry-After.";
 
     MF0901 "The token is missing or not valid.", "Sign in with `mfaas login`.";
     MF0902 "The token may not do this.", "Ask for a token with the scope named in the message.";

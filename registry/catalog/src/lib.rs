@@ -9,6 +9,7 @@
 mod acquiring;
 mod allowlist;
 mod audit;
+mod bans;
 mod baseline;
 mod builds;
 mod connection;
@@ -29,12 +30,14 @@ mod revoking;
 mod schema;
 mod serving;
 mod tokens;
+mod usage;
 
 pub use acquiring::{
     Acquirer, DependencyCache, Extra, MemberOutcome, ResolvedMember, ResolvedRequest, is_allowed,
 };
 pub use allowlist::{AllowlistSeed, CrateRow};
 pub use audit::{AuditRow, ChainError};
+pub use bans::{BanRow, NODE_BANS_MAX, Told};
 pub use baseline::{Baseline, Comparison, ReviewDelta, Uncompared};
 pub use builds::{BUILD_ATTEMPTS_MAX, ClaimedBuild, CrateRequest, Lease};
 pub use connection::{Actor, Catalog, RolePasswords, migrate};
@@ -53,3 +56,4 @@ pub use revoking::{ConcernedVersion, Revocation, Severity};
 pub use schema::describe as describe_schema;
 pub use serving::{StoredServingSet, StoredStatement};
 pub use tokens::{NewToken, Token};
+pub use usage::{Charged, Period, USAGE_ANSWER_ROWS_MAX, USAGE_DAYS_KEPT, Usage, UsageQuery};

@@ -21,6 +21,8 @@ pub enum Channel {
     ServingSet,
     /// A crate was asked for or decided about.
     Acquirer,
+    /// What nodes are to take and not to run has changed.
+    Orders,
 }
 
 impl Channel {
@@ -31,11 +33,12 @@ impl Channel {
             Self::Events => "mfaas_events",
             Self::ServingSet => "mfaas_serving_set",
             Self::Acquirer => "mfaas_acquirer",
+            Self::Orders => "mfaas_orders",
         }
     }
 
     fn parse(name: &str) -> Option<Self> {
-        [Self::Builds, Self::Signer, Self::Events, Self::ServingSet, Self::Acquirer]
+        [Self::Builds, Self::Signer, Self::Events, Self::ServingSet, Self::Acquirer, Self::Orders]
             .into_iter()
             .find(|c| c.name() == name)
     }

@@ -1,14 +1,14 @@
 //! Nodes: how they join, what they report, what they should have loaded.
 
 use chrono::{DateTime, Utc};
-use mfaas_delivery::Report;
+use mfaas_delivery::{Availability, NODE_PROTOCOL, Orders, Report};
 use mfaas_ident::{Digest, Epoch, NodeName};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 
 use crate::audit::{self, Entry};
-use crate::decode::{Decoded, bad, int8, parsed, unsigned};
+use crate::decode::{Decoded, bad, int8, parsed, unsigned, word};
 use crate::{Actor, Catalog, CatalogError};
 
 /// A node that holds a certificate of ours.
@@ -27,8 +27,10 @@ pub struct JoinedNode {
 pub struct NodeRow {
     /// The node.
     pub node: JoinedNode,
-    /// True when it should get no new calls.
-    pub cordoned: bool,
+    /// What it is meant to take.
+    pub availability: Availability,
+    /// Since when, if that was ever changed.
+    pub availability_since: Option<DateTime<Utc>>,
     /// What it said last, and when.
     pub report: Option<(DateTime<Utc>, Report)>,
 }
@@ -159,13 +161,73 @@ impl Catalog {
     /// Every node with its latest report and the desired epoch, by name.
     pub async fn nodes(&self) -> Result<Vec<NodeStatus>, CatalogError> {
         let rows = sqlx::query(
-            "SELECT n.name, n.certificate_sha256, n.joined_at, n.cordoned, r.at, r.body,
+            "SELECT n.name, n.certificate_sha256, n.joined_at, n.availability, n.availability_since, r.at, r.body,
                     (SELECT coalesce(max(epoch), 0) FROM serving_sets) AS desired
              FROM nodes n LEFT JOIN node_reports r ON r.node = n.name ORDER BY n.name",
         )
         .fetch_all(&self.pool)
         .await?;
         Ok(rows.iter().map(status).collect::<Result<_, _>>()?)
+    }
+
+    /// How many nodes are to take that.
+    pub async fn count_nodes(&self, availability: Availability) -> Result<i64, CatalogError> {
+        Ok(sqlx::query_scalar("SELECT count(*) FROM nodes WHERE availability = $1")
+            .bind(availability.as_str())
+            .fetch_one(&self.pool)
+            .await?)
+    }
+
+    /// Says what a node is to take, with its audit record; saying the same again changes nothing.
+    ///
+    /// # Errors
+    /// [`CatalogError::NotFound`] when there is no such node.
+    pub async fn set_availability(
+        &self,
+        actor: &Actor,
+        node: &NodeName,
+        availability: Availability,
+    ) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        let row = sqlx::query("SELECT availability FROM nodes WHERE name = $1 FOR NO KEY UPDATE")
+            .bind(node.as_str())
+            .fetch_optional(&mut *tx)
+            .await?
+            .ok_or(CatalogError::NotFound { what: "node" })?;
+        let before = word(&row, "availability", Availability::parse)?;
+        if before == availability {
+            return Ok(());
+        }
+        // Programs of the release before look at `cordoned` alone.
+        sqlx::query(
+            "UPDATE nodes SET availability = $2, availability_since = now(), cordoned = $2 <> 'active' WHERE name = $1",
+        )
+        .bind(node.as_str())
+        .bind(availability.as_str())
+        .execute(&mut *tx)
+        .await?;
+        let action = match availability {
+            Availability::Active => "node.uncordoned",
+            Availability::Cordoned => "node.cordoned",
+            Availability::Draining => "node.draining",
+        };
+        let detail = serde_json::json!({"before": before});
+        audit::append(&mut tx, Entry { actor, action, tenant: "", subject: node.as_str(), detail }).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// What a node is to take and not to run, as of now.
+    ///
+    /// # Errors
+    /// [`CatalogError::NotFound`] when there is no such node.
+    pub async fn orders(&self, node: &NodeName) -> Result<Orders, CatalogError> {
+        let row = sqlx::query("SELECT availability FROM nodes WHERE name = $1")
+            .bind(node.as_str())
+            .fetch_optional(&self.pool)
+            .await?
+            .ok_or(CatalogError::NotFound { what: "node" })?;
+        let availability = word(&row, "availability", Availability::parse)?;
+        Ok(Orders { protocol: NODE_PROTOCOL, availability, bans: self.bans_to_tell().await? })
     }
 }
 
@@ -184,7 +246,12 @@ fn status(row: &PgRow) -> Decoded<NodeStatus> {
         Some(body) => Some((row.try_get("at")?, serde_json::from_value(body).map_err(|e| bad("body", e))?)),
     };
     Ok(NodeStatus {
-        row: NodeRow { node: joined(row)?, cordoned: row.try_get("cordoned")?, report },
+        row: NodeRow {
+            node: joined(row)?,
+            availability: word(row, "availability", Availability::parse)?,
+            availability_since: row.try_get("availability_since")?,
+            report,
+        },
         desired: Epoch(unsigned(row, "desired")?),
     })
 }

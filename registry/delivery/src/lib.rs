@@ -5,15 +5,19 @@
 //! signed. Must never hold a decision, a socket or a default that means "unlimited".
 
 mod node;
+mod orders;
 mod progress;
 pub mod render;
+mod usage;
 
 pub use node::{
     JoinRequest, JoinResponse, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LoadedVersion, LogBatch, LogLevel, LogLine,
-    MessageError, NODE_PROTOCOL, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_ROWS_MAX, RefusedVersion, Report,
-    SetState,
+    MessageError, NODE_PROTOCOL, NODE_PROTOCOL_MIN, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_ROWS_MAX,
+    RefusedVersion, Report, SetState,
 };
+pub use orders::{Availability, Ban, BanAnswer, BanNotice, Condition, ORDERS_BANS_MAX, Orders};
 pub use progress::{DeploymentState, Diagnostic, Event, EventKind, Level, RENDERED_BYTES_MAX, Stage};
+pub use usage::{Kill, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! What a node and the server say to each other over the mTLS listener.
 //!
-//! Every message names its protocol number; an unknown number is refused. Everything that a node
+//! Every message names its protocol number; an unknown number is refused. The number of the release before is still
+//! taken, since nodes are updated after their server. Everything that a node
 //! sends is checked against the limits here before it is used ([`Report::check`],
 //! [`LogBatch::check`]): a taken-over node must not fill the database.
 
@@ -9,8 +10,12 @@ use mfaas_ident::{Digest, Epoch, FunctionName, NodeName, TenantName, VersionNumb
 use mfaas_rules::Code;
 use serde::{Deserialize, Serialize};
 
-/// The protocol number of this build.
-pub const NODE_PROTOCOL: u32 = 1;
+use crate::orders::Condition;
+
+/// The protocol number of this build. 2 added orders, bans, usage and [`Report::condition`].
+pub const NODE_PROTOCOL: u32 = 2;
+/// The oldest number that is still taken.
+pub const NODE_PROTOCOL_MIN: u32 = 1;
 /// Rows in one report.
 pub const REPORT_ROWS_MAX: usize = 100_000;
 /// Problems in one report.
@@ -74,6 +79,9 @@ pub struct Report {
     pub set: SetState,
     /// Where invocations go, for example `http://127.0.0.1:7800`.
     pub ingress_url: String,
+    /// How far the node has followed its orders.
+    #[serde(default)]
+    pub condition: Condition,
     /// Live workers.
     pub workers: u32,
     /// How workers are held, for example `full`.
@@ -218,6 +226,11 @@ pub enum MessageError {
         /// Which part.
         what: &'static str,
     },
+    /// Two parts of it cannot both be true.
+    Contradiction {
+        /// Which part.
+        what: &'static str,
+    },
 }
 
 impl std::fmt::Display for MessageError {
@@ -225,6 +238,7 @@ impl std::fmt::Display for MessageError {
         match self {
             Self::Protocol { found } => write!(f, "node protocol {found}, this build speaks {NODE_PROTOCOL}"),
             Self::TooLarge { what } => write!(f, "the message of the node is too large: {what}"),
+            Self::Contradiction { what } => write!(f, "the message of the node contradicts itself: {what}"),
         }
     }
 }
@@ -263,10 +277,11 @@ impl JoinRequest {
     }
 }
 
-fn check_protocol(found: u32) -> Result<(), MessageError> {
-    if found == NODE_PROTOCOL { Ok(()) } else { Err(MessageError::Protocol { found }) }
+pub(crate) fn check_protocol(found: u32) -> Result<(), MessageError> {
+    let known = NODE_PROTOCOL_MIN..=NODE_PROTOCOL;
+    if known.contains(&found) { Ok(()) } else { Err(MessageError::Protocol { found }) }
 }
 
-fn bound(what: &'static str, len: usize, max: usize) -> Result<(), MessageError> {
+pub(crate) fn bound(what: &'static str, len: usize, max: usize) -> Result<(), MessageError> {
     if len <= max { Ok(()) } else { Err(MessageError::TooLarge { what }) }
 }

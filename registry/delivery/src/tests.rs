@@ -6,8 +6,8 @@ use mfaas_ident::Epoch;
 use mfaas_rules::{Finding, Layer, codes};
 
 use crate::{
-    DeploymentState, Diagnostic, Event, JoinRequest, LOG_LINES_MAX, LogBatch, MessageError, NODE_PROTOCOL,
-    Report, SetState, Stage,
+    Condition, DeploymentState, Diagnostic, Event, JoinRequest, Kill, LOG_LINES_MAX, LogBatch, MessageError,
+    NODE_PROTOCOL, Orders, Report, SetState, Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow,
 };
 
 fn report() -> Report {
@@ -18,6 +18,7 @@ fn report() -> Report {
         epoch: Epoch(3),
         set: SetState::Current,
         ingress_url: "http://127.0.0.1:7800".to_owned(),
+        condition: Condition::Active,
         workers: 2,
         cage_level: "full".to_owned(),
         loaded: Vec::new(),
@@ -66,7 +67,10 @@ fn a_taken_over_node_is_held_to_the_limits() {
     assert_eq!(report().check(), Ok(()));
     let long = Report { ingress_url: "x".repeat(501), ..report() };
     assert_eq!(long.check(), Err(MessageError::TooLarge { what: "ingress_url" }));
-    assert_eq!(Report { protocol: 2, ..report() }.check(), Err(MessageError::Protocol { found: 2 }));
+    for found in [0, NODE_PROTOCOL + 1] {
+        let other = Report { protocol: found, ..report() };
+        assert_eq!(other.check(), Err(MessageError::Protocol { found }));
+    }
     let line = serde_json::json!({
         "at": "2027-01-01T00:00:00Z", "tenant": "acme", "function": "hello", "version": 1, "level": "info",
         "text": "x",
@@ -82,6 +86,73 @@ fn a_taken_over_node_is_held_to_the_limits() {
     let mut long = batch(vec![line]);
     long.lines[0].text = "x".repeat(4_097);
     assert_eq!(long.check(), Err(MessageError::TooLarge { what: "text" }));
+}
+
+#[test]
+fn a_node_of_the_release_before_is_still_heard() {
+    let mut json = serde_json::to_value(report()).unwrap();
+    json["protocol"] = 1.into();
+    json.as_object_mut().unwrap().remove("condition");
+    let old: Report = serde_json::from_value(json).unwrap();
+    assert_eq!((old.check(), old.condition), (Ok(()), Condition::Active));
+}
+
+fn row(number: u32) -> UsageRow {
+    serde_json::from_value(serde_json::json!({
+        "tenant": "acme", "function": "hello", "version": number, "calls": 3, "cpu_ns": 20, "run_ns": 30,
+        "queue_ns": 5, "run_ns_max": 20, "memory_bytes_max": 1, "kills": {"panicked": 1, "lost": 2},
+    }))
+    .unwrap()
+}
+
+fn usage(rows: Vec<UsageRow>) -> UsageReport {
+    UsageReport { protocol: NODE_PROTOCOL, boot: uuid::Uuid::nil(), sequence: 1, rows }
+}
+
+#[test]
+fn usage_that_cannot_be_is_refused() {
+    assert_eq!(usage(vec![row(1), row(2)]).check(), Ok(()));
+    let refused = |change: fn(&mut UsageRow)| {
+        let mut bad = row(1);
+        change(&mut bad);
+        usage(vec![bad]).check().unwrap_err()
+    };
+    let contradiction = MessageError::Contradiction { what: "the numbers of a row" };
+    assert_eq!(refused(|row| row.cpu_ns = 31), contradiction, "more CPU time than time");
+    assert_eq!(refused(|row| row.calls = 2), contradiction, "more kills than calls");
+    assert_eq!(refused(|row| row.kills.extend([(Kill::Denied, 1)])), contradiction);
+    let large = MessageError::TooLarge { what: "a number of a row" };
+    assert_eq!(refused(|row| row.queue_ns = USAGE_NUMBER_MAX + 1), large);
+    assert_eq!(refused(|row| row.kills.extend([(Kill::Denied, u64::MAX)])), large);
+    let twice = usage(vec![row(1), row(1)]).check();
+    assert_eq!(twice, Err(MessageError::Contradiction { what: "rows" }));
+    let many = (1..).take(USAGE_ROWS_MAX + 1).map(row).collect();
+    assert_eq!(usage(many).check(), Err(MessageError::TooLarge { what: "rows" }));
+    let negative = serde_json::to_value(row(1)).map(|mut json| {
+        json["cpu_ns"] = (-1).into();
+        serde_json::from_value::<UsageRow>(json)
+    });
+    assert!(negative.unwrap().is_err());
+}
+
+#[test]
+fn words_of_kills_are_those_of_the_wire() {
+    for kill in Kill::ALL {
+        assert_eq!(serde_json::to_value(kill).unwrap(), kill.as_str());
+        assert_eq!(Kill::parse(kill.as_str()), Some(kill));
+    }
+}
+
+#[test]
+fn orders_of_another_protocol_are_refused() {
+    let orders = |protocol: u32| -> Orders {
+        serde_json::from_value(
+            serde_json::json!({"protocol": protocol, "availability": "draining", "bans": []}),
+        )
+        .unwrap()
+    };
+    assert_eq!(orders(NODE_PROTOCOL).check(), Ok(()));
+    assert_eq!(orders(3).check(), Err(MessageError::Protocol { found: 3 }));
 }
 
 #[test]

@@ -1,17 +1,17 @@
-//! Brings nodes to the desired state: hands out the newest serving set, takes reports, and says
-//! where the two differ.
+//! Brings nodes to the desired state: hands out the newest serving set and each node's orders, takes reports, and
+//! says where desired and reported differ.
 //!
 //! Nodes reconcile to the state, never through the history: whoever was away gets the newest set
-//! and nothing else. Must never open or change a signed document, and never tell a node anything
-//! that is not signed.
+//! and nothing else. Must never open or change a signed document, and never tell a node to load anything
+//! that is not signed: orders, which are not, can only take away.
 
 mod status;
 
 use std::time::Duration;
 
 use mfaas_catalog::{Catalog, CatalogError, Channel, NodeStatus, StoredServingSet};
-use mfaas_delivery::{MessageError, Report};
-use mfaas_ident::{Epoch, NodeName};
+use mfaas_delivery::{MessageError, Orders, Report};
+use mfaas_ident::{Digest, Epoch, NodeName};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -22,6 +22,8 @@ pub use status::{Difference, Summary};
 pub const LONG_POLL_MAX: Duration = Duration::from_secs(30);
 /// How often the newest epoch is looked up without a wake-up; a lost notification costs this much.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How often the orders of waiting nodes are looked up without a wake-up.
+const ORDERS_LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Pause before a lost listener is made again.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -36,19 +38,21 @@ pub enum PushError {
     Catalog(#[from] CatalogError),
 }
 
-/// One watcher of the newest epoch for all the nodes that wait on this server.
+/// Watchers of the newest epoch and of orders for all the nodes that wait on this server.
 ///
-/// Dropping it stops the watcher.
+/// Dropping it stops them.
 #[derive(Debug)]
 pub struct Push {
     catalog: Catalog,
     newest: watch::Receiver<Epoch>,
-    watcher: JoinHandle<()>,
+    /// Changes with every hint that somebody's orders may have changed.
+    orders: watch::Receiver<u64>,
+    watchers: [JoinHandle<()>; 2],
 }
 
 impl Drop for Push {
     fn drop(&mut self) {
-        self.watcher.abort();
+        self.watchers.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -56,8 +60,12 @@ impl Push {
     /// Starts watching. Needs a tokio runtime.
     pub fn start(catalog: Catalog) -> Self {
         let (sender, newest) = watch::channel(Epoch(0));
-        let watcher = tokio::spawn(watch_epochs(catalog.clone(), sender));
-        Self { catalog, newest, watcher }
+        let (hint, orders) = watch::channel(0);
+        let watchers = [
+            tokio::spawn(watch_epochs(catalog.clone(), sender)),
+            tokio::spawn(watch_orders(catalog.clone(), hint)),
+        ];
+        Self { catalog, newest, orders, watchers }
     }
 
     /// The newest serving set as soon as its epoch is above `after`; `None` after `wait`
@@ -88,6 +96,35 @@ impl Push {
         }
     }
 
+    /// The orders of the node as bytes, as soon as their digest is not `known`; `None` after `wait`
+    /// ([`LONG_POLL_MAX`] at most).
+    ///
+    /// The bytes themselves are compared and no number of a version, so a database that was restored from a backup
+    /// leads its nodes to what it holds.
+    pub async fn orders_for(
+        &self,
+        node: &NodeName,
+        known: Option<Digest>,
+        wait: Duration,
+    ) -> Result<Option<Vec<u8>>, PushError> {
+        let until = Instant::now() + wait.min(LONG_POLL_MAX);
+        let mut hints = self.orders.clone();
+        loop {
+            // What is hinted at from here on is seen by the wait below.
+            hints.mark_unchanged();
+            let orders = encode(&self.catalog.orders(node).await?);
+            if known != Some(Digest::of(&orders)) {
+                tracing::debug!(%node, "handed out orders");
+                return Ok(Some(orders));
+            }
+            match tokio::time::timeout_at(until, hints.changed()).await {
+                Ok(Ok(())) => {}
+                // Time is up, or the watcher has ended with the server.
+                Ok(Err(_)) | Err(_) => return Ok(None),
+            }
+        }
+    }
+
     /// Checks and keeps what a node says about itself; an older report than the last is dropped.
     pub async fn record_report(&self, node: &NodeName, report: &Report) -> Result<(), PushError> {
         report.check()?;
@@ -105,6 +142,30 @@ impl Push {
     /// Desired against reported over all nodes.
     pub async fn summary(&self) -> Result<Summary, PushError> {
         Ok(Summary::of(&self.nodes().await?))
+    }
+}
+
+/// Names, digests and numbers: there is nothing in orders that JSON cannot hold.
+fn encode(orders: &Orders) -> Vec<u8> {
+    serde_json::to_vec(orders).unwrap_or_default()
+}
+
+/// Keeps telling `hint` that orders may have changed, for ever.
+async fn watch_orders(catalog: Catalog, hint: watch::Sender<u64>) {
+    loop {
+        if let Err(error) = follow_orders(&catalog, &hint).await {
+            tracing::warn!(%error, "lost the watch on orders, starting again");
+        }
+        tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
+    }
+}
+
+async fn follow_orders(catalog: &Catalog, hint: &watch::Sender<u64>) -> Result<(), CatalogError> {
+    let mut wakes = catalog.listen(&[Channel::Orders]).await?;
+    loop {
+        // Whatever woke us, whoever waits looks: a lost notification costs one look.
+        hint.send_modify(|hints| *hints = hints.wrapping_add(1));
+        wakes.next(ORDERS_LOOK_EVERY).await?;
     }
 }
 

@@ -4,7 +4,7 @@
 
 use chrono::Utc;
 use mfaas_catalog::{JoinedNode, NodeRow, NodeStatus};
-use mfaas_delivery::{NODE_PROTOCOL, Report, SetState};
+use mfaas_delivery::{Availability, Condition, NODE_PROTOCOL, Report, SetState};
 use mfaas_ident::{Digest, Epoch, NodeName};
 
 use crate::Summary;
@@ -17,6 +17,7 @@ fn node(name: &str, desired: u64, reported: Option<(u64, SetState)>) -> NodeStat
         epoch: Epoch(epoch),
         set,
         ingress_url: "http://127.0.0.1:7800".to_owned(),
+        condition: Condition::Active,
         workers: 2,
         cage_level: "full".to_owned(),
         loaded: Vec::new(),
@@ -28,7 +29,12 @@ fn node(name: &str, desired: u64, reported: Option<(u64, SetState)>) -> NodeStat
         certificate_sha256: Digest::of(name.as_bytes()),
         joined_at: Utc::now(),
     };
-    let row = NodeRow { node: joined, cordoned: false, report: report.map(|r| (Utc::now(), r)) };
+    let row = NodeRow {
+        node: joined,
+        availability: Availability::Active,
+        availability_since: None,
+        report: report.map(|r| (Utc::now(), r)),
+    };
     NodeStatus { row, desired: Epoch(desired) }
 }
 

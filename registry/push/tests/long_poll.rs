@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cluster::{Cluster, OWNER};
 use mfaas_catalog::{Actor, Catalog, RolePasswords, migrate};
-use mfaas_delivery::{NODE_PROTOCOL, Report, SetState};
+use mfaas_delivery::{Availability, Condition, NODE_PROTOCOL, Orders, Report, SetState};
 use mfaas_ident::{Digest, Epoch, NodeName};
 use mfaas_push::{Push, PushError};
 
@@ -47,6 +47,17 @@ impl World {
         assert!(status.success());
     }
 
+    async fn join(&self) {
+        let secret = Digest::of(b"join");
+        self.catalog.create_join_token(&Actor::program("test"), &self.node, &secret, 600).await.unwrap();
+        self.catalog.join_node(&self.node, &secret, &Digest::of(b"certificate")).await.unwrap();
+    }
+
+    async fn orders(&self, known: Option<Digest>, wait: Duration) -> Option<(Orders, Digest)> {
+        let bytes = self.push.orders_for(&self.node, known, wait).await.unwrap()?;
+        Some((serde_json::from_slice(&bytes).unwrap(), Digest::of(&bytes)))
+    }
+
     async fn ask(&self, after: u64, wait: Duration) -> Option<String> {
         let set = self.push.desired_for(&self.node, Epoch(after), wait).await.unwrap();
         set.map(|set| set.envelope)
@@ -81,9 +92,7 @@ async fn a_waiting_node_is_woken_by_the_signature() {
 #[tokio::test]
 async fn desired_and_reported_meet() {
     let world = World::new().await;
-    let secret = Digest::of(b"join");
-    world.catalog.create_join_token(&Actor::program("test"), &world.node, &secret, 600).await.unwrap();
-    world.catalog.join_node(&world.node, &secret, &Digest::of(b"certificate")).await.unwrap();
+    world.join().await;
     world.publish(3);
     let behind = world.push.summary().await.unwrap();
     assert_eq!((behind.desired, behind.behind.len()), (Epoch(3), 1));
@@ -94,6 +103,7 @@ async fn desired_and_reported_meet() {
         epoch: Epoch(3),
         set: SetState::Current,
         ingress_url: "http://127.0.0.1:7800".to_owned(),
+        condition: Condition::Active,
         workers: 1,
         cage_level: "full".to_owned(),
         loaded: Vec::new(),
@@ -104,4 +114,24 @@ async fn desired_and_reported_meet() {
     assert!(world.push.summary().await.unwrap().is_converged());
     let wrong = Report { protocol: 99, ..report };
     assert!(matches!(world.push.record_report(&world.node, &wrong).await, Err(PushError::Message(_))));
+}
+
+#[tokio::test]
+async fn orders_are_given_at_once_when_they_are_others_than_the_node_has() {
+    let world = World::new().await;
+    assert!(world.push.orders_for(&world.node, None, SHORT).await.is_err(), "nobody has joined");
+    world.join().await;
+    let (first, known) = world.orders(None, Duration::ZERO).await.unwrap();
+    assert_eq!((first.availability, first.bans.len(), first.check()), (Availability::Active, 0, Ok(())));
+    assert_eq!(world.orders(Some(known), SHORT).await, None, "the node has them");
+    let start = Instant::now();
+    let (answer, ()) = tokio::join!(world.orders(Some(known), LONG), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let actor = Actor::program("test");
+        world.catalog.set_availability(&actor, &world.node, Availability::Draining).await.unwrap();
+    });
+    assert_eq!(answer.unwrap().0.availability, Availability::Draining);
+    assert!(start.elapsed() < Duration::from_secs(4), "woken, not found by the slow look");
+    let restored = world.orders(Some(Digest::of(b"of a database before its backup")), Duration::ZERO).await;
+    assert_eq!(restored.unwrap().0.availability, Availability::Draining);
 }

@@ -20,7 +20,9 @@ mod node;
 mod rollback;
 mod status;
 mod token;
+mod unban;
 mod up;
+mod usage;
 mod verify;
 mod versions;
 
@@ -65,6 +67,8 @@ pub(crate) enum Command {
     Allow(allow::Allow),
     Audit(audit::Audit),
     Node(node::Node),
+    Unban(unban::Unban),
+    Usage(usage::Usage),
     Token(token::Token),
     Login(login::Login),
     Verify(verify::Verify),
@@ -94,6 +98,8 @@ impl Command {
             | Self::Delete(_)
             | Self::Allow(_)
             | Self::Node(_)
+            | Self::Unban(_)
+            | Self::Usage(_)
             | Self::Token(_)
             | Self::Login(_)
             | Self::Verify(_)
@@ -118,6 +124,8 @@ impl Command {
             Self::Allow(command) => block_on(command.run(context)),
             Self::Audit(command) => block_on(command.run(context)),
             Self::Node(command) => block_on(command.run(context)),
+            Self::Unban(command) => block_on(command.run(context)),
+            Self::Usage(command) => block_on(command.run(context)),
             Self::Token(command) => block_on(command.run(context)),
             Self::Login(command) => block_on(command.run(context)),
             Self::Verify(command) => block_on(command.run(context)),

@@ -1,10 +1,17 @@
-//! `mfaas node`: the serving machines.
+//! `mfaas node`: the serving machines, what they are to take, and what they have banned.
 
-use mfaas_wire::{NodeView, Page};
+use std::time::Duration;
 
+use mfaas_ident::NodeName;
+use mfaas_wire::{Availability, BanView, Condition, NodeState, NodeView, Page, SetAvailability};
+
+use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
+
+/// How often `--wait` asks.
+const WAIT_EVERY: Duration = Duration::from_millis(500);
 
 /// The serving machines.
 #[derive(Debug, clap::Args)]
@@ -15,25 +22,162 @@ pub(crate) struct Node {
 
 #[derive(Debug, clap::Subcommand)]
 enum NodeCommand {
-    /// List the nodes: what each should serve and what it says it serves.
+    /// List the nodes: what each should serve and take, and what it says about that.
     List,
+    /// Let a node take no new versions; it goes on serving what it has.
+    Cordon {
+        /// The node.
+        #[arg(value_name = "NODE")]
+        name: NodeName,
+    },
+    /// Let a node take everything again, after a cordon or a drain.
+    Uncordon {
+        /// The node.
+        #[arg(value_name = "NODE")]
+        name: NodeName,
+    },
+    /// Let a node take neither new versions nor new calls; it answers those that it has accepted.
+    Drain {
+        /// The node.
+        #[arg(value_name = "NODE")]
+        name: NodeName,
+        /// Return when the node says that it has answered all of them.
+        #[arg(long)]
+        wait: bool,
+        /// How long to wait, in seconds; ends with 8 when that was not enough.
+        #[arg(long, value_name = "SECONDS", default_value_t = 120, requires = "wait")]
+        timeout: u64,
+    },
+    /// List what is banned on every node because it crashed workers on one.
+    Bans,
 }
 
 impl Node {
     /// Asks and shows.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let NodeCommand::List = self.command;
-        let page: Page<NodeView> = context.client()?.get("/v1/nodes").await?;
-        context.screen.result(&page, || {
-            let rows: Vec<_> = page.items.iter().map(row).collect();
-            table(&["node", "state", "epoch", "desired", "loaded", "ingress", "reported"], &rows)
-        })?;
-        for node in &page.items {
-            node.problems
-                .iter()
-                .for_each(|problem| context.screen.note(&format!("{}: {problem}", node.name)));
+        let client = context.client()?;
+        match self.command {
+            NodeCommand::List => list(context, &client).await,
+            NodeCommand::Cordon { name } => set(context, &client, &name, Availability::Cordoned).await,
+            NodeCommand::Uncordon { name } => set(context, &client, &name, Availability::Active).await,
+            NodeCommand::Drain { name, wait: false, .. } => {
+                set(context, &client, &name, Availability::Draining).await
+            }
+            NodeCommand::Drain { name, wait: true, timeout } => {
+                drain(context, &client, &name, Duration::from_secs(timeout)).await
+            }
+            NodeCommand::Bans => bans(context, &client).await,
         }
-        Ok(Exit::Ok)
+    }
+}
+
+async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
+    let page: Page<NodeView> = client.get("/v1/nodes").await?;
+    context.screen.result(&page, || {
+        let rows: Vec<_> = page.items.iter().map(row).collect();
+        table(&["node", "state", "takes", "epoch", "desired", "loaded", "ingress", "reported"], &rows)
+    })?;
+    for node in &page.items {
+        node.problems.iter().for_each(|problem| context.screen.note(&format!("{}: {problem}", node.name)));
+    }
+    Ok(Exit::Ok)
+}
+
+async fn put(client: &Client, name: &NodeName, availability: Availability) -> Result<NodeView, Failure> {
+    client.put(&format!("/v1/nodes/{name}/availability"), &SetAvailability { availability }).await
+}
+
+async fn set(
+    context: &Context,
+    client: &Client,
+    name: &NodeName,
+    availability: Availability,
+) -> Result<Exit, Failure> {
+    let view = put(client, name, availability).await?;
+    context.screen.result(&view, || format!("{name}: {}", said(availability)))?;
+    Ok(Exit::Ok)
+}
+
+fn said(availability: Availability) -> &'static str {
+    match availability {
+        Availability::Active => "takes calls and new versions",
+        Availability::Cordoned => "takes calls, and no new versions",
+        Availability::Draining => "takes neither calls nor new versions",
+    }
+}
+
+/// Asks until a report that is younger than the order says `drained`.
+async fn drain(
+    context: &Context,
+    client: &Client,
+    name: &NodeName,
+    timeout: Duration,
+) -> Result<Exit, Failure> {
+    let deadline = tokio::time::Instant::now() + timeout;
+    let mut view = put(client, name, Availability::Draining).await?;
+    let spinner = context.screen.spinner(&format!("{name} answers what it has accepted"));
+    loop {
+        if let Some(exit) = drained(&view)? {
+            drop(spinner);
+            context.screen.result(&view, || format!("{name} is drained"))?;
+            return Ok(exit);
+        }
+        if tokio::time::Instant::now() >= deadline {
+            drop(spinner);
+            context.screen.result(&view, || format!("{name} is not drained yet"))?;
+            return Ok(Exit::Pending);
+        }
+        tokio::time::sleep(WAIT_EVERY).await;
+        let page: Page<NodeView> = client.get("/v1/nodes").await?;
+        let found = page.items.into_iter().find(|node| node.name == *name);
+        view = found.ok_or_else(|| Failure::Local(format!("{name} is not there any more")))?;
+    }
+}
+
+/// Whether there is nothing more to wait for.
+fn drained(view: &NodeView) -> Result<Option<Exit>, Failure> {
+    if view.availability != Availability::Draining {
+        return Err(Failure::Local(format!("somebody let {} take calls again", view.name)));
+    }
+    let says_so = view.condition == Some(Condition::Drained) && view.state != NodeState::Silent;
+    let is_news = view.reported_at >= view.availability_since;
+    Ok((says_so && is_news).then_some(Exit::Ok))
+}
+
+async fn bans(context: &Context, client: &Client) -> Result<Exit, Failure> {
+    let path = format!("/v1/bans{}", context.own_tenant_if_named().replacen('&', "?", 1));
+    let page: Page<BanView> = client.get(&path).await?;
+    context.screen.result(&page, || {
+        let rows: Vec<_> = page.items.iter().map(ban_row).collect();
+        if rows.is_empty() {
+            "nothing is banned".to_owned()
+        } else {
+            table(&["ban", "function", "artifact", "node", "crashes", "since"], &rows)
+        }
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn ban_row(ban: &BanView) -> Vec<String> {
+    vec![
+        ban.id.to_string(),
+        format!("{}/{}@{}", ban.tenant, ban.function, ban.version),
+        ban.digest.short(),
+        ban.node.to_string(),
+        ban.crashes.to_string(),
+        ban.since.format("%Y-%m-%d %H:%M").to_string(),
+    ]
+}
+
+/// What an operator wants, and in brackets what the node says where that is something else.
+fn takes(node: &NodeView) -> String {
+    let wanted = node.availability.as_str();
+    match node.condition {
+        Some(Condition::Drained) if node.availability == Availability::Draining => {
+            Condition::Drained.as_str().to_owned()
+        }
+        Some(condition) if condition.as_str() != wanted => format!("{wanted} (is {})", condition.as_str()),
+        Some(_) | None => wanted.to_owned(),
     }
 }
 
@@ -42,6 +186,7 @@ fn row(node: &NodeView) -> Vec<String> {
     vec![
         node.name.to_string(),
         node.state.as_str().to_owned(),
+        takes(node),
         or_dash(node.reported_epoch.map(|epoch| epoch.to_string())),
         node.desired_epoch.to_string(),
         node.loaded.to_string(),
@@ -49,3 +194,6 @@ fn row(node: &NodeView) -> Vec<String> {
         or_dash(node.reported_at.map(|at| at.format("%H:%M:%S").to_string())),
     ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,7 +38,7 @@ pub(super) struct User {
     pub(super) csrf: String,
     /// They may decide about dependencies.
     pub(super) reviews: bool,
-    /// They may read the audit log.
+    /// They may read the audit log and change what nodes take.
     pub(super) audits: bool,
 }
 

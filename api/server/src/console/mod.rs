@@ -13,6 +13,7 @@ mod file;
 mod form;
 mod frame;
 mod history;
+mod nodes;
 mod pages;
 mod provider;
 mod queue;
@@ -23,6 +24,7 @@ mod session;
 mod sign;
 mod source;
 mod spots;
+mod usage;
 
 use axum::Router;
 use axum::extract::Path;
@@ -54,6 +56,10 @@ pub fn router() -> Router<App> {
         .route("/reviews/{id}/voices", post(decide::vote))
         .route("/reviews/{id}/spots", post(decide::mark))
         .route("/reviews/{id}/files/{*path}", get(file::show))
+        .route("/usage", get(usage::show))
+        .route("/nodes", get(nodes::show))
+        .route("/nodes/{name}/availability", post(nodes::set_availability))
+        .route("/bans/{id}/lift", post(nodes::lift))
         .route("/audit", get(audit::show))
         .route("/sign-in", get(sign::form).post(sign::sign_in))
         .route("/sign-in/provider", get(provider::begin))

@@ -8,6 +8,7 @@ use mfaas_ident::{DeploymentId, FunctionName, Scope};
 use mfaas_wire::{DeploymentView, NodeState};
 
 use super::frame::{Frame, html};
+use super::nodes::BanRow;
 use super::rows::{
     AliasRow, CrateRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, VersionRow,
     event_rows, time, tone,
@@ -96,6 +97,7 @@ struct FunctionPage {
     frame: Frame,
     name: FunctionName,
     tenant: String,
+    bans: Vec<BanRow>,
     aliases: Vec<AliasRow>,
     versions: Vec<VersionRow>,
     deployments: Vec<DeploymentRow>,
@@ -117,8 +119,10 @@ pub(super) async fn function(
     let aliases = catalog.aliases(tenant, &name).await?;
     let versions = catalog.versions(tenant, &name, None, limits::CONSOLE_ROWS_MAX).await?;
     let log = catalog.logs_after(tenant, &name, 0, limits::CONSOLE_LOG_LINES_MAX).await?;
+    let bans = catalog.bans(Some(tenant), Some(&name), limits::CONSOLE_ROWS_MAX).await?;
     let page = FunctionPage {
         frame: frame.at("functions"),
+        bans: bans.into_iter().map(|row| views::ban(row).into()).collect(),
         tenant: tenant.to_string(),
         versions: versions.into_iter().map(|row| views::version(row, &aliases).into()).collect(),
         aliases: aliases.into_iter().map(|row| views::alias(row).into()).collect(),

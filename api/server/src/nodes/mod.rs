@@ -33,6 +33,9 @@ pub fn router() -> Router<App> {
         .route("/node/v1/artifacts/{digest}", get(protocol::artifact))
         .route("/node/v1/statements/{digest}", get(protocol::statement))
         .route("/node/v1/report", post(protocol::report))
+        .route("/node/v1/orders", get(protocol::orders))
+        .route("/node/v1/bans", post(protocol::ban))
+        .route("/node/v1/usage", post(protocol::usage))
         .route("/node/v1/logs", post(protocol::logs))
 }
 

@@ -7,8 +7,12 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use mfaas_catalog::{CatalogError, JoinedNode};
-use mfaas_delivery::{JoinRequest, JoinResponse, LogBatch, MessageError, NODE_PROTOCOL, Report};
+use http::header::CONTENT_TYPE;
+use mfaas_catalog::{CatalogError, Charged, JoinedNode, Told};
+use mfaas_delivery::{
+    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, MessageError, NODE_PROTOCOL, Report,
+    UsageReport,
+};
 use mfaas_ident::{Digest, Epoch};
 use mfaas_push::PushError;
 use mfaas_rules::codes;
@@ -125,6 +129,67 @@ pub(super) async fn report(
 ) -> Result<StatusCode, Refusal> {
     app.push.record_report(&node.name, &report).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Which orders a node has, by the digest of their bytes, and how long it would wait for others.
+#[derive(Debug, Deserialize)]
+pub(super) struct OrdersQuery {
+    known: Option<Digest>,
+    #[serde(default)]
+    wait: u64,
+}
+
+/// What the node is to take and not to run, as soon as that is something else than it knows; 204 when the wait is
+/// over.
+pub(super) async fn orders(
+    State(app): State<App>,
+    Extension(node): Extension<JoinedNode>,
+    Query(query): Query<OrdersQuery>,
+) -> Result<Response, Refusal> {
+    let wait = Duration::from_secs(query.wait);
+    let found = tokio::select! {
+        found = app.push.orders_for(&node.name, query.known, wait) => found?,
+        () = app.stop.cancelled() => None,
+    };
+    Ok(match found {
+        Some(orders) => ([(CONTENT_TYPE, "application/json")], orders).into_response(),
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+/// A ban that the node has spoken. It holds everywhere, or the answer says that it does not.
+pub(super) async fn ban(
+    State(app): State<App>,
+    Extension(node): Extension<JoinedNode>,
+    Json(notice): Json<BanNotice>,
+) -> Result<axum::Json<BanAnswer>, Refusal> {
+    notice.check()?;
+    let told = app.catalog.tell_ban(&node.name, &notice).await?;
+    let ban = &notice.ban;
+    tracing::warn!(
+        node = %node.name, tenant = %ban.tenant, function = %ban.function, version = %ban.version,
+        crashes = ban.crashes, outcome = ?told, "a node has banned a version"
+    );
+    let everywhere = matches!(told, Told::InForce | Told::Known);
+    Ok(axum::Json(BanAnswer { protocol: NODE_PROTOCOL, everywhere }))
+}
+
+/// What calls used since the node started. What was told before is charged once.
+pub(super) async fn usage(
+    State(app): State<App>,
+    Extension(node): Extension<JoinedNode>,
+    Json(report): Json<UsageReport>,
+) -> Result<StatusCode, Refusal> {
+    report.check()?;
+    let charged = app.catalog.record_usage(&node.name, &report).await?;
+    crate::metrics::usage_told(charged);
+    match charged {
+        Charged::Now | Charged::Before | Charged::Ended => Ok(StatusCode::NO_CONTENT),
+        Charged::Impossible => {
+            tracing::warn!(node = %node.name, "a node tells more usage than it can have had");
+            Err(Refusal::invalid("The report tells more than the node can have done since the last one."))
+        }
+    }
 }
 
 /// Log lines of functions.

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
-use mfaas_wire::Problem;
+use mfaas_wire::{Availability, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -52,6 +52,11 @@ pub(super) async fn metrics(State(app): State<App>) -> Result<Response, Refusal>
     for row in app.catalog.deployment_counts().await? {
         metrics::gauge!("mfaas_deployments", "state" => row.state.as_str()).set(row.count as f64);
     }
+    for availability in Availability::ALL {
+        let nodes = app.catalog.count_nodes(availability).await?;
+        metrics::gauge!("mfaas_nodes", "availability" => availability.as_str()).set(nodes as f64);
+    }
+    metrics::gauge!("mfaas_bans").set(app.catalog.count_bans().await? as f64);
     let streams = crate::limits::STREAMS_MAX - app.streams.available_permits();
     metrics::gauge!("mfaas_event_streams").set(streams as f64);
     app.metrics.run_upkeep();

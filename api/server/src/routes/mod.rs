@@ -3,6 +3,7 @@
 //! `mfaas-wire`. Who may call is decided before a handler runs (`access`), never in one.
 
 mod artifacts;
+mod bans;
 mod deployments;
 mod functions;
 mod health;
@@ -10,6 +11,7 @@ mod index;
 mod nodes;
 mod reviews;
 mod tokens;
+mod usage;
 
 use axum::Router;
 use axum::routing::get;
@@ -30,6 +32,7 @@ pub use deployments::events as follow_events;
 pub use index::router as index_router;
 pub use nodes::node_view;
 pub use reviews::check_note;
+pub use usage::{UsageParameters, usage_view};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -89,6 +92,10 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(reviews::import_advisories))
         .routes(routes!(reviews::import_audits))
         .routes(routes!(nodes::list))
+        .routes(routes!(nodes::set_availability))
+        .routes(routes!(bans::list))
+        .routes(routes!(bans::lift))
+        .routes(routes!(usage::usage))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::whoami))

@@ -6,12 +6,12 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use mfaas_catalog::NodeStatus;
 use mfaas_delivery::{Report, SetState};
-use mfaas_ident::{FunctionName, TenantName, VersionNumber, sanitise_line};
-use mfaas_wire::{Endpoint, NodeState, NodeView, Page};
+use mfaas_ident::{FunctionName, NodeName, TenantName, VersionNumber, sanitise_line};
+use mfaas_wire::{Availability, Endpoint, NodeState, NodeView, Page, SetAvailability};
 
-use crate::access::Caller;
+use crate::access::{Caller, Sight};
 use crate::app::App;
-use crate::extract::Path;
+use crate::extract::{Json, Path};
 use crate::limits;
 use crate::refusal::Refusal;
 
@@ -32,6 +32,25 @@ pub(super) async fn list(
     Ok(axum::Json(Page { items, next: None }))
 }
 
+/// Says what a node is to take: everything, no new versions, or no new calls either.
+#[utoipa::path(
+    put, path = "/v1/nodes/{name}/availability", tag = "operation", operation_id = "set_availability",
+    params(("name" = String, Path, description = "The node")),
+    request_body = SetAvailability,
+    responses((status = 200, body = NodeView))
+)]
+pub(super) async fn set_availability(
+    State(app): State<App>,
+    sight: Sight,
+    Path(name): Path<NodeName>,
+    Json(body): Json<SetAvailability>,
+) -> Result<axum::Json<NodeView>, Refusal> {
+    app.catalog.set_availability(&sight.actor(), &name, body.availability).await?;
+    let found = app.catalog.nodes().await?.into_iter().find(|status| status.row.node.name == name);
+    let status = found.ok_or_else(|| Refusal::not_found(format!("node `{name}`")))?;
+    Ok(axum::Json(node_view(status, Utc::now())))
+}
+
 /// One node as it stands at `now`.
 pub fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
     let state = node_state(&status, now);
@@ -41,7 +60,10 @@ pub fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
     NodeView {
         name,
         state,
-        cordoned: status.row.cordoned,
+        cordoned: status.row.availability != Availability::Active,
+        availability: status.row.availability,
+        availability_since: status.row.availability_since,
+        condition: report.map(|(_, report)| report.condition),
         joined_at,
         desired_epoch,
         reported_epoch: report.map(|(_, report)| report.epoch.0),
@@ -126,6 +148,6 @@ fn endpoint(
         live_version,
         loaded_versions,
         reported_at: Some(reported_at),
-        ready: live_version.is_some() && !status.row.cordoned,
+        ready: live_version.is_some() && status.row.availability != Availability::Draining,
     }
 }

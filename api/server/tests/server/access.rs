@@ -88,8 +88,8 @@ async fn every_page_refuses_no_session_and_too_small_a_scope_and_every_form_a_wr
     let (mut walked, mut forms) = (0, 0);
     for (method, template, access) in TABLE {
         let Access::Session(scope) = access else { continue };
-        let path = filled(&template.replace("/reviews/{id}", "/reviews/1"))
-            .replace("/1/revocation", "/1.0.0/revocation");
+        let numbered = template.replace("/reviews/{id}", "/reviews/1").replace("/bans/{id}", "/bans/1");
+        let path = filled(&numbered).replace("/1/revocation", "/1.0.0/revocation");
         let send = async |cookie: &str, csrf: &str| {
             let request = server.request(method, &path, "").header("cookie", cookie);
             server.send(if *method == "POST" { request.form(&[("csrf", csrf)]) } else { request }).await

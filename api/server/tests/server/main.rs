@@ -12,6 +12,7 @@ mod index;
 mod nodes;
 #[cfg(feature = "oidc")]
 mod oidc;
+mod operation;
 mod problems;
 mod program;
 mod registry;

@@ -36,13 +36,13 @@ fn join_request(name: &str, token: &str, key: &KeyPair) -> Value {
     json!({"protocol": 1, "name": name, "token": token, "csr_pem": csr})
 }
 
-async fn post(client: &reqwest::Client, url: &str, body: &Value) -> (u16, Value) {
+pub(crate) async fn post(client: &reqwest::Client, url: &str, body: &Value) -> (u16, Value) {
     let response = client.post(url).json(body).send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap_or(Value::Null))
 }
 
 /// A joined node's client.
-async fn joined(server: &Server, name: &str) -> reqwest::Client {
+pub(crate) async fn joined(server: &Server, name: &str) -> reqwest::Client {
     let key = KeyPair::generate().unwrap();
     let request = join_request(name, &join_token(server, name).await, &key);
     let (status, answer) = post(&client(server, None), &server.node_url("/node/v1/join"), &request).await;
@@ -50,7 +50,7 @@ async fn joined(server: &Server, name: &str) -> reqwest::Client {
     client(server, Some((answer["certificate_pem"].as_str().unwrap(), &key)))
 }
 
-fn report(sequence: u64, epoch: u64) -> Value {
+pub(crate) fn report(sequence: u64, epoch: u64) -> Value {
     json!({
         "protocol": 1, "boot": "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001", "sequence": sequence, "epoch": epoch,
         "set": "current", "ingress_url": "http://127.0.0.1:7800", "workers": 2, "cage_level": "full",
@@ -93,6 +93,9 @@ async fn everything_but_join_needs_the_current_certificate_of_a_node() {
         ("GET", format!("/node/v1/statements/{digest}")),
         ("POST", "/node/v1/report".to_owned()),
         ("POST", "/node/v1/logs".to_owned()),
+        ("GET", "/node/v1/orders".to_owned()),
+        ("POST", "/node/v1/bans".to_owned()),
+        ("POST", "/node/v1/usage".to_owned()),
     ];
     let node = joined(&server, "node-1").await;
     for (method, path) in &routes {
@@ -156,7 +159,7 @@ async fn a_report_shows_up_where_people_look() {
         (&json!("ready"), &json!(0), &json!(2))
     );
     let mut future = report(3, 0);
-    future["protocol"] = json!(2);
+    future["protocol"] = json!(3);
     assert_eq!(post(&node, &url, &future).await.1["code"], "MF0904");
     let batch = json!({
         "protocol": 1, "boot": "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001", "first": 0, "dropped": 0,

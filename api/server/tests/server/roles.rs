@@ -60,6 +60,10 @@ const MATRIX: &[(&str, &str, Door, &str, u16)] = &[
     ("GET", "/v1/keys", Token, "vdroab", 404),
     ("GET", "/v1/whoami", Token, "vdroab", 200),
     ("GET", "/v1/nodes", Token, "oab", 200),
+    ("PUT", "/v1/nodes/{name}/availability", Token, "oab", 400),
+    ("GET", "/v1/bans", Token, "vdroab", 200),
+    ("DELETE", "/v1/bans/{id}", Token, "oab", 404),
+    ("GET", "/v1/usage", Token, "vdroab", 200),
     ("GET", "/v1/tokens", Token, "ab", 200),
     ("POST", "/v1/tokens", Token, "ab", 400),
     ("DELETE", "/v1/tokens/{id}", Token, "ab", 404),
@@ -89,16 +93,17 @@ const MATRIX: &[(&str, &str, Door, &str, u16)] = &[
     ("POST", "/reviews/{id}/voices", Session, "ra", 400),
     ("POST", "/reviews/{id}/spots", Session, "ra", 400),
     ("GET", "/reviews/{id}/files/{*path}", Session, "ra", 404),
+    ("GET", "/usage", Session, "vdroab", 200),
+    ("GET", "/nodes", Session, "oab", 200),
+    ("POST", "/nodes/{name}/availability", Session, "oab", 400),
+    ("POST", "/bans/{id}/lift", Session, "oab", 404),
     ("GET", "/audit", Session, "oab", 200),
 ];
 
 /// The path with something plausible in place of each variable.
 fn filled(template: &str) -> String {
-    let id = if template.contains("reviews") || template.contains("requests") {
-        "1"
-    } else {
-        "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001"
-    };
+    let numbered = ["reviews", "requests", "bans"].iter().any(|noun| template.contains(noun));
+    let id = if numbered { "1" } else { "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001" };
     let version = if template.contains("functions") { "1" } else { "1.0.0" };
     template
         .replace("{name}", "hello")

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use mfaas_attest::{ServingSet, Trust};
-use mfaas_delivery::{LoadedVersion, RefusedVersion};
+use mfaas_delivery::{Availability, LoadedVersion, RefusedVersion};
 use mfaas_ident::{AliasName, Digest, FunctionName, TenantName, VersionNumber};
 use mfaas_rules::codes;
 
@@ -18,6 +18,7 @@ use super::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, Veri
 use super::report;
 use super::{Agent, Loaded};
 use crate::serving::{Dispatcher, Route, Served, Stalled, Table};
+use crate::state::KeptAlias;
 
 /// Versions that one node serves, at most: each is a descriptor, and a slot of the slab when it is
 /// resident.
@@ -65,12 +66,15 @@ impl From<Refused> for Missing {
 pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified<ServingSet>>) -> Outcome {
     let mut outcome = Outcome::default();
     let mut good = obtain_all(agent, set, &mut outcome).await;
+    let kept = kept_aliases(agent);
     // Each round either ends or takes at least one image out, so the rounds end.
     loop {
-        let (routes, images) = plan(set, &good, &agent.loaded);
+        let (mut routes, images) = plan(set, &good, &agent.loaded);
+        routes.restore(set, &kept);
         match put_into_force(agent, set, routes, images).await {
             Ok(()) => {
                 outcome.complete = true;
+                keep_aliases(agent);
                 prune(agent, set);
                 return outcome;
             }
@@ -91,6 +95,31 @@ pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified
             }
         }
     }
+}
+
+/// A cordoned node that starts again has no version before to fall back to, so it remembers where its aliases led.
+/// Without that it serves what the set says as far as it has it.
+fn kept_aliases(agent: &Agent) -> Vec<KeptAlias> {
+    if !is_cordoned(agent) || !agent.loaded.images.is_empty() {
+        return Vec::new();
+    }
+    agent.state.aliases().unwrap_or_else(|error| {
+        tracing::warn!(%error, "aliases that led to older versions are lost");
+        Vec::new()
+    })
+}
+
+fn keep_aliases(agent: &Agent) {
+    if is_cordoned(agent)
+        && let Err(error) = agent.state.store_aliases(&agent.loaded.routes.aliases())
+    {
+        tracing::warn!(%error, "where aliases lead is not known after a restart");
+    }
+}
+
+/// Cordoned, or drained, which is more.
+fn is_cordoned(agent: &Agent) -> bool {
+    agent.dispatcher.standing().availability() != Availability::Active
 }
 
 async fn obtain_all(
@@ -164,6 +193,11 @@ async fn blob(agent: &Agent, digest: Digest, kind: Kind) -> Result<Vec<u8>, Miss
     let cached = agent.state.blob(digest).map_err(|e| again(codes::MF0709, e.to_string()))?;
     if let Some(bytes) = cached {
         return Ok(bytes);
+    }
+    // Not on the disk is not served yet: that is new, and a node that takes nothing new leaves it. What it has served
+    // stays on the disk, so it comes back with all of it after a restart.
+    if is_cordoned(agent) {
+        return Err(again(codes::MF0711, format!("{digest} is new, and the node is cordoned")));
     }
     let fetched = match kind {
         Kind::Artifact => agent.upstream.artifact(digest, ARTIFACT_BYTES_MAX).await,
@@ -285,6 +319,39 @@ impl Routes {
             digest: key.digest,
         })
         .collect()
+    }
+
+    /// Where every alias leads.
+    fn aliases(&self) -> Vec<KeptAlias> {
+        let row = |((tenant, function), route): (&(TenantName, FunctionName), &KeyRoute)| {
+            let (tenant, function) = (tenant.clone(), function.clone());
+            let one = move |(alias, version): (&AliasName, &VersionNumber)| KeptAlias {
+                tenant: tenant.clone(),
+                function: function.clone(),
+                alias: alias.clone(),
+                version: *version,
+            };
+            route.aliases.iter().map(one).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(row).collect()
+    }
+
+    /// Lets aliases that the set names, and that lead nowhere now, lead where they led before.
+    fn restore(&mut self, set: &ServingSet, kept: &[KeptAlias]) {
+        if kept.is_empty() {
+            return;
+        }
+        let names: BTreeMap<_, _> =
+            set.functions.iter().map(|named| ((&named.tenant, &named.name), &named.aliases)).collect();
+        for KeptAlias { tenant, function, alias, version } in kept {
+            let is_named = names.get(&(tenant, function)).is_some_and(|aliases| aliases.contains_key(alias));
+            if let Some(route) = self.0.get_mut(&(tenant.clone(), function.clone()))
+                && is_named
+                && route.versions.contains_key(version)
+            {
+                route.aliases.entry(alias.clone()).or_insert(*version);
+            }
+        }
     }
 
     fn table(&self, dispatcher: &Dispatcher) -> Table {

@@ -108,7 +108,7 @@ impl Reporter {
             version: served.key.version,
             digest: served.key.digest,
             code: codes::MF0813,
-            message: format!("banned on this node after {crashes} crashes of its worker"),
+            message: format!("banned after {crashes} crashes of its worker"),
         }));
         let mut loaded = status.loaded;
         loaded.truncate(REPORT_ROWS_MAX / 2);
@@ -120,6 +120,7 @@ impl Reporter {
             epoch: status.epoch,
             set: status.set,
             ingress_url: self.ingress_url.clone(),
+            condition: self.dispatcher.standing().condition(self.dispatcher.is_idle()),
             workers: u32::try_from(self.dispatcher.snapshot().workers).unwrap_or(u32::MAX),
             cage_level: self.cage_level.clone(),
             loaded,

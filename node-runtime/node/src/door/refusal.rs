@@ -14,6 +14,7 @@ pub(super) fn of_error(error: &CallError) -> Code {
             codes::MF0811
         }
         CallError::Refused(Refusal::Banned { .. }) => codes::MF0813,
+        CallError::Draining => codes::MF0815,
         CallError::Gone => codes::MF0808,
     }
 }

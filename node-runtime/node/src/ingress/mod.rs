@@ -20,6 +20,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_abi::{Status, frame};
+use mfaas_delivery::Availability;
 use mfaas_dispatch::{Outcome, Refusal};
 use mfaas_ident::{FunctionRef, TenantName};
 use mfaas_ring::Completion;
@@ -37,6 +38,9 @@ use crate::serving::{Answered, CallError, Dispatcher};
 const FRAME_HEAD_BYTES: usize = 512;
 /// Where functions are called.
 const FUNCTIONS: &str = "/f/";
+
+/// When a caller may ask a node again that is being drained, in seconds: whoever balances calls has noticed by then.
+const DRAINING_RETRY_AFTER_S: u32 = 10;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -86,7 +90,9 @@ impl Face {
     }
 
     fn ready(&self) -> Response {
-        if self.dispatcher.is_serving() {
+        if self.dispatcher.standing().availability() == Availability::Draining {
+            plain(StatusCode::SERVICE_UNAVAILABLE, "the node is being drained\n")
+        } else if self.dispatcher.is_serving() {
             plain(StatusCode::OK, "ready\n")
         } else {
             plain(StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n")
@@ -94,7 +100,7 @@ impl Face {
     }
 
     fn scrape(&self) -> Response {
-        let mut response = plain(StatusCode::OK, self.prometheus.render());
+        let mut response = plain(StatusCode::OK, self.prometheus.render() + &self.dispatcher.usage().render());
         let content_type = HeaderValue::from_static("text/plain; version=0.0.4");
         response.headers_mut().insert(header::CONTENT_TYPE, content_type);
         response
@@ -248,6 +254,9 @@ fn refused(error: CallError) -> Problem {
             Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811)
                 .detail(&refusal.to_string())
                 .retry_after(1)
+        }
+        CallError::Draining => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0815).retry_after(DRAINING_RETRY_AFTER_S)
         }
         CallError::Gone => Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0808),
     }

@@ -273,6 +273,7 @@ fn a_call_that_is_not_accepted_has_its_status() {
         (CallError::Refused(Refusal::DeadlinePassed), 504),
         (CallError::Refused(Refusal::Banned { crashes: 3 }), 503),
         (CallError::Refused(Refusal::NotServing), 503),
+        (CallError::Draining, 503),
         (CallError::Gone, 503),
     ] {
         assert_eq!(refused(error).into_response().status().as_u16(), wanted, "{error:?}");

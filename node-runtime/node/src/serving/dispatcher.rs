@@ -18,8 +18,11 @@ use tokio::time::Instant;
 
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
+use super::Books;
 use super::table::{Served, Table};
 use crate::agent::{ImageKey, VerifiedImage};
+use crate::orders::Standing;
+use crate::usage::Usage;
 
 /// What a caller is told to wait when not even the queue to the dispatcher has room, in seconds.
 const RETRY_AFTER_S: u32 = 1;
@@ -53,6 +56,8 @@ pub(crate) enum CallError {
     Unknown,
     /// The scheduler did not accept it.
     Refused(Refusal),
+    /// The node is being drained.
+    Draining,
     /// The dispatcher went away with the call; only while the process ends.
     Gone,
 }
@@ -91,6 +96,8 @@ pub(crate) struct Dispatcher {
     /// A table was given, even if it is empty.
     serving: AtomicBool,
     published: Arc<Mutex<Published>>,
+    standing: Arc<Standing>,
+    usage: Arc<Usage>,
 }
 
 impl Dispatcher {
@@ -100,11 +107,13 @@ impl Dispatcher {
         published: Arc<Mutex<Published>>,
         workers: usize,
         isolated: &BTreeSet<TenantName>,
+        books: &Books,
     ) -> Self {
         let cordons =
             (1..).zip(isolated).map(|(number, tenant)| (tenant.clone(), CordonId(number))).collect();
         let (table, numbers, serving) = Default::default();
-        Self { intake, table, numbers, cordons, workers, serving, published }
+        let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
+        Self { intake, table, numbers, cordons, workers, serving, published, standing, usage }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -141,6 +150,7 @@ impl Dispatcher {
         wait_us_max: Option<u64>,
     ) -> Result<Answered, CallError> {
         let since = ticks();
+        let _inside = self.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();
         {
             let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
@@ -244,6 +254,21 @@ impl Dispatcher {
         }
     }
 
+    /// Bans and lifts what the node's orders ban and no longer ban.
+    pub(crate) fn hold_bans(&self) {
+        self.intake.say(Event::HoldBans);
+    }
+
+    /// What the node is to take, and the bans in force.
+    pub(crate) fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// What calls cost.
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
     /// Accepts nothing more. Resolves when every accepted call is answered.
     pub(crate) fn stop(&self) -> oneshot::Receiver<()> {
         let (idle, heard) = oneshot::channel();
@@ -264,6 +289,12 @@ impl Dispatcher {
     /// Whether calls can be named at all.
     pub(crate) fn is_serving(&self) -> bool {
         self.serving.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing waited or ran a moment ago.
+    pub(crate) fn is_idle(&self) -> bool {
+        let Snapshot { waiting, running, .. } = self.snapshot();
+        waiting == 0 && running == 0
     }
 
     /// Counts of a moment ago.

@@ -30,7 +30,9 @@ use super::intake::{Arrival, Call, Definition, Event, Outlet};
 use super::loading::Task;
 use super::scribe::Scribe;
 use super::table::Served;
+use super::Books;
 use crate::agent::VerifiedImage;
+use crate::orders::BanKey;
 
 /// Events taken in one turn, so that completions never wait behind a flood of calls.
 const EVENTS_AT_ONCE: usize = 64;
@@ -109,6 +111,7 @@ pub(crate) struct Engine {
     loader: Sender<Task>,
     crew: Arc<Crew>,
     scribe: Scribe,
+    books: Books,
     published: Arc<Mutex<Published>>,
     /// Filled by each collection.
     completion: Completion,
@@ -136,6 +139,7 @@ impl Engine {
         loader: Sender<Task>,
         crew: Arc<Crew>,
         scribe: Scribe,
+        books: Books,
         published: Arc<Mutex<Published>>,
     ) -> Self {
         let (rate, origin) = (Rate::measured(), ticks());
@@ -151,6 +155,7 @@ impl Engine {
             loader,
             crew,
             scribe,
+            books,
             published,
             completion: Completion::new(),
             said: None,
@@ -266,6 +271,7 @@ impl Engine {
                 let all: Vec<_> = self.pending.keys().copied().collect();
                 all.into_iter().for_each(|function| self.resolve(function, Ok(())));
             }
+            Event::HoldBans => self.hold_bans(),
             Event::Stop(idle) => {
                 self.stopped = Some(idle);
                 self.scheduler.stop(now, &mut self.commands);
@@ -280,6 +286,7 @@ impl Engine {
         let Definition { served, image, terms, done } = definition;
         let function = served.id;
         self.known.insert(function, Known { served, image, retired: false });
+        self.hold_bans();
         if let Err(misuse) = self.scheduler.define(function, terms, &mut self.commands) {
             self.known.remove(&function);
             // The agent may have gone away, here and below.
@@ -474,8 +481,10 @@ impl Engine {
             .as_mut()
             .map(|said| (std::mem::take(&mut said.logs), std::mem::take(&mut said.message)));
         let for_log = Arc::clone(&served);
+        let answered = Answered { outcome, completion, served, queued, ran };
+        self.books.usage.record(&answered);
         // The caller may have hung up; the answer was given all the same.
-        let _ = reply.send(Ok(Answered { outcome, completion, served, queued, ran }));
+        let _ = reply.send(Ok(answered));
         // After the answer: nobody waits for log lines.
         match (outcome, logs) {
             (_, Some((logs, message))) => self.scribe.function_said(&for_log, logs, message),
@@ -490,8 +499,30 @@ impl Engine {
     fn banned(&mut self, function: FunctionId, crashes: u32) {
         let Some(known) = self.known.get(&function) else { return };
         let served = &known.served;
+        self.books.standing.ban_spoken(&served.key, crashes);
         tracing::error!(function = %served.key, crashes, "a function is banned on this node");
         self.scribe.node_says(served, &format!("banned on this node after {crashes} crashes of its worker"));
+        self.publish();
+    }
+
+    /// Bans and lifts what the orders ban and no longer ban. Asked for here, where bans are spoken: one
+    /// that is spoken meanwhile is in the books before this looks at them.
+    fn hold_bans(&mut self) {
+        let bans = self.books.standing.bans();
+        let banned: HashMap<FunctionId, u32> = self.scheduler.banned().collect();
+        for (function, known) in &self.known {
+            match (bans.get(&BanKey::of(&known.served.key)), banned.contains_key(function)) {
+                (Some(crashes), false) => {
+                    let now = Moment(self.rate.ns_of(ticks().saturating_sub(self.origin)) / 1_000);
+                    if let Err(misuse) = self.scheduler.ban(now, *function, *crashes, &mut self.commands) {
+                        tracing::error!(function = %known.served.key, %misuse, "a ban cannot be held");
+                    }
+                }
+                // Lifting forgets crashes, so only what is banned is lifted.
+                (None, true) => self.scheduler.lift(*function),
+                (Some(_), true) | (None, false) => {}
+            }
+        }
         self.publish();
     }
 

@@ -81,6 +81,8 @@ pub(crate) enum Event {
     },
     /// The loader was replaced, and its slab with it.
     Renewed(SlabId),
+    /// The bans in force are other ones now.
+    HoldBans,
     /// Accept nothing more; say when everything is answered.
     Stop(oneshot::Sender<()>),
     /// Every worker ends now, whatever it runs.

@@ -31,6 +31,8 @@ pub(crate) use dispatcher::{Answered, CallError, Dispatcher, Stalled};
 pub(crate) use table::{Route, Served, Table};
 
 use crate::logs::LogSink;
+use crate::orders::Standing;
+use crate::usage::Usage;
 use crew::Crew;
 use engine::Engine;
 use intake::{Event, Intake};
@@ -50,6 +52,17 @@ pub(crate) struct Means {
     pub(crate) isolated: BTreeSet<TenantName>,
 }
 
+/// What the dispatcher writes into and asks besides its own tables.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Books {
+    /// Log lines on their way to the server.
+    pub(crate) logs: Arc<LogSink>,
+    /// What the node is to take, and the bans in force.
+    pub(crate) standing: Arc<Standing>,
+    /// What calls cost.
+    pub(crate) usage: Arc<Usage>,
+}
+
 /// The processes behind the dispatcher.
 #[derive(Debug)]
 pub(crate) struct Fleet {
@@ -61,11 +74,11 @@ pub(crate) struct Fleet {
 /// Starts dispatcher, loader and workers. The dispatcher's thread ends with its last handle.
 pub(crate) fn start(
     limits: Limits,
-    logs: Arc<LogSink>,
+    books: Books,
     means: Means,
 ) -> std::io::Result<(Arc<Dispatcher>, Fleet)> {
     let Means { worker, loader, workers, isolated } = means;
-    let (dispatcher, intake, crew, tasks) = connect(limits, logs, worker, workers, &isolated)?;
+    let (dispatcher, intake, crew, tasks) = connect(limits, books, worker, workers, &isolated)?;
     let over = Arc::new(AtomicBool::new(false));
     let loading = Loading {
         program: loader,
@@ -83,7 +96,8 @@ pub(crate) fn start(
 /// A dispatcher without workers and loader, for tests of what stands before it.
 #[cfg(test)]
 pub(crate) fn alone(limits: Limits, logs: Arc<LogSink>) -> std::io::Result<Dispatcher> {
-    connect(limits, logs, PathBuf::new(), 0, &BTreeSet::new()).map(|(dispatcher, ..)| dispatcher)
+    let books = Books { logs, ..Books::default() };
+    connect(limits, books, PathBuf::new(), 0, &BTreeSet::new()).map(|(dispatcher, ..)| dispatcher)
 }
 
 type Connected = (Dispatcher, Intake, Arc<Crew>, mpsc::Receiver<Task>);
@@ -91,7 +105,7 @@ type Connected = (Dispatcher, Intake, Arc<Crew>, mpsc::Receiver<Task>);
 /// Starts the dispatcher's thread.
 fn connect(
     limits: Limits,
-    logs: Arc<LogSink>,
+    books: Books,
     worker: PathBuf,
     workers: usize,
     isolated: &BTreeSet<TenantName>,
@@ -100,10 +114,11 @@ fn connect(
     let (loader, tasks) = mpsc::channel();
     let crew = Arc::new(Crew::new(worker, intake.clone()));
     let published = Arc::new(Mutex::default());
-    let scribe = Scribe::start(logs)?;
-    let engine = Engine::new(limits, outlet, loader, Arc::clone(&crew), scribe, Arc::clone(&published));
+    let scribe = Scribe::start(Arc::clone(&books.logs))?;
+    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&published), workers, isolated, &books);
+    let engine = Engine::new(limits, outlet, loader, Arc::clone(&crew), scribe, books, published);
     std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run())?;
-    Ok((Dispatcher::new(intake.clone(), published, workers, isolated), intake, crew, tasks))
+    Ok((dispatcher, intake, crew, tasks))
 }
 
 impl Fleet {

@@ -61,7 +61,6 @@ impl Kit {
         for name in ["dl", "gcc_s", "m", "pthread", "rt", "util"] {
             std::fs::write(self.path(&format!("lib{name}.a")), "!<arch>\n").unwrap();
         }
-        std::fs::write(self.path("image.ld"), image_layout::LINKER_SCRIPT).unwrap();
         let symbols = imports::ROWS
             .iter()
             .map(|row| format!("#[unsafe(no_mangle)] pub extern \"C\" fn {}() {{}}\n", row.symbol));

@@ -6,6 +6,7 @@
 mod artifact;
 mod callers;
 mod documents;
+mod operation;
 mod program;
 mod server;
 

@@ -11,7 +11,10 @@ use axum::{Json, Router};
 use http::StatusCode;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use mfaas_delivery::{JoinRequest, JoinResponse, LogBatch, LogLine, NODE_PROTOCOL, Report};
+use mfaas_delivery::{
+    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, LogLine, NODE_PROTOCOL, Orders, Report,
+    UsageReport,
+};
 use mfaas_ident::Digest;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, CertifiedIssuer,
@@ -35,6 +38,10 @@ pub struct Desk {
     pub blobs: HashMap<Digest, Vec<u8>>,
     pub reports: Vec<Report>,
     pub lines: Vec<LogLine>,
+    /// What the node is to take and not to run; without any the server is one of the release before.
+    pub orders: Option<Orders>,
+    pub bans: Vec<BanNotice>,
+    pub usage: Vec<UsageReport>,
 }
 
 #[derive(Clone)]
@@ -148,6 +155,9 @@ fn routes(shared: Shared) -> Router {
         .route("/node/v1/statements/{digest}", get(blob))
         .route("/node/v1/report", post(report))
         .route("/node/v1/logs", post(logs))
+        .route("/node/v1/orders", get(orders))
+        .route("/node/v1/bans", post(ban))
+        .route("/node/v1/usage", post(usage))
         .route_layer(known)
         .route("/node/v1/join", post(join))
         .with_state(shared)
@@ -197,6 +207,40 @@ async fn blob(State(shared): State<Shared>, Path(digest): Path<Digest>) -> Resul
 async fn report(State(shared): State<Shared>, Json(report): Json<Report>) {
     report.check().unwrap();
     shared.desk.lock().unwrap().reports.push(report);
+}
+
+async fn orders(
+    State(shared): State<Shared>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Result<Vec<u8>, StatusCode> {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < deadline {
+        let orders = shared.desk.lock().unwrap().orders.clone().ok_or(StatusCode::NOT_FOUND)?;
+        let bytes = serde_json::to_vec(&orders).unwrap();
+        if query.get("known") != Some(&Digest::of(&bytes).to_string()) {
+            return Ok(bytes);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Err(StatusCode::NO_CONTENT)
+}
+
+async fn ban(State(shared): State<Shared>, Json(notice): Json<BanNotice>) -> Json<BanAnswer> {
+    notice.check().unwrap();
+    let mut desk = shared.desk.lock().unwrap();
+    let is_known = desk.bans.iter().any(|known| known.told == notice.told);
+    if let Some(orders) = desk.orders.as_mut().filter(|_| !is_known) {
+        orders.bans.push(notice.ban.clone());
+    }
+    if !is_known {
+        desk.bans.push(notice);
+    }
+    Json(BanAnswer { protocol: NODE_PROTOCOL, everywhere: true })
+}
+
+async fn usage(State(shared): State<Shared>, Json(report): Json<UsageReport>) {
+    report.check().unwrap();
+    shared.desk.lock().unwrap().usage.push(report);
 }
 
 async fn logs(State(shared): State<Shared>, Json(batch): Json<LogBatch>) {

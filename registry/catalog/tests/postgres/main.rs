@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod audit;
+mod bans;
 mod baseline;
 mod builds;
 mod cluster;
@@ -16,4 +17,5 @@ mod roles;
 mod schema;
 mod tokens;
 mod upgrade;
+mod usage;
 mod voices;

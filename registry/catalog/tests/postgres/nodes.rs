@@ -1,7 +1,7 @@
 //! Nodes: joining once, reports in order, desired against reported.
 
 use mfaas_catalog::CatalogError;
-use mfaas_delivery::{NODE_PROTOCOL, Report, SetState};
+use mfaas_delivery::{Condition, NODE_PROTOCOL, Report, SetState};
 use mfaas_ident::{Digest, Epoch, NodeName};
 
 use crate::fixture::{World, actor};
@@ -47,6 +47,7 @@ async fn the_newest_report_counts_and_convergence_follows() {
         epoch: Epoch(epoch),
         set: SetState::Current,
         ingress_url: "http://127.0.0.1:7800".to_owned(),
+        condition: Condition::Active,
         workers: 1,
         cage_level: "full".to_owned(),
         loaded: Vec::new(),

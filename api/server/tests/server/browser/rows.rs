@@ -1,7 +1,7 @@
 //! Strings in rows that builder, nodes and signer write: what a compiler said, what a function logged, what a
 //! node complains about, the allowlist, the audit log.
 
-use mfaas_delivery::{NODE_PROTOCOL, NodeProblem, Report, SetState};
+use mfaas_delivery::{Condition, NODE_PROTOCOL, NodeProblem, Report, SetState};
 use mfaas_ident::{Digest, Epoch, sanitise, sanitise_line};
 use mfaas_rules::codes;
 use serde_json::{Value, json};
@@ -91,6 +91,7 @@ pub(super) fn complaints(site: &mut Site, strings: &[Hostile], cookies: &Cookies
             epoch: Epoch(1),
             set: SetState::Current,
             ingress_url: message(&chunk[0]),
+            condition: Condition::Active,
             workers: 1,
             cage_level: message(&chunk[0]),
             loaded: Vec::new(),
@@ -108,6 +109,9 @@ pub(super) fn complaints(site: &mut Site, strings: &[Hostile], cookies: &Cookies
     }
     site.server.db.script(&sql);
     site.ledger.page("/", &cookies.admin, 200, &texts);
+    site.ledger.page("/nodes", &cookies.admin, 200, &texts);
+    // Names and numbers alone.
+    site.ledger.page("/usage", &cookies.admin, 200, &[]);
 }
 
 /// The audit log, page by page.

@@ -19,7 +19,6 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::agent::testing::{key, number};
 use crate::agent::{ImageKey, VerifiedImage};
-use crate::logs::LogSink;
 use crate::serving::intake::{Arrival, Event, Intake};
 use crate::serving::loading::Task;
 use crate::serving::{Answered, CallError, Dispatcher, Route, Served, Table, connect};
@@ -36,10 +35,9 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
-        let logs = Arc::new(LogSink::default());
-        let isolated = Default::default();
+        let (books, isolated) = Default::default();
         let (dispatcher, intake, _, tasks) =
-            connect(Limits::NODE, logs, PathBuf::new(), 0, &isolated).unwrap();
+            connect(Limits::NODE, books, PathBuf::new(), 0, &isolated).unwrap();
         let stage = Self { dispatcher: Arc::new(dispatcher), intake, tasks };
         assert_eq!(stage.define(&key("hello", 1), 7).await, []);
         stage.route(&key("hello", 1));

@@ -1,0 +1,432 @@
+//! What calls cost: counted where they are answered, shown in `/metrics`, told to the server as totals.
+//!
+//! Counting is one short hold of a lock and no allocation after a version's first call. What a worker says about time
+//! and memory is bounded by what this process saw itself: a worker that lies can claim less than it used, never more.
+//! Totals live in memory. Of a node that is killed, what was counted since its last report is lost; of one that stops
+//! in order, nothing.
+
+mod exposition;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mfaas_abi::Status;
+use mfaas_delivery::{Kill, NODE_PROTOCOL, USAGE_ROWS_MAX, UsageReport, UsageRow};
+use mfaas_dispatch::Outcome;
+use mfaas_ident::{FunctionName, TenantName, VersionNumber};
+use mfaas_ring::Completion;
+
+use crate::serving::{Answered, Served};
+use crate::upstream::{Upstream, UpstreamError};
+
+/// How often totals are told.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Versions that are counted by themselves from one start to the next; calls of further ones are counted without a
+/// name. A node loads far fewer at once.
+const VERSIONS_MAX: usize = 100_000;
+/// Functions with series of their own in `/metrics`: the first ones that were called. Further ones are summed up as
+/// `other`, so that whoever deploys cannot make the scrape grow without an end.
+const FUNCTIONS_SHOWN_MAX: usize = 200;
+/// Upper bounds of the histograms' buckets in nanoseconds, with the label of each in seconds: 1 µs to 10 s.
+const BUCKETS: [(u64, &str); 20] = [
+    (1_000, "0.000001"),
+    (2_000, "0.000002"),
+    (5_000, "0.000005"),
+    (10_000, "0.00001"),
+    (20_000, "0.00002"),
+    (50_000, "0.00005"),
+    (100_000, "0.0001"),
+    (200_000, "0.0002"),
+    (500_000, "0.0005"),
+    (1_000_000, "0.001"),
+    (2_000_000, "0.002"),
+    (5_000_000, "0.005"),
+    (10_000_000, "0.01"),
+    (20_000_000, "0.02"),
+    (50_000_000, "0.05"),
+    (100_000_000, "0.1"),
+    (500_000_000, "0.5"),
+    (1_000_000_000, "1"),
+    (5_000_000_000, "5"),
+    (10_000_000_000, "10"),
+];
+
+/// The counts of one start of the node.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    books: Mutex<Books>,
+}
+
+#[derive(Debug)]
+struct Books {
+    versions: Vec<Version>,
+    by_name: HashMap<(TenantName, FunctionName, VersionNumber), usize>,
+    /// By the number that the scheduler gave: what it meant last, and where that is counted.
+    by_id: Vec<Option<(Arc<Served>, usize)>>,
+    /// What `/metrics` shows; the first is `other`.
+    shown: Vec<Shown>,
+    shown_by_name: HashMap<(TenantName, FunctionName), usize>,
+    /// Versions that were called since they were told last, each once.
+    untold: Vec<usize>,
+    /// Versions of the last report, until the server has taken it.
+    telling: Vec<usize>,
+    sequence: u64,
+    /// Calls of versions beyond [`VERSIONS_MAX`].
+    unnamed_calls: u64,
+}
+
+/// One version since the node started.
+#[derive(Debug)]
+struct Version {
+    served: Arc<Served>,
+    shown: usize,
+    calls: u64,
+    cpu_ns: u64,
+    run_ns: u64,
+    queue_ns: u64,
+    kills: [u64; Kill::ALL.len()],
+    /// Since the last report began.
+    recent: HighWater,
+    /// Of the report that the server has not taken yet.
+    telling: HighWater,
+    /// It is in [`Books::untold`].
+    is_untold: bool,
+    /// It is in [`Books::telling`].
+    is_telling: bool,
+}
+
+/// The most of something since some moment.
+#[derive(Debug, Clone, Copy, Default)]
+struct HighWater {
+    run_ns: u64,
+    memory_bytes: u64,
+}
+
+/// One function as `/metrics` shows it.
+#[derive(Debug, Clone, Default)]
+struct Shown {
+    /// `None` for all the others together.
+    name: Option<(TenantName, FunctionName)>,
+    run: Histogram,
+    queue: Histogram,
+    cpu_ns: u64,
+    memory_bytes_max: u64,
+    kills: [u64; Kill::ALL.len()],
+}
+
+/// Counts by bucket; the last one has no upper bound.
+#[derive(Debug, Clone, Default)]
+struct Histogram {
+    counts: [u64; BUCKETS.len() + 1],
+    sum_ns: u64,
+}
+
+/// The numbers of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cost {
+    cpu_ns: u64,
+    run_ns: u64,
+    queue_ns: u64,
+    memory_bytes: u64,
+    kill: Option<Kill>,
+}
+
+impl Usage {
+    /// Counts an answered call, unless it never ran.
+    pub(crate) fn record(&self, answered: &Answered) {
+        if let Some(cost) = cost(answered) {
+            self.lock().add(&answered.served, cost);
+        }
+    }
+
+    /// The series of functions, in Prometheus' text format.
+    pub(crate) fn render(&self) -> String {
+        // Copied, so that calls are answered while the text is made.
+        let (shown, unnamed_calls) = {
+            let books = self.lock();
+            (books.shown.clone(), books.unnamed_calls)
+        };
+        exposition::render(&shown, unnamed_calls)
+    }
+
+    /// The next report, if there is something to tell.
+    fn report(&self, boot: uuid::Uuid) -> Option<UsageReport> {
+        let mut books = self.lock();
+        let rows = books.rows();
+        if rows.is_empty() {
+            return None;
+        }
+        // A report that is tried again may hold more than before, so it is never the same number again.
+        books.sequence += 1;
+        Some(UsageReport { protocol: NODE_PROTOCOL, boot, sequence: books.sequence, rows })
+    }
+
+    /// The server has the last report.
+    fn taken(&self) {
+        let mut books = self.lock();
+        for index in std::mem::take(&mut books.telling) {
+            let version = &mut books.versions[index];
+            (version.telling, version.is_telling) = (HighWater::default(), false);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Books {
+    fn default() -> Self {
+        Self {
+            versions: Vec::new(),
+            by_name: HashMap::new(),
+            by_id: Vec::new(),
+            shown: vec![Shown::default()],
+            shown_by_name: HashMap::new(),
+            untold: Vec::new(),
+            telling: Vec::new(),
+            sequence: 0,
+            unnamed_calls: 0,
+        }
+    }
+}
+
+impl Books {
+    fn add(&mut self, served: &Arc<Served>, cost: Cost) {
+        let Some(index) = self.place_of(served) else {
+            self.unnamed_calls += 1;
+            self.shown[0].add(cost);
+            return;
+        };
+        let version = &mut self.versions[index];
+        version.add(cost);
+        if !std::mem::replace(&mut version.is_untold, true) {
+            self.untold.push(index);
+        }
+        let shown = version.shown;
+        self.shown[shown].add(cost);
+    }
+
+    /// Where calls of this version are counted. The scheduler may give a number to another version later, so what it
+    /// meant last is compared.
+    fn place_of(&mut self, served: &Arc<Served>) -> Option<usize> {
+        let id = served.id.0 as usize;
+        if let Some(Some((known, index))) = self.by_id.get(id)
+            && Arc::ptr_eq(known, served)
+        {
+            return Some(*index);
+        }
+        let index = self.find_or_open(served)?;
+        if self.by_id.len() <= id {
+            self.by_id.resize(id + 1, None);
+        }
+        self.by_id[id] = Some((Arc::clone(served), index));
+        Some(index)
+    }
+
+    fn find_or_open(&mut self, served: &Arc<Served>) -> Option<usize> {
+        let key = &served.key;
+        let name = (key.tenant.clone(), key.function.clone(), key.version);
+        if let Some(index) = self.by_name.get(&name) {
+            return Some(*index);
+        }
+        if self.versions.len() >= VERSIONS_MAX {
+            return None;
+        }
+        let index = self.versions.len();
+        let shown = self.shown_place((key.tenant.clone(), key.function.clone()));
+        self.versions.push(Version::new(Arc::clone(served), shown));
+        self.by_name.insert(name, index);
+        Some(index)
+    }
+
+    /// Whoever has series keeps them: a counter must not move from one label to another.
+    fn shown_place(&mut self, name: (TenantName, FunctionName)) -> usize {
+        if let Some(index) = self.shown_by_name.get(&name) {
+            return *index;
+        }
+        if self.shown_by_name.len() >= FUNCTIONS_SHOWN_MAX {
+            return 0;
+        }
+        self.shown.push(Shown { name: Some(name.clone()), ..Shown::default() });
+        self.shown_by_name.insert(name, self.shown.len() - 1);
+        self.shown.len() - 1
+    }
+
+    /// What the server has not taken yet, and what is new, as far as one report holds it.
+    fn rows(&mut self) -> Vec<UsageRow> {
+        let room = USAGE_ROWS_MAX.saturating_sub(self.telling.len()).min(self.untold.len());
+        for index in self.untold.drain(..room) {
+            let version = &mut self.versions[index];
+            version.is_untold = false;
+            // It may be there already, when the last report was not taken.
+            if !std::mem::replace(&mut version.is_telling, true) {
+                self.telling.push(index);
+            }
+        }
+        self.telling.iter().map(|index| self.versions[*index].row()).collect()
+    }
+}
+
+impl Version {
+    fn new(served: Arc<Served>, shown: usize) -> Self {
+        let (recent, telling) = Default::default();
+        Self {
+            served,
+            shown,
+            calls: 0,
+            cpu_ns: 0,
+            run_ns: 0,
+            queue_ns: 0,
+            kills: [0; Kill::ALL.len()],
+            recent,
+            telling,
+            is_untold: false,
+            is_telling: false,
+        }
+    }
+
+    fn add(&mut self, cost: Cost) {
+        self.calls += 1;
+        self.cpu_ns = self.cpu_ns.saturating_add(cost.cpu_ns);
+        self.run_ns = self.run_ns.saturating_add(cost.run_ns);
+        self.queue_ns = self.queue_ns.saturating_add(cost.queue_ns);
+        self.recent.run_ns = self.recent.run_ns.max(cost.run_ns);
+        self.recent.memory_bytes = self.recent.memory_bytes.max(cost.memory_bytes);
+        if let Some(kill) = cost.kill {
+            self.kills[kill as usize] += 1;
+        }
+    }
+
+    fn row(&mut self) -> UsageRow {
+        let recent = std::mem::take(&mut self.recent);
+        self.telling.run_ns = self.telling.run_ns.max(recent.run_ns);
+        self.telling.memory_bytes = self.telling.memory_bytes.max(recent.memory_bytes);
+        let key = &self.served.key;
+        UsageRow {
+            tenant: key.tenant.clone(),
+            function: key.function.clone(),
+            version: key.version,
+            calls: self.calls,
+            cpu_ns: self.cpu_ns,
+            run_ns: self.run_ns,
+            queue_ns: self.queue_ns,
+            run_ns_max: self.telling.run_ns,
+            memory_bytes_max: self.telling.memory_bytes,
+            kills: by_reason(&self.kills).collect::<BTreeMap<_, _>>(),
+        }
+    }
+}
+
+impl Shown {
+    fn add(&mut self, cost: Cost) {
+        self.run.add(cost.run_ns);
+        self.queue.add(cost.queue_ns);
+        self.cpu_ns = self.cpu_ns.saturating_add(cost.cpu_ns);
+        self.memory_bytes_max = self.memory_bytes_max.max(cost.memory_bytes);
+        if let Some(kill) = cost.kill {
+            self.kills[kill as usize] += 1;
+        }
+    }
+}
+
+impl Histogram {
+    fn add(&mut self, ns: u64) {
+        self.counts[BUCKETS.partition_point(|(edge_ns, _)| *edge_ns < ns)] += 1;
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+    }
+}
+
+/// Reasons that were seen.
+fn by_reason(kills: &[u64; Kill::ALL.len()]) -> impl Iterator<Item = (Kill, u64)> + '_ {
+    Kill::ALL.into_iter().zip(kills.iter().copied()).filter(|(_, kills)| *kills > 0)
+}
+
+/// What a call cost; `None` when it never ran.
+///
+/// The CPU time of a call that went down with its worker is not known: it is taken for what its budget allowed, as
+/// far as it ran at all.
+fn cost(answered: &Answered) -> Option<Cost> {
+    let key = &answered.served.key;
+    let (queue_ns, ran_ns) = (ns(answered.queued), ns(answered.ran));
+    let budget_ns = key.budget.as_micros().saturating_mul(1_000);
+    let gone = |kill| Cost {
+        cpu_ns: ran_ns.min(budget_ns),
+        run_ns: ran_ns,
+        queue_ns,
+        memory_bytes: 0,
+        kill: Some(kill),
+    };
+    match (answered.outcome, &answered.completion) {
+        (Outcome::Finished, Some(completion)) => {
+            let run_ns = completion.wall_ns.min(ran_ns);
+            Some(Cost {
+                cpu_ns: completion.cpu_ns.min(run_ns),
+                run_ns,
+                queue_ns,
+                memory_bytes: completion.memory_bytes.min(key.memory.as_bytes()),
+                kill: kill(completion),
+            })
+        }
+        (Outcome::Lost, _) | (Outcome::Finished, None) => Some(gone(Kill::Lost)),
+        (Outcome::Overdue, _) => Some(gone(Kill::Overdue)),
+        (
+            Outcome::WaitedTooLong
+            | Outcome::DeadlinePassed
+            | Outcome::LoadFailed
+            | Outcome::Withdrawn
+            | Outcome::Banned,
+            _,
+        ) => None,
+    }
+}
+
+fn kill(completion: &Completion) -> Option<Kill> {
+    match completion.status {
+        Status::Ok | Status::HandlerError => None,
+        Status::Panicked => Some(Kill::Panicked),
+        Status::OverBudget => Some(Kill::OverBudget),
+        Status::StackOverflow => Some(Kill::StackOverflow),
+        Status::OutOfMemory => Some(Kill::OutOfMemory),
+        Status::Denied => Some(Kill::Denied),
+        Status::Fault => Some(Kill::Fault),
+        Status::Aborted => Some(Kill::Aborted),
+        Status::BadOutput => Some(Kill::BadOutput),
+    }
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Tells totals for ever.
+pub(crate) async fn tell(usage: Arc<Usage>, upstream: Upstream, boot: uuid::Uuid) {
+    let mut failing = false;
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        match tell_all(&usage, &upstream, boot).await {
+            Ok(()) => failing = false,
+            Err(error) if !std::mem::replace(&mut failing, true) => {
+                tracing::warn!(%error, "usage cannot be told; it is kept and told later");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Tells whatever the server does not have yet.
+pub(crate) async fn tell_all(
+    usage: &Usage,
+    upstream: &Upstream,
+    boot: uuid::Uuid,
+) -> Result<(), UpstreamError> {
+    while let Some(report) = usage.report(boot) {
+        upstream.usage(&report).await?;
+        usage.taken();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Usage, bans that last, cordon and drain, with the real programs.
+
+use std::sync::Arc;
+
+use mfaas_delivery::{Availability, Ban, Condition, Kill, NODE_PROTOCOL, Orders};
+use mfaas_ident::Epoch;
+use mfaas_rules::codes;
+use rustix::process::Signal;
+
+use crate::documents::{function, set};
+use crate::program::{gone, kill};
+use crate::server::Server;
+use crate::{BUDGET_US, artifact, serve_slow, serving, settled, spin};
+
+fn order(server: &Server, availability: Availability, bans: Vec<Ban>) {
+    server.desk().orders = Some(Orders { protocol: NODE_PROTOCOL, availability, bans });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_is_told_the_last_ones_when_the_node_stops() {
+    let (server, _signer, _home, node) = serving().await;
+    for _ in 0..5 {
+        assert_eq!(node.call("hello", "panic").await.status, 502);
+    }
+    assert_eq!(node.call("hello", "spin").await.status, 504);
+    let metrics = node.get("/metrics").await.body;
+    for line in [
+        "mfaas_function_run_seconds_bucket{tenant=\"acme\",function=\"hello\",le=\"0.000001\"}",
+        "mfaas_function_kills_total{tenant=\"acme\",function=\"hello\",reason=\"panicked\"} 5",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    let shown = "mfaas_function_run_seconds_count{tenant=\"acme\",function=\"hello\"} ";
+    let calls = metrics.lines().find_map(|line| line.strip_prefix(shown)).unwrap().parse::<u64>().unwrap();
+    node.signal(Signal::TERM);
+    assert!(node.ended().await.success());
+    let last = server.desk().usage.last().cloned().unwrap();
+    let row = &last.rows[0];
+    assert_eq!((row.calls, row.kills.get(&Kill::Panicked)), (calls, Some(&5)));
+    assert_eq!(row.kills.get(&Kill::OverBudget), Some(&1));
+    // The loop had 50 ms of the core.
+    assert!(row.cpu_ns > 40_000_000 && row.run_ns_max > 40_000_000, "{row:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drained_node_answers_what_it_accepted_and_nothing_else() {
+    let (mut server, signer, home, node) = serving().await;
+    serve_slow(&server, &signer, &node).await;
+    let node = Arc::new(node);
+    let accepted = spin(&node, "slow").await;
+    order(&server, Availability::Draining, Vec::new());
+    server.reported("draining", |report| report.condition == Condition::Draining).await;
+    let refused = node.call("slow", "").await;
+    assert!(refused.status == 503 && refused.body.contains("MF0815"), "{refused:?}");
+    assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
+    assert_eq!(node.get("/readyz").await.status, 503);
+    assert_eq!(accepted.await.unwrap().status, 504, "it ran to the end of its budget");
+    server.reported("drained", |report| report.condition == Condition::Drained).await;
+
+    node.signal(Signal::TERM);
+    assert!(Arc::into_inner(node).unwrap().ended().await.success());
+    server.down().await;
+    let node = home.start().await;
+    let refused = node.call("slow", "").await;
+    assert!(refused.body.contains("MF0815"), "without its server, too: {refused:?}");
+    order(&server, Availability::Active, Vec::new());
+    server.up().await;
+    node.answers("slow", "version 1").await;
+    server.reported("active", |report| report.condition == Condition::Active).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cordoned_node_serves_what_it_has_and_takes_the_rest_later() {
+    let (server, signer, home, node) = serving().await;
+    let versions =
+        [1, 2].map(|n| signer.admit(&mut server.desk(), "hello", n, &artifact::build(n), BUDGET_US));
+    let publish = |epoch: u64, live: u32| {
+        let served: Vec<_> = versions.iter().take(live as usize).collect();
+        signer.publish(&mut server.desk(), &set(epoch, &[function("hello", &served, live)]));
+    };
+    publish(2, 1);
+    server.reported("epoch 2", |report| report.epoch == Epoch(2)).await;
+    order(&server, Availability::Cordoned, Vec::new());
+    server.reported("cordoned", |report| report.condition == Condition::Cordoned).await;
+    publish(3, 2);
+    let is_refused = |report: &mfaas_delivery::Report| {
+        report.refused.iter().any(|row| row.code == codes::MF0711 && row.version.get() == 2)
+    };
+    server.reported("version 2 is not taken", is_refused).await;
+    assert_eq!(node.call("hello", "").await.body, "version 1");
+    node.signal(Signal::TERM);
+    assert!(node.ended().await.success());
+
+    let node = home.start().await;
+    node.answers("hello", "version 1").await;
+    assert_eq!(node.call("hello@2", "").await.status, 404);
+    order(&server, Availability::Active, Vec::new());
+    node.answers("hello", "version 2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ban_outlives_the_node_and_holds_until_it_is_lifted() {
+    let (mut server, signer, home, node) = serving().await;
+    order(&server, Availability::Active, Vec::new());
+    serve_slow(&server, &signer, &node).await;
+    let node = Arc::new(node);
+    for _ in 0..3 {
+        let workers = settled(&node).await;
+        let call = spin(&node, "slow").await;
+        workers.iter().for_each(|pid| kill(*pid, Signal::KILL));
+        assert_eq!(call.await.unwrap().status, 503);
+        gone(&workers).await;
+    }
+    let banned = async |node: &crate::program::Node| {
+        for _ in 0..500 {
+            let answer = node.call("slow", "").await;
+            if answer.status == 503 && answer.body.contains("MF0813") {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        panic!("it is not banned");
+    };
+    banned(&node).await;
+    for _ in 0..500 {
+        if !server.desk().bans.is_empty() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let told = server.desk().bans.clone();
+    assert_eq!((told.len(), told[0].ban.function.as_str(), told[0].ban.crashes), (1, "slow", 3));
+
+    node.signal(Signal::KILL);
+    assert!(!Arc::into_inner(node).unwrap().ended().await.success());
+    server.down().await;
+    let node = home.start().await;
+    banned(&node).await;
+    server.up().await;
+    order(&server, Availability::Active, Vec::new());
+    node.answers("slow", "version 1").await;
+    // Spoken by another node.
+    order(&server, Availability::Active, vec![told[0].ban.clone()]);
+    banned(&node).await;
+}
