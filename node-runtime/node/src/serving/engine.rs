@@ -10,6 +10,7 @@
 //! worker is killed. A call is answered as lost only after its worker's process was waited for.
 
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +23,7 @@ use mfaas_dispatch::{
 use mfaas_ring::clock::{Rate, ticks};
 use mfaas_ring::{Completion, HostEnd, RingError, Submission, wait_any};
 use rustix::process::{Signal, pidfd_send_signal};
+use rustix::thread::set_current_timer_slack;
 use tokio::sync::oneshot;
 
 use super::crew::Crew;
@@ -42,6 +44,8 @@ const SPIN_US: u64 = 10;
 const TICK_US: u64 = 1_000;
 /// Counts are shown to others this often while there is no rest, in microseconds.
 const PUBLISH_US: u64 = 10_000;
+/// It is awake this long before a deadline: waking up takes a while, and a signal is to be on time.
+const WAKE_EARLY: Duration = Duration::from_micros(20);
 /// The longest sleep; nothing depends on it.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
 /// While a worker has a call but shows no deadline that lies ahead, it is looked at again after as
@@ -122,6 +126,8 @@ pub(crate) struct Engine {
     origin: u64,
     ticked: u64,
     shown: u64,
+    /// Since they were shown: looking for them goes through all functions.
+    bans_changed: bool,
 }
 
 /// Whether the thread goes on.
@@ -164,11 +170,16 @@ impl Engine {
             origin,
             ticked: 0,
             shown: 0,
+            bans_changed: false,
         }
     }
 
     /// Runs until [`Event::End`].
     pub(crate) fn run(mut self) {
+        // The kernel may otherwise let a sleep last 50 µs longer, to save wake-ups.
+        if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
+            tracing::warn!(%error, "deadlines are looked at a little late");
+        }
         let spin = self.rate.ticks_of_us(SPIN_US);
         let mut worked_at = ticks();
         loop {
@@ -176,11 +187,14 @@ impl Engine {
                 Turn::Over => return,
                 Turn::Worked => worked_at = ticks(),
                 Turn::Idle if ticks().saturating_sub(worked_at) < spin => std::hint::spin_loop(),
-                Turn::Idle => {
-                    self.publish();
-                    self.sleep();
-                    worked_at = ticks();
-                }
+                Turn::Idle => match self.until_next().checked_sub(WAKE_EARLY) {
+                    Some(timeout) => {
+                        self.publish();
+                        self.sleep(timeout);
+                        worked_at = ticks();
+                    }
+                    None => std::hint::spin_loop(),
+                },
             }
         }
     }
@@ -497,6 +511,7 @@ impl Engine {
     }
 
     fn banned(&mut self, function: FunctionId, crashes: u32) {
+        self.bans_changed = true;
         let Some(known) = self.known.get(&function) else { return };
         let served = &known.served;
         self.books.standing.ban_spoken(&served.key, crashes);
@@ -563,13 +578,14 @@ impl Engine {
         self.shown = ticks();
         let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
         published.snapshot = self.scheduler.snapshot();
-        published.banned.clear();
-        published.banned.extend(self.scheduler.banned());
+        if std::mem::take(&mut self.bans_changed) {
+            published.banned.clear();
+            published.banned.extend(self.scheduler.banned());
+        }
     }
 
-    /// Sleeps until somebody rings or the nearest deadline.
-    fn sleep(&mut self) {
-        let timeout = self.until_next();
+    /// Sleeps until somebody rings or `timeout` is over.
+    fn sleep(&mut self, timeout: Duration) {
         let Self { outlet, seats, .. } = self;
         let busy = || seats.iter().flatten().filter(|seat| !seat.poisoned && seat.ring.in_flight() > 0);
         let (door, mut look) = outlet.parts();

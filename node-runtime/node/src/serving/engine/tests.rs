@@ -70,16 +70,16 @@ impl Stage {
 
     /// A worker whose end of the ring is the test's, and whose process only waits.
     fn worker(&self) -> (WorkerEnd, OwnedFd, Child) {
-        self.life(WORKER)
+        self.life(WORKER, SlabId(0))
     }
 
-    fn life(&self, id: WorkerId) -> (WorkerEnd, OwnedFd, Child) {
+    fn life(&self, id: WorkerId, slab: SlabId) -> (WorkerEnd, OwnedFd, Child) {
         let (fd, ring) = mfaas_ring::create(Geometry::new(8).unwrap()).unwrap();
         let mut end = WorkerEnd::attach(&fd).unwrap();
         end.set_state(WorkerState::Ready);
         let child = Program::new("sleep").arg("1000").spawn().unwrap();
         let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
-        let (cordon, slab) = (CordonId::SHARED, SlabId(0));
+        let cordon = CordonId::SHARED;
         self.intake.say(Event::Arrived(Box::new(Arrival { id, cordon, slab, ring, process })));
         (end, fd, child)
     }
@@ -163,7 +163,7 @@ async fn a_worker_that_breaks_its_ring_is_killed_and_its_calls_are_lost_once() {
     stage.intake.say(Event::Died(WORKER));
     // The default budget is too long for a second call behind the first: it waits for a worker.
     let (first, second) = (call, behind);
-    let (mut end, _fd, mut child) = stage.life(WorkerId { life: 2, ..WORKER });
+    let (mut end, _fd, mut child) = stage.life(WorkerId { life: 2, ..WORKER }, SlabId(0));
     next(&mut end);
     reply(&mut end, b"later");
     let outcomes = [first.await.unwrap().unwrap().outcome, second.await.unwrap().unwrap().outcome];
@@ -192,6 +192,51 @@ async fn a_swap_loses_no_call_and_frees_the_slot_after_the_last_one() {
     assert_eq!(next(&mut end).function, 8);
     reply(&mut end, b"new");
     assert_eq!(second.await.unwrap().unwrap().served.key.version, number(2));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_cannot_be_loaded_is_named_with_its_sentence_and_stops_no_other() {
+    let stage = Stage::new().await;
+    let dispatcher = Arc::clone(&stage.dispatcher);
+    let images = [2, 3].map(|version| Arc::new(VerifiedImage::for_test(key("hello", version))));
+    let defining = tokio::spawn(async move { dispatcher.define(&images).await.unwrap() });
+    for _ in 0..2 {
+        match stage.tasks.recv_timeout(PATIENCE).unwrap() {
+            Task::Load { function, slab, image } if image.key().version == number(2) => {
+                let reason = "it is odd".to_owned();
+                stage.intake.say(Event::LoadFailed { function, slab, reason });
+            }
+            Task::Load { function, slab, .. } => {
+                stage.intake.say(Event::Loaded { function, slab, slot: 9, bytes: 1 });
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(defining.await.unwrap(), [(key("hello", 2), "it is odd".to_owned())]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_slab_is_filled_again_and_calls_wait_for_it() {
+    let stage = Stage::new().await;
+    let (_end, _fd, mut old) = stage.worker();
+    stage.intake.say(Event::Renewed(SlabId(1)));
+    let call = stage.call();
+    let function = match stage.tasks.recv_timeout(PATIENCE).unwrap() {
+        Task::Load { function, slab: SlabId(1), .. } => function,
+        other => panic!("{other:?}"),
+    };
+    old.kill().unwrap();
+    old.wait().unwrap();
+    stage.intake.say(Event::Died(WORKER));
+    // What the old loader still says about the old slab means nothing.
+    stage.intake.say(Event::Loaded { function, slab: SlabId(0), slot: 7, bytes: 1 });
+    stage.intake.say(Event::Loaded { function, slab: SlabId(1), slot: 3, bytes: 1 });
+    let (mut end, _fd, mut child) = stage.life(WorkerId { life: 2, ..WORKER }, SlabId(1));
+    assert_eq!(next(&mut end).function, 3);
+    reply(&mut end, b"again");
+    assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished);
     child.kill().unwrap();
     child.wait().unwrap();
 }
