@@ -42,6 +42,9 @@ const EVENTS_AT_ONCE: usize = 64;
 const SPIN_US: u64 = 10;
 /// The scheduler's own deadlines are milliseconds and more.
 const TICK_US: u64 = 1_000;
+/// Workers' deadlines are looked at this often, in microseconds: the word lies on a line that the
+/// worker writes with every call, and each look takes it away from there.
+const WATCH_US: u64 = 2;
 /// Counts are shown to others this often while there is no rest, in microseconds.
 const PUBLISH_US: u64 = 10_000;
 /// It is awake this long before a deadline: waking up takes a while, and a signal is to be on time.
@@ -124,8 +127,11 @@ pub(crate) struct Engine {
     stopped: Option<oneshot::Sender<()>>,
     rate: Rate,
     origin: u64,
+    watched: u64,
     ticked: u64,
     shown: u64,
+    /// Workers that come now are let go at once: the node stops.
+    dismissed: bool,
     /// Since they were shown: looking for them goes through all functions.
     bans_changed: bool,
 }
@@ -168,8 +174,10 @@ impl Engine {
             stopped: None,
             rate,
             origin,
+            watched: 0,
             ticked: 0,
             shown: 0,
+            dismissed: false,
             bans_changed: false,
         }
     }
@@ -205,8 +213,11 @@ impl Engine {
             return heard;
         }
         let collected = self.collect();
-        self.watch();
         let now = ticks();
+        if now.saturating_sub(self.watched) > self.rate.ticks_of_us(WATCH_US) {
+            self.watched = now;
+            self.watch(now);
+        }
         if now.saturating_sub(self.ticked) > self.rate.ticks_of_us(TICK_US) {
             self.ticked = now;
             self.scheduler.tick(self.moment(), &mut self.commands);
@@ -291,7 +302,10 @@ impl Engine {
                 self.scheduler.stop(now, &mut self.commands);
             }
             Event::KillWorkers => self.seats.iter().flatten().for_each(|seat| seat.signal(Signal::KILL)),
-            Event::Dismiss => (0..self.seats.len()).for_each(|place| self.let_go(place)),
+            Event::Dismiss => {
+                self.dismissed = true;
+                (0..self.seats.len()).for_each(|place| self.let_go(place));
+            }
             Event::End => {}
         }
     }
@@ -350,6 +364,8 @@ impl Engine {
         if let Err(misuse) = self.scheduler.worker_ready(self.moment(), id, cordon, slab, &mut self.commands)
         {
             tracing::error!(%misuse, "a worker is let go");
+            self.let_go(place);
+        } else if self.dismissed {
             self.let_go(place);
         }
     }
@@ -556,8 +572,7 @@ impl Engine {
 
     /// Signals workers whose call's wall deadline has passed, once for each deadline, and ends those
     /// that did not leave.
-    fn watch(&mut self) {
-        let now = ticks();
+    fn watch(&mut self, now: u64) {
         let pause = self.rate.ticks_of_us(SIGNAL_PAUSE_US);
         for seat in self.seats.iter_mut().flatten() {
             if seat.leave_by.is_some_and(|leave_by| leave_by <= now) {
