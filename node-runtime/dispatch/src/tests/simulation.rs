@@ -22,8 +22,8 @@ const LIMITS: Limits = Limits {
     pipeline_budget_us_max: 400,
     backstop_factor: 3,
     backstop_slack_us: 2_000,
-    crashes_before_ban: 4,
-    crash_window_us: 50_000,
+    crashes_before_ban: 3,
+    crash_window_us: 100_000,
     resident_bytes_max: 70,
     functions_max: FUNCTIONS as usize,
     tenants_max: 4,
@@ -285,9 +285,15 @@ impl Run {
     fn complete(&mut self) {
         let busy = self.world.processes.values().filter(|process| !process.jobs.is_empty());
         let busy: Vec<_> = busy.map(|process| process.id).collect();
-        let Some(worker) = self.dice.pick(&busy) else { return };
+        if let Some(worker) = self.dice.pick(&busy) {
+            self.complete_one(worker);
+        }
+    }
+
+    fn complete_one(&mut self, worker: WorkerId) {
         let process = self.world.process(worker);
-        let (slab, (job, slot)) = (process.slab, process.jobs.pop_front().expect("it is busy"));
+        let Some((job, slot)) = process.jobs.pop_front() else { return };
+        let slab = process.slab;
         process.alone = false;
         let canary = self.world.slabs.get(&(slab, slot)).copied();
         assert_eq!(canary, Some(self.world.open[&job].function), "another function's answer");
@@ -312,7 +318,17 @@ impl Run {
         self.dice.pick(&leaving)
     }
 
+    /// Sometimes it had completed more than was heard of so far.
     fn bury(&mut self, worker: WorkerId) {
+        if self.dice.one_in(2) {
+            self.scheduler.worker_dying(worker);
+            self.world.process(worker).leaves = true;
+            for _ in 0..self.dice.below(3) {
+                self.complete_one(worker);
+                self.carry_out();
+            }
+            check(&self.scheduler, self.world.now);
+        }
         let process = self.world.processes.remove(&worker.place).expect("it lived");
         for (job, _) in &process.jobs {
             // What runs again waits anew from here.

@@ -30,6 +30,7 @@ use super::crew::Crew;
 use super::dispatcher::{Answered, CallError};
 use super::intake::{Arrival, Call, Definition, Event, Outlet};
 use super::loading::Task;
+use super::process::RING_SLOTS;
 use super::scribe::Scribe;
 use super::table::Served;
 use super::Books;
@@ -374,6 +375,7 @@ impl Engine {
     fn died(&mut self, worker: WorkerId) {
         let place = usize::from(worker.place);
         if self.seats.get(place).and_then(Option::as_ref).is_some_and(|seat| seat.id == worker) {
+            self.scheduler.worker_dying(worker);
             self.collect_from(place);
             self.seats[place] = None;
         }
@@ -389,31 +391,38 @@ impl Engine {
         worked
     }
 
+    /// At most what one ring holds: a worker that answers faster than it is fed must not keep the
+    /// thread from everything else.
     fn collect_from(&mut self, place: usize) -> bool {
         let mut worked = false;
-        while let Some(seat) =
-            self.seats[place].as_mut().filter(|seat| !seat.poisoned && seat.ring.in_flight() > 0)
-        {
-            match seat.ring.collect(&mut self.completion) {
-                Ok(true) => {
-                    seat.since = ticks();
-                    let (worker, job) = (seat.id, JobId(self.completion.call_id));
-                    let over_budget = self.completion.status == Status::OverBudget;
-                    self.said = Some(job);
-                    let now = self.moment();
-                    self.scheduler.completed(now, worker, job, over_budget, &mut self.commands);
-                    self.carry_out();
-                    self.said = None;
-                    worked = true;
-                }
+        for _ in 0..RING_SLOTS {
+            match self.collect_one(place) {
+                Ok(true) => worked = true,
                 Ok(false) => break,
                 Err(error) => {
                     self.broken(place, &error);
                     self.carry_out();
+                    break;
                 }
             }
         }
         worked
+    }
+
+    fn collect_one(&mut self, place: usize) -> Result<bool, RingError> {
+        let Some(seat) = &mut self.seats[place] else { return Ok(false) };
+        if seat.poisoned || seat.ring.in_flight() == 0 || !seat.ring.collect(&mut self.completion)? {
+            return Ok(false);
+        }
+        seat.since = ticks();
+        let (worker, job) = (seat.id, JobId(self.completion.call_id));
+        let over_budget = self.completion.status == Status::OverBudget;
+        self.said = Some(job);
+        let now = self.moment();
+        self.scheduler.completed(now, worker, job, over_budget, &mut self.commands);
+        self.carry_out();
+        self.said = None;
+        Ok(true)
     }
 
     fn broken(&mut self, place: usize, error: &RingError) {
