@@ -113,6 +113,11 @@ impl Scheduler {
         }
     }
 
+    /// The crashes that led to the ban of a function, if it is banned.
+    pub fn ban_of(&self, function: FunctionId) -> Option<u32> {
+        self.functions.get(function.0).map(|known| known.banned).filter(|crashes| *crashes != 0)
+    }
+
     /// Every banned function with the crashes that led to it.
     pub fn banned(&self) -> impl Iterator<Item = (FunctionId, u32)> + '_ {
         let banned = self.functions.iter().filter(|(_, known)| known.banned != 0);

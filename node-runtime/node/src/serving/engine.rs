@@ -26,6 +26,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use rustix::thread::set_current_timer_slack;
 use tokio::sync::oneshot;
 
+use super::Books;
 use super::crew::Crew;
 use super::dispatcher::{Answered, CallError};
 use super::intake::{Arrival, Call, Definition, Event, Outlet};
@@ -33,7 +34,6 @@ use super::loading::Task;
 use super::process::RING_SLOTS;
 use super::scribe::Scribe;
 use super::table::Served;
-use super::Books;
 use crate::agent::VerifiedImage;
 use crate::orders::BanKey;
 
@@ -133,6 +133,8 @@ pub(crate) struct Engine {
     shown: u64,
     /// Workers that come now are let go at once: the node stops.
     dismissed: bool,
+    /// What the books ban, as far as it is known here.
+    bans: HashMap<BanKey, u32>,
     /// Since they were shown: looking for them goes through all functions.
     bans_changed: bool,
 }
@@ -179,12 +181,14 @@ impl Engine {
             ticked: 0,
             shown: 0,
             dismissed: false,
+            bans: HashMap::new(),
             bans_changed: false,
         }
     }
 
     /// Runs until [`Event::End`].
     pub(crate) fn run(mut self) {
+        self.hold_bans();
         // The kernel may otherwise let a sleep last 50 µs longer, to save wake-ups.
         if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
             tracing::warn!(%error, "deadlines are looked at a little late");
@@ -315,7 +319,7 @@ impl Engine {
         let Definition { served, image, terms, done } = definition;
         let function = served.id;
         self.known.insert(function, Known { served, image, retired: false });
-        self.hold_bans();
+        self.hold_ban(function);
         if let Err(misuse) = self.scheduler.define(function, terms, &mut self.commands) {
             self.known.remove(&function);
             // The agent may have gone away, here and below.
@@ -540,6 +544,7 @@ impl Engine {
         let Some(known) = self.known.get(&function) else { return };
         let served = &known.served;
         self.books.standing.ban_spoken(&served.key, crashes);
+        self.bans.insert(BanKey::of(&served.key), crashes);
         tracing::error!(function = %served.key, crashes, "a function is banned on this node");
         self.scribe.node_says(served, &format!("banned on this node after {crashes} crashes of its worker"));
         self.publish();
@@ -548,22 +553,30 @@ impl Engine {
     /// Bans and lifts what the orders ban and no longer ban. Asked for here, where bans are spoken: one
     /// that is spoken meanwhile is in the books before this looks at them.
     fn hold_bans(&mut self) {
-        let bans = self.books.standing.bans();
-        let banned: HashMap<FunctionId, u32> = self.scheduler.banned().collect();
-        for (function, known) in &self.known {
-            match (bans.get(&BanKey::of(&known.served.key)), banned.contains_key(function)) {
-                (Some(crashes), false) => {
-                    let now = Moment(self.rate.ns_of(ticks().saturating_sub(self.origin)) / 1_000);
-                    if let Err(misuse) = self.scheduler.ban(now, *function, *crashes, &mut self.commands) {
-                        tracing::error!(function = %known.served.key, %misuse, "a ban cannot be held");
-                    }
-                }
-                // Lifting forgets crashes, so only what is banned is lifted.
-                (None, true) => self.scheduler.lift(*function),
-                (Some(_), true) | (None, false) => {}
-            }
-        }
+        self.bans = self.books.standing.bans();
+        let all: Vec<FunctionId> = self.known.keys().copied().collect();
+        all.into_iter().for_each(|function| self.hold_ban(function));
         self.publish();
+    }
+
+    /// The same for one function.
+    fn hold_ban(&mut self, function: FunctionId) {
+        let Some(known) = self.known.get(&function) else { return };
+        match (self.bans.get(&BanKey::of(&known.served.key)), self.scheduler.ban_of(function)) {
+            (Some(crashes), None) => {
+                self.bans_changed = true;
+                if let Err(misuse) = self.scheduler.ban(self.moment(), function, *crashes, &mut self.commands)
+                {
+                    tracing::error!(function = %known.served.key, %misuse, "a ban cannot be held");
+                }
+            }
+            // Lifting forgets crashes, so only what is banned is lifted.
+            (None, Some(_)) => {
+                self.bans_changed = true;
+                self.scheduler.lift(function);
+            }
+            (Some(_), Some(_)) | (None, None) => {}
+        }
     }
 
     fn seat(&mut self, worker: WorkerId) -> Option<&mut Seat> {
