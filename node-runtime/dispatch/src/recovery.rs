@@ -48,6 +48,20 @@ impl Scheduler {
         Ok(())
     }
 
+    /// The process of the worker is gone, and what it had completed is about to be reported: it gets
+    /// nothing more meanwhile. [`Scheduler::worker_died`] follows.
+    pub fn worker_dying(&mut self, id: WorkerId) {
+        let Some(worker) = living(&mut self.workers, id) else { return };
+        match worker.state {
+            // Why it was to die decides what becomes of its call.
+            State::Doomed(_) | State::Empty => {}
+            State::Ready | State::Replacing | State::Parking | State::Dying => worker.state = State::Dying,
+        }
+        let cordon = &mut self.cordons[worker.cordon as usize];
+        cordon.members.remove(id.place);
+        cordon.idle.remove(id.place);
+    }
+
     /// The process of the worker is gone, for whatever reason. What it had completed was reported
     /// before with [`Scheduler::completed`].
     pub fn worker_died(&mut self, now: Moment, id: WorkerId, commands: &mut Commands) {
@@ -97,6 +111,11 @@ impl Scheduler {
         if let Some(known) = self.functions.get_mut(function.0) {
             known.banned = 0;
         }
+    }
+
+    /// The crashes that led to the ban of a function, if it is banned.
+    pub fn ban_of(&self, function: FunctionId) -> Option<u32> {
+        self.functions.get(function.0).map(|known| known.banned).filter(|crashes| *crashes != 0)
     }
 
     /// Every banned function with the crashes that led to it.

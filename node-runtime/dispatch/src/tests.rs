@@ -214,6 +214,19 @@ fn a_dead_worker_loses_its_job_once_and_the_queue_waits_for_the_replacement() {
 }
 
 #[test]
+fn what_a_dead_worker_had_completed_counts_and_nothing_is_given_to_it_meanwhile() {
+    let mut scheduler = serving(1);
+    let (done, _) = submit(&mut scheduler, 0, 1);
+    let (waits, _) = submit(&mut scheduler, 0, 2);
+    scheduler.worker_dying(worker(0, 1));
+    assert_eq!(completed(&mut scheduler, 1, 0, done).len(), 1, "the answer and no start");
+    assert!(died(&mut scheduler, 2, 0, 1).is_empty());
+    assert_eq!(scheduler.snapshot().crashes, 0, "it died with nothing on its core");
+    let commands = ready(&mut scheduler, 3, 0, 2);
+    assert_eq!(commands, [Command::Start { worker: worker(0, 2), job: waits, slot: 2 }]);
+}
+
+#[test]
 fn what_may_run_twice_is_run_again_alone_once() {
     let mut scheduler = Scheduler::new(LIMITS);
     let twice = Loaded { budget: Budget::from_micros(50).unwrap(), idempotent: true, ..function(1) };

@@ -13,6 +13,8 @@ pub(crate) enum State {
     Replacing,
     /// [`crate::Command::Park`] went out.
     Parking,
+    /// Its process is gone; what it had completed is still being reported.
+    Dying,
     /// [`crate::Command::Kill`] went out.
     Doomed(KillReason),
 }

@@ -22,8 +22,8 @@ const LIMITS: Limits = Limits {
     pipeline_budget_us_max: 400,
     backstop_factor: 3,
     backstop_slack_us: 2_000,
-    crashes_before_ban: 4,
-    crash_window_us: 50_000,
+    crashes_before_ban: 3,
+    crash_window_us: 100_000,
     resident_bytes_max: 70,
     functions_max: FUNCTIONS as usize,
     tenants_max: 4,
@@ -89,6 +89,8 @@ struct World {
     slabs: BTreeMap<(SlabId, u32), FunctionId>,
     slab: SlabId,
     loader: VecDeque<Command>,
+    /// What a loader had been told when it died.
+    stale: Vec<Command>,
     defined: BTreeMap<FunctionId, Loaded>,
     banned: BTreeSet<FunctionId>,
     parked: BTreeSet<u32>,
@@ -283,9 +285,15 @@ impl Run {
     fn complete(&mut self) {
         let busy = self.world.processes.values().filter(|process| !process.jobs.is_empty());
         let busy: Vec<_> = busy.map(|process| process.id).collect();
-        let Some(worker) = self.dice.pick(&busy) else { return };
+        if let Some(worker) = self.dice.pick(&busy) {
+            self.complete_one(worker);
+        }
+    }
+
+    fn complete_one(&mut self, worker: WorkerId) {
         let process = self.world.process(worker);
-        let (slab, (job, slot)) = (process.slab, process.jobs.pop_front().expect("it is busy"));
+        let Some((job, slot)) = process.jobs.pop_front() else { return };
+        let slab = process.slab;
         process.alone = false;
         let canary = self.world.slabs.get(&(slab, slot)).copied();
         assert_eq!(canary, Some(self.world.open[&job].function), "another function's answer");
@@ -310,7 +318,17 @@ impl Run {
         self.dice.pick(&leaving)
     }
 
+    /// Sometimes it had completed more than was heard of so far.
     fn bury(&mut self, worker: WorkerId) {
+        if self.dice.one_in(2) {
+            self.scheduler.worker_dying(worker);
+            self.world.process(worker).leaves = true;
+            for _ in 0..self.dice.below(3) {
+                self.complete_one(worker);
+                self.carry_out();
+            }
+            check(&self.scheduler, self.world.now);
+        }
         let process = self.world.processes.remove(&worker.place).expect("it lived");
         for (job, _) in &process.jobs {
             // What runs again waits anew from here.
@@ -343,9 +361,14 @@ impl Run {
         self.scheduler.worker_ready(self.world.now, id, cordon, slab, &mut self.commands).unwrap();
     }
 
-    /// The loader does the next thing that it was told.
+    /// The loader does the next thing that it was told, or a dead one is heard of late.
     fn serve_loader(&mut self) {
         let now = self.world.now;
+        if let Some(Command::Load { function, slab }) = self.world.stale.pop() {
+            self.scheduler.loaded(now, function, slab, 0, 1, &mut self.commands);
+            assert!(self.commands.is_empty(), "news of an old slab mean nothing");
+            self.world.count("stale");
+        }
         match self.world.loader.pop_front() {
             Some(Command::Load { function, slab }) if self.dice.one_in(30) => {
                 self.scheduler.load_failed(now, function, slab, &mut self.commands);
@@ -461,7 +484,7 @@ impl Run {
     /// The loader dies with what it was told; its slab stays with the workers that map it.
     fn renew(&mut self) {
         self.world.slab = SlabId(self.world.slab.0 + 1);
-        self.world.loader.clear();
+        self.world.stale = self.world.loader.drain(..).collect();
         self.scheduler.renew(self.world.slab, &mut self.commands);
         self.world.count("Renew");
     }
@@ -490,7 +513,8 @@ impl Run {
     }
 }
 
-const SEEN: [&str; 18] = [
+const SEEN: [&str; 19] = [
+    "stale",
     "no room",
     "Start",
     "Behind",
@@ -514,15 +538,17 @@ const SEEN: [&str; 18] = [
 #[test]
 fn every_accepted_call_is_answered_once_by_its_own_function_whatever_happens() {
     let more: u64 = std::env::var("MFAAS_SIMULATION_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let mut seen = BTreeMap::<String, u64>::new();
     for seed in SEEDS.into_iter().chain((0..more).map(|n| 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(n + 7))) {
         let mut run = Run::new(seed);
         for _ in 0..STEPS {
             run.step();
         }
         let world = run.finish();
-        // A run in which nothing happened proves nothing.
-        for what in SEEN {
-            assert!(world.outcomes.contains_key(what), "seed {seed} never saw {what}: {:?}", world.outcomes);
-        }
+        world.outcomes.into_iter().for_each(|(what, count)| *seen.entry(what).or_default() += count);
+    }
+    // Runs in which nothing happened prove nothing.
+    for what in SEEN {
+        assert!(seen.get(what).is_some_and(|count| *count >= 10), "{what} was hardly seen: {seen:?}");
     }
 }

@@ -16,9 +16,9 @@ use mfaas_ring::clock::ticks;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::Books;
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
-use super::Books;
 use super::table::{Served, Table};
 use crate::agent::{ImageKey, VerifiedImage};
 use crate::orders::Standing;

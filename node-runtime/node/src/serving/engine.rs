@@ -10,6 +10,7 @@
 //! worker is killed. A call is answered as lost only after its worker's process was waited for.
 
 use std::collections::HashMap;
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,15 +23,17 @@ use mfaas_dispatch::{
 use mfaas_ring::clock::{Rate, ticks};
 use mfaas_ring::{Completion, HostEnd, RingError, Submission, wait_any};
 use rustix::process::{Signal, pidfd_send_signal};
+use rustix::thread::set_current_timer_slack;
 use tokio::sync::oneshot;
 
+use super::Books;
 use super::crew::Crew;
 use super::dispatcher::{Answered, CallError};
 use super::intake::{Arrival, Call, Definition, Event, Outlet};
 use super::loading::Task;
+use super::process::RING_SLOTS;
 use super::scribe::Scribe;
 use super::table::Served;
-use super::Books;
 use crate::agent::VerifiedImage;
 use crate::orders::BanKey;
 
@@ -40,8 +43,13 @@ const EVENTS_AT_ONCE: usize = 64;
 const SPIN_US: u64 = 10;
 /// The scheduler's own deadlines are milliseconds and more.
 const TICK_US: u64 = 1_000;
+/// Workers' deadlines are looked at this often, in microseconds: the word lies on a line that the
+/// worker writes with every call, and each look takes it away from there.
+const WATCH_US: u64 = 2;
 /// Counts are shown to others this often while there is no rest, in microseconds.
 const PUBLISH_US: u64 = 10_000;
+/// It is awake this long before a deadline: waking up takes a while, and a signal is to be on time.
+const WAKE_EARLY: Duration = Duration::from_micros(20);
 /// The longest sleep; nothing depends on it.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
 /// While a worker has a call but shows no deadline that lies ahead, it is looked at again after as
@@ -120,8 +128,15 @@ pub(crate) struct Engine {
     stopped: Option<oneshot::Sender<()>>,
     rate: Rate,
     origin: u64,
+    watched: u64,
     ticked: u64,
     shown: u64,
+    /// Workers that come now are let go at once: the node stops.
+    dismissed: bool,
+    /// What the books ban, as far as it is known here.
+    bans: HashMap<BanKey, u32>,
+    /// Since they were shown: looking for them goes through all functions.
+    bans_changed: bool,
 }
 
 /// Whether the thread goes on.
@@ -162,13 +177,22 @@ impl Engine {
             stopped: None,
             rate,
             origin,
+            watched: 0,
             ticked: 0,
             shown: 0,
+            dismissed: false,
+            bans: HashMap::new(),
+            bans_changed: false,
         }
     }
 
     /// Runs until [`Event::End`].
     pub(crate) fn run(mut self) {
+        self.hold_bans();
+        // The kernel may otherwise let a sleep last 50 µs longer, to save wake-ups.
+        if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
+            tracing::warn!(%error, "deadlines are looked at a little late");
+        }
         let spin = self.rate.ticks_of_us(SPIN_US);
         let mut worked_at = ticks();
         loop {
@@ -176,11 +200,14 @@ impl Engine {
                 Turn::Over => return,
                 Turn::Worked => worked_at = ticks(),
                 Turn::Idle if ticks().saturating_sub(worked_at) < spin => std::hint::spin_loop(),
-                Turn::Idle => {
-                    self.publish();
-                    self.sleep();
-                    worked_at = ticks();
-                }
+                Turn::Idle => match self.until_next().checked_sub(WAKE_EARLY) {
+                    Some(timeout) => {
+                        self.publish();
+                        self.sleep(timeout);
+                        worked_at = ticks();
+                    }
+                    None => std::hint::spin_loop(),
+                },
             }
         }
     }
@@ -191,8 +218,11 @@ impl Engine {
             return heard;
         }
         let collected = self.collect();
-        self.watch();
         let now = ticks();
+        if now.saturating_sub(self.watched) > self.rate.ticks_of_us(WATCH_US) {
+            self.watched = now;
+            self.watch(now);
+        }
         if now.saturating_sub(self.ticked) > self.rate.ticks_of_us(TICK_US) {
             self.ticked = now;
             self.scheduler.tick(self.moment(), &mut self.commands);
@@ -277,7 +307,10 @@ impl Engine {
                 self.scheduler.stop(now, &mut self.commands);
             }
             Event::KillWorkers => self.seats.iter().flatten().for_each(|seat| seat.signal(Signal::KILL)),
-            Event::Dismiss => (0..self.seats.len()).for_each(|place| self.let_go(place)),
+            Event::Dismiss => {
+                self.dismissed = true;
+                (0..self.seats.len()).for_each(|place| self.let_go(place));
+            }
             Event::End => {}
         }
     }
@@ -286,7 +319,7 @@ impl Engine {
         let Definition { served, image, terms, done } = definition;
         let function = served.id;
         self.known.insert(function, Known { served, image, retired: false });
-        self.hold_bans();
+        self.hold_ban(function);
         if let Err(misuse) = self.scheduler.define(function, terms, &mut self.commands) {
             self.known.remove(&function);
             // The agent may have gone away, here and below.
@@ -337,6 +370,8 @@ impl Engine {
         {
             tracing::error!(%misuse, "a worker is let go");
             self.let_go(place);
+        } else if self.dismissed {
+            self.let_go(place);
         }
     }
 
@@ -344,6 +379,7 @@ impl Engine {
     fn died(&mut self, worker: WorkerId) {
         let place = usize::from(worker.place);
         if self.seats.get(place).and_then(Option::as_ref).is_some_and(|seat| seat.id == worker) {
+            self.scheduler.worker_dying(worker);
             self.collect_from(place);
             self.seats[place] = None;
         }
@@ -359,31 +395,38 @@ impl Engine {
         worked
     }
 
+    /// At most what one ring holds: a worker that answers faster than it is fed must not keep the
+    /// thread from everything else.
     fn collect_from(&mut self, place: usize) -> bool {
         let mut worked = false;
-        while let Some(seat) =
-            self.seats[place].as_mut().filter(|seat| !seat.poisoned && seat.ring.in_flight() > 0)
-        {
-            match seat.ring.collect(&mut self.completion) {
-                Ok(true) => {
-                    seat.since = ticks();
-                    let (worker, job) = (seat.id, JobId(self.completion.call_id));
-                    let over_budget = self.completion.status == Status::OverBudget;
-                    self.said = Some(job);
-                    let now = self.moment();
-                    self.scheduler.completed(now, worker, job, over_budget, &mut self.commands);
-                    self.carry_out();
-                    self.said = None;
-                    worked = true;
-                }
+        for _ in 0..RING_SLOTS {
+            match self.collect_one(place) {
+                Ok(true) => worked = true,
                 Ok(false) => break,
                 Err(error) => {
                     self.broken(place, &error);
                     self.carry_out();
+                    break;
                 }
             }
         }
         worked
+    }
+
+    fn collect_one(&mut self, place: usize) -> Result<bool, RingError> {
+        let Some(seat) = &mut self.seats[place] else { return Ok(false) };
+        if seat.poisoned || seat.ring.in_flight() == 0 || !seat.ring.collect(&mut self.completion)? {
+            return Ok(false);
+        }
+        seat.since = ticks();
+        let (worker, job) = (seat.id, JobId(self.completion.call_id));
+        let over_budget = self.completion.status == Status::OverBudget;
+        self.said = Some(job);
+        let now = self.moment();
+        self.scheduler.completed(now, worker, job, over_budget, &mut self.commands);
+        self.carry_out();
+        self.said = None;
+        Ok(true)
     }
 
     fn broken(&mut self, place: usize, error: &RingError) {
@@ -497,9 +540,11 @@ impl Engine {
     }
 
     fn banned(&mut self, function: FunctionId, crashes: u32) {
+        self.bans_changed = true;
         let Some(known) = self.known.get(&function) else { return };
         let served = &known.served;
         self.books.standing.ban_spoken(&served.key, crashes);
+        self.bans.insert(BanKey::of(&served.key), crashes);
         tracing::error!(function = %served.key, crashes, "a function is banned on this node");
         self.scribe.node_says(served, &format!("banned on this node after {crashes} crashes of its worker"));
         self.publish();
@@ -508,22 +553,30 @@ impl Engine {
     /// Bans and lifts what the orders ban and no longer ban. Asked for here, where bans are spoken: one
     /// that is spoken meanwhile is in the books before this looks at them.
     fn hold_bans(&mut self) {
-        let bans = self.books.standing.bans();
-        let banned: HashMap<FunctionId, u32> = self.scheduler.banned().collect();
-        for (function, known) in &self.known {
-            match (bans.get(&BanKey::of(&known.served.key)), banned.contains_key(function)) {
-                (Some(crashes), false) => {
-                    let now = Moment(self.rate.ns_of(ticks().saturating_sub(self.origin)) / 1_000);
-                    if let Err(misuse) = self.scheduler.ban(now, *function, *crashes, &mut self.commands) {
-                        tracing::error!(function = %known.served.key, %misuse, "a ban cannot be held");
-                    }
-                }
-                // Lifting forgets crashes, so only what is banned is lifted.
-                (None, true) => self.scheduler.lift(*function),
-                (Some(_), true) | (None, false) => {}
-            }
-        }
+        self.bans = self.books.standing.bans();
+        let all: Vec<FunctionId> = self.known.keys().copied().collect();
+        all.into_iter().for_each(|function| self.hold_ban(function));
         self.publish();
+    }
+
+    /// The same for one function.
+    fn hold_ban(&mut self, function: FunctionId) {
+        let Some(known) = self.known.get(&function) else { return };
+        match (self.bans.get(&BanKey::of(&known.served.key)), self.scheduler.ban_of(function)) {
+            (Some(crashes), None) => {
+                self.bans_changed = true;
+                if let Err(misuse) = self.scheduler.ban(self.moment(), function, *crashes, &mut self.commands)
+                {
+                    tracing::error!(function = %known.served.key, %misuse, "a ban cannot be held");
+                }
+            }
+            // Lifting forgets crashes, so only what is banned is lifted.
+            (None, Some(_)) => {
+                self.bans_changed = true;
+                self.scheduler.lift(function);
+            }
+            (Some(_), Some(_)) | (None, None) => {}
+        }
     }
 
     fn seat(&mut self, worker: WorkerId) -> Option<&mut Seat> {
@@ -541,8 +594,7 @@ impl Engine {
 
     /// Signals workers whose call's wall deadline has passed, once for each deadline, and ends those
     /// that did not leave.
-    fn watch(&mut self) {
-        let now = ticks();
+    fn watch(&mut self, now: u64) {
         let pause = self.rate.ticks_of_us(SIGNAL_PAUSE_US);
         for seat in self.seats.iter_mut().flatten() {
             if seat.leave_by.is_some_and(|leave_by| leave_by <= now) {
@@ -563,13 +615,14 @@ impl Engine {
         self.shown = ticks();
         let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
         published.snapshot = self.scheduler.snapshot();
-        published.banned.clear();
-        published.banned.extend(self.scheduler.banned());
+        if std::mem::take(&mut self.bans_changed) {
+            published.banned.clear();
+            published.banned.extend(self.scheduler.banned());
+        }
     }
 
-    /// Sleeps until somebody rings or the nearest deadline.
-    fn sleep(&mut self) {
-        let timeout = self.until_next();
+    /// Sleeps until somebody rings or `timeout` is over.
+    fn sleep(&mut self, timeout: Duration) {
         let Self { outlet, seats, .. } = self;
         let busy = || seats.iter().flatten().filter(|seat| !seat.poisoned && seat.ring.in_flight() > 0);
         let (door, mut look) = outlet.parts();

@@ -72,11 +72,7 @@ pub(crate) struct Fleet {
 }
 
 /// Starts dispatcher, loader and workers. The dispatcher's thread ends with its last handle.
-pub(crate) fn start(
-    limits: Limits,
-    books: Books,
-    means: Means,
-) -> std::io::Result<(Arc<Dispatcher>, Fleet)> {
+pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Result<(Arc<Dispatcher>, Fleet)> {
     let Means { worker, loader, workers, isolated } = means;
     let (dispatcher, intake, crew, tasks) = connect(limits, books, worker, workers, &isolated)?;
     let over = Arc::new(AtomicBool::new(false));

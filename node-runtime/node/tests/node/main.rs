@@ -382,15 +382,15 @@ async fn an_expired_set_serves_on_but_loads_nothing_after_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_of_a_node_that_stopped_or_was_killed() {
     let (_server, _signer, home, node) = serving().await;
-    let workers = settled(&node).await;
+    let left = [settled(&node).await, node.loaders()].concat();
     node.signal(Signal::TERM);
     assert!(node.ended().await.success());
-    gone(&workers).await;
+    gone(&left).await;
 
     let node = home.start().await;
     node.answers("hello", "version 1").await;
-    let workers = settled(&node).await;
+    let left = [settled(&node).await, node.loaders()].concat();
     node.signal(Signal::KILL);
     assert!(!node.ended().await.success());
-    gone(&workers).await;
+    gone(&left).await;
 }

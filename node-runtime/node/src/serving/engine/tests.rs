@@ -26,6 +26,17 @@ use crate::serving::{Answered, CallError, Dispatcher, Route, Served, Table, conn
 const PATIENCE: Duration = Duration::from_secs(20);
 const WORKER: WorkerId = WorkerId { place: 0, life: 1 };
 
+/// A process that only waits. It goes with this, whatever way the test ends.
+struct Idle(Child);
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        // Both fail only for a process that is gone.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A dispatcher with `acme/hello@1` in slot 7, whose loader and supervisor is the test.
 struct Stage {
     dispatcher: Arc<Dispatcher>,
@@ -69,19 +80,19 @@ impl Stage {
     }
 
     /// A worker whose end of the ring is the test's, and whose process only waits.
-    fn worker(&self) -> (WorkerEnd, OwnedFd, Child) {
-        self.life(WORKER)
+    fn worker(&self) -> (WorkerEnd, OwnedFd, Idle) {
+        self.life(WORKER, SlabId(0))
     }
 
-    fn life(&self, id: WorkerId) -> (WorkerEnd, OwnedFd, Child) {
+    fn life(&self, id: WorkerId, slab: SlabId) -> (WorkerEnd, OwnedFd, Idle) {
         let (fd, ring) = mfaas_ring::create(Geometry::new(8).unwrap()).unwrap();
         let mut end = WorkerEnd::attach(&fd).unwrap();
         end.set_state(WorkerState::Ready);
         let child = Program::new("sleep").arg("1000").spawn().unwrap();
         let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
-        let (cordon, slab) = (CordonId::SHARED, SlabId(0));
+        let cordon = CordonId::SHARED;
         self.intake.say(Event::Arrived(Box::new(Arrival { id, cordon, slab, ring, process })));
-        (end, fd, child)
+        (end, fd, Idle(child))
     }
 
     fn call(&self) -> tokio::task::JoinHandle<Result<Answered, CallError>> {
@@ -111,7 +122,7 @@ fn reply(end: &mut WorkerEnd, response: &[u8]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_goes_through_the_ring_by_its_slot_and_comes_back() {
     let stage = Stage::new().await;
-    let (mut end, _fd, mut child) = stage.worker();
+    let (mut end, _fd, _child) = stage.worker();
     for response in [b"one", b"two"] {
         let call = stage.call();
         let job = next(&mut end);
@@ -125,8 +136,6 @@ async fn a_call_goes_through_the_ring_by_its_slot_and_comes_back() {
         assert_eq!(answered.completion.unwrap().response, response);
         assert_eq!(answered.served.key.version, number(1));
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,7 +148,7 @@ async fn a_worker_is_signalled_when_the_deadline_that_it_wrote_has_passed() {
     next(&mut end);
     end.watch_word().store(ticks() + 1_000_000, Ordering::Release);
     // The process handles no signal, so the first one ends it.
-    let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+    let status = tokio::task::spawn_blocking(move || child.0.wait().unwrap()).await.unwrap();
     assert_eq!(status.signal(), Some(rustix::process::Signal::ALARM.as_raw()));
     // What it had completed before counts.
     reply(&mut end, b"done");
@@ -156,26 +165,24 @@ async fn a_worker_that_breaks_its_ring_is_killed_and_its_calls_are_lost_once() {
     let memory = std::fs::File::from(fd);
     let bytes = vec![0xa5; 16 << 10];
     memory.write_all_at(&bytes, 4096).unwrap();
-    let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+    let status = tokio::task::spawn_blocking(move || child.0.wait().unwrap()).await.unwrap();
     assert_eq!(status.signal(), Some(rustix::process::Signal::KILL.as_raw()));
     assert!(!call.is_finished(), "nothing is lost before its worker is");
     stage.intake.say(Event::Died(WORKER));
     stage.intake.say(Event::Died(WORKER));
     // The default budget is too long for a second call behind the first: it waits for a worker.
     let (first, second) = (call, behind);
-    let (mut end, _fd, mut child) = stage.life(WorkerId { life: 2, ..WORKER });
+    let (mut end, _fd, _child) = stage.life(WorkerId { life: 2, ..WORKER }, SlabId(0));
     next(&mut end);
     reply(&mut end, b"later");
     let outcomes = [first.await.unwrap().unwrap().outcome, second.await.unwrap().unwrap().outcome];
     assert!(outcomes.contains(&Outcome::Lost) && outcomes.contains(&Outcome::Finished), "{outcomes:?}");
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_swap_loses_no_call_and_frees_the_slot_after_the_last_one() {
     let stage = Stage::new().await;
-    let (mut end, _fd, mut child) = stage.worker();
+    let (mut end, _fd, _child) = stage.worker();
     let call = stage.call();
     next(&mut end);
     assert_eq!(stage.define(&key("hello", 2), 8).await, []);
@@ -192,14 +199,54 @@ async fn a_swap_loses_no_call_and_frees_the_slot_after_the_last_one() {
     assert_eq!(next(&mut end).function, 8);
     reply(&mut end, b"new");
     assert_eq!(second.await.unwrap().unwrap().served.key.version, number(2));
-    child.kill().unwrap();
-    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_cannot_be_loaded_is_named_with_its_sentence_and_stops_no_other() {
+    let stage = Stage::new().await;
+    let dispatcher = Arc::clone(&stage.dispatcher);
+    let images = [2, 3].map(|version| Arc::new(VerifiedImage::for_test(key("hello", version))));
+    let defining = tokio::spawn(async move { dispatcher.define(&images).await.unwrap() });
+    for _ in 0..2 {
+        match stage.tasks.recv_timeout(PATIENCE).unwrap() {
+            Task::Load { function, slab, image } if image.key().version == number(2) => {
+                let reason = "it is odd".to_owned();
+                stage.intake.say(Event::LoadFailed { function, slab, reason });
+            }
+            Task::Load { function, slab, .. } => {
+                stage.intake.say(Event::Loaded { function, slab, slot: 9, bytes: 1 });
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(defining.await.unwrap(), [(key("hello", 2), "it is odd".to_owned())]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_slab_is_filled_again_and_calls_wait_for_it() {
+    let stage = Stage::new().await;
+    let (_end, _fd, old) = stage.worker();
+    stage.intake.say(Event::Renewed(SlabId(1)));
+    let call = stage.call();
+    let function = match stage.tasks.recv_timeout(PATIENCE).unwrap() {
+        Task::Load { function, slab: SlabId(1), .. } => function,
+        other => panic!("{other:?}"),
+    };
+    drop(old);
+    stage.intake.say(Event::Died(WORKER));
+    // What the old loader still says about the old slab means nothing.
+    stage.intake.say(Event::Loaded { function, slab: SlabId(0), slot: 7, bytes: 1 });
+    stage.intake.say(Event::Loaded { function, slab: SlabId(1), slot: 3, bytes: 1 });
+    let (mut end, _fd, _child) = stage.life(WorkerId { life: 2, ..WORKER }, SlabId(1));
+    assert_eq!(next(&mut end).function, 3);
+    reply(&mut end, b"again");
+    assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_dispatcher_refuses_and_says_when_it_is_idle() {
     let stage = Stage::new().await;
-    let (mut end, _fd, mut child) = stage.worker();
+    let (mut end, _fd, _child) = stage.worker();
     let call = stage.call();
     next(&mut end);
     let mut idle = stage.dispatcher.stop();
@@ -208,6 +255,4 @@ async fn a_stopped_dispatcher_refuses_and_says_when_it_is_idle() {
     reply(&mut end, b"last");
     idle.await.unwrap();
     assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished);
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
