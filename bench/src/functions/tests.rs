@@ -1,0 +1,50 @@
+use sha2::{Digest as _, Sha512};
+
+use super::*;
+use crate::function::sha512::digest;
+
+#[test]
+fn our_digest_is_sha_512() {
+    for number in 0..200 {
+        let request = request(number);
+        assert_eq!(digest(&request)[..], Sha512::digest(request)[..]);
+    }
+}
+
+#[test]
+fn a_wrong_answer_is_noticed() {
+    let (request, mut answer) = (request(3), [0; ANSWER_BYTES]);
+    for kind in [Kind::EMPTY, Kind::HASH] {
+        let constants = kind.constants(7);
+        let bytes = work(&constants, &request, &mut answer);
+        assert!(verified(&constants, &request, &answer[..bytes]).is_ok());
+        assert!(verified(&kind.constants(8), &request, &answer[..bytes]).is_err(), "another function");
+        assert!(verified(&constants, &super::request(4), &answer[..bytes]).is_err(), "another request");
+        assert!(verified(&constants, &request, &answer[..bytes - 1]).is_err(), "cut");
+        assert!(verified(&constants, &request, &[]).is_err(), "nothing");
+    }
+}
+
+#[test]
+fn a_file_holds_its_place_for_constants_once() {
+    let mut bytes = vec![7; 100];
+    assert!(Base::of(bytes.clone()).is_err(), "none");
+    bytes[40..48].copy_from_slice(&MAGIC.to_ne_bytes());
+    let base = Base::of(bytes.clone()).unwrap();
+    let patched = base.patched(&Kind::HASH.constants(5));
+    assert_eq!(patched[48..64], [1u64.to_ne_bytes(), 5u64.to_ne_bytes()].concat());
+    bytes[80..88].copy_from_slice(&MAGIC.to_ne_bytes());
+    assert!(Base::of(bytes).is_err(), "two");
+}
+
+#[test]
+fn a_busy_function_does_its_rounds() {
+    let busy = Kind { kind: crate::function::BUSY, rounds: 3 };
+    let (request, mut answer) = (request(1), [0; ANSWER_BYTES]);
+    work(&busy.constants(0), &request, &mut answer);
+    let mut turned = crate::function::fold(&request);
+    for _ in 0..3 {
+        turned = turned.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    }
+    assert_eq!(answer[16..24], turned.to_ne_bytes());
+}
