@@ -92,8 +92,9 @@ fn hashed(request: &[u8; REQUEST_BYTES], rounds: u64) -> [u8; 64] {
 fn turned(start: u64, rounds: u64) -> u64 {
     let mut turned = start;
     for _ in 0..rounds {
-        turned =
-            core::hint::black_box(turned.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+        turned = core::hint::black_box(
+            turned.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407),
+        );
     }
     turned
 }

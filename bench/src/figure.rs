@@ -69,7 +69,11 @@ impl Scale {
         for decade in self.first..=self.last {
             let value = 10f64.powi(decade);
             let x = self.x(value);
-            let label = if decade < 0 { format!("{value:.*}", decade.unsigned_abs() as usize) } else { value.to_string() };
+            let label = if decade < 0 {
+                format!("{value:.*}", decade.unsigned_abs() as usize)
+            } else {
+                value.to_string()
+            };
             let _ = writeln!(
                 grid,
                 "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"#ddd\"/>\
@@ -91,7 +95,8 @@ impl Scale {
         );
         let (p50, p99) = (mode.quantiles.p50, mode.quantiles.p99);
         if !(p50.is_finite() && p99.is_finite()) {
-            let _ = writeln!(bar, "<text x=\"{:.1}\" y=\"{:.1}\">not measured</text>", LEFT + 6.0, middle + 4.5);
+            let _ =
+                writeln!(bar, "<text x=\"{:.1}\" y=\"{:.1}\">not measured</text>", LEFT + 6.0, middle + 4.5);
             return bar;
         }
         let (fill, word) = if mode.warm { (WARM, "warm") } else { (COLD, "cold") };

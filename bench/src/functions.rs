@@ -62,7 +62,8 @@ impl Base {
 impl Functions {
     /// Compiles every form, some seconds in all. What was built is removed with this value.
     pub fn build() -> anyhow::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("mfaas-bench-").tempdir().context("a directory to build in")?;
+        let directory =
+            tempfile::Builder::new().prefix("mfaas-bench-").tempdir().context("a directory to build in")?;
         let built = toolchain::build(directory.path())?;
         Ok(Self {
             directory,

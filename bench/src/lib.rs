@@ -17,7 +17,8 @@
 //! - INV-BENCH-3: a library's function is called only while the library is open, with the signature
 //!   that all of them are built with and with buffers of the sizes that it is told. Kept by
 //!   `sys::library`; noticed by `every_side_answers_right`.
-//! - INV-BENCH-4: a signal handler touches atomics alone. Kept by `sys::timer`.
+//! - INV-BENCH-4: a signal handler touches atomics and calls nothing but `setitimer`, which signals may
+//!   interrupt. Kept by `sys::timer`.
 //! - INV-BENCH-6: the processor is an x86-64 one with `rdtscp`. Kept by `Machine::read`, which
 //!   refuses any other before a row runs.
 //! - INV-BENCH-7: the cage hands a function a call whose request and arena are mapped and the
@@ -30,10 +31,11 @@
 #[allow(unsafe_code, reason = "one instruction: the time stamp counter, INV-BENCH-6")]
 pub mod function;
 
-
+pub mod figure;
 pub mod functions;
 pub mod machine;
-
+pub mod report;
+pub mod rows;
 
 pub mod serve;
 pub mod sides;

@@ -91,7 +91,10 @@ pub fn meminfo_kib(name: &str) -> u64 {
 
 /// The value behind `name:` in a text of such lines.
 pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().filter_map(|line| line.split_once(':')).find(|(key, _)| key.trim() == name).map(|(_, v)| v.trim())
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(key, _)| key.trim() == name)
+        .map(|(_, v)| v.trim())
 }
 
 fn flags(cpuinfo: &str) -> impl Iterator<Item = &str> {

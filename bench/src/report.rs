@@ -181,13 +181,16 @@ impl Report {
     pub fn text(&self) -> String {
         let mut text = format!("{}\n", self.machine);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "load        {} before, {} after", load(self.load_before), load(self.load_after));
+        let _ =
+            writeln!(text, "load        {} before, {} after", load(self.load_before), load(self.load_after));
         let _ = writeln!(text, "rounds      {}; median (p20 – p80) of the rounds' figures", self.rounds);
         if self.quick {
             text.push_str("            a quick run: nothing below is evidence\n");
         }
         if !self.machine.steady_counter {
-            text.push_str("            the time stamps of two cores may differ here: one-way figures mean little\n");
+            text.push_str(
+                "            the time stamps of two cores may differ here: one-way figures mean little\n",
+            );
         }
         for row in &self.rows {
             let _ = write!(text, "\n{}", row.text());

@@ -33,7 +33,7 @@ impl Cores {
     pub fn choose() -> anyhow::Result<Option<Self>> {
         let allowed = rustix::thread::sched_getaffinity(None).context("ask for the allowed cores")?;
         let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
-        let (first, last) = (cores.next(), cores.last());
+        let (first, last) = (cores.next(), cores.next_back());
         Ok(first.zip(last).map(|(caller, worker)| Self { caller, worker }))
     }
 }

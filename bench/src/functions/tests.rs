@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use sha2::{Digest as _, Sha512};
 
 use super::*;

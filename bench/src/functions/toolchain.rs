@@ -69,7 +69,11 @@ impl<'a> Toolchain<'a> {
         let mut source =
             "#![no_std]\n#[panic_handler] fn p(_: &core::panic::PanicInfo<'_>) -> ! { loop {} }\n".to_owned();
         for (index, row) in ROWS.iter().enumerate() {
-            writeln!(source, "#[unsafe(export_name = \"{}\")] pub extern \"C\" fn f{index}() {{}}", row.symbol)?;
+            writeln!(
+                source,
+                "#[unsafe(export_name = \"{}\")] pub extern \"C\" fn f{index}() {{}}",
+                row.symbol
+            )?;
         }
         let stub = self.directory.join("stub.rs");
         fs::write(&stub, source)?;

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -34,7 +36,14 @@ fn the_document_has_its_shape() {
     let keys: Vec<&str> = document.as_object().unwrap().keys().map(String::as_str).collect();
     let mut expected = ["load_after", "load_before", "machine", "modes", "quick", "rounds", "rows"].to_vec();
     expected.sort_unstable();
-    assert_eq!({ let mut keys = keys; keys.sort_unstable(); keys }, expected);
+    assert_eq!(
+        {
+            let mut keys = keys;
+            keys.sort_unstable();
+            keys
+        },
+        expected
+    );
     let row = &document["rows"][0];
     assert_eq!(row["name"], "warm");
     assert_eq!(row["sides"], json!([{ "name": "mfaas", "protections": "a cage" }]));
@@ -73,5 +82,8 @@ fn what_was_not_measured_meets_no_aim() {
 
 #[test]
 fn numbers_show_three_digits_that_count() {
-    assert_eq!([0.1234, 1.234, 12.34, 1234.5, f64::NAN].map(number), ["0.123", "1.23", "12.3", "1234", "none"]);
+    assert_eq!(
+        [0.1234, 1.234, 12.34, 1234.5, f64::NAN].map(number),
+        ["0.123", "1.23", "12.3", "1234", "none"]
+    );
 }

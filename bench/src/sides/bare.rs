@@ -33,9 +33,7 @@ impl Bare {
     pub fn start(kit: &Kit, mode: Mode, kind: Kind, functions: usize) -> anyhow::Result<Self> {
         let numbers = |name: &str, number: u64| [format!("--{name}"), number.to_string()];
         let (mut arguments, files) = match mode {
-            Mode::Plain => {
-                (vec!["plain".to_owned()], None)
-            }
+            Mode::Plain => (vec!["plain".to_owned()], None),
             Mode::Kept | Mode::PerRequest => {
                 let files = kit.functions.files(Form::Library, kind, functions)?;
                 let mode = if mode == Mode::Kept { "kept" } else { "per-request" };

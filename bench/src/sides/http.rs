@@ -51,7 +51,8 @@ pub fn serve() -> anyhow::Result<()> {
 }
 
 async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let body =
+        request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let mut answer = [0; ANSWER_BYTES];
     let mut response = Response::new(Full::default());
     match (&*body).try_into() {
@@ -99,7 +100,8 @@ impl Client {
                 length = value.trim().parse().ok();
             }
         }
-        let length = length.filter(|length| *length <= BODY_BYTES_MAX).context("an answer without a length")?;
+        let length =
+            length.filter(|length| *length <= BODY_BYTES_MAX).context("an answer without a length")?;
         let mut answer = vec![0; length];
         self.stream.read_exact(&mut answer).context("read the answer")?;
         Ok(answer)
@@ -178,7 +180,8 @@ pub fn cpu_micros(process: u32, besides: &[&str]) -> anyhow::Result<f64> {
         if besides.iter().any(|prefix| name.starts_with(prefix)) {
             continue;
         }
-        let spent: f64 = read("schedstat").split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0.0);
+        let spent: f64 =
+            read("schedstat").split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0.0);
         micros += spent / 1e3;
     }
     Ok(micros)

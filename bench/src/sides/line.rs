@@ -134,7 +134,9 @@ impl Line {
         let mut command = Command::new(kit.programs.bench()?);
         command.arg("serve").args(["--core", &kit.cores.worker.to_string()]).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::null());
-        command.fd_mappings(vec![FdMapping { parent_fd: fd, child_fd: FD_LINE }]).context("one descriptor")?;
+        command
+            .fd_mappings(vec![FdMapping { parent_fd: fd, child_fd: FD_LINE }])
+            .context("one descriptor")?;
         let mut child = command.spawn().context("start a worker")?;
         let bell = child.stdin.take();
         let mut line = Self { slots: Slots(shared), child, bell, sent: 0, received: 0, kind };
@@ -181,7 +183,11 @@ impl Line {
     }
 
     /// Keeps half of the slots full until `calls` calls are answered.
-    pub fn pipelined(&mut self, calls: u64, mut function: impl FnMut(u64) -> u64) -> anyhow::Result<Duration> {
+    pub fn pipelined(
+        &mut self,
+        calls: u64,
+        mut function: impl FnMut(u64) -> u64,
+    ) -> anyhow::Result<Duration> {
         let (first, end) = (self.sent, self.sent + calls);
         let begin = Instant::now();
         while self.received < end {
@@ -192,7 +198,9 @@ impl Line {
                 self.sent += 1;
             }
             self.wait(self.received)?;
-            while self.received < self.sent && self.slots.is_there(Slots::answer(self.received), self.received) {
+            while self.received < self.sent
+                && self.slots.is_there(Slots::answer(self.received), self.received)
+            {
                 let number = self.received;
                 let (bytes, answer) = self.slots.get::<ANSWER_BYTES>(Slots::answer(number));
                 self.verify(function(number - first), &request(number), bytes, &answer)?;

@@ -29,6 +29,8 @@ use crate::sys::{Tsc, pin, stamp};
 const SLOTS: u32 = 64;
 /// Arena of every function, in bytes.
 const MEMORY_BYTES: u64 = 1 << 20;
+/// Functions of one worker, at most.
+pub const FUNCTIONS_MAX: usize = ITEMS_MAX;
 /// CPU time of a function that is meant to end by itself, in microseconds.
 pub const BUDGET_US: u64 = 50_000;
 /// Descriptor of the first image.
@@ -65,7 +67,7 @@ pub struct Worker {
 impl Worker {
     /// Starts a worker on the worker's core and waits until it is locked down and ready.
     pub fn start(kit: &Kit, form: Form, served: Vec<Served>) -> anyhow::Result<Self> {
-        let most = ITEMS_MAX;
+        let most = FUNCTIONS_MAX;
         ensure!(served.len() <= most, "the worker takes at most {most} functions, not {}", served.len());
         let geometry = Geometry::new(SLOTS)?;
         let (ring, host) = create(geometry, 1)?;
@@ -86,7 +88,9 @@ impl Worker {
         let mut text = String::new();
         report.read_to_string(&mut text).context("read the worker's report")?;
         for line in text.lines() {
-            if let StartLine::Failed { error, .. } = serde_json::from_str(line).context("a line of the report")? {
+            if let StartLine::Failed { error, .. } =
+                serde_json::from_str(line).context("a line of the report")?
+            {
                 bail!("the worker refuses a function: {error}");
             }
         }
@@ -250,7 +254,11 @@ fn preload(served: &[Served]) -> Preload {
 fn spawn(kit: &Kit, descriptors: Vec<(OwnedFd, i32)>) -> anyhow::Result<Child> {
     let mappings = descriptors.into_iter().map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd });
     let mut command = Command::new(kit.programs.worker()?);
-    command.env_clear().stdin(Stdio::null()).fd_mappings(mappings.collect()).context("distinct descriptors")?;
+    command
+        .env_clear()
+        .stdin(Stdio::null())
+        .fd_mappings(mappings.collect())
+        .context("distinct descriptors")?;
     pin(kit.cores.worker)?;
     let child = command.spawn().context("start the worker");
     pin(kit.cores.caller)?;
@@ -341,7 +349,11 @@ impl InProcess {
     }
 }
 
-fn verify_outcome(constants: &Constants, body: &[u8; REQUEST_BYTES], outcome: Outcome<'_>) -> anyhow::Result<u64> {
+fn verify_outcome(
+    constants: &Constants,
+    body: &[u8; REQUEST_BYTES],
+    outcome: Outcome<'_>,
+) -> anyhow::Result<u64> {
     ensure!(outcome.status == Status::Ok, "function {} ended as {:?}", constants.id, outcome.status);
     let frame = ResponseFrame::decode(outcome.response).map_err(|e| anyhow::anyhow!("{e}"))?;
     verified(constants, body, frame.body)
@@ -365,7 +377,8 @@ impl Caged {
 
 impl Side for Caged {
     fn protections(&self) -> String {
-        "cage: own stack, arena, reset before and after, budget of CPU time; no filter, no protection keys".to_owned()
+        "cage: own stack, arena, reset before and after, budget of CPU time; no filter, no protection keys"
+            .to_owned()
     }
 
     fn call(&mut self, _function: u64) -> anyhow::Result<Timing> {

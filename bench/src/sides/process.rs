@@ -83,8 +83,7 @@ impl Woken {
     pub fn start(kit: &Kit, kind: Kind) -> anyhow::Result<Self> {
         let program = kit.programs.function()?;
         pin(kit.cores.worker)?;
-        let child =
-            Command::new(program).args(arguments("udp", kind, 0)).stdout(Stdio::piped()).spawn();
+        let child = Command::new(program).args(arguments("udp", kind, 0)).stdout(Stdio::piped()).spawn();
         pin(kit.cores.caller)?;
         let socket = UdpSocket::bind(("127.0.0.1", 0)).context("bind")?;
         let mut woken = Self { child: child.context("start a function")?, socket, kind, number: 0 };

@@ -34,7 +34,8 @@ pub use real::Wasm;
 mod real {
     use anyhow::{Context as _, ensure};
     use wasmtime::{
-        Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module, PoolingAllocationConfig, Store,
+        Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module, PoolingAllocationConfig,
+        Store,
     };
 
     use super::{ANSWER_AT, Kind, REQUEST_AT, Side, Timing, module_text};
@@ -64,8 +65,8 @@ mod real {
             let mut config = Config::new();
             config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool)).memory_init_cow(true);
             let engine = Engine::new(&config).map_err(|e| anyhow::anyhow!("an engine: {e:#}"))?;
-            let module =
-                Module::new(&engine, module_text()).map_err(|e| anyhow::anyhow!("compile the module: {e:#}"))?;
+            let module = Module::new(&engine, module_text())
+                .map_err(|e| anyhow::anyhow!("compile the module: {e:#}"))?;
             let module = Linker::new(&engine)
                 .instantiate_pre(&module)
                 .map_err(|e| anyhow::anyhow!("link the module: {e:#}"))?;
@@ -78,8 +79,7 @@ mod real {
             let instance = self.module.instantiate(&mut store).map_err(told)?;
             let memory = instance.get_memory(&mut store, "memory").context("the module's memory")?;
             memory.data_mut(&mut store)[REQUEST_AT..REQUEST_AT + 64].copy_from_slice(request);
-            let run =
-                instance.get_typed_func::<(i32, i64, i64), i32>(&mut store, "run").map_err(told)?;
+            let run = instance.get_typed_func::<(i32, i64, i64), i32>(&mut store, "run").map_err(told)?;
             let parameters = (self.kind.kind as i32, 0, self.kind.rounds as i64);
             let bytes = run.call(&mut store, parameters).map_err(told)? as usize;
             ensure!(bytes <= ANSWER_BYTES - 8, "an answer of {bytes} bytes");

@@ -8,39 +8,48 @@ use anyhow::ensure;
 
 use crate::function::stamp;
 
-static TICKS: AtomicU64 = AtomicU64::new(0);
 static ENTERED: AtomicU64 = AtomicU64::new(0);
 
+/// The time stamp after which the timer ends itself.
+static LIMIT: AtomicU64 = AtomicU64::new(0);
+
+/// Where a tick costs more than its quantum the next one is always due, and the interrupted code
+/// never runs: then only the handler is left to end it.
 extern "C" fn tick(_signal: libc::c_int) {
-    TICKS.fetch_add(1, Ordering::Relaxed);
+    if stamp() > LIMIT.load(Ordering::Relaxed) {
+        // There is nobody to tell in a handler; the next tick tries again.
+        let _ = set_raw(0);
+    }
 }
 
 extern "C" fn noticed(_signal: libc::c_int) {
     ENTERED.store(stamp(), Ordering::Release);
 }
 
-/// A timer that sends SIGALRM to the process every so often while it exists. One at a time.
+/// A timer that sends SIGALRM to the process every so often while it exists. One at a time. The
+/// handler of before, which may be the cage's, comes back with its end.
 #[derive(Debug)]
-pub struct Ticking(());
+pub struct Ticking {
+    before: libc::sigaction,
+}
 
 impl Ticking {
-    /// Starts the timer.
-    pub fn every(micros: u32) -> anyhow::Result<Self> {
-        install(libc::SIGALRM, tick)?;
-        set(micros)?;
-        Ok(Self(()))
-    }
-
-    /// Ticks that were handled since the program's start.
-    pub fn ticks() -> u64 {
-        TICKS.load(Ordering::Relaxed)
+    /// Starts the timer, which ends by itself after `cycles` of the time stamp counter.
+    pub fn every(micros: u32, cycles: u64) -> anyhow::Result<Self> {
+        LIMIT.store(stamp().saturating_add(cycles), Ordering::Relaxed);
+        let ticking = Self { before: install(libc::SIGALRM, tick)? };
+        let done = set_raw(micros);
+        ensure!(done == 0, "setitimer: {}", std::io::Error::last_os_error());
+        Ok(ticking)
     }
 }
 
 impl Drop for Ticking {
     fn drop(&mut self) {
-        // Switching a timer off that exists cannot fail.
-        let _ = set(0);
+        // Switching a timer off that exists cannot fail, nor can what the kernel gave us before.
+        let _ = set_raw(0);
+        // SAFETY: INV-BENCH-2 and 4. What the kernel said was there before.
+        let _ = unsafe { libc::sigaction(libc::SIGALRM, &raw const self.before, std::ptr::null_mut()) };
     }
 }
 
@@ -51,7 +60,7 @@ pub fn noticed_at() -> u64 {
 
 /// Stamps every SIGUSR1 from now on.
 pub fn watch() -> anyhow::Result<()> {
-    install(libc::SIGUSR1, noticed)
+    install(libc::SIGUSR1, noticed).map(drop)
 }
 
 /// This thread, for [`poke`].
@@ -70,22 +79,23 @@ pub fn poke(thread: i32) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> anyhow::Result<()> {
+/// Installs a handler; gives the action of before.
+fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> anyhow::Result<libc::sigaction> {
     // SAFETY: INV-BENCH-2. Plain data, for which zeros are a value.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as *const () as usize;
     action.sa_flags = libc::SA_RESTART;
-    // SAFETY: INV-BENCH-2 and 4. A live local; the old action is not wanted.
-    let done = unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
+    let mut before = action;
+    // SAFETY: INV-BENCH-2 and 4. Two live locals.
+    let done = unsafe { libc::sigaction(signal, &raw const action, &raw mut before) };
     ensure!(done == 0, "sigaction: {}", std::io::Error::last_os_error());
-    Ok(())
+    Ok(before)
 }
 
-fn set(micros: u32) -> anyhow::Result<()> {
+/// 0 when the timer is set.
+fn set_raw(micros: u32) -> libc::c_int {
     let every = libc::timeval { tv_sec: 0, tv_usec: libc::suseconds_t::from(micros) };
     let setting = libc::itimerval { it_interval: every, it_value: every };
     // SAFETY: INV-BENCH-2. A live local; the old setting is not wanted.
-    let done = unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const setting, std::ptr::null_mut()) };
-    ensure!(done == 0, "setitimer: {}", std::io::Error::last_os_error());
-    Ok(())
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const setting, std::ptr::null_mut()) }
 }
