@@ -54,6 +54,10 @@ unsafe impl GlobalAlloc for Nothing {
     unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
 }
 
+/// The compiled `core` names it in tables for unwinding, which nothing here does.
+#[unsafe(no_mangle)]
+pub extern "C" fn rust_eh_personality() {}
+
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {}

@@ -83,7 +83,7 @@ pub fn load_average() -> [f64; 3] {
 }
 
 /// A row of /proc/meminfo, in KiB; 0 when there is none.
-pub fn meminfo_kib(name: &str) -> u64 {
+fn meminfo_kib(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let value = field(&text, name).and_then(|value| value.split_whitespace().next());
     value.and_then(|number| number.parse().ok()).unwrap_or(0)

@@ -111,7 +111,9 @@ impl Aim {
             Bound::Below => "<",
         };
         let limit = number(self.limit);
-        if self.met {
+        if self.of_limit.is_nan() {
+            format!("none    (aim {sign} {limit})")
+        } else if self.met {
             format!("met     (aim {sign} {limit})")
         } else {
             format!("MISSED  (aim {sign} {limit}, is {} × that)", number(self.of_limit))
@@ -235,7 +237,7 @@ fn load(average: [f64; 3]) -> String {
 fn number(value: f64) -> String {
     let size = value.abs();
     let digits = match size {
-        _ if !size.is_finite() => return "none".to_owned(),
+        _ if !size.is_finite() => return "-".to_owned(),
         _ if size >= 100.0 => 0,
         _ if size >= 10.0 => 1,
         _ if size >= 1.0 => 2,

@@ -1,12 +1,14 @@
 //! What a resident function costs in memory: resident pages of the process that holds the
-//! functions, each of which was called once, and of the machine as a whole.
+//! functions, each of which was called once, and the part of them that it shares with nobody.
 //!
-//! Pages of an image that no process has mapped yet are in no process's resident set; the machine's
-//! figure has them. It is measured once: the kernel's counters do not jitter as clocks do.
+//! The private part is what a second worker would cost again; the rest is the file, once for the
+//! machine. It is measured once: the kernel's counters do not jitter as clocks do.
+
+use anyhow::Context as _;
 
 use super::Plan;
 use crate::functions::{Form, Kind};
-use crate::machine::{field, meminfo_kib};
+use crate::machine::field;
 use crate::report::{Bound, Row};
 use crate::sides::bare::{Bare, Mode};
 use crate::sides::mfaas::{FUNCTIONS_MAX, Worker, equal};
@@ -21,10 +23,10 @@ const KEPT: usize = 5_000;
 const HOSTED_EXTRA_KIB_MAX: f64 = 16.0;
 const SMALLEST_EXTRA_KIB_MAX: f64 = 4.0;
 
-/// What one resident function costs, in KiB.
+/// Resident memory of a process or, of one function, a share of it, in KiB.
 struct Cost {
     process_kib: f64,
-    machine_kib: f64,
+    private_kib: f64,
 }
 
 /// The row.
@@ -68,7 +70,7 @@ fn report(
             if let Some(extra_kib) = extra_kib {
                 resident.aim(Bound::AtMost, file_kib + extra_kib);
             }
-            row.measure(format!("{name}: of the machine, {count} functions"), "KiB", vec![cost.machine_kib]);
+            row.measure(format!("{name}: private, {count} functions"), "KiB", vec![cost.private_kib]);
         }
         Err(error) => row.missing(name, &error),
     }
@@ -76,31 +78,31 @@ fn report(
 
 /// The difference between a process with many functions and one with a single one.
 fn cost<S: Side>(start: impl Fn(usize) -> anyhow::Result<S>, count: usize) -> anyhow::Result<(Cost, String)> {
-    let one_kib = called(&mut start(1)?, 1)?;
-    let before_kib = available_kib();
-    let mut many = start(count)?;
-    let many_kib = called(&mut many, count)?;
+    let one = called(&mut start(1)?, 1)?;
+    let mut side = start(count)?;
+    let many = called(&mut side, count)?;
     let more = count.saturating_sub(1).max(1) as f64;
     let cost = Cost {
-        process_kib: (many_kib - one_kib) / more,
-        machine_kib: (before_kib - available_kib()) / count as f64,
+        process_kib: (many.process_kib - one.process_kib) / more,
+        private_kib: (many.private_kib - one.private_kib) / more,
     };
-    Ok((cost, many.protections()))
+    Ok((cost, side.protections()))
 }
 
-/// Resident KiB of the side's process after each function was called.
-fn called(side: &mut dyn Side, count: usize) -> anyhow::Result<f64> {
+/// Resident memory of the side's process after each function was called.
+fn called(side: &mut dyn Side, count: usize) -> anyhow::Result<Cost> {
     side.wake()?;
     let done = (0..count as u64).try_for_each(|function| side.call(function).map(drop));
     side.rest()?;
     done?;
-    let process = side.process().ok_or_else(|| anyhow::anyhow!("a side without a process"))?;
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let kib = field(&status, "VmRSS").and_then(|value| value.split_whitespace().next()?.parse().ok());
-    kib.ok_or_else(|| anyhow::anyhow!("the kernel does not say how much is resident"))
-}
-
-fn available_kib() -> f64 {
-    // Free pages and those that the kernel would give back; pages of shared memory are not among them.
-    meminfo_kib("MemAvailable") as f64
+    let process = side.process().context("a side without a process")?;
+    // Readable for everybody, unlike the mappings of a process that lets nobody look into it.
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).context("read its memory")?;
+    let kib = |name: &str| -> anyhow::Result<f64> {
+        let value = field(&status, name).and_then(|value| value.split_whitespace().next());
+        value
+            .and_then(|number| number.parse().ok())
+            .with_context(|| format!("the kernel does not say {name}"))
+    };
+    Ok(Cost { process_kib: kib("VmRSS")?, private_kib: kib("RssAnon")? })
 }

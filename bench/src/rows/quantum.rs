@@ -43,8 +43,10 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
         let wall_max = kit.tsc.cycles(seconds * 1e6 * WALL_PER_CPU_MAX);
         move || {
             pin(cores.worker)?;
+            // Counted from before the first tick: a quantum may let nothing run from then on.
+            let begin = thread_cpu_seconds();
             let ticking = quantum.map(|quantum| Ticking::every(quantum, wall_max)).transpose()?;
-            let rate = rate(seconds, || plain_call(library, hashing));
+            let rate = rate(begin, seconds, || plain_call(library, hashing));
             drop(ticking);
             pin(cores.caller)?;
             rate
@@ -54,7 +56,7 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     lanes.extend(QUANTA_US.map(|quantum| Some(Lane::new(signal(quantum), plain(Some(quantum))))));
     lanes.push(Lane::of(&mut row, MFAAS, Caged::new(kit, hashing), move |side| {
         pin(kit.cores.worker)?;
-        let rate = rate(seconds, || side.call(0).map(drop));
+        let rate = rate(thread_cpu_seconds(), seconds, || side.call(0).map(drop));
         pin(kit.cores.caller)?;
         rate
     }));
@@ -81,9 +83,9 @@ fn plain_call(library: &Library, kind: Kind) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Digests for each second of CPU time of this thread, in millions.
-fn rate(seconds: f64, mut call: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
-    let (begin, mut calls) = (thread_cpu_seconds(), 0u64);
+/// Digests for each second of CPU time of this thread since `begin`, in millions.
+fn rate(begin: f64, seconds: f64, mut call: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
+    let mut calls = 0u64;
     loop {
         call()?;
         calls += 1;
