@@ -13,6 +13,9 @@ use anyhow::Context as _;
 use crate::function::{ANSWER_BYTES, Constants, MAGIC, REQUEST_BYTES, work};
 use crate::sys::Tsc;
 
+/// Of calls in numbers, one in so many is verified in full.
+pub const VERIFIED_EVERY: u64 = 64;
+
 /// How a function is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -190,6 +193,27 @@ pub fn verified(constants: &Constants, request: &[u8; REQUEST_BYTES], answer: &[
     let stamp = answer.first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes));
     match stamp {
         Some(stamp) if answer.get(8..) == Some(&expected[8..bytes]) => Ok(stamp),
+        _ => anyhow::bail!("function {} gave a wrong answer of {} bytes", constants.id, answer.len()),
+    }
+}
+
+/// Like [`verified`] for one call in [`VERIFIED_EVERY`], by its number; of the others only who
+/// answered and how long the answer is. For calls in numbers: to do each one's work again would
+/// measure the caller.
+pub fn glanced(
+    number: u64,
+    constants: &Constants,
+    request: &[u8; REQUEST_BYTES],
+    answer: &[u8],
+) -> anyhow::Result<u64> {
+    if number.is_multiple_of(VERIFIED_EVERY) {
+        return verified(constants, request, answer);
+    }
+    let bytes = if constants.kind == crate::function::HASH { ANSWER_BYTES } else { 24 };
+    match answer.split_first_chunk::<8>() {
+        Some((stamp, rest)) if answer.len() == bytes && rest.starts_with(&constants.id.to_ne_bytes()) => {
+            Ok(u64::from_ne_bytes(*stamp))
+        }
         _ => anyhow::bail!("function {} gave a wrong answer of {} bytes", constants.id, answer.len()),
     }
 }

@@ -24,6 +24,14 @@ fn a_wrong_answer_is_noticed() {
         assert!(verified(&constants, &super::request(4), &answer[..bytes]).is_err(), "another request");
         assert!(verified(&constants, &request, &answer[..bytes - 1]).is_err(), "cut");
         assert!(verified(&constants, &request, &[]).is_err(), "nothing");
+        let glance =
+            |number, id, answer: &[u8]| glanced(number, &kind.constants(id), &request, answer).is_ok();
+        assert!(glance(1, 7, &answer[..bytes]) && glance(VERIFIED_EVERY, 7, &answer[..bytes]));
+        assert!(!glance(1, 8, &answer[..bytes]), "another function");
+        assert!(!glance(1, 7, &answer[..bytes - 1]) && !glance(1, 7, &[]), "cut");
+        let mut wrong = answer;
+        wrong[bytes - 1] ^= 1;
+        assert!(!glance(VERIFIED_EVERY, 7, &wrong[..bytes]), "one in so many is looked at in full");
     }
 }
 

@@ -4,12 +4,13 @@
 //!
 //! All sides run the same compiled function, so that nothing but the preemption differs.
 
+use anyhow::Context as _;
+
 use super::{Lane, Plan, alternate};
-use crate::function::{ANSWER_BYTES, REQUEST_BYTES};
-use crate::functions::{Form, Kind, request};
+use crate::function::ANSWER_BYTES;
+use crate::functions::{Form, Kind, glanced, request};
 use crate::report::{Bound, Row};
 use crate::sides::Kit;
-use crate::sides::Side as _;
 use crate::sides::mfaas::Caged;
 use crate::sys::library::{Library, c_path};
 use crate::sys::timer::Ticking;
@@ -46,7 +47,11 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
             // Counted from before the first tick: a quantum may let nothing run from then on.
             let begin = thread_cpu_seconds();
             let ticking = quantum.map(|quantum| Ticking::every(quantum, wall_max)).transpose()?;
-            let rate = rate(begin, seconds, || plain_call(library, hashing));
+            let mut number = 0;
+            let rate = rate(begin, seconds, || {
+                number += 1;
+                plain_call(library, hashing, number)
+            });
             drop(ticking);
             pin(cores.caller)?;
             rate
@@ -56,7 +61,7 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     lanes.extend(QUANTA_US.map(|quantum| Some(Lane::new(signal(quantum), plain(Some(quantum))))));
     lanes.push(Lane::of(&mut row, MFAAS, Caged::new(kit, hashing), move |side| {
         pin(kit.cores.worker)?;
-        let rate = rate(thread_cpu_seconds(), seconds, || side.call(0).map(drop));
+        let rate = rate(thread_cpu_seconds(), seconds, || side.glance());
         pin(kit.cores.caller)?;
         rate
     }));
@@ -74,13 +79,12 @@ fn signal(quantum: u32) -> String {
     format!("SIGALRM every {quantum} µs")
 }
 
-fn plain_call(library: &Library, kind: Kind) -> anyhow::Result<()> {
-    let request: [u8; REQUEST_BYTES] = request(1);
+fn plain_call(library: &Library, kind: Kind, number: u64) -> anyhow::Result<()> {
+    let request = request(number);
     let mut answer = [0; ANSWER_BYTES];
     let bytes = library.call(&request, &mut answer);
-    anyhow::ensure!(bytes == ANSWER_BYTES, "an answer of {bytes} bytes of a function of kind {}", kind.kind);
-    std::hint::black_box(&answer);
-    Ok(())
+    let answer = answer.get(..bytes).context("an answer that is too long")?;
+    glanced(number, &kind.constants(0), &request, answer).map(drop)
 }
 
 /// Digests for each second of CPU time of this thread since `begin`, in millions.

@@ -13,7 +13,7 @@ use command_fds::{CommandFdExt as _, FdMapping};
 
 use super::{Kit, Timing};
 use crate::function::{ANSWER_BYTES, REQUEST_BYTES};
-use crate::functions::{Kind, request, verified};
+use crate::functions::{Kind, glanced, request, verified};
 use crate::sys::{pin, shared::Shared, stamp};
 
 /// Descriptor of the shared memory in the worker.
@@ -203,7 +203,7 @@ impl Line {
             {
                 let number = self.received;
                 let (bytes, answer) = self.slots.get::<ANSWER_BYTES>(Slots::answer(number));
-                self.verify(function(number - first), &request(number), bytes, &answer)?;
+                self.glance(number, function(number - first), bytes, &answer)?;
                 self.received += 1;
             }
         }
@@ -219,6 +219,17 @@ impl Line {
     ) -> anyhow::Result<u64> {
         let answer = answer.get(..bytes as usize).context("an answer that is too long")?;
         verified(&self.kind.constants(function), request, answer)
+    }
+
+    fn glance(
+        &self,
+        number: u64,
+        function: u64,
+        bytes: u64,
+        answer: &[u8; ANSWER_BYTES],
+    ) -> anyhow::Result<u64> {
+        let answer = answer.get(..bytes as usize).context("an answer that is too long")?;
+        glanced(number, &self.kind.constants(function), &request(number), answer)
     }
 
     fn wait(&mut self, number: u64) -> anyhow::Result<()> {

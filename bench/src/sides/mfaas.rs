@@ -21,8 +21,8 @@ use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create}
 
 use super::http::Client;
 use super::{Kit, Side, Timing, scattered};
-use crate::function::{Constants, REQUEST_BYTES};
-use crate::functions::{Form, Kind, request, verified};
+use crate::function::{ANSWER_BYTES, Constants, REQUEST_BYTES};
+use crate::functions::{Form, Kind, glanced, request, verified};
 use crate::sys::{Tsc, pin, stamp};
 
 /// Slots of the ring, all of them used by [`Side::pipelined`].
@@ -122,6 +122,14 @@ impl Worker {
         }
     }
 
+    /// Verifies an answer as [`glanced`] does.
+    fn glance(&self, number: u64, function: u64, done: &Completion) -> anyhow::Result<u64> {
+        let served = self.served.get(function as usize).context("no such function")?;
+        ensure!(done.status == Status::Ok, "function {function} ended as {:?}", done.status);
+        let frame = ResponseFrame::decode(&done.response).map_err(|e| anyhow::anyhow!("{e}"))?;
+        glanced(number, &served.constants, &request(number), frame.body)
+    }
+
     fn verify(&self, function: u64, body: &[u8; REQUEST_BYTES], done: &Completion) -> anyhow::Result<u64> {
         let served = self.served.get(function as usize).context("no such function")?;
         ensure!(done.status == Status::Ok, "function {function} ended as {:?}", done.status);
@@ -151,7 +159,7 @@ impl Worker {
                     ensure!(done.status == Status::OverBudget, "an endless call ended as {:?}", done.status);
                     outcome.ended += 1;
                 } else {
-                    self.verify(planned.function, &request(planned.number), &done)?;
+                    self.glance(planned.number, planned.function, &done)?;
                     outcome.honest_us.push(tsc.micros(answered.saturating_sub(planned.at)));
                 }
             }
@@ -211,7 +219,7 @@ impl Side for Worker {
                 sent += 1;
             }
             let done = self.completion()?;
-            self.verify(scattered(received, functions), &request(received), &done)?;
+            self.glance(received, scattered(received, functions), &done)?;
             received += 1;
         }
         Ok(begin.elapsed())
@@ -306,13 +314,16 @@ impl InProcess {
     /// One verified call.
     pub fn call(&mut self, function: &mut Loaded) -> anyhow::Result<Timing> {
         let body = self.prepare()?;
-        let constants = function.constants;
         let sent = stamp();
-        let entered = self.cage.call(&mut function.image, &self.frame, function.limits, |outcome| {
-            verify_outcome(&constants, &body, outcome)
-        });
+        let answer = self.answer(function)?;
         let answered = stamp();
-        Ok(Timing { sent, entered: Some(entered?), answered })
+        let entered = Some(verified(&function.constants, &body, answer.as_bytes())?);
+        Ok(Timing { sent, entered, answered })
+    }
+
+    /// Calls with the prepared request and copies the answer out, as the worker does.
+    fn answer(&mut self, function: &mut Loaded) -> anyhow::Result<Copied> {
+        self.cage.call(&mut function.image, &self.frame, function.limits, copied)
     }
 
     /// The first call of an image that is only a file: read, copied, loaded, called.
@@ -349,14 +360,25 @@ impl InProcess {
     }
 }
 
-fn verify_outcome(
-    constants: &Constants,
-    body: &[u8; REQUEST_BYTES],
-    outcome: Outcome<'_>,
-) -> anyhow::Result<u64> {
-    ensure!(outcome.status == Status::Ok, "function {} ended as {:?}", constants.id, outcome.status);
+/// The body of an answer, out of the cage's memory.
+struct Copied {
+    bytes: [u8; ANSWER_BYTES],
+    length: usize,
+}
+
+impl Copied {
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+fn copied(outcome: Outcome<'_>) -> anyhow::Result<Copied> {
+    ensure!(outcome.status == Status::Ok, "a function ended as {:?}", outcome.status);
     let frame = ResponseFrame::decode(outcome.response).map_err(|e| anyhow::anyhow!("{e}"))?;
-    verified(constants, body, frame.body)
+    let mut bytes = [0; ANSWER_BYTES];
+    let length = frame.body.len();
+    bytes.get_mut(..length).context("an answer that is too long")?.copy_from_slice(frame.body);
+    Ok(Copied { bytes, length })
 }
 
 /// One function in the cage of this thread.
@@ -372,6 +394,13 @@ impl Caged {
         let served = Served { constants: kind.constants(0), budget_us: BUDGET_US };
         let loaded = cage.load(&kit.functions.file(Form::Hosted, &served.constants), served)?;
         Ok(Self { cage, loaded })
+    }
+
+    /// One call, verified as [`glanced`] does.
+    pub fn glance(&mut self) -> anyhow::Result<()> {
+        let body = self.cage.prepare()?;
+        let answer = self.cage.answer(&mut self.loaded)?;
+        glanced(self.cage.number, &self.loaded.constants, &body, answer.as_bytes()).map(drop)
     }
 }
 
