@@ -111,10 +111,13 @@ impl Aim {
             Bound::Below => "<",
         };
         let limit = number(self.limit);
-        if self.of_limit.is_nan() {
-            format!("none    (aim {sign} {limit})")
-        } else if self.met {
+        if self.met {
             format!("met     (aim {sign} {limit})")
+        } else if self.of_limit.is_nan() {
+            format!("none    (aim {sign} {limit})")
+        } else if self.of_limit.is_infinite() {
+            // The limit is nothing at all.
+            format!("MISSED  (aim {sign} {limit})")
         } else {
             format!("MISSED  (aim {sign} {limit}, is {} × that)", number(self.of_limit))
         }

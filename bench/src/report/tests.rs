@@ -69,6 +69,15 @@ fn the_text_says_what_was_missed_and_by_how_much() {
 }
 
 #[test]
+fn nothing_can_be_an_aim() {
+    let mut row = Row::new("overload", "a title");
+    row.measure("lost", "calls", vec![0.0]).aim(Bound::AtMost, 0.0);
+    row.measure("lost, too", "calls", vec![2.0]).aim(Bound::AtMost, 0.0);
+    let text = report(vec![row]).text();
+    assert!(text.contains("met     (aim ≤ 0.000)") && text.contains("MISSED  (aim ≤ 0.000)"), "{text}");
+}
+
+#[test]
 fn what_was_not_measured_meets_no_aim() {
     let mut row = Row::new("cold", "a title");
     row.measure("nothing", "µs", vec![]).aim(Bound::AtMost, 1e9);
