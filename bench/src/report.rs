@@ -182,12 +182,11 @@ impl Report {
         self.rows.iter().all(|row| row.missing.is_empty()) && aims().all(|aim| aim.met)
     }
 
-    /// For people.
-    pub fn text(&self) -> String {
+    /// For people: what the rows were taken on.
+    pub fn head(&self) -> String {
         let mut text = format!("{}\n", self.machine);
         // Writing to a string cannot fail.
-        let _ =
-            writeln!(text, "load        {} before, {} after", load(self.load_before), load(self.load_after));
+        let _ = writeln!(text, "load        {} before the first row", load(self.load_before));
         let _ = writeln!(text, "rounds      {}; median (p20 – p80) of the rounds' figures", self.rounds);
         if self.quick {
             text.push_str("            a quick run: nothing below is evidence\n");
@@ -197,20 +196,26 @@ impl Report {
                 "            the time stamps of two cores may differ here: one-way figures mean little\n",
             );
         }
-        for row in &self.rows {
-            let _ = write!(text, "\n{}", row.text());
-        }
-        let measures = || self.rows.iter().flat_map(|row| &row.measures).filter_map(|measure| measure.aim);
-        let met = measures().filter(|aim| aim.met).count();
-        let missing: usize = self.rows.iter().map(|row| row.missing.len()).sum();
-        let _ = writeln!(text, "\naims met: {met} of {}; not measured: {missing}", measures().count());
         text
+    }
+
+    /// For people: what came of all rows.
+    pub fn tail(&self) -> String {
+        let aims = || self.rows.iter().flat_map(|row| &row.measures).filter_map(|measure| measure.aim);
+        let met = aims().filter(|aim| aim.met).count();
+        let missing: usize = self.rows.iter().map(|row| row.missing.len()).sum();
+        format!(
+            "\nload        {} after the last row\naims met: {met} of {}; not measured: {missing}\n",
+            load(self.load_after),
+            aims().count()
+        )
     }
 }
 
 impl Row {
-    fn text(&self) -> String {
-        let mut text = format!("{}: {}\n", self.name, self.title);
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = format!("\n{}: {}\n", self.name, self.title);
         let width = self.sides.iter().map(|side| side.name.chars().count()).max().unwrap_or(0);
         for side in &self.sides {
             let _ = writeln!(text, "  on  {:width$}  {}", side.name, side.protections);

@@ -1,11 +1,17 @@
 //! One function as a program of its own, for the paper's process modes: `once` answers the 64 bytes
 //! of its standard input and ends; `udp` answers datagrams until its parent ends.
 
+// The source, not the library, which would bring all sides with it.
+#[path = "../../functions/function.rs"]
+#[allow(unsafe_code, reason = "one instruction: the time stamp counter, INV-BENCH-6")]
+#[allow(dead_code, unreachable_pub, reason = "a program uses and shows less of it than the library")]
+mod function;
+
 use std::io::{Read as _, Write as _};
 use std::net::UdpSocket;
 
 use anyhow::{Context as _, ensure};
-use mfaas_bench_node::function::{ANSWER_BYTES, Constants, MAGIC, REQUEST_BYTES, work};
+use function::{ANSWER_BYTES, Constants, MAGIC, REQUEST_BYTES, work};
 use rustix::process::Signal;
 
 fn main() -> anyhow::Result<()> {

@@ -21,6 +21,11 @@ fn report(rows: Vec<Row>) -> Report {
     Report { machine, rounds: 9, quick: false, load_before: load, load_after: load, rows, modes: vec![] }
 }
 
+fn text(report: &Report) -> String {
+    let rows: String = report.rows.iter().map(Row::text).collect();
+    report.head() + &rows + &report.tail()
+}
+
 fn row() -> Row {
     let mut row = Row::new("warm", "a title");
     row.side("mfaas", "a cage".to_owned());
@@ -61,7 +66,7 @@ fn the_document_has_its_shape() {
 
 #[test]
 fn the_text_says_what_was_missed_and_by_how_much() {
-    let text = report(vec![row()]).text();
+    let text = text(&report(vec![row()]));
     assert!(text.contains("MISSED  (aim ≤ 2.00, is 1.50 × that)"), "{text}");
     assert!(text.contains("met     (aim < 3.50)"), "{text}");
     assert!(text.contains("on  mfaas  a cage"), "{text}");
@@ -73,7 +78,7 @@ fn nothing_can_be_an_aim() {
     let mut row = Row::new("overload", "a title");
     row.measure("lost", "calls", vec![0.0]).aim(Bound::AtMost, 0.0);
     row.measure("lost, too", "calls", vec![2.0]).aim(Bound::AtMost, 0.0);
-    let text = report(vec![row]).text();
+    let text = text(&report(vec![row]));
     assert!(text.contains("met     (aim ≤ 0.000)") && text.contains("MISSED  (aim ≤ 0.000)"), "{text}");
 }
 
@@ -83,12 +88,12 @@ fn what_was_not_measured_meets_no_aim() {
     row.measure("nothing", "µs", vec![]).aim(Bound::AtMost, 1e9);
     let report_of_nothing = report(vec![row]);
     assert!(!report_of_nothing.all_aims_met());
-    assert!(report_of_nothing.text().contains("none    (aim ≤ 1000000000)"), "{}", report_of_nothing.text());
+    assert!(text(&report_of_nothing).contains("none    (aim ≤ 1000000000)"), "{}", text(&report_of_nothing));
     let mut row = Row::new("cold", "a title");
     row.missing("mfaas", &anyhow::anyhow!("no worker"));
     let report = report(vec![row]);
     assert!(!report.all_aims_met());
-    assert!(report.text().contains("not measured  mfaas: no worker"));
+    assert!(text(&report).contains("not measured  mfaas: no worker"));
 }
 
 #[test]
