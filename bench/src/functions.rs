@@ -16,6 +16,9 @@ use crate::sys::Tsc;
 /// Of calls in numbers, one in so many is verified in full.
 pub const VERIFIED_EVERY: u64 = 64;
 
+/// Names of the directories in which functions are built, followed by the process that builds.
+const PREFIX: &str = "mfaas-bench-";
+
 /// How a function is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -65,8 +68,10 @@ impl Base {
 impl Functions {
     /// Compiles every form, some seconds in all. What was built is removed with this value.
     pub fn build() -> anyhow::Result<Self> {
+        sweep(&std::env::temp_dir());
+        let prefix = format!("{PREFIX}{}-", std::process::id());
         let directory =
-            tempfile::Builder::new().prefix("mfaas-bench-").tempdir().context("a directory to build in")?;
+            tempfile::Builder::new().prefix(&prefix).tempdir().context("a directory to build in")?;
         let built = toolchain::build(directory.path())?;
         Ok(Self {
             directory,
@@ -103,6 +108,20 @@ impl Functions {
                 .with_context(|| format!("write {}", path.display()))?;
         }
         Ok(Files { directory, count })
+    }
+}
+
+/// Removes what runs that were killed left behind: directories named after processes that are gone.
+fn sweep(directory: &Path) {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    for entry in entries {
+        let name = entry.file_name();
+        let owner =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
+        if owner.is_some_and(|owner| !Path::new(&format!("/proc/{owner}")).exists()) {
+            // What is somebody else's stays; it is in nobody's way.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 

@@ -58,3 +58,18 @@ fn a_busy_function_does_its_rounds() {
     }
     assert_eq!(answer[16..24], turned.to_ne_bytes());
 }
+
+#[test]
+fn what_a_killed_run_left_is_swept() {
+    let directory = tempfile::tempdir().unwrap();
+    let make = |name: &str| std::fs::create_dir_all(directory.path().join(name).join("inside")).unwrap();
+    // No process has the largest number: the kernel gives out at most 2^22.
+    let (gone, ours) = (format!("{PREFIX}{}-x", u32::MAX), format!("{PREFIX}{}-x", std::process::id()));
+    for name in [&*gone, &ours, "mfaas-bench-other", "other"] {
+        make(name);
+    }
+    sweep(directory.path());
+    let left = |name: &str| directory.path().join(name).is_dir();
+    assert!(!left(&gone));
+    assert!(left(&ours) && left("mfaas-bench-other") && left("other"));
+}
