@@ -44,7 +44,7 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let honest_us = calibrating.pipelined(trial, 1)?.as_secs_f64() * 1e6 / trial as f64;
     drop(calibrating);
     row.measure("worker's time for an honest call", "µs", vec![honest_us]);
-    let calls = plan.size(50_000, 400);
+    let calls = plan.size(20_000, 400);
     let lane = |row: &mut Row, name: &str, attacked: bool| {
         let mut number = 0;
         Lane::of(row, name, Worker::start(kit, Form::Hosted, served()), move |side| {
