@@ -8,7 +8,7 @@ use crate::functions::{Form, Kind};
 use crate::report::{Bound, Row};
 use crate::sides::mfaas::{BUDGET_US, OpenLoop, Planned, Served, Worker};
 use crate::sides::{Kit, Side};
-use crate::stats::Quantiles;
+use crate::stats::{Quantiles, Spread};
 use crate::sys::pin;
 
 const ATTACKED: &str = "1 % endless";
@@ -20,6 +20,7 @@ const ENDLESS_EVERY: u64 = 100;
 const LOAD: f64 = 0.7;
 /// Run time of an honest function. Well below the budget, well above the cost of a call.
 const HONEST_US: f64 = 10.0;
+const EXTRA: &str = "honest p99.9 above the clean run";
 const EXTRA_US_MAX: f64 = 2.0 * ENDLESS_BUDGET_US as f64 + 10.0;
 
 /// Places of the two functions in the worker.
@@ -67,8 +68,18 @@ fn measures(row: &mut Row, series: &super::Series<OpenLoop>) {
         row.measure(format!("{name}: honest p99.9"), "µs", quantiles(name, |quantiles| quantiles.p999));
     }
     let (attacked, clean) = (quantiles(ATTACKED, |q| q.p999), quantiles(CLEAN, |q| q.p999));
+    let own = Spread::of(clean.iter().copied());
     let extra = attacked.iter().zip(clean).map(|(attacked, clean)| attacked - clean).collect();
-    row.measure("honest p99.9 above the clean run", "µs", extra).aim(Bound::AtMost, EXTRA_US_MAX);
+    let extra = row.measure(EXTRA, "µs", extra);
+    // Where the clean run alone varies by more than what is looked for, the difference is noise.
+    let varies = own.p80 - own.p20;
+    if varies > EXTRA_US_MAX {
+        let why =
+            anyhow::anyhow!("the clean run's own p99.9 varies by {varies:.0} µs: the machine is too busy");
+        row.missing(EXTRA, &why);
+    } else {
+        extra.aim(Bound::AtMost, EXTRA_US_MAX);
+    }
     row.measure("endless calls ended in a round", "calls", series.of(ATTACKED, |round| round.ended as f64));
     let lost = series.of(ATTACKED, |round| round.lost as f64);
     let lost =
