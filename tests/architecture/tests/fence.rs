@@ -2,7 +2,12 @@
 
 use mfaas_architecture::{crates, read, tracked_files};
 
-const FENCED: &[&str] = &["policy/confine", "node-runtime/shim", "node-runtime/ring", "node-runtime/cage"];
+const FENCED: &[&str] =
+    &["policy/confine", "node-runtime/shim", "node-runtime/ring", "node-runtime/cage", BENCHMARK];
+
+/// Calls out of opened libraries and interrupts itself, for what mfaas is compared to. Nothing that
+/// ships is linked with it.
+const BENCHMARK: &str = "bench";
 
 /// The text of every image's entry: exporting a symbol needs the word `unsafe` since edition 2024.
 const ENTRY: &str = "builder/toolchain/entry.rs";
@@ -45,6 +50,18 @@ fn the_facade_casts_paths_and_does_nothing_else_unsafe() {
         assert_eq!(code.matches("unsafe").count(), casts, "{file}");
         assert_eq!(code.matches("unsafe {").count(), casts, "{file}: blocks only");
         assert_eq!(text.matches("// SAFETY: INV-FACADE-1").count(), casts, "{file}");
+    }
+}
+
+#[test]
+fn nothing_that_ships_knows_the_benchmark() {
+    for read_crate in crates().values() {
+        assert!(!read_crate.external.contains("mfaas-bench-node"), "{} links the benchmark", read_crate.name);
+        assert!(
+            !read_crate.directory.starts_with(BENCHMARK),
+            "{} is no part of the workspace",
+            read_crate.name
+        );
     }
 }
 

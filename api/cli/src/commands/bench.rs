@@ -1,4 +1,5 @@
-//! `mfaas bench`: what a deploy costs beside the bare compiler, in the same run.
+//! `mfaas bench`: what a deploy costs beside the bare compiler, in the same run; and `bench node`, a
+//! program of its own.
 //!
 //! Rounds alternate, so that a machine that gets slower gets slower for both; every round changes
 //! a constant in the source, so that nothing is answered from a store.
@@ -6,6 +7,7 @@
 mod admission;
 mod bare;
 mod cpu;
+mod node;
 mod package;
 mod report;
 
@@ -43,6 +45,8 @@ enum BenchCommand {
     Deploy(BenchDeploy),
     /// Admission alone, stage by stage, beside bare rustc with the same flags: no server, no node.
     Admission(BenchAdmission),
+    /// The node runtime beside what it is compared to: a bare ring, dlopen, processes, wasmtime, hyper.
+    Node(node::BenchNode),
 }
 
 #[derive(Debug, clap::Args)]
@@ -72,11 +76,17 @@ struct BenchAdmission {
 }
 
 impl Bench {
+    /// Whether a server is asked, or a package deployed.
+    pub(crate) fn needs_profile(&self) -> bool {
+        !matches!(self.command, BenchCommand::Node(_))
+    }
+
     /// Measures and reports; exit code 1 when an aim is missed.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self.command {
             BenchCommand::Deploy(bench) => bench.run(context).await,
             BenchCommand::Admission(bench) => bench.run(context),
+            BenchCommand::Node(bench) => bench.run(context),
         }
     }
 }

@@ -86,6 +86,7 @@ impl Command {
     pub(crate) fn needs_profile(&self) -> bool {
         match self {
             Self::Audit(command) => command.needs_profile(),
+            Self::Bench(command) => command.needs_profile(),
             Self::Check(command) => command.needs_profile(),
             Self::New(_) | Self::Explain(_) | Self::Up(_) | Self::Down(_) | Self::Completions(_) => false,
             Self::Deploy(_)
@@ -103,8 +104,7 @@ impl Command {
             | Self::Token(_)
             | Self::Login(_)
             | Self::Verify(_)
-            | Self::Doctor(_)
-            | Self::Bench(_) => true,
+            | Self::Doctor(_) => true,
         }
     }
 

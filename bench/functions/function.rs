@@ -1,0 +1,108 @@
+//! What every function of the benchmark does, whatever form it is built in: a shared object for
+//! the cage with and without std, a library for dlopen, a program, or a plain call.
+//!
+//! Which of the four kinds an image is, and who it is, are constants in its data, so that a
+//! thousand distinct images come from one compilation. It must never use more than `core`, and
+//! must give the same answer in every form.
+
+pub mod sha512;
+
+/// What marks [`Constants`] in a built file: no other eight bytes of it are these.
+pub const MAGIC: u64 = 0x9d1c_6be3_52f0_a847;
+/// Bytes of a request.
+pub const REQUEST_BYTES: usize = 64;
+/// Bytes of an answer, at most.
+pub const ANSWER_BYTES: usize = 80;
+
+/// Answers at once, with a mixture of the request.
+pub const EMPTY: u64 = 0;
+/// SHA-512 over the 64 bytes of the request, `rounds` times, each over the last digest.
+pub const HASH: u64 = 1;
+/// Turns `rounds` times through a chain of multiplications that no compiler shortens.
+pub const BUSY: u64 = 2;
+/// Never answers.
+pub const SPIN: u64 = 3;
+
+/// The constants of one function, found by [`MAGIC`] in its file and changed there.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Constants {
+    /// [`MAGIC`].
+    pub magic: u64,
+    /// [`EMPTY`], [`HASH`], [`BUSY`] or [`SPIN`]; anything else counts as [`EMPTY`].
+    pub kind: u64,
+    /// Which of many equal functions this is.
+    pub id: u64,
+    /// How much work one call is.
+    pub rounds: u64,
+}
+
+impl Constants {
+    /// What is compiled in, to be changed in the file.
+    pub const PLACE: Self = Self { magic: MAGIC, kind: EMPTY, id: 0, rounds: 1 };
+}
+
+/// Answers one request: `stamp · id · result`, the first two as 8 bytes each in this machine's
+/// order, the result 8 bytes or a digest of 64. The stamp is the time stamp counter at entry.
+/// Returns the bytes of the answer.
+#[inline(always)]
+pub fn work(constants: &Constants, request: &[u8; REQUEST_BYTES], answer: &mut [u8; ANSWER_BYTES]) -> usize {
+    let entered = stamp();
+    answer[..8].copy_from_slice(&entered.to_ne_bytes());
+    answer[8..16].copy_from_slice(&constants.id.to_ne_bytes());
+    match constants.kind {
+        HASH => {
+            answer[16..80].copy_from_slice(&hashed(request, constants.rounds));
+            80
+        }
+        BUSY => {
+            answer[16..24].copy_from_slice(&turned(fold(request), constants.rounds).to_ne_bytes());
+            24
+        }
+        SPIN => loop {
+            core::hint::black_box(answer.as_mut_slice());
+        },
+        _ => {
+            answer[16..24].copy_from_slice(&fold(request).to_ne_bytes());
+            24
+        }
+    }
+}
+
+/// A mixture of the request's words that depends on each and on their order.
+#[inline(always)]
+pub fn fold(request: &[u8; REQUEST_BYTES]) -> u64 {
+    request.chunks_exact(8).fold(0, |mixed: u64, bytes| {
+        let mut word = [0; 8];
+        word.copy_from_slice(bytes);
+        mixed.rotate_left(7) ^ u64::from_ne_bytes(word)
+    })
+}
+
+#[inline(never)]
+fn hashed(request: &[u8; REQUEST_BYTES], rounds: u64) -> [u8; 64] {
+    let mut digest = sha512::digest(request);
+    for _ in 1..rounds {
+        digest = sha512::digest(&digest);
+    }
+    digest
+}
+
+#[inline(never)]
+fn turned(start: u64, rounds: u64) -> u64 {
+    let mut turned = start;
+    for _ in 0..rounds {
+        turned = core::hint::black_box(
+            turned.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407),
+        );
+    }
+    turned
+}
+
+/// The time stamp counter of this core, in cycles, read after everything before it has run.
+#[inline(always)]
+pub fn stamp() -> u64 {
+    let mut core = 0;
+    // SAFETY: INV-BENCH-6. Every x86-64 processor that the node supports has the instruction.
+    unsafe { core::arch::x86_64::__rdtscp(&mut core) }
+}

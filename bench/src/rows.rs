@@ -1,0 +1,160 @@
+//! The rows of the table: which sides each compares, over what, and what the aim is.
+//!
+//! Within a round every side of a row is measured once; every second round goes through them the
+//! other way round, so that a machine that drifts drifts for all. One round before the first is
+//! thrown away. A side that fails takes itself out of its row and leaves its reason there.
+
+mod cold;
+mod fresh;
+mod http;
+mod kill;
+mod memory;
+mod modes;
+mod overload;
+mod quantum;
+mod resident;
+mod tax;
+
+use crate::report::{ModeFigure, Row};
+use crate::sides::{Kit, Latency, Side, latency};
+
+/// How long a run is.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Rounds that count.
+    pub rounds: u32,
+    /// Few calls and few functions: shows that everything works, and nothing else.
+    pub quick: bool,
+    /// A function of a running node, and the node's process.
+    pub node: Option<(String, u32)>,
+}
+
+impl Plan {
+    /// `full`, or `few` in a quick run.
+    fn size<T>(&self, full: T, few: T) -> T {
+        if self.quick { few } else { full }
+    }
+}
+
+/// One row of the table, before it is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned {
+    /// What `--rows` calls it.
+    pub name: &'static str,
+    measure: fn(&Kit, &Plan) -> anyhow::Result<Measured>,
+}
+
+/// A measured row, and the bars of the figure if they come from it.
+pub type Measured = (Row, Vec<ModeFigure>);
+
+/// Every row, in the order of the table.
+pub const ALL: [Planned; 11] = [
+    Planned { name: "warm", measure: |kit, plan| alone(resident::warm(kit, plan)) },
+    Planned { name: "throughput", measure: |kit, plan| alone(resident::throughput(kit, plan)) },
+    Planned { name: "cold", measure: |kit, plan| alone(cold::row(kit, plan)) },
+    Planned { name: "fresh", measure: |kit, plan| alone(fresh::row(kit, plan)) },
+    Planned { name: "memory", measure: |kit, plan| alone(memory::row(kit, plan)) },
+    Planned { name: "quantum", measure: |kit, plan| alone(quantum::row(kit, plan)) },
+    Planned { name: "kill", measure: |kit, plan| alone(kill::row(kit, plan)) },
+    Planned { name: "tax", measure: |kit, plan| alone(tax::row(kit, plan)) },
+    Planned { name: "http", measure: |kit, plan| alone(http::row(kit, plan)) },
+    Planned { name: "overload", measure: |kit, plan| alone(overload::row(kit, plan)) },
+    Planned { name: "modes", measure: modes::row },
+];
+
+impl Planned {
+    /// Measures the row; the figure's modes come from one of them.
+    pub fn measure(&self, kit: &Kit, plan: &Plan) -> anyhow::Result<Measured> {
+        (self.measure)(kit, plan)
+    }
+}
+
+fn alone(row: anyhow::Result<Row>) -> anyhow::Result<Measured> {
+    Ok((row?, vec![]))
+}
+
+/// One side of a row: a name, and what is done with it in a round.
+struct Lane<'a, T> {
+    name: String,
+    round: Box<dyn FnMut() -> anyhow::Result<T> + 'a>,
+}
+
+impl<'a, T> Lane<'a, T> {
+    fn new(name: impl Into<String>, round: impl FnMut() -> anyhow::Result<T> + 'a) -> Self {
+        Self { name: name.into(), round: Box::new(round) }
+    }
+
+    /// A side and what is measured of it. One that could not be made leaves its reason in the row.
+    fn of<S: Side + 'a>(
+        row: &mut Row,
+        name: &str,
+        side: anyhow::Result<S>,
+        mut round: impl FnMut(&mut S) -> anyhow::Result<T> + 'a,
+    ) -> Option<Self> {
+        match side {
+            Ok(mut side) => {
+                row.side(name, side.protections());
+                Some(Self::new(name, move || round(&mut side)))
+            }
+            Err(error) => {
+                row.missing(name, &error);
+                None
+            }
+        }
+    }
+}
+
+/// What every side gave in every round.
+struct Series<T>(Vec<(String, Vec<T>)>);
+
+impl<T> Series<T> {
+    /// One figure of each round of a side; empty for a side that is missing.
+    fn of(&self, name: &str, figure: impl Fn(&T) -> f64) -> Vec<f64> {
+        let rounds = self.0.iter().find(|(found, _)| found == name).map(|(_, rounds)| rounds);
+        rounds.map(|rounds| rounds.iter().map(figure).collect()).unwrap_or_default()
+    }
+}
+
+/// Alternates the sides of a row.
+fn alternate<T>(plan: &Plan, row: &mut Row, lanes: Vec<Option<Lane<'_, T>>>) -> Series<T> {
+    let mut running: Vec<(Lane<'_, T>, Vec<T>)> =
+        lanes.into_iter().flatten().map(|lane| (lane, vec![])).collect();
+    for round in 0..=plan.rounds {
+        let mut order: Vec<usize> = (0..running.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        let mut failed = Vec::new();
+        for index in order {
+            let (lane, taken) = &mut running[index];
+            match (lane.round)() {
+                // Round 0 warms caches, pools and clocks.
+                Ok(_) if round == 0 => {}
+                Ok(figure) => taken.push(figure),
+                Err(error) => {
+                    row.missing(&lane.name, &error);
+                    failed.push(index);
+                }
+            }
+        }
+        failed.sort_unstable();
+        for index in failed.into_iter().rev() {
+            running.remove(index);
+        }
+    }
+    Series(running.into_iter().map(|(lane, taken)| (lane.name, taken)).collect())
+}
+
+/// A lane whose rounds are single calls over `functions` functions.
+fn single_calls<'a, S: Side + 'a>(
+    kit: &'a Kit,
+    row: &mut Row,
+    name: &str,
+    side: anyhow::Result<S>,
+    (calls, functions): (u64, u64),
+) -> Option<Lane<'a, Latency>> {
+    Lane::of(row, name, side, move |side| latency(side, kit.tsc, calls, functions))
+}
+
+#[cfg(test)]
+mod tests;

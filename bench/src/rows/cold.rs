@@ -1,0 +1,87 @@
+//! The first call of a function: of an image that is resident but was never run, and of one that
+//! is only a file in the page cache, loading included.
+
+use super::{Lane, Plan, alternate};
+use crate::functions::{Files, Form, Kind};
+use crate::report::{Bound, Row};
+use crate::sides::bare::{Bare, Mode};
+use crate::sides::mfaas::{BUDGET_US, InProcess, Served, Worker, equal};
+use crate::sides::{Kit, Latency, Side, Timing};
+use crate::sys::pin;
+
+const RESIDENT: &str = "mfaas, resident image";
+const FILE: &str = "mfaas, image in the page cache";
+const DLOPEN: &str = "dlopen per request";
+
+/// First calls of a resident image, in µs.
+const RESIDENT_P50_MAX: f64 = 4.0;
+const RESIDENT_P99_MAX: f64 = 10.0;
+/// An image in the page cache against dlopen per request.
+const FILE_RATIO_MAX: f64 = 2.0;
+
+/// The row.
+pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
+    let mut row =
+        Row::new("cold", "first call of a function, sent until its first instruction, loading included");
+    let count = plan.size(1_000, 20);
+    let images = kit.functions.files(Form::Hosted, Kind::EMPTY, count)?;
+    // What the lanes below are made of anew in every round.
+    row.side(RESIDENT, Worker::start(kit, Form::Hosted, equal(Kind::EMPTY, 1))?.protections());
+    row.side(
+        FILE,
+        "cage: own stack, arena, reset before and after, budget of CPU time; no filter".to_owned(),
+    );
+    let lanes = vec![
+        Some(Lane::new(RESIDENT, || resident(kit, count))),
+        Some(Lane::new(FILE, || from_files(kit, &images))),
+        Lane::of(&mut row, DLOPEN, Bare::start(kit, Mode::PerRequest, Kind::EMPTY, count), |side| {
+            each_once(kit, side, count)
+        }),
+    ];
+    let series = alternate(plan, &mut row, lanes);
+    let p50 = |name: &str| series.of(name, |latency| latency.one_way.p50);
+    let p99 = |name: &str| series.of(name, |latency| latency.one_way.p99);
+    row.measure(format!("{RESIDENT} p50"), "µs", p50(RESIDENT)).aim(Bound::AtMost, RESIDENT_P50_MAX);
+    row.measure(format!("{RESIDENT} p99"), "µs", p99(RESIDENT)).aim(Bound::AtMost, RESIDENT_P99_MAX);
+    for name in [FILE, DLOPEN] {
+        row.measure(format!("{name} p50"), "µs", p50(name));
+        row.measure(format!("{name} p99"), "µs", p99(name));
+    }
+    row.ratio(format!("{FILE} / {DLOPEN} p50"), &p50(FILE), &p50(DLOPEN)).aim(Bound::AtMost, FILE_RATIO_MAX);
+    row.ratio(format!("{RESIDENT} / {DLOPEN} p50"), &p50(RESIDENT), &p50(DLOPEN));
+    Ok(row)
+}
+
+/// First calls of every function of a worker that was just started.
+pub(super) fn resident(kit: &Kit, count: usize) -> anyhow::Result<Latency> {
+    let mut worker = Worker::start(kit, Form::Hosted, equal(Kind::EMPTY, count))?;
+    each_once(kit, &mut worker, count)
+}
+
+/// Calls function 0 until the path to it is warm, then every other function once.
+pub(super) fn each_once(kit: &Kit, side: &mut dyn Side, count: usize) -> anyhow::Result<Latency> {
+    side.wake()?;
+    let warmed = (0..10).try_for_each(|_| side.call(0).map(drop));
+    let taken: anyhow::Result<Vec<Timing>> =
+        warmed.and_then(|()| (1..count as u64).map(|function| side.call(function)).collect());
+    side.rest()?;
+    Ok(Latency::of(&taken?, kit.tsc))
+}
+
+/// Loads and calls every file once, in a cage of this thread on the worker's core.
+pub(super) fn from_files(kit: &Kit, images: &Files) -> anyhow::Result<Latency> {
+    pin(kit.cores.worker)?;
+    let taken = load_each(images);
+    pin(kit.cores.caller)?;
+    Ok(Latency::of(&taken?, kit.tsc))
+}
+
+fn load_each(images: &Files) -> anyhow::Result<Vec<Timing>> {
+    let mut cage = InProcess::new()?;
+    let mut call = |id: usize| {
+        let served = Served { constants: Kind::EMPTY.constants(id as u64), budget_us: BUDGET_US };
+        cage.first_call(&images.path(id), served)
+    };
+    call(0)?;
+    (1..images.count()).map(call).collect()
+}

@@ -1,0 +1,108 @@
+//! What a resident function costs in memory: resident pages of the process that holds the
+//! functions, each of which was called once, and the part of them that it shares with nobody.
+//!
+//! The private part is what a second worker would cost again; the rest is the file, once for the
+//! machine. It is measured once: the kernel's counters do not jitter as clocks do.
+
+use anyhow::Context as _;
+
+use super::Plan;
+use crate::functions::{Form, Kind};
+use crate::machine::field;
+use crate::report::{Bound, Row};
+use crate::sides::bare::{Bare, Mode};
+use crate::sides::mfaas::{FUNCTIONS_MAX, Worker, equal};
+use crate::sides::{Kit, Side};
+
+/// Distinct functions with std, and without.
+const HOSTED: usize = 5_000;
+const SMALLEST: usize = 100_000;
+/// What dlopen of one process survives: each library takes four or five of its 65,530 mappings.
+const KEPT: usize = 5_000;
+/// Above the file, in KiB.
+const HOSTED_EXTRA_KIB_MAX: f64 = 16.0;
+const SMALLEST_EXTRA_KIB_MAX: f64 = 4.0;
+
+/// Resident memory of a process or, of one function, a share of it, in KiB.
+struct Cost {
+    process_kib: f64,
+    private_kib: f64,
+}
+
+/// The row.
+pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
+    let mut row = Row::new("memory", "memory of one resident function, every one called once");
+    let images = [
+        ("mfaas, std", Form::Hosted, plan.size(HOSTED, 40), HOSTED_EXTRA_KIB_MAX),
+        ("mfaas, no std", Form::Smallest, plan.size(SMALLEST, 40), SMALLEST_EXTRA_KIB_MAX),
+    ];
+    for (name, form, wanted, extra_kib) in images {
+        let count = wanted.min(FUNCTIONS_MAX);
+        if count < wanted {
+            let why = anyhow::anyhow!("{wanted} functions do not fit one worker; taken with {count}");
+            row.missing(name, &why);
+        }
+        let file_kib = kit.functions.file_bytes(form) as f64 / 1024.0;
+        let start = |count| Worker::start(kit, form, equal(Kind::EMPTY, count));
+        report(&mut row, name, count, cost(start, count), file_kib, Some(extra_kib));
+    }
+    let file_kib = kit.functions.file_bytes(Form::Library) as f64 / 1024.0;
+    let count = plan.size(KEPT, 40);
+    let start = |count| Bare::start(kit, Mode::Kept, Kind::EMPTY, count);
+    report(&mut row, "dlopen kept, std", count, cost(start, count), file_kib, None);
+    Ok(row)
+}
+
+fn report(
+    row: &mut Row,
+    name: &str,
+    count: usize,
+    cost: anyhow::Result<(Cost, String)>,
+    file_kib: f64,
+    extra_kib: Option<f64>,
+) {
+    match cost {
+        Ok((cost, protections)) => {
+            row.side(name, protections);
+            row.measure(format!("{name}: file"), "KiB", vec![file_kib]);
+            let resident =
+                row.measure(format!("{name}: resident, {count} functions"), "KiB", vec![cost.process_kib]);
+            if let Some(extra_kib) = extra_kib {
+                resident.aim(Bound::AtMost, file_kib + extra_kib);
+            }
+            row.measure(format!("{name}: private, {count} functions"), "KiB", vec![cost.private_kib]);
+        }
+        Err(error) => row.missing(name, &error),
+    }
+}
+
+/// The difference between a process with many functions and one with a single one.
+fn cost<S: Side>(start: impl Fn(usize) -> anyhow::Result<S>, count: usize) -> anyhow::Result<(Cost, String)> {
+    let one = called(&mut start(1)?, 1)?;
+    let mut side = start(count)?;
+    let many = called(&mut side, count)?;
+    let more = count.saturating_sub(1).max(1) as f64;
+    let cost = Cost {
+        process_kib: (many.process_kib - one.process_kib) / more,
+        private_kib: (many.private_kib - one.private_kib) / more,
+    };
+    Ok((cost, side.protections()))
+}
+
+/// Resident memory of the side's process after each function was called.
+fn called(side: &mut dyn Side, count: usize) -> anyhow::Result<Cost> {
+    side.wake()?;
+    let done = (0..count as u64).try_for_each(|function| side.call(function).map(drop));
+    side.rest()?;
+    done?;
+    let process = side.process().context("a side without a process")?;
+    // Readable for everybody, unlike the mappings of a process that lets nobody look into it.
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).context("read its memory")?;
+    let kib = |name: &str| -> anyhow::Result<f64> {
+        let value = field(&status, name).and_then(|value| value.split_whitespace().next());
+        value
+            .and_then(|number| number.parse().ok())
+            .with_context(|| format!("the kernel does not say {name}"))
+    };
+    Ok(Cost { process_kib: kib("VmRSS")?, private_kib: kib("RssAnon")? })
+}

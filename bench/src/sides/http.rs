@@ -1,0 +1,188 @@
+//! HTTP: a plain hyper server that calls the function in place, and a client that speaks to any
+//! server over one connection that is kept open. CPU time comes from the kernel's scheduler, by
+//! thread (`/proc/PID/task/TID/schedstat`, the first number, in nanoseconds).
+
+use std::convert::Infallible;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+
+use super::{Kit, Side, Timing};
+use crate::function::{ANSWER_BYTES, work};
+use crate::functions::{Kind, request, verified};
+use crate::sys::{pin, stamp};
+
+/// How long an answer may take.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Longest line of an answer's head, and most bytes of its body.
+const LINE_BYTES_MAX: u64 = 8 << 10;
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// Serves HTTP on a free port, which it prints, until its standard input ends.
+pub fn serve() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().context("a runtime")?;
+    std::thread::spawn(|| {
+        // Whatever comes, it is the end.
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::exit(0);
+    });
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.context("listen")?;
+        writeln!(std::io::stdout(), "{}", listener.local_addr()?).context("say the address")?;
+        loop {
+            let (stream, _) = listener.accept().await.context("accept")?;
+            stream.set_nodelay(true)?;
+            tokio::spawn(async move {
+                let service = hyper::service::service_fn(respond);
+                // How a connection ends is the client's matter.
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
+            });
+        }
+    })
+}
+
+async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let body =
+        request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let mut answer = [0; ANSWER_BYTES];
+    let mut response = Response::new(Full::default());
+    match (&*body).try_into() {
+        Ok(request) => {
+            let bytes = work(&Kind::EMPTY.constants(0), request, &mut answer);
+            *response.body_mut() = Full::new(Bytes::copy_from_slice(&answer[..bytes]));
+        }
+        Err(_) => *response.status_mut() = StatusCode::BAD_REQUEST,
+    }
+    Ok(response)
+}
+
+/// One connection to one address.
+#[derive(Debug)]
+pub struct Client {
+    stream: BufReader<TcpStream>,
+    head: String,
+}
+
+impl Client {
+    /// Connects. `path` begins with a slash.
+    pub fn connect(address: SocketAddr, path: &str) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address).with_context(|| format!("connect to {address}"))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+        let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 64\r\n\r\n");
+        Ok(Self { stream: BufReader::new(stream), head })
+    }
+
+    /// Sends 64 bytes and returns the body of the answer, which must be of status 200.
+    pub fn post(&mut self, body: &[u8; 64]) -> anyhow::Result<Vec<u8>> {
+        let message = [self.head.as_bytes(), body].concat();
+        self.stream.get_mut().write_all(&message).context("send")?;
+        let status = self.line()?;
+        ensure!(status.starts_with("HTTP/1.1 200"), "the server answers {status:?}");
+        let mut length = None;
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                break;
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse().ok();
+            }
+        }
+        let length =
+            length.filter(|length| *length <= BODY_BYTES_MAX).context("an answer without a length")?;
+        let mut answer = vec![0; length];
+        self.stream.read_exact(&mut answer).context("read the answer")?;
+        Ok(answer)
+    }
+
+    fn line(&mut self) -> anyhow::Result<String> {
+        let mut line = String::new();
+        let read = self.stream.by_ref().take(LINE_BYTES_MAX).read_line(&mut line).context("read a line")?;
+        ensure!(read > 0, "the server closed the connection");
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+/// The plain hyper server in a process of its own, with its client.
+#[derive(Debug)]
+pub struct Hyper {
+    child: Child,
+    _bell: Option<ChildStdin>,
+    client: Client,
+    number: u64,
+}
+
+impl Hyper {
+    /// Starts the server on the worker's core.
+    pub fn start(kit: &Kit) -> anyhow::Result<Self> {
+        let mut child = Command::new(kit.programs.bench()?)
+            .args(["serve", "http", "--core", &kit.cores.worker.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("start a server")?;
+        let (bell, output) = (child.stdin.take(), child.stdout.take().context("a pipe")?);
+        let mut address = String::new();
+        BufReader::new(output).read_line(&mut address).context("read the address")?;
+        pin(kit.cores.caller)?;
+        let client = Client::connect(address.trim().parse().context("an address")?, "/")?;
+        Ok(Self { child, _bell: bell, client, number: 0 })
+    }
+}
+
+impl Side for Hyper {
+    fn protections(&self) -> String {
+        "none: the function is called inside of the server".to_owned()
+    }
+
+    fn call(&mut self, _function: u64) -> anyhow::Result<Timing> {
+        self.number += 1;
+        let request = request(self.number);
+        let sent = stamp();
+        let answer = self.client.post(&request)?;
+        let answered = stamp();
+        let entered = Some(verified(&Kind::EMPTY.constants(0), &request, &answer)?);
+        Ok(Timing { sent, entered, answered })
+    }
+
+    fn process(&self) -> Option<u32> {
+        Some(self.child.id())
+    }
+}
+
+impl Drop for Hyper {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// CPU time of the threads of a process whose names do not begin with one of `besides`, in
+/// microseconds since they began.
+pub fn cpu_micros(process: u32, besides: &[&str]) -> anyhow::Result<f64> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).context("list the threads")?;
+    let mut micros = 0.0;
+    for task in tasks.filter_map(Result::ok) {
+        let read = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let name = read("comm");
+        if besides.iter().any(|prefix| name.starts_with(prefix)) {
+            continue;
+        }
+        let spent: f64 =
+            read("schedstat").split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0.0);
+        micros += spent / 1e3;
+    }
+    Ok(micros)
+}

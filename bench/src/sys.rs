@@ -1,0 +1,93 @@
+//! The few things of the machine that the sides need and that no safe library offers: shared
+//! memory, libraries opened at run time, a periodic signal. Cores and clocks are here, too.
+
+#[allow(unsafe_code, reason = "opens and calls libraries; INV-BENCH-2 and 3")]
+pub mod library;
+#[allow(unsafe_code, reason = "maps shared memory; INV-BENCH-1")]
+pub mod shared;
+#[allow(unsafe_code, reason = "installs a handler and a timer; INV-BENCH-2 and 4")]
+pub mod timer;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rustix::process::{Pid, Signal};
+use rustix::thread::CpuSet;
+
+pub use crate::function::stamp;
+
+/// How long cycles are counted to learn their length.
+const CALIBRATION: Duration = Duration::from_millis(50);
+
+/// The two cores of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cores {
+    /// Where calls are made.
+    pub caller: usize,
+    /// Where functions run.
+    pub worker: usize,
+}
+
+impl Cores {
+    /// The first and the last core that this process may use; nothing when there is only one.
+    pub fn choose() -> anyhow::Result<Option<Self>> {
+        let allowed = rustix::thread::sched_getaffinity(None).context("ask for the allowed cores")?;
+        let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
+        let (first, last) = (cores.next(), cores.next_back());
+        Ok(first.zip(last).map(|(caller, worker)| Self { caller, worker }))
+    }
+}
+
+/// Keeps this thread, and what it starts from now on, on one core.
+pub fn pin(core: usize) -> anyhow::Result<()> {
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    rustix::thread::sched_setaffinity(None, &cores).with_context(|| format!("stay on core {core}"))
+}
+
+/// Ends this process when the thread that started it ends.
+pub fn die_with_parent() -> anyhow::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).context("set the death signal")?;
+    let parent = rustix::process::getppid().map_or(0, Pid::as_raw_pid);
+    anyhow::ensure!(parent > 1, "whoever started this process is gone");
+    Ok(())
+}
+
+/// The time stamp counter as time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tsc {
+    cycles_per_ns: f64,
+}
+
+impl Tsc {
+    /// Counts cycles for a while.
+    pub fn calibrate() -> Self {
+        let (begin, first) = (Instant::now(), stamp());
+        while begin.elapsed() < CALIBRATION {
+            std::hint::spin_loop();
+        }
+        let cycles = stamp().wrapping_sub(first);
+        Self { cycles_per_ns: cycles as f64 / begin.elapsed().as_nanos() as f64 }
+    }
+
+    /// Cycles as microseconds.
+    pub fn micros(self, cycles: u64) -> f64 {
+        cycles as f64 / self.cycles_per_ns / 1e3
+    }
+
+    /// Microseconds as cycles.
+    pub fn cycles(self, micros: f64) -> u64 {
+        (micros * 1e3 * self.cycles_per_ns) as u64
+    }
+
+    /// Cycles of one microsecond.
+    pub fn per_micro(self) -> f64 {
+        self.cycles_per_ns * 1e3
+    }
+}
+
+/// CPU time of this thread, in seconds.
+pub fn thread_cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

@@ -1,0 +1,185 @@
+//! Every side on a tiny run: each answer is verified against the function's own result, with the
+//! real worker program. `cargo build -p mfaas-worker` in the checkout puts that beside this test's
+//! programs.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex, Weak};
+
+use mfaas_bench_node::function::{ANSWER_BYTES, work};
+use mfaas_bench_node::functions::{Form, Functions, Kind, request, verified};
+use mfaas_bench_node::sides::bare::{Bare, Mode};
+use mfaas_bench_node::sides::http::Hyper;
+use mfaas_bench_node::sides::mfaas::{BUDGET_US, Caged, InProcess, Planned, Served, Worker, equal};
+use mfaas_bench_node::sides::process::{PerRequest, Woken};
+use mfaas_bench_node::sides::{Kit, Programs, Side};
+use mfaas_bench_node::sys::library::{Library, c_path};
+use mfaas_bench_node::sys::{Cores, Tsc};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mfaas-bench-node");
+const FUNCTIONS: usize = 3;
+
+/// One kit for the tests that run at once; what was built is removed with the last of them.
+fn kit() -> Arc<Kit> {
+    static KIT: Mutex<Weak<Kit>> = Mutex::new(Weak::new());
+    let mut shared = KIT.lock().unwrap();
+    if let Some(kit) = shared.upgrade() {
+        return kit;
+    }
+    let kit = Arc::new(Kit {
+        cores: Cores::choose().unwrap().expect("two cores"),
+        tsc: Tsc::calibrate(),
+        functions: Functions::build().unwrap(),
+        programs: Programs::beside(Path::new(PROGRAM)).unwrap(),
+    });
+    *shared = Arc::downgrade(&kit);
+    kit
+}
+
+/// Calls each function twice; a wrong answer is an error of the side.
+fn answers(side: &mut dyn Side) {
+    side.wake().unwrap();
+    for function in (0..FUNCTIONS as u64).chain(0..FUNCTIONS as u64) {
+        let timing = side.call(function).unwrap();
+        assert!(timing.sent < timing.answered);
+        assert!(timing.entered.is_none_or(|entered| timing.sent < entered && entered < timing.answered));
+    }
+    side.rest().unwrap();
+    assert!(!side.protections().is_empty());
+}
+
+fn answers_pipelined(side: &mut dyn Side) {
+    side.wake().unwrap();
+    // More than any ring holds, so that slots are used again.
+    side.pipelined(1_000, FUNCTIONS as u64).unwrap();
+    side.rest().unwrap();
+}
+
+#[test]
+fn every_side_answers_right() {
+    let kit = kit();
+    for kind in [Kind::EMPTY, Kind::HASH, Kind { rounds: 3, ..Kind::HASH }] {
+        for mode in [Mode::Plain, Mode::Kept, Mode::PerRequest] {
+            let mut side = Bare::start(&kit, mode, kind, FUNCTIONS).unwrap();
+            answers(&mut side);
+            answers_pipelined(&mut side);
+            answers(&mut side);
+        }
+        for form in [Form::Hosted, Form::Smallest] {
+            let mut side = Worker::start(&kit, form, equal(kind, FUNCTIONS)).unwrap();
+            answers(&mut side);
+            answers_pipelined(&mut side);
+        }
+        answers(&mut Caged::new(&kit, kind).unwrap());
+        answers(&mut PerRequest::new(&kit, kind).unwrap());
+        answers(&mut Woken::start(&kit, kind).unwrap());
+    }
+    answers(&mut Hyper::start(&kit).unwrap());
+}
+
+#[cfg(feature = "wasmtime")]
+#[test]
+fn wasmtime_answers_right() {
+    let busy = Kind { kind: mfaas_bench_node::function::BUSY, rounds: 5 };
+    for kind in [Kind::EMPTY, Kind::HASH, Kind { rounds: 3, ..Kind::HASH }, busy] {
+        answers(mfaas_bench_node::sides::wasm::side(kind).unwrap().as_mut());
+    }
+}
+
+/// The text of the module must be right even where wasmtime is not built in.
+#[test]
+fn the_tables_of_the_module_are_whole() {
+    let text = mfaas_bench_node::sides::wasm::module_text();
+    assert!(!text.contains("@TABLES@"));
+    // The first round constant and the last start value, as they lie in memory.
+    assert!(
+        text.contains("\\22\\ae\\28\\d7\\98\\2f\\8a\\42")
+            && text.contains("\\79\\21\\7e\\13\\19\\cd\\e0\\5b")
+    );
+}
+
+#[test]
+fn each_file_is_a_function_of_its_own() {
+    let kit = kit();
+    let files = kit.functions.files(Form::Library, Kind::HASH, 2).unwrap();
+    let request = request(9);
+    for id in 0..2 {
+        let library = Library::open(&c_path(&files.path(id)).unwrap()).unwrap();
+        let mut answer = [0; ANSWER_BYTES];
+        let bytes = library.call(&request, &mut answer);
+        let constants = Kind::HASH.constants(id as u64);
+        assert!(verified(&constants, &request, &answer[..bytes]).is_ok());
+        let mut plain = [0; ANSWER_BYTES];
+        assert_eq!(work(&constants, &request, &mut plain), bytes);
+        assert_eq!(plain[8..bytes], answer[8..bytes]);
+    }
+}
+
+#[test]
+fn an_endless_call_is_ended_and_the_next_one_answered() {
+    let kit = kit();
+    let mut cage = InProcess::new().unwrap();
+    let load = |kind: Kind, budget_us| {
+        let served = Served { constants: kind.constants(0), budget_us };
+        cage.load(&kit.functions.file(Form::Hosted, &served.constants), served).unwrap()
+    };
+    let (mut endless, mut next) = (load(Kind::SPIN, 100), load(Kind::HASH, BUDGET_US));
+    for _ in 0..5 {
+        let kill = cage.kill(&mut endless, &mut next, kit.tsc).unwrap();
+        assert!(kill.overshoot_us > 0.0 && kill.next_us > 0.0, "{kill:?}");
+    }
+}
+
+#[test]
+fn an_open_loop_loses_nothing() {
+    let kit = kit();
+    let served = vec![
+        Served { constants: Kind::EMPTY.constants(0), budget_us: BUDGET_US },
+        Served { constants: Kind::SPIN.constants(1), budget_us: 93 },
+    ];
+    let mut worker = Worker::start(&kit, Form::Hosted, served).unwrap();
+    let plan: Vec<Planned> = (0..200)
+        .map(|number| {
+            let endless = number % 50 == 25;
+            Planned { at: number * 1_000, function: u64::from(endless), number, endless }
+        })
+        .collect();
+    let outcome = worker.open_loop(&plan, kit.tsc).unwrap();
+    assert_eq!((outcome.honest_us.len(), outcome.ended, outcome.lost), (196, 4, 0));
+}
+
+#[test]
+fn the_program_measures_rows_and_writes_its_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let (json, svg) = (directory.path().join("rows.json"), directory.path().join("modes.svg"));
+    let output = Command::new(PROGRAM)
+        .args(["--quick", "--rows", "quantum,kill,modes", "--json"])
+        .arg(&json)
+        .arg("--svg")
+        .arg(&svg)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("a quick run: nothing below is evidence"), "{text}");
+    let document: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let names: Vec<&str> =
+        document["rows"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["quantum", "kill", "modes"]);
+    for row in document["rows"].as_array().unwrap() {
+        for measure in row["measures"].as_array().unwrap() {
+            let wasm = measure["what"].as_str().unwrap().contains("wasmtime");
+            assert!(wasm || measure["spread"]["median"].is_number(), "{measure}");
+        }
+    }
+    assert_eq!(document["modes"].as_array().unwrap().len(), 10);
+    assert!(std::fs::read_to_string(svg).unwrap().contains("fork and exec per request"));
+}
+
+#[test]
+fn the_program_refuses_what_it_does_not_know() {
+    for arguments in [["--rows", "warmth"], ["--rounds", "8"], ["--node-url", "http://127.0.0.1:1/f"]] {
+        let output = Command::new(PROGRAM).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+}
