@@ -40,13 +40,8 @@ impl Slab {
         if usize::try_from(bytes).ok() != Some(geometry.memory_bytes()) {
             return Err(CageError::NoSlab);
         }
-        let directory = Region::of_file(
-            Some(window::DIRECTORY),
-            geometry.directory_bytes(),
-            ProtFlags::READ,
-            &fd,
-            0,
-        )?;
+        let directory =
+            Region::of_file(Some(window::DIRECTORY), geometry.directory_bytes(), ProtFlags::READ, &fd, 0)?;
         let bank = |number: usize| {
             let code = Region::of_file(
                 Some(window::code_of(number)),
@@ -129,7 +124,8 @@ pub(crate) fn wipe(image: &Resident) {
 const ZEROED_BYTES_MAX: usize = 32 << 10;
 
 fn copy(from: usize, run: Run) {
-    let (from, to) = (std::ptr::with_exposed_provenance::<u8>(from), std::ptr::with_exposed_provenance_mut(run.at));
+    let (from, to) =
+        (std::ptr::with_exposed_provenance::<u8>(from), std::ptr::with_exposed_provenance_mut(run.at));
     // SAFETY: INV-CAGE-3. The loader wrote both: `from` lies in the slot's code, `run` in its data,
     // and no call runs.
     unsafe { std::ptr::copy_nonoverlapping(from, to, run.copied) };

@@ -218,9 +218,14 @@ fn relro(image: &Image<'_>, range: &ProgramRange) -> Result<Range<u64>, InspectE
     let error = InspectError::OutOfBounds { what: "the RELRO range" };
     let end = range.va.checked_add(range.mem_size).ok_or_else(|| error.clone())?;
     let start = range.va / PAGE_BYTES * PAGE_BYTES;
-    let inside = |load: &&ProgramRange| load.writable() && load.va <= range.va && range.va <= load.memory().end;
+    let inside =
+        |load: &&ProgramRange| load.writable() && load.va <= range.va && range.va <= load.memory().end;
     let load = image.loads.iter().find(inside).ok_or_else(|| error.clone())?;
-    let end = if end == load.memory().end { end.next_multiple_of(PAGE_BYTES) } else { end / PAGE_BYTES * PAGE_BYTES };
+    let end = if end == load.memory().end {
+        end.next_multiple_of(PAGE_BYTES)
+    } else {
+        end / PAGE_BYTES * PAGE_BYTES
+    };
     if end <= segment(load).pages().end { Ok(start..end.max(start)) } else { Err(error) }
 }
 

@@ -206,14 +206,20 @@ fn code_in_two_segments_is_a_fault() {
 #[test]
 fn writable_data_outside_of_its_bank_is_a_fault() {
     let faults = inspect(&sample::image_in_one_piece()).unwrap().segment_faults;
-    assert!(faults.iter().all(|fault| fault.ends_with("stays writable outside of the writable bank")), "{faults:?}");
+    assert!(
+        faults.iter().all(|fault| fault.ends_with("stays writable outside of the writable bank")),
+        "{faults:?}"
+    );
     assert!(!faults.is_empty());
     let bytes = changed(|bytes| {
         let at = header(bytes, sample::PT_LOAD, 3);
         set(bytes, at, Field::Flags, 4);
     });
     let faults = inspect(&bytes).unwrap().segment_faults;
-    assert!(faults.iter().any(|fault| fault.ends_with("is not writable and lies in the writable bank")), "{faults:?}");
+    assert!(
+        faults.iter().any(|fault| fault.ends_with("is not writable and lies in the writable bank")),
+        "{faults:?}"
+    );
 }
 
 #[test]

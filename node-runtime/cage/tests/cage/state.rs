@@ -47,7 +47,8 @@ fn ten_thousand_kills_leave_no_trace() {
     let mut fixture = Fixture::new(toolchain::tenant());
     let expected = fixture.ok("verify");
     assert!(expected.starts_with(FRESH));
-    let (mut calls, mut killed, mut other, mut random) = (0, [0usize; ENDLESS.len()], 0, 88_172_645_463_325_252u64);
+    let (mut calls, mut killed, mut other, mut random) =
+        (0, [0usize; ENDLESS.len()], 0, 88_172_645_463_325_252u64);
     let mut resident_before = 0;
     while killed.iter().sum::<usize>() < wanted {
         random ^= random << 13;

@@ -100,7 +100,8 @@ impl Face {
     }
 
     fn scrape(&self) -> Response {
-        let mut response = plain(StatusCode::OK, self.prometheus.render() + &self.dispatcher.usage().render());
+        let mut response =
+            plain(StatusCode::OK, self.prometheus.render() + &self.dispatcher.usage().render());
         let content_type = HeaderValue::from_static("text/plain; version=0.0.4");
         response.headers_mut().insert(header::CONTENT_TYPE, content_type);
         response

@@ -121,7 +121,8 @@ fn an_image_that_comes_after_lock_down_is_served() {
 #[test]
 fn a_slot_that_changes_hands_runs_what_is_in_it() {
     let mut node = Node::start(&[]);
-    let images = [toolchain::tenant(), toolchain::hostile()].map(|image| sealed_copy(image).expect("a memfd"));
+    let images =
+        [toolchain::tenant(), toolchain::hostile()].map(|image| sealed_copy(image).expect("a memfd"));
     for turn in 0..2_000 {
         let (image, body, answer) =
             if turn % 2 == 0 { (&images[0], "hello", "HELLO") } else { (&images[1], "-", "!") };

@@ -29,7 +29,12 @@ pub(crate) fn artifact() -> &'static [u8] {
     IMAGE.get_or_init(|| {
         let place = tempfile::tempdir().unwrap();
         link(place.path(), "mfaas-host", STUB, &["-Clink-arg=-soname=libmfaas-host.so.1"]);
-        link(place.path(), "function", FUNCTION, &["-Clink-arg=-lmfaas-host", "-Cstrip=symbols", "-Clink-arg=-Timage.ld"]);
+        link(
+            place.path(),
+            "function",
+            FUNCTION,
+            &["-Clink-arg=-lmfaas-host", "-Cstrip=symbols", "-Clink-arg=-Timage.ld"],
+        );
         std::fs::read(place.path().join("libfunction.so")).unwrap()
     })
 }
