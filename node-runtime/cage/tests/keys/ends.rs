@@ -102,18 +102,77 @@ pub(crate) fn signals(fixture: &mut Fixture) {
             // SAFETY: takes numbers; the thread lives, since it joins this one.
             unsafe { libc::syscall(libc::SYS_tgkill, process, thread, TICK_SIGNAL) };
             count.fetch_add(1, Ordering::Relaxed);
+            // One that comes while another waits is not delivered, and calls have to go on.
+            (0..2_000).for_each(|_| std::hint::spin_loop());
         }
     });
-    let expected = fixture.tenant("verify").body;
-    let (wanted, mut calls) = (number("MFAAS_TEST_SIGNALS", 20_000), 0u64);
-    while sent.load(Ordering::Relaxed) < wanted {
-        let answer = fixture.tenant("verify");
-        assert_eq!((answer.status, answer.body), (Status::Ok, expected.clone()), "call {calls}");
-        calls += 1;
-    }
+    let wanted = number("MFAAS_TEST_SIGNALS", 20_000);
+    let calls = calls_until(fixture, || sent.load(Ordering::Relaxed) >= wanted);
     over.store(true, Ordering::Relaxed);
     storm.join().expect("it does not panic");
     println!("{wanted} signals in {calls} calls");
+}
+
+/// Another thread takes the processor away again and again. With glibc's restartable sequences still
+/// registered, the kernel kills a thread that it preempts with the rights of a function.
+pub(crate) fn preemptions(fixture: &mut Fixture) {
+    let over = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&over);
+    let urgent = std::thread::spawn(move || {
+        let urgent = pin() && make_urgent();
+        while urgent && !ends.load(Ordering::Relaxed) {
+            std::thread::sleep(std::time::Duration::from_nanos(1));
+        }
+        urgent
+    });
+    assert!(pin(), "this thread shares its processor");
+    let (wanted, before) = (number("MFAAS_TEST_PREEMPTIONS", 20_000), preempted());
+    let calls = calls_until(fixture, || urgent.is_finished() || preempted() - before >= wanted);
+    over.store(true, Ordering::Relaxed);
+    if urgent.join().expect("it does not panic") {
+        println!("preempted {} times in {calls} calls", preempted() - before);
+    } else {
+        println!("skipped: this user may not start urgent threads");
+    }
+}
+
+/// Calls until it is enough, all of which must be right.
+fn calls_until(fixture: &mut Fixture, enough: impl Fn() -> bool) -> u64 {
+    let expected = fixture.tenant("verify").body;
+    let mut calls = 0;
+    while calls == 0 || !enough() {
+        let answer = fixture.tenant("verify");
+        assert_eq!((answer.status, &answer.body), (Status::Ok, &expected), "call {calls}");
+        calls += 1;
+    }
+    calls
+}
+
+/// Keeps the calling thread on the first processor.
+fn pin() -> bool {
+    // SAFETY: plain data, for which zeros are a value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a number within the set.
+    unsafe { libc::CPU_SET(0, &mut set) };
+    // SAFETY: a live local and its size; 0 is the calling thread.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }
+}
+
+/// Lets the calling thread run before any other that is not urgent.
+fn make_urgent() -> bool {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    // SAFETY: a live local; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0 }
+}
+
+/// How often the calling thread lost the processor against its will.
+fn preempted() -> u64 {
+    // SAFETY: plain data, for which zeros are a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: a live local.
+    let known = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    assert_eq!(known, 0);
+    usage.ru_nivcsw as u64
 }
 
 fn number(name: &str, usual: u64) -> u64 {

@@ -54,6 +54,7 @@ const TESTS: &[(&str, Test)] = &[
     ("a gate does not use a stack of the worker's", attacks::other_stacks),
     ("kills leave no trace", ends::kills),
     ("signals interrupt calls and lose nothing", ends::signals),
+    ("a call is preempted and goes on", ends::preemptions),
 ];
 
 fn run(name: &str, fixture: &mut Fixture, test: Test) {
