@@ -13,7 +13,10 @@ pub(crate) fn guarded_address_of(symbol: &str) -> Option<usize> {
 
 /// What an image's import is bound to; `None` for what is not offered.
 pub(crate) fn address_of(symbol: &str) -> Option<usize> {
-    own(symbol).or_else(|| memory(symbol)).or_else(|| inert(symbol)).or_else(|| mathematics::address_of(symbol))
+    own(symbol)
+        .or_else(|| memory(symbol))
+        .or_else(|| inert(symbol))
+        .or_else(|| mathematics::address_of(symbol))
 }
 
 /// Services and ends.

@@ -134,10 +134,8 @@ impl BudgetState {
     fn used_for_certain(&self) -> (u64, u64) {
         let cpu_now = cpu_ns();
         let since_sample = cpu_now.saturating_sub(self.sample_cpu_ns.load(Ordering::Relaxed));
-        let before_call = self
-            .started
-            .load(Ordering::Relaxed)
-            .saturating_sub(self.sample_ticks.load(Ordering::Relaxed));
+        let before_call =
+            self.started.load(Ordering::Relaxed).saturating_sub(self.sample_ticks.load(Ordering::Relaxed));
         let in_call = since_sample.saturating_sub(self.clock.get().ns(before_call));
         (self.used_ns.load(Ordering::Relaxed).saturating_add(in_call), cpu_now)
     }

@@ -73,7 +73,8 @@ fn leave_rseq() -> Result<(), String> {
     let leave = || {
         let Some(area) = rseq_area() else { return true };
         // SAFETY: INV-CAGE-7. Takes a number.
-        let bytes = unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) }.next_multiple_of(BYTES_MIN).max(BYTES_MIN);
+        let bytes =
+            unsafe { libc::getauxval(AT_RSEQ_FEATURE_SIZE) }.next_multiple_of(BYTES_MIN).max(BYTES_MIN);
         // SAFETY: INV-CAGE-7. The area that glibc registered for this thread.
         let left = unsafe { libc::syscall(libc::SYS_rseq, area, bytes, UNREGISTER, SIGNATURE) };
         left == 0
@@ -103,7 +104,8 @@ fn try_out(slab: &Slab, grounds: &Grounds, findings: &Findings) -> Result<(), St
     match unsafe { libc::fork() } {
         -1 => Err("no process could be started to try keys out".to_owned()),
         0 => {
-            let failed = if arm(slab, findings).is_ok() { trial::first_failure(grounds) } else { trial::NOT_ARMED };
+            let failed =
+                if arm(slab, findings).is_ok() { trial::first_failure(grounds) } else { trial::NOT_ARMED };
             crate::exit_now(failed)
         }
         child => trial::verdict(ended(child)),

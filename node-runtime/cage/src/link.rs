@@ -93,8 +93,7 @@ pub(crate) fn link(file: &[u8], layout: &Layout, needs: Needs, base: usize) -> R
     let tls_run = run_of(&tls, base + window::BANK + needs.tls_at);
     bytes.extend_from_slice(&data[..data_run.copied]);
     bytes.extend_from_slice(&tls[..tls_run.copied]);
-    let resident =
-        Resident { generation: 0, entry: base + entry, pristine, data: data_run, tls: tls_run };
+    let resident = Resident { generation: 0, entry: base + entry, pristine, data: data_run, tls: tls_run };
     Ok(Linked { bytes, resident })
 }
 
@@ -206,12 +205,11 @@ impl Banks {
 
 /// The addresses of a layout's imports, in its order. Weak ones that nobody offers are 0.
 fn bind(layout: &Layout) -> Result<Vec<u64>, CageError> {
-    let address = |import: &mfaas_inspect::Import| {
-        match ROWS.iter().position(|row| row.symbol == import.name) {
-            Some(row) => Ok(window::import(row) as u64),
-            None if import.weak => Ok(0),
-            None => Err(CageError::UnknownImport(import.name.clone())),
-        }
+    let address = |import: &mfaas_inspect::Import| match ROWS.iter().position(|row| row.symbol == import.name)
+    {
+        Some(row) => Ok(window::import(row) as u64),
+        None if import.weak => Ok(0),
+        None => Err(CageError::UnknownImport(import.name.clone())),
     };
     layout.imports.iter().map(address).collect()
 }

@@ -26,7 +26,9 @@ impl Mapping {
     /// The access as `PROT_…` bits.
     pub(crate) fn access(&self) -> libc::c_int {
         let bit = |has: bool, bit: libc::c_int| if has { bit } else { 0 };
-        bit(self.read, libc::PROT_READ) | bit(self.write, libc::PROT_WRITE) | bit(self.execute, libc::PROT_EXEC)
+        bit(self.read, libc::PROT_READ)
+            | bit(self.write, libc::PROT_WRITE)
+            | bit(self.execute, libc::PROT_EXEC)
     }
 
     /// The line of `/proc/self/maps`.

@@ -16,9 +16,9 @@ use std::sync::atomic::Ordering;
 use rustix::mm::MprotectFlags;
 
 use crate::CageError;
-use crate::{gate, keyed};
 use crate::memory::{PAGE_BYTES, Region};
 use crate::state::{self, End, State};
+use crate::{gate, keyed};
 
 /// The signal of whoever watches budgets.
 pub const TICK_SIGNAL: c_int = libc::SIGALRM;

@@ -40,13 +40,8 @@ impl Slab {
         if usize::try_from(bytes).ok() != Some(geometry.memory_bytes()) {
             return Err(CageError::NoSlab);
         }
-        let directory = Region::of_file(
-            Some(window::DIRECTORY),
-            geometry.directory_bytes(),
-            ProtFlags::READ,
-            &fd,
-            0,
-        )?;
+        let directory =
+            Region::of_file(Some(window::DIRECTORY), geometry.directory_bytes(), ProtFlags::READ, &fd, 0)?;
         let bank = |number: usize| {
             let code = Region::of_file(
                 Some(window::code_of(number)),
@@ -106,8 +101,8 @@ fn geometry_of(fd: &impl AsFd) -> Result<SlabGeometry, CageError> {
 fn bind_imports(data: &Region, address_of: fn(&str) -> Option<usize>) -> Result<(), CageError> {
     let pages = window::import_pages(ROWS.len());
     for (row, import) in ROWS.iter().enumerate() {
-        let target = address_of(import.symbol)
-            .ok_or_else(|| CageError::UnknownImport(import.symbol.to_owned()))?;
+        let target =
+            address_of(import.symbol).ok_or_else(|| CageError::UnknownImport(import.symbol.to_owned()))?;
         let offset = window::import_target(row) - window::data_of(0);
         // SAFETY: INV-CAGE-3. The first pages of bank 0's data, just mapped writable and nobody's.
         unsafe { data.at(offset).cast::<usize>().write(target) };
@@ -136,7 +131,8 @@ pub(crate) fn wipe(image: &Resident) {
 const ZEROED_BYTES_MAX: usize = 32 << 10;
 
 fn copy(from: usize, run: Run) {
-    let (from, to) = (std::ptr::with_exposed_provenance::<u8>(from), std::ptr::with_exposed_provenance_mut(run.at));
+    let (from, to) =
+        (std::ptr::with_exposed_provenance::<u8>(from), std::ptr::with_exposed_provenance_mut(run.at));
     // SAFETY: INV-CAGE-3. The loader wrote both: `from` lies in the slot's code, `run` in its data,
     // and no call runs.
     unsafe { std::ptr::copy_nonoverlapping(from, to, run.copied) };

@@ -4,8 +4,8 @@ use mfaas_abi::limits::LOG_BYTES_MAX;
 use mfaas_abi::{Level, LogReader, symbols};
 use mfaas_rules::profiles::imports::ROWS;
 
-use crate::{bind, copies};
 use crate::logs::LogBuffer;
+use crate::{bind, copies};
 
 #[test]
 fn every_row_of_the_profile_is_bound() {
@@ -95,7 +95,8 @@ fn what_needs_the_host_has_a_gate() {
 fn copies_are_what_the_compiler_means() {
     let pattern: Vec<u8> = (0..3_000u32).map(|n| (n * 7 + n / 251) as u8).collect();
     for bytes in (0..300).chain([1_000, 1_023, 1_024, 1_025, 1_500]) {
-        for (from, to) in [(0, 1_500), (1_500, 0), (100, 101), (101, 100), (100, 140), (140, 100), (100, 100)] {
+        for (from, to) in [(0, 1_500), (1_500, 0), (100, 101), (101, 100), (100, 140), (140, 100), (100, 100)]
+        {
             let (mut ours, mut expected) = (pattern.clone(), pattern.clone());
             let start = ours.as_mut_ptr();
             // SAFETY: INV-CAGE-11. All inside of the vector.
@@ -117,7 +118,8 @@ fn comparisons_find_the_first_difference() {
     let left: Vec<u8> = (0..200u8).map(|n| n.wrapping_mul(37)).collect();
     for bytes in 0..100 {
         // SAFETY: INV-CAGE-11. Inside of the vectors.
-        let compare = |right: &[u8]| unsafe { copies::compare(left.as_ptr(), right.as_ptr(), bytes) }.signum();
+        let compare =
+            |right: &[u8]| unsafe { copies::compare(left.as_ptr(), right.as_ptr(), bytes) }.signum();
         assert_eq!(compare(&left), 0, "{bytes}");
         for at in 0..bytes {
             for change in [1, 0x80, 0xff] {

@@ -41,7 +41,8 @@ pub(crate) struct Findings {
 pub(crate) fn look(mappings: &[Mapping]) -> Result<Findings, String> {
     let mut findings = Findings::default();
     let mut executable: Vec<(Range<usize>, &str)> = Vec::new();
-    for mapping in mappings.iter().filter(|mapping| mapping.execute && !crate::window::covers(&mapping.range)) {
+    for mapping in mappings.iter().filter(|mapping| mapping.execute && !crate::window::covers(&mapping.range))
+    {
         match executable.last_mut() {
             // The kernel's page for old programs: fixed, and no byte of it can be read.
             _ if mapping.name == "[vsyscall]" => {}
@@ -89,7 +90,9 @@ fn is_gate(code: &[u8], at: usize, address: usize) -> bool {
     let wanted = [keyed::HOST, keyed::FUNCTION].map(u32::to_le_bytes);
     keyed::section().contains(&address)
         && code.get(at..at + 8).is_some_and(|bytes| {
-            bytes[..3] == [0x0f, 0x01, 0xef] && bytes[3] == CMP_EAX && wanted.iter().any(|value| bytes[4..] == *value)
+            bytes[..3] == [0x0f, 0x01, 0xef]
+                && bytes[3] == CMP_EAX
+                && wanted.iter().any(|value| bytes[4..] == *value)
         })
 }
 

@@ -40,7 +40,11 @@ const TRIALS: [Trial; 4] = [
         expected: End::OverBudget,
         failure: "a call under protection keys cannot be interrupted",
     },
-    Trial { entry: gate, expected: End::Aborted, failure: "a call under protection keys cannot reach the host" },
+    Trial {
+        entry: gate,
+        expected: End::Aborted,
+        failure: "a call under protection keys cannot reach the host",
+    },
 ];
 
 /// Makes the calls: 0 if each ended as it should, else an exit code for [`verdict`].

@@ -12,8 +12,7 @@ use mfaas_cage::{Cage, Clock, Keys, Limits, Outcome, Slab, exit_now};
 use mfaas_ident::{Budget, MemoryLimit, sanitise_line};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::preload::{
-    ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, KeysLine, PRELOAD_BYTES_MAX, Preload,
-    StartLine,
+    ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, KeysLine, PRELOAD_BYTES_MAX, Preload, StartLine,
 };
 use mfaas_ring::{Answer, Job, Next, RingError, WorkerEnd, WorkerState, take_inherited};
 

@@ -93,6 +93,12 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
             b'x' => *(address(call, 0) as *mut u8) = b'x',
             b'y' => mfaas_host_log(1, address(call, 0) as *const u8, 8),
             b'z' => mfaas_host_random(address(call, 0) as *mut u8, 8),
+            // Random bytes where the service keeps its way back.
+            b'C' => {
+                let here: usize;
+                asm!("mov {}, rsp", out(reg) here);
+                mfaas_host_random((here - address(call, 0)) as *mut u8, 1);
+            }
             // Into the middle of the host: to an address, with a value in `eax`; and if it comes back,
             // a look at another address.
             b'A' => {

@@ -79,6 +79,11 @@ pub(crate) fn services(fixture: &mut Fixture) {
             fixture.lives(service);
         }
     }
+    for below in [9, 16, 24, 100, 1_000] {
+        let answer = fixture.hostile(b'C', &[below]);
+        assert_eq!(answer.status, Status::Fault, "a service's own stack, {below} bytes down: {answer:?}");
+        fixture.lives("a service's own stack");
+    }
     assert!(is_intact());
 }
 
@@ -148,7 +153,8 @@ fn gates() -> Vec<Gate> {
         .find(|(start, end)| (*start..*end).contains(&here))
         .expect("our own code");
     // SAFETY: mapped and readable.
-    let code = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), end - start) };
+    let code =
+        unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), end - start) };
     let found = code.windows(8).enumerate().filter(|(_, bytes)| bytes[..4] == [0x0f, 0x01, 0xef, 0x3d]);
     let gate = |(at, bytes): (usize, &[u8])| Gate {
         address: start + at,

@@ -95,7 +95,8 @@ pub(crate) fn kills(fixture: &mut Fixture) {
 pub(crate) fn signals(fixture: &mut Fixture) {
     let (sent, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     // SAFETY: takes nothing and cannot fail.
-    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    let thread = unsafe { libc::gettid() };
+    let process = std::process::id();
     let (count, ends) = (Arc::clone(&sent), Arc::clone(&over));
     let storm = std::thread::spawn(move || {
         while !ends.load(Ordering::Relaxed) {

@@ -19,8 +19,8 @@ use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_cage::{SlabGeometry, SlabWriter, sealed_copy};
 use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, StartLine};
-use rustix::process::{Pid, Signal};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
+use rustix::process::{Pid, Signal};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const WORKER: &str = env!("CARGO_BIN_EXE_mfaas-worker");
@@ -42,11 +42,7 @@ fn budget_us() -> u32 {
 const SLAB: SlabGeometry = SlabGeometry { banks: 1, bank_bytes: 32 << 20, slots: 16 };
 
 fn preload() -> Preload {
-    Preload {
-        abi_version: mfaas_abi::ABI_VERSION,
-        node_pid: std::process::id(),
-        memory_bytes_max: 4 << 20,
-    }
+    Preload { abi_version: mfaas_abi::ABI_VERSION, node_pid: std::process::id(), memory_bytes_max: 4 << 20 }
 }
 
 impl Node {
@@ -72,12 +68,8 @@ impl Node {
             slab.load(sealed_copy(image).expect("a memfd")).expect("the function loads");
         }
         let memory = slab.fd().try_clone_to_owned().expect("a descriptor");
-        let descriptors = vec![
-            (ring, FD_RING),
-            (list, FD_PRELOAD),
-            (OwnedFd::from(writer), FD_REPORT),
-            (memory, FD_SLAB),
-        ];
+        let descriptors =
+            vec![(ring, FD_RING), (list, FD_PRELOAD), (OwnedFd::from(writer), FD_REPORT), (memory, FD_SLAB)];
         let mappings = descriptors.into_iter().map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd });
         let mut command = Command::new(WORKER);
         command

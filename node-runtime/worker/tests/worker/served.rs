@@ -1,5 +1,7 @@
 //! What a node sees of a worker.
 
+use std::io::Write as _;
+
 use mfaas_abi::Status;
 use mfaas_cage::sealed_copy;
 use mfaas_ring::preload::StartLine;
@@ -125,7 +127,8 @@ fn an_image_that_comes_after_lock_down_is_served() {
 #[test]
 fn a_slot_that_changes_hands_runs_what_is_in_it() {
     let mut node = Node::start(&[]);
-    let images = [toolchain::tenant(), toolchain::hostile()].map(|image| sealed_copy(image).expect("a memfd"));
+    let images =
+        [toolchain::tenant(), toolchain::hostile()].map(|image| sealed_copy(image).expect("a memfd"));
     for turn in 0..2_000 {
         let (image, body, answer) =
             if turn % 2 == 0 { (&images[0], "hello", "HELLO") } else { (&images[1], "-", "!") };
@@ -169,7 +172,7 @@ fn a_worker_says_whether_its_memory_is_out_of_reach() {
         assert_eq!(node.ok(TENANT, "next"), "NEXT");
     }
     if !on {
-        println!("skipped: {reason}");
+        writeln!(std::io::stderr(), "skipped: {reason}").expect("somebody listens");
     }
     assert!(node.stop().success());
 }
