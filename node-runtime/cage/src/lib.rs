@@ -4,9 +4,10 @@
 //! ```text
 //! loader:  SlabWriter::new ── load, unload, at any time
 //!                 │ sealed memory
-//! worker:  Slab::map ── Cage::new ── lock-down ── Cage::call, again and again
+//! worker:  Slab::map ── Cage::new ── Cage::protect ── lock-down ── Cage::call, again and again
 //! ```
-//! A call runs as ordinary code of the worker's thread. It ends in one of three ways: it returns;
+//! A call runs as ordinary code of the worker's thread, with rights of its own where there are
+//! protection keys ([`Cage::protect`]). It ends in one of three ways: it returns;
 //! it calls a host function that ends it (panic, out of memory, abort); or a signal handler finds
 //! that it must end (budget, fault, denied system call). In the last two the function's stack is
 //! abandoned where it stands: nothing of it is unwound, dropped or unlocked, since all that it

@@ -3,7 +3,9 @@
 //!
 //! Pointers here come from the function. One that does not lie in the window of functions ends the
 //! call as a fault: a service reads and writes nothing of the worker's for anybody. One that lies
-//! there and is wild faults on the function's stack, as if the function had used it itself.
+//! there and is wild faults on the function's stack, as if the function had used it itself. Under
+//! protection keys what touches the worker's state is reached through the gates of
+//! [`crate::keyed`] alone.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
