@@ -11,6 +11,7 @@
 //! It must never let a page be writable and executable, and never guess whether bytes are an
 //! instruction.
 
+use std::hint::black_box;
 use std::ops::Range;
 
 use rustix::mm::MprotectFlags;
@@ -22,6 +23,11 @@ use crate::{CageError, system};
 
 /// Bytes of either instruction that tell what it is.
 const TELLING_BYTES: usize = 3;
+/// The bytes of WRPKRU, and the first two of XRSTOR.
+const ESCAPE: u8 = 0x0f;
+const SYSTEM: u8 = 0x01;
+const WRPKRU_LAST: u8 = 0xef;
+const STATE: u8 = 0xae;
 /// What glibc has in front of XRSTOR: `mov eax, MASK` and `xor edx, edx`.
 const MOV_EAX: u8 = 0xb8;
 const XOR_EDX: [u8; 2] = [0x31, 0xd2];
@@ -76,12 +82,16 @@ fn look_at(range: Range<usize>, name: &str, findings: &mut Findings) -> Result<(
     Ok(())
 }
 
-/// Offsets of all bytes at which such an instruction could begin.
+/// Offsets of all bytes at which such an instruction could begin. What it looks for is never whole in
+/// this code: as a constant of a comparison it would be found there.
 pub(crate) fn hits(code: &[u8]) -> impl Iterator<Item = usize> {
-    code.windows(TELLING_BYTES).enumerate().filter_map(|(at, bytes)| match *bytes {
-        [0x0f, 0x01, 0xef] => Some(at),
-        [0x0f, 0xae, modrm] if modrm >> 3 & 7 == 5 && modrm >> 6 != 3 => Some(at),
-        _ => None,
+    let (escape, system, last) = (black_box(ESCAPE), black_box(SYSTEM), black_box(WRPKRU_LAST));
+    let state = black_box(STATE);
+    code.windows(TELLING_BYTES).enumerate().filter_map(move |(at, bytes)| {
+        let &[first, second, third] = bytes else { return None };
+        let wrpkru = second == system && third == last;
+        let xrstor = second == state && third >> 3 & 7 == 5 && third >> 6 != 3;
+        (first == escape && (wrpkru || xrstor)).then_some(at)
     })
 }
 
@@ -89,24 +99,23 @@ pub(crate) fn hits(code: &[u8]) -> impl Iterator<Item = usize> {
 fn is_gate(code: &[u8], at: usize, address: usize) -> bool {
     let wanted = [keyed::HOST, keyed::FUNCTION].map(u32::to_le_bytes);
     keyed::section().contains(&address)
-        && code.get(at..at + 8).is_some_and(|bytes| {
-            bytes[..3] == [0x0f, 0x01, 0xef]
-                && bytes[3] == CMP_EAX
-                && wanted.iter().any(|value| bytes[4..] == *value)
-        })
+        && code.get(at + 1) == Some(&SYSTEM)
+        && code
+            .get(at + TELLING_BYTES..at + 8)
+            .is_some_and(|bytes| bytes[0] == CMP_EAX && wanted.iter().any(|value| bytes[1..] == *value))
 }
 
 /// glibc's `pkey_set`, which the worker has no use for.
 fn is_pkey_set(code: &[u8], at: usize, address: usize) -> bool {
     // SAFETY: INV-CAGE-7. A live string; answers an address or null.
     let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"pkey_set".as_ptr()) }.addr();
-    let wrpkru = code.get(at..at + TELLING_BYTES) == Some(&[0x0f, 0x01, 0xef]);
+    let wrpkru = code.get(at + 1) == Some(&SYSTEM);
     wrpkru && function != 0 && (function..function + PKEY_SET_BYTES).contains(&address)
 }
 
 /// ld.so's way back from binding a symbol: the instructions in front of it show that it is one.
 fn is_lazy_binding(code: &[u8], at: usize, name: &str) -> bool {
-    let xrstor = code.get(at + 1) == Some(&0xae);
+    let xrstor = code.get(at + 1) == Some(&STATE);
     let before = at.checked_sub(7).and_then(|start| code.get(start..at));
     let shape = before.is_some_and(|bytes| bytes[0] == MOV_EAX && bytes[5..] == XOR_EDX);
     xrstor && shape && name.rsplit('/').next().is_some_and(|file| file.starts_with("ld-linux"))
