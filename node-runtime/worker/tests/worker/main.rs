@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "a test")]
 
 mod alone;
+mod calls;
 mod served;
 
 /// The same functions as in the cage's tests, so that what passes there is denied here.
@@ -91,13 +92,18 @@ impl Node {
         self.call_with(function, body.as_bytes())
     }
 
-    /// Calls with a body that is no text.
-    fn call_with(&mut self, function: u32, body: &[u8]) -> Completion {
+    /// Sends a call of function `function` with any body.
+    fn submit(&mut self, function: u32, body: &[u8]) {
         let mut frame = Vec::new();
         encode_request(&mut frame, "POST", "/", [], body).expect("a plain request");
         let submission =
             Submission { call_id: 1, function, budget_us: budget_us(), memory_bytes: 4 << 20, frame: &frame };
         self.host.submit(submission).expect("room");
+    }
+
+    /// Calls function `function` with any body.
+    fn call_with(&mut self, function: u32, body: &[u8]) -> Completion {
+        self.submit(function, body);
         let deadline = Instant::now() + PATIENCE;
         let mut completion = Completion::new();
         loop {
