@@ -1,7 +1,8 @@
-//! What a resident function costs in memory: resident pages of the process that holds the
-//! functions, each of which was called once, and the part of them that it shares with nobody.
+//! What a resident function costs in memory, each having been called once: what the machine gives
+//! for it, in the loader and the worker together and every page once; and of that what is resident
+//! in the process that runs it, and the part that this process shares with nobody.
 //!
-//! The private part is what a second worker would cost again; the rest is the file, once for the
+//! The private part is what a second worker would cost again; the rest is the image, once for the
 //! machine. It is measured once: the kernel's counters do not jitter as clocks do.
 
 use anyhow::Context as _;
@@ -25,6 +26,7 @@ const SMALLEST_EXTRA_KIB_MAX: f64 = 4.0;
 
 /// Resident memory of a process or, of one function, a share of it, in KiB.
 struct Cost {
+    machine_kib: f64,
     process_kib: f64,
     private_kib: f64,
 }
@@ -65,11 +67,19 @@ fn report(
         Ok((cost, protections)) => {
             row.side(name, protections);
             row.measure(format!("{name}: file"), "KiB", vec![file_kib]);
-            let resident =
-                row.measure(format!("{name}: resident, {count} functions"), "KiB", vec![cost.process_kib]);
+            let resident = row.measure(
+                format!("{name}: loader and worker together, {count} functions"),
+                "KiB",
+                vec![cost.machine_kib],
+            );
             if let Some(extra_kib) = extra_kib {
                 resident.aim(Bound::AtMost, file_kib + extra_kib);
             }
+            row.measure(
+                format!("{name}: resident in the process, {count} functions"),
+                "KiB",
+                vec![cost.process_kib],
+            );
             row.measure(format!("{name}: private, {count} functions"), "KiB", vec![cost.private_kib]);
         }
         Err(error) => row.missing(name, &error),
@@ -83,6 +93,7 @@ fn cost<S: Side>(start: impl Fn(usize) -> anyhow::Result<S>, count: usize) -> an
     let many = called(&mut side, count)?;
     let more = count.saturating_sub(1).max(1) as f64;
     let cost = Cost {
+        machine_kib: (many.machine_kib - one.machine_kib) / more,
         process_kib: (many.process_kib - one.process_kib) / more,
         private_kib: (many.private_kib - one.private_kib) / more,
     };
@@ -96,13 +107,19 @@ fn called(side: &mut dyn Side, count: usize) -> anyhow::Result<Cost> {
     side.rest()?;
     done?;
     let process = side.process().context("a side without a process")?;
+    let (process_kib, private_kib) = (resident(process, "VmRSS")?, resident(process, "RssAnon")?);
+    let machine_kib = match side.common_kib() {
+        Some(common_kib) => common_kib + private_kib + resident(std::process::id(), "RssAnon")?,
+        None => process_kib,
+    };
+    Ok(Cost { machine_kib, process_kib, private_kib })
+}
+
+/// One of the kernel's counters about a process, in KiB.
+fn resident(process: u32, name: &str) -> anyhow::Result<f64> {
     // Readable for everybody, unlike the mappings of a process that lets nobody look into it.
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).context("read its memory")?;
-    let kib = |name: &str| -> anyhow::Result<f64> {
-        let value = field(&status, name).and_then(|value| value.split_whitespace().next());
-        value
-            .and_then(|number| number.parse().ok())
-            .with_context(|| format!("the kernel does not say {name}"))
-    };
-    Ok(Cost { process_kib: kib("VmRSS")?, private_kib: kib("RssAnon")? })
+    let value = field(&status, name).and_then(|value| value.split_whitespace().next());
+    let kib = value.and_then(|number| number.parse().ok());
+    kib.with_context(|| format!("the kernel does not say {name}"))
 }
