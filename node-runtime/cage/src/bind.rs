@@ -3,11 +3,20 @@
 //! It must name every row and nothing else, and pure rows only ever bind to functions without
 //! state.
 
-use crate::services;
+use crate::{copies, keyed, mathematics, services};
+
+/// What an image's import is bound to under protection keys: a gate for whatever touches memory that
+/// is not the function's, and the same as without keys for the others.
+pub(crate) fn guarded_address_of(symbol: &str) -> Option<usize> {
+    gates(symbol).or_else(|| address_of(symbol))
+}
 
 /// What an image's import is bound to; `None` for what is not offered.
 pub(crate) fn address_of(symbol: &str) -> Option<usize> {
-    own(symbol).or_else(|| memory(symbol)).or_else(|| inert(symbol)).or_else(|| mathematics(symbol))
+    own(symbol)
+        .or_else(|| memory(symbol))
+        .or_else(|| inert(symbol))
+        .or_else(|| mathematics::address_of(symbol))
 }
 
 /// Services and ends.
@@ -30,18 +39,34 @@ fn own(symbol: &str) -> Option<usize> {
     Some(address.addr())
 }
 
-/// Copies, fills and comparisons: the worker's own, which choose by processor when it starts.
-fn memory(symbol: &str) -> Option<usize> {
-    unsafe extern "C" {
-        fn bcmp();
-    }
+/// Gates into the host.
+fn gates(symbol: &str) -> Option<usize> {
     let address: *const () = match symbol {
-        "memcpy" => libc::memcpy as *const (),
-        "memmove" => libc::memmove as *const (),
-        "memset" => libc::memset as *const (),
-        "memcmp" => libc::memcmp as *const (),
-        "bcmp" => bcmp as *const (),
-        "strlen" => libc::strlen as *const (),
+        "mfaas_host_log" => keyed::mfaas_host_log as *const (),
+        "mfaas_host_now" => keyed::mfaas_host_now as *const (),
+        "mfaas_host_random" => keyed::mfaas_host_random as *const (),
+        "mfaas_host_panic" => keyed::mfaas_host_panic as *const (),
+        "mfaas_host_oom" => keyed::mfaas_host_oom as *const (),
+        "write" => keyed::write as *const (),
+        "writev" => keyed::writev as *const (),
+        "getrandom" => keyed::getrandom as *const (),
+        "clock_gettime" => keyed::clock_gettime as *const (),
+        "abort" | "_Unwind_RaiseException" | "_Unwind_Resume" => keyed::abort as *const (),
+        "pthread_key_create" => keyed::pthread_key_create as *const (),
+        "__xpg_strerror_r" => keyed::strerror_r as *const (),
+        "cbrt" => keyed::cbrt as *const (),
+        _ => return None,
+    };
+    Some(address.addr())
+}
+
+/// Copies, fills and comparisons.
+fn memory(symbol: &str) -> Option<usize> {
+    let address: *const () = match symbol {
+        "memcpy" | "memmove" => copies::copy as *const (),
+        "memset" => copies::fill as *const (),
+        "memcmp" | "bcmp" => copies::compare as *const (),
+        "strlen" => copies::length as *const (),
         _ => return None,
     };
     Some(address.addr())
@@ -83,30 +108,4 @@ fn inert(symbol: &str) -> Option<usize> {
         _ => return None,
     };
     Some(address.addr())
-}
-
-/// Declares functions of libm for their addresses alone, and looks one up by name.
-macro_rules! mathematics {
-    ($($name:ident)+) => {
-        /// Functions of numbers, from the worker's own libm.
-        fn mathematics(symbol: &str) -> Option<usize> {
-            #[link(name = "m")]
-            unsafe extern "C" {
-                $(fn $name();)+
-            }
-            let address: *const () = match symbol {
-                $(stringify!($name) => $name as *const (),)+
-                _ => return None,
-            };
-            Some(address.addr())
-        }
-    };
-}
-
-mathematics! {
-    acos acosf acosh acoshf asin asinf asinh asinhf atan atan2 atan2f atanf atanh atanhf cbrt cbrtf ceil ceilf
-    copysign copysignf cos cosf cosh coshf erf erff erfc erfcf exp exp2 exp2f expf expm1 expm1f fabs fabsf fdim
-    fdimf floor floorf fma fmaf fmax fmaxf fmin fminf fmod fmodf hypot hypotf ldexp ldexpf lgamma_r lgammaf_r log
-    log10 log10f log1p log1pf log2 log2f logf pow powf rint rintf round roundeven roundevenf roundf sin sincos
-    sincosf sinf sinh sinhf sqrt sqrtf tan tanf tanh tanhf tgamma tgammaf trunc truncf
 }

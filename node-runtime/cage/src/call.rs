@@ -14,7 +14,7 @@ use crate::message::Message;
 use crate::signals::HandlerStack;
 use crate::slab::{self, Slab};
 use crate::state::{self, End};
-use crate::{CageError, Clock, budget, gate, judge, signals};
+use crate::{CageError, Clock, Keys, budget, gate, judge, keyed, keys, signals};
 
 /// Where functions run. One in a process; it cannot leave its thread.
 #[derive(Debug)]
@@ -85,7 +85,8 @@ impl Cage {
         state::with(|state| {
             state.budget.clock.set(clock);
             state.budget.sample();
-            state.errno.set(grounds.errno().expose_provenance());
+            state.handlers_start.set(handler_stack.addresses().start);
+            state.handlers_end.set(handler_stack.addresses().end);
         });
         let timer = budget::start_backup()?;
         let memos = Memos::new(slab.slots());
@@ -99,6 +100,17 @@ impl Cage {
             message: Message::new(),
             _thread: PhantomData,
         })
+    }
+
+    /// Puts calls under protection keys, if processor and kernel can: then a function's reads and
+    /// writes end at the window of functions. The last step before lock-down: it starts a process,
+    /// looks through the worker's code, and all that is mapped by then counts. Every other thread of
+    /// the process must have been started by this one afterwards.
+    ///
+    /// # Errors
+    /// [`CageError::System`] if it failed half-way: then this cage must not be used.
+    pub fn protect(&mut self) -> Result<Keys, CageError> {
+        keys::protect(&self.slab, &self.grounds)
     }
 
     /// Where the next call's request frame goes, [`FRAME_BYTES_MAX`] bytes. Zeros between calls.
@@ -214,21 +226,8 @@ impl Cage {
 
     /// Runs the entry and comes back when the call has ended, however it ended.
     fn run(&self, image: &Resident, limits: Limits, sizes: Sizes, watch: &AtomicU64) -> Ran {
-        let (stack, guard) = (self.grounds.stack(sizes.stack), self.grounds.stack_guard(sizes.stack));
-        state::with(|state| {
-            state.guard_start.set(guard.start);
-            state.stack_start.set(stack.start);
-            state.stack_end.set(stack.end);
-            state.end.set(End::Aborted);
-            state.budget.begin(limits.budget.as_micros().saturating_mul(1_000), watch);
-            state.running.store(true, Ordering::Relaxed);
-            // SAFETY: INV-CAGE-1, 2 and 3.
-            unsafe { gate::enter(image.entry, self.grounds.call(), stack.end, state.host_stack.as_ptr()) };
-            state.running.store(false, Ordering::Relaxed);
-            let (wall_ns, cpu_ns) = state.budget.end(watch);
-            gate::clear_vectors();
-            Ran { end: state.end.get(), sizes, wall_ns, cpu_ns }
-        })
+        let budget_ns = limits.budget.as_micros().saturating_mul(1_000);
+        run_on_stack(&self.grounds, sizes, image.entry, self.grounds.call(), budget_ns, watch)
     }
 
     /// The next larger sizes, if the call ended for want of what it may have.
@@ -329,10 +328,38 @@ impl Drop for Ended<'_> {
     }
 }
 
+/// Runs an entry on a stack of the grounds, with a function's rights, and comes back when it has
+/// ended, however it ended.
+pub(crate) fn run_on_stack(
+    grounds: &Grounds,
+    sizes: Sizes,
+    entry: usize,
+    call: *mut Call,
+    budget_ns: u64,
+    watch: &AtomicU64,
+) -> Ran {
+    let (stack, guard) = (grounds.stack(sizes.stack), grounds.stack_guard(sizes.stack));
+    state::with(|state| {
+        state.guard_start.set(guard.start);
+        state.stack_start.set(stack.start);
+        state.stack_end.set(stack.end);
+        state.end.set(End::Aborted);
+        state.budget.begin(budget_ns, watch);
+        state.running.store(true, Ordering::Relaxed);
+        let enter = if state.keyed.get() { keyed::enter } else { gate::enter };
+        // SAFETY: INV-CAGE-1, 2, 3 and 11.
+        unsafe { enter(entry, call, stack.end, state.host_stack.as_ptr()) };
+        state.running.store(false, Ordering::Relaxed);
+        let (wall_ns, cpu_ns) = state.budget.end(watch);
+        gate::clear_vectors();
+        Ran { end: state.end.get(), sizes, wall_ns, cpu_ns }
+    })
+}
+
 /// How one run of an image went.
 #[derive(Debug, Clone, Copy)]
-struct Ran {
-    end: End,
+pub(crate) struct Ran {
+    pub(crate) end: End,
     sizes: Sizes,
     wall_ns: u64,
     cpu_ns: u64,
@@ -341,6 +368,10 @@ struct Ran {
 impl Drop for Cage {
     fn drop(&mut self) {
         budget::stop_backup(self.timer);
-        state::with(|state| state.taken.store(false, Ordering::Release));
+        state::with(|state| {
+            state.keyed.set(false);
+            state.gate_stack.set(0);
+            state.taken.store(false, Ordering::Release);
+        });
     }
 }

@@ -7,7 +7,8 @@ use std::arch::{asm, naked_asm};
 
 use mfaas_abi::Call;
 
-use crate::state::{self, End};
+use crate::keyed;
+use crate::state::{self, End, State};
 
 /// Runs `entry(call)` on the stack that ends at `stack_end`, and comes back when the call ended;
 /// how it ended stands in the state.
@@ -79,21 +80,27 @@ pub(crate) unsafe extern "C" fn landing() {
     )
 }
 
+/// The address at which calls end: with or without a change of rights.
+pub(crate) fn landing_of(state: &State) -> usize {
+    let landing = if state.keyed.get() { keyed::landing as *const () } else { landing as *const () };
+    landing.addr()
+}
+
 /// Reached on the function's stack when the entry returned.
-extern "C" fn returned(number: u32) -> ! {
+pub(crate) extern "C" fn returned(number: u32) -> ! {
     leave(End::Returned(number))
 }
 
 /// Leaves the function's stack for good. Only for code that runs on it.
 pub(crate) fn leave(end: End) -> ! {
-    let host_stack = state::with(|state| {
+    let (host_stack, landing) = state::with(|state| {
         state.end.set(end);
-        state.host_stack.get()
+        (state.host_stack.get(), landing_of(state))
     });
     // SAFETY: INV-CAGE-1. `enter` stored this stack pointer and waits below it; what stands on the
     // function's stack owns nothing (INV-CAGE-4).
     unsafe {
-        asm!("mov rsp, {stack}", "jmp {landing}", stack = in(reg) host_stack, landing = sym landing, options(noreturn))
+        asm!("mov rsp, {stack}", "jmp {landing}", stack = in(reg) host_stack, landing = in(reg) landing, options(noreturn))
     }
 }
 

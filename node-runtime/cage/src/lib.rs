@@ -4,9 +4,10 @@
 //! ```text
 //! loader:  SlabWriter::new ── load, unload, at any time
 //!                 │ sealed memory
-//! worker:  Slab::map ── Cage::new ── lock-down ── Cage::call, again and again
+//! worker:  Slab::map ── Cage::new ── Cage::protect ── lock-down ── Cage::call, again and again
 //! ```
-//! A call runs as ordinary code of the worker's thread. It ends in one of three ways: it returns;
+//! A call runs as ordinary code of the worker's thread, with rights of its own where there are
+//! protection keys ([`Cage::protect`]). It ends in one of three ways: it returns;
 //! it calls a host function that ends it (panic, out of memory, abort); or a signal handler finds
 //! that it must end (budget, fault, denied system call). In the last two the function's stack is
 //! abandoned where it stands: nothing of it is unwound, dropped or unlocked, since all that it
@@ -39,6 +40,15 @@
 //!   places that it gave out. Kept by `writer`.
 //! - INV-CAGE-10: the word that `state` knows for a watcher lives as long as the call that it is
 //!   for. Kept by `Cage::call`, which borrows it.
+//! - INV-CAGE-11: under protection keys a function can use what bears the window's key and nothing
+//!   else, and what it is bound to without a gate needs no more than that: it reads constants and
+//!   what its arguments point at, and calls nothing. Kept by `keys`, `keyed`, `bind`, `copies` and
+//!   `mathematics`; noticed by the tests in `tests/keys`.
+//! - INV-CAGE-12: under protection keys no byte of the worker's code outside of the gates begins an
+//!   instruction that changes rights. Kept by `text`, which looks and overwrites before lock-down;
+//!   nothing can be mapped executable afterwards.
+//! - INV-CAGE-13: a process that is forked to try something out has nothing of its parent's to
+//!   flush, drop or unlock, and ends by `_exit`. Kept by `keys`.
 //!
 //! It must never run an image's constructors or destructors, never trust a value that a function
 //! wrote, and never return from a call before the call's memory is wiped.
@@ -48,12 +58,17 @@
 mod bind;
 mod budget;
 mod call;
+mod copies;
 mod directory;
 mod exit;
 mod gate;
 mod judge;
+mod keyed;
+mod keys;
 mod link;
 mod logs;
+mod maps;
+mod mathematics;
 mod memory;
 mod memos;
 mod message;
@@ -62,6 +77,8 @@ mod services;
 mod signals;
 mod slab;
 mod state;
+mod text;
+mod trial;
 mod window;
 mod writer;
 
@@ -69,6 +86,7 @@ pub use budget::Clock;
 pub use call::{Cage, Ended, Limits, NotResident, Outcome};
 pub use directory::SlabGeometry;
 pub use exit::exit_now;
+pub use keys::Keys;
 pub use sealed::sealed_copy;
 pub use signals::TICK_SIGNAL;
 pub use slab::Slab;

@@ -174,6 +174,8 @@ pub(crate) struct Grounds {
 /// The call's record and `errno` stand on the page before the request.
 const TENANT_PAGE: usize = GUARD_BYTES;
 const REQUEST: usize = TENANT_PAGE + PAGE_BYTES;
+/// Address of the function's `errno`.
+pub(crate) const ERRNO: usize = window::GROUNDS + TENANT_PAGE;
 const _: () = assert!(FRAME_BYTES_MAX.is_multiple_of(PAGE_BYTES));
 /// Offset of the call's record in its page; `errno` comes first.
 const CALL_AT: usize = 64;
@@ -200,11 +202,6 @@ impl Grounds {
             region.protect(range.clone(), access)?;
         }
         Ok(Self { region, arenas, stacks })
-    }
-
-    /// Where the function's `errno` stands.
-    pub(crate) fn errno(&self) -> *mut i32 {
-        self.region.at(TENANT_PAGE).cast()
     }
 
     /// Where the call's record stands.

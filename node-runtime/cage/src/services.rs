@@ -3,7 +3,9 @@
 //!
 //! Pointers here come from the function. One that does not lie in the window of functions ends the
 //! call as a fault: a service reads and writes nothing of the worker's for anybody. One that lies
-//! there and is wild faults on the function's stack, as if the function had used it itself.
+//! there and is wild faults on the function's stack, as if the function had used it itself. Under
+//! protection keys what touches the worker's state is reached through the gates of
+//! [`crate::keyed`] alone.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
@@ -20,12 +22,20 @@ use crate::window;
 const STDOUT: c_int = 1;
 const STDERR: c_int = 2;
 
-/// Ends the call unless `count` values of `T` from `start` lie in the window of functions.
+/// Ends the call unless `count` values of `T` from `start` lie in the window of functions, and not
+/// where the service itself stands.
 fn demand<T>(start: *const T, count: usize) {
-    let inside = count.checked_mul(size_of::<T>()).is_some_and(|bytes| window::holds(start.addr(), bytes));
+    let apart = |bytes: usize| window::holds(start.addr(), bytes) && is_apart(start.addr(), bytes);
+    let inside = count.checked_mul(size_of::<T>()).is_some_and(apart);
     if !inside || !start.is_aligned() {
         leave(End::Fault(libc::SIGSEGV));
     }
+}
+
+/// Whether no byte lies on the stack below the last gate that was passed: behind a gate a service
+/// has the host's rights and must not be made to change its own way back.
+fn is_apart(start: usize, bytes: usize) -> bool {
+    state::with(|state| start >= state.gate_stack.get() || start + bytes <= state.stack_start.get())
 }
 
 /// A slice of the function's memory.
@@ -184,7 +194,8 @@ pub(crate) unsafe extern "C" fn tls_get_addr(index: *const TlsIndex) -> *mut c_v
 }
 
 pub(crate) extern "C" fn errno_location() -> *mut c_int {
-    std::ptr::with_exposed_provenance_mut(state::with(|state| state.errno.get()))
+    // No look at the worker's memory: a function's own rights are enough for this.
+    ptr::with_exposed_provenance_mut(crate::memory::ERRNO)
 }
 
 /// Says that there is no such thing, as system calls do.

@@ -16,9 +16,9 @@ use std::sync::atomic::Ordering;
 use rustix::mm::MprotectFlags;
 
 use crate::CageError;
-use crate::gate;
 use crate::memory::{PAGE_BYTES, Region};
 use crate::state::{self, End, State};
+use crate::{gate, keyed};
 
 /// The signal of whoever watches budgets.
 pub const TICK_SIGNAL: c_int = libc::SIGALRM;
@@ -61,6 +61,11 @@ impl HandlerStack {
         Ok(Self { region, former, used_bytes: frame_bytes() + HANDLER_BYTES })
     }
 
+    /// Where it lies.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        self.region.address() + HANDLER_STACK.start..self.region.address() + HANDLER_STACK.end
+    }
+
     /// Makes zeros of what a handler can have used: the kernel's frame, whose size the kernel says,
     /// and the handler's own below it. Not for use in a handler.
     pub(crate) fn wipe(&self) {
@@ -84,6 +89,19 @@ fn frame_bytes() -> usize {
     // SAFETY: INV-CAGE-7. Takes a number; answers 0 for what it does not know.
     let said = unsafe { libc::getauxval(AT_MINSIGSTKSZ) };
     usize::try_from(said).unwrap_or(0).clamp(UNSAID, HANDLER_STACK_BYTES - HANDLER_BYTES)
+}
+
+/// Puts those in the handlers' place that take the host's rights first: the kernel begins a handler
+/// with rights of its own choice, which are neither the function's nor the host's.
+pub(crate) fn guard_handlers() -> Result<(), CageError> {
+    FAULT_SIGNALS
+        .into_iter()
+        .try_for_each(|signal| install(signal, keyed::on_fault))
+        .and_then(|()| install(TICK_SIGNAL, keyed::on_tick))
+        .map_err(|code| CageError::System {
+            step: "install a signal handler",
+            source: std::io::Error::from_raw_os_error(code),
+        })
 }
 
 /// Installs the handlers, once in a process, and lets this thread receive their signals: a program
@@ -115,7 +133,7 @@ fn unblock() -> Result<(), i32> {
     }
 }
 
-type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+type Handler = unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
 fn install(signal: c_int, handler: Handler) -> Result<(), i32> {
     // SAFETY: INV-CAGE-7. Plain data, for which zeros are a value.
@@ -134,7 +152,7 @@ fn install(signal: c_int, handler: Handler) -> Result<(), i32> {
 }
 
 /// The watcher or the backup timer asks: end the call if its CPU time is used up.
-extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+pub(crate) extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     state::with(|state| {
         if !state.running.load(Ordering::Relaxed) {
             return;
@@ -149,7 +167,7 @@ extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
 }
 
 /// Something faulted: end the call if it was the function, else the process.
-extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+pub(crate) extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     state::with(|state| {
         let registers = Registers::of(context);
         let stack_pointer = registers.stack_pointer();
@@ -219,7 +237,7 @@ impl Registers {
         state.interrupted.store(true, Ordering::Relaxed);
         state.running.store(false, Ordering::Relaxed);
         self.write(libc::REG_RSP, state.host_stack.get());
-        self.write(libc::REG_RIP, gate::landing as *const () as usize);
+        self.write(libc::REG_RIP, gate::landing_of(state));
         // A trap flag that the function set would strike the landing itself.
         self.write(libc::REG_EFL, FLAGS_AT_REST);
     }

@@ -20,8 +20,8 @@ use crate::{CageError, bind, system, window};
 pub struct Slab {
     geometry: SlabGeometry,
     directory: Region,
-    /// Held for their mappings.
-    _banks: Vec<[Region; 2]>,
+    /// Code and data of each bank.
+    banks: Vec<[Region; 2]>,
 }
 
 impl Slab {
@@ -55,8 +55,15 @@ impl Slab {
             Ok([code, data])
         };
         let banks = (0..geometry.banks).map(bank).collect::<Result<Vec<_>, CageError>>()?;
-        bind_imports(&banks[0][1])?;
-        Ok(Self { geometry, directory, _banks: banks })
+        bind_imports(&banks[0][1], bind::address_of)?;
+        Ok(Self { geometry, directory, banks })
+    }
+
+    /// Leads the imports through gates.
+    pub(crate) fn guard_imports(&self) -> Result<(), CageError> {
+        let data = &self.banks[0][1];
+        data.protect(0..window::import_pages(ROWS.len()), MprotectFlags::READ | MprotectFlags::WRITE)?;
+        bind_imports(data, bind::guarded_address_of)
     }
 
     /// How many slots there are.
@@ -91,11 +98,11 @@ fn geometry_of(fd: &impl AsFd) -> Result<SlabGeometry, CageError> {
 }
 
 /// Writes the words through which imports jump, and makes them read-only.
-fn bind_imports(data: &Region) -> Result<(), CageError> {
+fn bind_imports(data: &Region, address_of: fn(&str) -> Option<usize>) -> Result<(), CageError> {
     let pages = window::import_pages(ROWS.len());
     for (row, import) in ROWS.iter().enumerate() {
-        let target = bind::address_of(import.symbol)
-            .ok_or_else(|| CageError::UnknownImport(import.symbol.to_owned()))?;
+        let target =
+            address_of(import.symbol).ok_or_else(|| CageError::UnknownImport(import.symbol.to_owned()))?;
         let offset = window::import_target(row) - window::data_of(0);
         // SAFETY: INV-CAGE-3. The first pages of bank 0's data, just mapped writable and nobody's.
         unsafe { data.at(offset).cast::<usize>().write(target) };

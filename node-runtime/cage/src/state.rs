@@ -52,8 +52,13 @@ pub(crate) struct State {
     pub(crate) interrupted: AtomicBool,
     /// How the last call ended.
     pub(crate) end: Cell<End>,
-    /// Address of the function's `errno`, in the window.
-    pub(crate) errno: Cell<usize>,
+    /// Whether calls run under protection keys; see [`crate::keys`].
+    pub(crate) keyed: Cell<bool>,
+    /// The function's stack pointer at the last gate that it passed; 0 without keys.
+    pub(crate) gate_stack: Cell<usize>,
+    /// Addresses of the stack for handlers.
+    pub(crate) handlers_start: Cell<usize>,
+    pub(crate) handlers_end: Cell<usize>,
     /// The function's log lines.
     pub(crate) logs: UnsafeCell<LogBuffer>,
     /// What the shim said about a panic.
@@ -128,7 +133,10 @@ impl State {
             },
             interrupted: AtomicBool::new(false),
             end: Cell::new(End::Aborted),
-            errno: Cell::new(0),
+            keyed: Cell::new(false),
+            gate_stack: Cell::new(0),
+            handlers_start: Cell::new(0),
+            handlers_end: Cell::new(0),
             logs: UnsafeCell::new(LogBuffer::new()),
             panic_text: UnsafeCell::new(PanicText::new()),
         }
@@ -147,13 +155,14 @@ impl State {
 }
 
 /// A record that one thread uses.
-struct Sole(State);
+#[repr(transparent)]
+pub(crate) struct Sole(State);
 
 // SAFETY: INV-CAGE-1. There is one cage, whose thread alone uses the record; other threads only
 // ask `taken`, which is atomic.
 unsafe impl Sync for Sole {}
 
-static STATE: Sole = Sole(State::new());
+pub(crate) static STATE: Sole = Sole(State::new());
 
 /// The record.
 pub(crate) fn with<R>(use_it: impl FnOnce(&'static State) -> R) -> R {

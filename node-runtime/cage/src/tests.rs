@@ -4,8 +4,8 @@ use mfaas_abi::limits::LOG_BYTES_MAX;
 use mfaas_abi::{Level, LogReader, symbols};
 use mfaas_rules::profiles::imports::ROWS;
 
-use crate::bind;
 use crate::logs::LogBuffer;
+use crate::{bind, copies};
 
 #[test]
 fn every_row_of_the_profile_is_bound() {
@@ -19,13 +19,14 @@ fn every_row_of_the_profile_is_bound() {
 
 #[test]
 fn every_bound_symbol_has_a_row() {
-    let names = include_str!("bind.rs");
+    let names = concat!(include_str!("bind.rs"), include_str!("mathematics.rs"));
     let quoted = names.split('"').skip(1).step_by(2).filter(|name| !name.contains(' '));
-    let block = names.rsplit_once("mathematics! {").expect("the list of libm").1;
-    let listed = block.trim_end_matches(['}', '\n', ' ']).split_whitespace();
+    let block = names.rsplit_once("\nfunctions! {").expect("the list of functions").1;
+    let listed = block.split('}').next().unwrap_or_default();
+    let listed = listed.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let strangers: Vec<_> = quoted
         .chain(listed)
-        .filter(|name| bind::address_of(name).is_some())
+        .filter(|name| bind::address_of(name).is_some() || bind::guarded_address_of(name).is_some())
         .filter(|name| !ROWS.iter().any(|row| row.symbol == *name))
         .collect();
     assert_eq!(strangers, [""; 0]);
@@ -76,4 +77,65 @@ fn a_flood_is_cut_and_says_so() {
     buffer.wipe();
     buffer.line(Level::Info, &[b'x'; LOG_BYTES_MAX * 2]);
     assert_eq!(lines(&mut buffer).len(), 2);
+}
+
+/// Under protection keys no row that needs more than its arguments is without a gate.
+#[test]
+fn what_needs_the_host_has_a_gate() {
+    use mfaas_rules::profiles::imports::Binding;
+    // Data-free: they read what their argument points at, or answer a constant address.
+    let data_free = ["__tls_get_addr", "__errno_location"];
+    for row in ROWS.iter().filter(|row| matches!(row.binding, Binding::Service | Binding::Ends)) {
+        let gated = bind::guarded_address_of(row.symbol) != bind::address_of(row.symbol);
+        assert_eq!(gated, !data_free.contains(&row.symbol), "{}", row.symbol);
+    }
+}
+
+#[test]
+fn copies_are_what_the_compiler_means() {
+    let pattern: Vec<u8> = (0..3_000u32).map(|n| (n * 7 + n / 251) as u8).collect();
+    for bytes in (0..300).chain([1_000, 1_023, 1_024, 1_025, 1_500]) {
+        for (from, to) in [(0, 1_500), (1_500, 0), (100, 101), (101, 100), (100, 140), (140, 100), (100, 100)]
+        {
+            let (mut ours, mut expected) = (pattern.clone(), pattern.clone());
+            let start = ours.as_mut_ptr();
+            // SAFETY: INV-CAGE-11. All inside of the vector.
+            let answer = unsafe { copies::copy(start.wrapping_add(to), start.wrapping_add(from), bytes) };
+            assert_eq!(answer, start.wrapping_add(to));
+            expected.copy_within(from..from + bytes, to);
+            assert!(ours == expected, "{bytes} from {from} to {to}");
+        }
+        let (mut ours, mut expected) = (pattern.clone(), pattern.clone());
+        // SAFETY: INV-CAGE-11. Inside of the vector.
+        unsafe { copies::fill(ours.as_mut_ptr().wrapping_add(3), 0x1a5, bytes) };
+        expected[3..3 + bytes].fill(0xa5);
+        assert!(ours == expected, "{bytes} filled");
+    }
+}
+
+#[test]
+fn comparisons_find_the_first_difference() {
+    let left: Vec<u8> = (0..200u8).map(|n| n.wrapping_mul(37)).collect();
+    for bytes in 0..100 {
+        // SAFETY: INV-CAGE-11. Inside of the vectors.
+        let compare =
+            |right: &[u8]| unsafe { copies::compare(left.as_ptr(), right.as_ptr(), bytes) }.signum();
+        assert_eq!(compare(&left), 0, "{bytes}");
+        for at in 0..bytes {
+            for change in [1, 0x80, 0xff] {
+                let mut right = left.clone();
+                right[at] = right[at].wrapping_add(change);
+                // What comes later does not count.
+                right[at + 1..].fill(0);
+                let expected = if left[at] < right[at] { -1 } else { 1 };
+                assert_eq!(compare(&right), expected, "{bytes} at {at}");
+            }
+        }
+        let mut text = vec![b'x'; bytes];
+        text.extend([0, b'y', 0]);
+        for start in 0..=bytes {
+            // SAFETY: INV-CAGE-11. It ends inside of the vector; blocks of 16 do not cross a page.
+            assert_eq!(unsafe { copies::length(text.as_ptr().wrapping_add(start)) }, bytes - start);
+        }
+    }
 }

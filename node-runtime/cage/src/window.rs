@@ -13,6 +13,8 @@
 //! checked by two comparisons, and a service can neither be made to read the worker's memory nor
 //! to write it.
 
+use std::ops::Range;
+
 use mfaas_rules::profiles::image_layout::BANK_BYTES;
 
 use crate::memory::PAGE_BYTES;
@@ -45,6 +47,11 @@ pub(crate) const fn data_of(bank: usize) -> usize {
 /// Whether `bytes` bytes from `address` lie in the window.
 pub(crate) fn holds(address: usize, bytes: usize) -> bool {
     address >= START && address.checked_add(bytes).is_some_and(|end| end <= END)
+}
+
+/// Whether a mapping lies in the window.
+pub(crate) fn covers(range: &Range<usize>) -> bool {
+    holds(range.start, range.len())
 }
 
 /// Bytes of one entry of the table of imports: a jump through the worker's own table.

@@ -20,7 +20,7 @@ use crate::door::{self, DoorSocket};
 use crate::ingress::{self, Face};
 use crate::logs::{self, LogSink};
 use crate::orders::{Follower, Standing};
-use crate::serving::{self, Books, Dispatcher, Means};
+use crate::serving::{self, Books, Dispatcher, Means, Protection};
 use crate::state::{StateDir, write_durably};
 use crate::upstream::Upstream;
 use crate::usage::{self, Usage};
@@ -37,9 +37,6 @@ const WORKERS_WAIT_MAX: Duration = Duration::from_secs(2);
 const LAST_LINES_WAIT_MAX: Duration = Duration::from_secs(1);
 /// The last report of usage gets this long.
 const LAST_USAGE_WAIT_MAX: Duration = Duration::from_secs(1);
-/// What holds a worker: a process of its own under an allow-list of system calls. It needs no
-/// namespaces, since no call that names a file, a process or a socket is on the list.
-const WORKER_LEVEL: &str = "seccomp";
 /// Upper bounds of the run time histogram in seconds: 1 µs to 10 s.
 const RUN_SECONDS: &[f64] = &[
     1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1.0,
@@ -66,7 +63,13 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         workers: config.workers,
         isolated: config.isolated.clone(),
     };
-    let books = Books { logs: Arc::clone(&sink), standing: Arc::clone(&standing), usage: Arc::clone(&usage) };
+    let protection = Arc::new(Protection::default());
+    let books = Books {
+        logs: Arc::clone(&sink),
+        standing: Arc::clone(&standing),
+        usage: Arc::clone(&usage),
+        protection: Arc::clone(&protection),
+    };
     let (dispatcher, fleet) =
         serving::start(Limits::NODE, books, means).context("starting the dispatcher")?;
     let follower = Follower {
@@ -91,7 +94,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         status: status.clone(),
         boot,
         ingress_url: format!("http://{address}"),
-        cage_level: WORKER_LEVEL.to_owned(),
+        protection: Arc::clone(&protection),
     };
 
     let mut agent = tokio::spawn(agent.run());
@@ -100,7 +103,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
     let watchers = [
         tokio::spawn(reporter.run()),
-        tokio::spawn(gauges(Arc::clone(&dispatcher), status)),
+        tokio::spawn(gauges(Arc::clone(&dispatcher), status, protection)),
         tokio::spawn(follower.run()),
         tokio::spawn(usage::tell(Arc::clone(&usage), upstream.clone(), boot)),
     ];
@@ -177,8 +180,9 @@ async fn drain(dispatcher: &Dispatcher) {
     }
 }
 
-async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>) {
+async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>, protection: Arc<Protection>) {
     loop {
+        metrics::gauge!("mfaas_protection_keys").set(f64::from(u8::from(protection.keys_are_on())));
         let snapshot = dispatcher.snapshot();
         metrics::gauge!("mfaas_queue_calls").set(snapshot.waiting as f64);
         metrics::gauge!("mfaas_running_calls").set(snapshot.running as f64);

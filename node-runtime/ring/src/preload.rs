@@ -50,5 +50,17 @@ pub enum StartLine {
     Mapped {
         /// How many images the slab can hold.
         slots: u32,
+        /// Whether calls run under protection keys.
+        keys: KeysLine,
     },
+}
+
+/// Whether a worker's calls run under protection keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeysLine {
+    /// They do.
+    pub on: bool,
+    /// Why not, one sentence of at most [`ERROR_BYTES_MAX`]; empty if they do.
+    pub reason: String,
 }

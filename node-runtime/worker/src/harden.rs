@@ -14,15 +14,15 @@ pub(crate) fn live_and_die_with(node_pid: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// No core dumps, no tracing by others, no processes.
+/// No core dumps, no tracing by others.
 pub(crate) fn before_loading() -> anyhow::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).context("become non-dumpable")?;
-    forbid(Resource::Core)?;
-    forbid(Resource::Nproc)
+    forbid(Resource::Core)
 }
 
-/// No new descriptors, no longer files, then no system calls but those of the profile.
+/// No processes, no new descriptors, no longer files, then no system calls but those of the profile.
 pub(crate) fn after_loading() -> anyhow::Result<()> {
+    forbid(Resource::Nproc)?;
     forbid(Resource::Nofile)?;
     forbid(Resource::Fsize)?;
     lock_down()

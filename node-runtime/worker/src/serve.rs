@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use mfaas_abi::Status;
-use mfaas_cage::{Cage, Clock, Limits, Outcome, Slab, exit_now};
+use mfaas_cage::{Cage, Clock, Keys, Limits, Outcome, Slab, exit_now};
 use mfaas_ident::{Budget, MemoryLimit, sanitise_line};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::preload::{
-    ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, PRELOAD_BYTES_MAX, Preload, StartLine,
+    ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, KeysLine, PRELOAD_BYTES_MAX, Preload, StartLine,
 };
 use mfaas_ring::{Answer, Job, Next, RingError, WorkerEnd, WorkerState, take_inherited};
 
@@ -36,8 +36,8 @@ pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     let mut report = File::from(take_inherited(FD_REPORT)?);
     let slab = take_inherited(FD_SLAB)?;
     let mut worker = match prepare(ring, settings, slab) {
-        Ok((worker, slots)) => {
-            say(&mut report, &StartLine::Mapped { slots })?;
+        Ok((worker, line)) => {
+            say(&mut report, &line)?;
             worker
         }
         Err(error) => {
@@ -56,7 +56,7 @@ pub(crate) fn serve() -> anyhow::Result<ExitCode> {
 }
 
 /// Everything that needs system calls which lock-down denies.
-fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(Worker, u32)> {
+fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(Worker, StartLine)> {
     let preload = read_preload(settings)?;
     harden::live_and_die_with(preload.node_pid)?;
     harden::before_loading()?;
@@ -65,8 +65,16 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     let slots = u32::try_from(slab.slots()).context("a slab of too many slots")?;
     let memory = MemoryLimit::from_bytes(preload.memory_bytes_max)?;
     let clock = Clock { now: ticks, ticks_per_us: ring.rate().ticks_of_us(1) };
-    let cage = Cage::new(slab, memory, clock).context("make the cage")?;
-    Ok((Worker { ring, cage }, slots))
+    let mut cage = Cage::new(slab, memory, clock).context("make the cage")?;
+    let keys = keys_line(cage.protect().context("protect calls with keys")?);
+    Ok((Worker { ring, cage }, StartLine::Mapped { slots, keys }))
+}
+
+fn keys_line(keys: Keys) -> KeysLine {
+    match keys {
+        Keys::On => KeysLine { on: true, reason: String::new() },
+        Keys::Off(reason) => KeysLine { on: false, reason: sanitise_line(&reason, ERROR_BYTES_MAX) },
+    }
 }
 
 fn read_preload(list: OwnedFd) -> anyhow::Result<Preload> {

@@ -86,7 +86,7 @@ fn expect_mapped(mut report: PipeReader) -> anyhow::Result<()> {
     let first = text.lines().next().context("the worker ended before it had loaded anything")?;
     match serde_json::from_str(first).context("parse the worker's report")? {
         StartLine::Failed { error } => bail!("{error}"),
-        StartLine::Mapped { slots: _ } => Ok(()),
+        StartLine::Mapped { slots: _, keys: _ } => Ok(()),
     }
 }
 

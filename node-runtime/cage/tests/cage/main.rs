@@ -78,6 +78,18 @@ impl Fixture {
     }
 }
 
+/// Writes the images for machines without a compiler, into the directory that MFAAS_TEST_IMAGES_INTO
+/// names. No test of its own: `scripts/test-keys` asks for it.
+#[test]
+#[ignore = "writes files for scripts/test-keys"]
+fn images_are_written() {
+    let directory = std::env::var_os("MFAAS_TEST_IMAGES_INTO").expect("the name of a directory");
+    for (name, image) in [("tenant", toolchain::tenant()), ("hostile", toolchain::hostile())] {
+        let file = std::path::Path::new(&directory).join(name).with_extension("so");
+        std::fs::write(file, image).expect("written");
+    }
+}
+
 /// A slab with these images, which nobody writes any more.
 fn slab(images: &[&[u8]]) -> Slab {
     let geometry = SlabGeometry { banks: 2, bank_bytes: 16 << 20, slots: 64 };

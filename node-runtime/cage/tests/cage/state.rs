@@ -1,5 +1,7 @@
 //! No state survives a call, whatever ended it.
 
+use std::io::Write as _;
+
 use mfaas_abi::Status;
 
 use crate::{Fixture, toolchain};
@@ -71,7 +73,10 @@ fn ten_thousand_kills_leave_no_trace() {
         }
     }
     let grown = resident_kib().saturating_sub(resident_before);
-    println!("killed {killed:?} by kind, {other} ended out of memory; resident memory grew by {grown} KiB");
+    let line = format!(
+        "killed {killed:?} by kind, {other} ended out of memory; resident memory grew by {grown} KiB"
+    );
+    writeln!(std::io::stdout(), "{line}").expect("standard output");
     assert!(killed.iter().all(|kind| *kind > wanted / 40), "{killed:?}");
     assert!(grown <= 512, "the process grew by {grown} KiB");
 }

@@ -22,7 +22,8 @@ impl Watcher {
     pub(crate) fn start() -> Self {
         let (word, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         // SAFETY: takes nothing and cannot fail.
-        let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+        let thread = unsafe { libc::gettid() };
+        let process = std::process::id();
         let (watched, ends) = (Arc::clone(&word), Arc::clone(&over));
         let watch = move || {
             while !ends.load(Ordering::Relaxed) {

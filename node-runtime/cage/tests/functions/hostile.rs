@@ -32,6 +32,11 @@ const BODY_AT: usize = 1 + 2 + 4 + 2 + 1 + 2 + 4;
 
 const OK_FRAME: [u8; 10] = [2, 200, 0, 0, 0, 1, 0, 0, 0, b'!'];
 
+/// The address behind the letter, by its number.
+unsafe fn address(call: &Call, number: usize) -> usize {
+    unsafe { (call.request.add(BODY_AT + 1 + number * 8) as *const usize).read_unaligned() }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
     unsafe {
@@ -83,6 +88,43 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
                 asm!("syscall", inout("rax") 39isize => result, out("rcx") _, out("r11") _);
                 *frame.add(9) = b'0' + u8::from(result > 0);
             }
+            // Addresses come behind the letter: what is read, written, handed to the host or jumped to.
+            b'w' => *frame.add(9) = *(address(call, 0) as *const u8),
+            b'x' => *(address(call, 0) as *mut u8) = b'x',
+            b'y' => mfaas_host_log(1, address(call, 0) as *const u8, 8),
+            b'z' => mfaas_host_random(address(call, 0) as *mut u8, 8),
+            // Random bytes where the service keeps its way back.
+            b'C' => {
+                let here: usize;
+                asm!("mov {}, rsp", out(reg) here);
+                mfaas_host_random((here - address(call, 0)) as *mut u8, 1);
+            }
+            // Into the middle of the host: to an address, with a value in `eax`; and if it comes back,
+            // a look at another address.
+            b'A' => {
+                asm!(
+                    "call r15",
+                    inout("rax") address(call, 1) => _,
+                    inout("rcx") 0usize => _,
+                    inout("rdx") 0usize => _,
+                    inout("rdi") 0usize => _,
+                    inout("rsi") 0usize => _,
+                    inout("r15") address(call, 0) => _,
+                    out("r8") _, out("r9") _, out("r10") _, out("r11") _, out("r12") _, out("r13") _, out("r14") _,
+                );
+                *frame.add(9) = *(address(call, 2) as *const u8);
+            }
+            // The same with a stack of its choice, and no way back.
+            b'B' => asm!(
+                "mov rsp, r14",
+                "jmp r15",
+                in("rax") address(call, 1),
+                in("rcx") 0usize,
+                in("rdx") 0usize,
+                in("r14") address(call, 2),
+                in("r15") address(call, 0),
+                options(noreturn),
+            ),
             b't' => *(call.arena as *mut usize) = usize::MAX,
             b'u' => asm!("fninit", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1"),
             b'v' => asm!("xor ebx, ebx", "xor r12d, r12d", "xor r13d, r13d", "xor r14d, r14d", "xor r15d, r15d", "ud2", options(noreturn)),

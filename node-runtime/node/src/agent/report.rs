@@ -11,7 +11,7 @@ use mfaas_ident::{Epoch, sanitise_line};
 use mfaas_rules::{Code, codes};
 use tokio::sync::watch;
 
-use crate::serving::Dispatcher;
+use crate::serving::{Dispatcher, Protection};
 use crate::upstream::Upstream;
 
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ pub(crate) struct Reporter {
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) boot: uuid::Uuid,
     pub(crate) ingress_url: String,
-    pub(crate) cage_level: String,
+    pub(crate) protection: Arc<Protection>,
 }
 
 impl Reporter {
@@ -122,7 +122,7 @@ impl Reporter {
             ingress_url: self.ingress_url.clone(),
             condition: self.dispatcher.standing().condition(self.dispatcher.is_idle()),
             workers: u32::try_from(self.dispatcher.snapshot().workers).unwrap_or(u32::MAX),
-            cage_level: self.cage_level.clone(),
+            cage_level: self.protection.text(),
             loaded,
             refused,
             problems: status.problems,

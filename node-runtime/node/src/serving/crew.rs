@@ -14,6 +14,7 @@ use mfaas_dispatch::{CordonId, SlabId, WORKERS_CAP, WorkerId};
 
 use super::intake::{Arrival, Event, Intake};
 use super::process::{StartError, WorkerProcess};
+use super::protection::Protection;
 
 /// Workers of a tenant that has its own.
 const PRIVATE_WORKERS: usize = 1;
@@ -49,15 +50,16 @@ struct State {
 pub(crate) struct Crew {
     program: PathBuf,
     intake: Intake,
+    protection: Arc<Protection>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl Crew {
     /// A crew without places. `program` is the worker's executable.
-    pub(crate) fn new(program: PathBuf, intake: Intake) -> Self {
+    pub(crate) fn new(program: PathBuf, intake: Intake, protection: Arc<Protection>) -> Self {
         let (state, changed) = Default::default();
-        Self { program, intake, state, changed }
+        Self { program, intake, protection, state, changed }
     }
 
     /// Adds places of a cordon, each with its thread. Beyond [`WORKERS_CAP`] none is added.
@@ -148,7 +150,8 @@ impl Crew {
 
     /// One worker from its start to its end; whether it left because it was asked to.
     fn live(&self, id: WorkerId, cordon: CordonId, slab: &Slab) -> Result<bool, StartError> {
-        let (mut worker, ring) = WorkerProcess::start(&self.program, slab.memory.as_fd())?;
+        let (mut worker, ring, keys) = WorkerProcess::start(&self.program, slab.memory.as_fd())?;
+        self.protection.heard(keys);
         let process = worker.descriptor()?;
         tracing::info!(place = id.place, life = id.life, pid = worker.pid(), "a worker is ready");
         self.intake.say(Event::Arrived(Box::new(Arrival { id, cordon, slab: slab.id, ring, process })));

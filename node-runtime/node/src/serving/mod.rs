@@ -15,6 +15,7 @@ mod intake;
 mod loader;
 mod loading;
 mod process;
+mod protection;
 mod scribe;
 mod table;
 
@@ -28,6 +29,7 @@ use mfaas_dispatch::{CordonId, Limits};
 use mfaas_ident::TenantName;
 
 pub(crate) use dispatcher::{Answered, CallError, Dispatcher, Stalled};
+pub(crate) use protection::Protection;
 pub(crate) use table::{Route, Served, Table};
 
 use crate::logs::LogSink;
@@ -61,6 +63,8 @@ pub(crate) struct Books {
     pub(crate) standing: Arc<Standing>,
     /// What calls cost.
     pub(crate) usage: Arc<Usage>,
+    /// What holds the workers.
+    pub(crate) protection: Arc<Protection>,
 }
 
 /// The processes behind the dispatcher.
@@ -108,7 +112,7 @@ fn connect(
 ) -> std::io::Result<Connected> {
     let (intake, outlet) = intake::intake();
     let (loader, tasks) = mpsc::channel();
-    let crew = Arc::new(Crew::new(worker, intake.clone()));
+    let crew = Arc::new(Crew::new(worker, intake.clone(), Arc::clone(&books.protection)));
     let published = Arc::new(Mutex::default());
     let scribe = Scribe::start(Arc::clone(&books.logs))?;
     let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&published), workers, isolated, &books);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_ident::MemoryLimit;
 use mfaas_ring::preload::{
-    ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, PRELOAD_BYTES_MAX, Preload, StartLine,
+    ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, KeysLine, PRELOAD_BYTES_MAX, Preload, StartLine,
 };
 use mfaas_ring::{Geometry, HostEnd, WorkerState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -50,7 +50,10 @@ pub(crate) struct WorkerProcess {
 
 impl WorkerProcess {
     /// Spawns `program` over this slab and waits until it is locked down and ready.
-    pub(crate) fn start(program: &Path, slab: BorrowedFd<'_>) -> Result<(Self, HostEnd), StartError> {
+    pub(crate) fn start(
+        program: &Path,
+        slab: BorrowedFd<'_>,
+    ) -> Result<(Self, HostEnd, KeysLine), StartError> {
         let geometry = Geometry::new(RING_SLOTS).map_err(|e| failed("the ring's size", e))?;
         let (ring_fd, mut ring) = mfaas_ring::create(geometry).map_err(|e| failed("making the ring", e))?;
         let (mut report, report_fd) = std::io::pipe().map_err(|e| failed("making a pipe", e))?;
@@ -62,9 +65,9 @@ impl WorkerProcess {
             FdMapping { parent_fd: slab, child_fd: FD_SLAB },
         ];
         let mut worker = Self { child: spawn(program, mappings)? };
-        worker.listen(&mut report)?;
+        let keys = worker.listen(&mut report)?;
         worker.wait_ready(&mut ring)?;
-        Ok((worker, ring))
+        Ok((worker, ring, keys))
     }
 
     /// Process id, for logs.
@@ -89,11 +92,11 @@ impl WorkerProcess {
     }
 
     /// Reads what the worker says about its start until it closes the pipe.
-    fn listen(&mut self, report: &mut PipeReader) -> Result<(), StartError> {
+    fn listen(&mut self, report: &mut PipeReader) -> Result<KeysLine, StartError> {
         let said = read_report(report)?;
         let Some(line) = said.lines().next() else { return Err(self.last_words()) };
         match serde_json::from_str(line).map_err(|e| failed("reading the worker's report", e))? {
-            StartLine::Mapped { slots: _ } => Ok(()),
+            StartLine::Mapped { slots: _, keys } => Ok(keys),
             StartLine::Failed { error } => {
                 Err(failed("the worker cannot serve", mfaas_ident::sanitise_line(&error, ERROR_BYTES_MAX)))
             }

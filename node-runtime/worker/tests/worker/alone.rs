@@ -55,7 +55,7 @@ fn anything_else_does_not() {
 
 #[test]
 fn a_developer_sees_answers_as_json() {
-    let output = run("--call", &image(toolchain::tenant()), &["--times", "2"], b"hello");
+    let output = run("--call", &image(toolchain::tenant()), &["--times", "2", "--budget", "100ms"], b"hello");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let lines: Vec<serde_json::Value> = output
         .stdout
@@ -75,6 +75,6 @@ fn a_developer_sees_how_a_call_ended() {
     let output = run("--call", &image(toolchain::tenant()), &more, b"spin");
     assert_eq!((output.status.code(), &*output.stdout), (Some(7), &b""[..]));
     assert_eq!(output.stderr, b"over_budget: the budget of 2ms of CPU time is used up\n");
-    let output = run("--call", &image(toolchain::tenant()), &["--raw"], b"hello");
+    let output = run("--call", &image(toolchain::tenant()), &["--raw", "--budget", "100ms"], b"hello");
     assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"HELLO"[..]));
 }

@@ -1,5 +1,7 @@
 //! What a node sees of a worker.
 
+use std::io::Write as _;
+
 use mfaas_abi::Status;
 use mfaas_cage::sealed_copy;
 use mfaas_ring::preload::StartLine;
@@ -77,7 +79,7 @@ fn a_worker_that_lost_its_stack_ends() {
     let submission = mfaas_ring::Submission {
         call_id: 9,
         function: HOSTILE,
-        budget_us: 5_000,
+        budget_us: crate::budget_us(),
         memory_bytes: 4 << 20,
         frame: &frame,
     };
@@ -100,7 +102,11 @@ fn the_first_call_of_each_function_is_cold() {
 #[test]
 fn a_slot_without_an_image_is_denied() {
     let mut node = Node::start(&[]);
-    assert_eq!(node.report, [StartLine::Mapped { slots: SLAB.slots as u32 }]);
+    let slots = node.report.iter().map(|line| match line {
+        StartLine::Mapped { slots, .. } => *slots,
+        StartLine::Failed { error } => panic!("{error}"),
+    });
+    assert_eq!(slots.collect::<Vec<_>>(), [SLAB.slots as u32]);
     assert_eq!(node.status(0, "hello"), Status::Denied, "empty");
     assert_eq!(node.status(SLAB.slots as u32, "hello"), Status::Denied, "no such slot");
     assert!(node.stop().success());
@@ -146,4 +152,47 @@ fn a_worker_refuses_a_stranger_and_another_version() {
         assert!(matches!(&node.report[..], [StartLine::Failed { .. }]), "{:?}", node.report);
         assert_eq!(node.child.wait().expect("our child").code(), Some(1));
     }
+}
+
+/// What the cage's tests show under keys is so in the worker as a node starts it; elsewhere the worker
+/// says why not.
+#[test]
+fn a_worker_says_whether_its_memory_is_out_of_reach() {
+    let mut node = node();
+    let [StartLine::Mapped { keys, .. }] = &node.report[..] else { panic!("{:?}", node.report) };
+    let (on, reason) = (keys.on, keys.reason.clone());
+    assert_eq!(on, reason.is_empty(), "{reason}");
+    assert!(on || std::env::var("MFAAS_TEST_KEYS").as_deref() != Ok("required"), "no keys: {reason}");
+    let places = memory_of(node.child.id());
+    assert!(places.iter().any(|(name, _)| name.contains("memfd")), "the ring: {places:?}");
+    for (name, address) in places {
+        let completion = node.call_with(HOSTILE, &look_at(address));
+        let expected = if on { Status::Fault } else { Status::Ok };
+        assert_eq!(completion.status, expected, "{name}");
+        assert_eq!(node.ok(TENANT, "next"), "NEXT");
+    }
+    if !on {
+        writeln!(std::io::stderr(), "skipped: {reason}").expect("somebody listens");
+    }
+    assert!(node.stop().success());
+}
+
+/// A request that the hostile function reads the byte at an address.
+fn look_at(address: usize) -> Vec<u8> {
+    [&b"w"[..], &address.to_le_bytes()].concat()
+}
+
+/// The ring, the heap, the stack and the writable data of a process.
+fn memory_of(process: u32) -> Vec<(String, usize)> {
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).expect("our own child");
+    let place = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let start = usize::from_str_radix(words.next()?.split_once('-')?.0, 16).ok()?;
+        let access = words.next()?;
+        let name = words.nth(3).unwrap_or_default();
+        let ours = ["/", "[heap]", "[stack]"].iter().any(|kind| name.starts_with(kind));
+        (access.starts_with("rw") && ours).then(|| (name.to_owned(), start))
+    };
+    // The last page of a stack is in use, its first need not be.
+    maps.lines().filter_map(place).collect()
 }
