@@ -31,7 +31,7 @@ use crate::sys::{Tsc, pin, stamp};
 
 /// What is on in the worker while a function runs.
 const WORKER_PROTECTIONS: &str = "own stack and arena, data reset before and wiped after, budget of CPU time with a \
-     watchdog, filter of system calls (seccomp); no protection keys";
+     watchdog, filter of system calls (seccomp)";
 /// What is on in the cage of this process.
 pub const CAGE_PROTECTIONS: &str = "own stack and arena, data reset before and wiped after, budget of CPU time with a \
      watchdog on the other core; no filter of system calls, no protection keys";
@@ -78,6 +78,8 @@ pub struct Worker {
     served: Vec<Served>,
     frame: Vec<u8>,
     answer: Completion,
+    /// Whether the worker said that its calls run under protection keys.
+    keys: bool,
     number: u64,
     signalled: u64,
     signal_after: u64,
@@ -105,6 +107,7 @@ impl Worker {
             served,
             frame: Vec::new(),
             answer: Completion::new(),
+            keys: false,
             number: 0,
             signalled: 0,
             signal_after: 0,
@@ -118,10 +121,9 @@ impl Worker {
         let mut text = String::new();
         report.read_to_string(&mut text).context("read the worker's report")?;
         for line in text.lines() {
-            if let StartLine::Failed { error, .. } =
-                serde_json::from_str(line).context("a line of the report")?
-            {
-                bail!("the worker does not start: {error}");
+            match serde_json::from_str(line).context("a line of the report")? {
+                StartLine::Failed { error } => bail!("the worker does not start: {error}"),
+                StartLine::Mapped { keys, .. } => self.keys = keys.on,
             }
         }
         let state = self.host.wait_started(START_WAIT_MAX)?;
@@ -256,7 +258,8 @@ pub struct OpenLoop {
 
 impl Side for Worker {
     fn protections(&self) -> String {
-        WORKER_PROTECTIONS.to_owned()
+        let keys = if self.keys { "protection keys" } else { "no protection keys" };
+        format!("{WORKER_PROTECTIONS}; {keys}")
     }
 
     fn call(&mut self, function: u64) -> anyhow::Result<Timing> {
