@@ -89,13 +89,23 @@ pub struct Worker {
 impl Worker {
     /// Starts a worker on the worker's core and waits until it is locked down and ready.
     pub fn start(kit: &Kit, form: Form, served: Vec<Served>) -> anyhow::Result<Self> {
+        Self::start_with_most(kit, form, served, Duration::MAX)
+    }
+
+    /// As [`Self::start`], with as many of the functions as are loaded in `load_max`, at least one.
+    pub fn start_with_most(
+        kit: &Kit,
+        form: Form,
+        mut served: Vec<Served>,
+        load_max: Duration,
+    ) -> anyhow::Result<Self> {
         let most = FUNCTIONS_MAX;
         ensure!(served.len() <= most, "the worker takes at most {most} functions, not {}", served.len());
         let geometry = Geometry::new(SLOTS)?;
         let (ring, host) = create(geometry)?;
         let (reader, writer) = std::io::pipe().context("a pipe")?;
         let list = sealed_copy(&serde_json::to_vec(&preload())?)?;
-        let slab = loaded(kit, form, &served)?;
+        let slab = loaded(kit, form, &mut served, load_max)?;
         let memory = slab.fd().try_clone_to_owned().context("the slab's descriptor")?;
         let report = OwnedFd::from(writer);
         let descriptors = vec![(ring, FD_RING), (list, FD_PRELOAD), (report, FD_REPORT), (memory, FD_SLAB)];
@@ -115,6 +125,11 @@ impl Worker {
         };
         worker.ready(reader)?;
         Ok(worker)
+    }
+
+    /// How many functions it has.
+    pub fn functions(&self) -> usize {
+        self.served.len()
     }
 
     fn ready(&mut self, mut report: impl std::io::Read) -> anyhow::Result<()> {
@@ -313,10 +328,16 @@ impl Drop for Worker {
     }
 }
 
-/// A slab with these functions, each in the slot of its place.
-fn loaded(kit: &Kit, form: Form, served: &[Served]) -> anyhow::Result<SlabWriter> {
+/// A slab with these functions, each in the slot of its place. What was not loaded in `load_max`
+/// is left out of `served`, too.
+fn loaded(kit: &Kit, form: Form, served: &mut Vec<Served>, load_max: Duration) -> anyhow::Result<SlabWriter> {
     let mut slab = SlabWriter::new(SlabGeometry::NODE)?;
+    let begin = Instant::now();
     for (place, function) in served.iter().enumerate() {
+        if place > 0 && begin.elapsed() > load_max {
+            served.truncate(place);
+            break;
+        }
         let image = sealed_copy(&kit.functions.file(form, &function.constants))?;
         let slot = slab.load(image).with_context(|| format!("load function {place}"))?.slot;
         ensure!(slot as usize == place, "function {place} is in slot {slot}");
