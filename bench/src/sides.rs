@@ -48,6 +48,11 @@ pub trait Side {
     fn process(&self) -> Option<u32> {
         None
     }
+
+    /// Memory that holds the functions for that process and for this one, once, in KiB.
+    fn common_kib(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// Stamps of one call, in cycles of the time stamp counter.

@@ -11,7 +11,7 @@ use mfaas_bench_node::function::{ANSWER_BYTES, work};
 use mfaas_bench_node::functions::{Form, Functions, Kind, request, verified};
 use mfaas_bench_node::sides::bare::{Bare, Mode};
 use mfaas_bench_node::sides::http::Hyper;
-use mfaas_bench_node::sides::mfaas::{BUDGET_US, Caged, InProcess, Planned, Served, Worker, equal};
+use mfaas_bench_node::sides::mfaas::{BUDGET_US, Caged, InProcess, LOOK_US, Planned, Served, Worker, equal};
 use mfaas_bench_node::sides::process::{PerRequest, Woken};
 use mfaas_bench_node::sides::{Kit, Programs, Side};
 use mfaas_bench_node::sys::library::{Library, c_path};
@@ -120,13 +120,14 @@ fn each_file_is_a_function_of_its_own() {
 fn an_endless_call_is_ended_and_the_next_one_answered() {
     let kit = kit();
     let mut cage = InProcess::new().unwrap();
-    let load = |kind: Kind, budget_us| {
+    cage.wake(kit.cores, LOOK_US).unwrap();
+    let mut load = |kind: Kind, budget_us| {
         let served = Served { constants: kind.constants(0), budget_us };
         cage.load(&kit.functions.file(Form::Hosted, &served.constants), served).unwrap()
     };
-    let (mut endless, mut next) = (load(Kind::SPIN, 100), load(Kind::HASH, BUDGET_US));
+    let (endless, next) = (load(Kind::SPIN, 100), load(Kind::HASH, BUDGET_US));
     for _ in 0..5 {
-        let kill = cage.kill(&mut endless, &mut next, kit.tsc).unwrap();
+        let kill = cage.kill(&endless, &next, kit.tsc).unwrap();
         assert!(kill.overshoot_us > 0.0 && kill.next_us > 0.0, "{kill:?}");
     }
 }

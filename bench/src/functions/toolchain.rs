@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
+use mfaas_rules::profiles::image_layout::LINKER_SCRIPT;
 use mfaas_rules::profiles::imports::ROWS;
 
 /// What glibc's own libraries are called on a Debian machine, in the order in which they are tried.
@@ -32,9 +33,13 @@ pub(super) fn build(directory: &Path) -> anyhow::Result<Built> {
     toolchain.rlib(&runtime.join("abi/src/lib.rs"), "mfaas_abi", &[])?;
     let shim = ["--cfg", "feature=\"hosted\"", "--extern", "mfaas_abi"];
     toolchain.rlib(&runtime.join("shim/src/lib.rs"), "mfaas_shim", &shim)?;
+    let script = directory.join("image.ld");
+    fs::write(&script, LINKER_SCRIPT).context("write the linker script of images")?;
+    let script = format!("-Clink-arg=-T{}", script.display());
+    let smallest = ["-Clink-arg=-lc", &script];
     Ok(Built {
-        hosted: toolchain.shared(&own.join("hosted.rs"), "hosted", "host", &[])?,
-        smallest: toolchain.shared(&own.join("smallest.rs"), "smallest", "host", &["-Clink-arg=-lc"])?,
+        hosted: toolchain.shared(&own.join("hosted.rs"), "hosted", "host", &[&script])?,
+        smallest: toolchain.shared(&own.join("smallest.rs"), "smallest", "host", &smallest)?,
         library: toolchain.shared(&own.join("library.rs"), "library", "machine", &[])?,
     })
 }

@@ -5,9 +5,8 @@ use super::{Lane, Plan, alternate};
 use crate::functions::{Files, Form, Kind};
 use crate::report::{Bound, Row};
 use crate::sides::bare::{Bare, Mode};
-use crate::sides::mfaas::{BUDGET_US, InProcess, Served, Worker, equal};
+use crate::sides::mfaas::{BUDGET_US, CAGE_PROTECTIONS, InProcess, LOOK_US, Served, Worker, equal};
 use crate::sides::{Kit, Latency, Side, Timing};
-use crate::sys::pin;
 
 const RESIDENT: &str = "mfaas, resident image";
 const FILE: &str = "mfaas, image in the page cache";
@@ -27,10 +26,7 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let images = kit.functions.files(Form::Hosted, Kind::EMPTY, count)?;
     // What the lanes below are made of anew in every round.
     row.side(RESIDENT, Worker::start(kit, Form::Hosted, equal(Kind::EMPTY, 1))?.protections());
-    row.side(
-        FILE,
-        "cage: own stack, arena, reset before and after, budget of CPU time; no filter".to_owned(),
-    );
+    row.side(FILE, CAGE_PROTECTIONS.to_owned());
     let lanes = vec![
         Some(Lane::new(RESIDENT, || resident(kit, count))),
         Some(Lane::new(FILE, || from_files(kit, &images))),
@@ -70,14 +66,14 @@ pub(super) fn each_once(kit: &Kit, side: &mut dyn Side, count: usize) -> anyhow:
 
 /// Loads and calls every file once, in a cage of this thread on the worker's core.
 pub(super) fn from_files(kit: &Kit, images: &Files) -> anyhow::Result<Latency> {
-    pin(kit.cores.worker)?;
-    let taken = load_each(images);
-    pin(kit.cores.caller)?;
+    let mut cage = InProcess::new()?;
+    cage.wake(kit.cores, LOOK_US)?;
+    let taken = load_each(&mut cage, images);
+    cage.rest(kit.cores)?;
     Ok(Latency::of(&taken?, kit.tsc))
 }
 
-fn load_each(images: &Files) -> anyhow::Result<Vec<Timing>> {
-    let mut cage = InProcess::new()?;
+fn load_each(cage: &mut InProcess, images: &Files) -> anyhow::Result<Vec<Timing>> {
     let mut call = |id: usize| {
         let served = Served { constants: Kind::EMPTY.constants(id as u64), budget_us: BUDGET_US };
         cage.first_call(&images.path(id), served)

@@ -8,7 +8,7 @@ use super::{Lane, Plan, alternate};
 use crate::functions::{Form, Kind};
 use crate::report::{Bound, Row};
 use crate::sides::Kit;
-use crate::sides::mfaas::{BUDGET_US, InProcess, Kill, Served};
+use crate::sides::mfaas::{BUDGET_US, CAGE_PROTECTIONS, InProcess, Kill, LOOK_US, Served};
 use crate::stats::Quantiles;
 use crate::sys::{pin, stamp, timer};
 
@@ -32,10 +32,7 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
         "an endless function: deadline until its code is left, and left until the next runs",
     );
     let calls = plan.size(2_000, 20);
-    row.side(
-        MFAAS,
-        "cage: own stack, arena, reset before and after, budget of CPU time; no filter".to_owned(),
-    );
+    row.side(MFAAS, CAGE_PROTECTIONS.to_owned());
     row.side(SIGNAL, "none: a handler that stamps and returns".to_owned());
     let lanes =
         vec![Some(Lane::new(MFAAS, || kills(kit, calls))), Some(Lane::new(SIGNAL, || signals(kit, calls)))];
@@ -53,9 +50,10 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
 }
 
 fn kills(kit: &Kit, calls: usize) -> anyhow::Result<Round> {
-    pin(kit.cores.worker)?;
-    let taken = kill_each(kit, calls);
-    pin(kit.cores.caller)?;
+    let mut cage = InProcess::new()?;
+    cage.wake(kit.cores, LOOK_US)?;
+    let taken = kill_each(kit, &mut cage, calls);
+    cage.rest(kit.cores)?;
     let taken = taken?;
     Ok(Round {
         overshoot: Quantiles::of(taken.iter().map(|kill| kill.overshoot_us)),
@@ -63,14 +61,13 @@ fn kills(kit: &Kit, calls: usize) -> anyhow::Result<Round> {
     })
 }
 
-fn kill_each(kit: &Kit, calls: usize) -> anyhow::Result<Vec<Kill>> {
-    let mut cage = InProcess::new()?;
-    let load = |kind: Kind, budget_us| {
+fn kill_each(kit: &Kit, cage: &mut InProcess, calls: usize) -> anyhow::Result<Vec<Kill>> {
+    let mut load = |kind: Kind, budget_us| {
         let served = Served { constants: kind.constants(0), budget_us };
         cage.load(&kit.functions.file(Form::Hosted, &served.constants), served)
     };
-    let (mut endless, mut next) = (load(Kind::SPIN, ENDLESS_BUDGET_US)?, load(Kind::EMPTY, BUDGET_US)?);
-    (0..calls).map(|_| cage.kill(&mut endless, &mut next, kit.tsc)).collect()
+    let (endless, next) = (load(Kind::SPIN, ENDLESS_BUDGET_US)?, load(Kind::EMPTY, BUDGET_US)?);
+    (0..calls).map(|_| cage.kill(&endless, &next, kit.tsc)).collect()
 }
 
 fn signals(kit: &Kit, calls: usize) -> anyhow::Result<Round> {
@@ -107,7 +104,7 @@ fn spin(core: usize, thread: &AtomicI32, stop: &AtomicBool) -> anyhow::Result<()
 fn signal(thread: i32) -> anyhow::Result<u64> {
     timer::noticed_at();
     let sent = stamp();
-    timer::poke(thread)?;
+    timer::poke(thread, timer::NOTICED)?;
     loop {
         match timer::noticed_at() {
             0 => std::hint::spin_loop(),

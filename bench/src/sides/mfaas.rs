@@ -1,12 +1,13 @@
 //! mfaas itself: the real worker program behind the real ring, the cage in this process, and a
-//! running node behind HTTP. All that this benchmark knows of the node runtime is in this file.
+//! running node behind HTTP. All that this benchmark knows of the node runtime is here and in `cage`.
 //!
 //! It must never reach into the runtime: what it measures is what a node has.
+
+mod cage;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,27 +15,40 @@ use anyhow::{Context as _, bail, ensure};
 use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
-use mfaas_cage::{Cage, Image, Limits, Outcome, sealed_copy};
-use mfaas_ident::{Budget, MemoryLimit};
-use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, ITEMS_MAX, Preload, PreloadItem, StartLine};
+use mfaas_cage::{SlabGeometry, SlabWriter, sealed_copy};
+use mfaas_ring::clock::{Rate, ticks};
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, StartLine};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
+use rustix::process::{Pid, Signal, kill_process};
+
+pub use cage::{Caged, InProcess, Kill, LOOK_US, Loaded};
 
 use super::http::Client;
 use super::{Kit, Side, Timing, scattered};
-use crate::function::{ANSWER_BYTES, Constants, REQUEST_BYTES};
+use crate::function::{Constants, REQUEST_BYTES};
 use crate::functions::{Form, Kind, glanced, request, verified};
 use crate::sys::{Tsc, pin, stamp};
+
+/// What is on in the worker while a function runs.
+const WORKER_PROTECTIONS: &str = "own stack and arena, data reset before and wiped after, budget of CPU time with a \
+     watchdog, filter of system calls (seccomp)";
+/// What is on in the cage of this process.
+pub const CAGE_PROTECTIONS: &str = "own stack and arena, data reset before and wiped after, budget of CPU time with a \
+     watchdog on the other core; no filter of system calls, no protection keys";
 
 /// Slots of the ring, all of them used by [`Side::pipelined`].
 const SLOTS: u32 = 64;
 /// Arena of every function, in bytes.
 const MEMORY_BYTES: u64 = 1 << 20;
-/// Functions of one worker, at most.
-pub const FUNCTIONS_MAX: usize = ITEMS_MAX;
+/// Functions of one worker, at most: what a node's slab can name.
+pub const FUNCTIONS_MAX: usize = SlabGeometry::NODE.slots;
 /// CPU time of a function that is meant to end by itself, in microseconds.
 pub const BUDGET_US: u64 = 50_000;
-/// Descriptor of the first image.
-const FD_IMAGES: i32 = 6;
+/// A worker is not signalled again for the same deadline before so many microseconds.
+const AGAIN_US: u64 = 20;
+/// Looks for an answer between two looks at the deadline: a look fetches a line of memory that the
+/// worker writes in every call.
+const LOOKS: u32 = 32;
 
 const START_WAIT_MAX: Duration = Duration::from_secs(120);
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -44,7 +58,7 @@ const SPINS: u32 = 1 << 16;
 /// One function of a worker.
 #[derive(Debug, Clone, Copy)]
 pub struct Served {
-    /// What it does and who it is: its id is its place in the worker's list.
+    /// What it does and who it is: its id is its slot in the slab.
     pub constants: Constants,
     /// CPU time of one call, in microseconds.
     pub budget_us: u64,
@@ -59,39 +73,72 @@ pub fn equal(kind: Kind, count: usize) -> Vec<Served> {
 pub struct Worker {
     host: HostEnd,
     child: Child,
+    /// Kept, as a node keeps it: what it wrote is what the worker runs.
+    slab: SlabWriter,
     served: Vec<Served>,
     frame: Vec<u8>,
+    answer: Completion,
+    /// Whether the worker said that its calls run under protection keys.
+    keys: bool,
     number: u64,
+    signalled: u64,
+    signal_after: u64,
+    again: u64,
 }
 
 impl Worker {
     /// Starts a worker on the worker's core and waits until it is locked down and ready.
     pub fn start(kit: &Kit, form: Form, served: Vec<Served>) -> anyhow::Result<Self> {
+        Self::start_with_most(kit, form, served, Duration::MAX)
+    }
+
+    /// As [`Self::start`], with as many of the functions as are loaded in `load_max`, at least one.
+    pub fn start_with_most(
+        kit: &Kit,
+        form: Form,
+        mut served: Vec<Served>,
+        load_max: Duration,
+    ) -> anyhow::Result<Self> {
         let most = FUNCTIONS_MAX;
         ensure!(served.len() <= most, "the worker takes at most {most} functions, not {}", served.len());
         let geometry = Geometry::new(SLOTS)?;
-        let (ring, host) = create(geometry, 1)?;
+        let (ring, host) = create(geometry)?;
         let (reader, writer) = std::io::pipe().context("a pipe")?;
-        let list = sealed_copy(&serde_json::to_vec(&preload(&served))?)?;
-        let mut descriptors = vec![(ring, FD_RING), (list, FD_PRELOAD), (OwnedFd::from(writer), FD_REPORT)];
-        for (index, function) in served.iter().enumerate() {
-            let image = sealed_copy(&kit.functions.file(form, &function.constants))?;
-            descriptors.push((image, FD_IMAGES + index as i32));
-        }
+        let list = sealed_copy(&serde_json::to_vec(&preload())?)?;
+        let slab = loaded(kit, form, &mut served, load_max)?;
+        let memory = slab.fd().try_clone_to_owned().context("the slab's descriptor")?;
+        let report = OwnedFd::from(writer);
+        let descriptors = vec![(ring, FD_RING), (list, FD_PRELOAD), (report, FD_REPORT), (memory, FD_SLAB)];
         let child = spawn(kit, descriptors)?;
-        let mut worker = Self { host, child, served, frame: Vec::new(), number: 0 };
+        let mut worker = Self {
+            host,
+            child,
+            slab,
+            served,
+            frame: Vec::new(),
+            answer: Completion::new(),
+            keys: false,
+            number: 0,
+            signalled: 0,
+            signal_after: 0,
+            again: Rate::measured().ticks_of_us(AGAIN_US),
+        };
         worker.ready(reader)?;
         Ok(worker)
+    }
+
+    /// How many functions it has.
+    pub fn functions(&self) -> usize {
+        self.served.len()
     }
 
     fn ready(&mut self, mut report: impl std::io::Read) -> anyhow::Result<()> {
         let mut text = String::new();
         report.read_to_string(&mut text).context("read the worker's report")?;
         for line in text.lines() {
-            if let StartLine::Failed { error, .. } =
-                serde_json::from_str(line).context("a line of the report")?
-            {
-                bail!("the worker refuses a function: {error}");
+            match serde_json::from_str(line).context("a line of the report")? {
+                StartLine::Failed { error } => bail!("the worker does not start: {error}"),
+                StartLine::Mapped { keys, .. } => self.keys = keys.on,
             }
         }
         let state = self.host.wait_started(START_WAIT_MAX)?;
@@ -102,16 +149,23 @@ impl Worker {
     fn submit(&mut self, call_id: u64, function: u64, body: &[u8; REQUEST_BYTES]) -> anyhow::Result<()> {
         self.frame.clear();
         encode_request(&mut self.frame, "POST", "/", [], body).map_err(|e| anyhow::anyhow!("{e}"))?;
-        Ok(self.host.submit(Submission { call_id, function: function as u32, frame: &self.frame })?)
+        let served = self.served.get(function as usize).context("no such function")?;
+        let budget_us = u32::try_from(served.budget_us).context("a long budget")?;
+        let (function, memory_bytes) = (function as u32, MEMORY_BYTES);
+        let frame = &self.frame;
+        Ok(self.host.submit(Submission { call_id, function, budget_us, memory_bytes, frame })?)
     }
 
-    /// Spins until the next completion.
-    fn completion(&mut self) -> anyhow::Result<Completion> {
+    /// Spins until the next completion, which is in `answer` then, and watches its deadline.
+    fn completion(&mut self) -> anyhow::Result<()> {
         let deadline = Instant::now() + ANSWER_WAIT_MAX;
         loop {
-            for _ in 0..SPINS {
-                if let Some(completion) = self.host.collect()? {
-                    return Ok(completion);
+            for spin in 1..=SPINS {
+                if self.host.collect(&mut self.answer)? {
+                    return Ok(());
+                }
+                if spin.is_multiple_of(LOOKS) {
+                    self.watch()?;
                 }
                 std::hint::spin_loop();
             }
@@ -122,15 +176,32 @@ impl Worker {
         }
     }
 
-    /// Verifies an answer as [`glanced`] does.
-    fn glance(&self, number: u64, function: u64, done: &Completion) -> anyhow::Result<u64> {
+    /// What a dispatcher does for a call whose budget may be used up: the worker is signalled and
+    /// looks itself.
+    fn watch(&mut self) -> anyhow::Result<()> {
+        let deadline = self.host.watch_deadline();
+        if deadline == 0 {
+            return Ok(());
+        }
+        let now = ticks();
+        if deadline <= now && (deadline != self.signalled || self.signal_after <= now) {
+            (self.signalled, self.signal_after) = (deadline, now.saturating_add(self.again));
+            kill_process(Pid::from_child(&self.child), Signal::ALARM).context("signal the worker")?;
+        }
+        Ok(())
+    }
+
+    /// Verifies the last answer as [`glanced`] does.
+    fn glance(&self, number: u64, function: u64) -> anyhow::Result<u64> {
+        let done = &self.answer;
         let served = self.served.get(function as usize).context("no such function")?;
         ensure!(done.status == Status::Ok, "function {function} ended as {:?}", done.status);
         let frame = ResponseFrame::decode(&done.response).map_err(|e| anyhow::anyhow!("{e}"))?;
         glanced(number, &served.constants, &request(number), frame.body)
     }
 
-    fn verify(&self, function: u64, body: &[u8; REQUEST_BYTES], done: &Completion) -> anyhow::Result<u64> {
+    fn verify(&self, function: u64, body: &[u8; REQUEST_BYTES]) -> anyhow::Result<u64> {
+        let done = &self.answer;
         let served = self.served.get(function as usize).context("no such function")?;
         ensure!(done.status == Status::Ok, "function {function} ended as {:?}", done.status);
         let frame = ResponseFrame::decode(&done.response).map_err(|e| anyhow::anyhow!("{e}"))?;
@@ -145,23 +216,30 @@ impl Worker {
         let mut next = plan.iter().peekable();
         let begin = stamp();
         let last = Instant::now() + ANSWER_WAIT_MAX + Duration::from_micros(plan.len() as u64 * 200);
+        let mut looks = 0_u32;
         while (next.peek().is_some() || !waiting.is_empty()) && Instant::now() < last {
             let now = stamp().wrapping_sub(begin);
-            if let Some(due) = next.next_if(|due| due.at <= now && waiting.len() < SLOTS as usize) {
+            if let Some(due) = next.next_if(|due| due.at <= now && self.host.has_room()) {
                 self.submit(due.number, due.function, &request(due.number))?;
                 waiting.push_back(due);
             }
-            if let Some(done) = self.host.collect()? {
+            if self.host.collect(&mut self.answer)? {
                 let answered = stamp().wrapping_sub(begin);
                 let planned = waiting.pop_front().context("an answer to no call")?;
-                ensure!(done.call_id == planned.number, "an answer out of order");
+                ensure!(self.answer.call_id == planned.number, "an answer out of order");
                 if planned.endless {
-                    ensure!(done.status == Status::OverBudget, "an endless call ended as {:?}", done.status);
+                    let status = self.answer.status;
+                    ensure!(status == Status::OverBudget, "an endless call ended as {status:?}");
                     outcome.ended += 1;
                 } else {
-                    self.glance(planned.number, planned.function, &done)?;
+                    self.glance(planned.number, planned.function)?;
                     outcome.honest_us.push(tsc.micros(answered.saturating_sub(planned.at)));
                 }
+                continue;
+            }
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS) {
+                self.watch()?;
             }
         }
         outcome.lost = waiting.len() + next.count();
@@ -195,8 +273,8 @@ pub struct OpenLoop {
 
 impl Side for Worker {
     fn protections(&self) -> String {
-        "cage: own stack, arena, reset before and after, budget of CPU time; filter of system calls; no protection keys"
-            .to_owned()
+        let keys = if self.keys { "protection keys" } else { "no protection keys" };
+        format!("{WORKER_PROTECTIONS}; {keys}")
     }
 
     fn call(&mut self, function: u64) -> anyhow::Result<Timing> {
@@ -204,9 +282,9 @@ impl Side for Worker {
         let (number, body) = (self.number, request(self.number));
         let sent = stamp();
         self.submit(number, function, &body)?;
-        let done = self.completion()?;
+        self.completion()?;
         let answered = stamp();
-        let entered = Some(self.verify(function, &body, &done)?);
+        let entered = Some(self.verify(function, &body)?);
         Ok(Timing { sent, entered, answered })
     }
 
@@ -214,12 +292,12 @@ impl Side for Worker {
         let begin = Instant::now();
         let (mut sent, mut received) = (0, 0);
         while received < calls {
-            while sent < calls && sent - received < u64::from(SLOTS) {
+            while sent < calls && self.host.has_room() {
                 self.submit(sent, scattered(sent, functions), &request(sent))?;
                 sent += 1;
             }
-            let done = self.completion()?;
-            self.glance(received, scattered(received, functions), &done)?;
+            self.completion()?;
+            self.glance(received, scattered(received, functions))?;
             received += 1;
         }
         Ok(begin.elapsed())
@@ -227,6 +305,13 @@ impl Side for Worker {
 
     fn process(&self) -> Option<u32> {
         Some(self.child.id())
+    }
+
+    /// What the kernel gave the slab; each page counts once, whoever maps it.
+    fn common_kib(&self) -> Option<f64> {
+        let allocated = rustix::fs::fstat(self.slab.fd()).ok()?.st_blocks;
+        // In 512 bytes, as POSIX has it for every file.
+        Some(allocated as f64 / 2.0)
     }
 }
 
@@ -243,18 +328,28 @@ impl Drop for Worker {
     }
 }
 
-fn preload(served: &[Served]) -> Preload {
-    let item = |(index, function): (usize, &Served)| PreloadItem {
-        fd: FD_IMAGES + index as i32,
-        digest: String::new(),
-        label: format!("bench/function-{index}@1"),
-        budget_us: function.budget_us,
-        memory_bytes: MEMORY_BYTES,
-    };
+/// A slab with these functions, each in the slot of its place. What was not loaded in `load_max`
+/// is left out of `served`, too.
+fn loaded(kit: &Kit, form: Form, served: &mut Vec<Served>, load_max: Duration) -> anyhow::Result<SlabWriter> {
+    let mut slab = SlabWriter::new(SlabGeometry::NODE)?;
+    let begin = Instant::now();
+    for (place, function) in served.iter().enumerate() {
+        if place > 0 && begin.elapsed() > load_max {
+            served.truncate(place);
+            break;
+        }
+        let image = sealed_copy(&kit.functions.file(form, &function.constants))?;
+        let slot = slab.load(image).with_context(|| format!("load function {place}"))?.slot;
+        ensure!(slot as usize == place, "function {place} is in slot {slot}");
+    }
+    Ok(slab)
+}
+
+fn preload() -> Preload {
     Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
-        items: served.iter().enumerate().map(item).collect(),
+        memory_bytes_max: MEMORY_BYTES,
     }
 }
 
@@ -271,148 +366,6 @@ fn spawn(kit: &Kit, descriptors: Vec<(OwnedFd, i32)>) -> anyhow::Result<Child> {
     let child = command.spawn().context("start the worker");
     pin(kit.cores.caller)?;
     child
-}
-
-/// The cage in this process, on this thread: what a worker does between two rings.
-pub struct InProcess {
-    cage: Cage,
-    frame: Vec<u8>,
-    number: u64,
-}
-
-/// A loaded function.
-pub struct Loaded {
-    image: Image,
-    constants: Constants,
-    limits: Limits,
-}
-
-/// Stamps of a call that was ended by its budget, and of the call after it.
-#[derive(Debug, Clone, Copy)]
-pub struct Kill {
-    /// CPU time beyond the budget when the caged code was left, in µs.
-    pub overshoot_us: f64,
-    /// Left until the first instruction of the next call, in µs.
-    pub next_us: f64,
-}
-
-impl InProcess {
-    /// The one cage of this thread.
-    pub fn new() -> anyhow::Result<Self> {
-        Ok(Self { cage: Cage::new(MemoryLimit::from_bytes(MEMORY_BYTES)?)?, frame: Vec::new(), number: 0 })
-    }
-
-    /// Loads an image.
-    pub fn load(&self, image: &[u8], served: Served) -> anyhow::Result<Loaded> {
-        let limits = Limits {
-            budget: Budget::from_micros(served.budget_us)?,
-            memory: MemoryLimit::from_bytes(MEMORY_BYTES)?,
-        };
-        Ok(Loaded { image: Image::load(sealed_copy(image)?)?, constants: served.constants, limits })
-    }
-
-    /// One verified call.
-    pub fn call(&mut self, function: &mut Loaded) -> anyhow::Result<Timing> {
-        let body = self.prepare()?;
-        let sent = stamp();
-        let answer = self.answer(function)?;
-        let answered = stamp();
-        let entered = Some(verified(&function.constants, &body, answer.as_bytes())?);
-        Ok(Timing { sent, entered, answered })
-    }
-
-    /// Calls with the prepared request and copies the answer out, as the worker does.
-    fn answer(&mut self, function: &mut Loaded) -> anyhow::Result<Copied> {
-        self.cage.call(&mut function.image, &self.frame, function.limits, copied)
-    }
-
-    /// The first call of an image that is only a file: read, copied, loaded, called.
-    pub fn first_call(&mut self, file: &Path, served: Served) -> anyhow::Result<Timing> {
-        let sent = stamp();
-        let bytes = std::fs::read(file).with_context(|| format!("read {}", file.display()))?;
-        let mut loaded = self.load(&bytes, served)?;
-        let timing = self.call(&mut loaded)?;
-        Ok(Timing { sent, ..timing })
-    }
-
-    /// Lets `endless` run into its budget, then calls `next`.
-    pub fn kill(&mut self, endless: &mut Loaded, next: &mut Loaded, tsc: Tsc) -> anyhow::Result<Kill> {
-        self.prepare()?;
-        let (left, cpu_ns) = self.cage.call(&mut endless.image, &self.frame, endless.limits, |outcome| {
-            let left = stamp();
-            ensure!(outcome.status == Status::OverBudget, "an endless call ended as {:?}", outcome.status);
-            Ok((left, outcome.cpu_ns))
-        })?;
-        let entered = self.call(next)?.entered.context("a stamp")?;
-        let budget_us = endless.limits.budget.as_micros() as f64;
-        Ok(Kill {
-            overshoot_us: cpu_ns as f64 / 1e3 - budget_us,
-            next_us: tsc.micros(entered.saturating_sub(left)),
-        })
-    }
-
-    fn prepare(&mut self) -> anyhow::Result<[u8; REQUEST_BYTES]> {
-        self.number += 1;
-        let body = request(self.number);
-        self.frame.clear();
-        encode_request(&mut self.frame, "POST", "/", [], &body).map_err(|e| anyhow::anyhow!("{e}"))?;
-        Ok(body)
-    }
-}
-
-/// The body of an answer, out of the cage's memory.
-struct Copied {
-    bytes: [u8; ANSWER_BYTES],
-    length: usize,
-}
-
-impl Copied {
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-fn copied(outcome: Outcome<'_>) -> anyhow::Result<Copied> {
-    ensure!(outcome.status == Status::Ok, "a function ended as {:?}", outcome.status);
-    let frame = ResponseFrame::decode(outcome.response).map_err(|e| anyhow::anyhow!("{e}"))?;
-    let mut bytes = [0; ANSWER_BYTES];
-    let length = frame.body.len();
-    bytes.get_mut(..length).context("an answer that is too long")?.copy_from_slice(frame.body);
-    Ok(Copied { bytes, length })
-}
-
-/// One function in the cage of this thread.
-pub struct Caged {
-    cage: InProcess,
-    loaded: Loaded,
-}
-
-impl Caged {
-    /// Loads the one function.
-    pub fn new(kit: &Kit, kind: Kind) -> anyhow::Result<Self> {
-        let cage = InProcess::new()?;
-        let served = Served { constants: kind.constants(0), budget_us: BUDGET_US };
-        let loaded = cage.load(&kit.functions.file(Form::Hosted, &served.constants), served)?;
-        Ok(Self { cage, loaded })
-    }
-
-    /// One call, verified as [`glanced`] does.
-    pub fn glance(&mut self) -> anyhow::Result<()> {
-        let body = self.cage.prepare()?;
-        let answer = self.cage.answer(&mut self.loaded)?;
-        glanced(self.cage.number, &self.loaded.constants, &body, answer.as_bytes()).map(drop)
-    }
-}
-
-impl Side for Caged {
-    fn protections(&self) -> String {
-        "cage: own stack, arena, reset before and after, budget of CPU time; no filter, no protection keys"
-            .to_owned()
-    }
-
-    fn call(&mut self, _function: u64) -> anyhow::Result<Timing> {
-        self.cage.call(&mut self.loaded)
-    }
 }
 
 /// A running node, reached over HTTP like any caller does.

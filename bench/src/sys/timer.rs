@@ -53,14 +53,14 @@ impl Drop for Ticking {
     }
 }
 
-/// The stamp of the last SIGUSR1 that [`watch`]ing noticed, 0 before the first.
+/// The stamp of the last [`NOTICED`] that [`watch`]ing noticed, 0 before the first.
 pub fn noticed_at() -> u64 {
     ENTERED.swap(0, Ordering::AcqRel)
 }
 
-/// Stamps every SIGUSR1 from now on.
+/// Stamps every [`NOTICED`] from now on.
 pub fn watch() -> anyhow::Result<()> {
-    install(libc::SIGUSR1, noticed).map(drop)
+    install(NOTICED, noticed).map(drop)
 }
 
 /// This thread, for [`poke`].
@@ -69,12 +69,15 @@ pub fn this_thread() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Sends SIGUSR1 to a thread of this process.
-pub fn poke(thread: i32) -> anyhow::Result<()> {
+/// The signal that [`watch`] notices.
+pub const NOTICED: i32 = libc::SIGUSR1;
+
+/// Sends a signal to a thread of this process.
+pub fn poke(thread: i32, signal: i32) -> anyhow::Result<()> {
     // SAFETY: INV-BENCH-2. Takes nothing and cannot fail.
     let process = unsafe { libc::getpid() };
     // SAFETY: INV-BENCH-2. Takes numbers alone.
-    let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGUSR1) };
+    let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
     ensure!(sent == 0, "tgkill: {}", std::io::Error::last_os_error());
     Ok(())
 }

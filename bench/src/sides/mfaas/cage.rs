@@ -1,0 +1,280 @@
+//! The cage in this process, on this thread: what a worker does between two rings. A second thread
+//! on the other core watches its deadlines, as a node's dispatcher does.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use mfaas_abi::Status;
+use mfaas_abi::frame::{ResponseFrame, encode_request};
+use mfaas_cage::{Cage, Clock, Limits, Outcome, Slab, SlabGeometry, SlabWriter, TICK_SIGNAL, sealed_copy};
+use mfaas_ident::{Budget, MemoryLimit};
+use mfaas_ring::clock::{Rate, ticks};
+
+use super::{AGAIN_US, BUDGET_US, MEMORY_BYTES, Served};
+use crate::function::{ANSWER_BYTES, Constants, REQUEST_BYTES};
+use crate::functions::{Form, Kind, glanced, request, verified};
+use crate::sides::{Kit, Side, Timing};
+use crate::sys::{Cores, Tsc, pin, stamp, timer};
+
+/// How often deadlines are looked at where a row does not vary it, in microseconds: as often as the
+/// watching core can.
+pub const LOOK_US: u64 = 0;
+
+/// A cage and the loader of its slab. One at a time in a process: whoever makes another waits until
+/// the first is gone, so one thread must never hold two.
+pub struct InProcess {
+    /// Before the cage: it must be gone before the word that it looks at is.
+    watcher: Option<Watcher>,
+    cage: Cage,
+    writer: SlabWriter,
+    word: Arc<AtomicU64>,
+    frame: Vec<u8>,
+    number: u64,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// A loaded function.
+pub struct Loaded {
+    slot: u32,
+    constants: Constants,
+    limits: Limits,
+}
+
+/// What is seen of a call that was ended by its budget, and of the call after it.
+#[derive(Debug, Clone, Copy)]
+pub struct Kill {
+    /// Wall time beyond the budget when the call's code was left for good, in µs: watcher, signal
+    /// and handler.
+    pub overshoot_us: f64,
+    /// Left until the first instruction of the next call, in µs: wipe and reset included.
+    pub next_us: f64,
+}
+
+impl InProcess {
+    /// The one cage of this process, on this thread.
+    pub fn new() -> anyhow::Result<Self> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = SlabWriter::new(SlabGeometry::NODE)?;
+        let clock = Clock { now: ticks, ticks_per_us: Rate::measured().ticks_of_us(1) };
+        let cage = Cage::new(Slab::map(writer.fd())?, MemoryLimit::from_bytes(MEMORY_BYTES)?, clock)?;
+        let word = Arc::new(AtomicU64::new(0));
+        Ok(Self { watcher: None, cage, writer, word, frame: Vec::new(), number: 0, _alone: alone })
+    }
+
+    /// Moves this thread to the worker's core, and has its deadlines looked at from the caller's
+    /// every `look_us` microseconds.
+    pub fn wake(&mut self, cores: Cores, look_us: u64) -> anyhow::Result<()> {
+        pin(cores.worker)?;
+        self.watcher = Some(Watcher::start(Arc::clone(&self.word), cores.caller, look_us)?);
+        Ok(())
+    }
+
+    /// Leaves both cores: nobody watches any more, and this thread is the caller's again.
+    pub fn rest(&mut self, cores: Cores) -> anyhow::Result<()> {
+        self.watcher = None;
+        pin(cores.caller)
+    }
+
+    /// Loads an image.
+    pub fn load(&mut self, image: &[u8], served: Served) -> anyhow::Result<Loaded> {
+        let limits = Limits {
+            budget: Budget::from_micros(served.budget_us)?,
+            memory: MemoryLimit::from_bytes(MEMORY_BYTES)?,
+        };
+        let slot = self.writer.load(sealed_copy(image)?)?.slot;
+        Ok(Loaded { slot, constants: served.constants, limits })
+    }
+
+    /// One verified call.
+    pub fn call(&mut self, function: &Loaded) -> anyhow::Result<Timing> {
+        let body = self.prepare()?;
+        self.call_prepared(function, &body)
+    }
+
+    fn call_prepared(&mut self, function: &Loaded, body: &[u8; REQUEST_BYTES]) -> anyhow::Result<Timing> {
+        let sent = stamp();
+        let answer = self.answer(function)?;
+        let answered = stamp();
+        let entered = Some(verified(&function.constants, body, answer.as_bytes())?);
+        Ok(Timing { sent, entered, answered })
+    }
+
+    /// Calls with the prepared request, copies the answer out and clears away, as the worker does.
+    fn answer(&mut self, function: &Loaded) -> anyhow::Result<Copied> {
+        let Self { cage, frame, word, .. } = self;
+        cage.request().get_mut(..frame.len()).context("a long request")?.copy_from_slice(frame);
+        let answer = copied(cage.call(function.slot, frame.len(), function.limits, word)?.outcome());
+        cage.settle();
+        answer
+    }
+
+    /// The first call of an image that is only a file: read, copied, loaded, called.
+    pub fn first_call(&mut self, file: &Path, served: Served) -> anyhow::Result<Timing> {
+        let sent = stamp();
+        let bytes = std::fs::read(file).with_context(|| format!("read {}", file.display()))?;
+        let loaded = self.load(&bytes, served)?;
+        let timing = self.call(&loaded)?;
+        Ok(Timing { sent, ..timing })
+    }
+
+    /// Lets `endless` run into its budget, then calls `next` with the same request.
+    pub fn kill(&mut self, endless: &Loaded, next: &Loaded, tsc: Tsc) -> anyhow::Result<Kill> {
+        let body = self.prepare()?;
+        let Self { cage, frame, word, .. } = self;
+        cage.request().get_mut(..frame.len()).context("a long request")?.copy_from_slice(frame);
+        let mut ended = cage.call(endless.slot, frame.len(), endless.limits, word)?;
+        let left = stamp();
+        let (status, wall_ns) = {
+            let outcome = ended.outcome();
+            (outcome.status, outcome.wall_ns)
+        };
+        drop(ended);
+        ensure!(status == Status::OverBudget, "an endless call ended as {status:?}");
+        let entered = self.call_prepared(next, &body)?.entered.context("a stamp")?;
+        let budget_us = endless.limits.budget.as_micros() as f64;
+        Ok(Kill {
+            overshoot_us: wall_ns as f64 / 1e3 - budget_us,
+            next_us: tsc.micros(entered.saturating_sub(left)),
+        })
+    }
+
+    fn prepare(&mut self) -> anyhow::Result<[u8; REQUEST_BYTES]> {
+        self.number += 1;
+        let body = request(self.number);
+        self.frame.clear();
+        encode_request(&mut self.frame, "POST", "/", [], &body).map_err(|e| anyhow::anyhow!("{e}"))?;
+        Ok(body)
+    }
+}
+
+/// Signals the thread that started it when the time in its word has passed.
+struct Watcher {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    /// On `core`, looking every `look_us` microseconds.
+    fn start(word: Arc<AtomicU64>, core: usize, look_us: u64) -> anyhow::Result<Self> {
+        let over = Arc::new(AtomicBool::new(false));
+        let (ends, watched) = (Arc::clone(&over), timer::this_thread());
+        let (ready, started) = std::sync::mpsc::channel();
+        let watch = move || {
+            let pinned = pin(core);
+            let go = pinned.is_ok();
+            // Whoever started this waits for it.
+            let _ = ready.send(pinned);
+            if go {
+                watch(&word, &ends, watched, Rate::measured().ticks_of_us(look_us));
+            }
+        };
+        let thread = std::thread::Builder::new().name("watcher".to_owned()).spawn(watch)?;
+        let watcher = Self { over, thread: Some(thread) };
+        started.recv_timeout(Duration::from_secs(10)).context("the watcher does not start")??;
+        Ok(watcher)
+    }
+}
+
+/// Looks until told to end.
+fn watch(word: &AtomicU64, ends: &AtomicBool, watched: i32, look: u64) {
+    let again = Rate::measured().ticks_of_us(AGAIN_US);
+    let (mut next_look, mut signalled, mut not_before) = (0, 0, 0);
+    while !ends.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+        let now = ticks();
+        if now < next_look {
+            continue;
+        }
+        next_look = now.saturating_add(look);
+        let deadline = word.load(Ordering::Acquire);
+        let passed = deadline != 0 && deadline <= now;
+        if passed && (deadline != signalled || not_before <= now) {
+            (signalled, not_before) = (deadline, now.saturating_add(again));
+            // The thread joins this one, so it is there.
+            let _ = timer::poke(watched, TICK_SIGNAL);
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the watcher shows as calls that do not end.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The body of an answer, out of the cage's memory.
+struct Copied {
+    bytes: [u8; ANSWER_BYTES],
+    length: usize,
+}
+
+impl Copied {
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+fn copied(outcome: Outcome<'_>) -> anyhow::Result<Copied> {
+    ensure!(outcome.status == Status::Ok, "a function ended as {:?}", outcome.status);
+    let frame = ResponseFrame::decode(outcome.response).map_err(|e| anyhow::anyhow!("{e}"))?;
+    let mut bytes = [0; ANSWER_BYTES];
+    let length = frame.body.len();
+    bytes.get_mut(..length).context("an answer that is too long")?.copy_from_slice(frame.body);
+    Ok(Copied { bytes, length })
+}
+
+/// One function in the cage of this thread. While it is awake, this thread is the worker's.
+pub struct Caged {
+    cage: InProcess,
+    loaded: Loaded,
+    cores: Cores,
+}
+
+impl Caged {
+    /// Loads the one function.
+    pub fn new(kit: &Kit, kind: Kind) -> anyhow::Result<Self> {
+        let mut cage = InProcess::new()?;
+        let served = Served { constants: kind.constants(0), budget_us: BUDGET_US };
+        let loaded = cage.load(&kit.functions.file(Form::Hosted, &served.constants), served)?;
+        Ok(Self { cage, loaded, cores: kit.cores })
+    }
+
+    /// As [`Side::wake`], with deadlines that are looked at every `look_us` microseconds.
+    pub fn wake_looking(&mut self, look_us: u64) -> anyhow::Result<()> {
+        self.cage.wake(self.cores, look_us)
+    }
+
+    /// One call, verified as [`glanced`] does.
+    pub fn glance(&mut self) -> anyhow::Result<()> {
+        let body = self.cage.prepare()?;
+        let answer = self.cage.answer(&self.loaded)?;
+        glanced(self.cage.number, &self.loaded.constants, &body, answer.as_bytes()).map(drop)
+    }
+}
+
+impl Side for Caged {
+    fn protections(&self) -> String {
+        super::CAGE_PROTECTIONS.to_owned()
+    }
+
+    fn wake(&mut self) -> anyhow::Result<()> {
+        self.wake_looking(LOOK_US)
+    }
+
+    fn rest(&mut self) -> anyhow::Result<()> {
+        self.cage.rest(self.cores)
+    }
+
+    fn call(&mut self, _function: u64) -> anyhow::Result<Timing> {
+        self.cage.call(&self.loaded)
+    }
+}
