@@ -28,7 +28,7 @@ const SAMPLE_US_MAX: u64 = 1_000;
 const MEASURED_NS_MIN: u64 = 20_000;
 /// A call that is over its budget at an instruction where it cannot be ended is looked at again so
 /// soon, in nanoseconds.
-const AGAIN_NS: u64 = 10_000;
+const AGAIN_NS: u64 = 2_000;
 
 /// A clock that both a worker and its watcher read: monotonic, the same in both.
 #[derive(Debug, Clone, Copy)]

@@ -139,7 +139,6 @@ impl SlabWriter {
         self.slots[slot as usize] = Some(place);
         let Linked { bytes, resident } = linked;
         self.record(slot).publish(&resident);
-        self.consolidate(place.bank);
         Ok(Loaded { slot, bytes: place.bytes, linked: Digest::of(&bytes) })
     }
 
@@ -159,14 +158,18 @@ impl SlabWriter {
         self.fd
     }
 
-    /// Puts what is full of a bank on large pages: thousands of images have far more small pages than
-    /// a processor can remember. Best effort: without them everything works, slower.
-    fn consolidate(&mut self, bank: usize) {
-        let full = self.free[bank].first_key_value().map_or(self.geometry.bank_bytes, |(first, _)| *first);
-        while self.consolidated[bank] + LARGE_PAGE_BYTES <= full {
-            let offset = self.geometry.bank_offset(bank) + self.consolidated[bank];
-            self.view.collapse(offset..offset + LARGE_PAGE_BYTES);
-            self.consolidated[bank] += LARGE_PAGE_BYTES;
+    /// Puts what is full of each bank on large pages: thousands of images have far more small pages
+    /// than a processor can remember. Best effort: without them everything works, slower. It copies
+    /// 2 MiB for every few images, so nobody should wait for it.
+    pub fn consolidate(&mut self) {
+        for bank in 0..self.geometry.banks {
+            let full =
+                self.free[bank].first_key_value().map_or(self.geometry.bank_bytes, |(first, _)| *first);
+            while self.consolidated[bank] + LARGE_PAGE_BYTES <= full {
+                let offset = self.geometry.bank_offset(bank) + self.consolidated[bank];
+                self.view.collapse(offset..offset + LARGE_PAGE_BYTES);
+                self.consolidated[bank] += LARGE_PAGE_BYTES;
+            }
         }
     }
 

@@ -19,6 +19,7 @@ pub(crate) fn serve() -> anyhow::Result<()> {
     send(&node, &ready, Some(writer.fd()))?;
     while let Some((request, image)) = receive(&node)? {
         send(&node, &answer(&mut writer, request, image), None)?;
+        writer.consolidate();
     }
     Ok(())
 }

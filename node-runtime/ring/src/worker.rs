@@ -144,6 +144,12 @@ impl WorkerEnd {
         self.ring.has_next()
     }
 
+    /// The function of the call that waits behind the one that was taken, if one does: what a worker may
+    /// prepare for. Nothing else may depend on it.
+    pub fn next_function(&self) -> Option<u32> {
+        self.ring.next_function()
+    }
+
     /// Copies the frame of the call that was taken to the start of `into`, wipes it in the ring, and gives its
     /// length. A second time it gives zeros.
     pub fn take_frame(&mut self, into: &mut [u8]) -> Result<usize, RingError> {
@@ -215,6 +221,14 @@ impl Answering {
 
     /// The next call, if there is one. At most as many are taken and not answered as there are slots: a host that publishes more
     /// breaks the protocol.
+    /// The function of the call that waits next; a hint, read once more when the call is taken.
+    pub(crate) fn next_function(&self) -> Option<u32> {
+        let record = self.mapping.submission(self.taken);
+        let slots = self.mapping.geometry().slots();
+        (look(&record.sequence, self.taken, slots) == Turn::Published)
+            .then(|| unpack(record.function_and_budget.load(Ordering::Relaxed)).0)
+    }
+
     pub(crate) fn take(&mut self) -> Result<Option<Job>, RingError> {
         let position = self.taken;
         let slots = self.mapping.geometry().slots();

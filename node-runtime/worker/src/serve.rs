@@ -121,6 +121,9 @@ impl Worker {
         let Self { ring, cage } = self;
         let frame_bytes = ring.take_frame(cage.request())?;
         let Some(limits) = limits_of(job) else { return ring.reply(&NOT_LOADED) };
+        if let Some(next) = ring.next_function() {
+            cage.expect(next);
+        }
         match cage.call(job.function, frame_bytes, limits, ring.watch_word()) {
             Ok(mut ended) => ring.reply(&answer_of(&ended.outcome()))?,
             Err(_) => ring.reply(&NOT_LOADED)?,

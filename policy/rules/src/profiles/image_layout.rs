@@ -14,7 +14,8 @@ pub const BANK_BYTES: u64 = 1 << 30;
 ///
 /// `MAPPINGS_CACHE` is where std remembers the files that a backtrace's symbols came from: 2.3 KiB of
 /// 2.8 that every image would have to restore in every call. A function has no backtrace (its
-/// unwinder is inert) and so never writes there; it lies with the constants.
+/// unwinder is inert) and so never writes there; it lies with the constants. So do the addresses of
+/// unwinding (`DW.ref.*`), for which alone a small image would need a page to write in.
 pub const LINKER_SCRIPT: &str = "\
 SECTIONS {
   . = SIZEOF_HEADERS;
@@ -35,7 +36,7 @@ SECTIONS {
   . = ALIGN(4096);
   .tdata : { *(.tdata .tdata.*) }
   .tbss : { *(.tbss .tbss.*) }
-  .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) *(.data.*MAPPINGS_CACHE*) }
+  .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) *(.data.*MAPPINGS_CACHE*) *(.data.DW.ref.*) }
   .init_array : { *(.init_array .init_array.*) }
   .dynamic : { *(.dynamic) }
   .got : { *(.got) *(.got.plt) }
