@@ -169,11 +169,6 @@ impl Cage {
         }
     }
 
-    /// Takes a new sample of the clocks: worth it after a long sleep.
-    pub fn awake(&self) {
-        state::with(|state| state.budget.sample());
-    }
-
     /// The data of an image that is called again is restored before the call anyway.
     fn settle_unless(&mut self, image: &Resident) {
         if self.unwiped.is_some_and(|last| last != *image) {
