@@ -28,8 +28,9 @@ const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Names and values of one request's head. HTTP/1.1 may pass it by what one read brings.
 pub(super) const HEAD_BYTES_MAX: u32 = 64 << 10;
 const HEADERS_MAX: usize = 100;
-/// Requests at once on one connection (HTTP/2).
-pub(super) const STREAMS_MAX: u32 = 64;
+/// Requests at once on one connection (HTTP/2). Clients send up to 100 before they have heard of any limit (RFC 9113 6.5.2
+/// recommends no less); those beyond it would be reset, and resets end a connection.
+pub(super) const STREAMS_MAX: u32 = 128;
 /// Streams that a client reset before we took them, after which the connection ends: what answers CVE-2023-44487.
 const RESETS_MAX: usize = 32;
 /// Streams that we reset for what was wrong with them, after which the connection ends: the same attack the other way round,
