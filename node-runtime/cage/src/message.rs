@@ -46,8 +46,9 @@ impl Message {
         &self.bytes[..self.len]
     }
 
+    /// Leaves zeros. Nothing was ever written behind the length.
     pub(crate) fn wipe(&mut self) {
-        self.bytes.fill(0);
+        self.bytes[..self.len].fill(0);
         self.len = 0;
     }
 

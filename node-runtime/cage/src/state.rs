@@ -5,7 +5,7 @@
 //! It must never hold anything with a destructor or a lock.
 
 use std::cell::{Cell, UnsafeCell};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
 use mfaas_abi::limits::PANIC_BYTES_MAX;
 
@@ -95,19 +95,23 @@ impl PanicText {
         Self { bytes: [0; PANIC_BYTES_MAX], len: 0 }
     }
 
-    /// Keeps the beginning of `text`.
+    /// Keeps the beginning of `text`. The length comes first: a call that is abandoned in between has
+    /// written nothing behind it.
     pub(crate) fn set(&mut self, text: &[u8]) {
         let taken = text.len().min(PANIC_BYTES_MAX);
-        self.bytes[..taken].copy_from_slice(&text[..taken]);
         self.len = taken;
+        compiler_fence(Ordering::Release);
+        self.bytes[..taken].copy_from_slice(&text[..taken]);
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len.min(PANIC_BYTES_MAX)]
     }
 
+    /// Leaves zeros.
     pub(crate) fn wipe(&mut self) {
-        self.bytes.fill(0);
+        let used = self.len.min(PANIC_BYTES_MAX);
+        self.bytes[..used].fill(0);
         self.len = 0;
     }
 }
