@@ -83,16 +83,15 @@ impl Slab {
     }
 }
 
-/// Reads the header through a mapping of its own: the geometry decides what is mapped afterwards.
+/// Reads the header through a mapping of its own: the geometry decides what is mapped afterwards. A
+/// file without a first page would raise SIGBUS, so its size is looked at first; it is sealed.
 fn geometry_of(fd: &impl AsFd) -> Result<SlabGeometry, CageError> {
-    let page = Region::of_file(None, PAGE_BYTES, ProtFlags::READ, fd, 0)?;
-    // SAFETY: INV-CAGE-3. One page, mapped and aligned; atomics only. A file without a first page
-    // would raise SIGBUS, so its size is looked at first.
     let size = rustix::fs::fstat(fd).map_err(system("fstat"))?.st_size;
     if size < PAGE_BYTES as i64 {
         return Err(CageError::NoSlab);
     }
-    // SAFETY: INV-CAGE-3. As said above.
+    let page = Region::of_file(None, PAGE_BYTES, ProtFlags::READ, fd, 0)?;
+    // SAFETY: INV-CAGE-3. One page that the file has, mapped and aligned; atomics only.
     let header = unsafe { &*page.at(0).cast::<Header>() };
     header.read().ok_or(CageError::NoSlab)
 }

@@ -119,8 +119,9 @@ impl Worker {
 
     fn answer(&mut self, job: Job) -> Result<(), RingError> {
         let Self { ring, cage } = self;
-        let frame_bytes = ring.take_frame(cage.request())?;
+        // Before the frame is taken: what is not taken is wiped in the ring, what is taken by the call.
         let Some(limits) = limits_of(job) else { return ring.reply(&NOT_LOADED) };
+        let frame_bytes = ring.take_frame(cage.request())?;
         if let Some(next) = ring.next_function() {
             cage.expect(next);
         }

@@ -138,6 +138,12 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
                 *frame.add(5) = 8;
                 frame.add(9).cast::<u64>().write_unaligned(result);
             }
+            b'Z' => {
+                // Zeros behind the request, or what another call's request left there.
+                let behind = core::slice::from_raw_parts(call.request.add(call.request_bytes), 4_096);
+                let any = behind.iter().fold(0, |any, byte| any | byte);
+                *frame.add(9) = b'0' + u8::from(any != 0);
+            }
             b't' => *(call.arena as *mut usize) = usize::MAX,
             b'u' => asm!("fninit", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1"),
             b'v' => asm!("xor ebx, ebx", "xor r12d, r12d", "xor r13d, r13d", "xor r14d, r14d", "xor r15d, r15d", "ud2", options(noreturn)),

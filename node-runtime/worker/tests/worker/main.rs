@@ -94,16 +94,25 @@ impl Node {
 
     /// Sends a call of function `function` with any body.
     fn submit(&mut self, function: u32, body: &[u8]) {
+        self.submit_within(function, body, budget_us());
+    }
+
+    /// The same with another budget, in microseconds.
+    fn submit_within(&mut self, function: u32, body: &[u8], budget_us: u32) {
         let mut frame = Vec::new();
         encode_request(&mut frame, "POST", "/", [], body).expect("a plain request");
-        let submission =
-            Submission { call_id: 1, function, budget_us: budget_us(), memory_bytes: 4 << 20, frame: &frame };
+        let submission = Submission { call_id: 1, function, budget_us, memory_bytes: 4 << 20, frame: &frame };
         self.host.submit(submission).expect("room");
     }
 
     /// Calls function `function` with any body.
     fn call_with(&mut self, function: u32, body: &[u8]) -> Completion {
         self.submit(function, body);
+        self.answer(&body.escape_ascii().to_string())
+    }
+
+    /// The answer to what was sent.
+    fn answer(&mut self, what: &str) -> Completion {
         let deadline = Instant::now() + PATIENCE;
         let mut completion = Completion::new();
         loop {
@@ -111,8 +120,8 @@ impl Node {
                 return completion;
             }
             let ended = self.child.try_wait().expect("our child");
-            assert!(ended.is_none(), "{}: the worker ended with {ended:?}", body.escape_ascii());
-            assert!(Instant::now() < deadline, "{}: no answer", body.escape_ascii());
+            assert!(ended.is_none(), "{what}: the worker ended with {ended:?}");
+            assert!(Instant::now() < deadline, "{what}: no answer");
             self.host.wait(Duration::from_millis(1)).expect("a wait");
             self.watch();
         }

@@ -196,3 +196,16 @@ fn memory_of(process: u32) -> Vec<(String, usize)> {
     // The last page of a stack is in use, its first need not be.
     maps.lines().filter_map(place).collect()
 }
+
+/// Limits that no function has, and a slot that holds none.
+#[test]
+fn a_call_that_does_not_run_leaves_nothing_of_its_request() {
+    let mut node = node();
+    let secret = vec![b's'; 2_000];
+    for (function, budget_us) in [(HOSTILE, 0), (7, 5_000)] {
+        node.submit_within(function, &secret, budget_us);
+        assert_eq!(node.answer("a call that cannot run").status, Status::Denied);
+        assert_eq!(node.ok(HOSTILE, "Z"), "0", "slot {function}, {budget_us} us");
+    }
+    assert!(node.stop().success());
+}
