@@ -245,15 +245,20 @@ impl Caller {
     }
 }
 
+/// The token that the door put into the request; a handler without a door refuses everybody.
+fn token_of(parts: &Parts) -> Result<Token, Refusal> {
+    parts
+        .extensions
+        .get::<Token>()
+        .cloned()
+        .ok_or_else(|| Refusal::internal("a handler that needs a caller is behind an open door"))
+}
+
 impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        let token = parts
-            .extensions
-            .get::<Token>()
-            .cloned()
-            .ok_or_else(|| Refusal::internal("a handler that needs a caller is behind an open door"))?;
+        let token = token_of(parts)?;
         let tenant = match named_tenant(parts.uri.query().unwrap_or(""))? {
             None => token.tenant.clone(),
             Some(named) if named == token.tenant || token.holds(Scope::Admin) => named,
@@ -284,11 +289,7 @@ impl<S: Sync> FromRequestParts<S> for Sight {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        let token = parts
-            .extensions
-            .get::<Token>()
-            .cloned()
-            .ok_or_else(|| Refusal::internal("a handler that needs a caller is behind an open door"))?;
+        let token = token_of(parts)?;
         let tenant = match named_tenant(parts.uri.query().unwrap_or(""))? {
             named if token.holds(Scope::Operate) => named,
             Some(named) if named != token.tenant => {

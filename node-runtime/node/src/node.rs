@@ -57,12 +57,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let sink = Arc::new(LogSink::default());
     let (standing, usage) = (Arc::new(Standing::default()), Arc::new(Usage::default()));
     standing.recall(&state)?;
-    let means = Means {
-        worker: sibling("mfaas-worker")?,
-        loader: sibling("mfaas-loader")?,
-        workers: config.workers,
-        isolated: config.isolated.clone(),
-    };
+    let means = means(&config)?;
     let protection = Arc::new(Protection::default());
     let books = Books {
         logs: Arc::clone(&sink),
@@ -136,14 +131,28 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
         // It must be gone before the last report of usage, which it could otherwise overtake.
         let _ = watcher.await;
     }
-    let last_usage = usage::tell_all(&usage, &last_words, boot);
-    match tokio::time::timeout(LAST_USAGE_WAIT_MAX, last_usage).await {
+    tell_last_usage(&usage, &last_words, boot).await;
+    anyhow::ensure!(gone, "some workers did not end in time");
+    Ok(())
+}
+
+/// The programs beside this one, and the workers that the configuration asks for.
+fn means(config: &Config) -> anyhow::Result<Means> {
+    Ok(Means {
+        worker: sibling("mfaas-worker")?,
+        loader: sibling("mfaas-loader")?,
+        workers: config.workers,
+        isolated: config.isolated.clone(),
+    })
+}
+
+/// What calls cost since the last report; it is lost if the server does not take it now.
+async fn tell_last_usage(usage: &Usage, upstream: &Upstream, boot: uuid::Uuid) {
+    match tokio::time::timeout(LAST_USAGE_WAIT_MAX, usage::tell_all(usage, upstream, boot)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "the last usage could not be told and is lost"),
         Err(_) => tracing::warn!("the last usage could not be told in time and is lost"),
     }
-    anyhow::ensure!(gone, "some workers did not end in time");
-    Ok(())
 }
 
 /// Waits for the end of a task that may not be there, for ever if it is not and the node runs.
