@@ -145,8 +145,14 @@ impl Standing {
                     self.obey(orders);
                 }
             }
-            // The server tells them again; until then the node takes everything, as on its first start.
-            Ok(_) | Err(_) => tracing::error!("the orders on the disk cannot be read and are not followed"),
+            // Who knows what they forbade: nothing is called until the server has told them again.
+            Ok(_) | Err(_) => {
+                tracing::error!(
+                    "the orders on the disk cannot be read: no calls until the server tells them again"
+                );
+                let availability = Availability::Draining;
+                self.obey(Orders { protocol: NODE_PROTOCOL, availability, bans: Vec::new() });
+            }
         }
         Ok(())
     }

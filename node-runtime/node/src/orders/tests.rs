@@ -96,5 +96,7 @@ fn a_start_without_a_server_keeps_orders_and_bans() {
     state.store_orders(b"{ damaged").unwrap();
     let damaged = Standing::default();
     damaged.recall(&state).unwrap();
-    assert_eq!(damaged.availability(), Availability::Active);
+    assert!(damaged.enter().is_none(), "what is not known may have been forbidden");
+    damaged.obey(orders(Availability::Active, Vec::new()));
+    assert!(damaged.enter().is_some(), "until the server has told it again");
 }
