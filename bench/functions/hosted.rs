@@ -1,7 +1,6 @@
 //! A function with std for the cage, as the builder links one, but for bytes alone.
 
 use bench_function::{ANSWER_BYTES, Constants, work};
-use mfaas_abi::{Status, frame};
 
 #[used]
 static CONSTANTS: Constants = Constants::PLACE;
@@ -9,16 +8,10 @@ static CONSTANTS: Constants = Constants::PLACE;
 /// The entry that the cage calls.
 #[unsafe(no_mangle)]
 pub extern "C" fn mfaas_entry_v1(call: *mut mfaas_shim::Call) -> u32 {
-    mfaas_shim::enter(call, |bytes| {
-        let request = frame::RequestFrame::decode(bytes).expect("the host sends frames");
+    mfaas_shim::enter(call, |request| {
         let request = request.body.try_into().expect("a request of 64 bytes");
         let mut answer = [0; ANSWER_BYTES];
         let bytes = work(std::hint::black_box(&CONSTANTS), request, &mut answer);
-        let mut frame = Vec::new();
-        let status = match frame::encode_response(&mut frame, 200, [], &answer[..bytes]) {
-            Ok(()) => Status::Ok,
-            Err(_) => Status::BadOutput,
-        };
-        mfaas_shim::Reply { status, frame }
+        mfaas_shim::Reply::of(answer[..bytes].to_vec())
     })
 }

@@ -2,15 +2,17 @@
 
 use alloc::vec::Vec;
 
-use crate::Status;
+use crate::{ContentType, Status};
 
 /// Version of every layout in this crate. Artifact and node must agree exactly.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// One invocation, prepared by the host and handed to the entry symbol.
 ///
-/// The host fills everything but the two `response` fields, which the shim writes before it
-/// returns. The host treats every field as hostile once the function has run.
+/// The host reads requests and writes responses, so that this code exists once and not in every
+/// image: thousands of copies of it are what a processor's caches cannot hold. It fills everything
+/// but [`Call::response`], which the shim writes before it returns. The host treats every field as
+/// hostile once the function has run.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Call {
@@ -18,20 +20,73 @@ pub struct Call {
     pub abi_version: u32,
     /// Reserved, zero.
     pub flags: u32,
-    /// Start of the request frame. Readable, and unchanged while the call lasts.
-    pub request: *const u8,
-    /// Length of the request frame in bytes, at most [`crate::limits::FRAME_BYTES_MAX`].
-    pub request_bytes: usize,
     /// Start of the arena, aligned to 4096. It begins with a zeroed [`ArenaHeader`].
     pub arena: *mut u8,
     /// Length of the arena in bytes, header included.
     pub arena_bytes: usize,
-    /// Start of the response frame, inside the arena. Written by the shim.
-    pub response: *const u8,
-    /// Length of the response frame in bytes. Written by the shim.
-    pub response_bytes: usize,
-    /// Reserved for bindings and async calls, zero.
-    pub reserved: [u64; 4],
+    /// What is asked.
+    pub request: RequestRecord,
+    /// What is answered.
+    pub response: ResponseRecord,
+}
+
+/// Bytes somewhere in the memory of a call.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// Address of the first byte; any address if there is none.
+    pub start: *const u8,
+    /// How many there are.
+    pub bytes: usize,
+}
+
+impl Span {
+    /// No bytes.
+    pub const EMPTY: Self = Self { start: core::ptr::null(), bytes: 0 };
+
+    /// The bytes of a slice.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { start: bytes.as_ptr(), bytes: bytes.len() }
+    }
+}
+
+/// A request in its parts: what [`crate::frame::RequestFrame::decode`] made of the caller's frame.
+/// Readable, and unchanged while the call lasts.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct RequestRecord {
+    /// UTF-8.
+    pub method: Span,
+    /// UTF-8.
+    pub path: Span,
+    /// Names and values as they stand in a frame.
+    pub headers: Span,
+    /// How many headers those are, at most [`crate::limits::HEADERS_MAX`].
+    pub header_count: usize,
+    /// At most [`crate::limits::BODY_BYTES_MAX`].
+    pub body: Span,
+}
+
+/// A response in its parts. Every span lies in the arena or is empty.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ResponseRecord {
+    /// The HTTP status.
+    pub http_status: u32,
+    /// The number of a [`ContentType`], which becomes the first header.
+    pub content_type: u32,
+    /// Further names and values, as [`crate::frame::encode_headers`] writes them.
+    pub headers: Span,
+    /// How many headers those are.
+    pub header_count: usize,
+    /// At most [`crate::limits::BODY_BYTES_MAX`].
+    pub body: Span,
+}
+
+impl ResponseRecord {
+    /// What stands there before a function has answered: no valid response.
+    pub const NONE: Self =
+        Self { http_status: 0, content_type: 0, headers: Span::EMPTY, header_count: 0, body: Span::EMPTY };
 }
 
 /// The first bytes of the arena: all that the allocator of the shim remembers.
@@ -45,20 +100,51 @@ pub struct ArenaHeader {
     pub high_water: usize,
     /// Offset of the first byte not handed out, in bytes from the start of the arena.
     pub top: usize,
-    /// Heads of the free lists by size class, as offsets; 0 is the empty list.
-    pub free: [usize; ArenaHeader::CLASSES],
+    /// Heads of the free lists by size class, as offsets in grains; 0 is the empty list. Half as long as
+    /// addresses would be: it is wiped for every call.
+    pub free: [u32; ArenaHeader::CLASSES],
 }
 
 impl ArenaHeader {
+    /// Blocks are multiples of this and aligned to it, in bytes.
+    pub const GRAIN_BYTES: usize = 16;
     /// Size classes: 16-byte steps to 64 bytes, then four to each doubling, to 2 GiB.
     pub const CLASSES: usize = 4 + 4 * 25;
 }
 
-/// What a handler left behind: the status and the encoded response frame (empty if none).
+/// What a handler left behind. The host checks it; only what the handler itself can know to be wrong
+/// is in `status`.
 #[derive(Debug)]
 pub struct Reply {
-    /// How the handler ended.
+    /// How the handler ended. Only with [`Status::Ok`] and [`Status::HandlerError`] does the rest count.
     pub status: Status,
-    /// The response frame, or nothing for a status without a response.
-    pub frame: Vec<u8>,
+    /// The HTTP status.
+    pub http_status: u16,
+    /// The first header.
+    pub content_type: ContentType,
+    /// Further headers, as [`crate::frame::encode_headers`] writes them.
+    pub headers: Vec<u8>,
+    /// How many headers those are.
+    pub header_count: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// A good answer without headers.
+    pub const fn of(body: Vec<u8>) -> Self {
+        Self {
+            status: Status::Ok,
+            http_status: 200,
+            content_type: ContentType::Unsaid,
+            headers: Vec::new(),
+            header_count: 0,
+            body,
+        }
+    }
+
+    /// An end without a response.
+    pub fn without_response(status: Status) -> Self {
+        Self { status, ..Self::of(Vec::new()) }
+    }
 }

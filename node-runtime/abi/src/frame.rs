@@ -94,6 +94,23 @@ impl<'a> Headers<'a> {
         self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
     }
 
+    /// The headers in bytes that somebody else has checked: ones that are not headers read as an end.
+    pub const fn from_checked(count: u16, bytes: &'a [u8]) -> Self {
+        Self { count, bytes }
+    }
+
+    /// Reads `count` headers of any origin, which are all of `bytes`.
+    pub fn decode(count: u16, bytes: &'a [u8]) -> Result<Self, FrameError> {
+        let mut reader = Reader { rest: bytes };
+        let headers = reader.counted_headers(count)?;
+        if reader.rest.is_empty() { Ok(headers) } else { Err(FrameError::TrailingBytes) }
+    }
+
+    /// The names and values as they stand in the frame.
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         usize::from(self.count)
@@ -188,16 +205,25 @@ fn put_headers<'h>(
 ) -> Result<(), FrameError> {
     let count_at = into.len();
     into.extend_from_slice(&[0, 0]);
+    let [low, high] = encode_headers(into, headers)?.to_le_bytes();
+    into[count_at] = low;
+    into[count_at + 1] = high;
+    Ok(())
+}
+
+/// Appends names and values as they stand in a frame, and says how many. On an error `into` holds
+/// those that came before it.
+pub fn encode_headers<'h>(
+    into: &mut Vec<u8>,
+    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+) -> Result<u16, FrameError> {
     let mut budget = HeaderBudget::default();
     for (name, value) in headers {
         budget.take(name, value)?;
         put_text(into, name);
         put_text(into, value);
     }
-    let [low, high] = budget.count.to_le_bytes();
-    into[count_at] = low;
-    into[count_at + 1] = high;
-    Ok(())
+    Ok(budget.count)
 }
 
 /// Every caller has checked `text` against a limit below 64 KiB.
@@ -271,6 +297,11 @@ impl<'a> Reader<'a> {
 
     fn headers(&mut self) -> Result<Headers<'a>, FrameError> {
         let count = self.u16()?;
+        self.counted_headers(count)
+    }
+
+    #[inline]
+    fn counted_headers(&mut self, count: u16) -> Result<Headers<'a>, FrameError> {
         let bytes = self.rest;
         let mut budget = HeaderBudget::default();
         for _ in 0..count {

@@ -13,10 +13,12 @@ pub mod frame;
 pub mod symbols;
 
 mod call;
+mod content_type;
 mod log;
 mod status;
 
-pub use call::{ABI_VERSION, ArenaHeader, Call, Reply};
+pub use call::{ABI_VERSION, ArenaHeader, Call, Reply, RequestRecord, ResponseRecord, Span};
+pub use content_type::ContentType;
 pub use log::{Level, LogEntry, LogReader, log_entry_header};
 pub use status::Status;
 

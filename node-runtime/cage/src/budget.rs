@@ -22,8 +22,8 @@ use crate::state::BudgetState;
 /// How often the backup timer rings, in nanoseconds of CPU time. The kernel looks at such timers
 /// with its own tick, mostly 1 to 10 ms.
 const BACKUP_TICK_NS: i64 = 10_000_000;
-/// A sample this old is taken anew between two calls, in microseconds: one system call in so long.
-const SAMPLE_US_MAX: u64 = 1_000;
+/// A sample this old is taken anew between two calls, in nanoseconds: one system call in so long.
+const SAMPLE_NS_MAX: u64 = 1_000_000;
 /// A call that took this long by the wall is measured in CPU time when it ends, in nanoseconds.
 const MEASURED_NS_MIN: u64 = 20_000;
 /// A call that is over its budget at an instruction where it cannot be ended is looked at again so
@@ -33,36 +33,47 @@ const AGAIN_NS: u64 = 2_000;
 /// A clock that both a worker and its watcher read: monotonic, the same in both.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    /// Reads it. Called in a signal handler too: it must not lock, allocate or wait.
-    pub now: fn() -> u64,
-    /// Its ticks in a microsecond, at least 1.
-    pub ticks_per_us: u64,
+    now: fn() -> u64,
+    /// Nanoseconds of a tick and ticks of a nanosecond, times 2³²: no division in a call.
+    ns_of_tick: u64,
+    ticks_of_ns: u64,
 }
 
 impl Clock {
     /// The system's monotonic clock in nanoseconds.
-    pub const MONOTONIC: Self = Self { now: wall_ns, ticks_per_us: 1_000 };
+    pub const MONOTONIC: Self = Self::new(wall_ns, 1_000);
+
+    /// A clock with so many ticks in a microsecond, at least 1. `now` reads it; it is called in a signal
+    /// handler too, so it must not lock, allocate or wait.
+    pub const fn new(now: fn() -> u64, ticks_per_us: u64) -> Self {
+        let ticks_per_us = if ticks_per_us == 0 { 1 } else { ticks_per_us };
+        let ticks_of_ns = ((ticks_per_us as u128) << 32) / 1_000;
+        let ticks_of_ns = if ticks_of_ns > u64::MAX as u128 { u64::MAX } else { ticks_of_ns as u64 };
+        Self { now, ns_of_tick: (1_000 << 32) / ticks_per_us, ticks_of_ns }
+    }
+
+    /// Reads it, in ticks.
+    pub fn now(self) -> u64 {
+        (self.now)()
+    }
 
     pub(crate) fn ns(self, ticks: u64) -> u64 {
-        (u128::from(ticks) * 1_000 / u128::from(self.ticks_per_us.max(1))).try_into().unwrap_or(u64::MAX)
+        scaled(ticks, self.ns_of_tick)
     }
 
     pub(crate) fn ticks(self, ns: u64) -> u64 {
-        (u128::from(ns) * u128::from(self.ticks_per_us) / 1_000).try_into().unwrap_or(u64::MAX)
+        scaled(ns, self.ticks_of_ns)
     }
+}
+
+/// `value · factor / 2³²`, at most `u64::MAX`.
+fn scaled(value: u64, factor: u64) -> u64 {
+    ((u128::from(value) * u128::from(factor)) >> 32).try_into().unwrap_or(u64::MAX)
 }
 
 impl BudgetState {
     fn now(&self) -> u64 {
-        (self.clock.get().now)()
-    }
-
-    /// Takes a sample if the last one is old. Not while a call runs.
-    pub(crate) fn freshen(&self) {
-        let age = self.now().saturating_sub(self.sample_ticks.load(Ordering::Relaxed));
-        if age > SAMPLE_US_MAX.saturating_mul(self.clock.get().ticks_per_us) {
-            self.sample();
-        }
+        self.clock.get().now()
     }
 
     /// Takes a sample. Not while a call runs.
@@ -71,17 +82,21 @@ impl BudgetState {
         self.sample_ticks.store(self.now(), Ordering::Relaxed);
     }
 
-    /// Notes that a call begins, and tells whoever watches. Returns the time, in ticks.
-    pub(crate) fn begin(&self, budget_ns: u64, watch: &AtomicU64) -> u64 {
-        let now = self.now();
-        let deadline = now.saturating_add(self.clock.get().ticks(budget_ns));
+    /// Notes that a call begins, and tells whoever watches.
+    pub(crate) fn begin(&self, budget_ns: u64, watch: &AtomicU64) {
+        let clock = self.clock.get();
+        let mut now = self.now();
+        if now.saturating_sub(self.sample_ticks.load(Ordering::Relaxed)) > clock.ticks(SAMPLE_NS_MAX) {
+            self.sample();
+            now = self.now();
+        }
+        let deadline = now.saturating_add(clock.ticks(budget_ns));
         self.started.store(now, Ordering::Relaxed);
         self.budget_ns.store(budget_ns, Ordering::Relaxed);
         self.used_ns.store(0, Ordering::Relaxed);
         self.deadline.store(deadline, Ordering::Relaxed);
         self.watch.store(std::ptr::from_ref(watch).cast_mut(), Ordering::Relaxed);
         watch.store(deadline, Ordering::Release);
-        now
     }
 
     /// Notes that the call ended. Returns its time by the wall and its CPU time, in nanoseconds.

@@ -3,12 +3,13 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use mfaas_abi::frame::{FrameError, RequestFrame};
 use mfaas_abi::limits::FRAME_BYTES_MAX;
-use mfaas_abi::{ABI_VERSION, Call, Status};
+use mfaas_abi::{ABI_VERSION, Call, RequestRecord, ResponseRecord, Span, Status};
 use mfaas_ident::{Budget, MemoryLimit};
 
 use crate::directory::Resident;
-use crate::memory::{Grounds, LARGEST_SIZE, Sizes};
+use crate::memory::{Grounds, LARGEST_ARENA, LARGEST_STACK, Sizes};
 use crate::memos::Memos;
 use crate::message::Message;
 use crate::signals::HandlerStack;
@@ -27,6 +28,8 @@ pub struct Cage {
     handler_stack: HandlerStack,
     timer: libc::timer_t,
     message: Message,
+    /// The frame of the last answer, with room for any: after lock-down nothing may be allocated.
+    frame: Vec<u8>,
     /// Not `Send`: handlers and the timer are the thread's.
     _thread: PhantomData<*mut ()>,
 }
@@ -47,7 +50,8 @@ pub struct Outcome<'a> {
     pub status: Status,
     /// Whether this was the image's first call in this cage.
     pub cold: bool,
-    /// The response frame: decodable if the status is `Ok` or `HandlerError`, else empty.
+    /// The response frame: decodable if the status is `Ok` or `HandlerError`, else empty. The cage's own
+    /// memory.
     pub response: &'a [u8],
     /// Log records (`mfaas_abi::LogReader`).
     pub logs: &'a [u8],
@@ -61,10 +65,16 @@ pub struct Outcome<'a> {
     pub memory_bytes: u64,
 }
 
-/// No image is resident in the slot.
+/// Why a call did not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no function is resident in the slot")]
-pub struct NotResident;
+pub enum CallError {
+    /// No image is resident in the slot.
+    #[error("no function is resident in the slot")]
+    NotResident,
+    /// The request is no frame.
+    #[error("the request is not a frame: {0}")]
+    NotARequest(FrameError),
+}
 
 impl Cage {
     /// A cage over a slab, whose functions use arenas of at most `memory`. Must be made before
@@ -98,6 +108,7 @@ impl Cage {
             handler_stack,
             timer,
             message: Message::new(),
+            frame: Vec::with_capacity(FRAME_BYTES_MAX),
             _thread: PhantomData,
         })
     }
@@ -124,28 +135,34 @@ impl Cage {
     /// image is called. While the call runs, `watch` holds the time at which its budget is worth a
     /// look, in ticks of the cage's clock, and 0 otherwise: whoever finds that it has passed sends
     /// this thread [`crate::TICK_SIGNAL`].
+    ///
+    /// # Errors
+    /// [`CallError`], with nothing run and the request wiped.
     pub fn call(
         &mut self,
         slot: u32,
         request_bytes: usize,
         limits: Limits,
         watch: &AtomicU64,
-    ) -> Result<Ended<'_>, NotResident> {
+    ) -> Result<Ended<'_>, CallError> {
         let request_bytes = request_bytes.min(FRAME_BYTES_MAX);
-        let Some(image) = self.slab.image(slot as usize) else {
-            self.request()[..request_bytes].fill(0);
-            return Err(NotResident);
+        let ready = self.slab.image(slot as usize).ok_or(CallError::NotResident);
+        let (image, request) = match ready.and_then(|image| Ok((image, self.read_request(request_bytes)?))) {
+            Ok(ready) => ready,
+            Err(error) => {
+                self.request()[..request_bytes].fill(0);
+                return Err(error);
+            }
         };
         if self.memos.is_distant(slot) {
             slab::prefetch(&image);
         }
         self.settle_unless(&image);
-        state::with(|state| state.budget.freshen());
         let (sizes, cold) = self.memos.of(slot, image.generation);
         if cold {
             gate::serialise();
         }
-        let ran = self.run_in_room(&image, request_bytes, limits, sizes, watch);
+        let ran = self.run_in_room(&image, request, limits, sizes, watch);
         self.unwiped = Some(image);
         let sizes = if cold { self.content_with(&ran) } else { ran.sizes };
         self.memos.keep(slot, image.generation, sizes);
@@ -181,14 +198,14 @@ impl Cage {
     fn run_in_room(
         &mut self,
         image: &Resident,
-        request_bytes: usize,
+        request: RequestRecord,
         limits: Limits,
         mut sizes: Sizes,
         watch: &AtomicU64,
     ) -> Ran {
         loop {
             slab::restore(image);
-            self.prepare(request_bytes, limits, sizes);
+            self.prepare(request, limits, sizes);
             let ran = self.run(image, limits, sizes, watch);
             match self.outgrown(&ran, limits) {
                 Some(larger) => {
@@ -200,20 +217,29 @@ impl Cage {
         }
     }
 
+    /// The parts of the request, once for all images: a function finds them made.
+    fn read_request(&mut self, bytes: usize) -> Result<RequestRecord, CallError> {
+        let frame = RequestFrame::decode(&self.request()[..bytes]).map_err(CallError::NotARequest)?;
+        Ok(RequestRecord {
+            method: Span::of(frame.method.as_bytes()),
+            path: Span::of(frame.path.as_bytes()),
+            headers: Span::of(frame.headers.as_bytes()),
+            header_count: frame.headers.len(),
+            body: Span::of(frame.body),
+        })
+    }
+
     /// Writes the call's record.
-    fn prepare(&self, request_bytes: usize, limits: Limits, sizes: Sizes) {
+    fn prepare(&self, request: RequestRecord, limits: Limits, sizes: Sizes) {
         let (arena, bytes) = self.grounds.arena(sizes.arena);
         let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
         let call = Call {
             abi_version: ABI_VERSION,
             flags: 0,
-            request: self.grounds.request(),
-            request_bytes,
             arena,
             arena_bytes: memory.min(bytes),
-            response: std::ptr::null(),
-            response_bytes: 0,
-            reserved: [0; 4],
+            request,
+            response: ResponseRecord::NONE,
         };
         // SAFETY: INV-CAGE-2. The record's place in the grounds, aligned, and no call runs.
         unsafe { self.grounds.call().write(call) };
@@ -229,7 +255,7 @@ impl Cage {
     fn outgrown(&self, ran: &Ran, limits: Limits) -> Option<Sizes> {
         let Sizes { mut arena, mut stack } = ran.sizes;
         match ran.end {
-            End::OutOfMemory(wanted) if arena < LARGEST_SIZE => {
+            End::OutOfMemory(wanted) if arena < LARGEST_ARENA => {
                 let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
                 let (_, had) = self.grounds.arena(arena);
                 // Less than all that it may have, and asked for no more than that.
@@ -238,7 +264,7 @@ impl Cage {
                 }
                 arena += 1;
             }
-            End::StackOverflow if stack < LARGEST_SIZE => stack += 1,
+            End::StackOverflow if stack < LARGEST_STACK => stack += 1,
             _ => return None,
         }
         Some(Sizes { arena, stack })
@@ -264,6 +290,8 @@ impl Cage {
             _ => self.grounds.wipe(ran.sizes, request_bytes),
         }
         self.message.wipe();
+        self.frame.fill(0);
+        self.frame.clear();
         state::with(|state| {
             // Signal frames hold the registers of the code that they interrupted.
             if state.interrupted.swap(false, Ordering::Relaxed) {
@@ -293,20 +321,21 @@ impl Ended<'_> {
     /// What the call left.
     pub fn outcome(&mut self) -> Outcome<'_> {
         let (ran, cold) = (self.ran, self.cold);
-        let Cage { grounds, message, .. } = &mut *self.cage;
+        let Cage { grounds, message, frame, .. } = &mut *self.cage;
         // SAFETY: INV-CAGE-2 and 6. The function may have written any bytes there: numbers and
         // pointers that are checked before use.
         let call = unsafe { grounds.call().read() };
-        let (status, response) = judge::judge(grounds, ran.sizes.arena, ran.end, &call);
+        frame.clear();
+        let (status, unfit) = judge::judge(grounds, ran.sizes.arena, ran.end, &call, frame);
         message.wipe();
-        message.describe(ran.end, status, self.limits);
+        message.describe(ran.end, unfit, self.limits);
         // SAFETY: INV-CAGE-1. No call runs, and the cage is borrowed as long as the slice, so nobody
         // else holds the buffer.
         let logs = state::with(|state| unsafe { &mut *state.logs.get() }).finish();
         Outcome {
             status,
             cold,
-            response,
+            response: frame,
             logs,
             message: message.as_bytes(),
             wall_ns: ran.wall_ns,

@@ -10,6 +10,46 @@ use mfaas_abi::Call;
 use crate::keyed;
 use crate::state::{self, End, State};
 
+/// Keeps on the host's stack what a callee must keep, notes where (`rcx` says in which cell), and goes
+/// to the stack that ends at `rdx`.
+macro_rules! leave_host_stack {
+    () => {
+        "push rbx
+         push rbp
+         push r12
+         push r13
+         push r14
+         push r15
+         sub rsp, 8
+         stmxcsr [rsp]
+         fnstcw [rsp + 4]
+         mov [rcx], rsp
+         mov rsp, rdx"
+    };
+}
+
+/// What the host had in its registers is not the function's. Leaves the argument, `rdi`, and `rax`,
+/// which the caller has set.
+macro_rules! clear_registers {
+    () => {
+        "xor ebx, ebx
+         xor ecx, ecx
+         xor edx, edx
+         xor esi, esi
+         xor ebp, ebp
+         xor r8d, r8d
+         xor r9d, r9d
+         xor r10d, r10d
+         xor r11d, r11d
+         xor r12d, r12d
+         xor r13d, r13d
+         xor r14d, r14d
+         xor r15d, r15d"
+    };
+}
+
+pub(crate) use {clear_registers, leave_host_stack};
+
 /// Runs `entry(call)` on the stack that ends at `stack_end`, and comes back when the call ended;
 /// how it ended stands in the state.
 ///
@@ -24,33 +64,10 @@ pub(crate) unsafe extern "C" fn enter(
     host_stack: *mut usize,
 ) {
     naked_asm!(
-        "push rbx",
-        "push rbp",
-        "push r12",
-        "push r13",
-        "push r14",
-        "push r15",
-        "sub rsp, 8",
-        "stmxcsr [rsp]",
-        "fnstcw [rsp + 4]",
-        "mov [rcx], rsp",
-        "mov rsp, rdx",
+        leave_host_stack!(),
         "mov rax, rdi",
         "mov rdi, rsi",
-        // What the host had in its registers is not the function's.
-        "xor ebx, ebx",
-        "xor ecx, ecx",
-        "xor edx, edx",
-        "xor esi, esi",
-        "xor ebp, ebp",
-        "xor r8d, r8d",
-        "xor r9d, r9d",
-        "xor r10d, r10d",
-        "xor r11d, r11d",
-        "xor r12d, r12d",
-        "xor r13d, r13d",
-        "xor r14d, r14d",
-        "xor r15d, r15d",
+        clear_registers!(),
         "call rax",
         "mov edi, eax",
         "call {returned}",
@@ -60,14 +77,20 @@ pub(crate) unsafe extern "C" fn enter(
 }
 
 /// Where every call ends. Expects `rsp` to be the host's; puts back flags, floating-point state
-/// and the registers that a callee keeps.
+/// and the registers that a callee keeps. The x87 unit's whole reset is slow; where its control word is
+/// the host's, in which every exception is masked, nothing can be pending and emptying its stack is
+/// enough.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn landing() {
     naked_asm!(
         "push 2",
         "popfq",
-        "fninit",
-        "fldcw [rsp + 4]",
+        "fnstcw [rsp - 8]",
+        "movzx eax, word ptr [rsp - 8]",
+        "cmp ax, [rsp + 4]",
+        "jne 3f",
+        "emms",
+        "2:",
         "ldmxcsr [rsp]",
         "add rsp, 8",
         "pop r15",
@@ -77,6 +100,10 @@ pub(crate) unsafe extern "C" fn landing() {
         "pop rbp",
         "pop rbx",
         "ret",
+        "3:",
+        "fninit",
+        "fldcw [rsp + 4]",
+        "jmp 2b",
     )
 }
 

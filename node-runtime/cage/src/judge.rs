@@ -1,29 +1,51 @@
 //! What a call left behind, believed only as far as it can be checked (INV-CAGE-6).
 
-use mfaas_abi::frame::ResponseFrame;
-use mfaas_abi::limits::FRAME_BYTES_MAX;
-use mfaas_abi::{ArenaHeader, Call, Status};
+use mfaas_abi::frame::{FrameError, Headers, encode_response};
+use mfaas_abi::{ArenaHeader, Call, ContentType, ResponseRecord, Span, Status};
 
 use crate::memory::Grounds;
 use crate::state::End;
 
-/// Status and response of a call that ended so. `call` was the function's to write.
-pub(crate) fn judge<'a>(grounds: &'a Grounds, size: u8, end: End, call: &Call) -> (Status, &'a [u8]) {
-    let status = status_of(end);
-    match status {
-        Status::Ok | Status::HandlerError => match response(grounds, size, call) {
-            Some(frame) => (status, frame),
-            None => (Status::BadOutput, &[]),
+/// Why a function's answer is none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Unfit {
+    /// The status that its entry returned is not a function's to say.
+    Status,
+    /// Part of the response lies outside of its arena, or a number in it is none.
+    Record,
+    /// The response is none that HTTP or our limits allow.
+    Response(FrameError),
+}
+
+/// Status of a call that ended so; what it answered is appended to `frame`, which is empty. `call` was
+/// the function's to write.
+pub(crate) fn judge(
+    grounds: &Grounds,
+    size: u8,
+    end: End,
+    call: &Call,
+    frame: &mut Vec<u8>,
+) -> (Status, Option<Unfit>) {
+    let status = match end {
+        End::Returned(number) => match Status::from_u32(number) {
+            Some(status @ (Status::Ok | Status::HandlerError)) => {
+                return match answer(grounds, size, &call.response, frame) {
+                    Ok(()) => (status, None),
+                    Err(unfit) => (Status::BadOutput, Some(unfit)),
+                };
+            }
+            Some(Status::Aborted) => Status::Aborted,
+            Some(_) | None => return (Status::BadOutput, Some(Unfit::Status)),
         },
-        Status::Panicked
-        | Status::OverBudget
-        | Status::StackOverflow
-        | Status::OutOfMemory
-        | Status::Denied
-        | Status::Fault
-        | Status::Aborted
-        | Status::BadOutput => (status, &[]),
-    }
+        End::Panicked => Status::Panicked,
+        End::OutOfMemory(_) => Status::OutOfMemory,
+        End::Aborted => Status::Aborted,
+        End::OverBudget => Status::OverBudget,
+        End::StackOverflow => Status::StackOverflow,
+        End::Denied(_) => Status::Denied,
+        End::Fault(_) => Status::Fault,
+    };
+    (status, None)
 }
 
 /// What the function's allocator says it used, within what it could.
@@ -34,33 +56,29 @@ pub(crate) fn memory_used(grounds: &Grounds, size: u8) -> usize {
     high_water.min(bytes)
 }
 
-/// A function may return the statuses that its shim can know; the others are the host's to say.
-fn status_of(end: End) -> Status {
-    match end {
-        End::Returned(number) => match Status::from_u32(number) {
-            Some(status @ (Status::Ok | Status::HandlerError | Status::Aborted)) => status,
-            Some(_) | None => Status::BadOutput,
-        },
-        End::Panicked => Status::Panicked,
-        End::OutOfMemory(_) => Status::OutOfMemory,
-        End::Aborted => Status::Aborted,
-        End::OverBudget => Status::OverBudget,
-        End::StackOverflow => Status::StackOverflow,
-        End::Denied(_) => Status::Denied,
-        End::Fault(_) => Status::Fault,
-    }
+/// Writes the response's frame, if the response is one. Nothing is allocated: no frame is larger than
+/// what the cage reserved.
+fn answer(grounds: &Grounds, size: u8, response: &ResponseRecord, frame: &mut Vec<u8>) -> Result<(), Unfit> {
+    let status = u16::try_from(response.http_status).map_err(|_| Unfit::Record)?;
+    let content_type = ContentType::from_u32(response.content_type).ok_or(Unfit::Record)?;
+    let count = u16::try_from(response.header_count).map_err(|_| Unfit::Record)?;
+    let headers = bytes(grounds, size, response.headers).ok_or(Unfit::Record)?;
+    let headers = Headers::decode(count, headers).map_err(Unfit::Response)?;
+    let body = bytes(grounds, size, response.body).ok_or(Unfit::Record)?;
+    let headers = content_type.header().into_iter().chain(headers.iter());
+    encode_response(frame, status, headers, body).map_err(Unfit::Response)
 }
 
-/// The response frame, if it lies in the arena and is one.
-fn response<'a>(grounds: &'a Grounds, size: u8, call: &Call) -> Option<&'a [u8]> {
+/// Bytes that lie in the arena. None lie everywhere.
+fn bytes(grounds: &Grounds, size: u8, span: Span) -> Option<&[u8]> {
+    if span.bytes == 0 {
+        return Some(&[]);
+    }
     let (arena, arena_bytes) = grounds.arena(size);
-    let start = call.response.addr().checked_sub(arena.addr())?;
-    let end = start.checked_add(call.response_bytes)?;
-    if end > arena_bytes || call.response_bytes > FRAME_BYTES_MAX {
+    let start = span.start.addr().checked_sub(arena.addr())?;
+    if start.checked_add(span.bytes)? > arena_bytes {
         return None;
     }
-    let first = arena.wrapping_add(start);
     // SAFETY: INV-CAGE-2 and 6. Inside the arena, which nothing writes until it is wiped.
-    let frame = unsafe { std::slice::from_raw_parts(first, call.response_bytes) };
-    ResponseFrame::decode(frame).is_ok().then_some(frame)
+    Some(unsafe { std::slice::from_raw_parts(arena.wrapping_add(start), span.bytes) })
 }

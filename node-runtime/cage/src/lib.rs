@@ -83,7 +83,7 @@ mod window;
 mod writer;
 
 pub use budget::Clock;
-pub use call::{Cage, Ended, Limits, NotResident, Outcome};
+pub use call::{Cage, CallError, Ended, Limits, Outcome};
 pub use directory::SlabGeometry;
 pub use exit::exit_now;
 pub use keys::Keys;

@@ -1,7 +1,7 @@
 //! Memory: mappings, and the grounds that functions work in.
 //!
 //! Grounds are mapped once and wiped after every call. There are several arenas and several
-//! stacks, each with guards around it, from one page to as much as a call may have. A call gets the
+//! stacks, each with guards around it, from a little to as much as a call may have. A call gets the
 //! smallest that its function has been content with; one that outgrows them is run again in the
 //! next. So wiping covers all that a call was given, and costs small calls little. What is no safe
 //! code can write to the others too; a call that shows itself as such has all of them wiped.
@@ -27,13 +27,13 @@ const GUARD_BYTES: usize = 64 << 10;
 /// page fault there; what lies beyond is given back to the kernel, which costs one system call
 /// whatever was used.
 const KEPT_BYTES: usize = 64 << 10;
-/// Sizes of the small arenas and stacks, in bytes; the last arena is as large as any call's memory,
-/// the last stack [`STACK_BYTES`].
-const SMALL_BYTES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
-/// The size that a function begins with, as an index: its first calls move it up or down.
-pub(crate) const FIRST_SIZE: u8 = 1;
-/// The largest size, as an index.
-pub(crate) const LARGEST_SIZE: u8 = SMALL_BYTES.len() as u8;
+/// Sizes of all arenas but the last, in bytes; that one is as large as any call's memory.
+const ARENA_BYTES: [usize; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
+/// Sizes of all stacks, in bytes. Whole pages: a guard begins where a stack ends.
+const STACKS_BYTES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, STACK_BYTES];
+/// The largest sizes, as indexes.
+pub(crate) const LARGEST_ARENA: u8 = ARENA_BYTES.len() as u8;
+pub(crate) const LARGEST_STACK: u8 = STACKS_BYTES.len() as u8 - 1;
 
 /// A mapping.
 #[derive(Debug)]
@@ -160,15 +160,16 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    pub(crate) const FIRST: Self = Self { arena: FIRST_SIZE, stack: FIRST_SIZE };
+    /// What a function begins with: its first calls move it up or down.
+    pub(crate) const FIRST: Self = Self { arena: 2, stack: 1 };
 }
 
 /// `guard · call · request · guard · arena · guard · arena … guard · stack · guard · stack … guard`
 #[derive(Debug)]
 pub(crate) struct Grounds {
     region: Region,
-    arenas: [Range<usize>; SMALL_BYTES.len() + 1],
-    stacks: [Range<usize>; SMALL_BYTES.len() + 1],
+    arenas: [Range<usize>; ARENA_BYTES.len() + 1],
+    stacks: [Range<usize>; STACKS_BYTES.len()],
 }
 
 /// The call's record and `errno` stand on the page before the request.
@@ -186,20 +187,19 @@ impl Grounds {
     pub(crate) fn new(arena_bytes: usize) -> Result<Self, CageError> {
         let largest = arena_bytes.next_multiple_of(PAGE_BYTES).max(KEPT_BYTES + PAGE_BYTES);
         let mut end = REQUEST + FRAME_BYTES_MAX;
-        let mut lay = |largest: usize| {
-            let [small, medium, large] = SMALL_BYTES;
-            [small, medium, large, largest].map(|bytes| {
-                let start = end + GUARD_BYTES;
-                end = start + bytes;
-                start..end
-            })
+        let mut lay = |bytes: usize| {
+            let start = end + GUARD_BYTES;
+            end = start + bytes.next_multiple_of(PAGE_BYTES);
+            start..start + bytes
         };
-        let (arenas, stacks) = (lay(largest), lay(STACK_BYTES));
+        let [tiny, small, medium, large] = ARENA_BYTES;
+        let arenas = [tiny, small, medium, large, largest].map(&mut lay);
+        let stacks = STACKS_BYTES.map(lay);
         let region = Region::reserve(Some(window::GROUNDS), end + GUARD_BYTES)?;
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
         region.protect(TENANT_PAGE..REQUEST + FRAME_BYTES_MAX, access)?;
         for range in arenas.iter().chain(&stacks) {
-            region.protect(range.clone(), access)?;
+            region.protect(range.start..range.end.next_multiple_of(PAGE_BYTES), access)?;
         }
         Ok(Self { region, arenas, stacks })
     }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use mfaas_abi::Status;
 use mfaas_abi::limits::PANIC_BYTES_MAX;
 
 use crate::call::Limits;
+use crate::judge::Unfit;
 use crate::state::{self, End};
 
 /// A bounded text; what does not fit is dropped.
@@ -21,14 +21,18 @@ impl Message {
     }
 
     /// Says how a call ended. Never an address: the worker's layout is not the tenant's to know.
-    pub(crate) fn describe(&mut self, end: End, status: Status, limits: Limits) {
+    pub(crate) fn describe(&mut self, end: End, unfit: Option<Unfit>, limits: Limits) {
         let Limits { budget, memory } = limits;
         // Writing here cannot fail.
         let _ = match end {
-            End::Returned(_) if status == Status::BadOutput => {
-                self.write_str("the response is larger than 1 MiB or not a valid response")
-            }
-            End::Returned(_) => Ok(()),
+            End::Returned(_) => match unfit {
+                None => Ok(()),
+                Some(Unfit::Status) => {
+                    self.write_str("the function ended with a status that is not its to say")
+                }
+                Some(Unfit::Record) => self.write_str("the response does not lie in the function's memory"),
+                Some(Unfit::Response(error)) => write!(self, "the response cannot be sent: {error}"),
+            },
             End::Panicked => {
                 self.copy_panic_text();
                 Ok(())
@@ -48,8 +52,10 @@ impl Message {
 
     /// Leaves zeros. Nothing was ever written behind the length.
     pub(crate) fn wipe(&mut self) {
-        self.bytes[..self.len].fill(0);
-        self.len = 0;
+        if self.len > 0 {
+            self.bytes[..self.len].fill(0);
+            self.len = 0;
+        }
     }
 
     fn copy_panic_text(&mut self) {

@@ -130,6 +130,9 @@ pub(crate) fn wipe(image: &Resident) {
 const ZEROED_BYTES_MAX: usize = 32 << 10;
 
 fn copy(from: usize, run: Run) {
+    if run.copied == 0 {
+        return;
+    }
     let (from, to) =
         (std::ptr::with_exposed_provenance::<u8>(from), std::ptr::with_exposed_provenance_mut(run.at));
     // SAFETY: INV-CAGE-3. The loader wrote both: `from` lies in the slot's code, `run` in its data,
@@ -137,7 +140,12 @@ fn copy(from: usize, run: Run) {
     unsafe { std::ptr::copy_nonoverlapping(from, to, run.copied) };
 }
 
+/// Nothing is done for no bytes: at a page that was never touched, a store of none under a mask, with
+/// which the C library spares itself the question, costs more than a call.
 fn zero(at: usize, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
     let written = if bytes <= ZEROED_BYTES_MAX {
         bytes
     } else {
@@ -163,8 +171,8 @@ fn zero(at: usize, bytes: usize) {
 
 /// Code from the entry on, and before it, that nearly every call runs: entry, shim and what the
 /// compiler put beside them. In bytes.
-const CODE_AHEAD_BYTES: usize = 6 << 10;
-const CODE_BEFORE_BYTES: usize = 512;
+const CODE_AHEAD_BYTES: usize = 2 << 10;
+const CODE_BEFORE_BYTES: usize = 64;
 const LINE_BYTES: usize = 64;
 
 /// Asks the processor for the lines that a call of the image will need, all at once: one after the

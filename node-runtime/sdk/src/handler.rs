@@ -1,8 +1,8 @@
-//! From a request frame through a handler of any accepted shape to a response frame.
+//! From a request through a handler of any accepted shape to a reply.
 
 use std::fmt::Display;
 
-use mfaas_abi::frame::{RequestFrame, encode_response};
+use mfaas_abi::frame::RequestFrame;
 use mfaas_abi::{Reply, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -91,21 +91,15 @@ fn sentence(status: u16, error: &impl Display) -> Response {
     Response::text(error.to_string()).with_status(status)
 }
 
-/// Decodes the frame, runs the handler, encodes what it answered. A response that is no valid
-/// frame ends as [`Status::BadOutput`].
-pub fn invoke<Shape, H: Handler<Shape>>(handler: H, frame: &[u8]) -> Reply {
-    let request = match RequestFrame::decode(frame) {
-        Ok(request) => request,
-        // Only a host of another version sends what is not a frame.
-        Err(_) => return Reply { status: Status::Aborted, frame: Vec::new() },
-    };
-    let (status, response) = handler.answer(&request);
-    let mut frame = Vec::with_capacity(response.body().len() + 256);
-    match encode_response(&mut frame, response.status(), response.headers(), response.body()) {
-        Ok(()) => Reply { status, frame },
+/// Runs the handler. Headers that cannot be sent end as [`Status::BadOutput`]; the host looks at the
+/// rest.
+pub fn invoke<Shape, H: Handler<Shape>>(handler: H, request: &RequestFrame<'_>) -> Reply {
+    let (status, response) = handler.answer(request);
+    match response.into_reply(status) {
+        Ok(reply) => reply,
         Err(error) => {
             crate::log!(crate::Level::Error, "the response cannot be sent: {error}");
-            Reply { status: Status::BadOutput, frame: Vec::new() }
+            Reply::without_response(Status::BadOutput)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The three shapes, through real frames.
 
-use mfaas_abi::frame::{ResponseFrame, encode_request};
-use mfaas_abi::{Reply, Status};
+use mfaas_abi::frame::{Headers, RequestFrame, encode_request};
+use mfaas_abi::{ContentType, Reply, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::__private::invoke;
@@ -11,12 +11,11 @@ fn call<Shape>(handler: impl Handler<Shape>, body: &[u8]) -> Reply {
     let mut frame = Vec::new();
     let headers = [("x-name", "value")];
     encode_request(&mut frame, "POST", "/a/b?c=d", headers, body).expect("a plain request");
-    invoke(handler, &frame)
+    invoke(handler, &RequestFrame::decode(&frame).expect("our own frame"))
 }
 
 fn opened(reply: &Reply) -> (Status, u16, &[u8]) {
-    let response = ResponseFrame::decode(&reply.frame).expect("a frame");
-    (reply.status, response.status, response.body)
+    (reply.status, reply.http_status, &reply.body)
 }
 
 fn upper(body: &[u8]) -> Vec<u8> {
@@ -59,8 +58,9 @@ fn bytes_to_bytes() {
 #[test]
 fn request_to_response() {
     let reply = call(show, b"text");
-    let response = ResponseFrame::decode(&reply.frame).expect("a frame");
-    assert_eq!(response.headers.get("x-out"), Some("1"));
+    let headers = Headers::decode(reply.header_count, &reply.headers).expect("headers");
+    assert_eq!((headers.len(), headers.get("x-out")), (1, Some("1")));
+    assert_eq!(reply.content_type, ContentType::Text);
     let (status, code, body) = opened(&reply);
     assert_eq!((status, code), (Status::Ok, 201));
     assert_eq!(body, br#"POST /a/b Some("c=d") Some("value") Ok("text")"#);
@@ -87,19 +87,22 @@ fn bad_json_is_the_callers_mistake() {
 }
 
 #[test]
-fn what_http_does_not_allow_is_bad_output() {
+fn headers_that_cannot_be_sent_are_bad_output() {
     let breaks = |_: Request| Response::new(200).with_header("a", "b\r\nc: d");
     assert_eq!(call(breaks, b"").status, Status::BadOutput);
-    let early = |_: Request| Response::new(103);
-    assert_eq!(call(early, b"").status, Status::BadOutput);
-    let large = |_: &[u8]| vec![0; (1 << 20) + 1];
-    assert_eq!(call(large, b"").status, Status::BadOutput);
+    let long = |_: Request| Response::new(200).with_header("a", &"b".repeat(1 << 16));
+    assert_eq!(call(long, b"").status, Status::BadOutput);
 }
 
 #[test]
-fn what_is_not_a_frame_is_not_run() {
-    let reply = invoke(upper, b"\x07nonsense");
-    assert_eq!((reply.status, reply.frame.len()), (Status::Aborted, 0));
+fn the_usual_content_types_are_headers_like_others() {
+    let said = Response::new(200).with_header("Content-Type", "text/plain; charset=utf-8").with_body("a");
+    assert_eq!(Response::text("a"), said);
+    assert_ne!(Response::html("a"), said);
+    assert_eq!(
+        Response::html("a").headers().collect::<Vec<_>>(),
+        [("content-type", "text/html; charset=utf-8")]
+    );
 }
 
 #[test]

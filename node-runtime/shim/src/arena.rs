@@ -13,8 +13,7 @@ use mfaas_abi::ArenaHeader;
 
 use crate::host;
 
-/// Blocks are multiples of this and aligned to it.
-const GRAIN_BYTES: usize = 16;
+const GRAIN_BYTES: usize = ArenaHeader::GRAIN_BYTES;
 /// Blocks up to this size are rounded up to their class; larger ones only to the grain, so that a
 /// buffer may fill the arena.
 const CLASSED_BYTES_MAX: usize = 32 << 10;
@@ -111,9 +110,9 @@ impl Arena {
         if *head == 0 {
             return None;
         }
-        let offset = *head;
+        let offset = *head as usize * GRAIN_BYTES;
         // SAFETY: INV-SHIM-3. A freed block of at least 16 aligned bytes that holds its link.
-        *head = unsafe { self.at(offset).cast::<usize>().read() };
+        *head = unsafe { self.at(offset).cast::<u32>().read() };
         Some(offset)
     }
 
@@ -125,8 +124,9 @@ impl Arena {
             header.top = offset;
         } else if let Some(head) = header.free.get_mut(class_below(bytes)) {
             // SAFETY: INV-SHIM-3. The block is at least 16 aligned bytes and nobody's any more.
-            unsafe { self.at(offset).cast::<usize>().write(*head) };
-            *head = offset;
+            unsafe { self.at(offset).cast::<u32>().write(*head) };
+            // Blocks begin at whole grains, and no arena has more of them than this can count.
+            *head = (offset / GRAIN_BYTES) as u32;
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::io::Write as _;
 
-use mfaas_abi::{ABI_VERSION, Call, Reply, Status};
+use mfaas_abi::frame::{Headers, RequestFrame};
+use mfaas_abi::{ABI_VERSION, Call, Reply, RequestRecord, ResponseRecord, Span, Status};
 
 use crate::arena::Arena;
 use crate::bounded::BoundedText;
@@ -11,15 +12,15 @@ use crate::host;
 #[global_allocator]
 static ARENA: Arena = Arena::empty();
 
-/// Runs one call: gives the arena to the allocator, the request frame to `handler`, and the
-/// handler's frame to the host. Returns the number of the [`Status`].
+/// Runs one call: gives the arena to the allocator, the request to `handler`, and the handler's reply
+/// to the host. Returns the number of the [`Status`].
 ///
 /// Only the generated entry symbol may call it, with the pointer that the host gave it.
 #[allow(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "so that the generated crate can do without unsafe blocks; tenants cannot name this crate"
 )]
-pub fn enter(call: *mut Call, handler: impl FnOnce(&[u8]) -> Reply) -> u32 {
+pub fn enter(call: *mut Call, handler: impl FnOnce(&RequestFrame<'_>) -> Reply) -> u32 {
     // SAFETY: INV-SHIM-1. The host's record, which only this function touches during the call.
     let Some(call) = (unsafe { call.as_mut() }) else {
         return Status::Aborted.as_u32();
@@ -30,18 +31,40 @@ pub fn enter(call: *mut Call, handler: impl FnOnce(&[u8]) -> Reply) -> u32 {
     // SAFETY: INV-SHIM-1 and 2. The arena of this call; nothing was allocated before.
     unsafe { ARENA.adopt(call.arena, call.arena_bytes) };
     std::panic::set_hook(Box::new(report));
-    // SAFETY: INV-SHIM-1. Readable and unchanged until the call ends.
-    let request = unsafe { std::slice::from_raw_parts(call.request, call.request_bytes) };
-    let reply = handler(request);
+    let reply = handler(&request(&call.request));
     if ARENA.may_have_printed() {
         // What was printed without a line end still waits in std's buffer. There is no better place
         // for a failure than nowhere: the host's `write` never fails.
         let _ = std::io::stdout().flush();
     }
-    let frame = reply.frame.leak();
-    call.response = frame.as_ptr();
-    call.response_bytes = frame.len();
+    call.response = ResponseRecord {
+        http_status: u32::from(reply.http_status),
+        content_type: reply.content_type as u32,
+        headers: Span::of(reply.headers.leak()),
+        header_count: usize::from(reply.header_count),
+        body: Span::of(reply.body.leak()),
+    };
     reply.status.as_u32()
+}
+
+/// The request, as the host read it.
+fn request(record: &RequestRecord) -> RequestFrame<'_> {
+    RequestFrame {
+        method: text(&record.method),
+        path: text(&record.path),
+        headers: Headers::from_checked(record.header_count as u16, bytes(&record.headers)),
+        body: bytes(&record.body),
+    }
+}
+
+fn bytes(span: &Span) -> &[u8] {
+    // SAFETY: INV-SHIM-1. Readable and unchanged until the call ends.
+    unsafe { std::slice::from_raw_parts(span.start, span.bytes) }
+}
+
+fn text(span: &Span) -> &str {
+    // SAFETY: INV-SHIM-1. The host decoded it as UTF-8.
+    unsafe { std::str::from_utf8_unchecked(bytes(span)) }
 }
 
 /// Ends the call with the panic's text and place. Text that itself panics makes std abort, which

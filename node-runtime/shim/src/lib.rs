@@ -10,7 +10,8 @@
 //!
 //! Invariants:
 //! - INV-SHIM-1: the host hands over a `Call` whose request and arena are mapped, do not overlap,
-//!   and stay as they are until the call ends. Kept by the cage; noticed by its tests.
+//!   and stay as they are until the call ends; the request's parts are those of a decoded frame, its
+//!   texts UTF-8, and none of their addresses is null. Kept by the cage; noticed by its tests.
 //! - INV-SHIM-2: one thread, and no call begins before the last one ended. So statics of this
 //!   crate are never used twice at once. Kept by the cage (there is no `pthread_create` to bind to).
 //! - INV-SHIM-3: a block handed out lies inside the arena, behind the header, and overlaps no

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use mfaas_abi::Status;
-use mfaas_cage::{Cage, Clock, Keys, Limits, Outcome, Slab, exit_now};
+use mfaas_cage::{Cage, CallError, Clock, Keys, Limits, Outcome, Slab, exit_now};
 use mfaas_ident::{Budget, MemoryLimit, sanitise_line};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::preload::{
@@ -64,7 +64,7 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     let slab = Slab::map(slab).context("map the slab")?;
     let slots = u32::try_from(slab.slots()).context("a slab of too many slots")?;
     let memory = MemoryLimit::from_bytes(preload.memory_bytes_max)?;
-    let clock = Clock { now: ticks, ticks_per_us: ring.rate().ticks_of_us(1) };
+    let clock = Clock::new(ticks, ring.rate().ticks_of_us(1));
     let mut cage = Cage::new(slab, memory, clock).context("make the cage")?;
     let keys = keys_line(cage.protect().context("protect calls with keys")?);
     Ok((Worker { ring, cage }, StartLine::Mapped { slots, keys }))
@@ -127,7 +127,8 @@ impl Worker {
         }
         match cage.call(job.function, frame_bytes, limits, ring.watch_word()) {
             Ok(mut ended) => ring.reply(&answer_of(&ended.outcome()))?,
-            Err(_) => ring.reply(&NOT_LOADED)?,
+            Err(CallError::NotResident) => ring.reply(&NOT_LOADED)?,
+            Err(CallError::NotARequest(_)) => ring.reply(&NOT_A_REQUEST)?,
         }
         // Nobody waits: the time to clear away what the next call would have to.
         if !ring.has_next() {
@@ -157,13 +158,20 @@ fn answer_of<'a>(outcome: &Outcome<'a>) -> Answer<'a> {
 }
 
 /// The answer for a function that is not resident, or whose limits are none.
-const NOT_LOADED: Answer<'static> = Answer {
-    status: Status::Denied,
-    cold: true,
-    response: &[],
-    logs: &[],
-    message: b"the function is not loaded in this worker",
-    wall_ns: 0,
-    cpu_ns: 0,
-    memory_bytes: 0,
-};
+const NOT_LOADED: Answer<'static> = not_run(b"the function is not loaded in this worker");
+
+/// The answer to what is not a frame: no node that works sends one.
+const NOT_A_REQUEST: Answer<'static> = not_run(b"the node sent what is not a request");
+
+const fn not_run(message: &'static [u8]) -> Answer<'static> {
+    Answer {
+        status: Status::Denied,
+        cold: true,
+        response: &[],
+        logs: &[],
+        message,
+        wall_ns: 0,
+        cpu_ns: 0,
+        memory_bytes: 0,
+    }
+}

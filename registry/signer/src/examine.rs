@@ -16,7 +16,7 @@ use mfaas_rules::{
 use mfaas_unpack::{SourceTree, Upload};
 
 /// ABI versions that nodes of this release load.
-pub(crate) const ABI_VERSIONS: &[u32] = &[1];
+pub(crate) const ABI_VERSIONS: &[u32] = &[2];
 /// Where the handler is when the manifest does not say.
 const HANDLER_DEFAULT: &str = "handle";
 

@@ -60,7 +60,7 @@ impl InProcess {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = SlabWriter::new(SlabGeometry::NODE)?;
-        let clock = Clock { now: ticks, ticks_per_us: Rate::measured().ticks_of_us(1) };
+        let clock = Clock::new(ticks, Rate::measured().ticks_of_us(1));
         let cage = Cage::new(Slab::map(writer.fd())?, MemoryLimit::from_bytes(MEMORY_BYTES)?, clock)?;
         let word = Arc::new(AtomicU64::new(0));
         Ok(Self { watcher: None, cage, writer, word, frame: Vec::new(), number: 0, _alone: alone })

@@ -17,6 +17,7 @@ macro_rules! sources {
 
 sources![
     "abi/src/call.rs",
+    "abi/src/content_type.rs",
     "abi/src/frame.rs",
     "abi/src/lib.rs",
     "abi/src/log.rs",

@@ -27,11 +27,11 @@ impl Watcher {
         let (watched, ends) = (Arc::clone(&word), Arc::clone(&over));
         let watch = move || {
             while !ends.load(Ordering::Relaxed) {
-                let (deadline, now) = (watched.load(Ordering::Acquire), (CLOCK.now)());
+                let (deadline, now) = (watched.load(Ordering::Acquire), CLOCK.now());
                 if deadline != 0 && deadline <= now {
                     // SAFETY: takes numbers; the thread lives, since it joins this one.
                     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, TICK_SIGNAL) };
-                    while watched.load(Ordering::Acquire) == deadline && (CLOCK.now)() < now + AGAIN_NS {
+                    while watched.load(Ordering::Acquire) == deadline && CLOCK.now() < now + AGAIN_NS {
                         std::hint::spin_loop();
                     }
                 }

@@ -9,12 +9,35 @@ use core::arch::asm;
 pub struct Call {
     version: u32,
     flags: u32,
-    request: *const u8,
-    request_bytes: usize,
     arena: *mut u8,
     arena_bytes: usize,
-    response: *const u8,
-    response_bytes: usize,
+    request: Request,
+    response: Response,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Span {
+    start: *const u8,
+    bytes: usize,
+}
+
+#[repr(C)]
+struct Request {
+    method: Span,
+    path: Span,
+    headers: Span,
+    header_count: usize,
+    body: Span,
+}
+
+#[repr(C)]
+struct Response {
+    http_status: u32,
+    content_type: u32,
+    headers: Span,
+    header_count: usize,
+    body: Span,
 }
 
 #[panic_handler]
@@ -27,33 +50,38 @@ unsafe extern "C" {
     fn mfaas_host_random(into: *mut u8, bytes: usize);
 }
 
-/// Where the body of a request frame with method `POST` and path `/` begins.
-const BODY_AT: usize = 1 + 2 + 4 + 2 + 1 + 2 + 4;
-
-const OK_FRAME: [u8; 10] = [2, 200, 0, 0, 0, 1, 0, 0, 0, b'!'];
+/// Where the answer stands in the arena: behind its header, and inside of the smallest.
+const ANSWER_AT: usize = 512;
 
 /// The address behind the letter, by its number.
 unsafe fn address(call: &Call, number: usize) -> usize {
-    unsafe { (call.request.add(BODY_AT + 1 + number * 8) as *const usize).read_unaligned() }
+    unsafe { (call.request.body.start.add(1 + number * 8) as *const usize).read_unaligned() }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
     unsafe {
         let call = &mut *call;
-        let what = *call.request.add(BODY_AT);
-        let frame = call.arena.add(2_048);
-        for (index, byte) in OK_FRAME.iter().enumerate() {
-            *frame.add(index) = *byte;
-        }
-        call.response = frame;
-        call.response_bytes = OK_FRAME.len();
+        let request = call.request.body;
+        let what = *request.start;
+        let answer = call.arena.add(ANSWER_AT);
+        *answer = b'!';
+        let body = Span { start: answer, bytes: 1 };
+        call.response =
+            Response { http_status: 200, content_type: 0, headers: Span { bytes: 0, ..body }, header_count: 0, body };
+        let response = &mut call.response;
         match what {
-            b'a' => call.response = 8 as *const u8,
-            b'b' => call.response = call.arena.wrapping_sub(1),
-            b'c' => call.response_bytes = usize::MAX,
-            b'd' => call.response_bytes = call.arena_bytes,
-            b'e' => *frame = 9,
+            b'a' => response.body.start = 8 as *const u8,
+            b'b' => response.body.start = call.arena.wrapping_sub(1),
+            b'c' => response.body.bytes = usize::MAX,
+            b'd' => response.body.bytes = call.arena_bytes,
+            b'e' => response.http_status = 9,
+            b'D' => response.http_status = 200 + (1 << 16),
+            b'E' => response.content_type = 5,
+            b'F' => response.header_count = 1,
+            b'G' => response.header_count = (1 << 16) + 1,
+            b'H' => response.headers.bytes = 1,
+            b'I' => response.headers = Span { start: 8 as *const u8, bytes: 8 },
             b'f' => return 7_777,
             b'g' => return 2,
             b'h' => *(16 as *mut u8) = 1,
@@ -79,17 +107,17 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
                 for depth in 1_024..400 << 10 {
                     any |= ((here - depth) as *const u8).read_volatile();
                 }
-                let arena = core::slice::from_raw_parts(call.arena.add(2_064), call.arena_bytes - 2_064);
+                let arena = core::slice::from_raw_parts(call.arena.add(ANSWER_AT + 16), call.arena_bytes - ANSWER_AT - 16);
                 let any = arena.iter().fold(any, |any, byte| any | byte);
-                *frame.add(9) = b'0' + u8::from(any != 0);
+                *answer = b'0' + u8::from(any != 0);
             }
             b's' => {
                 let result: isize;
                 asm!("syscall", inout("rax") 39isize => result, out("rcx") _, out("r11") _);
-                *frame.add(9) = b'0' + u8::from(result > 0);
+                *answer = b'0' + u8::from(result > 0);
             }
             // Addresses come behind the letter: what is read, written, handed to the host or jumped to.
-            b'w' => *frame.add(9) = *(address(call, 0) as *const u8),
+            b'w' => *answer = *(address(call, 0) as *const u8),
             b'x' => *(address(call, 0) as *mut u8) = b'x',
             b'y' => mfaas_host_log(1, address(call, 0) as *const u8, 8),
             b'z' => mfaas_host_random(address(call, 0) as *mut u8, 8),
@@ -112,7 +140,7 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
                     inout("r15") address(call, 0) => _,
                     out("r8") _, out("r9") _, out("r10") _, out("r11") _, out("r12") _, out("r13") _, out("r14") _,
                 );
-                *frame.add(9) = *(address(call, 2) as *const u8);
+                *answer = *(address(call, 2) as *const u8);
             }
             // The same with a stack of its choice, and no way back.
             b'B' => asm!(
@@ -127,22 +155,21 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
             ),
             b'S' => {
                 // One system call by the way and with the words that the request names; answers what it gave.
-                let way = *call.request.add(BODY_AT + 1);
-                let word = |index: usize| call.request.add(BODY_AT + 2 + 8 * index).cast::<u64>().read_unaligned();
+                let way = *request.start.add(1);
+                let word = |index: usize| request.start.add(2 + 8 * index).cast::<u64>().read_unaligned();
                 let mut result: u64;
                 match way {
                     b'n' => asm!("syscall", inout("rax") word(0) => result, in("rdi") word(1), in("rsi") word(2), in("rdx") word(3), in("r10") word(4), in("r8") word(5), in("r9") word(6), out("rcx") _, out("r11") _),
                     _ => asm!("mov {kept}, rbx", "mov ebx, {first:e}", "int 0x80", "mov rbx, {kept}", kept = out(reg) _, first = in(reg) word(1), inout("rax") word(0) => result),
                 }
-                call.response_bytes = 17;
-                *frame.add(5) = 8;
-                frame.add(9).cast::<u64>().write_unaligned(result);
+                call.response.body.bytes = 8;
+                answer.cast::<u64>().write_unaligned(result);
             }
             b'Z' => {
                 // Zeros behind the request, or what another call's request left there.
-                let behind = core::slice::from_raw_parts(call.request.add(call.request_bytes), 4_096);
+                let behind = core::slice::from_raw_parts(request.start.add(request.bytes), 4_096);
                 let any = behind.iter().fold(0, |any, byte| any | byte);
-                *frame.add(9) = b'0' + u8::from(any != 0);
+                *answer = b'0' + u8::from(any != 0);
             }
             b't' => *(call.arena as *mut usize) = usize::MAX,
             b'u' => asm!("fninit", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1"),

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use mfaas_abi::frame::{RequestFrame, encode_response};
+use mfaas_abi::frame::{RequestFrame, encode_headers};
+use mfaas_abi::ContentType;
 use mfaas_shim::Reply;
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
@@ -12,8 +13,7 @@ pub extern "C" fn mfaas_entry_v1(call: *mut mfaas_shim::Call) -> u32 {
     mfaas_shim::enter(call, handle)
 }
 
-fn handle(frame: &[u8]) -> Reply {
-    let request = RequestFrame::decode(frame).expect("the host sends frames");
+fn handle(request: &RequestFrame<'_>) -> Reply {
     let text = match request.body {
         b"panic" => panic!("on purpose"),
         b"spin" => spin(),
@@ -27,10 +27,9 @@ fn handle(frame: &[u8]) -> Reply {
         b"headers" => request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect(),
         _ => "version VERSION_HERE".to_owned(),
     };
-    let mut frame = Vec::new();
-    let headers = [("content-type", "text/plain"), ("set-cookie", "stolen=1")];
-    encode_response(&mut frame, 200, headers, text.as_bytes()).expect("the answer is small");
-    Reply { status: mfaas_abi::Status::Ok, frame }
+    let mut headers = Vec::new();
+    let header_count = encode_headers(&mut headers, [("set-cookie", "stolen=1")]).expect("a plain header");
+    Reply { content_type: ContentType::Text, headers, header_count, ..Reply::of(text.into_bytes()) }
 }
 
 fn spin() -> ! {

@@ -305,7 +305,7 @@ fn claim(tree: &SourceTree) -> BuildClaim {
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
         toolchain: toolchain(),
-        abi_version: 1,
+        abi_version: 2,
         lints: lints::required().map(str::to_owned).collect(),
         policy_revision: POLICY_REVISION.to_owned(),
         policy_version: 1,
