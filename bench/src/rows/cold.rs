@@ -1,6 +1,8 @@
 //! The first call of a function: of an image that is resident but was never run, and of one that
 //! is only a file in the page cache, loading included.
 
+use mfaas_ident::Digest;
+
 use super::{Lane, Plan, alternate};
 use crate::functions::{Files, Form, Kind};
 use crate::report::{Bound, Row};
@@ -10,6 +12,7 @@ use crate::sides::{Kit, Latency, Side, Timing};
 
 const RESIDENT: &str = "mfaas, resident image";
 const FILE: &str = "mfaas, image in the page cache";
+const HASHED: &str = "mfaas, the same and its digest checked by the loader";
 const DLOPEN: &str = "dlopen per request";
 
 /// First calls of a resident image, in µs.
@@ -27,9 +30,12 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     // What the lanes below are made of anew in every round.
     row.side(RESIDENT, Worker::start(kit, Form::Hosted, equal(Kind::EMPTY, 1))?.protections());
     row.side(FILE, CAGE_PROTECTIONS.to_owned());
+    row.side(HASHED, CAGE_PROTECTIONS.to_owned());
+    let digests = digests(&images)?;
     let lanes = vec![
         Some(Lane::new(RESIDENT, || resident(kit, count))),
-        Some(Lane::new(FILE, || from_files(kit, &images))),
+        Some(Lane::new(FILE, || from_files(kit, &images, &[]))),
+        Some(Lane::new(HASHED, || from_files(kit, &images, &digests))),
         Lane::of(&mut row, DLOPEN, Bare::start(kit, Mode::PerRequest, Kind::EMPTY, count), |side| {
             each_once(kit, side, count)
         }),
@@ -39,11 +45,12 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let p99 = |name: &str| series.of(name, |latency| latency.one_way.p99);
     row.measure(format!("{RESIDENT} p50"), "µs", p50(RESIDENT)).aim(Bound::AtMost, RESIDENT_P50_MAX);
     row.measure(format!("{RESIDENT} p99"), "µs", p99(RESIDENT)).aim(Bound::AtMost, RESIDENT_P99_MAX);
-    for name in [FILE, DLOPEN] {
+    for name in [FILE, HASHED, DLOPEN] {
         row.measure(format!("{name} p50"), "µs", p50(name));
         row.measure(format!("{name} p99"), "µs", p99(name));
     }
     row.ratio(format!("{FILE} / {DLOPEN} p50"), &p50(FILE), &p50(DLOPEN)).aim(Bound::AtMost, FILE_RATIO_MAX);
+    row.ratio(format!("{HASHED} / {DLOPEN} p50"), &p50(HASHED), &p50(DLOPEN));
     row.ratio(format!("{RESIDENT} / {DLOPEN} p50"), &p50(RESIDENT), &p50(DLOPEN));
     Ok(row)
 }
@@ -64,19 +71,26 @@ pub(super) fn each_once(kit: &Kit, side: &mut dyn Side, count: usize) -> anyhow:
     Ok(Latency::of(&taken?, kit.tsc))
 }
 
-/// Loads and calls every file once, in a cage of this thread on the worker's core.
-pub(super) fn from_files(kit: &Kit, images: &Files) -> anyhow::Result<Latency> {
+/// What the loader is told of each file, as a node tells it.
+fn digests(images: &Files) -> anyhow::Result<Vec<String>> {
+    let digest = |id| Ok(Digest::of(&std::fs::read(images.path(id))?).to_string());
+    (0..images.count()).map(digest).collect()
+}
+
+/// Loads and calls every file once, in a cage of this thread on the worker's core. Those that have a
+/// digest are hashed.
+pub(super) fn from_files(kit: &Kit, images: &Files, digests: &[String]) -> anyhow::Result<Latency> {
     let mut cage = InProcess::new()?;
     cage.wake(kit.cores, LOOK_US)?;
-    let taken = load_each(&mut cage, images);
+    let taken = load_each(&mut cage, images, digests);
     cage.rest(kit.cores)?;
     Ok(Latency::of(&taken?, kit.tsc))
 }
 
-fn load_each(cage: &mut InProcess, images: &Files) -> anyhow::Result<Vec<Timing>> {
+fn load_each(cage: &mut InProcess, images: &Files, digests: &[String]) -> anyhow::Result<Vec<Timing>> {
     let mut call = |id: usize| {
         let served = Served { constants: Kind::EMPTY.constants(id as u64), budget_us: BUDGET_US };
-        cage.first_call(&images.path(id), served)
+        cage.first_call(&images.path(id), digests.get(id).map(String::as_str), served)
     };
     call(0)?;
     (1..images.count()).map(call).collect()

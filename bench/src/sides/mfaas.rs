@@ -341,9 +341,9 @@ fn loaded(kit: &Kit, form: Form, served: &mut Vec<Served>, load_max: Duration) -
         let image = sealed_copy(&kit.functions.file(form, &function.constants))?;
         let slot = slab.load(image).with_context(|| format!("load function {place}"))?.slot;
         ensure!(slot as usize == place, "function {place} is in slot {slot}");
+        // As the loader does when it has answered.
+        slab.ready_ahead();
     }
-    // As the loader does when it has answered.
-    slab.consolidate();
     Ok(slab)
 }
 

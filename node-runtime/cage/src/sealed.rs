@@ -1,9 +1,12 @@
 //! Copies of bytes that nobody can change any more.
 
 use std::io::Write as _;
+use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::{CageError, system};
 
@@ -19,27 +22,60 @@ pub fn sealed_copy(bytes: &[u8]) -> Result<OwnedFd, CageError> {
     Ok(file.into())
 }
 
-/// All bytes behind a sealed descriptor; an error if it is not sealed.
-pub(crate) fn read_sealed(fd: impl AsFd) -> Result<Vec<u8>, CageError> {
-    // Descriptors that cannot be sealed answer EINVAL, which says the same.
-    let seals = rustix::fs::fcntl_get_seals(&fd).unwrap_or(SealFlags::empty());
-    if !seals.contains(SEALS) {
-        return Err(CageError::NotSealed);
+/// All bytes behind a sealed descriptor, mapped: nobody can change them, nor take them away, so they
+/// need not be copied to be looked at twice.
+#[derive(Debug)]
+pub(crate) struct SealedBytes {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl SealedBytes {
+    /// Maps what is behind `fd`; an error if it is not sealed, or larger than any image.
+    pub(crate) fn map(fd: impl AsFd) -> Result<Self, CageError> {
+        // Descriptors that cannot be sealed answer EINVAL, which says the same.
+        let seals = rustix::fs::fcntl_get_seals(&fd).unwrap_or(SealFlags::empty());
+        if !seals.contains(SEALS) {
+            return Err(CageError::NotSealed);
+        }
+        let bytes = size_of_sealed(&fd)?;
+        if bytes == 0 {
+            return Ok(Self { start: NonNull::dangling(), bytes });
+        }
+        // Private, since kernels before 6.7 take a shared mapping for one that could become writable.
+        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        // SAFETY: INV-CAGE-14. A new mapping that replaces nothing.
+        let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, flags, &fd, 0) };
+        let start = start.map_err(system("map the image"))?;
+        let start = NonNull::new(start.cast()).ok_or(CageError::Unmappable("mapped at address 0"))?;
+        Ok(Self { start, bytes })
     }
+}
+
+fn size_of_sealed(fd: impl AsFd) -> Result<usize, CageError> {
     let size = rustix::fs::fstat(&fd).map_err(system("fstat"))?.st_size;
     let limit = mfaas_rules::limits::BINARY.file_bytes_max;
-    let size = u64::try_from(size)
-        .ok()
-        .filter(|size| *size <= limit)
-        .and_then(|size| usize::try_from(size).ok())
-        .ok_or(CageError::Unmappable("the file is larger than its limit"))?;
-    let mut bytes = vec![0; size];
-    let mut done = 0;
-    while done < size {
-        match rustix::io::pread(&fd, &mut bytes[done..], done as u64).map_err(system("read the image"))? {
-            0 => return Err(CageError::Unmappable("the file ended early")),
-            count => done += count,
-        }
+    let size = u64::try_from(size).ok().filter(|size| *size <= limit);
+    size.and_then(|size| usize::try_from(size).ok())
+        .ok_or(CageError::Unmappable("the file is larger than its limit"))
+}
+
+impl Deref for SealedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: INV-CAGE-14. Mapped as long as `self`, and as many bytes as the file has for good.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
-    Ok(bytes)
+}
+
+impl Drop for SealedBytes {
+    fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
+        // SAFETY: INV-CAGE-14. Our own mapping, and every reference into it borrows `self`.
+        let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "our own mapping");
+    }
 }

@@ -82,12 +82,21 @@ impl InProcess {
 
     /// Loads an image.
     pub fn load(&mut self, image: &[u8], served: Served) -> anyhow::Result<Loaded> {
+        self.load_named(image, None, served)
+    }
+
+    /// As [`Self::load`]; with a digest the image is hashed, as a node's loader does.
+    fn load_named(&mut self, image: &[u8], digest: Option<&str>, served: Served) -> anyhow::Result<Loaded> {
         let limits = Limits {
             budget: Budget::from_micros(served.budget_us)?,
             memory: MemoryLimit::from_bytes(MEMORY_BYTES)?,
         };
-        let slot = self.writer.load(sealed_copy(image)?)?.slot;
-        Ok(Loaded { slot, constants: served.constants, limits })
+        let image = sealed_copy(image)?;
+        let loaded = match digest {
+            Some(digest) => self.writer.load_named(image, digest)?,
+            None => self.writer.load(image)?,
+        };
+        Ok(Loaded { slot: loaded.slot, constants: served.constants, limits })
     }
 
     /// One verified call.
@@ -113,12 +122,20 @@ impl InProcess {
         answer
     }
 
-    /// The first call of an image that is only a file: read, copied, loaded, called.
-    pub fn first_call(&mut self, file: &Path, served: Served) -> anyhow::Result<Timing> {
+    /// The first call of an image that is only a file: read, copied, hashed if there is a digest,
+    /// loaded, called.
+    pub fn first_call(
+        &mut self,
+        file: &Path,
+        digest: Option<&str>,
+        served: Served,
+    ) -> anyhow::Result<Timing> {
         let sent = stamp();
         let bytes = std::fs::read(file).with_context(|| format!("read {}", file.display()))?;
-        let loaded = self.load(&bytes, served)?;
+        let loaded = self.load_named(&bytes, digest, served)?;
         let timing = self.call(&loaded)?;
+        // As the loader does when it has answered.
+        self.writer.ready_ahead();
         Ok(Timing { sent, ..timing })
     }
 
