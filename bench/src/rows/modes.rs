@@ -47,7 +47,7 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Measured> {
         single_calls(kit, &mut row, name(1), worker(), (many, count)),
         Lane::of(&mut row, name(2), worker(), move |side| asleep(kit, side, few)),
         Some(Lane::new(name(3), || cold::resident(kit, functions))),
-        Some(Lane::new(name(4), || cold::from_files(kit, &images, &[]))),
+        Some(Lane::new(name(4), || cold::from_files(kit, &images))),
         single_calls(kit, &mut row, name(5), bare(Mode::Kept), (many, count)),
         single_calls(kit, &mut row, name(6), bare(Mode::PerRequest), (few * 5, count)),
         single_calls(kit, &mut row, name(7), Woken::start(kit, Kind::EMPTY), (many, 1)),

@@ -21,7 +21,7 @@ use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, Star
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 use rustix::process::{Pid, Signal, kill_process};
 
-pub use cage::{Caged, InProcess, Kill, LOOK_US, Loaded};
+pub use cage::{Caged, InProcess, Kept, Kill, LOOK_US, Loaded};
 
 use super::http::Client;
 use super::{Kit, Side, Timing, scattered};

@@ -28,6 +28,17 @@ pub fn sealed_copy(bytes: &[u8]) -> Result<OwnedFd, CageError> {
 pub(crate) struct SealedBytes {
     start: NonNull<u8>,
     bytes: usize,
+    identity: Identity,
+}
+
+/// What tells one sealed memory from all others, also from those that were there before: no two have
+/// a number at once, and a number is given again after billions of others, so at another time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
+    device: u64,
+    number: u64,
+    changed: (i64, u64),
+    bytes: usize,
 }
 
 impl SealedBytes {
@@ -38,9 +49,10 @@ impl SealedBytes {
         if !seals.contains(SEALS) {
             return Err(CageError::NotSealed);
         }
-        let bytes = size_of_sealed(&fd)?;
+        let identity = identity_of(&fd)?;
+        let bytes = identity.bytes;
         if bytes == 0 {
-            return Ok(Self { start: NonNull::dangling(), bytes });
+            return Ok(Self { start: NonNull::dangling(), bytes, identity });
         }
         // Private, since kernels before 6.7 take a shared mapping for one that could become writable.
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
@@ -48,16 +60,26 @@ impl SealedBytes {
         let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, flags, &fd, 0) };
         let start = start.map_err(system("map the image"))?;
         let start = NonNull::new(start.cast()).ok_or(CageError::Unmappable("mapped at address 0"))?;
-        Ok(Self { start, bytes })
+        Ok(Self { start, bytes, identity })
+    }
+
+    /// Which memory it is. What is in it never changes.
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
     }
 }
 
-fn size_of_sealed(fd: impl AsFd) -> Result<usize, CageError> {
-    let size = rustix::fs::fstat(&fd).map_err(system("fstat"))?.st_size;
+fn identity_of(fd: impl AsFd) -> Result<Identity, CageError> {
+    let stat = rustix::fs::fstat(&fd).map_err(system("fstat"))?;
     let limit = mfaas_rules::limits::BINARY.file_bytes_max;
-    let size = u64::try_from(size).ok().filter(|size| *size <= limit);
-    size.and_then(|size| usize::try_from(size).ok())
-        .ok_or(CageError::Unmappable("the file is larger than its limit"))
+    let bytes = u64::try_from(stat.st_size).ok().filter(|size| *size <= limit);
+    let bytes = bytes.and_then(|size| usize::try_from(size).ok());
+    Ok(Identity {
+        device: stat.st_dev,
+        number: stat.st_ino,
+        changed: (stat.st_ctime, stat.st_ctime_nsec),
+        bytes: bytes.ok_or(CageError::Unmappable("the file is larger than its limit"))?,
+    })
 }
 
 impl Deref for SealedBytes {

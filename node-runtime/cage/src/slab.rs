@@ -15,6 +15,9 @@ use crate::directory::{Header, Record, Resident, Run, SlabGeometry};
 use crate::memory::{PAGE_BYTES, Region};
 use crate::{CageError, bind, system, window};
 
+/// Images that a new worker gives memory before they are called: each has a page of it, 16 MiB in all.
+const TOUCHED_MAX: usize = 4_096;
+
 /// A mapped slab. Dropping it unmaps everything.
 #[derive(Debug)]
 pub struct Slab {
@@ -56,7 +59,23 @@ impl Slab {
         };
         let banks = (0..geometry.banks).map(bank).collect::<Result<Vec<_>, CageError>>()?;
         bind_imports(&banks[0][1], bind::address_of)?;
-        Ok(Self { geometry, directory, banks })
+        let slab = Self { geometry, directory, banks };
+        slab.touch_residents();
+        Ok(slab)
+    }
+
+    /// Meets the page faults of the images that are resident already, which their first calls would
+    /// meet: the code around the entry, and a page of data that is the image's for good.
+    fn touch_residents(&self) {
+        for image in (0..self.geometry.slots).filter_map(|slot| self.image(slot)).take(TOUCHED_MAX) {
+            let entry = std::ptr::with_exposed_provenance::<u8>(image.entry);
+            // SAFETY: INV-CAGE-3. Code of the slot, mapped and readable.
+            let _ = unsafe { entry.read_volatile() };
+            for run in [image.data, image.tls].into_iter().filter(|run| run.copied + run.zeroed > 0) {
+                // SAFETY: INV-CAGE-3. The run's first byte; nothing was written there yet, and no call runs.
+                unsafe { std::ptr::with_exposed_provenance_mut::<u8>(run.at).write_volatile(0) };
+            }
+        }
     }
 
     /// Leads the imports through gates.

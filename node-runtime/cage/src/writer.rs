@@ -9,7 +9,7 @@
 //! It must never write to room that it did not ready, and never leave anything but traps in room that
 //! is free.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use mfaas_ident::Digest;
@@ -20,7 +20,7 @@ use rustix::mm::ProtFlags;
 use crate::directory::{HEADER_BYTES, Header, Record, SlabGeometry};
 use crate::link::{LINE_BYTES, link, needs};
 use crate::memory::{PAGE_BYTES, Region};
-use crate::sealed::SealedBytes;
+use crate::sealed::{Identity, SealedBytes};
 use crate::{CageError, system, window};
 
 /// Where a loader would like to write: behind the window of the workers.
@@ -45,6 +45,8 @@ pub struct SlabWriter {
     vacant: Vec<u32>,
     /// For each two MiB of each bank, whether they were readied.
     ready: Vec<bool>,
+    /// What was found in sealed memory that was hashed; at most as many as there are slots.
+    hashed: HashMap<Identity, Digest>,
 }
 
 /// Where an image lies.
@@ -90,6 +92,7 @@ impl SlabWriter {
             free: vec![BTreeMap::from([(0, geometry.bank_bytes)]); geometry.banks],
             slots: vec![None; geometry.slots],
             vacant: (0..geometry.slots as u32).rev().collect(),
+            hashed: HashMap::new(),
             ready: vec![false; geometry.banks * large_pages(geometry)],
         };
         writer.header().write(geometry);
@@ -115,16 +118,24 @@ impl SlabWriter {
         self.link(&SealedBytes::map(&image)?)
     }
 
-    /// As [`Self::load`], for an image whose digest, as text, somebody vouches for.
+    /// As [`Self::load`], for an image whose digest, as text, somebody vouches for. It is hashed when
+    /// its memory is seen for the first time: what is sealed does not change until it is seen again.
     ///
     /// # Errors
     /// Also [`CageError::OtherImage`] when the bytes are not those.
     pub fn load_named(&mut self, image: impl AsFd, digest: &str) -> Result<Loaded, CageError> {
         let file = SealedBytes::map(&image)?;
-        if Digest::of(&file).to_string() != digest {
+        if self.digest_of(&file).to_string() != digest {
             return Err(CageError::OtherImage);
         }
         self.link(&file)
+    }
+
+    fn digest_of(&mut self, file: &SealedBytes) -> Digest {
+        if self.hashed.len() >= self.geometry.slots {
+            self.hashed.clear();
+        }
+        *self.hashed.entry(file.identity()).or_insert_with(|| Digest::of(file))
     }
 
     fn link(&mut self, file: &[u8]) -> Result<Loaded, CageError> {
