@@ -7,7 +7,7 @@
 //!
 //! It must never write outside of the room, nor change code.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use mfaas_inspect::{Layout, PAGE_BYTES, Relocation, Segment, SymbolTarget};
@@ -267,7 +267,7 @@ fn target_of(relocation: &Relocation) -> u64 {
 
 /// The addresses of a layout's imports, in its order. Weak ones that nobody offers are 0.
 fn bind(layout: &Layout) -> Result<Vec<u64>, CageError> {
-    static OFFERED: LazyLock<HashMap<&str, usize>> =
+    static OFFERED: LazyLock<BTreeMap<&str, usize>> =
         LazyLock::new(|| ROWS.iter().enumerate().map(|(row, import)| (import.symbol, row)).collect());
     let address = |import: &mfaas_inspect::Import| match OFFERED.get(import.name.as_str()) {
         Some(row) => Ok(window::import(*row) as u64),

@@ -33,7 +33,7 @@ pub(crate) struct SealedBytes {
 
 /// What tells one sealed memory from all others, also from those that were there before: no two have
 /// a number at once, and a number is given again after billions of others, so at another time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identity {
     device: u64,
     number: u64,

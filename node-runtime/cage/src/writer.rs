@@ -9,7 +9,7 @@
 //! It must never write to room that it did not ready, and never leave anything but traps in room that
 //! is free.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use mfaas_ident::Digest;
@@ -46,7 +46,7 @@ pub struct SlabWriter {
     /// For each two MiB of each bank, whether they were readied.
     ready: Vec<bool>,
     /// What was found in sealed memory that was hashed; at most as many as there are slots.
-    hashed: HashMap<Identity, Digest>,
+    hashed: BTreeMap<Identity, Digest>,
 }
 
 /// Where an image lies.
@@ -92,7 +92,7 @@ impl SlabWriter {
             free: vec![BTreeMap::from([(0, geometry.bank_bytes)]); geometry.banks],
             slots: vec![None; geometry.slots],
             vacant: (0..geometry.slots as u32).rev().collect(),
-            hashed: HashMap::new(),
+            hashed: BTreeMap::new(),
             ready: vec![false; geometry.banks * large_pages(geometry)],
         };
         writer.header().write(geometry);
