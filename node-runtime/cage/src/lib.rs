@@ -47,9 +47,6 @@
 //! - INV-CAGE-12: under protection keys no byte of the worker's code outside of the gates begins an
 //!   instruction that changes rights. Kept by `text`, which looks and overwrites before lock-down;
 //!   nothing can be mapped executable afterwards.
-//! - INV-CAGE-14: memory that is sealed against writing and shrinking is mapped read-only, in its whole
-//!   length, as long as the value that stands for it. Kept by `sealed`; noticed by
-//!   `only_sealed_memory_is_loaded`.
 //! - INV-CAGE-13: a process that is forked to try something out has nothing of its parent's to
 //!   flush, drop or unlock, and ends by `_exit`. Kept by `keys`.
 //!

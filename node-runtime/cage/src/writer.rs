@@ -20,7 +20,7 @@ use rustix::mm::ProtFlags;
 use crate::directory::{HEADER_BYTES, Header, Record, SlabGeometry};
 use crate::link::{LINE_BYTES, link, needs};
 use crate::memory::{PAGE_BYTES, Region};
-use crate::sealed::{Identity, SealedBytes};
+use crate::sealed::{Identity, Sealed};
 use crate::{CageError, system, window};
 
 /// Where a loader would like to write: behind the window of the workers.
@@ -28,6 +28,8 @@ const VIEW: usize = window::END;
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// Room that is readied before anybody asks for it.
 const AHEAD_BYTES: usize = 1 << 20;
+/// Memory that the loader keeps for the next image to be read to.
+const FILE_BYTES_KEPT: usize = 1 << 20;
 /// What a worker demands of a slab's memory.
 pub(crate) const SEALS: SealFlags =
     SealFlags::FUTURE_WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
@@ -47,6 +49,8 @@ pub struct SlabWriter {
     ready: Vec<bool>,
     /// What was found in sealed memory that was hashed; at most as many as there are slots.
     hashed: BTreeMap<Identity, Digest>,
+    /// Where images are read to.
+    file: Vec<u8>,
 }
 
 /// Where an image lies.
@@ -93,6 +97,7 @@ impl SlabWriter {
             slots: vec![None; geometry.slots],
             vacant: (0..geometry.slots as u32).rev().collect(),
             hashed: BTreeMap::new(),
+            file: Vec::new(),
             ready: vec![false; geometry.banks * large_pages(geometry)],
         };
         writer.header().write(geometry);
@@ -115,7 +120,7 @@ impl SlabWriter {
     /// # Errors
     /// [`CageError::Full`] when no bank has room for it; what is wrong with the image otherwise.
     pub fn load(&mut self, image: impl AsFd) -> Result<Loaded, CageError> {
-        self.link(&SealedBytes::map(&image)?)
+        self.read(&Sealed::new(&image)?, Self::link)
     }
 
     /// As [`Self::load`], for an image whose digest, as text, somebody vouches for. It is hashed when
@@ -124,18 +129,34 @@ impl SlabWriter {
     /// # Errors
     /// Also [`CageError::OtherImage`] when the bytes are not those.
     pub fn load_named(&mut self, image: impl AsFd, digest: &str) -> Result<Loaded, CageError> {
-        let file = SealedBytes::map(&image)?;
-        if self.digest_of(&file).to_string() != digest {
-            return Err(CageError::OtherImage);
-        }
-        self.link(&file)
+        let sealed = Sealed::new(&image)?;
+        self.read(&sealed, |writer, file| {
+            if writer.digest_of(sealed.identity(), file).to_string() != digest {
+                return Err(CageError::OtherImage);
+            }
+            writer.link(file)
+        })
     }
 
-    fn digest_of(&mut self, file: &SealedBytes) -> Digest {
+    /// Reads an image into the loader's own memory, where nobody can change it, and uses it there.
+    fn read<T>(
+        &mut self,
+        image: &Sealed<impl AsFd>,
+        use_it: impl FnOnce(&mut Self, &[u8]) -> Result<T, CageError>,
+    ) -> Result<T, CageError> {
+        let mut file = std::mem::take(&mut self.file);
+        let done = image.read(&mut file).and_then(|()| use_it(self, &file));
+        file.truncate(FILE_BYTES_KEPT);
+        file.shrink_to(FILE_BYTES_KEPT);
+        self.file = file;
+        done
+    }
+
+    fn digest_of(&mut self, identity: Identity, file: &[u8]) -> Digest {
         if self.hashed.len() >= self.geometry.slots {
             self.hashed.clear();
         }
-        *self.hashed.entry(file.identity()).or_insert_with(|| Digest::of(file))
+        *self.hashed.entry(identity).or_insert_with(|| Digest::of(file))
     }
 
     fn link(&mut self, file: &[u8]) -> Result<Loaded, CageError> {

@@ -169,7 +169,10 @@ pub fn layout(data: &[u8]) -> Result<Layout, InspectError> {
     let (numbers, imports) = imports(&symbols);
     let tls = image.tls.map(|range| tls_template(&image, &range)).transpose()?;
     let context = Context { image: &image, symbols: &symbols, import_numbers: &numbers, tls };
-    let relocations = raw.iter().map(|one| context.relocation(one)).collect::<Result<_, _>>()?;
+    let mut relocations = Vec::with_capacity(raw.len());
+    for one in &raw {
+        relocations.push(context.relocation(one)?);
+    }
     Ok(Layout {
         span_bytes,
         segments: image.loads.iter().map(segment).collect(),
