@@ -17,6 +17,8 @@ use crate::{CageError, bind, system, window};
 
 /// Images that a new worker gives memory before they are called: each has a page of it, 16 MiB in all.
 const TOUCHED_MAX: usize = 4_096;
+/// So many vacant slots in a row are taken for the end of those in use: a page of the directory.
+const VACANT_MAX: usize = 64;
 
 /// A mapped slab. Dropping it unmaps everything.
 #[derive(Debug)]
@@ -65,15 +67,19 @@ impl Slab {
     }
 
     /// Meets the page faults of the images that are resident already, which their first calls would
-    /// meet: the code around the entry, and a page of data that is the image's for good.
+    /// meet: the code around the entry, and a page of data that is the image's for good. Slots are
+    /// given out from the first on, and to look at one gives it memory, so this ends where none are
+    /// in use.
     fn touch_residents(&self) {
-        for image in (0..self.geometry.slots).filter_map(|slot| self.image(slot)).take(TOUCHED_MAX) {
-            let entry = std::ptr::with_exposed_provenance::<u8>(image.entry);
-            // SAFETY: INV-CAGE-3. Code of the slot, mapped and readable.
-            let _ = unsafe { entry.read_volatile() };
-            for run in [image.data, image.tls].into_iter().filter(|run| run.copied + run.zeroed > 0) {
-                // SAFETY: INV-CAGE-3. The run's first byte; nothing was written there yet, and no call runs.
-                unsafe { std::ptr::with_exposed_provenance_mut::<u8>(run.at).write_volatile(0) };
+        let mut vacant = 0;
+        for slot in 0..self.geometry.slots.min(TOUCHED_MAX) {
+            match self.image(slot) {
+                Some(image) => {
+                    vacant = 0;
+                    touch(&image);
+                }
+                None if vacant >= VACANT_MAX => return,
+                None => vacant += 1,
             }
         }
     }
@@ -126,6 +132,18 @@ fn bind_imports(data: &Region, address_of: fn(&str) -> Option<usize>) -> Result<
         unsafe { data.at(offset).cast::<usize>().write(target) };
     }
     data.protect(0..pages, MprotectFlags::READ)
+}
+
+/// Meets the page faults of an image that was never called.
+fn touch(image: &Resident) {
+    let entry = std::ptr::with_exposed_provenance::<u8>(image.entry);
+    // SAFETY: INV-CAGE-3. Code of the slot, mapped and readable.
+    let _ = unsafe { entry.read_volatile() };
+    for run in [image.data, image.tls].into_iter().filter(|run| run.copied + run.zeroed > 0) {
+        let start = std::ptr::with_exposed_provenance_mut::<u8>(run.at);
+        // SAFETY: INV-CAGE-3. The run's first byte, which is a zero; no call runs.
+        unsafe { start.write_volatile(0) };
+    }
 }
 
 /// Makes a run what every call starts from.
