@@ -21,7 +21,7 @@ use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, Star
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 use rustix::process::{Pid, Signal, kill_process};
 
-pub use cage::{Caged, InProcess, Kill, LOOK_US, Loaded};
+pub use cage::{Caged, InProcess, Kept, Kill, LOOK_US, Loaded};
 
 use super::http::Client;
 use super::{Kit, Side, Timing, scattered};
@@ -341,9 +341,9 @@ fn loaded(kit: &Kit, form: Form, served: &mut Vec<Served>, load_max: Duration) -
         let image = sealed_copy(&kit.functions.file(form, &function.constants))?;
         let slot = slab.load(image).with_context(|| format!("load function {place}"))?.slot;
         ensure!(slot as usize == place, "function {place} is in slot {slot}");
+        // As the loader does when it has answered.
+        slab.ready_ahead();
     }
-    // As the loader does when it has answered.
-    slab.consolidate();
     Ok(slab)
 }
 

@@ -1,106 +1,148 @@
-//! Linking: from a checked layout to the bytes that stand in a slot. No address is followed here
-//! and no memory mapped: everything happens in ordinary buffers.
+//! Linking: from a checked layout to the bytes that stand in a slot, written straight into its room.
+//! No address is followed here and no memory mapped: the room is a slice like any other.
 //!
-//! Code, constants and RELRO become one run of bytes at the slot's address; writable data and
-//! thread-locals become the pristine copy that every call starts from.
+//! Code, constants and RELRO become one run of bytes at the slot's address; behind them stands the
+//! pristine copy of writable data and thread-locals, from which every call starts. The tables by
+//! which this is done stay in the file.
+//!
+//! It must never write outside of the room, nor change code.
 
-use mfaas_inspect::{Layout, Relocation, Segment, SymbolTarget};
-use mfaas_rules::profiles::image_layout::BANK_BYTES;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use mfaas_inspect::{Layout, PAGE_BYTES, Relocation, Segment, SymbolTarget};
+use mfaas_rules::profiles::image_layout::{ALIGN_BYTES, BANK_BYTES, TABLES_START};
 use mfaas_rules::profiles::imports::ROWS;
 
 use crate::directory::{Resident, Run};
-use crate::memory::PAGE_BYTES;
 use crate::{CageError, window};
 
-/// Alignment of the pristine copy and of the thread-local block.
-const LINE_BYTES: usize = 64;
+/// Alignment of slots and of the thread-local block: no two images share a line.
+pub(crate) const LINE_BYTES: usize = ALIGN_BYTES as usize;
+/// Alignment of the pristine copy.
+const COPY_BYTES: usize = 16;
 
 /// How much room an image needs, before it has a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// Code, constants and RELRO, in whole pages.
+    /// Code, constants and RELRO.
     code: usize,
-    /// Writable data.
+    /// Writable data, and how much of it may be anything but zeros.
     data: usize,
+    data_held: usize,
     /// Offset of the thread-local block behind the data, and its size.
     tls_at: usize,
     tls: usize,
+    /// Bytes that linking writes, at most, from the slot's beginning.
+    pub(crate) written: usize,
+    /// What the slot's address must be a multiple of.
+    pub(crate) align: usize,
     /// Bytes of the slot: the same in code and data, so that both lie at one offset of the bank.
     pub(crate) slot: usize,
 }
 
-/// An image as it stands in its slot.
-#[derive(Debug)]
-pub(crate) struct Linked {
-    /// From the slot's first byte: code, constants, RELRO, then the pristine copy.
-    pub(crate) bytes: Vec<u8>,
-    /// What the directory says about it.
-    pub(crate) resident: Resident,
-}
-
-/// What `layout` needs. An error for an image whose writable memory does not lie where
-/// `mfaas_rules::profiles::image_layout` puts it.
+/// What `layout` needs. An error for an image whose parts do not lie where
+/// `mfaas_rules::profiles::image_layout` puts them.
 pub(crate) fn needs(layout: &Layout) -> Result<Needs, CageError> {
-    let relro = layout.relro.clone().unwrap_or(0..0);
-    let (mut code, mut data) = (0, 0);
+    let (mut code, mut data, mut held, mut align) = (0, 0, 0, ALIGN_BYTES);
     for segment in &layout.segments {
-        let pages = segment.pages();
-        if segment.va >= BANK_BYTES {
-            if !segment.access.write || segment.access.execute {
-                return Err(CageError::Unmappable("a segment among the writable ones is not writable data"));
+        let end = segment.range().end;
+        match part_of(layout, segment)? {
+            Part::Code => code = code.max(end),
+            Part::Tables => continue,
+            Part::Data => {
+                data = data.max(end - BANK_BYTES);
+                held = held.max(segment.va + segment.file_size - BANK_BYTES);
             }
-            data = data.max(segment.range().end - BANK_BYTES);
-        } else if pages.end > BANK_BYTES {
-            return Err(CageError::Unmappable("a segment reaches into the writable bank"));
-        } else if segment.access.write && !(relro.start <= segment.va && pages.end <= relro.end) {
-            return Err(CageError::Unmappable("writable data does not lie in the writable bank"));
-        } else {
-            code = code.max(pages.end);
         }
+        align = align.max(segment.align);
     }
-    let (tls, align) = layout.tls.map_or((0, 1), |tls| (tls.mem_size as usize, tls.align as usize));
-    if align > PAGE_BYTES || layout.tls.is_some_and(|tls| tls.file_size > tls.mem_size) {
-        return Err(CageError::Unmappable("a thread-local block that cannot be"));
+    let (tls, template, tls_align) =
+        layout.tls.map_or((0, 0, 1), |tls| (tls.mem_size as usize, tls.file_size as usize, tls.align));
+    if align.max(tls_align) > PAGE_BYTES || template > tls {
+        return Err(CageError::Unmappable("an alignment or a thread-local block that cannot be"));
     }
-    let (code, data) = (code as usize, data as usize);
-    let tls_at = data.next_multiple_of(align.max(LINE_BYTES));
-    // The pristine copy is at most all data and thread-locals, and stands behind the code.
-    let pristine = data + LINE_BYTES + tls;
-    let slot = (code + pristine).max(tls_at + tls).next_multiple_of(PAGE_BYTES);
+    // A relocation may write where the file holds nothing.
+    let written = layout.relocations.iter().map(|one| target_of(one).saturating_add(8));
+    let held = written.filter(|end| *end > BANK_BYTES).map(|end| end - BANK_BYTES).fold(held, u64::max);
+    let (code, data, data_held) = (code as usize, data as usize, held.min(data) as usize);
+    let tls_at = data.next_multiple_of(LINE_BYTES.max(tls_align as usize));
+    let written = code.next_multiple_of(COPY_BYTES) + data_held + template;
+    let slot = written.max(tls_at + tls).next_multiple_of(LINE_BYTES);
     if slot > window::BANK {
         return Err(CageError::Unmappable("the image is larger than a bank"));
     }
-    Ok(Needs { code, data, tls_at, tls, slot })
+    Ok(Needs { code, data, data_held, tls_at, tls, written, align: align.max(tls_align) as usize, slot })
 }
 
-/// Links `file` for the slot whose code begins at address `base`.
-pub(crate) fn link(file: &[u8], layout: &Layout, needs: Needs, base: usize) -> Result<Linked, CageError> {
+/// What becomes of a segment.
+enum Part {
+    /// It stands in the slot.
+    Code,
+    /// It is read, and left where it is.
+    Tables,
+    /// Every call begins with a copy of it.
+    Data,
+}
+
+fn part_of(layout: &Layout, segment: &Segment) -> Result<Part, CageError> {
+    let (range, access) = (segment.range(), segment.access);
+    let relro = layout.relro.clone().unwrap_or(0..0);
+    if range.start >= BANK_BYTES {
+        let plain = access.write && !access.execute;
+        let error = "a segment among the writable ones is not writable data";
+        if plain { Ok(Part::Data) } else { Err(CageError::Unmappable(error)) }
+    } else if range.end > BANK_BYTES {
+        Err(CageError::Unmappable("a segment reaches into the writable bank"))
+    } else if range.start >= TABLES_START {
+        let read = !access.write && !access.execute;
+        if read { Ok(Part::Tables) } else { Err(CageError::Unmappable("tables that are not only read")) }
+    } else if range.end > TABLES_START {
+        Err(CageError::Unmappable("a segment reaches into the tables"))
+    } else if access.write && !(relro.start <= range.start && range.end <= relro.end) {
+        Err(CageError::Unmappable("writable data does not lie in the writable bank"))
+    } else {
+        Ok(Part::Code)
+    }
+}
+
+/// Links `file` into `room`, the slot whose first byte workers have at address `base`, and says what
+/// the directory has to say. After an error the room holds anything.
+pub(crate) fn link(
+    file: &[u8],
+    layout: &Layout,
+    needs: Needs,
+    base: usize,
+    room: &mut [u8],
+) -> Result<Resident, CageError> {
     let entry = entry_of(layout)?;
-    let mut image = Banks {
-        base,
-        code: vec![0; needs.code],
-        data: vec![0; needs.data],
-        tls_block: base + window::BANK + needs.tls_at,
-    };
+    let (code, pristine) = room
+        .get_mut(..needs.written)
+        .and_then(|room| room.split_at_mut_checked(needs.code))
+        .ok_or(CageError::Unmappable("a slot smaller than its image"))?;
+    let mut image =
+        Banks { base, code, data: vec![0; needs.data_held], tls_block: base + window::BANK + needs.tls_at };
     for segment in &layout.segments {
-        image.fill(file, segment)?;
+        image.fill(file, layout, segment)?;
     }
     image.relocate(layout)?;
-    let tls = image.thread_locals(layout, needs.tls)?;
-    let Banks { code: mut bytes, data, .. } = image;
-    let pristine = base + bytes.len();
-    let data_run = run_of(&data, base + window::BANK);
-    let tls_run = run_of(&tls, base + window::BANK + needs.tls_at);
-    bytes.extend_from_slice(&data[..data_run.copied]);
-    bytes.extend_from_slice(&tls[..tls_run.copied]);
-    let resident = Resident { generation: 0, entry: base + entry, pristine, data: data_run, tls: tls_run };
-    Ok(Linked { bytes, resident })
+    let tls = image.template(layout)?;
+    let data = run_of(&image.data, base + window::BANK, needs.data);
+    let tls_run = run_of(tls, base + window::BANK + needs.tls_at, needs.tls);
+    let at = needs.code.next_multiple_of(COPY_BYTES) - needs.code;
+    let copies = pristine.get_mut(at..at + data.copied + tls_run.copied);
+    let copies = copies.ok_or(CageError::Unmappable("a slot smaller than its image"))?;
+    let (data_copy, tls_copy) = copies.split_at_mut(data.copied);
+    data_copy.copy_from_slice(&image.data[..data.copied]);
+    tls_copy.copy_from_slice(&tls[..tls_run.copied]);
+    let pristine = base + needs.code + at;
+    Ok(Resident { generation: 0, entry: base + entry, pristine, data, tls: tls_run })
 }
 
-/// The shortest copy that leaves only zeros behind it.
-fn run_of(held: &[u8], at: usize) -> Run {
+/// The shortest copy that leaves only zeros behind it, in `bytes` bytes of which `held` are the first.
+fn run_of(held: &[u8], at: usize, bytes: usize) -> Run {
     let copied = held.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    Run { at, copied, zeroed: held.len() - copied }
+    Run { at, copied, zeroed: bytes - copied }
 }
 
 /// Offset of the entry symbol, which must be code.
@@ -117,19 +159,19 @@ fn entry_of(layout: &Layout) -> Result<usize, CageError> {
 }
 
 /// The two halves of an image while it is linked.
-struct Banks {
+struct Banks<'room> {
     base: usize,
-    code: Vec<u8>,
+    code: &'room mut [u8],
     data: Vec<u8>,
     tls_block: usize,
 }
 
-impl Banks {
+impl Banks<'_> {
     /// The buffer and the offset in it for an address of the image.
     fn place(&mut self, va: u64) -> (&mut [u8], usize) {
         match va.checked_sub(BANK_BYTES) {
             Some(offset) => (&mut self.data, offset as usize),
-            None => (&mut self.code, va as usize),
+            None => (self.code, va as usize),
         }
     }
 
@@ -142,15 +184,24 @@ impl Banks {
             .ok_or(CageError::Unmappable("an address outside the image"))
     }
 
-    /// Copies what the file holds of a segment.
-    fn fill(&mut self, file: &[u8], segment: &Segment) -> Result<(), CageError> {
+    /// Copies what the file holds of a segment. What it does not hold is zeros, and of data nobody
+    /// keeps those.
+    fn fill(&mut self, file: &[u8], layout: &Layout, segment: &Segment) -> Result<(), CageError> {
         let (from, bytes) = (segment.file_offset as usize, segment.file_size as usize);
         let source = from
             .checked_add(bytes)
             .and_then(|end| file.get(from..end))
             .filter(|source| source.len() as u64 <= segment.mem_size)
             .ok_or(CageError::Unmappable("a segment lies outside the file"))?;
-        self.at(segment.va, bytes)?.copy_from_slice(source);
+        match part_of(layout, segment)? {
+            Part::Code => {
+                let (held, rest) = self.at(segment.va, segment.mem_size as usize)?.split_at_mut(bytes);
+                held.copy_from_slice(source);
+                rest.fill(0);
+            }
+            Part::Data if bytes > 0 => self.at(segment.va, bytes)?.copy_from_slice(source),
+            Part::Data | Part::Tables => {}
+        }
         Ok(())
     }
 
@@ -158,19 +209,20 @@ impl Banks {
         let imports = bind(layout)?;
         let base = self.base as u64;
         for relocation in &layout.relocations {
-            let (at, value) = match *relocation {
-                Relocation::Relative { at, addend } => (at, base.wrapping_add(addend)),
-                Relocation::Symbol { at, target, addend, kind: _ } => {
+            let at = target_of(relocation);
+            let value = match *relocation {
+                Relocation::Relative { addend, .. } => base.wrapping_add(addend),
+                Relocation::Symbol { target, addend, .. } => {
                     let symbol = match target {
                         SymbolTarget::Import(index) => *imports
                             .get(index)
                             .ok_or(CageError::Unmappable("a relocation without its symbol"))?,
                         SymbolTarget::Defined(value) => base.wrapping_add(value),
                     };
-                    (at, symbol.wrapping_add_signed(addend))
+                    symbol.wrapping_add_signed(addend)
                 }
-                Relocation::TlsModule { at } => (at, self.tls_block as u64),
-                Relocation::TlsOffset { at, value } => (at, value),
+                Relocation::TlsModule { .. } => self.tls_block as u64,
+                Relocation::TlsOffset { value, .. } => value,
             };
             self.check_target(layout, at)?;
             self.at(at, size_of::<u64>())?.copy_from_slice(&value.to_le_bytes());
@@ -192,22 +244,33 @@ impl Banks {
         }
     }
 
-    /// The thread-local block as every call finds it: the template, relocated, and zeros.
-    fn thread_locals(&mut self, layout: &Layout, bytes: usize) -> Result<Vec<u8>, CageError> {
-        let mut block = vec![0; bytes];
-        if let Some(tls) = layout.tls {
-            let template = self.at(tls.va, tls.file_size as usize)?;
-            block[..template.len()].copy_from_slice(template);
-        }
-        Ok(block)
+    /// The template of the thread-local block, relocated.
+    fn template(&self, layout: &Layout) -> Result<&[u8], CageError> {
+        let Some(tls) = layout.tls else { return Ok(&[]) };
+        let (start, bytes) = (tls.va as usize, tls.file_size as usize);
+        start
+            .checked_add(bytes)
+            .and_then(|end| self.code.get(start..end))
+            .ok_or(CageError::Unmappable("thread-locals outside of the constants"))
+    }
+}
+
+/// Where a relocation writes.
+fn target_of(relocation: &Relocation) -> u64 {
+    match *relocation {
+        Relocation::Relative { at, .. }
+        | Relocation::Symbol { at, .. }
+        | Relocation::TlsModule { at }
+        | Relocation::TlsOffset { at, .. } => at,
     }
 }
 
 /// The addresses of a layout's imports, in its order. Weak ones that nobody offers are 0.
 fn bind(layout: &Layout) -> Result<Vec<u64>, CageError> {
-    let address = |import: &mfaas_inspect::Import| match ROWS.iter().position(|row| row.symbol == import.name)
-    {
-        Some(row) => Ok(window::import(row) as u64),
+    static OFFERED: LazyLock<BTreeMap<&str, usize>> =
+        LazyLock::new(|| ROWS.iter().enumerate().map(|(row, import)| (import.symbol, row)).collect());
+    let address = |import: &mfaas_inspect::Import| match OFFERED.get(import.name.as_str()) {
+        Some(row) => Ok(window::import(*row) as u64),
         None if import.weak => Ok(0),
         None => Err(CageError::UnknownImport(import.name.clone())),
     };

@@ -19,27 +19,62 @@ pub fn sealed_copy(bytes: &[u8]) -> Result<OwnedFd, CageError> {
     Ok(file.into())
 }
 
-/// All bytes behind a sealed descriptor; an error if it is not sealed.
-pub(crate) fn read_sealed(fd: impl AsFd) -> Result<Vec<u8>, CageError> {
-    // Descriptors that cannot be sealed answer EINVAL, which says the same.
-    let seals = rustix::fs::fcntl_get_seals(&fd).unwrap_or(SealFlags::empty());
-    if !seals.contains(SEALS) {
-        return Err(CageError::NotSealed);
-    }
-    let size = rustix::fs::fstat(&fd).map_err(system("fstat"))?.st_size;
-    let limit = mfaas_rules::limits::BINARY.file_bytes_max;
-    let size = u64::try_from(size)
-        .ok()
-        .filter(|size| *size <= limit)
-        .and_then(|size| usize::try_from(size).ok())
-        .ok_or(CageError::Unmappable("the file is larger than its limit"))?;
-    let mut bytes = vec![0; size];
-    let mut done = 0;
-    while done < size {
-        match rustix::io::pread(&fd, &mut bytes[done..], done as u64).map_err(system("read the image"))? {
-            0 => return Err(CageError::Unmappable("the file ended early")),
-            count => done += count,
+/// What tells one sealed memory from all others, also from those that were there before: no two have
+/// a number at once, and a number is given again after billions of others, so at another time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Identity {
+    device: u64,
+    number: u64,
+    changed: (i64, u64),
+    bytes: usize,
+}
+
+/// Memory that nobody can change any more.
+#[derive(Debug)]
+pub(crate) struct Sealed<Fd> {
+    fd: Fd,
+    identity: Identity,
+}
+
+impl<Fd: AsFd> Sealed<Fd> {
+    /// An error if what is behind `fd` is not sealed, or larger than any image.
+    pub(crate) fn new(fd: Fd) -> Result<Self, CageError> {
+        // Descriptors that cannot be sealed answer EINVAL, which says the same.
+        let seals = rustix::fs::fcntl_get_seals(&fd).unwrap_or(SealFlags::empty());
+        if !seals.contains(SEALS) {
+            return Err(CageError::NotSealed);
         }
+        let stat = rustix::fs::fstat(&fd).map_err(system("fstat"))?;
+        let limit = mfaas_rules::limits::BINARY.file_bytes_max;
+        let bytes = u64::try_from(stat.st_size).ok().filter(|size| *size <= limit);
+        let bytes = bytes.and_then(|size| usize::try_from(size).ok());
+        let identity = Identity {
+            device: stat.st_dev,
+            number: stat.st_ino,
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+            bytes: bytes.ok_or(CageError::Unmappable("the file is larger than its limit"))?,
+        };
+        Ok(Self { fd, identity })
     }
-    Ok(bytes)
+
+    /// Which memory it is. What is in it never changes.
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// All of its bytes, in place of what `into` held. A buffer that was used before has its memory
+    /// already: this takes a third of what mapping takes.
+    pub(crate) fn read(&self, into: &mut Vec<u8>) -> Result<(), CageError> {
+        into.resize(self.identity.bytes, 0);
+        let mut done = 0;
+        while done < into.len() {
+            match rustix::io::pread(&self.fd, &mut into[done..], done as u64)
+                .map_err(system("read the image"))?
+            {
+                0 => return Err(CageError::Unmappable("the file ended early")),
+                count => done += count,
+            }
+        }
+        Ok(())
+    }
 }

@@ -15,6 +15,11 @@ use crate::directory::{Header, Record, Resident, Run, SlabGeometry};
 use crate::memory::{PAGE_BYTES, Region};
 use crate::{CageError, bind, system, window};
 
+/// Images that a new worker gives memory before they are called: each has a page of it, 16 MiB in all.
+const TOUCHED_MAX: usize = 4_096;
+/// So many vacant slots in a row are taken for the end of those in use: a page of the directory.
+const VACANT_MAX: usize = 64;
+
 /// A mapped slab. Dropping it unmaps everything.
 #[derive(Debug)]
 pub struct Slab {
@@ -56,7 +61,27 @@ impl Slab {
         };
         let banks = (0..geometry.banks).map(bank).collect::<Result<Vec<_>, CageError>>()?;
         bind_imports(&banks[0][1], bind::address_of)?;
-        Ok(Self { geometry, directory, banks })
+        let slab = Self { geometry, directory, banks };
+        slab.touch_residents();
+        Ok(slab)
+    }
+
+    /// Meets the page faults of the images that are resident already, which their first calls would
+    /// meet: the code around the entry, and a page of data that is the image's for good. Slots are
+    /// given out from the first on, and to look at one gives it memory, so this ends where none are
+    /// in use.
+    fn touch_residents(&self) {
+        let mut vacant = 0;
+        for slot in 0..self.geometry.slots.min(TOUCHED_MAX) {
+            match self.image(slot) {
+                Some(image) => {
+                    vacant = 0;
+                    touch(&image);
+                }
+                None if vacant >= VACANT_MAX => return,
+                None => vacant += 1,
+            }
+        }
     }
 
     /// Leads the imports through gates.
@@ -107,6 +132,18 @@ fn bind_imports(data: &Region, address_of: fn(&str) -> Option<usize>) -> Result<
         unsafe { data.at(offset).cast::<usize>().write(target) };
     }
     data.protect(0..pages, MprotectFlags::READ)
+}
+
+/// Meets the page faults of an image that was never called.
+fn touch(image: &Resident) {
+    let entry = std::ptr::with_exposed_provenance::<u8>(image.entry);
+    // SAFETY: INV-CAGE-3. Code of the slot, mapped and readable.
+    let _ = unsafe { entry.read_volatile() };
+    for run in [image.data, image.tls].into_iter().filter(|run| run.copied + run.zeroed > 0) {
+        let start = std::ptr::with_exposed_provenance_mut::<u8>(run.at);
+        // SAFETY: INV-CAGE-3. The run's first byte, which is a zero; no call runs.
+        unsafe { start.write_volatile(0) };
+    }
 }
 
 /// Makes a run what every call starts from.

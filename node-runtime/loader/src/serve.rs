@@ -15,11 +15,12 @@ pub(crate) fn serve() -> anyhow::Result<()> {
     harden()?;
     let mut writer = SlabWriter::new(SlabGeometry::NODE).context("make the slab")?;
     mfaas_confine::lock_down(mfaas_rules::profiles::seccomp::LOADER).context("lock down")?;
+    writer.ready_ahead();
     let ready = LoaderAnswer::Ready { abi_version: mfaas_abi::ABI_VERSION };
     send(&node, &ready, Some(writer.fd()))?;
     while let Some((request, image)) = receive(&node)? {
         send(&node, &answer(&mut writer, request, image), None)?;
-        writer.consolidate();
+        writer.ready_ahead();
     }
     Ok(())
 }
@@ -54,7 +55,7 @@ fn load(writer: &mut SlabWriter, digest: &str, image: OwnedFd) -> LoaderAnswer {
         Ok(loaded) => LoaderAnswer::Loaded {
             slot: loaded.slot,
             bytes: loaded.bytes as u64,
-            linked: loaded.linked.to_string(),
+            address: loaded.address as u64,
         },
         Err(error) => failed(&error),
     }

@@ -52,8 +52,8 @@ pub enum LoaderAnswer {
         slot: u32,
         /// Bytes of the slab that it takes.
         bytes: u64,
-        /// `sha256:…` of what stands in the slot: code and pristine data, linked.
-        linked: String,
+        /// Where workers have its first byte. With the image's digest it says what stands there.
+        address: u64,
     },
     /// The image is gone, its slot free.
     Unloaded {

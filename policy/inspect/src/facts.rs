@@ -1,14 +1,14 @@
 //! [`inspect`]: everything that the rules ask about an image.
 
 use mfaas_rules::facts::BinaryFacts;
-use mfaas_rules::profiles::image_layout::BANK_BYTES;
+use mfaas_rules::profiles::image_layout::{BANK_BYTES, TABLES_START};
 use object::elf;
 
+use crate::InspectError;
 use crate::image::{Image, ProgramRange};
 use crate::instructions::{key_instructions, system_instructions};
 use crate::relocations::{RawRelocation, read_relocations};
-use crate::symbols::{RawSymbol, read_symbols};
-use crate::{InspectError, PAGE_BYTES};
+use crate::symbols::{RawSymbol, read_symbols, table_bytes};
 
 /// Facts about an image, for `mfaas_rules::judge_binary`.
 ///
@@ -47,18 +47,35 @@ fn segment_facts(image: &Image<'_>, facts: &mut BinaryFacts) {
     facts.interpreter = image.interpreter;
     facts.segment_faults.clone_from(&image.segment_faults);
     facts.segment_faults.extend(loads.iter().filter_map(|load| bank_fault(image, load)));
+    facts.segment_faults.extend(tables_fault(image));
 }
 
-/// What is wrong with the place of a segment: only data lies in the writable bank, and nothing but
-/// data is writable once it is linked.
+/// What lies among the tables stays in the file, so nothing else may lie there: code would find
+/// another image's bytes in its place.
+fn tables_fault(image: &Image<'_>) -> Option<String> {
+    /// Bytes between two tables.
+    const PADDING_BYTES_MAX: u64 = 8;
+    /// Symbols, names, two kinds of hashes, three of relocations.
+    const TABLES: u64 = 7;
+    let among = image.loads.iter().filter(|load| (TABLES_START..BANK_BYTES).contains(&load.va));
+    let bytes = among.map(|load| load.mem_size).sum::<u64>();
+    let known = table_bytes(image).saturating_add(TABLES * PADDING_BYTES_MAX);
+    (bytes > known).then(|| format!("{bytes} bytes lie among the tables, which have {known} at most"))
+}
+
+/// What is wrong with the place of a segment: only data lies in the writable bank, only what is read
+/// among the tables, and nothing but data is writable once it is linked.
 fn bank_fault(image: &Image<'_>, load: &ProgramRange) -> Option<String> {
-    let relro = |range: &ProgramRange| {
-        range.va <= load.va && load.memory().end <= range.memory().end.next_multiple_of(PAGE_BYTES)
-    };
+    let end = load.memory().end;
+    let relro = |range: &ProgramRange| range.va <= load.va && end <= range.va.saturating_add(range.mem_size);
     let what = if load.va >= BANK_BYTES {
         (!load.writable()).then_some("is not writable and lies in the writable bank")
-    } else if load.memory().end > BANK_BYTES {
+    } else if end > BANK_BYTES {
         Some("reaches into the writable bank")
+    } else if load.va >= TABLES_START {
+        (load.writable() || load.executable()).then_some("is not only read and lies among the tables")
+    } else if end > TABLES_START {
+        Some("reaches into the tables")
     } else {
         let stays = load.writable() && !image.relro.as_ref().is_some_and(relro);
         stays.then_some("stays writable outside of the writable bank")
@@ -71,11 +88,7 @@ fn bank_fault(image: &Image<'_>, load: &ProgramRange) -> Option<String> {
 fn relro_bytes(image: &Image<'_>) -> u64 {
     let Some(ProgramRange { va, mem_size, .. }) = image.relro else { return 0 };
     let end = va.saturating_add(mem_size);
-    let covered = |load: &ProgramRange| {
-        end.min(load.memory().end.next_multiple_of(PAGE_BYTES))
-            .saturating_sub(va.max(load.va))
-            .min(load.mem_size)
-    };
+    let covered = |load: &ProgramRange| end.min(load.memory().end).saturating_sub(va.max(load.va));
     image.loads.iter().filter(|load| load.writable()).map(covered).sum()
 }
 

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use mfaas_rules::limits;
-use mfaas_rules::profiles::image_layout::BANK_BYTES;
+use mfaas_rules::profiles::image_layout::{BANK_BYTES, TABLES_START};
 use object::elf;
 use object::pod;
 
@@ -140,13 +140,13 @@ impl<'data> Image<'data> {
         }
     }
 
-    /// Segments have to ascend and must not share a page, or one's protection would apply to the
-    /// other. Code is in one segment, or an instruction could begin in one and end in another,
-    /// where no search for it looks.
+    /// Segments have to ascend and must not overlap, or what lies at an address would depend on who
+    /// reads. They may share a page: a loader of ours copies them to where all images lie, and no
+    /// page there has the protection of one segment. Code is in one segment, or an instruction could
+    /// begin in one and end in another, where no search for it looks.
     fn neighbour_fault(&self, range: &ProgramRange) -> Option<&'static str> {
-        let before = self.loads.last()?.memory().end.next_multiple_of(PAGE_BYTES);
-        if range.va / PAGE_BYTES * PAGE_BYTES < before {
-            Some("shares a page with, or lies before, another")
+        if range.va < self.loads.last()?.memory().end {
+            Some("overlaps, or lies before, another")
         } else if range.executable() && self.loads.iter().any(ProgramRange::executable) {
             Some("is a second one with code")
         } else {
@@ -215,13 +215,13 @@ impl<'data> Image<'data> {
     }
 
     /// Bytes that the image takes in memory: both banks, each from its beginning, since an image may
-    /// not begin high up to seem small.
+    /// not begin high up to seem small. Tables stay in the file.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let reach = |writable: bool| {
-            let bank = self.loads.iter().filter(move |load| (load.va >= BANK_BYTES) == writable);
-            bank.map(|load| load.memory().end).max()
+        let reach = |start: u64, end: u64| {
+            let part = self.loads.iter().filter(move |load| (start..end).contains(&load.va));
+            part.map(|load| load.memory().end - start).max().unwrap_or(0)
         };
-        reach(false).unwrap_or(0) + reach(true).map_or(0, |end| end - BANK_BYTES)
+        reach(0, TABLES_START) + reach(BANK_BYTES, u64::MAX)
     }
 
     fn read_dynamic(&self, range: &ProgramRange) -> Result<Dynamic, InspectError> {
@@ -374,10 +374,10 @@ fn range_fault(range: &ProgramRange, file_bytes: u64) -> Option<&'static str> {
         Some("wraps around or leaves the address space")
     } else if range.mem_size == 0 || range.mem_size < range.file_size {
         Some("is smaller in memory than in the file, or empty")
-    } else if range.va % PAGE_BYTES != range.file_offset % PAGE_BYTES {
-        Some("is not aligned with its bytes in the file")
     } else if range.align > PAGE_BYTES || (range.align > 1 && !range.align.is_power_of_two()) {
-        Some("asks for an alignment that a loader of pages does not give")
+        Some("asks for an alignment that a loader does not give")
+    } else if range.va % range.align.max(1) != range.file_offset % range.align.max(1) {
+        Some("is not aligned with its bytes in the file")
     } else {
         None
     }

@@ -12,21 +12,25 @@ use crate::image::{Image, ProgramRange};
 /// Places reported for each kind; an image full of them needs no longer list.
 const REPORTED_MAX: usize = 64;
 
+/// What tells one of them from others, in bytes.
+const KEY_INSTRUCTION_BYTES: usize = 3;
+
 /// Mnemonic and virtual address.
 pub(crate) type Place = (String, u64);
 
-/// Protection-key instructions at any offset. Segments are looked at in whole pages of the file:
-/// a loader that maps pages makes the neighbours' bytes executable too.
+/// Protection-key instructions at any offset. Segments are looked at in whole pages of the file, and
+/// where one could end that begins on the last: what lies beside the code is executable with it.
 pub(crate) fn key_instructions(image: &Image<'_>) -> Vec<Place> {
     let mut found = Vec::new();
     for segment in image.loads.iter().filter(|segment| segment.executable()) {
         let lead = segment.file_offset % PAGE_BYTES;
         let start = segment.file_offset - lead;
         let end = (segment.file_offset + segment.file_size).next_multiple_of(PAGE_BYTES);
+        let end = end + KEY_INSTRUCTION_BYTES as u64 - 1;
         let bytes = file_range(image, start, end.min(image.data.len() as u64));
-        for (offset, window) in bytes.windows(3).enumerate() {
+        for (offset, window) in bytes.windows(KEY_INSTRUCTION_BYTES).enumerate() {
             if let Some(mnemonic) = key_instruction(window) {
-                found.push((mnemonic.to_owned(), segment.va - lead + offset as u64));
+                found.push((mnemonic.to_owned(), (segment.va + offset as u64).wrapping_sub(lead)));
                 if found.len() == REPORTED_MAX {
                     return found;
                 }

@@ -14,14 +14,14 @@ use crate::relocations::{RawRelocation, read_relocations};
 use crate::symbols::{RawSymbol, read_symbols};
 use crate::{InspectError, PAGE_BYTES};
 
-/// How to load an image. Addresses are virtual addresses of the file; the first page is 0.
+/// How to load an image. Addresses are virtual addresses of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Bytes from address 0 to the end of the last segment, a multiple of [`PAGE_BYTES`].
     pub span_bytes: u64,
-    /// PT_LOAD segments, ascending; no two share a page.
+    /// PT_LOAD segments, ascending; no two overlap.
     pub segments: Vec<Segment>,
-    /// Pages that become read-only after relocation; within one writable segment.
+    /// What becomes read-only after relocation; within one writable segment.
     pub relro: Option<Range<u64>>,
     /// The thread-local template.
     pub tls: Option<TlsTemplate>,
@@ -46,6 +46,9 @@ pub struct Segment {
     pub file_size: u64,
     /// How many bytes it has in memory, at least `file_size`; the rest is zero.
     pub mem_size: u64,
+    /// What its addresses have to keep when the image is moved: a power of two, at most
+    /// [`PAGE_BYTES`].
+    pub align: u64,
     /// Its protection; never writable and executable.
     pub access: Access,
 }
@@ -54,11 +57,6 @@ impl Segment {
     /// Addresses of the segment.
     pub fn range(&self) -> Range<u64> {
         self.va..self.va + self.mem_size
-    }
-
-    /// Whole pages that the segment touches.
-    pub fn pages(&self) -> Range<u64> {
-        self.va / PAGE_BYTES * PAGE_BYTES..(self.va + self.mem_size).next_multiple_of(PAGE_BYTES)
     }
 }
 
@@ -171,7 +169,10 @@ pub fn layout(data: &[u8]) -> Result<Layout, InspectError> {
     let (numbers, imports) = imports(&symbols);
     let tls = image.tls.map(|range| tls_template(&image, &range)).transpose()?;
     let context = Context { image: &image, symbols: &symbols, import_numbers: &numbers, tls };
-    let relocations = raw.iter().map(|one| context.relocation(one)).collect::<Result<_, _>>()?;
+    let mut relocations = Vec::with_capacity(raw.len());
+    for one in &raw {
+        relocations.push(context.relocation(one)?);
+    }
     Ok(Layout {
         span_bytes,
         segments: image.loads.iter().map(segment).collect(),
@@ -208,25 +209,17 @@ fn segment(range: &ProgramRange) -> Segment {
         file_offset: range.file_offset,
         file_size: range.file_size,
         mem_size: range.mem_size,
+        align: range.align.max(1),
         access: Access { read: range.readable(), write: range.writable(), execute: range.executable() },
     }
 }
 
-/// Whole pages of the range. Its last page counts if the segment ends with the range; otherwise
-/// ordinary data may stand behind it there, and it stays writable.
+/// The range, which lies in one writable segment.
 fn relro(image: &Image<'_>, range: &ProgramRange) -> Result<Range<u64>, InspectError> {
     let error = InspectError::OutOfBounds { what: "the RELRO range" };
     let end = range.va.checked_add(range.mem_size).ok_or_else(|| error.clone())?;
-    let start = range.va / PAGE_BYTES * PAGE_BYTES;
-    let inside =
-        |load: &&ProgramRange| load.writable() && load.va <= range.va && range.va <= load.memory().end;
-    let load = image.loads.iter().find(inside).ok_or_else(|| error.clone())?;
-    let end = if end == load.memory().end {
-        end.next_multiple_of(PAGE_BYTES)
-    } else {
-        end / PAGE_BYTES * PAGE_BYTES
-    };
-    if end <= segment(load).pages().end { Ok(start..end.max(start)) } else { Err(error) }
+    let inside = |load: &ProgramRange| load.writable() && load.va <= range.va && end <= load.memory().end;
+    if image.loads.iter().any(inside) { Ok(range.va..end) } else { Err(error) }
 }
 
 fn tls_template(image: &Image<'_>, range: &ProgramRange) -> Result<TlsTemplate, InspectError> {

@@ -56,6 +56,42 @@ fn read_symbol(image: &Image<'_>, symbol: &elf::Sym64<Endian>) -> Result<RawSymb
     })
 }
 
+/// Bytes of the tables that are found by the dynamic table's entries: symbols, their names and hashes,
+/// relocations. Sizes that cannot be read count as nothing.
+pub(crate) fn table_bytes(image: &Image<'_>) -> u64 {
+    let value = |tag| image.dynamic.get(tag).unwrap_or(0);
+    let symbols = symbol_count(image).unwrap_or(0) as u64;
+    let listed = [elf::DT_STRSZ, elf::DT_RELASZ, elf::DT_RELRSZ, elf::DT_PLTRELSZ];
+    let listed = listed.into_iter().map(value).fold(0, u64::saturating_add);
+    let hash = image.dynamic.get(elf::DT_HASH).map_or(0, |va| hash_bytes(image, va));
+    let gnu_hash = image.dynamic.get(elf::DT_GNU_HASH).map_or(0, |va| gnu_hash_bytes(image, va, symbols));
+    let entries = symbols * size_of::<elf::Sym64<Endian>>() as u64;
+    [listed, hash, gnu_hash].into_iter().fold(entries, u64::saturating_add)
+}
+
+/// Two counts, and a word for each of them.
+fn hash_bytes(image: &Image<'_>, va: u64) -> u64 {
+    let [buckets, chains] = words(image, va);
+    4 * (2 + u64::from(buckets) + u64::from(chains))
+}
+
+/// Four counts, filter words of 8 bytes, buckets, and a word for each symbol from the first that is
+/// hashed.
+fn gnu_hash_bytes(image: &Image<'_>, va: u64, symbols: u64) -> u64 {
+    let [buckets, first, filters, _] = words(image, va);
+    4 * (4 + 2 * u64::from(filters) + u64::from(buckets) + symbols.saturating_sub(u64::from(first)))
+}
+
+/// The first words of a table, zeros where it cannot be read.
+fn words<const N: usize>(image: &Image<'_>, va: u64) -> [u32; N] {
+    let bytes = image.bytes_at(va, 4 * N as u64, "a hash table").unwrap_or_default();
+    let mut words = [0; N];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    words
+}
+
 /// The number of symbols, by DT_HASH, else by DT_GNU_HASH. Where both exist, the second must not
 /// know symbols that the first hides.
 fn symbol_count(image: &Image<'_>) -> Result<usize, InspectError> {

@@ -8,7 +8,7 @@ use mfaas_rules::profiles::instructions::RELOCATIONS;
 use proptest::prelude::*;
 use sample::{Field, dynamic, dynamic_value, header, image, packed_image, read_u64, set, text, write};
 
-use crate::{InspectError, Layout, PAGE_BYTES, Relocation, SymbolTarget, inspect, layout};
+use crate::{InspectError, Layout, Relocation, SymbolTarget, inspect, layout};
 
 fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = image();
@@ -60,9 +60,10 @@ fn check_promises(data: &[u8], layout: &Layout) {
     for segment in &layout.segments {
         assert!(segment.file_offset + segment.file_size <= data.len() as u64);
         assert!(segment.file_size <= segment.mem_size);
-        assert!(segment.pages().start >= end && segment.pages().end <= layout.span_bytes);
+        assert!(segment.va >= end && segment.range().end <= layout.span_bytes);
+        assert!(segment.align.is_power_of_two() && segment.align <= crate::PAGE_BYTES);
         assert!(!(segment.access.write && segment.access.execute));
-        end = segment.pages().end;
+        end = segment.range().end;
     }
     let writable = |at: u64| {
         let mut segments = layout.segments.iter().filter(|segment| segment.access.write);
@@ -91,9 +92,8 @@ fn check_promises(data: &[u8], layout: &Layout) {
         assert!(writable(at), "{relocation:?}");
     }
     if let Some(relro) = &layout.relro {
-        assert!(relro.start % PAGE_BYTES == 0 && relro.end % PAGE_BYTES == 0);
-        let inside = |pages: std::ops::Range<u64>| pages.start <= relro.start && relro.end <= pages.end;
-        assert!(layout.segments.iter().any(|segment| segment.access.write && inside(segment.pages())));
+        let inside = |range: std::ops::Range<u64>| range.start <= relro.start && relro.end <= range.end;
+        assert!(layout.segments.iter().any(|segment| segment.access.write && inside(segment.range())));
     }
 }
 
@@ -144,7 +144,7 @@ fn other_files_are_no_shared_objects() {
 #[test]
 fn protection_of_segments_is_told() {
     let writable_code = changed(|bytes| {
-        let at = header(bytes, sample::PT_LOAD, 1);
+        let at = header(bytes, sample::PT_LOAD, sample::CODE);
         set(bytes, at, Field::Flags, 7);
     });
     assert!(inspect(&writable_code).unwrap().writable_and_executable);
@@ -163,7 +163,7 @@ fn protection_of_segments_is_told() {
     let (with, without) = (inspect(&image()).unwrap(), inspect(&no_relro).unwrap());
     assert!(without.relro_missing && without.writable_bytes > with.writable_bytes);
     let program = changed(|bytes| {
-        let at = header(bytes, sample::PT_NOTE_LIKE, 0);
+        let at = header(bytes, sample::PT_GNU_STACK, 0);
         set(bytes, at, Field::Type, sample::PT_INTERP);
     });
     assert!(inspect(&program).unwrap().interpreter);
@@ -172,7 +172,7 @@ fn protection_of_segments_is_told() {
 
 #[test]
 fn impossible_segments_are_faults() {
-    let last = |bytes: &[u8]| header(bytes, sample::PT_LOAD, 3);
+    let last = |bytes: &[u8]| header(bytes, sample::PT_LOAD, sample::DATA);
     let cases: [(Field, u64); 5] = [
         (Field::Offset, u64::MAX - 0x33f),
         (Field::FileSize, 1 << 40),
@@ -196,7 +196,7 @@ fn impossible_segments_are_faults() {
 #[test]
 fn code_in_two_segments_is_a_fault() {
     let bytes = changed(|bytes| {
-        let at = header(bytes, sample::PT_LOAD, 0);
+        let at = header(bytes, sample::PT_LOAD, sample::CONSTANTS);
         set(bytes, at, Field::Flags, 5);
     });
     assert_eq!(inspect(&bytes).unwrap().segment_faults, ["segment 1 is a second one with code"]);
@@ -212,7 +212,7 @@ fn writable_data_outside_of_its_bank_is_a_fault() {
     );
     assert!(!faults.is_empty());
     let bytes = changed(|bytes| {
-        let at = header(bytes, sample::PT_LOAD, 3);
+        let at = header(bytes, sample::PT_LOAD, sample::DATA);
         set(bytes, at, Field::Flags, 4);
     });
     let faults = inspect(&bytes).unwrap().segment_faults;
@@ -225,7 +225,7 @@ fn writable_data_outside_of_its_bank_is_a_fault() {
 #[test]
 fn a_small_file_may_not_claim_much_memory() {
     let bytes = changed(|bytes| {
-        let at = header(bytes, sample::PT_LOAD, 3);
+        let at = header(bytes, sample::PT_LOAD, sample::DATA);
         set(bytes, at, Field::MemSize, 512 << 20);
     });
     assert!(inspect(&bytes).unwrap().image_bytes > 512 << 20);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mfaas_inspect::{Layout, PAGE_BYTES, Relocation, SymbolTarget, inspect, layout};
+use mfaas_inspect::{Layout, Relocation, SymbolTarget, inspect, layout};
 use mfaas_rules::judge_binary;
 
 /// Any bytes as an image.
@@ -26,9 +26,10 @@ fn check(data: &[u8], layout: &Layout) {
     for segment in &layout.segments {
         assert!(segment.file_offset + segment.file_size <= data.len() as u64);
         assert!(segment.file_size <= segment.mem_size);
-        assert!(segment.pages().start >= end && segment.pages().end <= layout.span_bytes);
+        assert!(segment.va >= end && segment.range().end <= layout.span_bytes);
+        assert!(segment.align.is_power_of_two());
         assert!(!(segment.access.write && segment.access.execute));
-        end = segment.pages().end;
+        end = segment.range().end;
     }
     for relocation in &layout.relocations {
         let at = target(relocation, layout);
@@ -37,9 +38,8 @@ fn check(data: &[u8], layout: &Layout) {
         assert!(writable.any(|segment| holds(segment.range())), "{relocation:?}");
     }
     if let Some(relro) = &layout.relro {
-        assert!(relro.start % PAGE_BYTES == 0 && relro.end % PAGE_BYTES == 0);
-        let inside = |pages: Range<u64>| pages.start <= relro.start && relro.end <= pages.end;
-        assert!(layout.segments.iter().any(|segment| segment.access.write && inside(segment.pages())));
+        let inside = |range: Range<u64>| range.start <= relro.start && relro.end <= range.end;
+        assert!(layout.segments.iter().any(|segment| segment.access.write && inside(segment.range())));
     }
     assert!(layout.exports.iter().all(|export| export.va <= layout.span_bytes));
 }

@@ -1,6 +1,7 @@
 //! The cage in this process, on this thread: what a worker does between two rings. A second thread
 //! on the other core watches its deadlines, as a node's dispatcher does.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use anyhow::{Context as _, ensure};
 use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_cage::{Cage, Clock, Limits, Outcome, Slab, SlabGeometry, SlabWriter, TICK_SIGNAL, sealed_copy};
-use mfaas_ident::{Budget, MemoryLimit};
+use mfaas_ident::{Budget, Digest, MemoryLimit};
 use mfaas_ring::clock::{Rate, ticks};
 
 use super::{AGAIN_US, BUDGET_US, MEMORY_BYTES, Served};
@@ -40,8 +41,17 @@ pub struct InProcess {
 /// A loaded function.
 pub struct Loaded {
     slot: u32,
+    /// A node keeps it too: to give it back to the kernel is no part of a call.
+    _memory: OwnedFd,
     constants: Constants,
     limits: Limits,
+}
+
+/// An image as a node keeps it beside the slab, in sealed memory.
+pub struct Kept {
+    memory: OwnedFd,
+    digest: String,
+    served: Served,
 }
 
 /// What is seen of a call that was ended by its budget, and of the call after it.
@@ -82,12 +92,32 @@ impl InProcess {
 
     /// Loads an image.
     pub fn load(&mut self, image: &[u8], served: Served) -> anyhow::Result<Loaded> {
-        let limits = Limits {
-            budget: Budget::from_micros(served.budget_us)?,
-            memory: MemoryLimit::from_bytes(MEMORY_BYTES)?,
-        };
-        let slot = self.writer.load(sealed_copy(image)?)?.slot;
-        Ok(Loaded { slot, constants: served.constants, limits })
+        let memory = sealed_copy(image)?;
+        let slot = self.writer.load(&memory)?.slot;
+        Ok(Loaded { slot, _memory: memory, constants: served.constants, limits: limits(served)? })
+    }
+
+    /// Keeps an image beside the slab; the loader has hashed it before if it is `known`.
+    pub fn keep(&mut self, file: &Path, known: bool, served: Served) -> anyhow::Result<Kept> {
+        let bytes = std::fs::read(file).with_context(|| format!("read {}", file.display()))?;
+        let digest = Digest::of(&bytes).to_string();
+        let memory = sealed_copy(&bytes)?;
+        if known {
+            let loaded = self.writer.load_named(&memory, &digest)?;
+            self.writer.unload(loaded.slot)?;
+        }
+        Ok(Kept { memory, digest, served })
+    }
+
+    /// The first call of an image that is kept: loaded by its digest, called.
+    pub fn first_call_of_kept(&mut self, kept: Kept) -> anyhow::Result<Timing> {
+        let Kept { memory, digest, served } = kept;
+        let sent = stamp();
+        let slot = self.writer.load_named(&memory, &digest)?.slot;
+        let loaded = Loaded { slot, _memory: memory, constants: served.constants, limits: limits(served)? };
+        let timing = self.call(&loaded)?;
+        self.writer.ready_ahead();
+        Ok(Timing { sent, ..timing })
     }
 
     /// One verified call.
@@ -119,6 +149,8 @@ impl InProcess {
         let bytes = std::fs::read(file).with_context(|| format!("read {}", file.display()))?;
         let loaded = self.load(&bytes, served)?;
         let timing = self.call(&loaded)?;
+        // As the loader does when it has answered.
+        self.writer.ready_ahead();
         Ok(Timing { sent, ..timing })
     }
 
@@ -150,6 +182,11 @@ impl InProcess {
         encode_request(&mut self.frame, "POST", "/", [], &body).map_err(|e| anyhow::anyhow!("{e}"))?;
         Ok(body)
     }
+}
+
+fn limits(served: Served) -> anyhow::Result<Limits> {
+    let budget = Budget::from_micros(served.budget_us)?;
+    Ok(Limits { budget, memory: MemoryLimit::from_bytes(MEMORY_BYTES)? })
 }
 
 /// Signals the thread that started it when the time in its word has passed.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use mfaas_rules::Layer;
 use mfaas_rules::limits::{COMPILE, COMPILER_STACK_BYTES_MAX};
+use mfaas_rules::profiles::image_layout;
 use mfaas_unpack::SourceTree;
 
 use super::Workshop;
@@ -151,6 +152,7 @@ impl Bench {
             "-Clink-arg=--error-limit=0".to_owned(),
             "-Clink-arg=--build-id=none".to_owned(),
             format!("-Clink-arg=-T{}", self.link.path(SCRIPT_FILE)),
+            format!("-Clink-arg={}", image_layout::ALIGN_ARGUMENT),
             "-Cstrip=symbols".to_owned(),
         ]
     }

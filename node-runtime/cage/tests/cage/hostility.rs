@@ -82,12 +82,12 @@ fn nothing_of_one_call_lies_in_the_memory_of_the_next() {
 fn no_page_is_ever_writable_and_executable() {
     let _fixture = Fixture::new(toolchain::tenant());
     let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
-    let slab: Vec<_> = maps.lines().filter(|line| line.contains("mfaas-slab")).collect();
-    // Other tests may hold slabs of their own as loaders, which are told apart by their inode.
-    let inode = |line: &str| line.split_whitespace().nth(4).map(str::to_owned);
-    let code = slab.iter().find(|line| line.contains("r-xs")).and_then(|line| inode(line));
-    assert!(code.is_some(), "{slab:?}");
-    assert!(slab.iter().all(|line| inode(line) != code || !line.contains(" rw")), "{slab:?}");
+    // Loaders of other tests have slabs of their own in this process.
+    let number = |line: &&str| line.split_ascii_whitespace().nth(4).map(str::to_owned);
+    let code = maps.lines().find(|line| line.contains("mfaas-slab") && line.contains("r-xs"));
+    let ours = number(&code.expect("the slab's code is mapped")).expect("its number");
+    let slab: Vec<_> = maps.lines().filter(|line| number(line).as_ref() == Some(&ours)).collect();
+    assert!(slab.iter().all(|line| !line.contains(" rw")), "{slab:?}");
     let both: Vec<_> = maps.lines().filter(|line| line.contains("rwx")).collect();
     assert_eq!(both, [""; 0]);
 }
@@ -116,6 +116,32 @@ fn what_is_no_image_is_not_loaded() {
     let host = std::fs::read("/proc/self/exe").expect("our own program");
     assert!(writer.load(sealed(&host)).is_err(), "a program of another kind");
     assert_eq!(writer.resident_bytes(), 0, "nothing of it is left");
+}
+
+#[test]
+fn an_image_that_was_not_named_is_not_loaded() {
+    let mut writer = writer();
+    let images = [toolchain::tenant(), toolchain::hostile()];
+    let names = images.map(|image| mfaas_ident::Digest::of(image).to_string());
+    let memory = images.map(sealed);
+    // Again and again: also when the loader has seen the memory before.
+    for turn in 0..3 {
+        for (mine, other) in [(0, 1), (1, 0)] {
+            let refused = writer.load_named(&memory[mine], &names[other]);
+            assert!(matches!(refused, Err(CageError::OtherImage)), "turn {turn}: {refused:?}");
+            let loaded = writer.load_named(&memory[mine], &names[mine]).expect("it is the one");
+            writer.unload(loaded.slot).expect("resident");
+            // The same bytes in other memory, and other bytes in memory of the same size.
+            let again = writer.load_named(sealed(images[mine]), &names[mine]).expect("it is the one");
+            writer.unload(again.slot).expect("resident");
+            let mut changed = images[mine].to_vec();
+            let last = changed.len() - 1;
+            changed[last] ^= 1;
+            let refused = writer.load_named(sealed(&changed), &names[mine]);
+            assert!(matches!(refused, Err(CageError::OtherImage)), "turn {turn}: {refused:?}");
+        }
+    }
+    assert_eq!(writer.resident_bytes(), 0);
 }
 
 #[test]

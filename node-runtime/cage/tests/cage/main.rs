@@ -5,6 +5,7 @@
 
 mod ends;
 mod hostility;
+mod packing;
 mod state;
 mod toolchain;
 mod watcher;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use mfaas_rules::profiles::image_layout::LINKER_SCRIPT;
+use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT};
 use mfaas_rules::profiles::imports::ROWS;
 
 /// A directory in which functions are built.
@@ -118,6 +118,7 @@ impl Functions {
         let output = Command::new(rustc())
             .args(["--edition", "2024", "-Cpanic=abort", "-O", "-Ccodegen-units=1", "-Cstrip=symbols"])
             .args(["--crate-type", kind, "--crate-name", name, "-Clinker-flavor=ld.lld"])
+            .arg(format!("-Clink-arg={ALIGN_ARGUMENT}"))
             .arg(format!("-Clinker={}", self.linker.display()))
             .arg("-L")
             .arg(format!("native={}", self.directory.join("link").display()))

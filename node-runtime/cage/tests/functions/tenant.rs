@@ -78,6 +78,21 @@ impl fmt::Display for EndlessDisplay {
     }
 }
 
+/// Constants and data that lie where the compiler was promised.
+#[repr(align(512))]
+struct Aligned<T>(T);
+
+static ALIGNED: Aligned<u64> = Aligned(3);
+static ALIGNED_CHANGING: Aligned<AtomicU64> = Aligned(AtomicU64::new(4));
+
+/// The sum of their addresses' remainders, and of what they hold.
+fn aligned() -> String {
+    let places = [(&raw const ALIGNED).addr(), (&raw const ALIGNED_CHANGING).addr()];
+    let remainders: usize = places.iter().map(|place| black_box(*place) % 512).sum();
+    let held = black_box(&ALIGNED).0 + ALIGNED_CHANGING.0.fetch_add(1, Ordering::Relaxed);
+    format!("{remainders} {held}")
+}
+
 fn recurse(depth: u64) -> u64 {
     let frame = black_box([depth; 16]);
     if depth == 0 { 0 } else { frame[3] + recurse(depth - 1) }
@@ -197,6 +212,7 @@ pub fn handle(body: &[u8]) -> Vec<u8> {
         b"print" => print(),
         b"outside" => outside().into_bytes(),
         b"clocks" => clocks().into_bytes(),
+        b"aligned" => aligned().into_bytes(),
         b"zeroed" => vec![vec![0u8; 300_000].iter().fold(0, |any, byte| any | byte)],
         other => other.to_ascii_uppercase(),
     }

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use command_fds::{CommandFdExt as _, FdMapping};
-use mfaas_ident::{Digest, sanitise_line};
+use mfaas_ident::sanitise_line;
 use mfaas_ring::loading::{FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX, receive, send};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 
@@ -37,8 +37,8 @@ pub(crate) struct Resident {
     pub(crate) slot: u32,
     /// Bytes of the slab that it takes.
     pub(crate) bytes: u64,
-    /// Digest of what stands there.
-    pub(crate) linked: Digest,
+    /// Where workers have its first byte.
+    pub(crate) address: u64,
 }
 
 /// Why an image is not resident.
@@ -105,10 +105,7 @@ impl Loader {
     pub(crate) fn load(&mut self, image: &VerifiedImage) -> Result<Resident, LoadError> {
         let request = LoaderRequest::Load { digest: image.key().digest.to_string() };
         match self.ask(&request, Some(image.memory()))? {
-            LoaderAnswer::Loaded { slot, bytes, linked } => match linked.parse() {
-                Ok(linked) => Ok(Resident { slot, bytes, linked }),
-                Err(_) => Err(self.broke("a digest that is none")),
-            },
+            LoaderAnswer::Loaded { slot, bytes, address } => Ok(Resident { slot, bytes, address }),
             LoaderAnswer::Failed { full: true, .. } => Err(LoadError::Full),
             LoaderAnswer::Failed { full: false, reason } => {
                 Err(LoadError::Refused(sanitise_line(&reason, REASON_BYTES_MAX)))

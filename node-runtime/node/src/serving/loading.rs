@@ -110,7 +110,7 @@ impl Loading {
         match loader.load(image) {
             Ok(resident) => {
                 self.ends.remove(&function);
-                tracing::debug!(function = %image.key(), slot = resident.slot, linked = %resident.linked, "an image is resident");
+                tracing::debug!(function = %image.key(), slot = resident.slot, address = format_args!("{:#x}", resident.address), "an image is resident");
                 let (slot, bytes) = (resident.slot, resident.bytes);
                 self.intake.say(Event::Loaded { function, slab, slot, bytes });
             }

@@ -78,6 +78,7 @@ impl Kit {
         let linker = format!("-Clinker={}", self.linker().display());
         let native = format!("-Lnative={}", self.home.path().display());
         let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
+        let align = format!("-Clink-arg={}", image_layout::ALIGN_ARGUMENT);
         let flags = [
             "--crate-type=cdylib",
             linker.as_str(),
@@ -86,6 +87,7 @@ impl Kit {
             "-Clink-arg=--no-undefined",
             "-Clink-arg=--build-id=none",
             script.as_str(),
+            align.as_str(),
             "-Cstrip=symbols",
             "--extern=mfaas_abi",
             "--extern=mfaas_shim",

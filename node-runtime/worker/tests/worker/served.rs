@@ -141,6 +141,24 @@ fn a_slot_that_changes_hands_runs_what_is_in_it() {
     assert!(node.stop().success());
 }
 
+/// Images in one page, one of which leaves and comes back while the others are called.
+#[test]
+fn neighbours_in_a_page_do_not_notice() {
+    let mut node = Node::start(&[]);
+    let image = sealed_copy(toolchain::hostile()).expect("a memfd");
+    let loaded = [(); 3].map(|()| node.writer.load(&image).expect("it loads"));
+    assert!(loaded[0].bytes < 4096 && loaded[1].address % 4096 != 0, "{loaded:?}");
+    for turn in 0..200 {
+        node.writer.unload(loaded[1].slot).expect("resident");
+        assert_eq!(node.ok(loaded[0].slot, "-"), "!", "turn {turn}");
+        assert_eq!(node.ok(loaded[2].slot, "-"), "!", "turn {turn}");
+        assert_eq!(node.status(loaded[1].slot, "-"), Status::Denied, "turn {turn}");
+        assert_eq!(node.writer.load(&image).expect("it loads"), loaded[1], "turn {turn}");
+        assert_eq!(node.ok(loaded[1].slot, "-"), "!", "turn {turn}");
+    }
+    assert!(node.stop().success());
+}
+
 #[test]
 fn a_worker_refuses_a_stranger_and_another_version() {
     let mut stranger = preload();

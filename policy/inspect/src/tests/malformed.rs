@@ -1,13 +1,12 @@
 //! One real image, one thing wrong with it at a time, and the code that refuses it: by an error,
 //! which a builder reports as MF0501, or by the verdict about its facts.
 
+use mfaas_rules::profiles::image_layout::ALIGN_BYTES;
 use mfaas_rules::{codes, judge_binary};
 
 use super::changed;
-use super::sample::{
-    self, Field, dynamic, dynamic_value, header, image, read_u32, read_u64, set, text, write,
-};
-use crate::{PAGE_BYTES, inspect, layout};
+use super::sample::{self, Field, dynamic, dynamic_value, header, image, read_u64, set, text, write};
+use crate::{inspect, layout};
 
 /// Code and message of all refusals.
 fn refusals(bytes: &[u8]) -> Vec<(&'static str, String)> {
@@ -26,7 +25,9 @@ type Row = (&'static str, fn(&mut Vec<u8>), &'static str, &'static str);
 #[test]
 fn each_malformed_image_is_refused_by_its_code() {
     let before = refusals(&image());
-    for (name, change, code, words) in HEADERS.iter().chain(SEGMENTS).chain(TABLES).chain(CONTENTS) {
+    for (name, change, code, words) in
+        HEADERS.iter().chain(SEGMENTS).chain(PLACES).chain(TABLES).chain(CONTENTS)
+    {
         let after = refusals(&changed(change));
         let new: Vec<_> = after.iter().filter(|refusal| !before.contains(refusal)).collect();
         assert!(
@@ -71,9 +72,10 @@ fn retag(bytes: &mut [u8], tag: u64, value: u64) {
     write(bytes, at + 8, &value.to_le_bytes());
 }
 
-/// The unwinding table's header, which nobody reads, becomes another.
+/// A header that stands for no part of the file becomes another.
 fn rehead(bytes: &mut [u8], kind: u32) {
-    patch(bytes, sample::PT_NOTE_LIKE, 0, Field::Type, u64::from(kind));
+    let spare = if kind == sample::PT_GNU_STACK { sample::PT_TLS } else { sample::PT_GNU_STACK };
+    patch(bytes, spare, 0, Field::Type, u64::from(kind));
 }
 
 const HEADERS: &[Row] = &[
@@ -147,22 +149,27 @@ const HEADERS: &[Row] = &[
 const SEGMENTS: &[Row] = &[
     (
         "alignment beyond pages",
-        |b| patch(b, sample::PT_LOAD, 3, Field::Align, 1 << 16),
+        |b| patch(b, sample::PT_LOAD, sample::DATA, Field::Align, 1 << 16),
         "MF0502",
         "alignment",
     ),
-    ("an immense alignment", |b| patch(b, sample::PT_LOAD, 1, Field::Align, 1 << 63), "MF0502", "alignment"),
+    (
+        "an immense alignment",
+        |b| patch(b, sample::PT_LOAD, sample::CODE, Field::Align, 1 << 63),
+        "MF0502",
+        "alignment",
+    ),
     (
         "alignment that is no power of two",
-        |b| patch(b, sample::PT_LOAD, 3, Field::Align, 48),
+        |b| patch(b, sample::PT_LOAD, sample::DATA, Field::Align, 48),
         "MF0502",
         "alignment",
     ),
     (
         "a segment without bytes",
         |b| {
-            patch(b, sample::PT_LOAD, 1, Field::FileSize, 0);
-            patch(b, sample::PT_LOAD, 1, Field::MemSize, 0);
+            patch(b, sample::PT_LOAD, sample::CONSTANTS, Field::FileSize, 0);
+            patch(b, sample::PT_LOAD, sample::CONSTANTS, Field::MemSize, 0);
         },
         "MF0502",
         "or empty",
@@ -170,13 +177,12 @@ const SEGMENTS: &[Row] = &[
     (
         "a segment that overlaps the one before",
         |b| {
-            let before = read_u64(b, header(b, sample::PT_LOAD, 0) + 16);
-            let at = header(b, sample::PT_LOAD, 1);
-            let skew = read_u64(b, at + 16) % PAGE_BYTES;
-            set(b, at, Field::Va, before + skew);
+            let at = header(b, sample::PT_LOAD, sample::CONSTANTS);
+            let va = read_u64(b, at + 16);
+            set(b, at, Field::Va, va - ALIGN_BYTES);
         },
         "MF0502",
-        "shares a page",
+        "overlaps",
     ),
     (
         "segments out of order",
@@ -191,20 +197,20 @@ const SEGMENTS: &[Row] = &[
     ),
     (
         "a segment that could be written and run",
-        |b| patch(b, sample::PT_LOAD, 1, Field::Flags, 7),
+        |b| patch(b, sample::PT_LOAD, sample::CODE, Field::Flags, 7),
         "MF0502",
         "writable and executable",
     ),
     (
-        "the file's own header as code",
-        |b| patch(b, sample::PT_LOAD, 0, Field::Flags, 5),
+        "constants as code",
+        |b| patch(b, sample::PT_LOAD, sample::CONSTANTS, Field::Flags, 5),
         "MF0502",
         "second one with code",
     ),
     (
         "a segment in the kernel's half",
         |b| {
-            let at = header(b, sample::PT_LOAD, 3);
+            let at = header(b, sample::PT_LOAD, sample::DATA);
             let va = read_u64(b, at + 16) | 1 << 63;
             set(b, at, Field::Va, va);
         },
@@ -214,22 +220,62 @@ const SEGMENTS: &[Row] = &[
     (
         "an image that begins high up to seem small",
         |b| {
-            for number in 0..4 {
-                let at = header(b, sample::PT_LOAD, number);
-                let va = read_u64(b, at + 16);
-                if read_u32(b, at + 4) & 2 != 0 && number == 3 {
-                    set(b, at, Field::Va, va + (1 << 40));
-                }
-            }
+            let at = header(b, sample::PT_LOAD, sample::DATA);
+            let va = read_u64(b, at + 16);
+            set(b, at, Field::Va, va + (1 << 40));
         },
         "MF0509",
         "image in memory",
     ),
     (
         "an image that is told to be huge",
-        |b| patch(b, sample::PT_LOAD, 3, Field::MemSize, 1 << 30),
+        |b| patch(b, sample::PT_LOAD, sample::DATA, Field::MemSize, 1 << 30),
         "MF0509",
         "image in memory",
+    ),
+];
+
+/// Where parts of an image may not lie; a loader that reads such an image anyway refuses it too.
+const PLACES: &[Row] = &[
+    (
+        "tables that a call could write",
+        |b| patch(b, sample::PT_LOAD, sample::TABLES, Field::Flags, 6),
+        "MF0502",
+        "lies among the tables",
+    ),
+    (
+        "code among the tables",
+        |b| {
+            patch(b, sample::PT_LOAD, sample::CODE, Field::Flags, 4);
+            patch(b, sample::PT_LOAD, sample::TABLES, Field::Flags, 5);
+        },
+        "MF0502",
+        "lies among the tables",
+    ),
+    (
+        "constants among the tables",
+        |b| patch(b, sample::PT_LOAD, sample::TABLES, Field::MemSize, 0x8000),
+        "MF0502",
+        "bytes lie among the tables",
+    ),
+    (
+        "constants that reach into the tables",
+        |b| {
+            patch(b, sample::PT_GNU_RELRO, 0, Field::FileSize, 0);
+            patch(b, sample::PT_GNU_RELRO, 0, Field::MemSize, 0x3000_0000);
+            patch(b, sample::PT_LOAD, 2, Field::MemSize, 0x3000_0000);
+        },
+        "MF0501",
+        "the hash table",
+    ),
+    (
+        "data that only loading should write, beyond what becomes read-only",
+        |b| {
+            let bytes = read_u64(b, header(b, sample::PT_GNU_RELRO, 0) + 40);
+            patch(b, sample::PT_GNU_RELRO, 0, Field::MemSize, bytes - 1);
+        },
+        "MF0502",
+        "stays writable outside of the writable bank",
     ),
 ];
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use mfaas_rules::profiles::image_layout::LINKER_SCRIPT;
+use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT};
 
 const SOURCE: &str = r#"
 use std::cell::Cell;
@@ -60,6 +60,7 @@ fn link(name: &str, more: &[&str]) -> Vec<u8> {
             "-Clinker-flavor=ld.lld",
         ])
         .args(["-Clink-arg=--unresolved-symbols=ignore-all", "-Cstrip=symbols"])
+        .arg(format!("-Clink-arg={ALIGN_ARGUMENT}"))
         .args(more)
         .arg(format!("-Clinker={}", linker.display()))
         .arg(format!("-Lnative={}", place.path().display()))
@@ -123,7 +124,6 @@ pub(super) const PT_LOAD: u32 = 1;
 pub(super) const PT_DYNAMIC: u32 = 2;
 pub(super) const PT_INTERP: u64 = 3;
 pub(super) const PT_TLS: u32 = 7;
-pub(super) const PT_NOTE_LIKE: u32 = 0x6474_e550;
 pub(super) const PT_GNU_STACK: u32 = 0x6474_e551;
 pub(super) const PT_GNU_RELRO: u32 = 0x6474_e552;
 
@@ -133,10 +133,21 @@ pub(super) fn dynamic(image: &[u8], tag: u64) -> usize {
     (0..64).map(|index| start + 16 * index).find(|at| read_u64(image, *at) == tag).unwrap()
 }
 
-/// The value of a tag: an address of the first segment is also an offset in the file.
+/// Where in the file the table lies that a tag names by its address.
 pub(super) fn dynamic_value(image: &[u8], tag: u64) -> usize {
-    read_u64(image, dynamic(image, tag) + 8) as usize
+    let va = read_u64(image, dynamic(image, tag) + 8);
+    let field = |number, offset| read_u64(image, header(image, PT_LOAD, number) + offset);
+    let mut loads = (0..LOADS).map(|number| (field(number, 16), field(number, 32), field(number, 8)));
+    let (start, _, offset) = loads.find(|(start, bytes, _)| (*start..start + bytes).contains(&va)).unwrap();
+    (va - start + offset) as usize
 }
+
+/// Segments of the image, and the numbers of some of them.
+const LOADS: usize = 5;
+pub(super) const CODE: usize = 0;
+pub(super) const CONSTANTS: usize = 1;
+pub(super) const TABLES: usize = 3;
+pub(super) const DATA: usize = 4;
 
 pub(super) const DT_SYMTAB: u64 = 6;
 pub(super) const DT_RELA: u64 = 7;
@@ -145,6 +156,6 @@ pub(super) const DT_RELACOUNT: u64 = 0x6fff_fff9;
 /// File offset and address of the executable segment, and its size.
 pub(super) fn text(image: &[u8]) -> (usize, u64, usize) {
     let executable = |number: &usize| read_u32(image, header(image, PT_LOAD, *number) + 4) & 1 == 1;
-    let at = header(image, PT_LOAD, (0..4).find(executable).unwrap());
+    let at = header(image, PT_LOAD, (0..LOADS).find(executable).unwrap());
     (read_u64(image, at + 8) as usize, read_u64(image, at + 16), read_u64(image, at + 32) as usize)
 }

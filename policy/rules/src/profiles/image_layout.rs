@@ -1,24 +1,48 @@
 //! How an image lies in memory: two banks, so that one mapping of code and one of data serve every
-//! image of a worker.
+//! image of a worker; and a third range that never gets there.
 //!
-//! Below [`BANK_BYTES`] lies what never changes once it is linked: headers, constants, code, and
-//! what only relocation writes. From [`BANK_BYTES`] on lies what a call may write. Code reaches its
-//! data by distance, so wherever the first half is put, the second follows [`BANK_BYTES`] later.
+//! Below [`TABLES_START`] lies what never changes once it is linked: code, constants, and what only
+//! relocation writes, one part behind the other without padding. From [`TABLES_START`] on lie the
+//! tables that tell a loader how to link: it reads them in the file and leaves them out. From
+//! [`BANK_BYTES`] on lies what a call may write. Code reaches its data by distance, so wherever the
+//! first part is put, the last follows [`BANK_BYTES`] later.
 
 /// Distance of the writable bank from the image's first byte, in bytes. Fits twice into what an
 /// instruction can reach.
 pub const BANK_BYTES: u64 = 1 << 30;
+
+/// Where the tables begin that only a loader reads. Nothing that a call runs or reads may lie between
+/// here and [`BANK_BYTES`].
+pub const TABLES_START: u64 = 0x3000_0000;
+
+/// Images and their parts begin on multiples of this, in bytes; an image that asks for more gets it,
+/// up to a page.
+pub const ALIGN_BYTES: u64 = 64;
+
+/// What the linker must be told besides the script: no part needs a page of its own. It also makes
+/// the alignment of a segment the one that its contents need.
+pub const ALIGN_ARGUMENT: &str = "-zmax-page-size=64";
 
 /// The linker script that makes images of this shape. Sections that it does not name are placed by
 /// the linker's own rules, and an image whose writable part then lies elsewhere is refused.
 ///
 /// `MAPPINGS_CACHE` is where std remembers the files that a backtrace's symbols came from: 2.3 KiB of
 /// 2.8 that every image would have to restore in every call. A function has no backtrace (its
-/// unwinder is inert) and so never writes there; it lies with the constants. So do the addresses of
-/// unwinding (`DW.ref.*`), for which alone a small image would need a page to write in.
+/// unwinder is inert) and so never writes there; it lies with the constants. What tells an unwinder
+/// about frames is not even linked: it was an eighth of an image.
 pub const LINKER_SCRIPT: &str = "\
 SECTIONS {
-  . = SIZEOF_HEADERS;
+  . = 0;
+  .text : { *(.text .text.*) }
+  .plt : { *(.plt) }
+  .rodata : { *(.rodata .rodata.*) }
+  .tdata : { *(.tdata .tdata.*) }
+  .tbss : { *(.tbss .tbss.*) }
+  .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) *(.data.*MAPPINGS_CACHE*) *(.data.DW.ref.*) }
+  .init_array : { *(.init_array .init_array.*) }
+  .dynamic : { *(.dynamic) }
+  .got : { *(.got) *(.got.plt) }
+  . = 0x30000000;
   .dynsym : { *(.dynsym) }
   .gnu.hash : { *(.gnu.hash) }
   .hash : { *(.hash) }
@@ -26,22 +50,11 @@ SECTIONS {
   .rela.dyn : { *(.rela.dyn) }
   .relr.dyn : { *(.relr.dyn) }
   .rela.plt : { *(.rela.plt) }
-  .rodata : { *(.rodata .rodata.*) }
-  .eh_frame_hdr : { *(.eh_frame_hdr) }
-  .eh_frame : { *(.eh_frame) }
-  .gcc_except_table : { *(.gcc_except_table .gcc_except_table.*) }
-  . = ALIGN(4096);
-  .text : { *(.text .text.*) }
-  .plt : { *(.plt) }
-  . = ALIGN(4096);
-  .tdata : { *(.tdata .tdata.*) }
-  .tbss : { *(.tbss .tbss.*) }
-  .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) *(.data.*MAPPINGS_CACHE*) *(.data.DW.ref.*) }
-  .init_array : { *(.init_array .init_array.*) }
-  .dynamic : { *(.dynamic) }
-  .got : { *(.got) *(.got.plt) }
   . = 0x40000000;
   .data : { *(.data .data.*) }
   .bss : { *(.bss .bss.*) *(COMMON) }
+  /DISCARD/ : { *(.eh_frame) *(.eh_frame_hdr) *(.gcc_except_table .gcc_except_table.*) *(.note .note.*) }
 }
 ";
+
+const _: () = assert!(ALIGN_BYTES == 64 && TABLES_START == 0x3000_0000 && BANK_BYTES == 0x4000_0000);

@@ -220,13 +220,13 @@ rows! {
 }
 
 rows! {
-    /// For the loader after it has made the slab. It reads images, links them in its own memory, and
+    /// For the loader after it has made the slab. It reads images, links them into the slab, and
     /// answers; a call without a row ends it.
     LOADER:
     "the node's requests, with the images as descriptors": recvmsg, sendmsg, close;
     "the sealed copy of an image, read": fstat, pread64, fcntl if [is_u32(1, F_GET_SEALS)];
     "std asks whether a descriptor is open before it closes it, with debug assertions": fcntl if [is_u32(1, F_GETFD)];
-    "memory to link in": mmap if [masked(2, PROT_EXEC, 0)], munmap, mremap, brk, madvise, futex;
+    "memory to work in": mmap if [masked(2, PROT_EXEC, 0)], munmap, mremap, brk, madvise, futex;
     "what it has to say before it ends": write;
     "a wait that a stopped and continued loader resumes": restart_syscall;
     "the end": exit_group, rt_sigreturn, sigaltstack;

@@ -2,7 +2,9 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     Code, POLICY_REVISION, codes, limits,
-    profiles::{attributes, imports, instructions, lints, macros, manifest_keys, seccomp, std_items},
+    profiles::{
+        attributes, image_layout, imports, instructions, lints, macros, manifest_keys, seccomp, std_items,
+    },
 };
 
 /// Codes are forever: a changed line here is a broken promise to every client.
@@ -61,6 +63,7 @@ fn the_rows_of_this_revision_are_what_they_were() {
     for lint in lints::required() {
         writeln!(dump, "lint {lint}").unwrap();
     }
+    writeln!(dump, "layout {}\n{}", image_layout::ALIGN_ARGUMENT, image_layout::LINKER_SCRIPT).unwrap();
     for row in seccomp::WORKER {
         writeln!(dump, "worker {row:?}").unwrap();
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use mfaas_rules::profiles::image_layout::LINKER_SCRIPT;
+use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT};
 
 const STUB: &str = r#"
 #![no_std]
@@ -29,11 +29,12 @@ pub(crate) fn artifact() -> &'static [u8] {
     IMAGE.get_or_init(|| {
         let place = tempfile::tempdir().unwrap();
         link(place.path(), "mfaas-host", STUB, &["-Clink-arg=-soname=libmfaas-host.so.1"]);
+        let align = format!("-Clink-arg={ALIGN_ARGUMENT}");
         link(
             place.path(),
             "function",
             FUNCTION,
-            &["-Clink-arg=-lmfaas-host", "-Cstrip=symbols", "-Clink-arg=-Timage.ld"],
+            &["-Clink-arg=-lmfaas-host", "-Cstrip=symbols", "-Clink-arg=-Timage.ld", &align],
         );
         std::fs::read(place.path().join("libfunction.so")).unwrap()
     })
