@@ -206,16 +206,14 @@ fn zero(at: usize, bytes: usize) {
     }
 }
 
-/// Code from the entry on, and before it, that nearly every call runs: entry, shim and what the
-/// compiler put beside them. In bytes.
+/// Code from the entry on that nearly every call runs: the linker script puts it there. In bytes.
 const CODE_AHEAD_BYTES: usize = 2 << 10;
-const CODE_BEFORE_BYTES: usize = 64;
 const LINE_BYTES: usize = 64;
 
 /// Asks the processor for the lines that a call of the image will need, all at once: one after the
 /// other, as the call would meet them, each would be waited for alone.
 pub(crate) fn prefetch(image: &Resident) {
-    let code = image.entry.saturating_sub(CODE_BEFORE_BYTES)..image.entry + CODE_AHEAD_BYTES;
+    let code = image.entry..image.entry + CODE_AHEAD_BYTES;
     let copied = image.data.copied + image.tls.copied;
     let data = image.data.at..image.data.at + (image.data.copied + image.data.zeroed).min(ZEROED_BYTES_MAX);
     for range in [code, image.pristine..image.pristine + copied.min(ZEROED_BYTES_MAX), data] {

@@ -26,6 +26,9 @@ pub const ALIGN_ARGUMENT: &str = "-zmax-page-size=64";
 /// The linker script that makes images of this shape. Sections that it does not name are placed by
 /// the linker's own rules, and an image whose writable part then lies elsewhere is refused.
 ///
+/// What every call runs comes first and together (the entry, the panic hook, the allocator): a worker
+/// fetches an image's first lines ahead of a call.
+///
 /// `MAPPINGS_CACHE` is where std remembers the files that a backtrace's symbols came from: 2.3 KiB of
 /// 2.8 that every image would have to restore in every call. A function has no backtrace (its
 /// unwinder is inert) and so never writes there; it lies with the constants. What tells an unwinder
@@ -33,7 +36,10 @@ pub const ALIGN_ARGUMENT: &str = "-zmax-page-size=64";
 pub const LINKER_SCRIPT: &str = "\
 SECTIONS {
   . = 0;
-  .text : { *(.text .text.*) }
+  .text : {
+    *(.text.mfaas_entry_v1) *(.text.*9panicking8set_hook*) *(.text.*10mfaas_shim*) *(.text.*___rustc*)
+    *(.text .text.*)
+  }
   .plt : { *(.plt) }
   .rodata : { *(.rodata .rodata.*) }
   .tdata : { *(.tdata .tdata.*) }
