@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::Books;
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
+use super::shared::SharedEngine;
 use super::table::{Served, Table};
 use crate::agent::{ImageKey, VerifiedImage};
 use crate::orders::Standing;
@@ -87,6 +88,7 @@ impl Numbers {
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     intake: Intake,
+    engine: Arc<SharedEngine>,
     table: RwLock<Table>,
     numbers: Mutex<Numbers>,
     /// Tenants with workers of their own; all others share.
@@ -104,6 +106,7 @@ impl Dispatcher {
     /// The handle of the thread behind `intake`. `isolated` tenants have workers of their own.
     pub(super) fn new(
         intake: Intake,
+        engine: Arc<SharedEngine>,
         published: Arc<Mutex<Published>>,
         workers: usize,
         isolated: &BTreeSet<TenantName>,
@@ -113,7 +116,7 @@ impl Dispatcher {
             (1..).zip(isolated).map(|(number, tenant)| (tenant.clone(), CordonId(number))).collect();
         let (table, numbers, serving) = Default::default();
         let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
-        Self { intake, table, numbers, cordons, workers, serving, published, standing, usage }
+        Self { intake, engine, table, numbers, cordons, workers, serving, published, standing, usage }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -152,14 +155,28 @@ impl Dispatcher {
         let since = ticks();
         let _inside = self.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();
-        {
-            let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let named = |table: &Table| {
             let served = Arc::clone(table.resolve(tenant, function, selector).ok_or(CallError::Unknown)?);
-            let call = Call { served, frame, since, wait_us_max, reply };
-            let full = CallError::Refused(Refusal::QueueFull { retry_after_s: RETRY_AFTER_S });
-            self.intake.offer(call).map_err(|_| full)?;
-        }
+            Ok(Call { served, frame, since, wait_us_max, reply })
+        };
+        self.hand_in(named)?;
         answer.await.unwrap_or(Err(CallError::Gone))
+    }
+
+    /// Hands a call in that is named by the table: past the queue if the engine is at rest.
+    fn hand_in(&self, named: impl FnOnce(&Table) -> Result<Call, CallError>) -> Result<(), CallError> {
+        let table = || self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut engine) = self.engine.hold() else {
+            let table = table();
+            let full = CallError::Refused(Refusal::QueueFull { retry_after_s: RETRY_AFTER_S });
+            return self.intake.offer(named(&table)?).map_err(|_| full);
+        };
+        let job = {
+            let table = table();
+            engine.submit(named(&table)?)
+        };
+        engine.look(job);
+        Ok(())
     }
 
     /// Makes these images known and waits until each is resident, or cold because there is no room

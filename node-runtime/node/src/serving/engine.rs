@@ -1,10 +1,11 @@
-//! The dispatcher thread: it alone owns the scheduler, the host ends of all rings and the tickets of
-//! waiting callers, so nothing on the way of a call is locked.
+//! The engine: it alone owns the scheduler, the host ends of all rings and the tickets of waiting
+//! callers. Whoever turns it has it for itself ([`super::shared`]).
 //!
 //! It looks at its intake and at the rings of busy workers in turn, and at the wall deadlines that
 //! workers write for the calls that they run: one that has passed gets one signal, and whether the
 //! call has really used up its budget the worker finds out for itself. With nothing to do it looks on
-//! for a moment, then sleeps: until it is woken, or until the nearest deadline.
+//! for a moment, then sleeps until it is woken, or until the nearest deadline: with calls on the way
+//! in here, at rest in the thread, which lets go of it meanwhile.
 //!
 //! What a worker writes is hostile: a ring that breaks its protocol is never read again, and its
 //! worker is killed. A call is answered as lost only after its worker's process was waited for.
@@ -41,6 +42,11 @@ use crate::orders::BanKey;
 const EVENTS_AT_ONCE: usize = 64;
 /// How long it looks on with nothing to do before it sleeps, in microseconds.
 const SPIN_US: u64 = 10;
+/// A caller that turns the engine looks so long for its answer, in microseconds: about what it takes to wake
+/// another thread and to be woken by it.
+const PATIENCE_US: u64 = 20;
+/// Misses in a row that count: after the last of them 256 calls go by the thread.
+const MISSES_MAX: u32 = 8;
 /// The scheduler's own deadlines are milliseconds and more.
 const TICK_US: u64 = 1_000;
 /// Workers' deadlines are looked at this often, in microseconds: the word lies on a line that the
@@ -71,6 +77,7 @@ pub(crate) struct Published {
 /// A caller that waits.
 #[derive(Debug)]
 struct Ticket {
+    job: JobId,
     call: Call,
     /// When the call was given to a worker last, in ticks.
     started: Option<u64>,
@@ -137,14 +144,19 @@ pub(crate) struct Engine {
     bans: HashMap<BanKey, u32>,
     /// Since they were shown: looking for them goes through all functions.
     bans_changed: bool,
+    /// How often in a row a caller looked for its answer in vain.
+    misses: u32,
+    /// Calls that go by the thread before a caller looks again.
+    slow_calls: u32,
+    /// [`Event::End`] was heard.
+    over: bool,
 }
 
-/// Whether the thread goes on.
+/// Whether there was something to do.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
     Worked,
     Idle,
-    Over,
 }
 
 impl Engine {
@@ -183,26 +195,27 @@ impl Engine {
             dismissed: false,
             bans: HashMap::new(),
             bans_changed: false,
+            misses: 0,
+            slow_calls: 0,
+            over: false,
         }
     }
 
-    /// Runs until [`Event::End`].
-    pub(crate) fn run(mut self) {
-        self.hold_bans();
-        // The kernel may otherwise let a sleep last 50 µs longer, to save wake-ups.
-        if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
-            tracing::warn!(%error, "deadlines are looked at a little late");
-        }
+    /// Turns until nothing is on its way and nothing is due. How long nothing will be; nothing
+    /// after [`Event::End`].
+    pub(super) fn attend(&mut self) -> Option<Duration> {
         let spin = self.rate.ticks_of_us(SPIN_US);
         let mut worked_at = ticks();
-        loop {
+        while !self.over {
             match self.turn() {
-                Turn::Over => return,
                 Turn::Worked => worked_at = ticks(),
                 Turn::Idle if ticks().saturating_sub(worked_at) < spin => std::hint::spin_loop(),
                 Turn::Idle => match self.until_next().checked_sub(WAKE_EARLY) {
                     Some(timeout) => {
                         self.publish();
+                        if self.awaits_nobody() {
+                            return Some(timeout);
+                        }
                         self.sleep(timeout);
                         worked_at = ticks();
                     }
@@ -210,13 +223,67 @@ impl Engine {
                 },
             }
         }
+        None
+    }
+
+    /// Whether a caller may take a call through by itself: whether the last ones that did had their answers
+    /// while they looked. After one that did not, as many calls as it was misses in a row, doubled
+    /// each time, go by the thread.
+    pub(super) fn is_expected_to_be_quick(&mut self) -> bool {
+        let quick = self.slow_calls == 0;
+        self.slow_calls = self.slow_calls.saturating_sub(1);
+        quick
+    }
+
+    /// Takes a call past the queue, in the hands of its caller. What lies in the queue comes first.
+    pub(super) fn submit_here(&mut self, call: Call) -> Option<JobId> {
+        self.hear();
+        let job = self.submit(call);
+        self.carry_out();
+        job
+    }
+
+    /// Turns until the job is answered, for [`PATIENCE_US`] at most.
+    pub(super) fn look_for(&mut self, job: JobId) {
+        let patience = self.rate.ticks_of_us(PATIENCE_US);
+        let since = ticks();
+        while self.waits(job) {
+            if ticks().saturating_sub(since) > patience {
+                self.misses = (self.misses + 1).min(MISSES_MAX);
+                self.slow_calls = 1 << self.misses;
+                return;
+            }
+            self.turn();
+            std::hint::spin_loop();
+        }
+        self.misses = 0;
+    }
+
+    fn waits(&self, job: JobId) -> bool {
+        self.tickets.get(job.index()).and_then(Option::as_ref).is_some_and(|ticket| ticket.job == job)
+    }
+
+    /// Whether nobody has to look before `moment`, in ticks.
+    pub(super) fn rests_until(&mut self, moment: u64) -> bool {
+        let rests = !self.over && self.scheduler.is_idle() && self.awaits_nobody();
+        if rests {
+            self.publish();
+        }
+        rests && self.after(self.until_next()) >= moment
+    }
+
+    /// When `timeout` is over, in ticks.
+    pub(super) fn after(&self, timeout: Duration) -> u64 {
+        ticks().saturating_add(self.rate.ticks_of(timeout))
+    }
+
+    /// Whether no worker has a call.
+    fn awaits_nobody(&self) -> bool {
+        self.seats.iter().flatten().all(|seat| seat.poisoned || seat.ring.in_flight() == 0)
     }
 
     fn turn(&mut self) -> Turn {
         let heard = self.hear();
-        if heard == Turn::Over {
-            return heard;
-        }
         let collected = self.collect();
         let now = ticks();
         if now.saturating_sub(self.watched) > self.rate.ticks_of_us(WATCH_US) {
@@ -243,8 +310,7 @@ impl Engine {
         for _ in 0..EVENTS_AT_ONCE {
             match self.outlet.next() {
                 None => break,
-                Some(Event::End) => return Turn::Over,
-                Some(Event::Call(call)) => self.submit(call),
+                Some(Event::Call(call)) => drop(self.submit(call)),
                 Some(event) => self.act(event),
             }
             self.carry_out();
@@ -253,7 +319,8 @@ impl Engine {
         turn
     }
 
-    fn submit(&mut self, call: Call) {
+    /// The job, if the call was accepted; a refusal is answered.
+    fn submit(&mut self, call: Call) -> Option<JobId> {
         let now = self.moment();
         let deadline = call.wait_us_max.map(|wait| now.plus(wait));
         match self.scheduler.submit(now, call.served.id, deadline, &mut self.commands) {
@@ -261,10 +328,14 @@ impl Engine {
                 if self.tickets.len() <= job.index() {
                     self.tickets.resize_with(job.index() + 1, || None);
                 }
-                self.tickets[job.index()] = Some(Ticket { call, started: None });
+                self.tickets[job.index()] = Some(Ticket { job, call, started: None });
+                Some(job)
             }
-            // The caller may have hung up.
-            Err(refusal) => drop(call.reply.send(Err(CallError::Refused(refusal)))),
+            Err(refusal) => {
+                // The caller may have hung up.
+                let _ = call.reply.send(Err(CallError::Refused(refusal)));
+                None
+            }
         }
     }
 
@@ -272,7 +343,7 @@ impl Engine {
     fn act(&mut self, event: Event) {
         let now = self.moment();
         match event {
-            Event::Call(call) => self.submit(call),
+            Event::Call(call) => drop(self.submit(call)),
             Event::Define(definition) => self.define(*definition),
             Event::Retire(function) => {
                 self.scheduler.retire(function, &mut self.commands);
@@ -311,7 +382,7 @@ impl Engine {
                 self.dismissed = true;
                 (0..self.seats.len()).for_each(|place| self.let_go(place));
             }
-            Event::End => {}
+            Event::End => self.over = true,
         }
     }
 
@@ -513,7 +584,7 @@ impl Engine {
     /// Gives the one answer of an accepted call.
     fn answer(&mut self, job: JobId, outcome: Outcome) {
         let Some(ticket) = self.tickets.get_mut(job.index()).and_then(Option::take) else { return };
-        let Ticket { call: Call { served, since, reply, .. }, started } = ticket;
+        let Ticket { call: Call { served, since, reply, .. }, started, .. } = ticket;
         let now = ticks();
         let started = started.unwrap_or(now);
         let spent = |from: u64, to: u64| Duration::from_nanos(self.rate.ns_of(to.saturating_sub(from)));
@@ -552,7 +623,7 @@ impl Engine {
 
     /// Bans and lifts what the orders ban and no longer ban. Asked for here, where bans are spoken: one
     /// that is spoken meanwhile is in the books before this looks at them.
-    fn hold_bans(&mut self) {
+    pub(super) fn hold_bans(&mut self) {
         self.bans = self.books.standing.bans();
         let all: Vec<FunctionId> = self.known.keys().copied().collect();
         all.into_iter().for_each(|function| self.hold_ban(function));
@@ -667,6 +738,13 @@ impl Seat {
             passed => again(passed),
         };
         Some(leave.map_or(look, |leave| leave.min(look)))
+    }
+}
+
+/// Lets this thread's sleeps end on time: the kernel may otherwise let them last 50 µs longer, to save wake-ups.
+pub(super) fn sharpen_sleeps() {
+    if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
+        tracing::warn!(%error, "deadlines are looked at a little late");
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Functions come and go while workers stay: the loader, the only process that can write the slab,
 //! puts an image into a slot, and the number of the slot names it in every worker. Threads here:
-//! `dispatcher` decides and moves calls ([`engine`]), `loader` talks to the loader ([`loading`]),
+//! `dispatcher` decides and moves calls ([`engine`]), which a caller does for it where that is quicker ([`shared`]); `loader` talks to the loader ([`loading`]),
 //! `keeper-N` starts and waits for the worker at place N ([`crew`]), `scribe` writes log lines.
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
@@ -17,6 +17,7 @@ mod loading;
 mod process;
 mod protection;
 mod scribe;
+mod shared;
 mod table;
 
 use std::collections::{BTreeSet, HashMap};
@@ -40,6 +41,7 @@ use engine::Engine;
 use intake::{Event, Intake};
 use loading::{Loading, Task};
 use scribe::Scribe;
+use shared::SharedEngine;
 
 /// What a node serves with.
 #[derive(Debug)]
@@ -110,14 +112,17 @@ fn connect(
     workers: usize,
     isolated: &BTreeSet<TenantName>,
 ) -> std::io::Result<Connected> {
-    let (intake, outlet) = intake::intake();
+    let (intake, outlet, lives) = intake::intake();
     let (loader, tasks) = mpsc::channel();
     let crew = Arc::new(Crew::new(worker, intake.clone(), Arc::clone(&books.protection)));
     let published = Arc::new(Mutex::default());
     let scribe = Scribe::start(Arc::clone(&books.logs))?;
-    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&published), workers, isolated, &books);
-    let engine = Engine::new(limits, outlet, loader, Arc::clone(&crew), scribe, books, published);
-    std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run())?;
+    let shown = Arc::clone(&published);
+    let mut engine = Engine::new(limits, outlet, loader, Arc::clone(&crew), scribe, books.clone(), published);
+    engine.hold_bans();
+    let engine = Arc::new(SharedEngine::new(engine, intake.clone()));
+    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, workers, isolated, &books);
+    std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run(lives))?;
     Ok((dispatcher, intake, crew, tasks))
 }
 
