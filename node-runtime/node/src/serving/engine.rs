@@ -45,8 +45,8 @@ const SPIN_US: u64 = 10;
 /// A caller that turns the engine looks so long for its answer, in microseconds: about what it takes to wake
 /// another thread and to be woken by it.
 const PATIENCE_US: u64 = 20;
-/// Misses in a row that count: after the last of them 256 calls go by the thread.
-const MISSES_MAX: u32 = 8;
+/// Misses in a row that count: after the last of them 16 calls go by the thread.
+const MISSES_MAX: u32 = 4;
 /// The scheduler's own deadlines are milliseconds and more.
 const TICK_US: u64 = 1_000;
 /// Workers' deadlines are looked at this often, in microseconds: the word lies on a line that the
