@@ -144,10 +144,10 @@ pub struct Hyper {
 }
 
 impl Hyper {
-    /// Starts the server on the worker's core.
+    /// Starts the server on the caller's core: there a node has the threads that speak HTTP, too.
     pub fn start(kit: &Kit) -> anyhow::Result<Self> {
         let mut child = Command::new(kit.programs.bench()?)
-            .args(["serve", "http", "--core", &kit.cores.worker.to_string()])
+            .args(["serve", "http", "--core", &kit.cores.caller.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
+use crate::cores::Cores;
 use crate::door::{self, DoorSocket};
 use crate::ingress::{self, Face};
 use crate::logs::{self, LogSink};
@@ -44,7 +45,7 @@ const RUN_SECONDS: &[f64] = &[
 ];
 
 /// Runs the node until SIGTERM or SIGINT.
-pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
+pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let prometheus = start_metrics()?;
     let state = StateDir::open(&config.membership.state_dir)?;
@@ -57,7 +58,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let sink = Arc::new(LogSink::default());
     let (standing, usage) = (Arc::new(Standing::default()), Arc::new(Usage::default()));
     standing.recall(&state)?;
-    let means = means(&config)?;
+    let means = means(&config, cores)?;
     let protection = Arc::new(Protection::default());
     let books = Books {
         logs: Arc::clone(&sink),
@@ -137,11 +138,12 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
 }
 
 /// The programs beside this one, and the workers that the configuration asks for.
-fn means(config: &Config) -> anyhow::Result<Means> {
+fn means(config: &Config, cores: Cores) -> anyhow::Result<Means> {
     Ok(Means {
         worker: sibling("mfaas-worker")?,
         loader: sibling("mfaas-loader")?,
         workers: config.workers,
+        cores,
         isolated: config.isolated.clone(),
     })
 }

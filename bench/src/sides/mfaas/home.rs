@@ -60,7 +60,8 @@ impl Home {
     }
 
     /// The variables that a node reads.
-    pub(super) fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+    /// One worker has `worker_core` for itself.
+    pub(super) fn environment(&self, worker_core: usize) -> Vec<(&'static str, PathBuf)> {
         vec![
             ("MFAAS_NODE_NAME", "bench".into()),
             // The port that no program listens at (RFC 6335): connections are refused at once.
@@ -69,6 +70,7 @@ impl Home {
             ("MFAAS_STATE_DIR", self.path("state")),
             ("MFAAS_INGRESS_LISTEN", "127.0.0.1:0".into()),
             ("MFAAS_WORKERS", "1".into()),
+            ("MFAAS_WORKER_CORES", worker_core.to_string().into()),
             ("MFAAS_ROOT_KEY_FILE", self.path("root.pub")),
             ("MFAAS_READY_FILE", self.path("ready.json")),
             ("MFAAS_LOG", "warn".into()),

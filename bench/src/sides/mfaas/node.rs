@@ -47,8 +47,8 @@ struct Own {
 }
 
 impl Node {
-    /// Starts `mfaas-node` over a home with the function that answers at once, on both cores of
-    /// the row, and waits until that answers.
+    /// Starts `mfaas-node` over a home with the function that answers at once, and waits until that
+    /// answers. Its worker has the worker's core, the rest of it stays on the caller's.
     pub fn start(kit: &Kit) -> anyhow::Result<Self> {
         let home = Home::with(&kit.functions.file(Form::Hosted, &Kind::EMPTY.constants(0)))?;
         let mut own = Own { child: spawn(kit, &home)?, home };
@@ -84,7 +84,7 @@ fn spawn(kit: &Kit, home: &Home) -> anyhow::Result<Child> {
         .args(["--second-core", &kit.cores.worker.to_string(), "--program"])
         .arg(kit.programs.node()?)
         .env_clear()
-        .envs(home.environment())
+        .envs(home.environment(kit.cores.worker))
         .stdin(Stdio::null())
         .stderr(log)
         .spawn()

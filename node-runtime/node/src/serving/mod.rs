@@ -33,6 +33,7 @@ pub(crate) use dispatcher::{Answered, CallError, Dispatcher, Stalled};
 pub(crate) use protection::Protection;
 pub(crate) use table::{Route, Served, Table};
 
+use crate::cores::Cores;
 use crate::logs::LogSink;
 use crate::orders::Standing;
 use crate::usage::Usage;
@@ -52,6 +53,8 @@ pub(crate) struct Means {
     pub(crate) loader: PathBuf,
     /// Workers that tenants share.
     pub(crate) workers: usize,
+    /// Where they run.
+    pub(crate) cores: Cores,
     /// Tenants that have workers of their own.
     pub(crate) isolated: BTreeSet<TenantName>,
 }
@@ -79,8 +82,8 @@ pub(crate) struct Fleet {
 
 /// Starts dispatcher, loader and workers. The dispatcher's thread ends with its last handle.
 pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Result<(Arc<Dispatcher>, Fleet)> {
-    let Means { worker, loader, workers, isolated } = means;
-    let (dispatcher, intake, crew, tasks) = connect(limits, books, worker, workers, &isolated)?;
+    let Means { worker, loader, workers, cores, isolated } = means;
+    let (dispatcher, intake, crew, tasks) = connect(limits, books, (worker, cores), workers, &isolated)?;
     let over = Arc::new(AtomicBool::new(false));
     let loading = Loading {
         program: loader,
@@ -99,22 +102,22 @@ pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Resu
 #[cfg(test)]
 pub(crate) fn alone(limits: Limits, logs: Arc<LogSink>) -> std::io::Result<Dispatcher> {
     let books = Books { logs, ..Books::default() };
-    connect(limits, books, PathBuf::new(), 0, &BTreeSet::new()).map(|(dispatcher, ..)| dispatcher)
+    connect(limits, books, Default::default(), 0, &BTreeSet::new()).map(|(dispatcher, ..)| dispatcher)
 }
 
 type Connected = (Dispatcher, Intake, Arc<Crew>, mpsc::Receiver<Task>);
 
-/// Starts the dispatcher's thread.
+/// Starts the dispatcher's thread. Workers are that program, on these cores.
 fn connect(
     limits: Limits,
     books: Books,
-    worker: PathBuf,
+    (worker, cores): (PathBuf, Cores),
     workers: usize,
     isolated: &BTreeSet<TenantName>,
 ) -> std::io::Result<Connected> {
     let (intake, outlet, lives) = intake::intake();
     let (loader, tasks) = mpsc::channel();
-    let crew = Arc::new(Crew::new(worker, intake.clone(), Arc::clone(&books.protection)));
+    let crew = Arc::new(Crew::new(worker, cores, intake.clone(), Arc::clone(&books.protection)));
     let published = Arc::new(Mutex::default());
     let scribe = Scribe::start(Arc::clone(&books.logs))?;
     let shown = Arc::clone(&published);

@@ -3,7 +3,6 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
 use std::process::{Child, Command as Program};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,9 +45,8 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
-        let (books, isolated) = Default::default();
-        let (dispatcher, intake, _, tasks) =
-            connect(Limits::NODE, books, PathBuf::new(), 0, &isolated).unwrap();
+        let (books, means, isolated) = Default::default();
+        let (dispatcher, intake, _, tasks) = connect(Limits::NODE, books, means, 0, &isolated).unwrap();
         let stage = Self { dispatcher: Arc::new(dispatcher), intake, tasks };
         assert_eq!(stage.define(&key("hello", 1), 7).await, []);
         stage.route(&key("hello", 1));
