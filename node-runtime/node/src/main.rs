@@ -66,8 +66,7 @@ fn main() -> anyhow::Result<()> {
 
 fn runtime() -> anyhow::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
-        // HTTP is nearly all that they do; a name tells them from the dispatcher where CPU time is looked at.
-        .thread_name("ingress")
+        .thread_name("agent")
         .enable_all()
         .build()
         .context("starting the asynchronous runtime")

@@ -18,7 +18,7 @@ use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
 use crate::cores::Cores;
 use crate::door::{self, DoorSocket};
-use crate::ingress::{self, Face};
+use crate::ingress::{self, Face, Hosts};
 use crate::logs::{self, LogSink};
 use crate::orders::{Follower, Standing};
 use crate::serving::{self, Books, Dispatcher, Means, Protection};
@@ -94,7 +94,8 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     };
 
     let mut agent = tokio::spawn(agent.run());
-    let mut ingress = tokio::spawn(ingress::serve(listener, face, stopping.clone()));
+    let hosts = Hosts::start(std::thread::available_parallelism().map_or(1, usize::from))?;
+    let mut ingress = tokio::spawn(ingress::serve(listener, hosts, face, stopping.clone()));
     let mut door =
         door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
     let watchers = [

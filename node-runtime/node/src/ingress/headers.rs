@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mfaas_ident::VersionNumber;
+
+/// Room for times below a second.
+const TIMING_BYTES: usize = 40;
+/// How many headers the node adds to an answer.
+pub(super) const ADDED: usize = 6;
 
 const VERSION: HeaderName = HeaderName::from_static("mfaas-version");
 const START: HeaderName = HeaderName::from_static("mfaas-start");
@@ -115,18 +121,37 @@ pub(super) fn describe(
     if let Some(cold) = cold {
         headers.insert(START, HeaderValue::from_static(if cold { "cold" } else { "warm" }));
     }
-    let (queued_us, ran_tenths) = (queued.as_micros(), ran.as_nanos() / 100);
-    // Whole numbers: to print fractions costs as much as a small call.
-    let timing = format!(
-        "queue;dur={}.{:03}, run;dur={}.{:04}",
-        queued_us / 1_000,
-        queued_us % 1_000,
-        ran_tenths / 10_000,
-        ran_tenths % 10_000
-    );
-    if let Ok(timing) = HeaderValue::try_from(timing) {
+    if let Ok(timing) = HeaderValue::from_maybe_shared(timing(queued, ran)) {
         headers.insert(SERVER_TIMING, timing);
     }
+}
+
+/// `queue;dur=0.004, run;dur=0.0012`. Written by hand: to format it costs as much as a small call.
+fn timing(queued: Duration, ran: Duration) -> Bytes {
+    let tenths = |time: Duration| u64::try_from(time.as_nanos() / 100).unwrap_or(u64::MAX);
+    let mut text = Vec::with_capacity(TIMING_BYTES);
+    text.extend_from_slice(b"queue;dur=");
+    put_decimal(&mut text, tenths(queued) / 10, 3);
+    text.extend_from_slice(b", run;dur=");
+    put_decimal(&mut text, tenths(ran), 4);
+    Bytes::from(text)
+}
+
+/// Appends `number` with so many digits after the point.
+fn put_decimal(into: &mut Vec<u8>, number: u64, places: usize) {
+    // As many digits as a u64 has, or its places, and the point.
+    let mut digits = [b'0'; 24];
+    let (mut at, mut left, mut written) = (digits.len(), number, 0);
+    while left > 0 || written <= places {
+        if written == places {
+            at -= 1;
+            digits[at] = b'.';
+        }
+        at -= 1;
+        digits[at] = b'0' + (left % 10) as u8;
+        (left, written) = (left / 10, written + 1);
+    }
+    into.extend_from_slice(&digits[at..]);
 }
 
 fn named_by_connection(headers: &HeaderMap) -> Vec<String> {

@@ -19,15 +19,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::Face;
+use super::{Face, Hosts};
 
 /// Connections at once. One more waits in the kernel's queue.
 const CONNECTIONS_MAX: usize = 2_048;
-/// Between a connection's start, or the last answer on it, and the end of the next request's head (HTTP/1.1).
+/// Between a connection's start, or the last answer on it, and the end of the next request's head (HTTP/1.1). Not hyper's
+/// own limit: that one starts and ends a timer with each request.
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Names and values of one request's head. HTTP/1.1 may pass it by what one read brings.
 pub(super) const HEAD_BYTES_MAX: u32 = 64 << 10;
-const HEADERS_MAX: usize = 100;
+/// hyper's default, and not set: where it is, hyper clears the room for all of them with each request.
+#[cfg(test)]
+pub(super) const HEADERS_MAX: usize = 100;
 /// Requests at once on one connection (HTTP/2). Clients send up to 100 before they have heard of any limit (RFC 9113 6.5.2
 /// recommends no less); those beyond it would be reset, and resets end a connection.
 pub(super) const STREAMS_MAX: u32 = 128;
@@ -47,6 +50,8 @@ const PING_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A connection on which no request began or ended for this long is closed: calls take seconds at most, so either nobody asks or
 /// nobody takes the answers.
 const QUIET_MAX: Duration = Duration::from_secs(60);
+/// How often a connection is looked at: what is to end after a time ends up to so much earlier.
+const LOOK: Duration = Duration::from_secs(10);
 /// What such a connection still gets to finish.
 const PARTING_MAX: Duration = Duration::from_secs(5);
 /// Sent bytes that the peer does not take in this time end the connection, in milliseconds.
@@ -62,14 +67,19 @@ const DRAIN_WAIT_MAX: Duration = Duration::from_millis(6_500);
 const PREFACE: &[u8; 3] = b"PRI";
 
 /// Serves until `stop` turns true, then lets what is open finish.
-pub(crate) async fn serve(listener: TcpListener, face: Arc<Face>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    mut hosts: Hosts,
+    face: Arc<Face>,
+    mut stop: watch::Receiver<bool>,
+) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             // The semaphore is never closed.
             Ok(place) = Arc::clone(&places).acquire_owned() => tokio::select! {
-                accepted = listener.accept() => accepted.map(|(stream, _)| (stream, place)),
+                accepted = listener.accept() => accepted.map(|(stream, _)| (stream.into_std(), place)),
                 _ = stop.changed() => break,
             },
             _ = stop.changed() => break,
@@ -77,10 +87,13 @@ pub(crate) async fn serve(listener: TcpListener, face: Arc<Face>, mut stop: watc
         match accepted {
             Ok((stream, place)) => {
                 let (face, stop) = (Arc::clone(&face), stop.clone());
-                connections.spawn(async move {
-                    converse(stream, face, stop).await;
+                let conversation = async move {
+                    if let Ok(stream) = moved_here(stream) {
+                        converse(stream, face, stop).await;
+                    }
                     drop(place);
-                });
+                };
+                connections.spawn_on(conversation, &hosts.next());
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be accepted");
@@ -94,6 +107,11 @@ pub(crate) async fn serve(listener: TcpListener, face: Arc<Face>, mut stop: watc
     if tokio::time::timeout(DRAIN_WAIT_MAX, drained).await.is_err() {
         tracing::warn!("connections that did not end are dropped");
     }
+}
+
+/// The connection on the runtime of whoever asks; it was accepted on another one.
+fn moved_here(stream: std::io::Result<std::net::TcpStream>) -> std::io::Result<TcpStream> {
+    TcpStream::from_std(stream?)
 }
 
 async fn converse(stream: TcpStream, face: Arc<Face>, mut stop: watch::Receiver<bool>) {
@@ -122,11 +140,11 @@ async fn converse(stream: TcpStream, face: Arc<Face>, mut stop: watch::Receiver<
     match version {
         Version::One => {
             let connection = http1_limits().serve_connection(io, service);
-            attend(connection, http1::Connection::graceful_shutdown, &pulse, stop).await;
+            attend(connection, http1::Connection::graceful_shutdown, (&pulse, version), stop).await;
         }
         Version::Two => {
             let connection = http2_limits().serve_connection(io, service);
-            attend(connection, http2::Connection::graceful_shutdown, &pulse, stop).await;
+            attend(connection, http2::Connection::graceful_shutdown, (&pulse, version), stop).await;
         }
     }
 }
@@ -155,11 +173,7 @@ async fn version(stream: &TcpStream) -> Option<Version> {
 
 fn http1_limits() -> http1::Builder {
     let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WAIT_MAX)
-        .max_buf_size(HEAD_BYTES_MAX as usize)
-        .max_headers(HEADERS_MAX);
+    builder.max_buf_size(HEAD_BYTES_MAX as usize);
     builder
 }
 
@@ -191,33 +205,44 @@ impl Pulse {
     fn beats(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// Whether every request that began has ended.
+    fn awaits_head(&self) -> bool {
+        self.beats().is_multiple_of(2)
+    }
 }
 
 /// Drives a connection to its end, and ends it when the node stops or nothing happens on it.
 async fn attend<C: Future>(
     connection: C,
     say_goodbye: fn(Pin<&mut C>),
-    pulse: &Pulse,
+    (pulse, version): (&Pulse, Version),
     mut stop: watch::Receiver<bool>,
 ) {
     let mut connection = pin!(connection);
-    let mut beats = pulse.beats();
+    let (mut beats, mut quiet) = (pulse.beats(), Duration::ZERO);
     loop {
         tokio::select! {
+            biased;
             _ = connection.as_mut() => return,
             _ = stop.changed() => {
                 say_goodbye(connection.as_mut());
                 connection.await;
                 return;
             }
-            () = tokio::time::sleep(QUIET_MAX) => {}
+            () = tokio::time::sleep(LOOK) => {}
         }
         let now = pulse.beats();
-        if now == beats {
+        quiet = if now == beats { quiet + LOOK } else { Duration::ZERO };
+        beats = now;
+        // Nothing was asked, so there is nothing to finish.
+        if matches!(version, Version::One) && pulse.awaits_head() && quiet + LOOK >= HEAD_WAIT_MAX {
+            return;
+        }
+        if quiet + LOOK >= QUIET_MAX {
             say_goodbye(connection.as_mut());
             let _ = tokio::time::timeout(PARTING_MAX, connection).await;
             return;
         }
-        beats = now;
     }
 }

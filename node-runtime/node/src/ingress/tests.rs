@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::body::{Bodies, Response};
 use super::listener::HEAD_BYTES_MAX;
-use super::{Face, headers, refused, serve};
+use super::{Face, Hosts, headers, refused, serve};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
 use crate::serving::{self, Answered, CallError, Served};
@@ -42,7 +42,11 @@ impl Open {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = watch::channel(false);
-        Self { address, stop, task: tokio::spawn(serve(listener, Arc::new(face()), stopping)) }
+        Self {
+            address,
+            stop,
+            task: tokio::spawn(serve(listener, Hosts::default(), Arc::new(face()), stopping)),
+        }
     }
 
     fn url(&self, path: &str) -> String {
