@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mfaas_ident::VersionNumber;
 
-/// Room for times below a second.
-const TIMING_BYTES: usize = 40;
+/// The digits of the largest number, and a point.
+const NUMBER_BYTES: usize = 21;
+/// Two such numbers with what stands before each.
+const TIMING_BYTES_MAX: usize = 64;
 /// How many headers the node adds to an answer.
 pub(super) const ADDED: usize = 6;
 
@@ -121,37 +122,55 @@ pub(super) fn describe(
     if let Some(cold) = cold {
         headers.insert(START, HeaderValue::from_static(if cold { "cold" } else { "warm" }));
     }
-    if let Ok(timing) = HeaderValue::from_maybe_shared(timing(queued, ran)) {
+    let mut text = Text { bytes: [0; TIMING_BYTES_MAX], length: 0 };
+    text.put(b"queue;dur=");
+    text.put_decimal(tenths(queued) / 10, 3);
+    text.put(b", run;dur=");
+    text.put_decimal(tenths(ran), 4);
+    if let Ok(timing) = HeaderValue::from_bytes(text.bytes()) {
         headers.insert(SERVER_TIMING, timing);
     }
 }
 
-/// `queue;dur=0.004, run;dur=0.0012`. Written by hand: to format it costs as much as a small call.
-fn timing(queued: Duration, ran: Duration) -> Bytes {
-    let tenths = |time: Duration| u64::try_from(time.as_nanos() / 100).unwrap_or(u64::MAX);
-    let mut text = Vec::with_capacity(TIMING_BYTES);
-    text.extend_from_slice(b"queue;dur=");
-    put_decimal(&mut text, tenths(queued) / 10, 3);
-    text.extend_from_slice(b", run;dur=");
-    put_decimal(&mut text, tenths(ran), 4);
-    Bytes::from(text)
+/// Tenths of a microsecond.
+fn tenths(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos() / 100).unwrap_or(u64::MAX)
 }
 
-/// Appends `number` with so many digits after the point.
-fn put_decimal(into: &mut Vec<u8>, number: u64, places: usize) {
-    // As many digits as a u64 has, or its places, and the point.
-    let mut digits = [b'0'; 24];
-    let (mut at, mut left, mut written) = (digits.len(), number, 0);
-    while left > 0 || written <= places {
-        if written == places {
-            at -= 1;
-            digits[at] = b'.';
-        }
-        at -= 1;
-        digits[at] = b'0' + (left % 10) as u8;
-        (left, written) = (left / 10, written + 1);
+/// A short text that is written by hand: to format one costs as much as a small call.
+struct Text {
+    bytes: [u8; TIMING_BYTES_MAX],
+    length: usize,
+}
+
+impl Text {
+    /// What does not fit is left out.
+    fn put(&mut self, more: &[u8]) {
+        let end = (self.length + more.len()).min(self.bytes.len());
+        let room = &mut self.bytes[self.length..end];
+        room.copy_from_slice(&more[..room.len()]);
+        self.length = end;
     }
-    into.extend_from_slice(&digits[at..]);
+
+    /// Appends `number` with so many of its digits after the point, below 20.
+    fn put_decimal(&mut self, number: u64, places: usize) {
+        let mut digits = [0; NUMBER_BYTES];
+        let (mut at, mut left, mut written) = (digits.len(), number, 0);
+        while left > 0 || written <= places {
+            if written == places {
+                at -= 1;
+                digits[at] = b'.';
+            }
+            at -= 1;
+            digits[at] = b'0' + (left % 10) as u8;
+            (left, written) = (left / 10, written + 1);
+        }
+        self.put(&digits[at..]);
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
 }
 
 fn named_by_connection(headers: &HeaderMap) -> Vec<String> {

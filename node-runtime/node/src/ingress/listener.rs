@@ -50,7 +50,7 @@ const PING_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A connection on which no request began or ended for this long is closed: calls take seconds at most, so either nobody asks or
 /// nobody takes the answers.
 const QUIET_MAX: Duration = Duration::from_secs(60);
-/// How often a connection is looked at: what is to end after a time ends up to so much earlier.
+/// How often connections are looked at: what is to end after a time ends up to so much earlier or later.
 const LOOK: Duration = Duration::from_secs(10);
 /// What such a connection still gets to finish.
 const PARTING_MAX: Duration = Duration::from_secs(5);
@@ -75,21 +75,25 @@ pub(crate) async fn serve(
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
+    let pace = watch::Sender::new(Pace::default());
+    let mut looks = tokio::time::interval(LOOK);
     loop {
         let accepted = tokio::select! {
             // The semaphore is never closed.
             Ok(place) = Arc::clone(&places).acquire_owned() => tokio::select! {
                 accepted = listener.accept() => accepted.map(|(stream, _)| (stream.into_std(), place)),
                 _ = stop.changed() => break,
+                _ = looks.tick() => { pace.send_modify(Pace::look); continue }
             },
             _ = stop.changed() => break,
+            _ = looks.tick() => { pace.send_modify(Pace::look); continue }
         };
         match accepted {
             Ok((stream, place)) => {
-                let (face, stop) = (Arc::clone(&face), stop.clone());
+                let (face, pace) = (Arc::clone(&face), pace.subscribe());
                 let conversation = async move {
                     if let Ok(stream) = moved_here(stream) {
-                        converse(stream, face, stop).await;
+                        converse(stream, face, pace).await;
                     }
                     drop(place);
                 };
@@ -103,10 +107,33 @@ pub(crate) async fn serve(
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
+    pace.send_modify(|pace| pace.stops = true);
     let drained = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(DRAIN_WAIT_MAX, drained).await.is_err() {
         tracing::warn!("connections that did not end are dropped");
     }
+}
+
+/// What all connections hear. None has a timer of its own while it waits: a thread that sleeps until a time costs each
+/// request more than one that sleeps until something comes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pace {
+    /// Counts looks, one every [`LOOK`].
+    looks: u64,
+    /// The node stops.
+    stops: bool,
+}
+
+impl Pace {
+    fn look(&mut self) {
+        self.looks += 1;
+    }
+}
+
+/// Resolves when the node stops.
+async fn stopping(pace: &mut watch::Receiver<Pace>) {
+    // Without a sender nobody serves any more.
+    let _ = pace.wait_for(|pace| pace.stops).await;
 }
 
 /// The connection on the runtime of whoever asks; it was accepted on another one.
@@ -114,14 +141,14 @@ fn moved_here(stream: std::io::Result<std::net::TcpStream>) -> std::io::Result<T
     TcpStream::from_std(stream?)
 }
 
-async fn converse(stream: TcpStream, face: Arc<Face>, mut stop: watch::Receiver<bool>) {
+async fn converse(stream: TcpStream, face: Arc<Face>, mut pace: watch::Receiver<Pace>) {
     // Answers are small and complete: waiting to gather more only adds delay.
     let _ = stream.set_nodelay(true);
     // Without it a peer that takes nothing holds its answers until the kernel gives up, many minutes later.
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNTAKEN_MS_MAX);
     let version = tokio::select! {
         version = tokio::time::timeout(HEAD_WAIT_MAX, version(&stream)) => version,
-        _ = stop.changed() => return,
+        () = stopping(&mut pace) => return,
     };
     let Ok(Some(version)) = version else { return };
     let pulse = Arc::new(Pulse::default());
@@ -140,11 +167,11 @@ async fn converse(stream: TcpStream, face: Arc<Face>, mut stop: watch::Receiver<
     match version {
         Version::One => {
             let connection = http1_limits().serve_connection(io, service);
-            attend(connection, http1::Connection::graceful_shutdown, (&pulse, version), stop).await;
+            attend(connection, http1::Connection::graceful_shutdown, (&pulse, version), pace).await;
         }
         Version::Two => {
             let connection = http2_limits().serve_connection(io, service);
-            attend(connection, http2::Connection::graceful_shutdown, (&pulse, version), stop).await;
+            attend(connection, http2::Connection::graceful_shutdown, (&pulse, version), pace).await;
         }
     }
 }
@@ -217,7 +244,7 @@ async fn attend<C: Future>(
     connection: C,
     say_goodbye: fn(Pin<&mut C>),
     (pulse, version): (&Pulse, Version),
-    mut stop: watch::Receiver<bool>,
+    mut pace: watch::Receiver<Pace>,
 ) {
     let mut connection = pin!(connection);
     let (mut beats, mut quiet) = (pulse.beats(), Duration::ZERO);
@@ -225,21 +252,20 @@ async fn attend<C: Future>(
         tokio::select! {
             biased;
             _ = connection.as_mut() => return,
-            _ = stop.changed() => {
+            told = pace.changed() => if told.is_err() || pace.borrow_and_update().stops {
                 say_goodbye(connection.as_mut());
                 connection.await;
                 return;
             }
-            () = tokio::time::sleep(LOOK) => {}
         }
         let now = pulse.beats();
         quiet = if now == beats { quiet + LOOK } else { Duration::ZERO };
         beats = now;
         // Nothing was asked, so there is nothing to finish.
-        if matches!(version, Version::One) && pulse.awaits_head() && quiet + LOOK >= HEAD_WAIT_MAX {
+        if matches!(version, Version::One) && pulse.awaits_head() && quiet >= HEAD_WAIT_MAX {
             return;
         }
-        if quiet + LOOK >= QUIET_MAX {
+        if quiet >= QUIET_MAX {
             say_goodbye(connection.as_mut());
             let _ = tokio::time::timeout(PARTING_MAX, connection).await;
             return;

@@ -10,8 +10,9 @@
 //! What a worker writes is hostile: a ring that breaks its protocol is never read again, and its
 //! worker is killed. A call is answered as lost only after its worker's process was waited for.
 
+mod caller;
+
 use std::collections::HashMap;
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +25,6 @@ use mfaas_dispatch::{
 use mfaas_ring::clock::{Rate, ticks};
 use mfaas_ring::{Completion, HostEnd, RingError, Submission, wait_any};
 use rustix::process::{Signal, pidfd_send_signal};
-use rustix::thread::set_current_timer_slack;
 use tokio::sync::oneshot;
 
 use super::Books;
@@ -42,11 +42,6 @@ use crate::orders::BanKey;
 const EVENTS_AT_ONCE: usize = 64;
 /// How long it looks on with nothing to do before it sleeps, in microseconds.
 const SPIN_US: u64 = 10;
-/// A caller that turns the engine looks so long for its answer, in microseconds: about what it takes to wake
-/// another thread and to be woken by it.
-const PATIENCE_US: u64 = 20;
-/// Misses in a row that count: after the last of them 16 calls go by the thread.
-const MISSES_MAX: u32 = 4;
 /// The scheduler's own deadlines are milliseconds and more.
 const TICK_US: u64 = 1_000;
 /// Workers' deadlines are looked at this often, in microseconds: the word lies on a line that the
@@ -224,52 +219,6 @@ impl Engine {
             }
         }
         None
-    }
-
-    /// Whether a caller may take a call through by itself: whether the last ones that did had their answers
-    /// while they looked. After one that did not, as many calls as it was misses in a row, doubled
-    /// each time, go by the thread.
-    pub(super) fn is_expected_to_be_quick(&mut self) -> bool {
-        let quick = self.slow_calls == 0;
-        self.slow_calls = self.slow_calls.saturating_sub(1);
-        quick
-    }
-
-    /// Takes a call past the queue, in the hands of its caller. What lies in the queue comes first.
-    pub(super) fn submit_here(&mut self, call: Call) -> Option<JobId> {
-        self.hear();
-        let job = self.submit(call);
-        self.carry_out();
-        job
-    }
-
-    /// Turns until the job is answered, for [`PATIENCE_US`] at most.
-    pub(super) fn look_for(&mut self, job: JobId) {
-        let patience = self.rate.ticks_of_us(PATIENCE_US);
-        let since = ticks();
-        while self.waits(job) {
-            if ticks().saturating_sub(since) > patience {
-                self.misses = (self.misses + 1).min(MISSES_MAX);
-                self.slow_calls = 1 << self.misses;
-                return;
-            }
-            self.turn();
-            std::hint::spin_loop();
-        }
-        self.misses = 0;
-    }
-
-    fn waits(&self, job: JobId) -> bool {
-        self.tickets.get(job.index()).and_then(Option::as_ref).is_some_and(|ticket| ticket.job == job)
-    }
-
-    /// Whether nobody has to look before `moment`, in ticks.
-    pub(super) fn rests_until(&mut self, moment: u64) -> bool {
-        let rests = !self.over && self.scheduler.is_idle() && self.awaits_nobody();
-        if rests {
-            self.publish();
-        }
-        rests && self.after(self.until_next()) >= moment
     }
 
     /// When `timeout` is over, in ticks.
@@ -738,13 +687,6 @@ impl Seat {
             passed => again(passed),
         };
         Some(leave.map_or(look, |leave| leave.min(look)))
-    }
-}
-
-/// Lets this thread's sleeps end on time: the kernel may otherwise let them last 50 µs longer, to save wake-ups.
-pub(super) fn sharpen_sleeps() {
-    if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
-        tracing::warn!(%error, "deadlines are looked at a little late");
     }
 }
 

@@ -7,12 +7,14 @@
 //!
 //! Must never leave something in flight, queued or due while the dispatcher thread sleeps over it.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mfaas_dispatch::JobId;
 use mfaas_ring::wait_any;
+use rustix::thread::set_current_timer_slack;
 use tokio::sync::watch;
 
 use super::engine::Engine;
@@ -40,7 +42,7 @@ impl SharedEngine {
     /// The dispatcher thread. `lives` goes with it, whatever its end.
     pub(super) fn run(&self, lives: watch::Sender<()>) {
         let end = End { shared: self, _lives: lives };
-        super::engine::sharpen_sleeps();
+        sharpen_sleeps();
         while let Some(timeout) = end.shared.attend() {
             let wanted = || self.left.load(Ordering::Acquire) || self.intake.has_some();
             if let Err(error) = wait_any(&[self.intake.bell()], timeout, wanted) {
@@ -124,5 +126,12 @@ impl Drop for End<'_> {
     fn drop(&mut self) {
         let engine = self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(engine);
+    }
+}
+
+/// Lets this thread's sleeps end on time: the kernel may otherwise let them last 50 µs longer, to save wake-ups.
+fn sharpen_sleeps() {
+    if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
+        tracing::warn!(%error, "deadlines are looked at a little late");
     }
 }
