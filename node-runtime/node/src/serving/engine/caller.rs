@@ -16,14 +16,14 @@ impl Engine {
     /// Whether a caller may take a call through by itself: whether the last ones that did had their answers
     /// while they looked. After one that did not, as many calls as it was misses in a row, doubled
     /// each time, go by the thread.
-    pub(super) fn is_expected_to_be_quick(&mut self) -> bool {
+    pub(in crate::serving) fn is_expected_to_be_quick(&mut self) -> bool {
         let quick = self.slow_calls == 0;
         self.slow_calls = self.slow_calls.saturating_sub(1);
         quick
     }
 
     /// Takes a call past the queue, in the hands of its caller. What lies in the queue comes first.
-    pub(super) fn submit_here(&mut self, call: Call) -> Option<JobId> {
+    pub(in crate::serving) fn submit_here(&mut self, call: Call) -> Option<JobId> {
         self.hear();
         let job = self.submit(call);
         self.carry_out();
@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Turns until the job is answered, for [`PATIENCE_US`] at most.
-    pub(super) fn look_for(&mut self, job: JobId) {
+    pub(in crate::serving) fn look_for(&mut self, job: JobId) {
         let patience = self.rate.ticks_of_us(PATIENCE_US);
         let since = ticks();
         while self.waits(job) {
@@ -51,7 +51,7 @@ impl Engine {
     }
 
     /// Whether nobody has to look before `moment`, in ticks.
-    pub(super) fn rests_until(&mut self, moment: u64) -> bool {
+    pub(in crate::serving) fn rests_until(&mut self, moment: u64) -> bool {
         let rests = !self.over && self.scheduler.is_idle() && self.awaits_nobody();
         if rests {
             self.publish();

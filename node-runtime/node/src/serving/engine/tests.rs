@@ -136,6 +136,43 @@ async fn a_call_goes_through_the_ring_by_its_slot_and_comes_back() {
     }
 }
 
+/// Some of these find the engine at rest and have it themselves, the others come by the queue.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_by_their_callers_and_by_the_thread_are_answered_once_each() {
+    const CALLERS: usize = 3;
+    const CALLS: usize = 300;
+    let stage = Stage::new().await;
+    let (mut end, _fd, _child) = stage.worker();
+    let worker = std::thread::spawn(move || {
+        for number in 0..CALLERS * CALLS {
+            next(&mut end);
+            if number % 50 == 49 {
+                // Longer than a caller looks.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            reply(&mut end, b"done");
+        }
+        end
+    });
+    let stage = Arc::new(stage);
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|_| {
+            let stage = Arc::clone(&stage);
+            tokio::spawn(async move {
+                for _ in 0..CALLS {
+                    let answered = stage.call().await.unwrap().unwrap();
+                    assert_eq!(answered.completion.unwrap().response, b"done");
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        tokio::time::timeout(PATIENCE, caller).await.expect("a call was forgotten").unwrap();
+    }
+    drop(worker.join().unwrap());
+    assert!(stage.dispatcher.is_idle(), "what is shown is what is");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_is_signalled_when_the_deadline_that_it_wrote_has_passed() {
     let stage = Stage::new().await;
