@@ -9,13 +9,13 @@ use crate::serving::intake::Call;
 /// A caller that turns the engine looks so long for its answer, in microseconds: about what it takes to wake
 /// another thread and to be woken by it.
 const PATIENCE_US: u64 = 20;
-/// Misses in a row that count: after the last of them 16 calls go by the thread.
+/// Misses in a row that count: after the last of them 14 calls go by the thread.
 const MISSES_MAX: u32 = 4;
 
 impl Engine {
     /// Whether a caller may take a call through by itself: whether the last ones that did had their answers
-    /// while they looked. After one that did not, as many calls as it was misses in a row, doubled
-    /// each time, go by the thread.
+    /// while they looked. After several in a row that did not, some calls go by the thread: twice as many after each
+    /// further one.
     pub(in crate::serving) fn is_expected_to_be_quick(&mut self) -> bool {
         let quick = self.slow_calls == 0;
         self.slow_calls = self.slow_calls.saturating_sub(1);
@@ -37,7 +37,8 @@ impl Engine {
         while self.waits(job) {
             if ticks().saturating_sub(since) > patience {
                 self.misses = (self.misses + 1).min(MISSES_MAX);
-                self.slow_calls = 1 << self.misses;
+                // One alone says nothing: its worker may have been without its core for a moment.
+                self.slow_calls = (1 << self.misses) - 2;
                 return;
             }
             self.turn();
