@@ -1,5 +1,6 @@
 //! The other process of a side: this program again, as a worker behind the bare ring or as a plain
-//! HTTP server. It ends with its standard input or with the thread that started it.
+//! HTTP server, or on its way to become a node. It ends with its standard input or with the thread
+//! that started it.
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use anyhow::{Context as _, bail};
 
 use crate::function::{ANSWER_BYTES, REQUEST_BYTES, work};
 use crate::functions::{Kind, file_name};
+use crate::sides::mfaas::become_node;
 use crate::sides::{http, line};
 use crate::sys::library::{Library, c_path};
 use crate::sys::{die_with_parent, pin};
@@ -15,11 +17,17 @@ use crate::sys::{die_with_parent, pin};
 /// What a worker is started with.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// `plain`, `kept`, `per-request` or `http`.
+    /// `plain`, `kept`, `per-request`, `http` or `node`.
     mode: String,
     /// The core to stay on.
     #[arg(long)]
     core: usize,
+    /// Another core that `node` may use.
+    #[arg(long)]
+    second_core: Option<usize>,
+    /// What `node` becomes.
+    #[arg(long)]
+    program: Option<PathBuf>,
     /// Where the libraries lie.
     #[arg(long)]
     directory: Option<PathBuf>,
@@ -37,6 +45,10 @@ pub struct Serve {
 impl Serve {
     /// Serves until whoever started it has had enough.
     pub fn run(&self) -> anyhow::Result<()> {
+        if self.mode == "node" {
+            let cores: Vec<usize> = [self.core].into_iter().chain(self.second_core).collect();
+            return become_node(self.program.as_deref().context("--program is missing")?, &cores);
+        }
         // Before the death signal is set: descriptor 3 must be the parent's, not one of ours.
         let memory = (self.mode != "http").then(|| mfaas_ring::take_inherited(line::FD_LINE)).transpose()?;
         die_with_parent()?;

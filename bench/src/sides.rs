@@ -107,6 +107,13 @@ impl Programs {
         self.find("mfaas-worker", "cargo build --release -p mfaas-worker")
     }
 
+    /// The node, with worker and loader beside it, which it starts itself.
+    pub fn node(&self) -> anyhow::Result<PathBuf> {
+        self.worker()?;
+        self.find("mfaas-loader", "cargo build --release -p mfaas-loader")?;
+        self.find("mfaas-node", "cargo build --release -p mfaas-node")
+    }
+
     fn find(&self, name: &str, how: &str) -> anyhow::Result<PathBuf> {
         let program = self.directory.join(name);
         anyhow::ensure!(program.is_file(), "{name} is not in {}: `{how}`", self.directory.display());

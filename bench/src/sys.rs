@@ -1,6 +1,7 @@
 //! The few things of the machine that the sides need and that no safe library offers: shared
 //! memory, libraries opened at run time, a periodic signal. Cores and clocks are here, too.
 
+pub mod cpu;
 #[allow(unsafe_code, reason = "opens and calls libraries; INV-BENCH-2 and 3")]
 pub mod library;
 #[allow(unsafe_code, reason = "maps shared memory; INV-BENCH-1")]
@@ -40,9 +41,14 @@ impl Cores {
 
 /// Keeps this thread, and what it starts from now on, on one core.
 pub fn pin(core: usize) -> anyhow::Result<()> {
-    let mut cores = CpuSet::new();
-    cores.set(core);
-    rustix::thread::sched_setaffinity(None, &cores).with_context(|| format!("stay on core {core}"))
+    pin_to(&[core])
+}
+
+/// Keeps this thread, and what it starts from now on, on some cores.
+pub fn pin_to(cores: &[usize]) -> anyhow::Result<()> {
+    let mut set = CpuSet::new();
+    cores.iter().for_each(|core| set.set(*core));
+    rustix::thread::sched_setaffinity(None, &set).with_context(|| format!("stay on cores {cores:?}"))
 }
 
 /// Ends this process when the thread that started it ends.

@@ -1,6 +1,6 @@
 //! Every side on a tiny run: each answer is verified against the function's own result, with the
-//! real worker program. `cargo build -p mfaas-worker` in the checkout puts that beside this test's
-//! programs.
+//! real worker program. `cargo build -p mfaas-worker -p mfaas-loader -p mfaas-node` in the checkout puts
+//! them beside this test's programs.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::Path;
@@ -175,6 +175,30 @@ fn the_program_measures_rows_and_writes_its_files() {
     }
     assert_eq!(document["modes"].as_array().unwrap().len(), 10);
     assert!(std::fs::read_to_string(svg).unwrap().contains("fork and exec per request"));
+}
+
+/// The node is the real one: it verifies, inspects, loads and confines the function that answers here.
+#[test]
+fn the_row_http_starts_a_node_and_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("rows.json");
+    let temporary = directory.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let output = Command::new(PROGRAM)
+        .args(["--quick", "--rows", "http", "--json"])
+        .arg(&json)
+        .env("TMPDIR", &temporary)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let row = &document["rows"][0];
+    assert_eq!(row["missing"], serde_json::json!([]), "{said}");
+    for measure in row["measures"].as_array().unwrap() {
+        assert!(measure["spread"]["median"].is_number(), "{measure}");
+    }
+    assert!(row["sides"].to_string().contains("started for this row"), "{row}");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something is left");
 }
 
 #[test]

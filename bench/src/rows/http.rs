@@ -3,9 +3,10 @@
 
 use super::{Lane, Plan, alternate};
 use crate::report::{Bound, Row};
-use crate::sides::http::{Hyper, cpu_micros};
-use crate::sides::mfaas::{NODE_WORKER_THREADS, Node};
+use crate::sides::http::Hyper;
+use crate::sides::mfaas::{DISPATCHER_THREAD, INGRESS_THREADS, Node};
 use crate::sides::{Kit, Latency, Side, latency};
+use crate::sys::cpu::{children_micros, threads};
 
 const NODE: &str = "node";
 const HYPER: &str = "plain hyper";
@@ -15,44 +16,102 @@ const EXTRA_US_MAX: f64 = 5.0;
 /// One round.
 struct Round {
     latency: Latency,
-    cpu_us: f64,
+    spent: Spent,
 }
 
-/// The row. The node is one that runs already; without one the row says how to name it.
+/// CPU time of the parts of a side, in microseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    /// Of the threads that speak HTTP.
+    http: f64,
+    /// Of the thread between those and the workers.
+    dispatcher: f64,
+    /// Of the workers, and of the loader, which has nothing to do.
+    workers: f64,
+}
+
+/// The row. The node is one that was named, or one that is started for it.
 pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let mut row = Row::new("http", "one request over HTTP/1.1 on one connection, 64 B");
     let calls = plan.size(5_000, 50);
     let node = match &plan.node {
         Some((url, process)) => Node::connect(url, *process),
-        None => Err(anyhow::anyhow!(
-            "no node was named: `mfaas up`, deploy a function, then --node-url http://127.0.0.1:7800/f/TENANT/NAME \
-             --node-pid with the id of mfaas-node"
-        )),
+        None => Node::start(kit),
     };
     let lanes = vec![
-        Lane::of(&mut row, HYPER, Hyper::start(kit), |side| round(kit, side, calls, &[])),
-        Lane::of(&mut row, NODE, node, |side| round(kit, side, calls, NODE_WORKER_THREADS)),
+        Lane::of(&mut row, HYPER, Hyper::start(kit), |side| round(kit, side, calls, of_hyper)),
+        Lane::of(&mut row, NODE, node, |side| round(kit, side, calls, of_node)),
     ];
     let series = alternate(plan, &mut row, lanes);
-    let p50 = |name: &str| series.of(name, |round| round.latency.whole.p50);
-    let cpu = |name: &str| series.of(name, |round| round.cpu_us);
+    let p50 = |name: &str| series.of(name, |round: &Round| round.latency.whole.p50);
+    let http = |name: &str| series.of(name, |round: &Round| round.spent.http);
     for name in [NODE, HYPER] {
         row.measure(format!("{name} p50"), "µs", p50(name));
         row.measure(format!("{name} p99"), "µs", series.of(name, |round| round.latency.whole.p99));
-        row.measure(format!("{name} CPU of a request"), "µs", cpu(name));
+        row.measure(format!("{name} CPU of a request, threads that speak HTTP"), "µs", http(name));
     }
-    row.ratio(format!("{NODE} / {HYPER} CPU of a request"), &cpu(NODE), &cpu(HYPER))
+    row.measure(
+        format!("{NODE} CPU of a request, dispatcher"),
+        "µs",
+        series.of(NODE, |round| round.spent.dispatcher),
+    );
+    row.measure(
+        format!("{NODE} CPU of a request, worker"),
+        "µs",
+        series.of(NODE, |round| round.spent.workers),
+    );
+    row.ratio(format!("{NODE} / {HYPER} CPU of a request"), &http(NODE), &http(HYPER))
         .aim(Bound::AtMost, CPU_RATIO_MAX);
     let extra = p50(NODE).iter().zip(p50(HYPER)).map(|(node, hyper)| node - hyper).collect();
     row.measure(format!("{NODE} p50 above {HYPER}"), "µs", extra).aim(Bound::AtMost, EXTRA_US_MAX);
     Ok(row)
 }
 
-fn round(kit: &Kit, side: &mut dyn Side, calls: u64, besides: &[&str]) -> anyhow::Result<Round> {
+fn round(
+    kit: &Kit,
+    side: &mut dyn Side,
+    calls: u64,
+    spent: fn(u32) -> anyhow::Result<Spent>,
+) -> anyhow::Result<Round> {
     let process = side.process().ok_or_else(|| anyhow::anyhow!("a side without a process"))?;
-    let before = cpu_micros(process, besides)?;
+    let before = spent(process)?;
     let latency = latency(side, kit.tsc, calls, 1)?;
     // The calls that warm are calls, too.
     let made = (calls + calls / 10) as f64;
-    Ok(Round { latency, cpu_us: (cpu_micros(process, besides)? - before) / made })
+    Ok(Round { latency, spent: spent(process)?.since(before).by(made) })
+}
+
+/// All of it speaks HTTP.
+fn of_hyper(process: u32) -> anyhow::Result<Spent> {
+    Ok(Spent { http: threads(process)?.iter().map(|thread| thread.micros).sum(), ..Spent::default() })
+}
+
+fn of_node(process: u32) -> anyhow::Result<Spent> {
+    let threads = threads(process)?;
+    let named = |prefix: &str| {
+        threads.iter().filter(|thread| thread.name.starts_with(prefix)).map(|thread| thread.micros).sum()
+    };
+    anyhow::ensure!(
+        threads.iter().any(|thread| thread.name.starts_with(INGRESS_THREADS)),
+        "process {process} has no thread named {INGRESS_THREADS}: it is no node of this release"
+    );
+    Ok(Spent {
+        http: named(INGRESS_THREADS),
+        dispatcher: named(DISPATCHER_THREAD),
+        workers: children_micros(process)?,
+    })
+}
+
+impl Spent {
+    fn since(self, before: Self) -> Self {
+        Self {
+            http: self.http - before.http,
+            dispatcher: self.dispatcher - before.dispatcher,
+            workers: self.workers - before.workers,
+        }
+    }
+
+    fn by(self, calls: f64) -> Self {
+        Self { http: self.http / calls, dispatcher: self.dispatcher / calls, workers: self.workers / calls }
+    }
 }

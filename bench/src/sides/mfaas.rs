@@ -1,12 +1,13 @@
 //! mfaas itself: the real worker program behind the real ring, the cage in this process, and a
-//! running node behind HTTP. All that this benchmark knows of the node runtime is here and in `cage`.
+//! running node behind HTTP. All that this benchmark knows of the node runtime is here, in `cage`, `home` and `node`.
 //!
 //! It must never reach into the runtime: what it measures is what a node has.
 
 mod cage;
+mod home;
+mod node;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -22,8 +23,8 @@ use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create}
 use rustix::process::{Pid, Signal, kill_process};
 
 pub use cage::{Caged, InProcess, Kept, Kill, LOOK_US, Loaded};
+pub use node::{DISPATCHER_THREAD, INGRESS_THREADS, Node, become_node};
 
-use super::http::Client;
 use super::{Kit, Side, Timing, scattered};
 use crate::function::{Constants, REQUEST_BYTES};
 use crate::functions::{Form, Kind, glanced, request, verified};
@@ -368,44 +369,4 @@ fn spawn(kit: &Kit, descriptors: Vec<(OwnedFd, i32)>) -> anyhow::Result<Child> {
     let child = command.spawn().context("start the worker");
     pin(kit.cores.caller)?;
     child
-}
-
-/// A running node, reached over HTTP like any caller does.
-pub struct Node {
-    client: Client,
-    process: u32,
-    number: u64,
-}
-
-/// Threads of a node that run no part of the ingress: each feeds one worker.
-pub const NODE_WORKER_THREADS: &[&str] = &["lane-"];
-
-impl Node {
-    /// Connects to the function at `url` (`http://host:port/path`) of the node with process id
-    /// `process`.
-    pub fn connect(url: &str, process: u32) -> anyhow::Result<Self> {
-        let rest = url.strip_prefix("http://").context("a URL that begins with http://")?;
-        let (address, path) = rest.split_once('/').context("a URL with a path")?;
-        let address: SocketAddr = address.parse().context("a URL with an address and a port")?;
-        Ok(Self { client: Client::connect(address, &format!("/{path}"))?, process, number: 0 })
-    }
-}
-
-impl Side for Node {
-    fn protections(&self) -> String {
-        "all that the node runs with".to_owned()
-    }
-
-    /// The function is whichever was deployed, so the status is verified and the body is not.
-    fn call(&mut self, _function: u64) -> anyhow::Result<Timing> {
-        self.number += 1;
-        let request = request(self.number);
-        let sent = stamp();
-        self.client.post(&request)?;
-        Ok(Timing { sent, entered: None, answered: stamp() })
-    }
-
-    fn process(&self) -> Option<u32> {
-        Some(self.process)
-    }
 }

@@ -36,6 +36,9 @@ pub(crate) struct Config {
     pub(crate) ingress_listen: SocketAddr,
     /// `MFAAS_WORKERS`, one for each core by default.
     pub(crate) workers: usize,
+    /// `MFAAS_WORKER_CORES`: numbers with commas between them, one for each of the first workers; these cores run
+    /// nothing else of the node. None if absent: then everything runs everywhere.
+    pub(crate) worker_cores: BTreeSet<usize>,
     /// `MFAAS_ISOLATED_TENANTS`: names with commas between them; each has workers of its own.
     pub(crate) isolated: BTreeSet<TenantName>,
     /// `MFAAS_ROOT_KEY_FILE`: the pinned root, PEM.
@@ -93,9 +96,15 @@ impl Config {
             membership: Membership::read(lookup)?,
             ingress_listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
             workers,
-            isolated: tenants(
+            worker_cores: listed(
+                "MFAAS_WORKER_CORES",
+                &lookup("MFAAS_WORKER_CORES").unwrap_or_default(),
+                WORKERS_MAX,
+            )?,
+            isolated: listed(
                 "MFAAS_ISOLATED_TENANTS",
                 &lookup("MFAAS_ISOLATED_TENANTS").unwrap_or_default(),
+                ISOLATED_MAX,
             )?,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
             door_socket: lookup("MFAAS_DOOR_SOCKET").map(PathBuf::from),
@@ -116,18 +125,22 @@ where
     text.parse().map_err(|e: T::Err| ConfigError::Malformed { variable, reason: e.to_string() })
 }
 
-fn tenants(variable: &'static str, list: &str) -> Result<BTreeSet<TenantName>, ConfigError> {
-    let names: BTreeSet<_> = list
+/// At most `most` different things with commas between them.
+fn listed<T>(variable: &'static str, list: &str, most: usize) -> Result<BTreeSet<T>, ConfigError>
+where
+    T: std::str::FromStr + Ord,
+    T::Err: std::fmt::Display,
+{
+    let things: BTreeSet<_> = list
         .split(',')
         .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .map(|name| parsed(variable, name))
+        .filter(|thing| !thing.is_empty())
+        .map(|thing| parsed(variable, thing))
         .collect::<Result<_, _>>()?;
-    if names.len() > ISOLATED_MAX {
-        let reason = format!("at most {ISOLATED_MAX} tenants");
-        return Err(ConfigError::Malformed { variable, reason });
+    if things.len() > most {
+        return Err(ConfigError::Malformed { variable, reason: format!("at most {most} of them") });
     }
-    Ok(names)
+    Ok(things)
 }
 
 fn check_server(server: &str) -> Result<(), ConfigError> {

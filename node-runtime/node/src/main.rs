@@ -7,6 +7,7 @@
 
 mod agent;
 mod config;
+mod cores;
 mod door;
 mod ingress;
 mod join;
@@ -20,9 +21,11 @@ mod usage;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
 
 use config::{Config, Membership, environment};
+use cores::Cores;
 
 /// Serves functions on this machine.
 #[derive(Debug, Parser)]
@@ -50,14 +53,23 @@ fn main() -> anyhow::Result<()> {
     rustls::crypto::ring::default_provider()
         .install_default()
         .map_err(|_| anyhow::anyhow!("another TLS provider is already installed"))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => {
+            let config = Config::read(&environment)?;
+            // Before the first thread, which inherits them.
+            let cores = Cores::set_apart(&config.worker_cores).context("MFAAS_WORKER_CORES")?;
+            runtime()?.block_on(node::serve(config, cores))
+        }
+        Command::Join { token } => runtime()?.block_on(join::join(&Membership::read(&environment)?, &token)),
+    }
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .thread_name("agent")
         .enable_all()
         .build()
-        .context("starting the asynchronous runtime")?;
-    match arguments.command.unwrap_or(Command::Serve) {
-        Command::Serve => runtime.block_on(node::serve(Config::read(&environment)?)),
-        Command::Join { token } => runtime.block_on(join::join(&Membership::read(&environment)?, &token)),
-    }
+        .context("starting the asynchronous runtime")
 }
 
 fn start_logging() -> anyhow::Result<()> {

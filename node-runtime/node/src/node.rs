@@ -16,8 +16,9 @@ use tokio::sync::watch;
 
 use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
+use crate::cores::Cores;
 use crate::door::{self, DoorSocket};
-use crate::ingress::{self, Face};
+use crate::ingress::{self, Face, Hosts};
 use crate::logs::{self, LogSink};
 use crate::orders::{Follower, Standing};
 use crate::serving::{self, Books, Dispatcher, Means, Protection};
@@ -44,7 +45,7 @@ const RUN_SECONDS: &[f64] = &[
 ];
 
 /// Runs the node until SIGTERM or SIGINT.
-pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
+pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     raise_descriptor_limit();
     let prometheus = start_metrics()?;
     let state = StateDir::open(&config.membership.state_dir)?;
@@ -57,7 +58,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let sink = Arc::new(LogSink::default());
     let (standing, usage) = (Arc::new(Standing::default()), Arc::new(Usage::default()));
     standing.recall(&state)?;
-    let means = means(&config)?;
+    let means = means(&config, cores)?;
     let protection = Arc::new(Protection::default());
     let books = Books {
         logs: Arc::clone(&sink),
@@ -93,7 +94,8 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     };
 
     let mut agent = tokio::spawn(agent.run());
-    let mut ingress = tokio::spawn(ingress::serve(listener, face, stopping.clone()));
+    let hosts = Hosts::start(std::thread::available_parallelism().map_or(1, usize::from))?;
+    let mut ingress = tokio::spawn(ingress::serve(listener, hosts, face, stopping.clone()));
     let mut door =
         door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
     let watchers = [
@@ -137,11 +139,12 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
 }
 
 /// The programs beside this one, and the workers that the configuration asks for.
-fn means(config: &Config) -> anyhow::Result<Means> {
+fn means(config: &Config, cores: Cores) -> anyhow::Result<Means> {
     Ok(Means {
         worker: sibling("mfaas-worker")?,
         loader: sibling("mfaas-loader")?,
         workers: config.workers,
+        cores,
         isolated: config.isolated.clone(),
     })
 }

@@ -15,6 +15,13 @@ use crate::map::Mapping;
 use crate::protocol::{Turn, look, publish};
 use crate::wait::{Bell, SPIN_ROUNDS, wait_one};
 
+/// How long a worker looks for the next call before it sleeps, in microseconds, while it is keen. To be woken takes
+/// up to about as long where the machine is virtual, and the caller waits for it.
+const LOOK_US: u64 = 200;
+/// A worker is keen when its last wait took no longer, in microseconds: wider than [`LOOK_US`], so that one that
+/// had to be woken finds back to callers whom its waking made slow.
+const KEEN_US: u64 = 1_000;
+
 /// Maps a ring that another process made, if it is one.
 pub(crate) fn attach(fd: impl AsFd) -> Result<Mapping, RingError> {
     let mapping = Mapping::attach(fd)?;
@@ -31,6 +38,8 @@ pub struct WorkerEnd {
     ring: Answering,
     rate: Rate,
     spin_rounds: u32,
+    /// The last wait was over within [`KEEN_US`].
+    keen: bool,
     /// The call that was taken and not answered.
     current: Option<Job>,
     /// Its frame still lies in the ring.
@@ -102,12 +111,14 @@ impl WorkerEnd {
             ring: Answering::new(mapping, order),
             rate,
             spin_rounds: SPIN_ROUNDS,
+            keen: false,
             current: None,
             frame_waits: false,
         })
     }
 
-    /// How often [`Self::next`] looks before it sleeps; [`SPIN_ROUNDS`] unless set.
+    /// How often [`Self::next`] looks before it sleeps; [`SPIN_ROUNDS`] unless set. While calls come fast it looks
+    /// for up to 200 µs.
     pub fn set_spin_rounds(&mut self, rounds: u32) {
         self.spin_rounds = rounds;
     }
@@ -129,8 +140,15 @@ impl WorkerEnd {
         if let Some(job) = self.current {
             return Ok(Next::Call(job));
         }
-        let ring = &self.ring;
-        wait_one(ring.worker_bell(), self.spin_rounds, timeout, || ring.has_next() || ring.is_stopping())?;
+        let (ring, rate) = (&self.ring, self.rate);
+        let ready = || ring.has_next() || ring.is_stopping();
+        let since = clock::ticks();
+        let is_within = |us| clock::ticks().saturating_sub(since) < rate.ticks_of_us(us);
+        while self.keen && !ready() && is_within(LOOK_US) {
+            std::hint::spin_loop();
+        }
+        wait_one(ring.worker_bell(), self.spin_rounds, timeout, ready)?;
+        self.keen = is_within(KEEN_US);
         if let Some(job) = self.ring.take()? {
             self.current = Some(job);
             self.frame_waits = job.frame_bytes > 0;

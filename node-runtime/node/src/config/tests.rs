@@ -29,6 +29,9 @@ fn defaults_fill_what_may_be_left_out() {
     let open = with("MFAAS_DOOR_SOCKET", Some("/run/door")).unwrap();
     assert_eq!(open.door_socket.as_deref(), Some(std::path::Path::new("/run/door")));
     assert!(config.isolated.is_empty());
+    assert!(config.worker_cores.is_empty());
+    let cores = with("MFAAS_WORKER_CORES", Some("3, 2,")).unwrap().worker_cores;
+    assert_eq!(cores.into_iter().collect::<Vec<_>>(), [2, 3]);
     let isolated = with("MFAAS_ISOLATED_TENANTS", Some("umbrella, acme,")).unwrap().isolated;
     assert_eq!(isolated.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["acme", "umbrella"]);
 }
@@ -47,6 +50,7 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_WORKERS", "0"),
         ("MFAAS_WORKERS", "129"),
         ("MFAAS_WORKERS", "many"),
+        ("MFAAS_WORKER_CORES", "first"),
         ("MFAAS_ISOLATED_TENANTS", "acme,Not A Name"),
     ] {
         let error = with(name, Some(value)).unwrap_err();

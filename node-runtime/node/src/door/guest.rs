@@ -187,7 +187,7 @@ impl Guest {
                 return Reply::Refused(codes::MF0801);
             };
             let selector = function.selector.as_ref();
-            match dispatcher.call(tenant, &function.name, selector, frame).await {
+            match dispatcher.call_queued(tenant, &function.name, selector, frame).await {
                 Ok(answered) => reply_of(answered),
                 Err(error) => Reply::Refused(refusal::of_error(&error)),
             }

@@ -6,6 +6,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mfaas_ident::VersionNumber;
 
+/// The digits of the largest number, and a point.
+const NUMBER_BYTES: usize = 21;
+/// Two such numbers with what stands before each.
+const TIMING_BYTES_MAX: usize = 64;
+/// How many headers the node adds to an answer.
+pub(super) const ADDED: usize = 6;
+
 const VERSION: HeaderName = HeaderName::from_static("mfaas-version");
 const START: HeaderName = HeaderName::from_static("mfaas-start");
 /// `handler-error` when the function answered with an error of its own.
@@ -115,17 +122,54 @@ pub(super) fn describe(
     if let Some(cold) = cold {
         headers.insert(START, HeaderValue::from_static(if cold { "cold" } else { "warm" }));
     }
-    let (queued_us, ran_tenths) = (queued.as_micros(), ran.as_nanos() / 100);
-    // Whole numbers: to print fractions costs as much as a small call.
-    let timing = format!(
-        "queue;dur={}.{:03}, run;dur={}.{:04}",
-        queued_us / 1_000,
-        queued_us % 1_000,
-        ran_tenths / 10_000,
-        ran_tenths % 10_000
-    );
-    if let Ok(timing) = HeaderValue::try_from(timing) {
+    let mut text = Text { bytes: [0; TIMING_BYTES_MAX], length: 0 };
+    text.put(b"queue;dur=");
+    text.put_decimal(tenths(queued) / 10, 3);
+    text.put(b", run;dur=");
+    text.put_decimal(tenths(ran), 4);
+    if let Ok(timing) = HeaderValue::from_bytes(text.bytes()) {
         headers.insert(SERVER_TIMING, timing);
+    }
+}
+
+/// Tenths of a microsecond.
+fn tenths(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos() / 100).unwrap_or(u64::MAX)
+}
+
+/// A short text that is written by hand: to format one costs as much as a small call.
+struct Text {
+    bytes: [u8; TIMING_BYTES_MAX],
+    length: usize,
+}
+
+impl Text {
+    /// What does not fit is left out.
+    fn put(&mut self, more: &[u8]) {
+        let end = (self.length + more.len()).min(self.bytes.len());
+        let room = &mut self.bytes[self.length..end];
+        room.copy_from_slice(&more[..room.len()]);
+        self.length = end;
+    }
+
+    /// Appends `number` with so many of its digits after the point, below 20.
+    fn put_decimal(&mut self, number: u64, places: usize) {
+        let mut digits = [0; NUMBER_BYTES];
+        let (mut at, mut left, mut written) = (digits.len(), number, 0);
+        while left > 0 || written <= places {
+            if written == places {
+                at -= 1;
+                digits[at] = b'.';
+            }
+            at -= 1;
+            digits[at] = b'0' + (left % 10) as u8;
+            (left, written) = (left / 10, written + 1);
+        }
+        self.put(&digits[at..]);
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 

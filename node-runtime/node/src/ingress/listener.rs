@@ -19,15 +19,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::Face;
+use super::{Face, Hosts};
 
 /// Connections at once. One more waits in the kernel's queue.
 const CONNECTIONS_MAX: usize = 2_048;
-/// Between a connection's start, or the last answer on it, and the end of the next request's head (HTTP/1.1).
+/// Between a connection's start, or the last answer on it, and the end of the next request's head (HTTP/1.1). Not hyper's
+/// own limit: that one starts and ends a timer with each request.
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Names and values of one request's head. HTTP/1.1 may pass it by what one read brings.
 pub(super) const HEAD_BYTES_MAX: u32 = 64 << 10;
-const HEADERS_MAX: usize = 100;
+/// hyper's default, and not set: where it is, hyper clears the room for all of them with each request.
+#[cfg(test)]
+pub(super) const HEADERS_MAX: usize = 100;
 /// Requests at once on one connection (HTTP/2). Clients send up to 100 before they have heard of any limit (RFC 9113 6.5.2
 /// recommends no less); those beyond it would be reset, and resets end a connection.
 pub(super) const STREAMS_MAX: u32 = 128;
@@ -47,6 +50,8 @@ const PING_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A connection on which no request began or ended for this long is closed: calls take seconds at most, so either nobody asks or
 /// nobody takes the answers.
 const QUIET_MAX: Duration = Duration::from_secs(60);
+/// How often connections are looked at: what is to end after a time ends up to so much earlier or later.
+const LOOK: Duration = Duration::from_secs(10);
 /// What such a connection still gets to finish.
 const PARTING_MAX: Duration = Duration::from_secs(5);
 /// Sent bytes that the peer does not take in this time end the connection, in milliseconds.
@@ -62,25 +67,37 @@ const DRAIN_WAIT_MAX: Duration = Duration::from_millis(6_500);
 const PREFACE: &[u8; 3] = b"PRI";
 
 /// Serves until `stop` turns true, then lets what is open finish.
-pub(crate) async fn serve(listener: TcpListener, face: Arc<Face>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    mut hosts: Hosts,
+    face: Arc<Face>,
+    mut stop: watch::Receiver<bool>,
+) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
+    let pace = watch::Sender::new(Pace::default());
+    let mut looks = tokio::time::interval(LOOK);
     loop {
         let accepted = tokio::select! {
             // The semaphore is never closed.
             Ok(place) = Arc::clone(&places).acquire_owned() => tokio::select! {
-                accepted = listener.accept() => accepted.map(|(stream, _)| (stream, place)),
+                accepted = listener.accept() => accepted.map(|(stream, _)| (stream.into_std(), place)),
                 _ = stop.changed() => break,
+                _ = looks.tick() => { pace.send_modify(Pace::look); continue }
             },
             _ = stop.changed() => break,
+            _ = looks.tick() => { pace.send_modify(Pace::look); continue }
         };
         match accepted {
             Ok((stream, place)) => {
-                let (face, stop) = (Arc::clone(&face), stop.clone());
-                connections.spawn(async move {
-                    converse(stream, face, stop).await;
+                let (face, pace) = (Arc::clone(&face), pace.subscribe());
+                let conversation = async move {
+                    if let Ok(stream) = moved_here(stream) {
+                        converse(stream, face, pace).await;
+                    }
                     drop(place);
-                });
+                };
+                connections.spawn_on(conversation, &hosts.next());
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be accepted");
@@ -90,20 +107,48 @@ pub(crate) async fn serve(listener: TcpListener, face: Arc<Face>, mut stop: watc
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
+    pace.send_modify(|pace| pace.stops = true);
     let drained = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(DRAIN_WAIT_MAX, drained).await.is_err() {
         tracing::warn!("connections that did not end are dropped");
     }
 }
 
-async fn converse(stream: TcpStream, face: Arc<Face>, mut stop: watch::Receiver<bool>) {
+/// What all connections hear. None has a timer of its own while it waits: a thread that sleeps until a time costs each
+/// request more than one that sleeps until something comes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pace {
+    /// Counts looks, one every [`LOOK`].
+    looks: u64,
+    /// The node stops.
+    stops: bool,
+}
+
+impl Pace {
+    fn look(&mut self) {
+        self.looks += 1;
+    }
+}
+
+/// Resolves when the node stops.
+async fn stopping(pace: &mut watch::Receiver<Pace>) {
+    // Without a sender nobody serves any more.
+    let _ = pace.wait_for(|pace| pace.stops).await;
+}
+
+/// The connection on the runtime of whoever asks; it was accepted on another one.
+fn moved_here(stream: std::io::Result<std::net::TcpStream>) -> std::io::Result<TcpStream> {
+    TcpStream::from_std(stream?)
+}
+
+async fn converse(stream: TcpStream, face: Arc<Face>, mut pace: watch::Receiver<Pace>) {
     // Answers are small and complete: waiting to gather more only adds delay.
     let _ = stream.set_nodelay(true);
     // Without it a peer that takes nothing holds its answers until the kernel gives up, many minutes later.
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNTAKEN_MS_MAX);
     let version = tokio::select! {
         version = tokio::time::timeout(HEAD_WAIT_MAX, version(&stream)) => version,
-        _ = stop.changed() => return,
+        () = stopping(&mut pace) => return,
     };
     let Ok(Some(version)) = version else { return };
     let pulse = Arc::new(Pulse::default());
@@ -122,11 +167,11 @@ async fn converse(stream: TcpStream, face: Arc<Face>, mut stop: watch::Receiver<
     match version {
         Version::One => {
             let connection = http1_limits().serve_connection(io, service);
-            attend(connection, http1::Connection::graceful_shutdown, &pulse, stop).await;
+            attend(connection, http1::Connection::graceful_shutdown, (&pulse, version), pace).await;
         }
         Version::Two => {
             let connection = http2_limits().serve_connection(io, service);
-            attend(connection, http2::Connection::graceful_shutdown, &pulse, stop).await;
+            attend(connection, http2::Connection::graceful_shutdown, (&pulse, version), pace).await;
         }
     }
 }
@@ -155,11 +200,7 @@ async fn version(stream: &TcpStream) -> Option<Version> {
 
 fn http1_limits() -> http1::Builder {
     let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WAIT_MAX)
-        .max_buf_size(HEAD_BYTES_MAX as usize)
-        .max_headers(HEADERS_MAX);
+    builder.max_buf_size(HEAD_BYTES_MAX as usize);
     builder
 }
 
@@ -191,33 +232,43 @@ impl Pulse {
     fn beats(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// Whether every request that began has ended.
+    fn awaits_head(&self) -> bool {
+        self.beats().is_multiple_of(2)
+    }
 }
 
 /// Drives a connection to its end, and ends it when the node stops or nothing happens on it.
 async fn attend<C: Future>(
     connection: C,
     say_goodbye: fn(Pin<&mut C>),
-    pulse: &Pulse,
-    mut stop: watch::Receiver<bool>,
+    (pulse, version): (&Pulse, Version),
+    mut pace: watch::Receiver<Pace>,
 ) {
     let mut connection = pin!(connection);
-    let mut beats = pulse.beats();
+    let (mut beats, mut quiet) = (pulse.beats(), Duration::ZERO);
     loop {
         tokio::select! {
+            biased;
             _ = connection.as_mut() => return,
-            _ = stop.changed() => {
+            told = pace.changed() => if told.is_err() || pace.borrow_and_update().stops {
                 say_goodbye(connection.as_mut());
                 connection.await;
                 return;
             }
-            () = tokio::time::sleep(QUIET_MAX) => {}
         }
         let now = pulse.beats();
-        if now == beats {
+        quiet = if now == beats { quiet + LOOK } else { Duration::ZERO };
+        beats = now;
+        // Nothing was asked, so there is nothing to finish.
+        if matches!(version, Version::One) && pulse.awaits_head() && quiet >= HEAD_WAIT_MAX {
+            return;
+        }
+        if quiet >= QUIET_MAX {
             say_goodbye(connection.as_mut());
             let _ = tokio::time::timeout(PARTING_MAX, connection).await;
             return;
         }
-        beats = now;
     }
 }

@@ -7,6 +7,7 @@
 
 mod body;
 mod headers;
+mod hosts;
 mod listener;
 mod meters;
 mod problem;
@@ -26,6 +27,7 @@ use mfaas_ident::{FunctionRef, TenantName};
 use mfaas_ring::Completion;
 use mfaas_rules::codes;
 
+pub(crate) use hosts::Hosts;
 pub(crate) use listener::serve;
 
 use body::{Bodies, Response};
@@ -209,6 +211,7 @@ impl Face {
         };
         let mut response = Response::new(body);
         *response.status_mut() = status;
+        response.headers_mut().reserve(headers::ADDED);
         headers::from_function(response.headers_mut(), decoded.headers.iter());
         response
     }

@@ -16,8 +16,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::body::{Bodies, Response};
-use super::listener::HEAD_BYTES_MAX;
-use super::{Face, headers, refused, serve};
+use super::listener::{HEAD_BYTES_MAX, HEADERS_MAX};
+use super::{Face, Hosts, headers, refused, serve};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
 use crate::serving::{self, Answered, CallError, Served};
@@ -39,10 +39,14 @@ struct Open {
 
 impl Open {
     async fn new() -> Self {
+        Self::on(Hosts::default()).await
+    }
+
+    async fn on(hosts: Hosts) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = watch::channel(false);
-        Self { address, stop, task: tokio::spawn(serve(listener, Arc::new(face()), stopping)) }
+        Self { address, stop, task: tokio::spawn(serve(listener, hosts, Arc::new(face()), stopping)) }
     }
 
     fn url(&self, path: &str) -> String {
@@ -178,6 +182,34 @@ async fn a_head_beyond_its_limits_is_refused() {
             Err(error) => assert_eq!(version, Version::HTTP_2, "{error}"),
         }
         assert_eq!(ask(client.get(open.url("/healthz")), version).await.0, StatusCode::OK);
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_headers_than_the_limit_are_refused() {
+    let open = Open::new().await;
+    let client = client(Version::HTTP_11);
+    for (more, wanted) in
+        [(HEADERS_MAX - 10, StatusCode::OK), (HEADERS_MAX + 1, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)]
+    {
+        let request = (0..more).fold(client.get(open.url("/healthz")), |request, number| {
+            request.header(format!("x-{number}"), "1")
+        });
+        assert_eq!(ask(request, Version::HTTP_11).await.0, wanted, "{more}");
+    }
+    open.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_on_threads_of_their_own_are_served_and_ended() {
+    let open = Open::on(Hosts::start(2).unwrap()).await;
+    for version in BOTH {
+        for _ in 0..4 {
+            // A client of its own, and with it a connection.
+            let answer = ask(client(version).get(open.url("/healthz")), version).await;
+            assert_eq!(answer.0, StatusCode::OK);
+        }
     }
     open.close().await;
 }

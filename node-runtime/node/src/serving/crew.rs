@@ -15,6 +15,7 @@ use mfaas_dispatch::{CordonId, SlabId, WORKERS_CAP, WorkerId};
 use super::intake::{Arrival, Event, Intake};
 use super::process::{StartError, WorkerProcess};
 use super::protection::Protection;
+use crate::cores::Cores;
 
 /// Workers of a tenant that has its own.
 const PRIVATE_WORKERS: usize = 1;
@@ -49,6 +50,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Crew {
     program: PathBuf,
+    cores: Cores,
     intake: Intake,
     protection: Arc<Protection>,
     state: Mutex<State>,
@@ -57,9 +59,9 @@ pub(crate) struct Crew {
 
 impl Crew {
     /// A crew without places. `program` is the worker's executable.
-    pub(crate) fn new(program: PathBuf, intake: Intake, protection: Arc<Protection>) -> Self {
+    pub(crate) fn new(program: PathBuf, cores: Cores, intake: Intake, protection: Arc<Protection>) -> Self {
         let (state, changed) = Default::default();
-        Self { program, intake, protection, state, changed }
+        Self { program, cores, intake, protection, state, changed }
     }
 
     /// Adds places of a cordon, each with its thread. Beyond [`WORKERS_CAP`] none is added.
@@ -129,6 +131,9 @@ impl Crew {
 
     /// Fills one place until the node stops.
     fn keep(&self, place: u16, cordon: CordonId) {
+        if let Err(error) = self.cores.take_place(usize::from(place)) {
+            tracing::warn!(place, %error, "a worker runs on other cores than it should");
+        }
         let mut pause = RESTART_PAUSE_MIN;
         let mut life = 0;
         while let Some(slab) = self.await_need(place) {

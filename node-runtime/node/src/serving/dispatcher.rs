@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::Books;
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
+use super::shared::SharedEngine;
 use super::table::{Served, Table};
 use crate::agent::{ImageKey, VerifiedImage};
 use crate::orders::Standing;
@@ -62,6 +63,15 @@ pub(crate) enum CallError {
     Gone,
 }
 
+/// How a call comes to the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// In the hands of its caller if the engine is at rest.
+    Direct,
+    /// By the dispatcher's thread.
+    Queued,
+}
+
 /// The numbers that the scheduler knows names by. None is ever given to another name.
 #[derive(Debug, Default)]
 struct Numbers {
@@ -87,6 +97,7 @@ impl Numbers {
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     intake: Intake,
+    engine: Arc<SharedEngine>,
     table: RwLock<Table>,
     numbers: Mutex<Numbers>,
     /// Tenants with workers of their own; all others share.
@@ -104,6 +115,7 @@ impl Dispatcher {
     /// The handle of the thread behind `intake`. `isolated` tenants have workers of their own.
     pub(super) fn new(
         intake: Intake,
+        engine: Arc<SharedEngine>,
         published: Arc<Mutex<Published>>,
         workers: usize,
         isolated: &BTreeSet<TenantName>,
@@ -113,7 +125,7 @@ impl Dispatcher {
             (1..).zip(isolated).map(|(number, tenant)| (tenant.clone(), CordonId(number))).collect();
         let (table, numbers, serving) = Default::default();
         let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
-        Self { intake, table, numbers, cordons, workers, serving, published, standing, usage }
+        Self { intake, engine, table, numbers, cordons, workers, serving, published, standing, usage }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -124,7 +136,18 @@ impl Dispatcher {
         selector: Option<&Selector>,
         frame: Vec<u8>,
     ) -> Result<Answered, CallError> {
-        self.ask(tenant, function, selector, frame, None).await
+        self.ask(tenant, function, selector, frame, (None, Way::Direct)).await
+    }
+
+    /// As [`Self::call`], always by the queue: for a caller with many calls on their way, whom none may hold up.
+    pub(crate) async fn call_queued(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+        frame: Vec<u8>,
+    ) -> Result<Answered, CallError> {
+        self.ask(tenant, function, selector, frame, (None, Way::Queued)).await
     }
 
     /// As [`Self::call`]. A call that waits for a worker longer than `wait_max` is answered without
@@ -138,7 +161,7 @@ impl Dispatcher {
         wait_max: Duration,
     ) -> Result<Answered, CallError> {
         let wait_us_max = u64::try_from(wait_max.as_micros()).unwrap_or(u64::MAX);
-        self.ask(tenant, function, selector, frame, Some(wait_us_max)).await
+        self.ask(tenant, function, selector, frame, (Some(wait_us_max), Way::Direct)).await
     }
 
     async fn ask(
@@ -147,19 +170,38 @@ impl Dispatcher {
         function: &FunctionName,
         selector: Option<&Selector>,
         frame: Vec<u8>,
-        wait_us_max: Option<u64>,
+        (wait_us_max, way): (Option<u64>, Way),
     ) -> Result<Answered, CallError> {
         let since = ticks();
         let _inside = self.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();
-        {
-            let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let named = |table: &Table| {
             let served = Arc::clone(table.resolve(tenant, function, selector).ok_or(CallError::Unknown)?);
-            let call = Call { served, frame, since, wait_us_max, reply };
-            let full = CallError::Refused(Refusal::QueueFull { retry_after_s: RETRY_AFTER_S });
-            self.intake.offer(call).map_err(|_| full)?;
-        }
+            Ok(Call { served, frame, since, wait_us_max, reply })
+        };
+        self.hand_in(named, way)?;
         answer.await.unwrap_or(Err(CallError::Gone))
+    }
+
+    /// Hands a call in that is named by the table: past the queue if the engine is at rest.
+    fn hand_in(
+        &self,
+        named: impl FnOnce(&Table) -> Result<Call, CallError>,
+        way: Way,
+    ) -> Result<(), CallError> {
+        let table = || self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let engine = (way == Way::Direct).then(|| self.engine.hold()).flatten();
+        let Some(mut engine) = engine else {
+            let table = table();
+            let full = CallError::Refused(Refusal::QueueFull { retry_after_s: RETRY_AFTER_S });
+            return self.intake.offer(named(&table)?).map_err(|_| full);
+        };
+        let job = {
+            let table = table();
+            engine.submit(named(&table)?)
+        };
+        engine.look(job);
+        Ok(())
     }
 
     /// Makes these images known and waits until each is resident, or cold because there is no room

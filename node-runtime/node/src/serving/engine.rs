@@ -1,16 +1,18 @@
-//! The dispatcher thread: it alone owns the scheduler, the host ends of all rings and the tickets of
-//! waiting callers, so nothing on the way of a call is locked.
+//! The engine: it alone owns the scheduler, the host ends of all rings and the tickets of waiting
+//! callers. Whoever turns it has it for itself ([`super::shared`]).
 //!
 //! It looks at its intake and at the rings of busy workers in turn, and at the wall deadlines that
 //! workers write for the calls that they run: one that has passed gets one signal, and whether the
 //! call has really used up its budget the worker finds out for itself. With nothing to do it looks on
-//! for a moment, then sleeps: until it is woken, or until the nearest deadline.
+//! for a moment, then sleeps until it is woken, or until the nearest deadline: with calls on the way
+//! in here, at rest in the thread, which lets go of it meanwhile.
 //!
 //! What a worker writes is hostile: a ring that breaks its protocol is never read again, and its
 //! worker is killed. A call is answered as lost only after its worker's process was waited for.
 
+mod caller;
+
 use std::collections::HashMap;
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +25,6 @@ use mfaas_dispatch::{
 use mfaas_ring::clock::{Rate, ticks};
 use mfaas_ring::{Completion, HostEnd, RingError, Submission, wait_any};
 use rustix::process::{Signal, pidfd_send_signal};
-use rustix::thread::set_current_timer_slack;
 use tokio::sync::oneshot;
 
 use super::Books;
@@ -71,6 +72,7 @@ pub(crate) struct Published {
 /// A caller that waits.
 #[derive(Debug)]
 struct Ticket {
+    job: JobId,
     call: Call,
     /// When the call was given to a worker last, in ticks.
     started: Option<u64>,
@@ -137,14 +139,19 @@ pub(crate) struct Engine {
     bans: HashMap<BanKey, u32>,
     /// Since they were shown: looking for them goes through all functions.
     bans_changed: bool,
+    /// How often in a row a caller looked for its answer in vain.
+    misses: u32,
+    /// Calls that go by the thread before a caller looks again.
+    slow_calls: u32,
+    /// [`Event::End`] was heard.
+    over: bool,
 }
 
-/// Whether the thread goes on.
+/// Whether there was something to do.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
     Worked,
     Idle,
-    Over,
 }
 
 impl Engine {
@@ -183,26 +190,27 @@ impl Engine {
             dismissed: false,
             bans: HashMap::new(),
             bans_changed: false,
+            misses: 0,
+            slow_calls: 0,
+            over: false,
         }
     }
 
-    /// Runs until [`Event::End`].
-    pub(crate) fn run(mut self) {
-        self.hold_bans();
-        // The kernel may otherwise let a sleep last 50 µs longer, to save wake-ups.
-        if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
-            tracing::warn!(%error, "deadlines are looked at a little late");
-        }
+    /// Turns until nothing is on its way and nothing is due. How long nothing will be; nothing
+    /// after [`Event::End`].
+    pub(super) fn attend(&mut self) -> Option<Duration> {
         let spin = self.rate.ticks_of_us(SPIN_US);
         let mut worked_at = ticks();
-        loop {
+        while !self.over {
             match self.turn() {
-                Turn::Over => return,
                 Turn::Worked => worked_at = ticks(),
                 Turn::Idle if ticks().saturating_sub(worked_at) < spin => std::hint::spin_loop(),
                 Turn::Idle => match self.until_next().checked_sub(WAKE_EARLY) {
                     Some(timeout) => {
                         self.publish();
+                        if self.awaits_nobody() {
+                            return Some(timeout);
+                        }
                         self.sleep(timeout);
                         worked_at = ticks();
                     }
@@ -210,13 +218,21 @@ impl Engine {
                 },
             }
         }
+        None
+    }
+
+    /// When `timeout` is over, in ticks.
+    pub(super) fn after(&self, timeout: Duration) -> u64 {
+        ticks().saturating_add(self.rate.ticks_of(timeout))
+    }
+
+    /// Whether no worker has a call.
+    fn awaits_nobody(&self) -> bool {
+        self.seats.iter().flatten().all(|seat| seat.poisoned || seat.ring.in_flight() == 0)
     }
 
     fn turn(&mut self) -> Turn {
         let heard = self.hear();
-        if heard == Turn::Over {
-            return heard;
-        }
         let collected = self.collect();
         let now = ticks();
         if now.saturating_sub(self.watched) > self.rate.ticks_of_us(WATCH_US) {
@@ -243,8 +259,7 @@ impl Engine {
         for _ in 0..EVENTS_AT_ONCE {
             match self.outlet.next() {
                 None => break,
-                Some(Event::End) => return Turn::Over,
-                Some(Event::Call(call)) => self.submit(call),
+                Some(Event::Call(call)) => drop(self.submit(call)),
                 Some(event) => self.act(event),
             }
             self.carry_out();
@@ -253,7 +268,8 @@ impl Engine {
         turn
     }
 
-    fn submit(&mut self, call: Call) {
+    /// The job, if the call was accepted; a refusal is answered.
+    fn submit(&mut self, call: Call) -> Option<JobId> {
         let now = self.moment();
         let deadline = call.wait_us_max.map(|wait| now.plus(wait));
         match self.scheduler.submit(now, call.served.id, deadline, &mut self.commands) {
@@ -261,10 +277,14 @@ impl Engine {
                 if self.tickets.len() <= job.index() {
                     self.tickets.resize_with(job.index() + 1, || None);
                 }
-                self.tickets[job.index()] = Some(Ticket { call, started: None });
+                self.tickets[job.index()] = Some(Ticket { job, call, started: None });
+                Some(job)
             }
-            // The caller may have hung up.
-            Err(refusal) => drop(call.reply.send(Err(CallError::Refused(refusal)))),
+            Err(refusal) => {
+                // The caller may have hung up.
+                let _ = call.reply.send(Err(CallError::Refused(refusal)));
+                None
+            }
         }
     }
 
@@ -272,7 +292,7 @@ impl Engine {
     fn act(&mut self, event: Event) {
         let now = self.moment();
         match event {
-            Event::Call(call) => self.submit(call),
+            Event::Call(call) => drop(self.submit(call)),
             Event::Define(definition) => self.define(*definition),
             Event::Retire(function) => {
                 self.scheduler.retire(function, &mut self.commands);
@@ -311,7 +331,7 @@ impl Engine {
                 self.dismissed = true;
                 (0..self.seats.len()).for_each(|place| self.let_go(place));
             }
-            Event::End => {}
+            Event::End => self.over = true,
         }
     }
 
@@ -513,7 +533,7 @@ impl Engine {
     /// Gives the one answer of an accepted call.
     fn answer(&mut self, job: JobId, outcome: Outcome) {
         let Some(ticket) = self.tickets.get_mut(job.index()).and_then(Option::take) else { return };
-        let Ticket { call: Call { served, since, reply, .. }, started } = ticket;
+        let Ticket { call: Call { served, since, reply, .. }, started, .. } = ticket;
         let now = ticks();
         let started = started.unwrap_or(now);
         let spent = |from: u64, to: u64| Duration::from_nanos(self.rate.ns_of(to.saturating_sub(from)));
@@ -552,7 +572,7 @@ impl Engine {
 
     /// Bans and lifts what the orders ban and no longer ban. Asked for here, where bans are spoken: one
     /// that is spoken meanwhile is in the books before this looks at them.
-    fn hold_bans(&mut self) {
+    pub(super) fn hold_bans(&mut self) {
         self.bans = self.books.standing.bans();
         let all: Vec<FunctionId> = self.known.keys().copied().collect();
         all.into_iter().for_each(|function| self.hold_ban(function));

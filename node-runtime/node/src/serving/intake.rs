@@ -5,6 +5,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use mfaas_dispatch::{CordonId, FunctionId, Loaded, SlabId, WorkerId};
@@ -97,6 +98,8 @@ pub(crate) enum Event {
 #[derive(Debug, Clone)]
 pub(crate) struct Intake {
     queue: SyncSender<Event>,
+    /// Events in the queue, or about to be.
+    queued: Arc<AtomicUsize>,
     wake: Arc<WakeWord>,
     /// Closes with the reading end.
     reader: watch::Receiver<()>,
@@ -109,9 +112,30 @@ impl Intake {
         while reader.changed().await.is_ok() {}
     }
 
+    /// Whether there is something to read, or will be in a moment.
+    pub(crate) fn has_some(&self) -> bool {
+        self.queued.load(Ordering::SeqCst) > 0
+    }
+
+    /// What the reader sleeps on while it lets go of its end.
+    pub(crate) fn bell(&self) -> Bell<'_> {
+        self.wake.bell()
+    }
+
+    /// Wakes the reader.
+    pub(crate) fn ring(&self) {
+        self.wake.ring();
+    }
+
     /// Offers a call; gives it back when the queue is full or nobody reads it.
     pub(crate) fn offer(&self, call: Call) -> Result<(), Call> {
-        match self.queue.try_send(Event::Call(call)) {
+        // Counted before it can be read, so that the count never falls short.
+        self.queued.fetch_add(1, Ordering::SeqCst);
+        let offered = self.queue.try_send(Event::Call(call));
+        if offered.is_err() {
+            self.queued.fetch_sub(1, Ordering::SeqCst);
+        }
+        match offered {
             Ok(()) => {
                 self.wake.ring();
                 Ok(())
@@ -127,8 +151,10 @@ impl Intake {
     /// Says something that must not be lost; waits while the queue is full. Without a reader it
     /// means nothing any more.
     pub(crate) fn say(&self, event: Event) {
-        if self.queue.send(event).is_ok() {
-            self.wake.ring();
+        self.queued.fetch_add(1, Ordering::SeqCst);
+        match self.queue.send(event) {
+            Ok(()) => self.wake.ring(),
+            Err(_) => drop(self.queued.fetch_sub(1, Ordering::SeqCst)),
         }
     }
 }
@@ -137,16 +163,17 @@ impl Intake {
 #[derive(Debug)]
 pub(crate) struct Outlet {
     queue: Receiver<Event>,
+    queued: Arc<AtomicUsize>,
     wake: Arc<WakeWord>,
     /// Taken while looking whether there is anything.
     first: Option<Event>,
-    /// Never sent to: its end is the news.
-    _lives: watch::Sender<()>,
 }
 
 impl Outlet {
     pub(crate) fn next(&mut self) -> Option<Event> {
-        self.first.take().or_else(|| self.queue.try_recv().ok())
+        let next = self.first.take().or_else(|| self.queue.try_recv().ok())?;
+        self.queued.fetch_sub(1, Ordering::SeqCst);
+        Some(next)
     }
 
     /// What to sleep on until there is something, and a look whether there is.
@@ -162,13 +189,11 @@ impl Outlet {
     }
 }
 
-/// A queue with its two ends.
-pub(crate) fn intake() -> (Intake, Outlet) {
+/// A queue with its two ends, and what says that somebody reads it: never sent to, its end is the news.
+pub(crate) fn intake() -> (Intake, Outlet, watch::Sender<()>) {
     let (sender, queue) = mpsc::sync_channel(INTAKE_MAX);
-    let wake = Arc::new(WakeWord::new());
+    let (queued, wake) = (Arc::default(), Arc::new(WakeWord::new()));
     let (lives, reader) = watch::channel(());
-    (
-        Intake { queue: sender, wake: Arc::clone(&wake), reader },
-        Outlet { queue, wake, first: None, _lives: lives },
-    )
+    let intake = Intake { queue: sender, queued: Arc::clone(&queued), wake: Arc::clone(&wake), reader };
+    (intake, Outlet { queue, queued, wake, first: None }, lives)
 }

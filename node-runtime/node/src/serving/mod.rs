@@ -3,7 +3,7 @@
 //!
 //! Functions come and go while workers stay: the loader, the only process that can write the slab,
 //! puts an image into a slot, and the number of the slot names it in every worker. Threads here:
-//! `dispatcher` decides and moves calls ([`engine`]), `loader` talks to the loader ([`loading`]),
+//! `dispatcher` decides and moves calls ([`engine`]), which a caller does for it where that is quicker ([`shared`]); `loader` talks to the loader ([`loading`]),
 //! `keeper-N` starts and waits for the worker at place N ([`crew`]), `scribe` writes log lines.
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
@@ -17,6 +17,7 @@ mod loading;
 mod process;
 mod protection;
 mod scribe;
+mod shared;
 mod table;
 
 use std::collections::{BTreeSet, HashMap};
@@ -32,6 +33,7 @@ pub(crate) use dispatcher::{Answered, CallError, Dispatcher, Stalled};
 pub(crate) use protection::Protection;
 pub(crate) use table::{Route, Served, Table};
 
+use crate::cores::Cores;
 use crate::logs::LogSink;
 use crate::orders::Standing;
 use crate::usage::Usage;
@@ -40,6 +42,7 @@ use engine::Engine;
 use intake::{Event, Intake};
 use loading::{Loading, Task};
 use scribe::Scribe;
+use shared::SharedEngine;
 
 /// What a node serves with.
 #[derive(Debug)]
@@ -50,6 +53,8 @@ pub(crate) struct Means {
     pub(crate) loader: PathBuf,
     /// Workers that tenants share.
     pub(crate) workers: usize,
+    /// Where they run.
+    pub(crate) cores: Cores,
     /// Tenants that have workers of their own.
     pub(crate) isolated: BTreeSet<TenantName>,
 }
@@ -77,8 +82,8 @@ pub(crate) struct Fleet {
 
 /// Starts dispatcher, loader and workers. The dispatcher's thread ends with its last handle.
 pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Result<(Arc<Dispatcher>, Fleet)> {
-    let Means { worker, loader, workers, isolated } = means;
-    let (dispatcher, intake, crew, tasks) = connect(limits, books, worker, workers, &isolated)?;
+    let Means { worker, loader, workers, cores, isolated } = means;
+    let (dispatcher, intake, crew, tasks) = connect(limits, books, (worker, cores), workers, &isolated)?;
     let over = Arc::new(AtomicBool::new(false));
     let loading = Loading {
         program: loader,
@@ -97,27 +102,30 @@ pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Resu
 #[cfg(test)]
 pub(crate) fn alone(limits: Limits, logs: Arc<LogSink>) -> std::io::Result<Dispatcher> {
     let books = Books { logs, ..Books::default() };
-    connect(limits, books, PathBuf::new(), 0, &BTreeSet::new()).map(|(dispatcher, ..)| dispatcher)
+    connect(limits, books, Default::default(), 0, &BTreeSet::new()).map(|(dispatcher, ..)| dispatcher)
 }
 
 type Connected = (Dispatcher, Intake, Arc<Crew>, mpsc::Receiver<Task>);
 
-/// Starts the dispatcher's thread.
+/// Starts the dispatcher's thread. Workers are that program, on these cores.
 fn connect(
     limits: Limits,
     books: Books,
-    worker: PathBuf,
+    (worker, cores): (PathBuf, Cores),
     workers: usize,
     isolated: &BTreeSet<TenantName>,
 ) -> std::io::Result<Connected> {
-    let (intake, outlet) = intake::intake();
+    let (intake, outlet, lives) = intake::intake();
     let (loader, tasks) = mpsc::channel();
-    let crew = Arc::new(Crew::new(worker, intake.clone(), Arc::clone(&books.protection)));
+    let crew = Arc::new(Crew::new(worker, cores, intake.clone(), Arc::clone(&books.protection)));
     let published = Arc::new(Mutex::default());
     let scribe = Scribe::start(Arc::clone(&books.logs))?;
-    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&published), workers, isolated, &books);
-    let engine = Engine::new(limits, outlet, loader, Arc::clone(&crew), scribe, books, published);
-    std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run())?;
+    let shown = Arc::clone(&published);
+    let mut engine = Engine::new(limits, outlet, loader, Arc::clone(&crew), scribe, books.clone(), published);
+    engine.hold_bans();
+    let engine = Arc::new(SharedEngine::new(engine, intake.clone()));
+    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, workers, isolated, &books);
+    std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run(lives))?;
     Ok((dispatcher, intake, crew, tasks))
 }
 

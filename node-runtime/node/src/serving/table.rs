@@ -4,12 +4,15 @@
 //! changes in one that is in use.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use mfaas_dispatch::FunctionId;
 use mfaas_ident::{AliasName, FunctionName, Selector, TenantName, VersionNumber};
 
 use crate::agent::ImageKey;
+
+/// Made once: it is asked for with nearly every call.
+static LIVE: LazyLock<AliasName> = LazyLock::new(AliasName::live);
 
 /// One version that answers.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +51,7 @@ impl Table {
         let version = match selector {
             Some(Selector::Version(version)) => *version,
             Some(Selector::Alias(alias)) => *route.aliases.get(alias)?,
-            None => *route.aliases.get(&AliasName::live())?,
+            None => *route.aliases.get(&*LIVE)?,
         };
         route.versions.get(&version)
     }

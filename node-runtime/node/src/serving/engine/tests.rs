@@ -3,7 +3,6 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
 use std::process::{Child, Command as Program};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,9 +45,8 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
-        let (books, isolated) = Default::default();
-        let (dispatcher, intake, _, tasks) =
-            connect(Limits::NODE, books, PathBuf::new(), 0, &isolated).unwrap();
+        let (books, means, isolated) = Default::default();
+        let (dispatcher, intake, _, tasks) = connect(Limits::NODE, books, means, 0, &isolated).unwrap();
         let stage = Self { dispatcher: Arc::new(dispatcher), intake, tasks };
         assert_eq!(stage.define(&key("hello", 1), 7).await, []);
         stage.route(&key("hello", 1));
@@ -96,13 +94,13 @@ impl Stage {
     }
 
     fn call(&self) -> tokio::task::JoinHandle<Result<Answered, CallError>> {
-        let dispatcher = Arc::clone(&self.dispatcher);
-        tokio::spawn(async move {
-            let (tenant, function) =
-                (TenantName::parse("acme").unwrap(), FunctionName::parse("hello").unwrap());
-            dispatcher.call(&tenant, &function, None, b"frame".to_vec()).await
-        })
+        tokio::spawn(call(Arc::clone(&self.dispatcher)))
     }
+}
+
+async fn call(dispatcher: Arc<Dispatcher>) -> Result<Answered, CallError> {
+    let (tenant, function) = (TenantName::parse("acme").unwrap(), FunctionName::parse("hello").unwrap());
+    dispatcher.call(&tenant, &function, None, b"frame".to_vec()).await
 }
 
 fn next(end: &mut WorkerEnd) -> Job {
@@ -136,6 +134,48 @@ async fn a_call_goes_through_the_ring_by_its_slot_and_comes_back() {
         assert_eq!(answered.completion.unwrap().response, response);
         assert_eq!(answered.served.key.version, number(1));
     }
+}
+
+/// Some of these find the engine at rest and have it themselves, the others come by the queue.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_by_their_callers_and_by_the_thread_are_answered_once_each() {
+    const CALLERS: usize = 3;
+    const CALLS: usize = 300;
+    let stage = Stage::new().await;
+    let (mut end, _fd, _child) = stage.worker();
+    let worker = std::thread::spawn(move || {
+        for number in 0..CALLERS * CALLS {
+            next(&mut end);
+            if number % 50 == 49 {
+                // Longer than a caller looks.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            reply(&mut end, b"done");
+        }
+        end
+    });
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|_| {
+            let dispatcher = Arc::clone(&stage.dispatcher);
+            tokio::spawn(async move {
+                for _ in 0..CALLS {
+                    let answered = call(Arc::clone(&dispatcher)).await.unwrap();
+                    assert_eq!(answered.completion.unwrap().response, b"done");
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        tokio::time::timeout(PATIENCE, caller).await.expect("a call was forgotten").unwrap();
+    }
+    drop(worker.join().unwrap());
+    // Without another call: what is shown must not stay behind what is.
+    let shown = async {
+        while !stage.dispatcher.is_idle() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), shown).await.expect("still shown as busy");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,204 @@
+//! What a node that knew a server has on its disk: a pinned root, a list of keys, a serving set, a
+//! statement and an artifact, all signed with keys of this run alone.
+//!
+//! The node verifies every piece of it as it verifies what a server gives, so nothing is loaded that
+//! was not signed, inspected and of the right interface. Its server is an address at which nobody
+//! listens: a node serves what it has while its server is away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use chrono::{DateTime, TimeDelta, Utc};
+use mfaas_attest::{
+    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, KeyList, ListedKey, PrivateKey,
+    Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
+};
+use mfaas_ident::{
+    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
+    ToolchainId, VersionNumber,
+};
+use mfaas_rules::profiles::lints;
+
+use super::BUDGET_US;
+
+/// How long the keys and the serving set are valid: longer than any run.
+const VALID: TimeDelta = TimeDelta::hours(12);
+/// The tenant of the benchmark's function.
+const TENANT: &str = "bench";
+/// Its function.
+const FUNCTION: &str = "function";
+/// What the artifact calls its compiler. The set accepts this one alone.
+const TOOLCHAIN: &[u8] = b"the compiler of the benchmark's checkout";
+
+/// A node's home with one function. Removed with this value.
+#[derive(Debug)]
+pub(super) struct Home {
+    directory: tempfile::TempDir,
+}
+
+impl Home {
+    /// Writes a home whose only function is `image`.
+    pub(super) fn with(image: &[u8]) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir().context("a directory for the node")?;
+        let home = Self { directory };
+        fs::create_dir_all(home.path("state/blobs")).context("make the node's state directory")?;
+        home.write_identity()?;
+        home.write_documents(image)?;
+        Ok(home)
+    }
+
+    /// A file in it.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Where HTTP callers find the function.
+    pub(super) fn function_path() -> String {
+        format!("/f/{TENANT}/{FUNCTION}")
+    }
+
+    /// The variables that a node reads.
+    /// One worker has `worker_core` for itself.
+    pub(super) fn environment(&self, worker_core: usize) -> Vec<(&'static str, PathBuf)> {
+        vec![
+            ("MFAAS_NODE_NAME", "bench".into()),
+            // The port that no program listens at (RFC 6335): connections are refused at once.
+            ("MFAAS_SERVER", "https://127.0.0.1:1".into()),
+            ("MFAAS_CA_FILE", self.path("ca.pem")),
+            ("MFAAS_STATE_DIR", self.path("state")),
+            ("MFAAS_INGRESS_LISTEN", "127.0.0.1:0".into()),
+            ("MFAAS_WORKERS", "1".into()),
+            ("MFAAS_WORKER_CORES", worker_core.to_string().into()),
+            ("MFAAS_ROOT_KEY_FILE", self.path("root.pub")),
+            ("MFAAS_READY_FILE", self.path("ready.json")),
+            ("MFAAS_LOG", "warn".into()),
+        ]
+    }
+
+    /// A certificate of the node's own, which is the authority too: nobody is there to ask for it.
+    fn write_identity(&self) -> anyhow::Result<()> {
+        let own = rcgen::generate_simple_self_signed(Vec::new()).context("make a certificate")?;
+        self.write("state/node.key", own.signing_key.serialize_pem().as_bytes())?;
+        self.write("state/node.pem", own.cert.pem().as_bytes())?;
+        self.write("ca.pem", own.cert.pem().as_bytes())
+    }
+
+    fn write_documents(&self, image: &[u8]) -> anyhow::Result<()> {
+        let (root, online) = (PrivateKey::generate()?, PrivateKey::generate()?);
+        let now = Utc::now();
+        let mut served = version(image)?;
+        let statement = sign(&Statement::new(admission(&served, image.len(), now)?), &[&online])?;
+        served.statement = Digest::of(&statement);
+        self.write("root.pub", root.public().to_pem()?.as_bytes())?;
+        self.write("state/key-list.dsse", &sign(&key_list(&online, now), &[&root])?)?;
+        self.write("state/serving-set.dsse", &sign(&serving_set(served, now)?, &[&online])?)?;
+        self.write_blob(&statement)?;
+        self.write_blob(image)
+    }
+
+    fn write_blob(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.write(&format!("state/blobs/{}", Digest::of(bytes)), bytes)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
+        write(&self.path(name), bytes)
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    fs::write(path, bytes).with_context(|| format!("write {}", path.display()))
+}
+
+/// The version without its statement, which names it and comes after it.
+fn version(image: &[u8]) -> anyhow::Result<ServedVersion> {
+    Ok(ServedVersion {
+        version: VersionNumber::new(1).context("a version")?,
+        digest: Digest::of(image),
+        statement: Digest::of(b""),
+        budget_us: Budget::from_micros(BUDGET_US)?,
+        memory_bytes: MemoryLimit::DEFAULT,
+    })
+}
+
+/// One key for statements and sets, as a site without a second one has.
+fn key_list(online: &PrivateKey, now: DateTime<Utc>) -> KeyList {
+    let public = online.public();
+    let row = |purpose| ListedKey { keyid: public.id(), public, purpose, not_after: now + VALID };
+    KeyList { version: 1, issued_at: now, keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)] }
+}
+
+fn serving_set(served: ServedVersion, now: DateTime<Utc>) -> anyhow::Result<ServingSet> {
+    let function = ServedFunction {
+        tenant: TenantName::parse(TENANT)?,
+        name: FunctionName::parse(FUNCTION)?,
+        aliases: BTreeMap::from([(AliasName::live(), served.version)]),
+        versions: vec![served],
+    };
+    Ok(ServingSet {
+        version: ServingSet::FORMAT,
+        epoch: Epoch(1),
+        issued_at: now,
+        expires_at: now + VALID,
+        accepted_toolchains: BTreeSet::from([toolchain()]),
+        abi_versions: BTreeSet::from([mfaas_abi::ABI_VERSION]),
+        required_lints: lints::required().map(str::to_owned).collect(),
+        functions: vec![function],
+        revoked: BTreeSet::new(),
+    })
+}
+
+fn toolchain() -> ToolchainId {
+    ToolchainId(Digest::of(TOOLCHAIN))
+}
+
+/// What a signer would state about the image. No upload was ever admitted here, so the digests of
+/// source and facts are those of nothing.
+fn admission(served: &ServedVersion, image_bytes: usize, now: DateTime<Utc>) -> anyhow::Result<Admission> {
+    let nothing = Digest::of(b"");
+    Ok(Admission {
+        tenant: TenantName::parse(TENANT)?,
+        function: FunctionName::parse(FUNCTION)?,
+        version: served.version,
+        deployment: DeploymentId(uuid::Uuid::nil()),
+        artifact: served.digest,
+        artifact_bytes: image_bytes as u64,
+        handler: HandlerPath::parse("handle")?,
+        budget_us: served.budget_us,
+        memory_bytes: served.memory_bytes,
+        source_upload: nothing,
+        source_tree: nothing,
+        toolchain: toolchain(),
+        abi_version: mfaas_abi::ABI_VERSION,
+        lints: lints::required().map(str::to_owned).collect(),
+        policy_version: 1,
+        policy_revision: "benchmark".to_owned(),
+        decisions: Vec::new(),
+        elf_facts: nothing,
+        cage_level: CageLevel::Full,
+        checks: Vec::new(),
+        bindings: Vec::new(),
+        calls: Vec::new(),
+        provenance: provenance(now),
+    })
+}
+
+fn provenance(now: DateTime<Utc>) -> Provenance {
+    Provenance {
+        build_definition: BuildDefinition {
+            build_type: Provenance::BUILD_TYPE.to_owned(),
+            external_parameters: BTreeMap::new(),
+            internal_parameters: BTreeMap::new(),
+            resolved_dependencies: Vec::new(),
+        },
+        run_details: RunDetails {
+            builder: Builder { id: Provenance::BUILDER_ID.to_owned() },
+            metadata: BuildMetadata {
+                invocation_id: "benchmark".to_owned(),
+                started_on: now,
+                finished_on: now,
+            },
+        },
+    }
+}

@@ -1,0 +1,171 @@
+//! The node itself behind HTTP: the program as it ships, started here with a home of its own, or one
+//! that runs already.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::home::Home;
+use crate::functions::{Form, Kind, request, verified};
+use crate::sides::http::Client;
+use crate::sides::{Kit, Side, Timing};
+use crate::sys::{die_with_parent, pin, pin_to, stamp};
+
+/// Threads of a node that speak HTTP.
+pub const INGRESS_THREADS: &str = "ingress";
+/// The thread of a node that moves calls between those and the workers.
+pub const DISPATCHER_THREAD: &str = "dispatcher";
+
+/// From the start of the node until its function answers: inspection, loader, workers.
+const START_WAIT_MAX: Duration = Duration::from_secs(30);
+/// A node that is asked to stop has this long; it waits for its server, which is not there, for a second.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(15);
+const LOOK: Duration = Duration::from_millis(5);
+/// Of what a node that does not start has said, this much is repeated.
+const LOG_CHARACTERS_MAX: usize = 2_000;
+
+/// A running node, reached over one connection like any caller does.
+#[derive(Debug)]
+pub struct Node {
+    client: Client,
+    process: u32,
+    number: u64,
+    own: Option<Own>,
+}
+
+/// A node that was started here, and its home, which goes after it.
+#[derive(Debug)]
+struct Own {
+    child: Child,
+    home: Home,
+}
+
+impl Node {
+    /// Starts `mfaas-node` over a home with the function that answers at once, and waits until that
+    /// answers. Its worker has the worker's core, the rest of it stays on the caller's.
+    pub fn start(kit: &Kit) -> anyhow::Result<Self> {
+        let home = Home::with(&kit.functions.file(Form::Hosted, &Kind::EMPTY.constants(0)))?;
+        let mut own = Own { child: spawn(kit, &home)?, home };
+        pin(kit.cores.caller)?;
+        let client = own.answering().with_context(|| format!("the node says {:?}", own.said()))?;
+        Ok(Self { client, process: own.child.id(), number: 0, own: Some(own) })
+    }
+
+    /// Connects to the function at `url` (`http://host:port/path`) of the node with process id
+    /// `process`.
+    pub fn connect(url: &str, process: u32) -> anyhow::Result<Self> {
+        let rest = url.strip_prefix("http://").context("a URL that begins with http://")?;
+        let (address, path) = rest.split_once('/').context("a URL with a path")?;
+        let address: SocketAddr = address.parse().context("a URL with an address and a port")?;
+        let client = Client::connect(address, &format!("/{path}"))?;
+        Ok(Self { client, process, number: 0, own: None })
+    }
+}
+
+/// In a process between this program and the node: sets what the node is to have from its first
+/// instruction on, then becomes the node.
+pub fn become_node(program: &Path, cores: &[usize]) -> anyhow::Result<()> {
+    die_with_parent()?;
+    pin_to(cores)?;
+    // Returns only when it failed.
+    Err(Command::new(program).arg("serve").exec()).with_context(|| format!("run {}", program.display()))
+}
+
+fn spawn(kit: &Kit, home: &Home) -> anyhow::Result<Child> {
+    let log = File::create(home.path("node.log")).context("make the node's log")?;
+    Command::new(kit.programs.bench()?)
+        .args(["serve", "node", "--core", &kit.cores.caller.to_string()])
+        .args(["--second-core", &kit.cores.worker.to_string(), "--program"])
+        .arg(kit.programs.node()?)
+        .env_clear()
+        .envs(home.environment(kit.cores.worker))
+        .stdin(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .context("start the node")
+}
+
+impl Own {
+    /// A connection over which the function answered.
+    fn answering(&mut self) -> anyhow::Result<Client> {
+        let deadline = Instant::now() + START_WAIT_MAX;
+        loop {
+            if let Some(status) = self.child.try_wait().context("look after the node")? {
+                anyhow::bail!("the node ended with {status}");
+            }
+            let last = self.try_call();
+            if last.is_ok() || Instant::now() > deadline {
+                return last.context("the function does not answer");
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn try_call(&self) -> anyhow::Result<Client> {
+        let ready = std::fs::read(self.home.path("ready.json")).context("the node is not up")?;
+        let ready: serde_json::Value = serde_json::from_slice(&ready).context("the ready file")?;
+        let address = ready["ingress"].as_str().context("the ready file without an address")?;
+        let mut client = Client::connect(address.parse().context("an address")?, &Home::function_path())?;
+        let request = request(0);
+        verified(&Kind::EMPTY.constants(0), &request, &client.post(&request)?)?;
+        Ok(client)
+    }
+
+    /// The end of its log.
+    fn said(&self) -> String {
+        let log = std::fs::read(self.home.path("node.log")).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let before = log.chars().count().saturating_sub(LOG_CHARACTERS_MAX);
+        log.chars().skip(before).collect()
+    }
+
+    fn stop(&mut self) -> anyhow::Result<()> {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).context("ask the node to stop")?;
+        let deadline = Instant::now() + STOP_WAIT_MAX;
+        while self.child.try_wait().context("wait for the node")?.is_none() {
+            ensure!(Instant::now() < deadline, "the node does not stop");
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if self.stop().is_err() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Side for Node {
+    fn protections(&self) -> String {
+        let whose = if self.own.is_some() { "started for this row" } else { "named by its address" };
+        format!("all that the node runs with; {whose}")
+    }
+
+    /// Of a function that somebody else deployed the status is verified and the body is not.
+    fn call(&mut self, _function: u64) -> anyhow::Result<Timing> {
+        self.number += 1;
+        let request = request(self.number);
+        let sent = stamp();
+        let answer = self.client.post(&request)?;
+        let answered = stamp();
+        let entered = match &self.own {
+            Some(_) => Some(verified(&Kind::EMPTY.constants(0), &request, &answer)?),
+            None => None,
+        };
+        Ok(Timing { sent, entered, answered })
+    }
+
+    fn process(&self) -> Option<u32> {
+        Some(self.process)
+    }
+}

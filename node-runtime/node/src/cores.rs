@@ -1,0 +1,111 @@
+//! Which cores run what: workers have theirs for themselves where the configuration says so.
+//!
+//! A worker looks for its next call for a while before it sleeps. On a core of its own it is in nobody's way, and
+//! nothing of the node stands between it and its call. Threads inherit the cores of whoever starts
+//! them, so the node's are set before its first thread is started.
+
+use std::collections::BTreeSet;
+
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The cores of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Cores {
+    /// All that the node may use; empty when nothing is set apart.
+    all: BTreeSet<usize>,
+    /// One for each worker, in the order of their places.
+    workers: Vec<usize>,
+}
+
+/// Cores that cannot be set apart; the text is one sentence.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CoresError {
+    #[error("core {0} is not one that this process may use")]
+    NotAllowed(usize),
+    #[error("no core would be left for the node itself")]
+    NoneLeft,
+    #[error("asking for or setting the cores of a thread")]
+    System(#[from] Errno),
+}
+
+impl Cores {
+    /// Sets `workers` apart, and keeps this thread and all that it starts on the others. Without any
+    /// of them nothing changes.
+    pub(crate) fn set_apart(workers: &BTreeSet<usize>) -> Result<Self, CoresError> {
+        if workers.is_empty() {
+            return Ok(Self::default());
+        }
+        let allowed = sched_getaffinity(None)?;
+        let all = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
+        let own = rest(&all, workers)?;
+        stay_on(&own)?;
+        Ok(Self { all, workers: workers.iter().copied().collect() })
+    }
+
+    /// Keeps this thread, and the process that it starts, where the worker at `place` belongs: on its core, or
+    /// on any if it has none.
+    pub(crate) fn take_place(&self, place: usize) -> Result<(), CoresError> {
+        match self.workers.get(place) {
+            Some(core) => stay_on(&BTreeSet::from([*core])),
+            None if self.all.is_empty() => Ok(()),
+            None => stay_on(&self.all),
+        }
+    }
+}
+
+/// What is left of `all` without `workers`.
+fn rest(all: &BTreeSet<usize>, workers: &BTreeSet<usize>) -> Result<BTreeSet<usize>, CoresError> {
+    if let Some(core) = workers.difference(all).next() {
+        return Err(CoresError::NotAllowed(*core));
+    }
+    let own: BTreeSet<usize> = all.difference(workers).copied().collect();
+    if own.is_empty() { Err(CoresError::NoneLeft) } else { Ok(own) }
+}
+
+fn stay_on(cores: &BTreeSet<usize>) -> Result<(), CoresError> {
+    let mut set = CpuSet::new();
+    cores.iter().for_each(|core| set.set(*core));
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_the_nodes_and_is_never_nothing() {
+        let all = BTreeSet::from([0, 1, 5]);
+        assert_eq!(rest(&all, &BTreeSet::from([1, 5])).unwrap(), BTreeSet::from([0]));
+        assert!(matches!(rest(&all, &BTreeSet::from([2])), Err(CoresError::NotAllowed(2))));
+        assert!(matches!(rest(&all, &all), Err(CoresError::NoneLeft)));
+    }
+
+    #[test]
+    fn without_cores_for_workers_a_thread_stays_where_it_is() {
+        let before = sched_getaffinity(None).unwrap();
+        Cores::set_apart(&BTreeSet::new()).unwrap().take_place(0).unwrap();
+        assert_eq!(sched_getaffinity(None).unwrap(), before);
+    }
+
+    #[test]
+    fn a_place_with_a_core_stays_on_it_and_one_without_may_use_all() {
+        let here = |cores: &Cores, place: usize| {
+            std::thread::scope(|scope| {
+                let thread = scope.spawn(|| {
+                    cores.take_place(place).unwrap();
+                    sched_getaffinity(None).unwrap().count()
+                });
+                thread.join().unwrap()
+            })
+        };
+        let allowed = sched_getaffinity(None).unwrap();
+        let all: BTreeSet<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
+        let first = *all.first().unwrap();
+        let cores = Cores { workers: vec![first], all: all.clone() };
+        assert_eq!(here(&cores, 0), 1);
+        assert_eq!(here(&cores, 1), all.len() as u32);
+    }
+}
