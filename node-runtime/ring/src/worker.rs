@@ -117,6 +117,19 @@ impl WorkerEnd {
         })
     }
 
+    /// Waits for a call, for the end or for `timeout`; whether it was over soon enough to stay keen.
+    fn wait(&self, timeout: Duration) -> Result<bool, RingError> {
+        let (ring, rate) = (&self.ring, self.rate);
+        let ready = || ring.has_next() || ring.is_stopping();
+        let since = clock::ticks();
+        let is_within = |us| clock::ticks().saturating_sub(since) < rate.ticks_of_us(us);
+        while self.keen && !ready() && is_within(LOOK_US) {
+            std::hint::spin_loop();
+        }
+        wait_one(ring.worker_bell(), self.spin_rounds, timeout, ready)?;
+        Ok(is_within(KEEN_US))
+    }
+
     /// How often [`Self::next`] looks before it sleeps; [`SPIN_ROUNDS`] unless set. While calls come fast it looks
     /// for up to 200 µs.
     pub fn set_spin_rounds(&mut self, rounds: u32) {
@@ -140,15 +153,7 @@ impl WorkerEnd {
         if let Some(job) = self.current {
             return Ok(Next::Call(job));
         }
-        let (ring, rate) = (&self.ring, self.rate);
-        let ready = || ring.has_next() || ring.is_stopping();
-        let since = clock::ticks();
-        let is_within = |us| clock::ticks().saturating_sub(since) < rate.ticks_of_us(us);
-        while self.keen && !ready() && is_within(LOOK_US) {
-            std::hint::spin_loop();
-        }
-        wait_one(ring.worker_bell(), self.spin_rounds, timeout, ready)?;
-        self.keen = is_within(KEEN_US);
+        self.keen = self.ring.has_next() || self.wait(timeout)?;
         if let Some(job) = self.ring.take()? {
             self.current = Some(job);
             self.frame_waits = job.frame_bytes > 0;
