@@ -176,6 +176,8 @@ pub fn version(row: Version, aliases: &[Alias]) -> wire::VersionView {
         created_at: row.created_at,
         budget_us: row.budget.as_micros(),
         memory_bytes: row.memory.as_bytes(),
+        idempotent: row.idempotent,
+        isolation: row.isolation,
         handler: row.handler.to_string(),
         abi_version: row.abi_version,
         policy_version: row.policy_version,

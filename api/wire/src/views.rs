@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    AliasName, CrateName, DeploymentId, Digest, FunctionName, NodeName, PersonName, Role, Scope, TenantName,
-    ToolchainId, VersionNumber, Voucher,
+    AliasName, CrateName, DeploymentId, Digest, FunctionName, Isolation, NodeName, PersonName, Role, Scope,
+    TenantName, ToolchainId, VersionNumber, Voucher,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -123,6 +123,13 @@ pub struct VersionView {
     pub budget_us: u64,
     /// Size of its arena, in bytes.
     pub memory_bytes: u64,
+    /// Declared: running a call a second time does no harm, so a node may when its worker died with it.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// Declared: `shared` workers, or those of its tenant's own `process`.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub isolation: Isolation,
     /// The handler's path in the tenant's crate.
     pub handler: String,
     /// The interface between artifact and worker.

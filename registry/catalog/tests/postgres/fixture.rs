@@ -210,6 +210,7 @@ pub(crate) fn claim(artifact: &[u8]) -> BuildClaim {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
+        declared: Declared::default(),
         toolchain: ToolchainId(Digest::of(b"toolchain")),
         abi_version: 1,
         lints: lints::required().map(str::to_owned).collect(),

@@ -304,6 +304,7 @@ fn claim(tree: &SourceTree) -> BuildClaim {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
+        declared: Declared::default(),
         toolchain: toolchain(),
         abi_version: 1,
         lints: lints::required().map(str::to_owned).collect(),
