@@ -3,7 +3,7 @@
 
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
 
-use crate::{CageLevel, Declared, DecisionUsed};
+use crate::{CageLevel, DecisionUsed, Declared};
 
 /// The builder's record of a finished build; stored with the build, compared by the signer.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -13,8 +13,8 @@ use proptest::prelude::*;
 
 use crate::{
     Admission, AttestError, BuildDefinition, BuildMetadata, Builder, CageLevel, Check, Checker, DecisionUsed,
-    Declared, KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose, ResourceDescriptor, RunDetails,
-    ServedFunction, ServedVersion, ServingSet, Statement, Trust, dsse, sign, verify,
+    Declared, KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose, ResourceDescriptor,
+    RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, Trust, dsse, sign, verify,
 };
 
 fn at(seconds: i64) -> DateTime<Utc> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mfaas_attest::{BuildClaim, CageLevel};
+use mfaas_attest::{BuildClaim, CageLevel, Declared};
 use mfaas_catalog::{
     Actor, Catalog, ClaimedBuild, Deployment, NewDeployment, NewToken, Recorded, RolePasswords, Token,
     migrate,

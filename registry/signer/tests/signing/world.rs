@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use mfaas_attest::{
-    BuildClaim, CageLevel, KeyList, PublicKey, ServingSet, Statement, Trust, Verified, verify,
+    BuildClaim, CageLevel, Declared, KeyList, PublicKey, ServingSet, Statement, Trust, Verified, verify,
 };
 use mfaas_blobs::Blobs;
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
