@@ -26,7 +26,6 @@ use rustix::process::{Signal, pidfd_send_signal};
 use rustix::thread::set_current_timer_slack;
 use tokio::sync::oneshot;
 
-use super::Books;
 use super::crew::Crew;
 use super::dispatcher::{Answered, CallError};
 use super::intake::{Arrival, Call, Definition, Event, Outlet};
@@ -34,6 +33,7 @@ use super::loading::Task;
 use super::process::RING_SLOTS;
 use super::scribe::Scribe;
 use super::table::Served;
+use super::{Books, PRIVATE_WORKERS};
 use crate::agent::VerifiedImage;
 use crate::orders::BanKey;
 
@@ -461,10 +461,10 @@ impl Engine {
             }
             Command::Replace { worker } => self.let_go(usize::from(worker.place)),
             Command::Park { worker } => {
-                self.crew.park(worker.place);
+                self.crew.park(worker);
                 self.let_go(usize::from(worker.place));
             }
-            Command::Unpark { cordon } => self.crew.unpark(cordon),
+            Command::Unpark { cordon } => self.crew.unpark(cordon, PRIVATE_WORKERS),
             Command::Load { function, slab } => match self.known.get(&function) {
                 Some(known) => {
                     let image = Arc::clone(&known.image);

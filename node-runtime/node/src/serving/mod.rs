@@ -8,6 +8,7 @@
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
 
+mod cordons;
 mod crew;
 mod dispatcher;
 mod engine;
@@ -25,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use mfaas_dispatch::{CordonId, Limits};
+use mfaas_dispatch::{CordonId, Limits, WORKERS_CAP};
 use mfaas_ident::TenantName;
 
 pub(crate) use dispatcher::{Answered, CallError, Dispatcher, Stalled};
@@ -35,14 +36,18 @@ pub(crate) use table::{Route, Served, Table};
 use crate::logs::LogSink;
 use crate::orders::Standing;
 use crate::usage::Usage;
+use cordons::Cordons;
 use crew::Crew;
 use engine::Engine;
 use intake::{Event, Intake};
 use loading::{Loading, Task};
 use scribe::Scribe;
 
+/// Workers of a tenant that has its own.
+const PRIVATE_WORKERS: usize = 1;
+
 /// What a node serves with.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Means {
     /// The worker's executable.
     pub(crate) worker: PathBuf,
@@ -52,6 +57,16 @@ pub(crate) struct Means {
     pub(crate) workers: usize,
     /// Tenants that have workers of their own.
     pub(crate) isolated: BTreeSet<TenantName>,
+    /// Other tenants that may have workers of their own at a time, because their functions declare it.
+    pub(crate) private_cordons_max: usize,
+}
+
+impl Means {
+    /// Worker processes at a time, at most.
+    fn workers_max(&self) -> usize {
+        let private = self.isolated.len().saturating_add(self.private_cordons_max);
+        self.workers.saturating_add(private.saturating_mul(PRIVATE_WORKERS)).min(WORKERS_CAP)
+    }
 }
 
 /// What the dispatcher writes into and asks besides its own tables.
@@ -77,11 +92,10 @@ pub(crate) struct Fleet {
 
 /// Starts dispatcher, loader and workers. The dispatcher's thread ends with its last handle.
 pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Result<(Arc<Dispatcher>, Fleet)> {
-    let Means { worker, loader, workers, isolated } = means;
-    let (dispatcher, intake, crew, tasks) = connect(limits, books, worker, workers, &isolated)?;
+    let (dispatcher, intake, crew, tasks) = connect(limits, books, &means)?;
     let over = Arc::new(AtomicBool::new(false));
     let loading = Loading {
-        program: loader,
+        program: means.loader,
         tasks,
         crew: Arc::clone(&crew),
         intake: intake.clone(),
@@ -89,7 +103,7 @@ pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Resu
         ends: HashMap::new(),
     };
     std::thread::Builder::new().name("loader".to_owned()).spawn(move || loading.run())?;
-    crew.man(CordonId::SHARED, workers)?;
+    crew.man(CordonId::SHARED, means.workers)?;
     Ok((Arc::new(dispatcher), Fleet { crew, intake, over }))
 }
 
@@ -97,25 +111,25 @@ pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Resu
 #[cfg(test)]
 pub(crate) fn alone(limits: Limits, logs: Arc<LogSink>) -> std::io::Result<Dispatcher> {
     let books = Books { logs, ..Books::default() };
-    connect(limits, books, PathBuf::new(), 0, &BTreeSet::new()).map(|(dispatcher, ..)| dispatcher)
+    connect(limits, books, &Means::default()).map(|(dispatcher, ..)| dispatcher)
 }
 
 type Connected = (Dispatcher, Intake, Arc<Crew>, mpsc::Receiver<Task>);
 
 /// Starts the dispatcher's thread.
-fn connect(
-    limits: Limits,
-    books: Books,
-    worker: PathBuf,
-    workers: usize,
-    isolated: &BTreeSet<TenantName>,
-) -> std::io::Result<Connected> {
+fn connect(limits: Limits, books: Books, means: &Means) -> std::io::Result<Connected> {
     let (intake, outlet) = intake::intake();
     let (loader, tasks) = mpsc::channel();
-    let crew = Arc::new(Crew::new(worker, intake.clone(), Arc::clone(&books.protection)));
+    let crew = Arc::new(Crew::new(
+        means.worker.clone(),
+        means.workers_max(),
+        intake.clone(),
+        Arc::clone(&books.protection),
+    ));
     let published = Arc::new(Mutex::default());
     let scribe = Scribe::start(Arc::clone(&books.logs))?;
-    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&published), workers, isolated, &books);
+    let cordons = Cordons::new(&means.isolated, means.private_cordons_max);
+    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&published), means.workers, cordons, &books);
     let engine = Engine::new(limits, outlet, loader, Arc::clone(&crew), scribe, books, published);
     std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run())?;
     Ok((dispatcher, intake, crew, tasks))

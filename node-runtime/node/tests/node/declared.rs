@@ -1,0 +1,153 @@
+//! What a function declares in its signed statement, and what the node makes of it, with the real programs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mfaas_attest::{Declared, ServedFunction};
+use mfaas_delivery::Report;
+use mfaas_ident::{Isolation, TenantName};
+use mfaas_rules::codes;
+use rustix::process::Signal;
+use tokio::task::JoinHandle;
+
+use crate::documents::{Signer, function, served, set};
+use crate::program::{Answer, Node, gone, kill};
+use crate::server::Server;
+use crate::{artifact, settled, stage};
+
+/// Enough for what [`work`] asks of the function, on any machine.
+const LONG_US: u64 = 10_000_000;
+
+const NOTHING: Declared = Declared { idempotent: false, isolation: Isolation::Shared };
+const IDEMPOTENT: Declared = Declared { idempotent: true, ..NOTHING };
+const PROCESS: Declared = Declared { isolation: Isolation::Process, ..NOTHING };
+
+/// A function with one version that declares this.
+fn declaring(
+    server: &Server,
+    signer: &Signer,
+    tenant: &str,
+    name: &str,
+    declared: Option<Declared>,
+) -> ServedFunction {
+    let version = served(1, &artifact::build(1), LONG_US);
+    let version = signer.admit_as(&mut server.desk(), tenant, name, declared, &version);
+    ServedFunction { tenant: TenantName::parse(tenant).unwrap(), ..function(name, &[&version], 1) }
+}
+
+/// Starts a call that is still running when this comes back, and ends by itself.
+async fn work(node: &Arc<Node>, function: &'static str) -> JoinHandle<Answer> {
+    let node = Arc::clone(node);
+    let call = tokio::spawn(async move { node.call(function, "work").await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    call
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_call_that_may_run_twice_survives_its_worker() {
+    let (server, signer, home) = stage().await;
+    let functions = [
+        declaring(&server, &signer, "acme", "again", Some(IDEMPOTENT)),
+        declaring(&server, &signer, "acme", "once", Some(NOTHING)),
+        declaring(&server, &signer, "acme", "older", None),
+    ];
+    signer.publish(&mut server.desk(), &set(1, &functions));
+    let node = Arc::new(home.start().await);
+    for name in ["again", "once", "older"] {
+        node.answers(name, "version 1").await;
+    }
+    for (name, survives) in [("once", false), ("again", true), ("older", false)] {
+        let workers = settled(&node).await;
+        let call = work(&node, name).await;
+        workers.iter().for_each(|pid| kill(*pid, Signal::KILL));
+        gone(&workers).await;
+        let answer = call.await.unwrap();
+        if survives {
+            assert_eq!((answer.status, answer.body.as_str()), (200, "worked"), "{name}: {answer:?}");
+        } else {
+            assert!(answer.status == 503 && answer.body.contains("MF0808"), "{name}: {answer:?}");
+        }
+    }
+    // What crashes its worker each time runs twice at most: the second crash is its own.
+    let workers = settled(&node).await;
+    let call = work(&node, "again").await;
+    workers.iter().for_each(|pid| kill(*pid, Signal::KILL));
+    gone(&workers).await;
+    let workers = settled(&node).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    workers.iter().for_each(|pid| kill(*pid, Signal::KILL));
+    let answer = call.await.unwrap();
+    assert!(answer.status == 503 && answer.body.contains("MF0808"), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_declares_a_process_runs_in_another_one_than_what_is_shared() {
+    let (server, signer, home) = stage().await;
+    let functions = [
+        declaring(&server, &signer, "acme", "plain", Some(NOTHING)),
+        declaring(&server, &signer, "acme", "vault", Some(PROCESS)),
+    ];
+    signer.publish(&mut server.desk(), &set(1, &functions));
+    let node = home.start().await;
+    node.answers("plain", "version 1").await;
+    let shared = settled(&node).await;
+    node.answers("vault", "version 1").await;
+    let own: Vec<u32> = node.workers().into_iter().filter(|pid| !shared.contains(pid)).collect();
+    assert_eq!(own.len(), 1, "one process more, for acme's own");
+    let metrics = async || node.get("/metrics").await.body;
+    assert!(metrics().await.contains("mfaas_private_cordons"));
+
+    shared.iter().for_each(|pid| kill(*pid, Signal::STOP));
+    assert_eq!(node.call("vault", "").await.body, "version 1", "no shared worker runs it");
+    let waits = node.call_within("plain", "", "300").await;
+    assert_eq!(waits.status, 504, "its own worker takes nothing of what is shared: {waits:?}");
+    shared.iter().for_each(|pid| kill(*pid, Signal::CONT));
+    kill(own[0], Signal::STOP);
+    assert_eq!(node.call("plain", "").await.body, "version 1");
+    let waits = node.call_within("vault", "", "300");
+    let lost = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        kill(own[0], Signal::KILL);
+    };
+    let (answer, ()) = tokio::join!(waits, lost);
+    assert!(answer.body.contains("MF0808"), "it was in the process that ended: {answer:?}");
+    node.answers("vault", "version 1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beyond_the_limit_a_function_is_refused_and_comes_when_another_tenant_has_left() {
+    let (server, signer, mut home) = stage().await;
+    home.give_cordons(1);
+    let first = declaring(&server, &signer, "acme", "vault", Some(PROCESS));
+    let second = declaring(&server, &signer, "umbrella", "vault", Some(PROCESS));
+    let plain = declaring(&server, &signer, "umbrella", "plain", Some(NOTHING));
+    signer.publish(&mut server.desk(), &set(1, &[first, second.clone(), plain.clone()]));
+    let node = home.start().await;
+    node.answers("vault", "version 1").await;
+    let refused = |report: &Report| {
+        let row = report.refused.iter().find(|row| row.code == codes::MF0712);
+        row.is_some_and(|row| row.tenant.as_str() == "umbrella" && row.function.as_str() == "vault")
+    };
+    let report = server.reported("the refusal", refused).await;
+    assert_eq!((report.refused.len(), report.loaded.len()), (1, 2), "{report:?}");
+    assert_eq!(node.call_of("umbrella", "vault", "").await.status, 404, "and not in a shared worker");
+    assert_eq!(node.call_of("umbrella", "plain", "").await.body, "version 1");
+    let before = node.workers();
+    assert_eq!(before.len(), 3);
+
+    signer.publish(&mut server.desk(), &set(2, &[second, plain]));
+    server.reported("both of umbrella", |report| report.refused.is_empty() && report.loaded.len() == 2).await;
+    // The worker of acme leaves first: the node has three processes at a time and no more.
+    for _ in 0..500 {
+        let answer = node.call_of("umbrella", "vault", "").await;
+        let workers = node.workers();
+        assert!(workers.len() <= 3, "{workers:?}");
+        if answer.status == 200 {
+            let new: Vec<_> = workers.iter().filter(|pid| !before.contains(pid)).collect();
+            assert_eq!(new.len(), 1, "no process of another tenant's is taken over: {before:?} {workers:?}");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("umbrella never got its worker: {:?}", node.workers());
+}
