@@ -97,21 +97,17 @@ async fn what_declares_a_process_runs_in_another_one_than_what_is_shared() {
     let metrics = async || node.get("/metrics").await.body;
     assert!(metrics().await.contains("mfaas_private_cordons"));
 
-    shared.iter().for_each(|pid| kill(*pid, Signal::STOP));
-    assert_eq!(node.call("vault", "").await.body, "version 1", "no shared worker runs it");
-    let waits = node.call_within("plain", "", "300").await;
-    assert_eq!(waits.status, 504, "its own worker takes nothing of what is shared: {waits:?}");
-    shared.iter().for_each(|pid| kill(*pid, Signal::CONT));
-    kill(own[0], Signal::STOP);
-    assert_eq!(node.call("plain", "").await.body, "version 1");
-    let waits = node.call_within("vault", "", "300");
-    let lost = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        kill(own[0], Signal::KILL);
-    };
-    let (answer, ()) = tokio::join!(waits, lost);
-    assert!(answer.body.contains("MF0808"), "it was in the process that ended: {answer:?}");
-    node.answers("vault", "version 1").await;
+    // Each of the two goes on while the other's process stands still, and goes down with its own alone.
+    for (stands_still, runs, stuck) in [(&shared, "vault", "plain"), (&own, "plain", "vault")] {
+        stands_still.iter().for_each(|pid| kill(*pid, Signal::STOP));
+        let (waits, ()) = tokio::join!(node.call(stuck, ""), async {
+            assert_eq!(node.call(runs, "").await.body, "version 1", "{runs}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            stands_still.iter().for_each(|pid| kill(*pid, Signal::KILL));
+        });
+        assert!(waits.body.contains("MF0808"), "{stuck}: {waits:?}");
+        node.answers(stuck, "version 1").await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
