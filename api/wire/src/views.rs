@@ -188,11 +188,28 @@ pub struct Endpoint {
     /// Every version that the node says it has loaded.
     #[schema(value_type = Vec<u32>)]
     pub loaded_versions: Vec<VersionNumber>,
+    /// Every version that the node says it does not serve, and why.
+    #[serde(default)]
+    pub refused_versions: Vec<NodeRefusal>,
     /// When the node last reported; absent when it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_at: Option<DateTime<Utc>>,
     /// Whether the node takes calls.
     pub ready: bool,
+}
+
+/// A version that a node does not serve.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodeRefusal {
+    /// The version.
+    #[schema(value_type = u32)]
+    pub version: VersionNumber,
+    /// Stable code.
+    pub code: String,
+    /// The node's words, sanitised.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
 }
 
 /// How a node is doing.

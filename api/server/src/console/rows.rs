@@ -248,6 +248,14 @@ impl From<Diagnostic> for DiagnosticRow {
     }
 }
 
+/// A node that does not serve a version.
+pub(super) struct RefusalRow {
+    pub(super) node: String,
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
 /// A row of the allowlist or of its waiting requests.
 pub(super) struct CrateRow {
     pub(super) name: String,
