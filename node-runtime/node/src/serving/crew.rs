@@ -69,6 +69,13 @@ struct State {
     closed: bool,
 }
 
+impl State {
+    /// Whether more workers wait than there are places that will be given to them.
+    fn is_short(&self) -> bool {
+        self.waiting.len() > self.places.iter().filter(|place| place.is_free()).count()
+    }
+}
+
 /// All places.
 #[derive(Debug)]
 pub(crate) struct Crew {
@@ -99,10 +106,7 @@ impl Crew {
         state.waiting.extend(std::iter::repeat_n(cordon, workers));
         self.changed.notify_all();
         // Beyond the vacant places, which their keepers give away.
-        while !state.closed
-            && state.places.len() < self.places_max
-            && state.waiting.len() > state.places.iter().filter(|place| place.is_free()).count()
-        {
+        while !state.closed && state.places.len() < self.places_max && state.is_short() {
             let Some(cordon) = state.waiting.pop_front() else { break };
             let number = state.places.len();
             state.places.push(Place { cordon, wanted: true, vacant: false, life: 0 });
@@ -112,7 +116,7 @@ impl Crew {
                 .spawn(move || crew.keep(number as u16))?;
             state.keepers.push(keeper);
         }
-        if state.waiting.contains(&cordon) && state.places.len() >= self.places_max {
+        if state.is_short() {
             tracing::warn!(cordon = cordon.0, "a worker waits for a place");
         }
         Ok(())
