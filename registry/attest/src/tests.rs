@@ -150,6 +150,18 @@ fn an_older_statement_means_no_second_run_and_shared_workers() {
     assert_eq!(declared, Declared { idempotent: false, isolation: Isolation::Shared });
 }
 
+/// One that was kept from the release before, for the fuzzer; its first byte says what it is.
+#[test]
+fn a_statement_that_an_older_release_wrote_is_read() {
+    let kept = include_bytes!("../../../fuzz/corpus/statement/9a9d443afe4ed0d9");
+    let document: serde_json::Value = serde_json::from_slice(&kept[1..]).unwrap();
+    let key = key();
+    let bytes = signed_as_it_is(&document, &key);
+    let read = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap().into_inner();
+    assert_eq!(read.predicate.declared, None);
+    assert_eq!(serde_json::to_value(&read).unwrap(), document, "not one field more");
+}
+
 /// Signs a document as it is, consistent or not.
 fn signed_as_it_is(document: &serde_json::Value, key: &PrivateKey) -> Vec<u8> {
     use base64::Engine as _;
