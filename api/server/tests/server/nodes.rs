@@ -181,7 +181,7 @@ async fn a_version_that_a_node_refuses_says_so_to_its_own_tenant() {
     let node = joined(&server, "node-1").await;
     let refused = |tenant: &str| {
         json!({"tenant": tenant, "function": "hello", "version": 1, "digest": "a".repeat(64),
-               "code": "MF0712", "message": format!("{tenant}/hello@1 is not taken")})
+               "code": "MF0712", "message": format!("{tenant}/hello@1 is not taken<img src=x>\u{1b}[2J")})
     };
     let mut told = report(1, 0);
     told["refused"] = json!([refused("a"), refused("b")]);
@@ -195,6 +195,7 @@ async fn a_version_that_a_node_refuses_says_so_to_its_own_tenant() {
     let body = page(&server, &format!("/deployments/{id}"), &cookie).await.body;
     assert!(body.contains("MF0712") && body.contains("a/hello@1 is not taken"), "{body}");
     assert!(!body.contains("b/hello"), "{body}");
+    assert!(!body.contains("<img src=x") && !body.contains('\u{1b}'), "a node's words do nothing: {body}");
     let body = page(&server, "/functions/hello", &cookie).await.body;
     assert!(body.contains("<td>process</td><td>may run again</td>"), "{body}");
 }

@@ -4,7 +4,8 @@
 //! Functions come and go while workers stay: the loader, the only process that can write the slab,
 //! puts an image into a slot, and the number of the slot names it in every worker. Threads here:
 //! `dispatcher` decides and moves calls ([`engine`]), `loader` talks to the loader ([`loading`]),
-//! `keeper-N` starts and waits for the worker at place N ([`crew`]), `scribe` writes log lines.
+//! `keeper-N` starts and waits for the worker at place N ([`crew`]), `scribe` writes log lines. Which
+//! workers may run a function is found when it is defined ([`cordons`]).
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
 
