@@ -1,7 +1,8 @@
 //! What a function declares in its signed statement, and what the node makes of it, with the real programs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mfaas_attest::{Declared, ServedFunction};
 use mfaas_delivery::Report;
@@ -11,12 +12,16 @@ use rustix::process::Signal;
 use tokio::task::JoinHandle;
 
 use crate::documents::{Signer, function, served, set};
-use crate::program::{Answer, Node, gone, kill};
+use crate::program::{Answer, Node, cpu_ticks, gone, kill};
 use crate::server::Server;
 use crate::{artifact, settled, stage};
 
 /// Enough for what [`work`] asks of the function, on any machine.
 const LONG_US: u64 = 10_000_000;
+
+/// CPU time by which a worker is known to be in the middle of [`work`], in hundredths of a second: more than a
+/// worker needs to start, less than the call takes.
+const WORKING_TICKS: u64 = 20;
 
 const NOTHING: Declared = Declared { idempotent: false, isolation: Isolation::Shared };
 const IDEMPOTENT: Declared = Declared { idempotent: true, ..NOTHING };
@@ -35,12 +40,33 @@ fn declaring(
     ServedFunction { tenant: TenantName::parse(tenant).unwrap(), ..function(name, &[&version], 1) }
 }
 
-/// Starts a call that is still running when this comes back, and ends by itself.
-async fn work(node: &Arc<Node>, function: &'static str) -> JoinHandle<Answer> {
+/// Starts a call that takes a good part of a second.
+fn work(node: &Arc<Node>, function: &'static str) -> JoinHandle<Answer> {
     let node = Arc::clone(node);
-    let call = tokio::spawn(async move { node.call(function, "work").await });
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    call
+    tokio::spawn(async move { node.call(function, "work").await })
+}
+
+/// CPU time of the workers.
+fn worked(node: &Node) -> BTreeMap<u32, u64> {
+    node.workers().into_iter().map(|pid| (pid, cpu_ticks(pid))).collect()
+}
+
+/// Ends the worker that is in the middle of a call, and no other: a call that is given to one that is about to
+/// be found dead has run there, as far as the node can tell.
+async fn end_the_one_that_works(node: &Node, before: &BTreeMap<u32, u64>) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let now = worked(node);
+        let busy = |(pid, ticks): (&u32, &u64)| {
+            ticks.saturating_sub(*before.get(pid).unwrap_or(&0)) >= WORKING_TICKS
+        };
+        if let Some(pid) = now.iter().find(|row| busy(*row)).map(|(pid, _)| *pid) {
+            kill(pid, Signal::KILL);
+            return gone(&[pid]).await;
+        }
+        assert!(Instant::now() < deadline, "nobody works: {before:?} {now:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,10 +83,10 @@ async fn only_a_call_that_may_run_twice_survives_its_worker() {
         node.answers(name, "version 1").await;
     }
     for (name, survives) in [("once", false), ("again", true), ("older", false)] {
-        let workers = settled(&node).await;
-        let call = work(&node, name).await;
-        workers.iter().for_each(|pid| kill(*pid, Signal::KILL));
-        gone(&workers).await;
+        settled(&node).await;
+        let before = worked(&node);
+        let call = work(&node, name);
+        end_the_one_that_works(&node, &before).await;
         let answer = call.await.unwrap();
         if survives {
             assert_eq!((answer.status, answer.body.as_str()), (200, "worked"), "{name}: {answer:?}");
@@ -68,14 +94,13 @@ async fn only_a_call_that_may_run_twice_survives_its_worker() {
             assert!(answer.status == 503 && answer.body.contains("MF0808"), "{name}: {answer:?}");
         }
     }
-    // What crashes its worker each time runs twice at most: the second crash is its own.
-    let workers = settled(&node).await;
-    let call = work(&node, "again").await;
-    workers.iter().for_each(|pid| kill(*pid, Signal::KILL));
-    gone(&workers).await;
-    let workers = settled(&node).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    workers.iter().for_each(|pid| kill(*pid, Signal::KILL));
+    // It runs a second time, and not a third.
+    settled(&node).await;
+    let before = worked(&node);
+    let call = work(&node, "again");
+    end_the_one_that_works(&node, &before).await;
+    let before = worked(&node);
+    end_the_one_that_works(&node, &before).await;
     let answer = call.await.unwrap();
     assert!(answer.status == 503 && answer.body.contains("MF0808"), "{answer:?}");
 }

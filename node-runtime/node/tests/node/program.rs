@@ -196,6 +196,14 @@ pub async fn gone(pids: &[u32]) {
     }
 }
 
+/// CPU time of a process so far, in hundredths of a second; 0 if it is gone.
+pub fn cpu_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    // proc(5): utime and stime, counted from the state on.
+    fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
 struct Process {
     pid: u32,
     parent: u32,
