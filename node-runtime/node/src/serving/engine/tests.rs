@@ -221,7 +221,9 @@ async fn a_function_that_declares_it_waits_for_a_worker_of_its_own() {
     let (mut shared, _fd, _child) = stage.worker();
     let call = stage.call();
     // A worker that comes before it is wanted is let go.
+    let deadline = std::time::Instant::now() + PATIENCE;
     while stage.dispatcher.snapshot().waiting == 0 {
+        assert!(std::time::Instant::now() < deadline, "a shared worker has it");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let (mut own, _fd, _child) = stage.life_in(CordonId(1), WorkerId { place: 1, life: 1 }, SlabId(0));
