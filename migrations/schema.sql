@@ -683,11 +683,14 @@ CREATE TABLE versions (
     policy_version bigint NOT NULL,
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     retired_at timestamp with time zone,
+    idempotent boolean NOT NULL DEFAULT false,
+    isolation text NOT NULL DEFAULT 'shared'::text,
     CONSTRAINT versions_pkey PRIMARY KEY (tenant, function, version),
     CONSTRAINT versions_artifact_fkey FOREIGN KEY (artifact) REFERENCES artifacts(digest),
     CONSTRAINT versions_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
     CONSTRAINT versions_deployment_unique UNIQUE (deployment_id),
     CONSTRAINT versions_function_fkey FOREIGN KEY (tenant, function) REFERENCES functions(tenant, name),
+    CONSTRAINT versions_isolation_known CHECK ((isolation = ANY (ARRAY['shared'::text, 'process'::text]))),
     CONSTRAINT versions_statement_fkey FOREIGN KEY (statement) REFERENCES statements(digest),
     CONSTRAINT versions_version_positive CHECK ((version >= 1))
 );

@@ -7,7 +7,7 @@ use mfaas_catalog::{
     RequestMember, ReviewDelta, ReviewRow, SpotNote, StoredLine, Token, Usage, Version,
 };
 use mfaas_delivery as delivery;
-use mfaas_ident::{AliasName, ToolchainId, sanitise, sanitise_line};
+use mfaas_ident::{AliasName, FunctionName, TenantName, ToolchainId, sanitise, sanitise_line};
 use mfaas_rules::crate_facts::{CrateDelta, FileDelta, TrialBuild};
 use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus as Decision, codes};
 use mfaas_wire as wire;
@@ -176,12 +176,30 @@ pub fn version(row: Version, aliases: &[Alias]) -> wire::VersionView {
         created_at: row.created_at,
         budget_us: row.budget.as_micros(),
         memory_bytes: row.memory.as_bytes(),
+        idempotent: row.idempotent,
+        isolation: row.isolation,
         handler: row.handler.to_string(),
         abi_version: row.abi_version,
         policy_version: row.policy_version,
         revoked: row.revoked,
         aliases,
     }
+}
+
+/// What a node says about versions of this function that it does not serve.
+pub fn node_refusals(
+    report: &mfaas_delivery::Report,
+    tenant: &TenantName,
+    function: &FunctionName,
+) -> Vec<wire::NodeRefusal> {
+    let mine = report.refused.iter().filter(|row| row.tenant == *tenant && row.function == *function);
+    mine.map(|row| wire::NodeRefusal {
+        version: row.version,
+        code: row.code.id().to_owned(),
+        message: sanitise_line(&row.message, 300),
+        hint: row.code.hint().to_owned(),
+    })
+    .collect()
 }
 
 /// One alias.

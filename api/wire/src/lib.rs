@@ -27,8 +27,8 @@ pub use reviews::{
 pub use status::{STATUSES, status_of};
 pub use views::{
     AliasView, AuditEntry, CrateStatus, CrateView, CreateToken, DeploymentAccepted, DeploymentView, Endpoint,
-    FunctionView, LogLine, MoveAlias, NodeState, NodeView, Page, Removed, TokenCreated, TokenView,
-    VersionView, WhoAmI,
+    FunctionView, LogLine, MoveAlias, NodeRefusal, NodeState, NodeView, Page, Removed, TokenCreated,
+    TokenView, VersionView, WhoAmI,
 };
 
 /// The header that makes a repeated deploy answer with the first one's deployment.

@@ -85,6 +85,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0709, 502),
     (codes::MF0710, 403),
     (codes::MF0711, 503),
+    (codes::MF0712, 503),
     // Invocation.
     (codes::MF0801, 404),
     (codes::MF0802, 500),

@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    AliasName, CrateName, DeploymentId, Digest, FunctionName, NodeName, PersonName, Role, Scope, TenantName,
-    ToolchainId, VersionNumber, Voucher,
+    AliasName, CrateName, DeploymentId, Digest, FunctionName, Isolation, NodeName, PersonName, Role, Scope,
+    TenantName, ToolchainId, VersionNumber, Voucher,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -123,6 +123,13 @@ pub struct VersionView {
     pub budget_us: u64,
     /// Size of its arena, in bytes.
     pub memory_bytes: u64,
+    /// Declared: running a call a second time does no harm, so a node may when its worker died with it.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// Declared: `shared` workers, or those of its tenant's own `process`.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub isolation: Isolation,
     /// The handler's path in the tenant's crate.
     pub handler: String,
     /// The interface between artifact and worker.
@@ -181,11 +188,28 @@ pub struct Endpoint {
     /// Every version that the node says it has loaded.
     #[schema(value_type = Vec<u32>)]
     pub loaded_versions: Vec<VersionNumber>,
+    /// Every version that the node says it does not serve, and why.
+    #[serde(default)]
+    pub refused_versions: Vec<NodeRefusal>,
     /// When the node last reported; absent when it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_at: Option<DateTime<Utc>>,
     /// Whether the node takes calls.
     pub ready: bool,
+}
+
+/// A version that a node does not serve.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodeRefusal {
+    /// The version.
+    #[schema(value_type = u32)]
+    pub version: VersionNumber,
+    /// Stable code.
+    pub code: String,
+    /// The node's words, sanitised.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
 }
 
 /// How a node is doing.

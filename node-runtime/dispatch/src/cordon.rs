@@ -36,6 +36,8 @@ pub(crate) struct Cordon {
     pub(crate) open: usize,
     /// When the last of them ended.
     pub(crate) idle_since: Moment,
+    /// Functions that run here and whose calls are accepted.
+    pub(crate) functions: usize,
     /// Nobody keeps workers for it at the moment.
     pub(crate) parked: bool,
 }
@@ -44,6 +46,12 @@ impl Cordon {
     /// The shared one is never parked, every other starts so.
     pub(crate) fn new(parked: bool) -> Self {
         Self { parked, ..Self::default() }
+    }
+
+    /// When its workers are kept for nobody, while it has none to keep busy: at once when no function is
+    /// left that could call for them.
+    pub(crate) fn park_due(&self, park_after_us: u64) -> Moment {
+        if self.functions == 0 { self.idle_since } else { self.idle_since.plus(park_after_us) }
     }
 
     /// Whether a new job may go to a worker at once, past nobody.

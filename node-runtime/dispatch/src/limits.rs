@@ -38,7 +38,8 @@ pub struct Limits {
     pub tenants_max: usize,
     /// Numbers of cordons that may ever be used, the shared one included.
     pub cordons_max: usize,
-    /// How long a cordon of one tenant stays idle before its workers are parked, in microseconds.
+    /// How long a cordon of one tenant stays idle before its workers are parked, in microseconds. One
+    /// that no function runs in any more does not wait.
     pub park_after_us: u64,
 }
 

@@ -66,14 +66,16 @@ impl Scheduler {
         let limits: Limits = self.limits;
         self.functions.ensure(function, &limits)?;
         let queue = self.queue(loaded.tenant, loaded.cordon)?;
+        self.set_gate(function.0, Gate::Unknown);
         let known = &mut self.functions[function.0];
         known.queue = queue;
         known.cordon = loaded.cordon.0;
         // At most ten seconds in microseconds, so the cast keeps it.
         known.budget_us = loaded.budget.as_micros() as u32;
         known.idempotent = loaded.idempotent;
-        known.gate = Gate::Open;
         let unpinned = std::mem::replace(&mut known.pinned, loaded.residency == Residency::Pinned);
+        self.set_gate(function.0, Gate::Open);
+        let known = &mut self.functions[function.0];
         match known.phase {
             Phase::Cold => {
                 known.bytes = loaded.bytes;
@@ -90,9 +92,11 @@ impl Scheduler {
 
     /// Accepts no more calls of the function; those accepted still run, then its image is unloaded.
     pub fn retire(&mut self, function: FunctionId, commands: &mut Commands) {
-        let Some(known) = self.functions.get_mut(function.0) else { return };
-        known.gate = Gate::Unknown;
-        if known.open == 0 {
+        if self.functions.get(function.0).is_none() {
+            return;
+        }
+        self.set_gate(function.0, Gate::Unknown);
+        if self.functions[function.0].open == 0 {
             self.settle(function.0, commands);
         }
     }
@@ -138,11 +142,11 @@ impl Scheduler {
     pub fn load_failed(&mut self, now: Moment, function: FunctionId, slab: SlabId, commands: &mut Commands) {
         let Some(known) = self.loading(function, slab) else { return };
         known.phase = Phase::Cold;
-        if known.gate == Gate::Open {
-            known.gate = Gate::NotLoadable;
-        }
-        let bytes = known.bytes;
+        let (bytes, open) = (known.bytes, known.gate == Gate::Open);
         self.room.bytes -= bytes;
+        if open {
+            self.set_gate(function.0, Gate::NotLoadable);
+        }
         let waits = |job: &crate::jobs::Job| job.function == function.0 && job.place == Place::Cold;
         self.end_waiting(now, waits, |_| Outcome::LoadFailed, commands);
         self.admit_wanted(commands);
@@ -202,6 +206,15 @@ impl Scheduler {
             Phase::Wanted | Phase::Loading => Standing::Coming,
             Phase::Resident => Standing::Resident,
         }
+    }
+
+    /// The only place where a gate moves: the function's cordon counts those that are open.
+    fn set_gate(&mut self, index: u32, gate: Gate) {
+        let known = &mut self.functions[index];
+        let before = std::mem::replace(&mut known.gate, gate);
+        let functions = &mut self.cordons[known.cordon as usize].functions;
+        *functions += usize::from(gate == Gate::Open);
+        *functions -= usize::from(before == Gate::Open);
     }
 
     fn loading(&mut self, function: FunctionId, slab: SlabId) -> Option<&mut Function> {

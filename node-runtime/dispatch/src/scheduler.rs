@@ -185,7 +185,7 @@ impl Scheduler {
     pub fn next_deadline(&self) -> Option<Moment> {
         let backstops = self.workers.iter().filter(|worker| runs(worker)).map(|worker| worker.backstop);
         let parking = self.cordons.iter().skip(1).filter(|cordon| parks(cordon));
-        let parking = parking.map(|cordon| cordon.idle_since.plus(self.limits.park_after_us));
+        let parking = parking.map(|cordon| cordon.park_due(self.limits.park_after_us));
         let next = backstops.chain(parking).fold(self.expiry_due(), Moment::min);
         (next != Moment::NEVER).then_some(next)
     }
@@ -441,7 +441,7 @@ impl Scheduler {
 
     fn park_idle(&mut self, now: Moment, commands: &mut Commands) {
         for cordon in self.cordons.iter_mut().skip(1) {
-            let due = cordon.idle_since.plus(self.limits.park_after_us) <= now;
+            let due = cordon.park_due(self.limits.park_after_us) <= now;
             if !parks(cordon) || !due {
                 continue;
             }

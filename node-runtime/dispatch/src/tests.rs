@@ -481,6 +481,33 @@ fn a_private_cordon_gets_workers_with_its_first_call_and_loses_them_when_idle() 
 }
 
 #[test]
+fn a_private_cordon_without_functions_loses_its_workers_at_once() {
+    let mut scheduler = serving(1);
+    define_as(&mut scheduler, 3, Loaded { cordon: CordonId(1), ..function(3) });
+    define_as(&mut scheduler, 4, Loaded { cordon: CordonId(1), ..function(3) });
+    let (job, _) = submit(&mut scheduler, 0, 3);
+    with(|out| scheduler.worker_ready(Moment(1), worker(5, 1), CordonId(1), SlabId(0), out).unwrap());
+    with(|out| scheduler.retire(FunctionId(4), out));
+    with(|out| scheduler.retire(FunctionId(3), out));
+    assert!(tick(&mut scheduler, 5).is_empty(), "its last call runs");
+    completed(&mut scheduler, 10, 5, job);
+    assert_eq!(scheduler.next_deadline(), Some(Moment(10)));
+    assert_eq!(tick(&mut scheduler, 10), [Command::Park { worker: worker(5, 1) }]);
+}
+
+#[test]
+fn a_function_that_moves_out_of_a_cordon_keeps_no_workers_there() {
+    let mut scheduler = serving(1);
+    define_as(&mut scheduler, 3, Loaded { cordon: CordonId(1), ..function(3) });
+    let (job, _) = submit(&mut scheduler, 0, 3);
+    with(|out| scheduler.worker_ready(Moment(1), worker(5, 1), CordonId(1), SlabId(0), out).unwrap());
+    completed(&mut scheduler, 10, 5, job);
+    with(|out| scheduler.define(FunctionId(3), function(3), out).unwrap());
+    assert_eq!(tick(&mut scheduler, 11), [Command::Park { worker: worker(5, 1) }]);
+    assert_eq!(submit(&mut scheduler, 12, 3).1.len(), 1, "the shared worker has it");
+}
+
+#[test]
 fn a_stopping_node_drains_and_loses_what_nobody_can_run() {
     let mut scheduler = serving(1);
     let (running, _) = submit(&mut scheduler, 0, 1);

@@ -11,9 +11,12 @@ use mfaas_ident::{NodeName, TenantName};
 
 /// Workers that tenants share, at most.
 const WORKERS_MAX: usize = 128;
-/// Tenants with workers of their own, at most: together with the shared ones these are all workers
-/// that a dispatcher can name.
-const ISOLATED_MAX: usize = WORKERS_CAP - WORKERS_MAX;
+/// Tenants with workers of their own, at most, whoever gives them: together with the shared ones these
+/// are all workers that a dispatcher can name.
+const PRIVATE_CORDONS_CAP: usize = WORKERS_CAP - WORKERS_MAX;
+/// Tenants that get workers of their own by what their functions declare, unless the operator says
+/// another number. Each takes a process while it is called and for a minute after.
+const PRIVATE_CORDONS_DEFAULT: usize = 32;
 
 /// What every subcommand needs to talk to its server.
 #[derive(Debug, Clone)]
@@ -41,6 +44,9 @@ pub(crate) struct Config {
     pub(crate) worker_cores: BTreeSet<usize>,
     /// `MFAAS_ISOLATED_TENANTS`: names with commas between them; each has workers of its own.
     pub(crate) isolated: BTreeSet<TenantName>,
+    /// `MFAAS_PRIVATE_CORDONS`: other tenants that have workers of their own at a time because their
+    /// functions declare it, at most; 0 refuses such functions.
+    pub(crate) private_cordons: usize,
     /// `MFAAS_ROOT_KEY_FILE`: the pinned root, PEM.
     pub(crate) root_key_file: PathBuf,
     /// `MFAAS_DOOR_SOCKET`: where programs of this machine call through rings; nowhere if absent.
@@ -92,6 +98,11 @@ impl Config {
             let reason = format!("a number from 1 to {WORKERS_MAX}");
             return Err(ConfigError::Malformed { variable: "MFAAS_WORKERS", reason });
         }
+        let isolated = listed(
+            "MFAAS_ISOLATED_TENANTS",
+            &lookup("MFAAS_ISOLATED_TENANTS").unwrap_or_default(),
+            PRIVATE_CORDONS_CAP,
+        )?;
         Ok(Self {
             membership: Membership::read(lookup)?,
             ingress_listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
@@ -101,11 +112,8 @@ impl Config {
                 &lookup("MFAAS_WORKER_CORES").unwrap_or_default(),
                 WORKERS_MAX,
             )?,
-            isolated: listed(
-                "MFAAS_ISOLATED_TENANTS",
-                &lookup("MFAAS_ISOLATED_TENANTS").unwrap_or_default(),
-                ISOLATED_MAX,
-            )?,
+            private_cordons: private_cordons(lookup, PRIVATE_CORDONS_CAP - isolated.len())?,
+            isolated,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
             door_socket: lookup("MFAAS_DOOR_SOCKET").map(PathBuf::from),
             ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
@@ -141,6 +149,18 @@ where
         return Err(ConfigError::Malformed { variable, reason: format!("at most {most} of them") });
     }
     Ok(things)
+}
+
+/// A number up to `left`, which is what the operator's own tenants leave.
+fn private_cordons(lookup: Lookup<'_>, left: usize) -> Result<usize, ConfigError> {
+    let variable = "MFAAS_PRIVATE_CORDONS";
+    let Some(text) = lookup(variable) else { return Ok(PRIVATE_CORDONS_DEFAULT.min(left)) };
+    let number: usize = parsed(variable, &text)?;
+    if number > left {
+        let reason = format!("a number from 0 to {left}: {PRIVATE_CORDONS_CAP} less MFAAS_ISOLATED_TENANTS");
+        return Err(ConfigError::Malformed { variable, reason });
+    }
+    Ok(number)
 }
 
 fn check_server(server: &str) -> Result<(), ConfigError> {

@@ -146,6 +146,7 @@ fn means(config: &Config, cores: Cores) -> anyhow::Result<Means> {
         workers: config.workers,
         cores,
         isolated: config.isolated.clone(),
+        private_cordons_max: config.private_cordons,
     })
 }
 
@@ -199,6 +200,7 @@ async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>, pr
         metrics::gauge!("mfaas_queue_calls").set(snapshot.waiting as f64);
         metrics::gauge!("mfaas_running_calls").set(snapshot.running as f64);
         metrics::gauge!("mfaas_workers").set(snapshot.workers as f64);
+        metrics::gauge!("mfaas_private_cordons").set(dispatcher.private_cordons() as f64);
         metrics::gauge!("mfaas_functions_resident").set(snapshot.resident as f64);
         metrics::gauge!("mfaas_resident_bytes").set(snapshot.resident_bytes as f64);
         metrics::counter!("mfaas_kills_total").absolute(snapshot.kills);

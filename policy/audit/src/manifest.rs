@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use mfaas_ident::{Budget, CrateName, FunctionName, HandlerPath, MemoryLimit};
+use mfaas_ident::{Budget, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
 use mfaas_rules::facts::{DependencyRequest, ManifestFact, ManifestFacts};
 use mfaas_rules::{Span, limits::MANIFEST};
 use toml_edit::{Document, Item, TableLike, Value};
@@ -134,6 +134,11 @@ impl Reader<'_> {
         let metadata = package.get("metadata").and_then(|item| self.table("package.metadata", item));
         let mfaas = metadata.and_then(|table| table.get("mfaas"));
         let Some(table) = mfaas.and_then(|item| self.table("package.metadata.mfaas", item)) else { return };
+        self.declarations(table);
+    }
+
+    /// How the function says that it is to run.
+    fn declarations(&mut self, table: &dyn TableLike) {
         if let Some(item) = table.get("handler") {
             self.facts.handler = self.value("package.metadata.mfaas.handler", item, HandlerPath::parse);
         }
@@ -142,6 +147,12 @@ impl Reader<'_> {
         }
         if let Some(item) = table.get("memory") {
             self.facts.memory = self.value("package.metadata.mfaas.memory", item, MemoryLimit::parse);
+        }
+        if let Some(item) = table.get("idempotent") {
+            self.facts.idempotent = self.boolean("package.metadata.mfaas.idempotent", item);
+        }
+        if let Some(item) = table.get("isolation") {
+            self.facts.isolation = self.value("package.metadata.mfaas.isolation", item, Isolation::parse);
         }
     }
 

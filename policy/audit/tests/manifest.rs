@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_audit::manifest::read;
+use mfaas_ident::Isolation;
 use mfaas_rules::facts::{ManifestFact, ManifestFacts};
 use mfaas_rules::judge_manifest;
 use mfaas_rules::limits::MANIFEST;
@@ -22,8 +23,8 @@ const PACKAGE: &str = "[package]\nname = \"hello\"\nversion = \"0.1.0\"\nedition
 #[test]
 fn an_ordinary_manifest_is_read_whole() {
     let text = format!(
-        "{PACKAGE}publish = false\n\n[package.metadata.mfaas]\nhandler = \"api::handle\"\nbudget = \"10ms\"\nmemory = \"4MiB\"\n\n\
-         [dependencies]\nitoa = \"1\"\nserde = {{ version = \"1.0.229\", features = [\"derive\"], default-features = false }}\n\
+        "{PACKAGE}publish = false\n\n[package.metadata.mfaas]\nhandler = \"api::handle\"\nbudget = \"10ms\"\nmemory = \"4MiB\"\n\
+         idempotent = true\nisolation = \"process\"\n\n[dependencies]\nitoa = \"1\"\nserde = {{ version = \"1.0.229\", features = [\"derive\"], default-features = false }}\n\
          json = {{ package = \"serde_json\", version = \"1\" }}\n"
     );
     let facts = read(text.as_bytes());
@@ -32,6 +33,7 @@ fn an_ordinary_manifest_is_read_whole() {
     assert_eq!(facts.handler.unwrap().as_str(), "api::handle");
     assert_eq!(facts.budget.unwrap().as_micros(), 10_000);
     assert_eq!(facts.memory.unwrap().as_bytes(), 4 << 20);
+    assert_eq!((facts.idempotent, facts.isolation), (Some(true), Some(Isolation::Process)));
     let [itoa, serde, json] = facts.dependencies.as_slice() else { panic!("{:?}", facts.dependencies) };
     assert_eq!((itoa.name.as_str(), itoa.default_features, itoa.rename.as_deref()), ("itoa", true, None));
     assert_eq!(
@@ -41,7 +43,32 @@ fn an_ordinary_manifest_is_read_whole() {
     assert_eq!((json.name.as_str(), json.rename.as_deref()), ("serde_json", Some("json")));
     assert!(serde.requirement.matches(&semver::Version::new(1, 0, 300)));
     let span = serde.span.as_ref().unwrap();
-    assert_eq!((span.line, span.column, span.end_column), (14, 1, 6));
+    assert_eq!((span.line, span.column, span.end_column), (16, 1, 6));
+}
+
+#[test]
+fn what_is_not_declared_is_not_guessed_and_what_is_wrong_says_what_is_right() {
+    let facts = read(PACKAGE.as_bytes());
+    assert_eq!((facts.idempotent, facts.isolation), (None, None));
+    for (value, words) in [
+        ("isolation = \"thread\"", "one of shared, process"),
+        ("idempotent = \"yes\"", "it must be true or false"),
+    ] {
+        let text = format!("{PACKAGE}[package.metadata.mfaas]\n{value}\n");
+        let facts = read(text.as_bytes());
+        let findings = judge_manifest(&facts);
+        let [finding] = findings.as_slice() else { panic!("{findings:?}") };
+        assert_eq!(finding.code.id(), "MF0207");
+        assert!(finding.message.contains(words), "{}", finding.message);
+        assert_eq!(finding.span.as_ref().unwrap().line, 6);
+        assert_eq!((facts.idempotent, facts.isolation), (None, None));
+    }
+    for (word, isolation) in [("shared", Isolation::Shared), ("process", Isolation::Process)] {
+        let text = format!("{PACKAGE}[package.metadata.mfaas]\nisolation = \"{word}\"\nidempotent = false\n");
+        let facts = read(text.as_bytes());
+        assert_eq!((facts.idempotent, facts.isolation), (Some(false), Some(isolation)));
+        assert_eq!(judge_manifest(&facts), Vec::new());
+    }
 }
 
 #[test]
@@ -197,6 +224,17 @@ const BEHIND_A_PACKAGE: &[(&str, &[&str])] = &[
     ("metadata = { mfaas = [] }", &["MF0207"]),
     ("metadata.mfaas = { budget = \"1ms\", cage = \"off\" }", &["MF0202"]),
     ("metadata.mfaas.memory = 4194304", &["MF0207"]),
+    ("metadata.mfaas.idempotent = \"true\"", &["MF0207"]),
+    ("metadata.mfaas.idempotent = 1", &["MF0207"]),
+    ("metadata.mfaas.idempotent = [true]", &["MF0207"]),
+    ("metadata.mfaas.idempotent.retries = 9", &["MF0202", "MF0207"]),
+    ("metadata.mfaas.isolation = true", &["MF0207"]),
+    ("metadata.mfaas.isolation = \"\"", &["MF0207"]),
+    ("metadata.mfaas.isolation = \"Process\"", &["MF0207"]),
+    ("metadata.mfaas.isolation = \"process \"", &["MF0207"]),
+    ("metadata.mfaas.isolation = \"prоcess\"", &["MF0207"]),
+    ("metadata.mfaas.isolation = \"none\"", &["MF0207"]),
+    ("metadata.mfaas.isolation = [\"process\"]", &["MF0207"]),
     ("metadata.mfaas.budget = \"10\\u0000ms\"", &["MF0207"]),
     ("metadata.mfaas.budget = \"99999999999999999999s\"", &["MF0207"]),
     ("metadata.mfaas.budget = \"-1ms\"", &["MF0207"]),

@@ -4,12 +4,14 @@
 //! checked. Nothing here reads a file, a clock or a socket, and nothing here decides anything.
 
 mod digest;
+mod isolation;
 mod names;
 mod quantity;
 mod rights;
 mod text;
 
 pub use digest::{Digest, ToolchainId};
+pub use isolation::Isolation;
 pub use names::{
     AliasName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName, PersonName,
     Selector, TenantName, VersionNumber,

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::{
-    Budget, Digest, FunctionName, FunctionRef, HandlerPath, MemoryLimit, PersonName, Role, Scope, Selector,
-    VersionNumber, Voucher, sanitise,
+    Budget, Digest, FunctionName, FunctionRef, HandlerPath, Isolation, MemoryLimit, PersonName, Role, Scope,
+    Selector, VersionNumber, Voucher, sanitise,
 };
 
 #[test]
@@ -60,6 +60,19 @@ fn quantities_keep_their_unit_and_bounds() {
     }
     for bad in ["4MB", "63KiB", "257MiB", "65KiB", "4mib", ""] {
         assert!(MemoryLimit::parse(bad).is_err(), "{bad:?} must be refused");
+    }
+}
+
+#[test]
+fn isolation_has_two_words_and_nothing_means_a_third() {
+    for isolation in Isolation::ALL {
+        assert_eq!(Isolation::parse(isolation.as_str()).unwrap(), isolation);
+        assert_eq!(serde_json::to_value(isolation).unwrap(), isolation.as_str());
+    }
+    assert_eq!(Isolation::default(), Isolation::Shared);
+    for bad in ["", "Process", "process ", "none", "thread", "shared,process"] {
+        assert!(Isolation::parse(bad).is_err(), "{bad:?} must be refused");
+        assert!(serde_json::from_value::<Isolation>(bad.into()).is_err(), "{bad:?} must be refused");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What was seen, without a judgement. `mfaas-audit` and `mfaas-inspect` fill these in.
 
-use mfaas_ident::{Budget, CrateName, FunctionName, HandlerPath, MemoryLimit};
+use mfaas_ident::{Budget, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
 use serde::{Deserialize, Serialize};
 
 use crate::Span;
@@ -16,6 +16,10 @@ pub struct ManifestFacts {
     pub budget: Option<Budget>,
     /// `[package.metadata.mfaas] memory`.
     pub memory: Option<MemoryLimit>,
+    /// `[package.metadata.mfaas] idempotent`: running a call a second time does no harm.
+    pub idempotent: Option<bool>,
+    /// `[package.metadata.mfaas] isolation`.
+    pub isolation: Option<Isolation>,
     /// `[dependencies]`, registry dependencies only.
     pub dependencies: Vec<DependencyRequest>,
     /// Everything else, in file order.

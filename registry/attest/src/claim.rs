@@ -3,7 +3,7 @@
 
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
 
-use crate::{CageLevel, DecisionUsed};
+use crate::{CageLevel, DecisionUsed, Declared};
 
 /// The builder's record of a finished build; stored with the build, compared by the signer.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -21,6 +21,8 @@ pub struct BuildClaim {
     pub budget_us: Budget,
     /// From the manifest, defaults filled in.
     pub memory_bytes: MemoryLimit,
+    /// From the manifest, defaults filled in.
+    pub declared: Declared,
     /// What compiled it.
     pub toolchain: ToolchainId,
     /// The ABI version of the shim that was linked in.

@@ -3,7 +3,7 @@
 //! Three documents travel in DSSE envelopes (<https://github.com/secure-systems-lab/dsse>), each
 //! with its own payload type, so that no signature of one kind can stand in for another:
 //! the **artifact statement** ([`Statement`], an in-toto Statement v1 whose predicate is
-//! `admission/v1` with the SLSA v1 provenance inside it), the **serving set** ([`ServingSet`])
+//! `admission/v2` with the SLSA v1 provenance inside it), the **serving set** ([`ServingSet`])
 //! and the root-signed **key list** ([`KeyList`]).
 //!
 //! A [`Verified`] value exists only because [`verify`] made it. This crate must never read a
@@ -24,7 +24,10 @@ pub use keylist::{KeyList, ListedKey};
 pub use keys::{KeyId, PrivateKey, PublicKey, Purpose, Trust};
 pub use serving::{SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet};
 pub use slsa::{BuildDefinition, BuildMetadata, Builder, Provenance, ResourceDescriptor, RunDetails};
-pub use statement::{ADMISSION_V1, Admission, CageLevel, Check, Checker, DecisionUsed, Statement, Subject};
+pub use statement::{
+    ADMISSION_V1, ADMISSION_V2, Admission, CageLevel, Check, Checker, DecisionUsed, Declared, Statement,
+    Subject,
+};
 
 /// Why bytes are not a document that we sign or believe.
 #[derive(Debug, thiserror::Error)]

@@ -1,20 +1,23 @@
-//! The artifact statement: in-toto Statement v1 with the predicate `admission/v1`.
+//! The artifact statement: in-toto Statement v1 with the predicate `admission/v2`, or the older `admission/v1`.
 //!
 //! One statement, one predicate, one signature: the admission decision with the SLSA provenance
 //! as its field `provenance`. Versioned by the predicate type; a reader that meets a field it does
-//! not know refuses, because an unknown field may be a restriction. `bindings` and `calls` are
-//! reserved and must be empty in v1.
+//! not know refuses, because an unknown field may be a restriction. v2 is v1 and what the function
+//! declares; a statement of v1 has no such field, and its function declared nothing. `bindings` and
+//! `calls` are reserved and must be empty.
 
 use std::collections::BTreeMap;
 
 use mfaas_ident::{
-    Budget, CrateName, DeploymentId, Digest, FunctionName, HandlerPath, MemoryLimit, TenantName, ToolchainId,
-    VersionNumber,
+    Budget, CrateName, DeploymentId, Digest, FunctionName, HandlerPath, Isolation, MemoryLimit, TenantName,
+    ToolchainId, VersionNumber,
 };
 
 use crate::{Payload, Provenance, Purpose};
 
-/// The predicate type.
+/// The predicate type of statements that are written now.
+pub const ADMISSION_V2: &str = "https://mfaas.dev/attestation/admission/v2";
+/// The predicate type of statements from before functions could declare anything.
 pub const ADMISSION_V1: &str = "https://mfaas.dev/attestation/admission/v1";
 const STATEMENT_V1: &str = "https://in-toto.io/Statement/v1";
 
@@ -74,6 +77,9 @@ pub struct Admission {
     pub budget_us: Budget,
     /// Arena, bytes.
     pub memory_bytes: MemoryLimit,
+    /// What the function declares; present in v2 and absent in v1, where it means the default.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub declared: Option<Declared>,
     /// SHA-256 of the upload as the server recorded it, before any builder saw it.
     pub source_upload: Digest,
     /// Digest over the unpacked tree, recomputed by the signer.
@@ -96,12 +102,28 @@ pub struct Admission {
     pub cage_level: CageLevel,
     /// Every check that passed, and who made it.
     pub checks: Vec<Check>,
-    /// Reserved: data that the function may reach. Empty in v1.
+    /// Reserved: data that the function may reach. Empty.
     pub bindings: Vec<serde_json::Value>,
-    /// Reserved: functions that it may call. Empty in v1.
+    /// Reserved: functions that it may call. Empty.
     pub calls: Vec<serde_json::Value>,
     /// SLSA v1 provenance.
     pub provenance: Provenance,
+}
+
+/// What a function says about its calls, from its manifest. The default is what a function gets that
+/// says nothing: no call runs twice, and workers are shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Declared {
+    /// Running a call a second time does no harm: a node may, when the worker died with the first.
+    pub idempotent: bool,
+    /// Which workers may run it. A node that cannot give what is asked for does not run it.
+    pub isolation: Isolation,
+}
+
+/// A field that may be absent, but not empty: `null` would be a second way to write its absence.
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Declared>, D::Error> {
+    serde::Deserialize::deserialize(from).map(Some)
 }
 
 /// One allowlist decision, as it stood when it was used.
@@ -144,13 +166,21 @@ impl Statement {
         Self {
             kind: STATEMENT_V1.to_owned(),
             subject: vec![predicate.subject()],
-            predicate_type: ADMISSION_V1.to_owned(),
+            predicate_type: predicate.predicate_type().to_owned(),
             predicate,
         }
     }
 }
 
 impl Admission {
+    /// The type that its fields make it.
+    fn predicate_type(&self) -> &'static str {
+        match self.declared {
+            Some(_) => ADMISSION_V2,
+            None => ADMISSION_V1,
+        }
+    }
+
     fn subject(&self) -> Subject {
         Subject {
             name: format!("{}/{}@{}", self.tenant, self.function, self.version),
@@ -168,8 +198,11 @@ impl Payload for Statement {
         if self.kind != STATEMENT_V1 {
             return Err("not an in-toto Statement v1".to_owned());
         }
-        if self.predicate_type != ADMISSION_V1 {
-            return Err("a predicate type other than admission/v1".to_owned());
+        match self.predicate_type.as_str() {
+            ADMISSION_V1 | ADMISSION_V2 if self.predicate_type == self.predicate.predicate_type() => {}
+            ADMISSION_V1 => return Err("admission/v1 declares nothing, and this does".to_owned()),
+            ADMISSION_V2 => return Err("admission/v2 without what the function declares".to_owned()),
+            _ => return Err("a predicate type other than admission/v1 and admission/v2".to_owned()),
         }
         if self.subject != [self.predicate.subject()] {
             return Err("the subject is not what the predicate admits".to_owned());

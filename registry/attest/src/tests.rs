@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_ident::{
-    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, Selector,
-    TenantName, ToolchainId, VersionNumber,
+    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation, MemoryLimit,
+    Selector, TenantName, ToolchainId, VersionNumber,
 };
 use proptest::prelude::*;
 
 use crate::{
     Admission, AttestError, BuildDefinition, BuildMetadata, Builder, CageLevel, Check, Checker, DecisionUsed,
-    KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose, ResourceDescriptor, RunDetails,
-    ServedFunction, ServedVersion, ServingSet, Statement, Trust, dsse, sign, verify,
+    Declared, KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose, ResourceDescriptor,
+    RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, Trust, dsse, sign, verify,
 };
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -37,6 +37,7 @@ fn statement() -> Statement {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
+        declared: Some(Declared { idempotent: true, isolation: Isolation::Process }),
         source_upload: Digest::of(b"tar"),
         source_tree: Digest::of(b"tree"),
         toolchain: ToolchainId(Digest::of(b"rustc")),
@@ -125,9 +126,107 @@ fn what_was_signed_comes_back() {
     assert_eq!(verified.digest(), Digest::of(&bytes));
     let json: serde_json::Value = serde_json::to_value(statement()).unwrap();
     assert_eq!(json["_type"], "https://in-toto.io/Statement/v1");
-    assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v1");
+    assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v2");
+    assert_eq!(
+        json["predicate"]["declared"],
+        serde_json::json!({"idempotent": true, "isolation": "process"})
+    );
     assert_eq!(json["subject"][0]["name"], "acme/hello@1");
     assert_eq!(json["predicate"]["provenance"]["buildDefinition"]["buildType"], Provenance::BUILD_TYPE);
+}
+
+/// What was signed before functions could declare anything still verifies, and declares nothing.
+#[test]
+fn an_older_statement_means_no_second_run_and_shared_workers() {
+    let key = key();
+    let older = Statement::new(Admission { declared: None, ..statement().predicate });
+    let json = serde_json::to_value(&older).unwrap();
+    assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v1");
+    assert!(json["predicate"].get("declared").is_none(), "the bytes are those of the older release: {json}");
+    let bytes = sign(&older, &[&key]).unwrap();
+    let read = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap().into_inner();
+    assert_eq!(read, older);
+    let declared = read.predicate.declared.unwrap_or_default();
+    assert_eq!(declared, Declared { idempotent: false, isolation: Isolation::Shared });
+}
+
+/// One that was kept from the release before, for the fuzzer; its first byte says what it is.
+#[test]
+fn a_statement_that_an_older_release_wrote_is_read() {
+    let kept = include_bytes!("../../../fuzz/corpus/statement/9a9d443afe4ed0d9");
+    let document: serde_json::Value = serde_json::from_slice(&kept[1..]).unwrap();
+    let key = key();
+    let bytes = signed_as_it_is(&document, &key);
+    let read = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap().into_inner();
+    assert_eq!(read.predicate.declared, None);
+    assert_eq!(serde_json::to_value(&read).unwrap(), document, "not one field more");
+}
+
+/// Signs a document as it is, consistent or not.
+fn signed_as_it_is(document: &serde_json::Value, key: &PrivateKey) -> Vec<u8> {
+    use base64::Engine as _;
+    let base64 = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+    let payload = serde_json::to_vec(document).unwrap();
+    let sig = base64(&key.sign(&dsse::pae(Statement::TYPE, &payload)));
+    let envelope = serde_json::json!({
+        "payload": base64(&payload), "payloadType": Statement::TYPE,
+        "signatures": [{"keyid": key.public().id(), "sig": sig}],
+    });
+    serde_json::to_vec(&envelope).unwrap()
+}
+
+/// A good signature does not make up for a document whose version and fields disagree.
+#[test]
+fn version_and_declarations_fit_together_or_nothing_is_believed() {
+    let key = key();
+    let good = serde_json::to_value(statement()).unwrap();
+    let read = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut document = good.clone();
+        change(&mut document);
+        verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key))
+    };
+    assert!(read(&|_| ()).is_ok());
+    let v1 = "https://mfaas.dev/attestation/admission/v1";
+    let inconsistent: [&dyn Fn(&mut serde_json::Value); 3] = [
+        &|document| document["predicateType"] = v1.into(),
+        &|document| document["predicateType"] = v1.replace("v1", "v3").into(),
+        &|document| drop(document["predicate"].as_object_mut().unwrap().remove("declared")),
+    ];
+    for change in inconsistent {
+        let refused = read(change);
+        assert!(matches!(refused, Err(AttestError::Inconsistent { .. })), "{refused:?}");
+    }
+    for declared in [
+        serde_json::json!(null),
+        serde_json::json!({}),
+        serde_json::json!({"idempotent": true}),
+        serde_json::json!({"isolation": "process"}),
+        serde_json::json!({"idempotent": "true", "isolation": "process"}),
+        serde_json::json!({"idempotent": true, "isolation": "thread"}),
+        serde_json::json!({"idempotent": true, "isolation": "process", "retries": 3}),
+    ] {
+        let refused = read(&|document| document["predicate"]["declared"] = declared.clone());
+        assert!(matches!(refused, Err(AttestError::Malformed { .. })), "{declared}: {refused:?}");
+    }
+}
+
+/// Somebody on the way cannot make a call run twice, or take a function's own process away.
+#[test]
+fn a_declaration_cannot_be_changed_under_its_signature() {
+    use base64::Engine as _;
+    let key = key();
+    let bytes = sign(&statement(), &[&key]).unwrap();
+    let mut envelope: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let engine = base64::engine::general_purpose::STANDARD;
+    let payload = String::from_utf8(engine.decode(envelope["payload"].as_str().unwrap()).unwrap()).unwrap();
+    for (from, to) in [("\"process\"", "\"shared\""), ("\"idempotent\":true", "\"idempotent\":false")] {
+        let changed = payload.replace(from, to);
+        assert_ne!(changed, payload);
+        envelope["payload"] = engine.encode(changed).into();
+        let forged = serde_json::to_vec(&envelope).unwrap();
+        let read = verify::<Statement>(&forged, &trust(Purpose::Artifact, &key));
+        assert!(matches!(read, Err(AttestError::BadSignature { .. })), "{read:?}");
+    }
 }
 
 /// Every byte of the envelope matters: there is no place where an attacker could write.

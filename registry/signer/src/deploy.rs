@@ -182,6 +182,7 @@ fn admission(
         handler: examined.handler,
         budget_us: examined.budget,
         memory_bytes: examined.memory,
+        declared: Some(examined.declared),
         source_upload: row.source_digest,
         source_tree: examined.source_tree,
         toolchain: claim.toolchain,

@@ -4,7 +4,7 @@
 //! Pure: bytes, the claim and the allowlist of this moment go in; what may be signed, or a refusal,
 //! comes out. Must never believe a field of the claim that can be computed.
 
-use mfaas_attest::{BuildClaim, DecisionUsed};
+use mfaas_attest::{BuildClaim, DecisionUsed, Declared};
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit};
 use mfaas_rules::facts::ManifestFacts;
@@ -38,6 +38,7 @@ pub(crate) struct Examined {
     pub(crate) handler: HandlerPath,
     pub(crate) budget: Budget,
     pub(crate) memory: MemoryLimit,
+    pub(crate) declared: Declared,
     pub(crate) source_tree: Digest,
     pub(crate) elf_facts: Digest,
     pub(crate) decisions: Vec<DecisionUsed>,
@@ -80,6 +81,10 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Refusal> {
         handler: handler(&manifest)?,
         budget: manifest.budget.unwrap_or(Budget::DEFAULT),
         memory: manifest.memory.unwrap_or(MemoryLimit::DEFAULT),
+        declared: Declared {
+            idempotent: manifest.idempotent.unwrap_or_default(),
+            isolation: manifest.isolation.unwrap_or_default(),
+        },
         source_tree: tree.tree_digest(),
         elf_facts,
         decisions,
@@ -188,6 +193,7 @@ fn compare(examined: &Examined, artifact: &[u8], claim: &BuildClaim) -> Result<(
         ("handler", examined.handler == claim.handler),
         ("budget", examined.budget == claim.budget_us),
         ("memory", examined.memory == claim.memory_bytes),
+        ("declaration", examined.declared == claim.declared),
     ];
     match same.iter().find(|(_, same)| !same) {
         None => Ok(()),

@@ -71,8 +71,8 @@ pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
     Ok(client)
 }
 
-/// The last migration that this build knows.
-const SCHEMA_VERSION: i64 = 4;
+/// The last migration that this build needs.
+const SCHEMA_VERSION: i64 = 9;
 
 /// Refuses a database whose schema is older than this build.
 pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
@@ -174,6 +174,7 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
     let (tenant, function) = (a.tenant.as_str(), a.function.as_str());
     let (artifact, statement) = (a.artifact.to_string(), signed.digest.to_string());
     let version = i32::try_from(a.version.get())?;
+    let declared = a.declared.unwrap_or_default();
     tx.execute(
         "INSERT INTO artifacts (digest, bytes, toolchain) VALUES ($1, $2, $3)
          ON CONFLICT ON CONSTRAINT artifacts_pkey DO NOTHING",
@@ -185,8 +186,8 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
     )?;
     tx.execute(
         "INSERT INTO versions (tenant, function, version, deployment_id, artifact, statement, source_digest, handler,
-                               budget_us, memory_bytes, toolchain, abi_version, policy_version)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                               budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
         &[
             &tenant,
             &function,
@@ -201,6 +202,8 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
             &a.toolchain.to_string(),
             &i32::try_from(a.abi_version)?,
             &a.policy_version,
+            &declared.idempotent,
+            &declared.isolation.as_str(),
         ],
     )?;
     record_crates(tx, a, version)?;

@@ -19,6 +19,7 @@ fn from_source_to_answer_and_back() {
     second_version_without_a_failed_call(&stack);
     rollback_and_versions(&stack);
     verify_and_reproduce(&stack);
+    declared(&stack);
     examples(&stack);
     whole_installation_restarts(&stack);
     delete(&stack);
@@ -133,6 +134,27 @@ fn verify_and_reproduce(stack: &Stack) {
     for version in ["again@1", "again@2"] {
         let _ = stack.cli(["verify", version]).ok();
     }
+}
+
+/// What a manifest declares is signed, shown and served from a process of its own.
+fn declared(stack: &Stack) {
+    let manifest = "[package.metadata.mfaas]\nidempotent = true\nisolation = \"process\"\n";
+    let own = package("own", ONE, manifest);
+    let _ = stack.deploy(own.path()).ok();
+    assert_eq!(stack.invoke("own", "x").ok().stdout, "one");
+    let proof = stack.cli(["verify", "own", "--json"]).ok().json();
+    assert_eq!((&proof["idempotent"], proof["isolation"].as_str()), (&Value::Bool(true), Some("process")));
+    let shown = stack.cli(["versions", "own", "--json"]).ok().json();
+    assert_eq!(
+        (&shown["items"][0]["idempotent"], &shown["items"][0]["isolation"]),
+        (&proof["idempotent"], &proof["isolation"])
+    );
+    let shared = stack.cli(["verify", "road@1", "--json"]).ok().json();
+    assert_eq!((&shared["idempotent"], shared["isolation"].as_str()), (&Value::Bool(false), Some("shared")));
+    let wrong = package("wrong", ONE, "[package.metadata.mfaas]\nisolation = \"thread\"\n");
+    let run = stack.cli(["deploy", "--json", wrong.path().to_str().unwrap()]);
+    let report = run.exits(3).json();
+    assert_eq!(report["diagnostics"][0]["code"], "MF0207", "{report}");
 }
 
 fn examples(stack: &Stack) {

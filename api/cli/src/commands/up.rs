@@ -42,6 +42,10 @@ pub(crate) struct Up {
     /// Worker processes of the node; one a core when absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     workers: Option<u32>,
+    /// Tenants that have a worker process of their own at a time because their functions declare it; 32 at
+    /// first, then as before.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=128))]
+    private_cordons: Option<u32>,
     /// The weakest build cage that is accepted.
     #[arg(long, value_name = "LEVEL", value_parser = ["full", "landlock"])]
     cage_minimum: Option<String>,
@@ -115,6 +119,7 @@ impl Up {
         let absolute = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
         Ok(Wishes {
             workers: self.workers,
+            private_cordons: self.private_cordons,
             cage_minimum: self.cage_minimum.clone(),
             automatic_admission: self.automatic_admission.as_deref().map(|word| word == "on"),
             public_url: self.public_url.clone(),

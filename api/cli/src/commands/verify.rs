@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use mfaas_attest::{KeyList, Statement, Trust, Verified};
-use mfaas_ident::{Digest, FunctionName, FunctionRef, Selector, VersionNumber};
+use mfaas_ident::{Digest, FunctionName, FunctionRef, Isolation, Selector, VersionNumber};
 use mfaas_wire::{AliasView, Page, VersionView};
 use serde::Serialize;
 
@@ -31,6 +31,8 @@ struct Proof {
     toolchain: String,
     source_tree: Digest,
     policy_version: i64,
+    idempotent: bool,
+    isolation: Isolation,
 }
 
 impl Verify {
@@ -51,8 +53,15 @@ impl Verify {
         let proof = prove(&Trust::pinned(root), &artifact, &list_bytes, &statement_bytes, wanted.as_ref())?;
         context.screen.result(&proof, || {
             format!(
-                "{} is what was signed\n  artifact   {}\n  signed by  key {} of key list {}\n  toolchain  {}\n  source     {}",
-                proof.name, proof.artifact, proof.signed_by, proof.key_list_version, proof.toolchain, proof.source_tree
+                "{} is what was signed\n  artifact   {}\n  signed by  key {} of key list {}\n  toolchain  {}\n  source     {}\n  isolation  {}\n  idempotent {}",
+                proof.name,
+                proof.artifact,
+                proof.signed_by,
+                proof.key_list_version,
+                proof.toolchain,
+                proof.source_tree,
+                proof.isolation,
+                proof.idempotent
             )
         })?;
         Ok(Exit::Ok)
@@ -141,6 +150,7 @@ fn prove(
             admission.function, admission.version
         )));
     }
+    let declared = admission.declared.unwrap_or_default();
     Ok(Proof {
         name: format!("{}/{}@{}", admission.tenant, admission.function, admission.version),
         artifact: digest,
@@ -150,6 +160,8 @@ fn prove(
         toolchain: admission.toolchain.to_string(),
         source_tree: admission.source_tree,
         policy_version: admission.policy_version,
+        idempotent: declared.idempotent,
+        isolation: declared.isolation,
     })
 }
 

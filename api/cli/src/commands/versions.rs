@@ -15,6 +15,9 @@ pub(crate) struct Versions {
     name: FunctionName,
 }
 
+const HEADINGS: [&str; 9] =
+    ["version", "aliases", "artifact", "budget", "memory", "isolation", "lost calls", "admitted", ""];
+
 impl Versions {
     /// Asks and shows.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
@@ -25,7 +28,7 @@ impl Versions {
             if rows.is_empty() {
                 format!("{} has no version yet", self.name)
             } else {
-                table(&["version", "aliases", "artifact", "budget", "memory", "admitted", ""], &rows)
+                table(&HEADINGS, &rows)
             }
         })?;
         Ok(Exit::Ok)
@@ -40,6 +43,8 @@ fn row(version: &VersionView) -> Vec<String> {
         version.artifact_digest.short(),
         format!("{} us", version.budget_us),
         format!("{} KiB", version.memory_bytes / 1024),
+        version.isolation.to_string(),
+        if version.idempotent { "may run again" } else { "never again" }.to_owned(),
         version.created_at.format("%Y-%m-%d %H:%M:%S").to_string(),
         if version.revoked { "revoked".to_owned() } else { String::new() },
     ]

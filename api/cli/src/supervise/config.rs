@@ -44,6 +44,9 @@ pub(crate) struct UpConfig {
     pub(crate) ports: Ports,
     /// Worker processes of the node; one a core when absent.
     pub(crate) workers: Option<u32>,
+    /// Tenants to which the node gives workers of their own by what they declare; its default when absent.
+    #[serde(default)]
+    pub(crate) private_cordons: Option<u32>,
     /// The name under which this machine's node joined.
     pub(crate) node_name: String,
     /// The weakest cage that the builder may fall back to.
@@ -87,6 +90,7 @@ impl UpConfig {
                 format: FORMAT,
                 ports,
                 workers: None,
+                private_cordons: None,
                 node_name: "local".to_owned(),
                 cage_minimum: "full".to_owned(),
                 automatic_admission: false,

@@ -89,6 +89,9 @@ fn configure(home: &Home, ports: Ports, wishes: &Wishes) -> Result<UpConfig, Fai
     if wishes.workers.is_some() {
         config.workers = wishes.workers;
     }
+    if wishes.private_cordons.is_some() {
+        config.private_cordons = wishes.private_cordons;
+    }
     if let Some(url) = &wishes.public_url {
         config.public_url = Some(url.clone());
     }

@@ -146,10 +146,12 @@ impl Programs<'_> {
             .env("MFAAS_INGRESS_LISTEN", ingress)
             .env("MFAAS_ROOT_KEY_FILE", self.home.join("root.pub"))
             .env("MFAAS_READY_FILE", ready_file(self.home, Role::Node));
-        match self.config.workers {
-            Some(workers) => launch.env("MFAAS_WORKERS", workers.to_string()),
+        let numbers =
+            [("MFAAS_WORKERS", self.config.workers), ("MFAAS_PRIVATE_CORDONS", self.config.private_cordons)];
+        numbers.into_iter().fold(launch, |launch, (name, number)| match number {
+            Some(number) => launch.env(name, number.to_string()),
             None => launch,
-        }
+        })
     }
 }
 

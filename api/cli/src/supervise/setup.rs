@@ -37,6 +37,8 @@ const FIRST_REPORT_LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct Wishes {
     /// Worker processes of the node; as before, or one a core, when absent.
     pub(crate) workers: Option<u32>,
+    /// Tenants to which the node gives workers of their own; as before, or its default, when absent.
+    pub(crate) private_cordons: Option<u32>,
     /// The weakest cage that is accepted; as before when absent.
     pub(crate) cage_minimum: Option<String>,
     /// Whether the rules may admit a crate by themselves; as before when absent.

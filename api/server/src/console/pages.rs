@@ -10,8 +10,8 @@ use mfaas_wire::{DeploymentView, NodeState};
 use super::frame::{Frame, html};
 use super::nodes::BanRow;
 use super::rows::{
-    AliasRow, CrateRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, VersionRow,
-    event_rows, time, tone,
+    AliasRow, CrateRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, RefusalRow,
+    VersionRow, event_rows, time, tone,
 };
 use crate::access::Caller;
 use crate::app::App;
@@ -149,6 +149,7 @@ struct DeploymentPage {
     attempts: u32,
     review_url: Option<&'static str>,
     diagnostics: Vec<DiagnosticRow>,
+    refusals: Vec<RefusalRow>,
     events: Vec<EventRow>,
     last_seq: u64,
 }
@@ -163,6 +164,7 @@ pub(super) async fn deployment(
     let row = app.catalog.deployment(&caller.tenant, id).await?;
     let events = app.catalog.events_after(&caller.tenant, id, 0, limits::PAGE_ROWS_MAX).await?;
     let view: DeploymentView = views::deployment(row, "");
+    let refusals = refusals(&app, &caller, &view).await?;
     let last_seq = events.last().map_or(0, |event| event.seq);
     let events = event_rows(events.into_iter().map(views::event).collect());
     let page = DeploymentPage {
@@ -179,10 +181,30 @@ pub(super) async fn deployment(
         attempts: view.attempts,
         review_url: view.review_url.map(|_| "/crates"),
         diagnostics: view.diagnostics.into_iter().map(DiagnosticRow::from).collect(),
+        refusals,
         last_seq,
         events,
     };
     html(&page, &page.frame.nonce)
+}
+
+/// Which nodes do not serve the version that came of the deployment.
+async fn refusals(app: &App, caller: &Caller, view: &DeploymentView) -> Result<Vec<RefusalRow>, Refusal> {
+    let Some(version) = view.version else { return Ok(Vec::new()) };
+    let mut rows = Vec::new();
+    for status in app.catalog.nodes().await? {
+        let Some((_, report)) = &status.row.report else { continue };
+        let refused = views::node_refusals(report, &caller.tenant, &view.function);
+        let node = &status.row.node.name;
+        rows.extend(refused.into_iter().filter(|row| row.version == version).map(|row| RefusalRow {
+            node: node.to_string(),
+            code: row.code,
+            message: row.message,
+            hint: row.hint,
+        }));
+    }
+    rows.truncate(limits::CONSOLE_ROWS_MAX as usize);
+    Ok(rows)
 }
 
 #[derive(Template)]

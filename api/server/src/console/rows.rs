@@ -113,6 +113,8 @@ pub(super) struct VersionRow {
     pub(super) handler: String,
     pub(super) budget: String,
     pub(super) memory: String,
+    pub(super) isolation: &'static str,
+    pub(super) rerun: &'static str,
     pub(super) created_at: String,
     pub(super) state: String,
     pub(super) tone: &'static str,
@@ -138,6 +140,8 @@ impl From<VersionView> for VersionRow {
                 .map_or_else(|_| format!("{micros}us"), |budget| budget.to_string()),
             memory: MemoryLimit::from_bytes(bytes)
                 .map_or_else(|_| format!("{bytes} B"), |limit| limit.to_string()),
+            isolation: view.isolation.as_str(),
+            rerun: if view.idempotent { "may run again" } else { "never again" },
             created_at: time(view.created_at),
             state,
             tone,
@@ -242,6 +246,14 @@ impl From<Diagnostic> for DiagnosticRow {
         };
         Self { rendered: diagnostic.rendered, tone }
     }
+}
+
+/// A node that does not serve a version.
+pub(super) struct RefusalRow {
+    pub(super) node: String,
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) hint: String,
 }
 
 /// A row of the allowlist or of its waiting requests.

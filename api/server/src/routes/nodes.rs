@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::extract::{Json, Path};
 use crate::limits;
 use crate::refusal::Refusal;
+use crate::views;
 
 /// Complaints of a node that are shown.
 const PROBLEMS_MAX: usize = 20;
@@ -133,6 +134,7 @@ fn endpoint(
             url: None,
             live_version: None,
             loaded_versions: Vec::new(),
+            refused_versions: Vec::new(),
             reported_at: None,
             ready: false,
         };
@@ -147,6 +149,7 @@ fn endpoint(
         url: Some(format!("{base}/f/{tenant}/{name}")),
         live_version,
         loaded_versions,
+        refused_versions: views::node_refusals(&report, tenant, name),
         reported_at: Some(reported_at),
         ready: live_version.is_some() && status.row.availability != Availability::Draining,
     }

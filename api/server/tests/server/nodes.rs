@@ -8,7 +8,8 @@ use mfaas_server::token::Secret;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 
-use crate::support::Server;
+use crate::console::{page, sign_in};
+use crate::support::{Server, admitted_version};
 
 /// A client that trusts the server's authority, with or without a certificate of its own.
 fn client(server: &Server, identity: Option<(&str, &KeyPair)>) -> reqwest::Client {
@@ -168,4 +169,33 @@ async fn a_report_shows_up_where_people_look() {
     });
     assert_eq!(post(&node, &server.node_url("/node/v1/logs"), &batch).await.0, 204);
     assert_eq!(server.db.sql("SELECT count(*) FROM function_logs"), "0", "a node cannot invent functions");
+}
+
+#[tokio::test]
+async fn a_version_that_a_node_refuses_says_so_to_its_own_tenant() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    let created = server.upload("hello", &token, vec![1]).await.json();
+    let id = created["deployment"]["id"].as_str().unwrap();
+    admitted_version(&server.db, "a", "hello", id, &"a".repeat(64));
+    let node = joined(&server, "node-1").await;
+    let refused = |tenant: &str| {
+        json!({"tenant": tenant, "function": "hello", "version": 1, "digest": "a".repeat(64),
+               "code": "MF0712", "message": format!("{tenant}/hello@1 is not taken<img src=x>\u{1b}[2J")})
+    };
+    let mut told = report(1, 0);
+    told["refused"] = json!([refused("a"), refused("b")]);
+    assert_eq!(post(&node, &server.node_url("/node/v1/report"), &told).await.0, 204);
+    let endpoints = server.get("/v1/functions/hello/endpoints", &token).await.json();
+    let rows = endpoints["items"][0]["refused_versions"].as_array().unwrap().clone();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!((&rows[0]["version"], &rows[0]["code"]), (&json!(1), &json!("MF0712")));
+    assert!(rows[0]["hint"].as_str().unwrap().contains("MFAAS_PRIVATE_CORDONS"));
+    let cookie = sign_in(&server, &token).await;
+    let body = page(&server, &format!("/deployments/{id}"), &cookie).await.body;
+    assert!(body.contains("MF0712") && body.contains("a/hello@1 is not taken"), "{body}");
+    assert!(!body.contains("b/hello"), "{body}");
+    assert!(!body.contains("<img src=x") && !body.contains('\u{1b}'), "a node's words do nothing: {body}");
+    let body = page(&server, "/functions/hello", &cookie).await.body;
+    assert!(body.contains("<td>process</td><td>may run again</td>"), "{body}");
 }

@@ -27,6 +27,7 @@ async fn a_function_is_shown_moved_and_deleted_by_its_tenant_only() {
     let version = server.get("/v1/functions/hello/versions/1", &token).await.json();
     assert_eq!(version["artifact_digest"], artifact);
     assert_eq!((&version["budget_us"], &version["aliases"]), (&json!(1000), &json!(["live"])));
+    assert_eq!((&version["idempotent"], &version["isolation"]), (&json!(true), &json!("process")));
     assert_eq!(server.get("/v1/functions/hello/versions", &token).await.json()["items"][0], version);
     assert_eq!(server.get("/v1/functions/hello/endpoints", &token).await.json()["items"], json!([]));
     for path in ["", "/versions", "/versions/1", "/aliases", "/logs", "/endpoints"] {

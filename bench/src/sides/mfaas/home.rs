@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, KeyList, ListedKey, PrivateKey,
+    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, KeyList, ListedKey, PrivateKey,
     Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
 };
 use mfaas_ident::{
@@ -167,6 +167,7 @@ fn admission(served: &ServedVersion, image_bytes: usize, now: DateTime<Utc>) -> 
         handler: HandlerPath::parse("handle")?,
         budget_us: served.budget_us,
         memory_bytes: served.memory_bytes,
+        declared: Some(Declared::default()),
         source_upload: nothing,
         source_tree: nothing,
         toolchain: toolchain(),

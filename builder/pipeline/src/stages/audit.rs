@@ -1,5 +1,6 @@
 //! Manifest and tokens: what can be said about a source before any compiler sees it.
 
+use mfaas_attest::Declared;
 use mfaas_audit::{lexer, manifest};
 use mfaas_ident::{Budget, HandlerPath, MemoryLimit};
 use mfaas_rules::facts::DependencyRequest;
@@ -20,6 +21,7 @@ pub(crate) struct AuditedSource {
     pub(super) handler: HandlerPath,
     pub(super) budget: Budget,
     pub(super) memory: MemoryLimit,
+    pub(super) declared: Declared,
     pub(super) dependencies: Vec<DependencyRequest>,
 }
 
@@ -40,6 +42,10 @@ pub(crate) fn audit(tree: SourceTree, layers: &Layers) -> Result<AuditedSource, 
         handler,
         budget: facts.budget.unwrap_or(Budget::DEFAULT),
         memory: facts.memory.unwrap_or(MemoryLimit::DEFAULT),
+        declared: Declared {
+            idempotent: facts.idempotent.unwrap_or_default(),
+            isolation: facts.isolation.unwrap_or_default(),
+        },
         dependencies: facts.dependencies,
         tree,
     })

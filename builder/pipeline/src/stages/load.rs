@@ -109,6 +109,7 @@ fn prove(inspected: InspectedArtifact, workshop: &Workshop) -> ProvenArtifact {
         handler: resolved.source.handler,
         budget_us: resolved.source.budget,
         memory_bytes: resolved.source.memory,
+        declared: resolved.source.declared,
         toolchain: workshop.toolchain.id(),
         abi_version: workshop.deps.abi_version(),
         lints: lints::required().map(str::to_owned).collect(),

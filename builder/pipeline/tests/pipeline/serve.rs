@@ -166,7 +166,8 @@ fn slow_source(functions: usize) -> String {
 async fn builds_end_built_refused_or_waiting() {
     let registry = Registry::new().await;
     let builder = registry.start_builder();
-    let good = registry.deploy(&Package::new(ECHO)).await;
+    let declaring = "[package.metadata.mfaas]\nidempotent = true\nisolation = \"process\"\n";
+    let good = registry.deploy(&Package::new(ECHO).manifest(declaring)).await;
     let bad = registry.deploy(&Package::new("pub fn handle(_: &[u8]) -> Vec<u8> { 1 }\n")).await;
     let unsure = Package::new(ECHO).manifest("[dependencies]\nrand = \"0.9\"\n");
     let unsure = registry.deploy(&unsure).await;
@@ -192,6 +193,9 @@ async fn builds_end_built_refused_or_waiting() {
         Stage::Load,
     ];
     assert_eq!(finished, road);
+    let claims = "SELECT 1 / count(*) FROM builds
+                  WHERE claim -> 'declared' = '{\"idempotent\": true, \"isolation\": \"process\"}'";
+    assert!(Cluster::get().psql(&registry.database, claims), "the builder claims what the manifest declares");
     builder.stop();
 }
 

@@ -1,6 +1,6 @@
 //! What must hold of the tables after every step, found again from the jobs one by one.
 
-use super::super::functions::{Gate, Phase};
+use super::super::functions::{Function, Gate, Phase};
 use super::super::jobs::{Job, Place};
 use super::super::scheduler::Scheduler;
 use super::super::worker::State;
@@ -58,6 +58,8 @@ fn cordons(scheduler: &Scheduler, seen: &[Job]) {
     for (number, cordon) in (0..).zip(&scheduler.cordons) {
         let of_it = || seen.iter().filter(|job| job.cordon == number);
         assert_eq!(cordon.open, of_it().count());
+        let opened = |function: &Function| function.cordon == number && function.gate == Gate::Open;
+        assert_eq!(cordon.functions, scheduler.functions.iter().filter(|(_, f)| opened(f)).count());
         assert_eq!(cordon.queued, of_it().filter(|job| job.place == Place::Queued).count());
         assert!(cordon.idle.is_empty() || cordon.nothing_waits(), "no worker idles while a job waits");
         assert!(!cordon.parked || cordon.open == 0 && cordon.members.is_empty());

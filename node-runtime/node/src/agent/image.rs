@@ -7,7 +7,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use mfaas_attest::{AttestError, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust};
+use mfaas_attest::{
+    AttestError, Declared, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust,
+};
 use mfaas_ident::{Budget, Digest, FunctionName, MemoryLimit, TenantName, VersionNumber};
 use mfaas_rules::{codes, limits};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -57,6 +59,8 @@ impl std::fmt::Display for ImageKey {
 pub(crate) struct VerifiedImage {
     key: ImageKey,
     memory: OwnedFd,
+    /// As the statement says. The serving set does not repeat it: there is one place to believe.
+    declared: Declared,
     /// Kept to be checked again: a later set may demand more, a later key list trust less.
     statement: Vec<u8>,
 }
@@ -71,22 +75,33 @@ impl VerifiedImage {
         self.memory.as_fd()
     }
 
+    /// What the function declares, by its signed statement.
+    pub(crate) fn declared(&self) -> Declared {
+        self.declared
+    }
+
     /// Its size, in bytes; 0 if the kernel does not say.
     pub(crate) fn bytes(&self) -> u64 {
         rustix::fs::fstat(&self.memory).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
     }
 
-    /// An image of nothing, for tests of what is done with images.
+    /// An image of nothing that declares nothing, for tests of what is done with images.
     #[cfg(test)]
     pub(crate) fn for_test(key: ImageKey) -> Self {
+        Self::declaring_for_test(key, Declared::default())
+    }
+
+    /// The same, declaring something.
+    #[cfg(test)]
+    pub(crate) fn declaring_for_test(key: ImageKey, declared: Declared) -> Self {
         let memory = sealed_memory(&[]).expect("a memfd can be made");
-        Self { key, memory, statement: Vec::new() }
+        Self { key, memory, declared, statement: Vec::new() }
     }
 
     /// Whether the image may be loaded under another set and other keys. Hash and inspection are
     /// not repeated: the memory is sealed.
     pub(crate) fn recheck(&self, set: &ServingSet, trust: &Trust) -> Result<(), Refused> {
-        check_paper(set, &self.key, &self.statement, trust)
+        check_paper(set, &self.key, &self.statement, trust).map(drop)
     }
 }
 
@@ -98,7 +113,7 @@ pub(crate) fn verify(
     statement: &[u8],
     trust: &Trust,
 ) -> Result<VerifiedImage, Refused> {
-    check_paper(set, key, statement, trust)?;
+    let declared = check_paper(set, key, statement, trust)?;
     if Digest::of(artifact) != key.digest {
         return Err(Refused::new(
             codes::MF0704,
@@ -112,15 +127,22 @@ pub(crate) fn verify(
         return Err(Refused::new(codes::MF0704, format!("the sealed copy of {key} is not what was copied")));
     }
     inspect(key, &sealed)?;
-    Ok(VerifiedImage { key: key.clone(), memory, statement: statement.to_vec() })
+    Ok(VerifiedImage { key: key.clone(), memory, declared, statement: statement.to_vec() })
 }
 
-/// Everything but the bytes of the artifact.
-fn check_paper(set: &ServingSet, key: &ImageKey, statement: &[u8], trust: &Trust) -> Result<(), Refused> {
+/// Everything but the bytes of the artifact. Gives what the function declares; a statement from before
+/// functions could declare anything gives the default.
+fn check_paper(
+    set: &ServingSet,
+    key: &ImageKey,
+    statement: &[u8],
+    trust: &Trust,
+) -> Result<Declared, Refused> {
     check_revoked(set, key)?;
     let statement = verified_statement(key, statement, trust)?;
     check_identity(key, &statement)?;
-    check_requirements(set, &statement)
+    check_requirements(set, &statement)?;
+    Ok(statement.predicate.declared.unwrap_or_default())
 }
 
 /// Whether the set forbids the artifact, whatever else it says.

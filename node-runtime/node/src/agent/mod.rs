@@ -21,13 +21,14 @@ use mfaas_ident::Epoch;
 use mfaas_rules::codes;
 use tokio::sync::watch;
 
+pub(crate) use gate::Refused;
 pub(crate) use image::{ImageKey, VerifiedImage, sealed_memory};
 pub(crate) use report::{Reporter, Status};
 
 use crate::serving::Dispatcher;
 use crate::state::{StateDir, StateError};
 use crate::upstream::{Upstream, UpstreamError};
-use gate::{Admitted, Gate, KEY_LIST_BYTES_MAX, Refused, SET_BYTES_MAX};
+use gate::{Admitted, Gate, KEY_LIST_BYTES_MAX, SET_BYTES_MAX};
 
 /// Between two questions when the server gives no answer or a bad one.
 const PAUSE_MIN: Duration = Duration::from_millis(200);

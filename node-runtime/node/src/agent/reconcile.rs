@@ -86,8 +86,13 @@ pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified
                 return outcome;
             }
             Err(failed) => {
-                for (key, text) in failed {
-                    let refused = Refused::new(codes::MF0709, format!("{key} cannot be loaded: {text}"));
+                for (key, refused) in failed {
+                    // Another tenant's last function may go; an image that cannot be loaded stays so, and
+                    // the dispatcher has said it.
+                    if refused.code == codes::MF0712 {
+                        outcome.incomplete = true;
+                        warn_once(agent, &key, &refused);
+                    }
                     outcome.refused.push(row(&key, refused));
                     good.remove(&key);
                     agent.loaded.images.remove(&key);
@@ -141,13 +146,7 @@ async fn obtain_all(
             match obtained {
                 Ok(image) => drop(good.insert(key, image)),
                 Err(Missing { refused, again }) => {
-                    // Tried again every few seconds; said once.
-                    let known = agent.status.borrow().refused.iter().any(|row| {
-                        row.digest == key.digest && row.version == key.version && row.code == refused.code
-                    });
-                    if !known {
-                        tracing::warn!(function = %key, %refused, "a version is not loaded");
-                    }
+                    warn_once(agent, &key, &refused);
                     outcome.incomplete |= again;
                     outcome.refused.push(row(&key, refused));
                 }
@@ -155,6 +154,19 @@ async fn obtain_all(
         }
     }
     good
+}
+
+/// What is tried again every few seconds is said once.
+fn warn_once(agent: &Agent, key: &ImageKey, refused: &Refused) {
+    let known = agent
+        .status
+        .borrow()
+        .refused
+        .iter()
+        .any(|row| row.digest == key.digest && row.version == key.version && row.code == refused.code);
+    if !known {
+        tracing::warn!(function = %key, %refused, "a version is not loaded");
+    }
 }
 
 /// The verified image of one version: the loaded one if it is still good, else from the bytes.
@@ -263,13 +275,13 @@ fn keep_or_fall_back(
 }
 
 /// Makes the new images known, lets names lead to them, then retires what no name leads to any more.
-/// The error holds the images that cannot be loaded; empty = none is to blame.
+/// The error holds the images that are not taken; empty = none is to blame.
 async fn put_into_force(
     agent: &mut Agent,
     set: &ServingSet,
     routes: Routes,
     images: Images,
-) -> Result<(), Vec<(ImageKey, String)>> {
+) -> Result<(), Vec<(ImageKey, Refused)>> {
     let new = images.iter().filter(|(key, _)| !agent.loaded.images.contains_key(*key));
     let new: Vec<_> = new.map(|(_, image)| Arc::clone(image)).collect();
     if !new.is_empty() {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, KeyList, ListedKey, PrivateKey,
+    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, KeyList, ListedKey, PrivateKey,
     Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
 };
 use mfaas_ident::{
@@ -115,6 +115,7 @@ pub(crate) fn admission(key: &ImageKey) -> Admission {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: key.budget,
         memory_bytes: key.memory,
+        declared: Some(Declared::default()),
         source_upload: Digest::of(b"upload"),
         source_tree: Digest::of(b"tree"),
         toolchain: toolchain(),

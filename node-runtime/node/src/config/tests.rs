@@ -34,6 +34,12 @@ fn defaults_fill_what_may_be_left_out() {
     assert_eq!(cores.into_iter().collect::<Vec<_>>(), [2, 3]);
     let isolated = with("MFAAS_ISOLATED_TENANTS", Some("umbrella, acme,")).unwrap().isolated;
     assert_eq!(isolated.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["acme", "umbrella"]);
+    assert_eq!(config.private_cordons, 32);
+    assert_eq!(with("MFAAS_PRIVATE_CORDONS", Some("0")).unwrap().private_cordons, 0);
+    assert_eq!(with("MFAAS_PRIVATE_CORDONS", Some("128")).unwrap().private_cordons, 128);
+    let tenants: Vec<String> = (0..120).map(|number| format!("tenant-{number}")).collect();
+    let left = with("MFAAS_ISOLATED_TENANTS", Some(&tenants.join(","))).unwrap();
+    assert_eq!(left.private_cordons, 8, "what the operator's own tenants leave");
 }
 
 #[test]
@@ -52,6 +58,9 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_WORKERS", "many"),
         ("MFAAS_WORKER_CORES", "first"),
         ("MFAAS_ISOLATED_TENANTS", "acme,Not A Name"),
+        ("MFAAS_PRIVATE_CORDONS", "129"),
+        ("MFAAS_PRIVATE_CORDONS", "-1"),
+        ("MFAAS_PRIVATE_CORDONS", "all"),
     ] {
         let error = with(name, Some(value)).unwrap_err();
         assert!(error.starts_with(&format!("{name}: ")), "{value}: {error}");

@@ -4,24 +4,26 @@
 //! retired only after the table that names it was swapped: so no swap comes between the two and
 //! loses a call. Nothing in here waits for the dispatcher but whoever awaits an answer.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use mfaas_dispatch::{CordonId, FunctionId, Loaded, Outcome, Refusal, Residency, Snapshot, TenantId};
+use mfaas_dispatch::{FunctionId, Loaded, Outcome, Refusal, Residency, Snapshot, TenantId};
 use mfaas_ident::{FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
 use mfaas_ring::clock::ticks;
+use mfaas_rules::codes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Books;
+use super::cordons::{Cordons, NoCordon};
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
 use super::shared::SharedEngine;
 use super::table::{Served, Table};
-use crate::agent::{ImageKey, VerifiedImage};
+use crate::agent::{ImageKey, Refused, VerifiedImage};
 use crate::orders::Standing;
 use crate::usage::Usage;
 
@@ -73,15 +75,21 @@ enum Way {
 }
 
 /// The numbers that the scheduler knows names by. None is ever given to another name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Numbers {
     functions: HashMap<ImageKey, FunctionId>,
     tenants: HashMap<TenantName, TenantId>,
     /// What was defined and not retired.
     defined: HashSet<ImageKey>,
+    cordons: Cordons,
 }
 
 impl Numbers {
+    fn new(cordons: Cordons) -> Self {
+        let (functions, tenants, defined) = Default::default();
+        Self { functions, tenants, defined, cordons }
+    }
+
     fn function(&mut self, key: &ImageKey) -> FunctionId {
         let next = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
         *self.functions.entry(key.clone()).or_insert(FunctionId(next))
@@ -90,6 +98,27 @@ impl Numbers {
     fn tenant(&mut self, tenant: &TenantName) -> TenantId {
         let next = u32::try_from(self.tenants.len()).unwrap_or(u32::MAX);
         *self.tenants.entry(tenant.clone()).or_insert(TenantId(next))
+    }
+
+    /// What the scheduler is told of an image: its declaration decides where it runs, and whether twice.
+    fn define(&mut self, image: &VerifiedImage) -> Result<(FunctionId, Loaded), NoCordon> {
+        let (key, declared) = (image.key(), image.declared());
+        let cordon = self.cordons.enter(key, declared.isolation)?;
+        self.defined.insert(key.clone());
+        let terms = Loaded {
+            tenant: self.tenant(&key.tenant),
+            cordon,
+            budget: key.budget,
+            idempotent: declared.idempotent,
+            bytes: image.bytes(),
+            residency: Residency::Preloaded,
+        };
+        Ok((self.function(key), terms))
+    }
+
+    fn forget(&mut self, key: &ImageKey) {
+        self.defined.remove(key);
+        self.cordons.leave(key);
     }
 }
 
@@ -100,8 +129,6 @@ pub(crate) struct Dispatcher {
     engine: Arc<SharedEngine>,
     table: RwLock<Table>,
     numbers: Mutex<Numbers>,
-    /// Tenants with workers of their own; all others share.
-    cordons: HashMap<TenantName, CordonId>,
     /// Workers that the shared cordon is meant to have.
     workers: usize,
     /// A table was given, even if it is empty.
@@ -112,20 +139,19 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// The handle of the thread behind `intake`. `isolated` tenants have workers of their own.
+    /// The handle of the thread behind `intake`. `cordons` says who has workers of their own.
     pub(super) fn new(
         intake: Intake,
         engine: Arc<SharedEngine>,
         published: Arc<Mutex<Published>>,
         workers: usize,
-        isolated: &BTreeSet<TenantName>,
+        cordons: Cordons,
         books: &Books,
     ) -> Self {
-        let cordons =
-            (1..).zip(isolated).map(|(number, tenant)| (tenant.clone(), CordonId(number))).collect();
-        let (table, numbers, serving) = Default::default();
+        let (table, serving) = Default::default();
+        let numbers = Mutex::new(Numbers::new(cordons));
         let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
-        Self { intake, engine, table, numbers, cordons, workers, serving, published, standing, usage }
+        Self { intake, engine, table, numbers, workers, serving, published, standing, usage }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -205,25 +231,32 @@ impl Dispatcher {
     }
 
     /// Makes these images known and waits until each is resident, or cold because there is no room
-    /// for it now, and workers are there to run them. What comes back cannot be loaded, each with a
-    /// sentence, and is not known any more.
+    /// for it now, and workers are there to run them. What comes back is not served, each with the
+    /// reason, and is not known any more.
     pub(crate) async fn define(
         &self,
         images: &[Arc<VerifiedImage>],
-    ) -> Result<Vec<(ImageKey, String)>, Stalled> {
-        let waiting: Vec<_> = images.iter().map(|image| (image.key(), self.define_one(image))).collect();
-        let deadline = Instant::now() + DEFINE_WAIT_MAX;
+    ) -> Result<Vec<(ImageKey, Refused)>, Stalled> {
         let mut failed = Vec::new();
+        let mut waiting = Vec::new();
+        for image in images {
+            match self.define_one(image) {
+                Ok(heard) => waiting.push((image.key(), heard)),
+                Err(refused) => failed.push((image.key().clone(), refused)),
+            }
+        }
+        let deadline = Instant::now() + DEFINE_WAIT_MAX;
         for (key, heard) in waiting {
             match tokio::time::timeout_at(deadline, heard).await {
                 Ok(Ok(Ok(()))) => {}
-                Ok(Ok(Err(reason))) => failed.push((key.clone(), reason)),
+                Ok(Ok(Err(reason))) => {
+                    self.numbers().forget(key);
+                    self.intake.say(Event::Retire(self.function(key)));
+                    let message = format!("{key} cannot be loaded: {reason}");
+                    failed.push((key.clone(), Refused::new(codes::MF0709, message)));
+                }
                 Ok(Err(_)) | Err(_) => return Err(Stalled),
             }
-        }
-        for (key, _) in &failed {
-            self.numbers().defined.remove(key);
-            self.intake.say(Event::Retire(self.function(key)));
         }
         self.await_workers(deadline).await?;
         Ok(failed)
@@ -241,27 +274,21 @@ impl Dispatcher {
         }
     }
 
-    fn define_one(&self, image: &Arc<VerifiedImage>) -> oneshot::Receiver<Result<(), String>> {
-        let (done, heard) = oneshot::channel();
+    /// Tells the dispatcher of an image. One that declares that it wants workers of its own, where there
+    /// are none left, is not told of: it would run in those that tenants share.
+    fn define_one(
+        &self,
+        image: &Arc<VerifiedImage>,
+    ) -> Result<oneshot::Receiver<Result<(), String>>, Refused> {
         let key = image.key();
-        let (id, tenant) = {
-            let mut numbers = self.numbers();
-            numbers.defined.insert(key.clone());
-            (numbers.function(key), numbers.tenant(&key.tenant))
-        };
+        let defined = self.numbers().define(image);
+        let (id, terms) =
+            defined.map_err(|none| Refused::new(codes::MF0712, format!("{key} is not taken: {none}")))?;
+        let (done, heard) = oneshot::channel();
         let served = Arc::new(Served { id, key: key.clone() });
-        let terms = Loaded {
-            tenant,
-            cordon: self.cordons.get(&key.tenant).copied().unwrap_or(CordonId::SHARED),
-            budget: key.budget,
-            // Nothing that is signed says so yet, so no call runs twice.
-            idempotent: false,
-            bytes: image.bytes(),
-            residency: Residency::Preloaded,
-        };
         let definition = Definition { served, image: Arc::clone(image), terms, done };
         self.intake.say(Event::Define(Box::new(definition)));
-        heard
+        Ok(heard)
     }
 
     /// The scheduler's number of an image.
@@ -291,6 +318,7 @@ impl Dispatcher {
         let mut numbers = self.numbers();
         let gone: Vec<ImageKey> = numbers.defined.extract_if(|key| !kept(key)).collect();
         for key in gone {
+            numbers.cordons.leave(&key);
             let function = numbers.function(&key);
             self.intake.say(if revoked(&key) { Event::Withdraw(function) } else { Event::Retire(function) });
         }
@@ -342,6 +370,11 @@ impl Dispatcher {
     /// Counts of a moment ago.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.published.lock().unwrap_or_else(PoisonError::into_inner).snapshot
+    }
+
+    /// Tenants that have workers of their own.
+    pub(crate) fn private_cordons(&self) -> usize {
+        self.numbers().cordons.private()
     }
 
     /// Banned versions that are still routed to, with the crashes that led to the ban.

@@ -27,7 +27,6 @@ use mfaas_ring::{Completion, HostEnd, RingError, Submission, wait_any};
 use rustix::process::{Signal, pidfd_send_signal};
 use tokio::sync::oneshot;
 
-use super::Books;
 use super::crew::Crew;
 use super::dispatcher::{Answered, CallError};
 use super::intake::{Arrival, Call, Definition, Event, Outlet};
@@ -35,6 +34,7 @@ use super::loading::Task;
 use super::process::RING_SLOTS;
 use super::scribe::Scribe;
 use super::table::Served;
+use super::{Books, PRIVATE_WORKERS};
 use crate::agent::VerifiedImage;
 use crate::orders::BanKey;
 
@@ -481,10 +481,10 @@ impl Engine {
             }
             Command::Replace { worker } => self.let_go(usize::from(worker.place)),
             Command::Park { worker } => {
-                self.crew.park(worker.place);
+                self.crew.park(worker);
                 self.let_go(usize::from(worker.place));
             }
-            Command::Unpark { cordon } => self.crew.unpark(cordon),
+            Command::Unpark { cordon } => self.crew.unpark(cordon, PRIVATE_WORKERS),
             Command::Load { function, slab } => match self.known.get(&function) {
                 Some(known) => {
                     let image = Arc::clone(&known.image);

@@ -3,11 +3,14 @@
 //!
 //! Functions come and go while workers stay: the loader, the only process that can write the slab,
 //! puts an image into a slot, and the number of the slot names it in every worker. Threads here:
-//! `dispatcher` decides and moves calls ([`engine`]), which a caller does for it where that is quicker ([`shared`]); `loader` talks to the loader ([`loading`]),
-//! `keeper-N` starts and waits for the worker at place N ([`crew`]), `scribe` writes log lines.
+//! `dispatcher` decides and moves calls ([`engine`]), which a caller does for it where that is quicker
+//! ([`shared`]); `loader` talks to the loader ([`loading`]), `keeper-N` starts and waits for the worker at
+//! place N ([`crew`]), `scribe` writes log lines. Which workers may run a function is found when it is
+//! defined ([`cordons`]).
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
 
+mod cordons;
 mod crew;
 mod dispatcher;
 mod engine;
@@ -26,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use mfaas_dispatch::{CordonId, Limits};
+use mfaas_dispatch::{CordonId, Limits, WORKERS_CAP};
 use mfaas_ident::TenantName;
 
 pub(crate) use dispatcher::{Answered, CallError, Dispatcher, Stalled};
@@ -37,6 +40,7 @@ use crate::cores::Cores;
 use crate::logs::LogSink;
 use crate::orders::Standing;
 use crate::usage::Usage;
+use cordons::Cordons;
 use crew::Crew;
 use engine::Engine;
 use intake::{Event, Intake};
@@ -44,8 +48,11 @@ use loading::{Loading, Task};
 use scribe::Scribe;
 use shared::SharedEngine;
 
+/// Workers of a tenant that has its own.
+const PRIVATE_WORKERS: usize = 1;
+
 /// What a node serves with.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Means {
     /// The worker's executable.
     pub(crate) worker: PathBuf,
@@ -57,6 +64,16 @@ pub(crate) struct Means {
     pub(crate) cores: Cores,
     /// Tenants that have workers of their own.
     pub(crate) isolated: BTreeSet<TenantName>,
+    /// Other tenants that may have workers of their own at a time, because their functions declare it.
+    pub(crate) private_cordons_max: usize,
+}
+
+impl Means {
+    /// Worker processes at a time, at most.
+    fn workers_max(&self) -> usize {
+        let private = self.isolated.len().saturating_add(self.private_cordons_max);
+        self.workers.saturating_add(private.saturating_mul(PRIVATE_WORKERS)).min(WORKERS_CAP)
+    }
 }
 
 /// What the dispatcher writes into and asks besides its own tables.
@@ -82,11 +99,10 @@ pub(crate) struct Fleet {
 
 /// Starts dispatcher, loader and workers. The dispatcher's thread ends with its last handle.
 pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Result<(Arc<Dispatcher>, Fleet)> {
-    let Means { worker, loader, workers, cores, isolated } = means;
-    let (dispatcher, intake, crew, tasks) = connect(limits, books, (worker, cores), workers, &isolated)?;
+    let (dispatcher, intake, crew, tasks) = connect(limits, books, &means)?;
     let over = Arc::new(AtomicBool::new(false));
     let loading = Loading {
-        program: loader,
+        program: means.loader,
         tasks,
         crew: Arc::clone(&crew),
         intake: intake.clone(),
@@ -94,7 +110,7 @@ pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Resu
         ends: HashMap::new(),
     };
     std::thread::Builder::new().name("loader".to_owned()).spawn(move || loading.run())?;
-    crew.man(CordonId::SHARED, workers)?;
+    crew.man(CordonId::SHARED, means.workers)?;
     Ok((Arc::new(dispatcher), Fleet { crew, intake, over }))
 }
 
@@ -102,29 +118,31 @@ pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Resu
 #[cfg(test)]
 pub(crate) fn alone(limits: Limits, logs: Arc<LogSink>) -> std::io::Result<Dispatcher> {
     let books = Books { logs, ..Books::default() };
-    connect(limits, books, Default::default(), 0, &BTreeSet::new()).map(|(dispatcher, ..)| dispatcher)
+    connect(limits, books, &Means::default()).map(|(dispatcher, ..)| dispatcher)
 }
 
 type Connected = (Dispatcher, Intake, Arc<Crew>, mpsc::Receiver<Task>);
 
-/// Starts the dispatcher's thread. Workers are that program, on these cores.
-fn connect(
-    limits: Limits,
-    books: Books,
-    (worker, cores): (PathBuf, Cores),
-    workers: usize,
-    isolated: &BTreeSet<TenantName>,
-) -> std::io::Result<Connected> {
+/// Starts the dispatcher's thread.
+fn connect(limits: Limits, books: Books, means: &Means) -> std::io::Result<Connected> {
     let (intake, outlet, lives) = intake::intake();
     let (loader, tasks) = mpsc::channel();
-    let crew = Arc::new(Crew::new(worker, cores, intake.clone(), Arc::clone(&books.protection)));
+    let crew = Arc::new(Crew::new(
+        means.worker.clone(),
+        means.cores.clone(),
+        means.workers_max(),
+        intake.clone(),
+        Arc::clone(&books.protection),
+    ));
     let published = Arc::new(Mutex::default());
     let scribe = Scribe::start(Arc::clone(&books.logs))?;
     let shown = Arc::clone(&published);
     let mut engine = Engine::new(limits, outlet, loader, Arc::clone(&crew), scribe, books.clone(), published);
     engine.hold_bans();
     let engine = Arc::new(SharedEngine::new(engine, intake.clone()));
-    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, workers, isolated, &books);
+    let cordons = Cordons::new(&means.isolated, means.private_cordons_max);
+    let dispatcher =
+        Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, means.workers, cordons, &books);
     std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run(lives))?;
     Ok((dispatcher, intake, crew, tasks))
 }

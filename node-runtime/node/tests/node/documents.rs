@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, KeyList, ListedKey, PrivateKey,
+    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, KeyList, ListedKey, PrivateKey,
     Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
 };
 use mfaas_ident::{
@@ -41,16 +41,29 @@ impl Signer {
         artifact: &[u8],
         budget_us: u64,
     ) -> ServedVersion {
-        let served = ServedVersion {
-            version: VersionNumber::new(version).unwrap(),
-            digest: Digest::of(artifact),
-            statement: Digest::of(b""),
-            budget_us: Budget::from_micros(budget_us).unwrap(),
-            memory_bytes: MemoryLimit::DEFAULT,
-        };
-        let statement = sign(&Statement::new(admission(name, &served)), &[&self.online]).unwrap();
-        let served = ServedVersion { statement: Digest::of(&statement), ..served };
-        desk.blobs.insert(served.digest, artifact.to_vec());
+        let declared = Some(Declared::default());
+        self.admit_as(desk, "acme", name, declared, &served(version, artifact, budget_us))
+    }
+
+    /// The same for what `served` names, of another tenant, declaring something. Without a declaration the
+    /// statement is one of the older version.
+    pub fn admit_as(
+        &self,
+        desk: &mut Desk,
+        tenant: &str,
+        name: &str,
+        declared: Option<Declared>,
+        served: &(ServedVersion, Vec<u8>),
+    ) -> ServedVersion {
+        let (served, artifact) = served;
+        let statement = Statement::new(Admission {
+            tenant: TenantName::parse(tenant).unwrap(),
+            declared,
+            ..admission(name, served)
+        });
+        let statement = sign(&statement, &[&self.online]).unwrap();
+        let served = ServedVersion { statement: Digest::of(&statement), ..served.clone() };
+        desk.blobs.insert(served.digest, artifact.clone());
         desk.blobs.insert(served.statement, statement);
         served
     }
@@ -61,10 +74,22 @@ impl Signer {
     }
 }
 
+/// A version with these bytes, about which nothing is stated yet.
+pub fn served(version: u32, artifact: &[u8], budget_us: u64) -> (ServedVersion, Vec<u8>) {
+    let served = ServedVersion {
+        version: VersionNumber::new(version).unwrap(),
+        digest: Digest::of(artifact),
+        statement: Digest::of(b""),
+        budget_us: Budget::from_micros(budget_us).unwrap(),
+        memory_bytes: MemoryLimit::DEFAULT,
+    };
+    (served, artifact.to_vec())
+}
+
 /// A set of these functions, valid for twelve hours.
 pub fn set(epoch: u64, functions: &[ServedFunction]) -> ServingSet {
     let mut functions = functions.to_vec();
-    functions.sort_by(|a, b| a.name.cmp(&b.name));
+    functions.sort_by(|a, b| (&a.tenant, &a.name).cmp(&(&b.tenant, &b.name)));
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(epoch),
@@ -103,6 +128,7 @@ fn admission(name: &str, served: &ServedVersion) -> Admission {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: served.budget_us,
         memory_bytes: served.memory_bytes,
+        declared: None,
         source_upload: Digest::of(b"upload"),
         source_tree: Digest::of(b"tree"),
         toolchain: toolchain(),

@@ -17,6 +17,7 @@ fn handle(request: &RequestFrame<'_>) -> Reply {
     let text = match request.body {
         b"panic" => panic!("on purpose"),
         b"spin" => spin(),
+        b"work" => work(),
         b"deep" => format!("{}", deep(1)),
         b"hoard" => hoard(),
         b"log" => {
@@ -36,6 +37,12 @@ fn spin() -> ! {
     loop {
         std::hint::black_box(());
     }
+}
+
+/// A good part of a second, and not much more than one: longer than a test needs to end the worker.
+fn work() -> String {
+    (0..3_000_000_000_u64).for_each(|step| drop(std::hint::black_box(step)));
+    "worked".to_owned()
 }
 
 fn deep(level: u64) -> u64 {

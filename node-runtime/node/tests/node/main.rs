@@ -5,6 +5,7 @@
 
 mod artifact;
 mod callers;
+mod declared;
 mod documents;
 mod operation;
 mod program;

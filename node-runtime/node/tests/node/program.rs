@@ -17,6 +17,7 @@ pub struct Home {
     directory: tempfile::TempDir,
     server: String,
     isolated: String,
+    private_cordons: u32,
 }
 
 /// A running node.
@@ -40,7 +41,13 @@ impl Home {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("ca.pem"), server.ca_pem()).unwrap();
         std::fs::write(directory.path().join("root.pub"), signer.root.public().to_pem().unwrap()).unwrap();
-        Self { directory, server: format!("https://{}", server.address), isolated: String::new() }
+        let server = format!("https://{}", server.address);
+        Self { directory, server, isolated: String::new(), private_cordons: 4 }
+    }
+
+    /// From the next start on, so many tenants have workers of their own by what they declare.
+    pub fn give_cordons(&mut self, tenants: u32) {
+        self.private_cordons = tenants;
     }
 
     /// From the next start on, this tenant has workers of its own.
@@ -63,6 +70,7 @@ impl Home {
             .env("MFAAS_INGRESS_LISTEN", "127.0.0.1:0")
             .env("MFAAS_WORKERS", "2")
             .env("MFAAS_ISOLATED_TENANTS", &self.isolated)
+            .env("MFAAS_PRIVATE_CORDONS", self.private_cordons.to_string())
             .env("MFAAS_ROOT_KEY_FILE", self.path("root.pub"))
             .env("MFAAS_READY_FILE", self.path("ready.json"))
             .env("MFAAS_DOOR_SOCKET", self.path("door.sock"))
@@ -110,6 +118,12 @@ impl Node {
     pub async fn try_call(&self, function: &str, body: &str) -> Result<Answer, reqwest::Error> {
         let request = self.client.post(format!("{}/f/acme/{function}", self.ingress));
         self.send(request.header("cookie", "secret=1").body(body.to_owned())).await
+    }
+
+    /// A call of a function of another tenant than `acme`.
+    pub async fn call_of(&self, tenant: &str, function: &str, body: &str) -> Answer {
+        let request = self.client.post(format!("{}/f/{tenant}/{function}", self.ingress));
+        self.send(request.body(body.to_owned())).await.unwrap()
     }
 
     /// A call with a deadline, in milliseconds.
@@ -180,6 +194,14 @@ pub async fn gone(pids: &[u32]) {
         assert!(Instant::now() < deadline, "left behind: {pids:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// CPU time of a process so far, in hundredths of a second; 0 if it is gone.
+pub fn cpu_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    // proc(5): utime and stime, counted from the state on.
+    fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
 struct Process {

@@ -28,6 +28,8 @@ rows! {
     "a list of names, which nobody switches on": ["features", "*"];
     "how the function runs": ["package", "metadata", "mfaas", "handler"] ["package", "metadata", "mfaas", "budget"]
         ["package", "metadata", "mfaas", "memory"];
+    "a promise about its calls, kept by nobody but their owner: it allows a node to run a lost one again": ["package", "metadata", "mfaas", "idempotent"];
+    "asks for more isolation than others have, never for less": ["package", "metadata", "mfaas", "isolation"];
     "a dependency from the registry": ["dependencies", "*"] ["dependencies", "*", "version"] ["dependencies", "*", "features"]
         ["dependencies", "*", "default-features"] ["dependencies", "*", "package"];
 }

@@ -83,7 +83,8 @@ impl Cluster {
         format!("postgres:///{database}?host={}&user={user}", self.sockets.display())
     }
 
-    fn psql(&self, database: &str, statement: &str) -> bool {
+    /// Whether the owner can carry out a statement.
+    pub(crate) fn psql(&self, database: &str, statement: &str) -> bool {
         Command::new(binaries().join("psql"))
             .args(["-q", "-U", OWNER, "-d", database, "-c", statement, "-h"])
             .arg(&self.sockets)

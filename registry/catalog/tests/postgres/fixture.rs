@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mfaas_attest::{BuildClaim, CageLevel};
+use mfaas_attest::{BuildClaim, CageLevel, Declared};
 use mfaas_catalog::{
     Actor, Catalog, ClaimedBuild, Deployment, NewDeployment, NewToken, Recorded, RolePasswords, Token,
     migrate,
@@ -210,6 +210,7 @@ pub(crate) fn claim(artifact: &[u8]) -> BuildClaim {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
+        declared: Declared::default(),
         toolchain: ToolchainId(Digest::of(b"toolchain")),
         abi_version: 1,
         lints: lints::required().map(str::to_owned).collect(),

@@ -3,7 +3,7 @@
 use chrono::Utc;
 use mfaas_catalog::CatalogError;
 use mfaas_delivery::{LogBatch, LogLevel, LogLine, NODE_PROTOCOL};
-use mfaas_ident::{AliasName, Digest, NodeName, TenantName, VersionNumber};
+use mfaas_ident::{AliasName, Digest, Isolation, NodeName, TenantName, VersionNumber};
 
 use crate::fixture::{World, actor, function, tenant};
 
@@ -52,6 +52,29 @@ async fn an_alias_cannot_name_what_is_not_there_or_revoked() {
         [(2, false), (1, true)]
     );
     assert_eq!(world.server.versions(&tenant, &name, Some(number(2)), 10).await.unwrap().len(), 1);
+}
+
+/// The rows of this test are made as a signer of the release before makes them.
+#[tokio::test]
+async fn what_a_version_declares_is_shown_and_without_a_word_it_declares_nothing() {
+    let world = World::new().await;
+    world.admitted("hello", "one").await;
+    let (tenant, name) = (tenant(), function("hello"));
+    let version = world.server.version(&tenant, &name, number(1)).await.unwrap();
+    assert_eq!((version.idempotent, version.isolation), (false, Isolation::Shared));
+    let change = "UPDATE versions SET idempotent = true, isolation = 'process'";
+    sqlx::query(change).execute(&world.sql).await.unwrap();
+    let versions = world.server.versions(&tenant, &name, None, 10).await.unwrap();
+    assert_eq!((versions[0].idempotent, versions[0].isolation), (true, Isolation::Process));
+    let unknown = "UPDATE versions SET isolation = 'thread'";
+    let refused = sqlx::query(unknown).execute(&world.sql).await.unwrap_err();
+    assert_eq!(refused.as_database_error().unwrap().constraint(), Some("versions_isolation_known"));
+    let by_server = sqlx::query(change).execute(&world.raw("mfaas_server").await).await.unwrap_err();
+    assert_eq!(
+        by_server.as_database_error().unwrap().code().unwrap(),
+        "42501",
+        "the server cannot change it"
+    );
 }
 
 #[tokio::test]

@@ -11,8 +11,8 @@ mod world;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use mfaas_attest::{Checker, DecisionUsed};
-use mfaas_ident::{Budget, Digest, Epoch, ToolchainId};
+use mfaas_attest::{Checker, DecisionUsed, Declared};
+use mfaas_ident::{Budget, Digest, Epoch, Isolation, ToolchainId};
 use sample::artifact;
 use world::{MANIFEST, World, toolchain};
 
@@ -45,12 +45,39 @@ fn an_honest_build_becomes_a_signed_version_that_is_served() {
 }
 
 #[test]
+fn what_the_manifest_declares_is_signed_and_shown() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let id = world.built(|_| {});
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+    assert_eq!(world.statement(id).predicate.declared, Some(Declared::default()), "said, not left out");
+    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let manifest =
+        format!("{MANIFEST}[package.metadata.mfaas]\nidempotent = true\nisolation = \"process\"\n");
+    let declared = Declared { idempotent: true, isolation: Isolation::Process };
+    let id = world.built_from(&manifest, source, |claim| claim.declared = declared);
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+    assert_eq!(world.statement(id).predicate.declared, Some(declared));
+    let rows = "SELECT count(*) FROM versions WHERE idempotent AND isolation = 'process'";
+    assert_eq!(world.count(rows), 1);
+    // A builder can neither take a process away nor let calls run twice.
+    for lie in [
+        Declared { idempotent: true, isolation: Isolation::Shared },
+        Declared { idempotent: false, isolation: Isolation::Process },
+    ] {
+        let id = world.built_from(&manifest, source, |claim| claim.declared = lie);
+        assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "{lie:?}");
+    }
+}
+
+#[test]
 fn what_the_builder_lies_about_is_found() {
     let mut world = World::new();
     let _signer = world.signer();
-    let lies: [fn(&mut mfaas_attest::BuildClaim); 8] = [
+    let lies: [fn(&mut mfaas_attest::BuildClaim); 9] = [
         |claim| claim.budget_us = Budget::parse("10s").unwrap(),
         |claim| claim.handler = "other".parse().unwrap(),
+        |claim| claim.declared.idempotent = true,
         |claim| claim.source_tree = Digest::of(b"another tree"),
         |claim| claim.artifact_bytes += 1,
         |claim| claim.toolchain = ToolchainId(Digest::of(b"my own rustc")),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use mfaas_attest::{
-    BuildClaim, CageLevel, KeyList, PublicKey, ServingSet, Statement, Trust, Verified, verify,
+    BuildClaim, CageLevel, Declared, KeyList, PublicKey, ServingSet, Statement, Trust, Verified, verify,
 };
 use mfaas_blobs::Blobs;
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
@@ -23,11 +23,16 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
     include_str!("../../../../migrations/0004_reviews.sql"),
+    include_str!("../../../../migrations/0005_roles.sql"),
+    include_str!("../../../../migrations/0006_deltas.sql"),
+    include_str!("../../../../migrations/0007_trials.sql"),
+    include_str!("../../../../migrations/0008_usage.sql"),
+    include_str!("../../../../migrations/0009_declared.sql"),
 ];
 
 /// Everything that a signer needs, without the signer.
@@ -77,7 +82,7 @@ impl World {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
             sql.batch_execute(
                 "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
-                 INSERT INTO _sqlx_migrations VALUES (4, true)",
+                 INSERT INTO _sqlx_migrations VALUES (9, true)",
             )
             .unwrap();
             for migration in MIGRATIONS {
@@ -304,6 +309,7 @@ fn claim(tree: &SourceTree) -> BuildClaim {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
+        declared: Declared::default(),
         toolchain: toolchain(),
         abi_version: 2,
         lints: lints::required().map(str::to_owned).collect(),

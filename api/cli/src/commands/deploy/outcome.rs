@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use mfaas_ident::VersionNumber;
-use mfaas_wire::{DeploymentState, DeploymentView, Diagnostic, Endpoint, Event, EventKind, Level, Page};
+use mfaas_wire::{
+    DeploymentState, DeploymentView, Diagnostic, Endpoint, Event, EventKind, Level, NodeRefusal, Page,
+};
 use serde::Serialize;
 
 use super::requests;
@@ -16,6 +18,9 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 
 /// How often the requests are asked for while the acquirer looks at them.
 const ASK_FOR_FACTS_EVERY: Duration = Duration::from_millis(500);
+
+/// Refusals of a node that no waiting helps against: another tenant would have to leave first.
+const FINAL_REFUSALS: [&str; 1] = ["MF0712"];
 
 /// One finished stage with its times in milliseconds.
 #[derive(Debug, Clone, Serialize)]
@@ -39,12 +44,25 @@ pub(crate) struct Outcome {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Where it is served, once a node said so.
     pub(crate) url: Option<String>,
+    /// What every node says that has reported, if none will serve it.
+    pub(crate) refused_by: Vec<RefusedBy>,
+}
+
+/// A node that will not serve the version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct RefusedBy {
+    /// The node's name.
+    pub(crate) node: String,
+    /// Its reason.
+    #[serde(flatten)]
+    pub(crate) refusal: NodeRefusal,
 }
 
 impl Outcome {
     /// The beginning.
     pub(crate) fn accepted(deployment: DeploymentView) -> Self {
-        Self { deployment, stages: Vec::new(), diagnostics: Vec::new(), url: None }
+        let (stages, diagnostics, refused_by) = Default::default();
+        Self { deployment, stages, diagnostics, url: None, refused_by }
     }
 
     /// Takes an event in; true when it is the last.
@@ -72,7 +90,7 @@ impl Outcome {
         false
     }
 
-    /// Waits until a node has loaded the version.
+    /// Waits until a node has loaded the version, or none will.
     pub(crate) async fn wait_until_served(&mut self, client: &Client) -> Result<(), Failure> {
         let version = self.deployment.version.ok_or_else(|| Failure::Protocol {
             what: "the deployment".to_owned(),
@@ -83,6 +101,10 @@ impl Outcome {
             let endpoints: Page<Endpoint> = client.get(&path).await?;
             if let Some(url) = endpoints.items.iter().find_map(|endpoint| serves(endpoint, version)) {
                 self.url = Some(url);
+                return Ok(());
+            }
+            if let Some(refused_by) = refused_by_all(&endpoints.items, version) {
+                self.refused_by = refused_by;
                 return Ok(());
             }
             tokio::time::sleep(ASK_EVERY).await;
@@ -122,10 +144,22 @@ impl Outcome {
             diagnostics.iter().for_each(|diagnostic| screen.diagnostic(diagnostic));
         }
         screen.result(&self.document(diagnostics, took), || self.sentence(took))?;
+        for RefusedBy { node, refusal } in &self.refused_by {
+            screen.note(&format!("{} on {node}: {}", refusal.code, refusal.message));
+            screen.note(&refusal.hint);
+        }
         if self.deployment.state == DeploymentState::Waiting {
             requests::lines(&self.deployment).iter().for_each(|line| screen.note(line));
         }
-        Ok(exit_of(self.deployment.state, diagnostics))
+        Ok(self.exit(diagnostics))
+    }
+
+    /// Admitted is not served: a version that no node takes is a deployment that failed.
+    fn exit(&self, diagnostics: &[Diagnostic]) -> Exit {
+        match exit_of(self.deployment.state, diagnostics) {
+            Exit::Ok if !self.refused_by.is_empty() => Exit::Failed,
+            other => other,
+        }
     }
 
     fn document(&self, diagnostics: &[Diagnostic], took: Duration) -> serde_json::Value {
@@ -139,9 +173,10 @@ impl Outcome {
             "review_url": deployment.review_url,
             "requests": deployment.requests,
             "diagnostics": diagnostics,
+            "refused_by": self.refused_by,
             "stages": self.stages,
             "took_ms": took.as_secs_f64() * 1e3,
-            "exit": exit_of(deployment.state, diagnostics) as i32,
+            "exit": self.exit(diagnostics) as i32,
         })
     }
 
@@ -158,6 +193,9 @@ impl Outcome {
                 let version = self.deployment.version.map_or("?".to_owned(), |version| version.to_string());
                 match &self.url {
                     Some(url) => format!("{name} version {version} is served after {seconds:.2} s\n{url}"),
+                    None if !self.refused_by.is_empty() => {
+                        format!("{name} version {version} is admitted, and no node serves it")
+                    }
                     None => format!("{name} version {version} is admitted after {seconds:.2} s"),
                 }
             }
@@ -175,6 +213,19 @@ impl Outcome {
 fn serves(endpoint: &Endpoint, version: VersionNumber) -> Option<String> {
     let loaded = endpoint.loaded_versions.contains(&version) || endpoint.live_version == Some(version);
     if loaded { endpoint.url.clone() } else { None }
+}
+
+/// What every node that has reported says, if each of them refuses the version for good.
+pub(super) fn refused_by_all(endpoints: &[Endpoint], version: VersionNumber) -> Option<Vec<RefusedBy>> {
+    let reported = endpoints.iter().filter(|endpoint| endpoint.reported_at.is_some());
+    let refusal = |endpoint: &Endpoint| {
+        let mut rows = endpoint.refused_versions.iter();
+        let last = |row: &&NodeRefusal| row.version == version && FINAL_REFUSALS.contains(&row.code.as_str());
+        let refusal = rows.find(last)?.clone();
+        Some(RefusedBy { node: endpoint.node.to_string(), refusal })
+    };
+    let refused: Vec<RefusedBy> = reported.map(refusal).collect::<Option<_>>()?;
+    (!refused.is_empty()).then_some(refused)
 }
 
 /// The exit code of a deployment in `state`; the first error decides which kind of refusal it is.

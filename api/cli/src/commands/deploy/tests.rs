@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use mfaas_wire::{DeploymentState, Diagnostic, Level};
+use mfaas_wire::{DeploymentState, Diagnostic, Endpoint, Level};
 
+use super::outcome::refused_by_all;
 use super::{Packing, exit_of, name_of_package, pack};
 use crate::failure::Exit;
 
@@ -74,4 +75,31 @@ fn a_package_name_that_is_no_function_name_asks_for_one() {
         assert_eq!(failure.exit(), Exit::Usage, "{manifest:?}");
         assert!(failure.to_string().contains("--name"), "{failure}");
     }
+}
+
+#[test]
+fn waiting_ends_when_every_node_that_reports_refuses_for_good() {
+    let version = |number| mfaas_ident::VersionNumber::new(number).unwrap();
+    let endpoint = |node: &str, reports: bool, refused: &[(u32, &str)]| -> Endpoint {
+        let refused: Vec<_> = refused
+            .iter()
+            .map(|(version, code)| {
+                serde_json::json!({"version": version, "code": code, "message": "m", "hint": "h"})
+            })
+            .collect();
+        let reported_at = reports.then_some("2027-01-02T03:04:05Z");
+        serde_json::from_value(serde_json::json!({
+            "node": node, "loaded_versions": [], "refused_versions": refused, "ready": false,
+            "reported_at": reported_at,
+        }))
+        .unwrap()
+    };
+    let (full, silent) = (endpoint("node-1", true, &[(2, "MF0712")]), endpoint("node-2", false, &[]));
+    let refused = refused_by_all(&[full.clone(), silent.clone()], version(2)).unwrap();
+    assert_eq!((refused[0].node.as_str(), refused[0].refusal.code.as_str()), ("node-1", "MF0712"));
+    assert_eq!(refused_by_all(&[full.clone(), silent.clone()], version(3)), None, "another version");
+    assert_eq!(refused_by_all(&[full, endpoint("node-3", true, &[])], version(2)), None, "one may take it");
+    let cordoned = endpoint("node-1", true, &[(2, "MF0711")]);
+    assert_eq!(refused_by_all(&[cordoned], version(2)), None, "that passes");
+    assert_eq!(refused_by_all(&[silent], version(2)), None, "nobody has said anything");
 }

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use mfaas_ident::{Budget, FunctionName, HandlerPath, MemoryLimit};
+use mfaas_ident::{Budget, FunctionName, HandlerPath, Isolation, MemoryLimit};
 use mfaas_unpack::SourceTree;
 
 use super::{manifest, write_package};
@@ -24,4 +24,6 @@ fn the_manifest_says_the_defaults() {
     assert!(HandlerPath::parse(settings["handler"].as_str().unwrap()).is_ok());
     assert_eq!(Budget::parse(settings["budget"].as_str().unwrap()).unwrap(), Budget::DEFAULT);
     assert_eq!(MemoryLimit::parse(settings["memory"].as_str().unwrap()).unwrap(), MemoryLimit::DEFAULT);
+    assert_eq!(Isolation::parse(settings["isolation"].as_str().unwrap()).unwrap(), Isolation::default());
+    assert_eq!(settings["idempotent"].as_bool(), Some(false));
 }

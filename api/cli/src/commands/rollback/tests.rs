@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use mfaas_ident::{AliasName, DeploymentId, Digest, ToolchainId, VersionNumber};
+use mfaas_ident::{AliasName, DeploymentId, Digest, Isolation, ToolchainId, VersionNumber};
 use mfaas_wire::VersionView;
 
 use super::previous;
@@ -19,6 +19,8 @@ fn version(number: u32, live: bool, revoked: bool) -> VersionView {
         policy_version: 1,
         budget_us: 1000,
         memory_bytes: 4096,
+        idempotent: false,
+        isolation: Isolation::Shared,
         handler: "handle".to_owned(),
         revoked,
         aliases: if live { vec![AliasName::live()] } else { vec![] },

@@ -23,9 +23,9 @@ pub(crate) fn admitted_version(
          UPDATE deployments SET state = 'built' WHERE id = '{deployment}';
          UPDATE deployments SET state = 'admitted', version = 1 WHERE id = '{deployment}';
          INSERT INTO versions (tenant, function, version, deployment_id, artifact, statement, source_digest, handler,
-                               budget_us, memory_bytes, toolchain, abi_version, policy_version)
+                               budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation)
          SELECT tenant, function, 1, id, '{artifact}', '{statement}', source_digest, 'handle', 1000, 4194304,
-                '{artifact}', 1, 1 FROM deployments WHERE id = '{deployment}';
+                '{artifact}', 1, 1, true, 'process' FROM deployments WHERE id = '{deployment}';
          INSERT INTO aliases (tenant, function, alias, version) VALUES ('{tenant}', '{function}', 'live', 1);"
     ));
 }

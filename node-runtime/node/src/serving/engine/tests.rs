@@ -10,17 +10,19 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use mfaas_abi::Status;
+use mfaas_attest::Declared;
 use mfaas_dispatch::{CordonId, Limits, Outcome, SlabId, WorkerId};
-use mfaas_ident::{AliasName, FunctionName, TenantName};
+use mfaas_ident::{AliasName, FunctionName, Isolation, TenantName};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{Answer, Geometry, Job, Next, WorkerEnd, WorkerState};
+use mfaas_rules::codes;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::agent::testing::{key, number};
-use crate::agent::{ImageKey, VerifiedImage};
+use crate::agent::{ImageKey, Refused, VerifiedImage};
 use crate::serving::intake::{Arrival, Event, Intake};
 use crate::serving::loading::Task;
-use crate::serving::{Answered, CallError, Dispatcher, Route, Served, Table, connect};
+use crate::serving::{Answered, Books, CallError, Dispatcher, Means, Route, Served, Table, connect};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const WORKER: WorkerId = WorkerId { place: 0, life: 1 };
@@ -45,8 +47,8 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
-        let (books, means, isolated) = Default::default();
-        let (dispatcher, intake, _, tasks) = connect(Limits::NODE, books, means, 0, &isolated).unwrap();
+        let means = Means { private_cordons_max: 1, ..Means::default() };
+        let (dispatcher, intake, _, tasks) = connect(Limits::NODE, Books::default(), &means).unwrap();
         let stage = Self { dispatcher: Arc::new(dispatcher), intake, tasks };
         assert_eq!(stage.define(&key("hello", 1), 7).await, []);
         stage.route(&key("hello", 1));
@@ -54,8 +56,17 @@ impl Stage {
     }
 
     /// Defines an image and answers for the loader.
-    async fn define(&self, key: &ImageKey, slot: u32) -> Vec<(ImageKey, String)> {
-        let image = Arc::new(VerifiedImage::for_test(key.clone()));
+    async fn define(&self, key: &ImageKey, slot: u32) -> Vec<(ImageKey, Refused)> {
+        self.define_declaring(key, slot, Declared::default()).await
+    }
+
+    async fn define_declaring(
+        &self,
+        key: &ImageKey,
+        slot: u32,
+        declared: Declared,
+    ) -> Vec<(ImageKey, Refused)> {
+        let image = Arc::new(VerifiedImage::declaring_for_test(key.clone(), declared));
         let dispatcher = Arc::clone(&self.dispatcher);
         let defining = tokio::spawn(async move { dispatcher.define(&[image]).await.unwrap() });
         match self.tasks.recv_timeout(PATIENCE).unwrap() {
@@ -83,12 +94,15 @@ impl Stage {
     }
 
     fn life(&self, id: WorkerId, slab: SlabId) -> (WorkerEnd, OwnedFd, Idle) {
+        self.life_in(CordonId::SHARED, id, slab)
+    }
+
+    fn life_in(&self, cordon: CordonId, id: WorkerId, slab: SlabId) -> (WorkerEnd, OwnedFd, Idle) {
         let (fd, ring) = mfaas_ring::create(Geometry::new(8).unwrap()).unwrap();
         let mut end = WorkerEnd::attach(&fd).unwrap();
         end.set_state(WorkerState::Ready);
         let child = Program::new("sleep").arg("1000").spawn().unwrap();
         let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
-        let cordon = CordonId::SHARED;
         self.intake.say(Event::Arrived(Box::new(Arrival { id, cordon, slab, ring, process })));
         (end, fd, Idle(child))
     }
@@ -220,6 +234,56 @@ async fn a_worker_that_breaks_its_ring_is_killed_and_its_calls_are_lost_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_runs_again_only_when_its_signed_statement_says_that_it_may() {
+    for (idempotent, expected) in [(true, Outcome::Finished), (false, Outcome::Lost)] {
+        let stage = Stage::new().await;
+        let two = key("hello", 2);
+        assert_eq!(stage.define_declaring(&two, 8, Declared { idempotent, ..Declared::default() }).await, []);
+        stage.route(&two);
+        let (mut end, _fd, _child) = stage.worker();
+        let call = stage.call();
+        let first = next(&mut end);
+        stage.intake.say(Event::Died(WORKER));
+        let (mut end, _fd, _child) = stage.life(WorkerId { life: 2, ..WORKER }, SlabId(0));
+        if idempotent {
+            assert_eq!(next(&mut end), first, "the same call, with the same request");
+            reply(&mut end, b"again");
+        }
+        assert_eq!(call.await.unwrap().unwrap().outcome, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_declares_it_waits_for_a_worker_of_its_own() {
+    let stage = Stage::new().await;
+    let two = key("hello", 2);
+    let process = Declared { isolation: Isolation::Process, ..Declared::default() };
+    assert_eq!(stage.define_declaring(&two, 8, process).await, []);
+    stage.route(&two);
+    let (mut shared, _fd, _child) = stage.worker();
+    let call = stage.call();
+    // A worker that comes before it is wanted is let go.
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while stage.dispatcher.snapshot().waiting == 0 {
+        assert!(std::time::Instant::now() < deadline, "a shared worker has it");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let (mut own, _fd, _child) = stage.life_in(CordonId(1), WorkerId { place: 1, life: 1 }, SlabId(0));
+    assert_eq!(next(&mut own).function, 8);
+    reply(&mut own, b"own");
+    assert_eq!(call.await.unwrap().unwrap().completion.unwrap().response, b"own");
+    assert!(matches!(shared.next(Duration::ZERO), Ok(Next::Idle)), "nothing came by there");
+
+    // The node of this test gives one tenant workers of its own.
+    let stranger = ImageKey { tenant: TenantName::parse("umbrella").unwrap(), ..key("vault", 1) };
+    let image = Arc::new(VerifiedImage::declaring_for_test(stranger.clone(), process));
+    let [(refused, why)] = &stage.dispatcher.define(&[image]).await.unwrap()[..] else { panic!("it is not") };
+    assert_eq!((refused, why.code), (&stranger, codes::MF0712));
+    let loads = stage.tasks.try_iter().any(|task| matches!(task, Task::Load { .. }));
+    assert!(!loads, "it is not even loaded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_swap_loses_no_call_and_frees_the_slot_after_the_last_one() {
     let stage = Stage::new().await;
     let (mut end, _fd, _child) = stage.worker();
@@ -259,7 +323,9 @@ async fn an_image_that_cannot_be_loaded_is_named_with_its_sentence_and_stops_no_
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(defining.await.unwrap(), [(key("hello", 2), "it is odd".to_owned())]);
+    let [(refused, why)] = &defining.await.unwrap()[..] else { panic!("one is refused") };
+    assert_eq!((refused, why.code), (&key("hello", 2), codes::MF0709));
+    assert_eq!(why.message, "acme/hello@2 cannot be loaded: it is odd");
 }
 
 #[tokio::test(flavor = "multi_thread")]
