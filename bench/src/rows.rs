@@ -7,6 +7,7 @@
 mod cold;
 mod fresh;
 mod http;
+mod idle;
 mod kill;
 mod memory;
 mod modes;
@@ -16,6 +17,7 @@ mod resident;
 mod tax;
 
 use crate::report::{ModeFigure, Row};
+use crate::sides::mfaas::Node;
 use crate::sides::{Kit, Latency, Side, latency};
 
 /// How long a run is.
@@ -48,7 +50,7 @@ pub struct Planned {
 pub type Measured = (Row, Vec<ModeFigure>);
 
 /// Every row, in the order of the table.
-pub const ALL: [Planned; 11] = [
+pub const ALL: [Planned; 12] = [
     Planned { name: "warm", measure: |kit, plan| alone(resident::warm(kit, plan)) },
     Planned { name: "throughput", measure: |kit, plan| alone(resident::throughput(kit, plan)) },
     Planned { name: "cold", measure: |kit, plan| alone(cold::row(kit, plan)) },
@@ -58,6 +60,7 @@ pub const ALL: [Planned; 11] = [
     Planned { name: "kill", measure: |kit, plan| alone(kill::row(kit, plan)) },
     Planned { name: "tax", measure: |kit, plan| alone(tax::row(kit, plan)) },
     Planned { name: "http", measure: |kit, plan| alone(http::row(kit, plan)) },
+    Planned { name: "idle", measure: |kit, plan| alone(idle::row(kit, plan)) },
     Planned { name: "overload", measure: |kit, plan| alone(overload::row(kit, plan)) },
     Planned { name: "modes", measure: modes::row },
 ];
@@ -71,6 +74,14 @@ impl Planned {
 
 fn alone(row: anyhow::Result<Row>) -> anyhow::Result<Measured> {
     Ok((row?, vec![]))
+}
+
+/// The node that the plan names, or one that is started for the row.
+fn node(kit: &Kit, plan: &Plan) -> anyhow::Result<Node> {
+    match &plan.node {
+        Some((url, process)) => Node::connect(url, *process),
+        None => Node::start(kit),
+    }
 }
 
 /// One side of a row: a name, and what is done with it in a round.

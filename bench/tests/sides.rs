@@ -179,25 +179,28 @@ fn the_program_measures_rows_and_writes_its_files() {
 
 /// The node is the real one: it verifies, inspects, loads and confines the function that answers here.
 #[test]
-fn the_row_http_starts_a_node_and_leaves_nothing_behind() {
+fn rows_start_nodes_of_their_own_and_leave_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
     let json = directory.path().join("rows.json");
     let temporary = directory.path().join("temporary");
     std::fs::create_dir(&temporary).unwrap();
     let output = Command::new(PROGRAM)
-        .args(["--quick", "--rows", "http", "--json"])
+        .args(["--quick", "--rows", "http,idle", "--json"])
         .arg(&json)
         .env("TMPDIR", &temporary)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     let document: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
-    let row = &document["rows"][0];
-    assert_eq!(row["missing"], serde_json::json!([]), "{said}");
-    for measure in row["measures"].as_array().unwrap() {
-        assert!(measure["spread"]["median"].is_number(), "{measure}");
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        assert_eq!(row["missing"], serde_json::json!([]), "{said}");
+        for measure in row["measures"].as_array().unwrap() {
+            assert!(measure["spread"]["median"].is_number(), "{measure}");
+        }
+        assert!(row["sides"].to_string().contains("started for this row"), "{row}");
     }
-    assert!(row["sides"].to_string().contains("started for this row"), "{row}");
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something is left");
 }
 

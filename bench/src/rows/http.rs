@@ -1,10 +1,10 @@
 //! What HTTP costs in front of a function: CPU time of the threads that speak it, and the time of a
 //! request on one connection, against a plain hyper server with the function inside.
 
-use super::{Lane, Plan, alternate};
+use super::{Lane, Plan, alternate, node};
 use crate::report::{Bound, Row};
 use crate::sides::http::Hyper;
-use crate::sides::mfaas::{DISPATCHER_THREAD, INGRESS_THREADS, Node};
+use crate::sides::mfaas::{DISPATCHER_THREAD, INGRESS_THREADS};
 use crate::sides::{Kit, Latency, Side, latency};
 use crate::sys::cpu::{children_micros, threads};
 
@@ -34,13 +34,9 @@ struct Spent {
 pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let mut row = Row::new("http", "one request over HTTP/1.1 on one connection, 64 B");
     let calls = plan.size(5_000, 50);
-    let node = match &plan.node {
-        Some((url, process)) => Node::connect(url, *process),
-        None => Node::start(kit),
-    };
     let lanes = vec![
         Lane::of(&mut row, HYPER, Hyper::start(kit), |side| round(kit, side, calls, of_hyper)),
-        Lane::of(&mut row, NODE, node, |side| round(kit, side, calls, of_node)),
+        Lane::of(&mut row, NODE, node(kit, plan), |side| round(kit, side, calls, of_node)),
     ];
     let series = alternate(plan, &mut row, lanes);
     let p50 = |name: &str| series.of(name, |round: &Round| round.latency.whole.p50);
