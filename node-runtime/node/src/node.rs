@@ -19,8 +19,8 @@ use crate::config::Config;
 use crate::cores::Cores;
 use crate::door::{self, DoorSocket};
 use crate::ingress::{self, Face, Hosts};
-use crate::logs::{self, LogSink};
-use crate::orders::{Follower, Standing};
+use crate::logs;
+use crate::orders::Follower;
 use crate::serving::{self, Books, Dispatcher, Means, Protection};
 use crate::state::{StateDir, write_durably};
 use crate::upstream::Upstream;
@@ -55,17 +55,11 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let root = read_root(&config.root_key_file)?;
 
     let boot = uuid::Uuid::now_v7();
-    let sink = Arc::new(LogSink::default());
-    let (standing, usage) = (Arc::new(Standing::default()), Arc::new(Usage::default()));
+    let books = Books::default();
+    let (sink, protection) = (Arc::clone(&books.logs), Arc::clone(&books.protection));
+    let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
     standing.recall(&state)?;
     let means = means(&config, cores)?;
-    let protection = Arc::new(Protection::default());
-    let books = Books {
-        logs: Arc::clone(&sink),
-        standing: Arc::clone(&standing),
-        usage: Arc::clone(&usage),
-        protection: Arc::clone(&protection),
-    };
     let (dispatcher, fleet) =
         serving::start(Limits::NODE, books, means).context("starting the dispatcher")?;
     let follower = Follower {

@@ -1,7 +1,10 @@
 //! Each end of a call has its own status, and the next call is right.
 
+use std::sync::atomic::AtomicU64;
+
+use mfaas_abi::frame::FrameError;
 use mfaas_abi::{Level, Status};
-use mfaas_cage::{CageError, Slab, SlabGeometry, SlabWriter};
+use mfaas_cage::{CageError, CallError, Slab, SlabGeometry, SlabWriter};
 
 use crate::{Fixture, toolchain};
 
@@ -129,4 +132,19 @@ fn a_process_has_one_cage_and_one_slab() {
     assert!(matches!(second, Err(CageError::System { .. } | CageError::Unmappable(_))), "{second:?}");
     drop(fixture);
     drop(self::fixture());
+}
+
+/// A node that works sends none. Nothing runs, and nothing of it is left for the next call.
+#[test]
+fn what_is_no_request_is_not_run() {
+    let mut fixture = Fixture::new(toolchain::tenant());
+    let nonsense = b"\x07nonsense";
+    fixture.cage.request()[..nonsense.len()].copy_from_slice(nonsense);
+    let word = AtomicU64::new(0);
+    let refused = fixture.cage.call(fixture.slot, nonsense.len(), fixture.limits, &word).map(drop);
+    assert_eq!(refused, Err(CallError::NotARequest(FrameError::WrongTag)));
+    assert!(fixture.cage.request().iter().all(|byte| *byte == 0), "the request is wiped");
+    let nowhere = fixture.cage.call(u32::MAX, 0, fixture.limits, &word).map(drop);
+    assert_eq!(nowhere, Err(CallError::NotResident));
+    assert!(fixture.ok("verify").starts_with(crate::state::FRESH), "the next call is a first one");
 }

@@ -1,6 +1,9 @@
 //! A function that is native code without rules: it ends its own call and nothing else.
 
+use std::sync::atomic::AtomicU64;
+
 use mfaas_abi::Status;
+use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_cage::{CageError, SlabGeometry, SlabWriter};
 
 use crate::{Fixture, sealed, toolchain};
@@ -34,6 +37,21 @@ fn a_lying_function_is_bad_output() {
     let answer = fixture.call(b"t");
     assert_eq!(answer.status, Status::Ok);
     assert!(answer.memory_bytes <= 4 << 20, "an absurd high-water mark: {}", answer.memory_bytes);
+}
+
+/// The header that a function names by number alone is in the frame, and before all others.
+#[test]
+fn a_type_of_content_becomes_a_header() {
+    let mut fixture = Fixture::new(toolchain::hostile());
+    let mut request = Vec::new();
+    encode_request(&mut request, "POST", "/", [], b"J").expect("a plain request");
+    fixture.cage.request()[..request.len()].copy_from_slice(&request);
+    let word = AtomicU64::new(0);
+    let mut ended = fixture.cage.call(0, request.len(), fixture.limits, &word).expect("resident");
+    let outcome = ended.outcome();
+    let frame = ResponseFrame::decode(outcome.response).expect("checked by the cage");
+    assert_eq!(frame.headers.iter().collect::<Vec<_>>(), [("content-type", "text/html; charset=utf-8")]);
+    assert_eq!((outcome.status, frame.status, frame.body), (Status::Ok, 200, &b"!"[..]));
 }
 
 #[test]

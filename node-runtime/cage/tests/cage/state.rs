@@ -6,7 +6,7 @@ use mfaas_abi::Status;
 
 use crate::{Fixture, toolchain};
 
-const FRESH: &str = "7 0 true 1 3 1 0";
+pub(crate) const FRESH: &str = "7 0 true 1 3 1 0";
 
 #[test]
 fn state_is_the_same_at_the_start_of_every_call() {

@@ -58,6 +58,80 @@ unsafe fn address(call: &Call, number: usize) -> usize {
     unsafe { (call.request.body.start.add(1 + number * 8) as *const usize).read_unaligned() }
 }
 
+/// Responses that are none, and one with a type of content by its number.
+#[inline(always)]
+unsafe fn lie(call: &mut Call, what: u8) {
+    let (arena, arena_bytes) = (call.arena, call.arena_bytes);
+    let response = &mut call.response;
+    match what {
+        b'a' => response.body.start = 8 as *const u8,
+        b'b' => response.body.start = arena.wrapping_sub(1),
+        b'c' => response.body.bytes = usize::MAX,
+        b'd' => response.body.bytes = arena_bytes,
+        b'e' => response.http_status = 9,
+        b'D' => response.http_status = 200 + (1 << 16),
+        b'E' => response.content_type = 5,
+        b'F' => response.header_count = 1,
+        b'G' => response.header_count = (1 << 16) + 1,
+        b'H' => response.headers.bytes = 1,
+        b'I' => response.headers = Span { start: 8 as *const u8, bytes: 8 },
+        b'J' => response.content_type = 2,
+        _ => {}
+    }
+}
+
+/// Whether another call left anything on the stack or in the arena.
+#[inline(always)]
+unsafe fn anything_left(call: &Call) -> bool {
+    unsafe {
+        let here: usize;
+        asm!("mov {}, rsp", out(reg) here);
+        let mut any = 0;
+        // Downwards, page by page, as a stack grows: less of it than there is, so the call
+        // comes again with more until there is enough.
+        for depth in 1_024..400 << 10 {
+            any |= ((here - depth) as *const u8).read_volatile();
+        }
+        let behind = ANSWER_AT + 16;
+        let arena = core::slice::from_raw_parts(call.arena.add(behind), call.arena_bytes - behind);
+        arena.iter().fold(any, |any, byte| any | byte) != 0
+    }
+}
+
+/// Into the middle of the host: to an address, with a value in `eax`; and if it comes back, a look at
+/// another address.
+#[inline(always)]
+unsafe fn jump(call: &Call) -> u8 {
+    unsafe {
+        asm!(
+            "call r15",
+            inout("rax") address(call, 1) => _,
+            inout("rcx") 0usize => _,
+            inout("rdx") 0usize => _,
+            inout("rdi") 0usize => _,
+            inout("rsi") 0usize => _,
+            inout("r15") address(call, 0) => _,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _, out("r12") _, out("r13") _, out("r14") _,
+        );
+        *(address(call, 2) as *const u8)
+    }
+}
+
+/// One system call by the way and with the words that the request names; what it gave.
+#[inline(always)]
+unsafe fn system_call(request: Span) -> u64 {
+    unsafe {
+        let way = *request.start.add(1);
+        let word = |index: usize| request.start.add(2 + 8 * index).cast::<u64>().read_unaligned();
+        let mut result: u64;
+        match way {
+            b'n' => asm!("syscall", inout("rax") word(0) => result, in("rdi") word(1), in("rsi") word(2), in("rdx") word(3), in("r10") word(4), in("r8") word(5), in("r9") word(6), out("rcx") _, out("r11") _),
+            _ => asm!("mov {kept}, rbx", "mov ebx, {first:e}", "int 0x80", "mov rbx, {kept}", kept = out(reg) _, first = in(reg) word(1), inout("rax") word(0) => result),
+        }
+        result
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
     unsafe {
@@ -69,19 +143,8 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
         let body = Span { start: answer, bytes: 1 };
         call.response =
             Response { http_status: 200, content_type: 0, headers: Span { bytes: 0, ..body }, header_count: 0, body };
-        let response = &mut call.response;
+        lie(call, what);
         match what {
-            b'a' => response.body.start = 8 as *const u8,
-            b'b' => response.body.start = call.arena.wrapping_sub(1),
-            b'c' => response.body.bytes = usize::MAX,
-            b'd' => response.body.bytes = call.arena_bytes,
-            b'e' => response.http_status = 9,
-            b'D' => response.http_status = 200 + (1 << 16),
-            b'E' => response.content_type = 5,
-            b'F' => response.header_count = 1,
-            b'G' => response.header_count = (1 << 16) + 1,
-            b'H' => response.headers.bytes = 1,
-            b'I' => response.headers = Span { start: 8 as *const u8, bytes: 8 },
             b'f' => return 7_777,
             b'g' => return 2,
             b'h' => *(16 as *mut u8) = 1,
@@ -97,20 +160,7 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
             b'o' => mfaas_host_log(1, 4_096 as *const u8, 100),
             b'p' => mfaas_host_random(4_096 as *mut u8, 100),
             b'q' => asm!("mov rsp, {}", "xor ebx, ebx", "xor ebp, ebp", "ret", in(reg) call.arena.add(call.arena_bytes - 64)),
-            b'r' => {
-                // Zeros on a fresh stack and in the whole arena, or what another call left.
-                let here: usize;
-                asm!("mov {}, rsp", out(reg) here);
-                let mut any = 0;
-                // Downwards, page by page, as a stack grows: less of it than there is, so the call
-                // comes again with more until there is enough.
-                for depth in 1_024..400 << 10 {
-                    any |= ((here - depth) as *const u8).read_volatile();
-                }
-                let arena = core::slice::from_raw_parts(call.arena.add(ANSWER_AT + 16), call.arena_bytes - ANSWER_AT - 16);
-                let any = arena.iter().fold(any, |any, byte| any | byte);
-                *answer = b'0' + u8::from(any != 0);
-            }
+            b'r' => *answer = b'0' + u8::from(anything_left(call)),
             b's' => {
                 let result: isize;
                 asm!("syscall", inout("rax") 39isize => result, out("rcx") _, out("r11") _);
@@ -127,22 +177,8 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
                 asm!("mov {}, rsp", out(reg) here);
                 mfaas_host_random((here - address(call, 0)) as *mut u8, 1);
             }
-            // Into the middle of the host: to an address, with a value in `eax`; and if it comes back,
-            // a look at another address.
-            b'A' => {
-                asm!(
-                    "call r15",
-                    inout("rax") address(call, 1) => _,
-                    inout("rcx") 0usize => _,
-                    inout("rdx") 0usize => _,
-                    inout("rdi") 0usize => _,
-                    inout("rsi") 0usize => _,
-                    inout("r15") address(call, 0) => _,
-                    out("r8") _, out("r9") _, out("r10") _, out("r11") _, out("r12") _, out("r13") _, out("r14") _,
-                );
-                *answer = *(address(call, 2) as *const u8);
-            }
-            // The same with a stack of its choice, and no way back.
+            b'A' => *answer = jump(call),
+            // Into the middle of the host with a stack of its choice, and no way back.
             b'B' => asm!(
                 "mov rsp, r14",
                 "jmp r15",
@@ -154,16 +190,8 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
                 options(noreturn),
             ),
             b'S' => {
-                // One system call by the way and with the words that the request names; answers what it gave.
-                let way = *request.start.add(1);
-                let word = |index: usize| request.start.add(2 + 8 * index).cast::<u64>().read_unaligned();
-                let mut result: u64;
-                match way {
-                    b'n' => asm!("syscall", inout("rax") word(0) => result, in("rdi") word(1), in("rsi") word(2), in("rdx") word(3), in("r10") word(4), in("r8") word(5), in("r9") word(6), out("rcx") _, out("r11") _),
-                    _ => asm!("mov {kept}, rbx", "mov ebx, {first:e}", "int 0x80", "mov rbx, {kept}", kept = out(reg) _, first = in(reg) word(1), inout("rax") word(0) => result),
-                }
                 call.response.body.bytes = 8;
-                answer.cast::<u64>().write_unaligned(result);
+                answer.cast::<u64>().write_unaligned(system_call(request));
             }
             b'Z' => {
                 // Zeros behind the request, or what another call's request left there.
