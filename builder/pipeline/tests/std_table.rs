@@ -1,5 +1,6 @@
 //! The table of std's items against the std of the pinned toolchain: every stable item is offered
-//! or refused, and every row speaks of something that is there.
+//! or refused, and every row speaks of something that is there. So do the symbols of std that images
+//! have replaced.
 //!
 //! What std has is asked of the toolchain itself: its documentation tool lists a crate that
 //! re-exports std, with the stability of each item. Nothing is committed that could grow old.
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use mfaas_rules::profiles::image_layout::SHIM_ARGUMENTS;
 use mfaas_rules::profiles::macros;
 use mfaas_rules::profiles::std_items::{self, ItemRow, ROWS, Root, Treatment};
 
@@ -36,6 +38,32 @@ fn every_stable_item_of_std_is_offered_or_refused() {
         let stale = stale(root, &listing);
         assert!(stale.is_empty(), "rows about what is no stable item: {stale:#?}");
     }
+}
+
+/// The linker says nothing about a symbol that it was told to replace and that is not there.
+#[test]
+fn what_the_linker_replaces_is_in_std() {
+    let output = Command::new("rustc").args(["--print", "target-libdir"]).output().unwrap();
+    let libraries = String::from_utf8(output.stdout).unwrap();
+    let libraries: Vec<String> = std::fs::read_dir(libraries.trim())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rlib"))
+        .map(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned())
+        .collect();
+    // Between zeros: as a name in an archive's or in an object's table.
+    let is_there = |symbol: &str| {
+        let name = format!("\0{symbol}\0");
+        libraries.iter().any(|library| library.contains(&name))
+    };
+    assert!(is_there("rust_eh_personality") && !is_there("rust_eh_character"));
+    let replaced = SHIM_ARGUMENTS.iter().filter_map(|argument| argument.strip_prefix("--defsym="));
+    let missing: Vec<&str> = replaced
+        .filter_map(|replaced| replaced.split_once('='))
+        .map(|(symbol, _)| symbol)
+        .filter(|symbol| !is_there(symbol))
+        .collect();
+    assert!(missing.is_empty(), "not in this toolchain: {missing:?}");
 }
 
 /// A row decides about it, or about a module around it as a whole.

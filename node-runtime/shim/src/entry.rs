@@ -1,4 +1,5 @@
-//! The way in: what the generated entry symbol calls, and what a panic calls.
+//! The way in: what the generated entry symbol calls. And two ways out: what std calls when a function
+//! panics, and when it has no room.
 
 use std::io::Write as _;
 
@@ -30,7 +31,6 @@ pub fn enter(call: *mut Call, handler: impl FnOnce(&RequestFrame<'_>) -> Reply) 
     }
     // SAFETY: INV-SHIM-1 and 2. The arena of this call; nothing was allocated before.
     unsafe { ARENA.adopt(call.arena, call.arena_bytes) };
-    std::panic::set_hook(Box::new(report));
     let reply = handler(&request(&call.request));
     if ARENA.may_have_printed() {
         // What was printed without a line end still waits in std's buffer. There is no better place
@@ -69,11 +69,22 @@ fn text(span: &Span) -> &str {
 
 /// Ends the call with the panic's text and place. Text that itself panics makes std abort, which
 /// ends the call too.
-fn report(info: &std::panic::PanicHookInfo<'_>) {
+///
+/// The linker puts it where std has its default hook (INV-SHIM-5): it need not be installed in every
+/// call, and what std would do instead is not linked.
+#[unsafe(no_mangle)]
+fn mfaas_panicked(info: &std::panic::PanicHookInfo<'_>) {
     let mut text = BoundedText::new();
     text.push(info.payload_as_str().unwrap_or("a panic without text"));
     if let Some(place) = info.location() {
         text.push_fmt(format_args!(" ({}:{}:{})", place.file(), place.line(), place.column()));
     }
     host::panicked(text.as_bytes())
+}
+
+/// Ends the call for want of memory, in the place of what std calls when `alloc::handle_alloc_error` is
+/// called (INV-SHIM-5). The allocator itself never lets it come to that.
+#[unsafe(no_mangle)]
+fn mfaas_no_room(bytes: usize, _alignment: usize) -> ! {
+    host::out_of_memory(bytes)
 }

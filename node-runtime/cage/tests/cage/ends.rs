@@ -59,6 +59,29 @@ fn panics_end_with_text_and_place() {
     );
 }
 
+/// `panic_any`, and `panic!` of older editions with it, take another way through std.
+#[test]
+fn panics_of_every_kind_end_with_their_place() {
+    let mut fixture = fixture();
+    let (status, message) = ends(&mut fixture, "panic-old");
+    assert_eq!(status, Status::Panicked);
+    assert!(message.starts_with("by the old road (") && message.contains("tenant.rs:"), "{message}");
+    let (status, message) = ends(&mut fixture, "panic-number");
+    assert_eq!(status, Status::Panicked);
+    assert!(message.starts_with("a panic without text (") && message.contains("tenant.rs:"), "{message}");
+    let (status, message) = ends(&mut fixture, "no-room");
+    assert_eq!(status, Status::OutOfMemory);
+    assert!(message.starts_with("no room for 123 more bytes"), "{message}");
+}
+
+/// What std brings for backtraces asks the host where the program's files are mapped.
+#[test]
+fn an_image_carries_no_backtraces() {
+    let asks = |symbol: &[u8]| toolchain::tenant().windows(symbol.len()).any(|bytes| bytes == symbol);
+    assert!(asks(b"mfaas_host_panic"), "imports can be found so");
+    assert!(!asks(b"dl_iterate_phdr") && !asks(b"_Unwind_Backtrace"));
+}
+
 #[test]
 fn a_panic_cannot_be_caught_or_bent_into_an_answer() {
     let mut fixture = fixture();

@@ -185,6 +185,9 @@ pub fn handle(body: &[u8]) -> Vec<u8> {
             std::panic::set_hook(Box::new(|_| std::process::abort()));
             panic!("by another road")
         }
+        b"panic-old" => std::panic::panic_any("by the old road"),
+        b"panic-number" => std::panic::panic_any(7),
+        b"no-room" => std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; 123]>()),
         b"overflow" => recurse(u64::MAX).to_string().into_bytes(),
         b"deep" => recurse(400).to_string().into_bytes(),
         b"large-frame" => large_frame().to_string().into_bytes(),

@@ -79,7 +79,8 @@ impl Kit {
         let native = format!("-Lnative={}", self.home.path().display());
         let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
         let align = format!("-Clink-arg={}", image_layout::ALIGN_ARGUMENT);
-        let flags = [
+        let shim = image_layout::SHIM_ARGUMENTS.map(|argument| format!("-Clink-arg={argument}"));
+        let mut flags = vec![
             "--crate-type=cdylib",
             linker.as_str(),
             "-Clinker-flavor=ld.lld",
@@ -92,6 +93,7 @@ impl Kit {
             "--extern=mfaas_abi",
             "--extern=mfaas_shim",
         ];
+        flags.extend(shim.iter().map(String::as_str));
         self.rustc(&flags, &source);
         let image = std::fs::read(self.path(&format!("libfunction{version}.so"))).unwrap();
         let findings = mfaas_rules::judge_binary(&mfaas_inspect::inspect(&image).unwrap());

@@ -23,21 +23,39 @@ pub const ALIGN_BYTES: u64 = 64;
 /// the alignment of a segment the one that its contents need.
 pub const ALIGN_ARGUMENT: &str = "-zmax-page-size=64";
 
+/// What the linker must be told besides, for an image with our shim in it.
+///
+/// What std does when a function panics or cannot allocate leads to all that it brings for backtraces:
+/// readers of executables, of debug information and of compressed files, eleven twelfths of an image.
+/// Nobody sees a backtrace of a function, so these symbols of std become ours, the shim's names on the
+/// right, and what only they used is not linked. Nothing is ever unwound, so the routine that tells an
+/// unwinder about frames becomes nothing. The names on the left are those of the pinned toolchain, with
+/// its mark in them; a test of the builder looks for them there.
+///
+/// `--exclude-libs` leaves the entry the only symbol that an image exports: it keeps to itself what
+/// any library marked for export, the shim's too.
+pub const SHIM_ARGUMENTS: [&str; 4] = [
+    "--defsym=_RNvNtCsjrHSEGnQ3l9_3std9panicking12default_hook=mfaas_panicked",
+    "--defsym=_RNvCsfLfy6EI15iL_7___rustc26___rust_alloc_error_handler=mfaas_no_room",
+    "--defsym=rust_eh_personality=0",
+    "--exclude-libs=ALL",
+];
+
 /// The linker script that makes images of this shape. Sections that it does not name are placed by
 /// the linker's own rules, and an image whose writable part then lies elsewhere is refused.
 ///
-/// What every call runs comes first and together (the entry, the panic hook, the allocator): a worker
-/// fetches an image's first lines ahead of a call.
+/// What every call runs comes first and together (the entry and the allocator): a worker fetches an
+/// image's first lines ahead of a call.
 ///
-/// `MAPPINGS_CACHE` is where std remembers the files that a backtrace's symbols came from: 2.3 KiB of
-/// 2.8 that every image would have to restore in every call. A function has no backtrace (its
-/// unwinder is inert) and so never writes there; it lies with the constants. What tells an unwinder
-/// about frames is not even linked: it was an eighth of an image.
+/// `MAPPINGS_CACHE` is where std remembers the files that a backtrace's symbols came from: 2.3 KiB that
+/// an image with a crate that asks for backtraces would have to restore in every call. There is never
+/// one (its unwinder is inert), so nothing is written there; it lies with the constants. What tells an
+/// unwinder about frames is not linked.
 pub const LINKER_SCRIPT: &str = "\
 SECTIONS {
   . = 0;
   .text : {
-    *(.text.mfaas_entry_v1) *(.text.*9panicking8set_hook*) *(.text.*10mfaas_shim*) *(.text.*___rustc*)
+    *(.text.mfaas_entry_v1) *(.text.*10mfaas_shim*) *(.text.*___rustc*)
     *(.text .text.*)
   }
   .plt : { *(.plt) }
