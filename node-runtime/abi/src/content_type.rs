@@ -36,4 +36,15 @@ impl ContentType {
         };
         Some(("content-type", value))
     }
+
+    /// The header as it stands in a frame; nothing for [`Self::Unsaid`].
+    pub(crate) const fn encoded(self) -> &'static [u8] {
+        match self {
+            Self::Unsaid => b"",
+            Self::Text => b"\x0c\0content-type\x19\0text/plain; charset=utf-8",
+            Self::Html => b"\x0c\0content-type\x18\0text/html; charset=utf-8",
+            Self::Bytes => b"\x0c\0content-type\x18\0application/octet-stream",
+            Self::Json => b"\x0c\0content-type\x10\0application/json",
+        }
+    }
 }

@@ -11,7 +11,7 @@
 
 use alloc::vec::Vec;
 
-use crate::limits;
+use crate::{ContentType, limits};
 
 const TAG_REQUEST: u8 = 1;
 const TAG_RESPONSE: u8 = 2;
@@ -64,6 +64,19 @@ pub struct RequestFrame<'a> {
     pub body: &'a [u8],
 }
 
+/// The same as bytes, for who hands them on: method and path are ASCII, the headers' texts UTF-8.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestParts<'a> {
+    /// As [`RequestFrame::method`].
+    pub method: &'a [u8],
+    /// As [`RequestFrame::path`].
+    pub path: &'a [u8],
+    /// As [`RequestFrame::headers`].
+    pub headers: Headers<'a>,
+    /// As [`RequestFrame::body`].
+    pub body: &'a [u8],
+}
+
 /// A decoded response; every part borrows from the frame.
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseFrame<'a> {
@@ -86,7 +99,10 @@ impl<'a> Headers<'a> {
     /// Name and value of each, in order. Names are lower-case tokens; values hold no control bytes.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let mut reader = Reader { rest: self.bytes };
-        (0..self.count).map_while(move |_| reader.header().ok())
+        (0..self.count).map_while(move |_| {
+            let (name, value) = reader.header().ok()?;
+            Some((core::str::from_utf8(name).ok()?, core::str::from_utf8(value).ok()?))
+        })
     }
 
     /// The first value with this name; `name` in lower case.
@@ -125,10 +141,18 @@ impl<'a> Headers<'a> {
 impl<'a> RequestFrame<'a> {
     /// Reads a frame of any origin.
     pub fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
+        let RequestParts { method, path, headers, body } = RequestParts::decode(frame)?;
+        Ok(Self { method: text(method, "method")?, path: text(path, "path")?, headers, body })
+    }
+}
+
+impl<'a> RequestParts<'a> {
+    /// Reads a frame of any origin.
+    pub fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
         let mut reader = Reader::open(frame, TAG_REQUEST)?;
-        let method = reader.text()?;
+        let method = reader.counted()?;
         check_method(method)?;
-        let path = reader.text()?;
+        let path = reader.counted()?;
         check_path(path)?;
         let headers = reader.headers()?;
         let body = reader.body()?;
@@ -156,8 +180,8 @@ pub fn encode_request<'h>(
     headers: impl IntoIterator<Item = (&'h str, &'h str)>,
     body: &[u8],
 ) -> Result<(), FrameError> {
-    check_method(method)?;
-    check_path(path)?;
+    check_method(method.as_bytes())?;
+    check_path(path.as_bytes())?;
     check_body(body)?;
     let start = into.len();
     into.push(TAG_REQUEST);
@@ -181,6 +205,31 @@ pub fn encode_response<'h>(
     finish(into, start, headers, body)
 }
 
+/// Appends a response frame whose first header is the one of `content_type` and whose other headers were
+/// checked before; on an error `into` is as before.
+pub fn encode_checked_response(
+    into: &mut Vec<u8>,
+    status: u16,
+    content_type: ContentType,
+    others: Headers<'_>,
+    body: &[u8],
+) -> Result<(), FrameError> {
+    check_status(status)?;
+    check_body(body)?;
+    let first = content_type.encoded();
+    let count = others.count + u16::from(!first.is_empty());
+    // Each header has the lengths of its name and its value before them.
+    let texts = (first.len() + others.bytes.len()).saturating_sub(usize::from(count) * 4);
+    check_headers(count, texts)?;
+    let [status, count] = [status, count].map(u16::to_le_bytes);
+    into.reserve(9 + first.len() + others.bytes.len() + body.len());
+    into.extend_from_slice(&[TAG_RESPONSE, status[0], status[1], count[0], count[1]]);
+    into.extend_from_slice(first);
+    into.extend_from_slice(others.bytes);
+    put_body(into, body);
+    Ok(())
+}
+
 /// Headers and body, the common tail of both frames; takes back everything on an error.
 fn finish<'h>(
     into: &mut Vec<u8>,
@@ -193,10 +242,14 @@ fn finish<'h>(
         into.truncate(start);
         return written;
     }
-    // A length over u32::MAX was refused by `check_body`.
+    put_body(into, body);
+    Ok(())
+}
+
+/// Every caller has checked `body` against a limit below 4 GiB.
+fn put_body(into: &mut Vec<u8>, body: &[u8]) {
     into.extend_from_slice(&(body.len() as u32).to_le_bytes());
     into.extend_from_slice(body);
-    Ok(())
 }
 
 fn put_headers<'h>(
@@ -219,7 +272,7 @@ pub fn encode_headers<'h>(
 ) -> Result<u16, FrameError> {
     let mut budget = HeaderBudget::default();
     for (name, value) in headers {
-        budget.take(name, value)?;
+        budget.take(name.as_bytes(), value.as_bytes())?;
         put_text(into, name);
         put_text(into, value);
     }
@@ -240,17 +293,11 @@ struct HeaderBudget {
 }
 
 impl HeaderBudget {
-    fn take(&mut self, name: &str, value: &str) -> Result<(), FrameError> {
+    fn take(&mut self, name: &[u8], value: &[u8]) -> Result<(), FrameError> {
         check_header(name, value)?;
         self.count += 1;
         self.bytes += name.len() + value.len();
-        if usize::from(self.count) > limits::HEADERS_MAX {
-            Err(FrameError::TooManyHeaders)
-        } else if self.bytes > limits::HEADERS_BYTES_MAX {
-            Err(FrameError::TooLong("headers"))
-        } else {
-            Ok(())
-        }
+        check_headers(self.count, self.bytes)
     }
 }
 
@@ -286,13 +333,14 @@ impl<'a> Reader<'a> {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    fn text(&mut self) -> Result<&'a str, FrameError> {
+    /// What stands behind its own length.
+    fn counted(&mut self) -> Result<&'a [u8], FrameError> {
         let bytes = usize::from(self.u16()?);
-        core::str::from_utf8(self.take(bytes)?).map_err(|_| FrameError::BadText("text"))
+        self.take(bytes)
     }
 
-    fn header(&mut self) -> Result<(&'a str, &'a str), FrameError> {
-        Ok((self.text()?, self.text()?))
+    fn header(&mut self) -> Result<(&'a [u8], &'a [u8]), FrameError> {
+        Ok((self.counted()?, self.counted()?))
     }
 
     fn headers(&mut self) -> Result<Headers<'a>, FrameError> {
@@ -307,6 +355,10 @@ impl<'a> Reader<'a> {
         for _ in 0..count {
             let (name, value) = self.header()?;
             budget.take(name, value)?;
+            // Names are ASCII, and values nearly always.
+            if !value.is_ascii() {
+                text(value, "header value")?;
+            }
         }
         Ok(Headers { count, bytes: &bytes[..bytes.len() - self.rest.len()] })
     }
@@ -319,39 +371,93 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn check_method(method: &str) -> Result<(), FrameError> {
+/// What a byte may stand in: a method, a path, the name or the value of a header. The table is asked
+/// for every byte of every text in both directions.
+const METHOD: u8 = 1;
+const PATH: u8 = 2;
+const NAME: u8 = 4;
+const VALUE: u8 = 8;
+static CLASSES: [u8; 256] = classes();
+
+/// Methods as everybody uses them, paths of visible ASCII; tokens and field values of RFC 9110 5.6.2 and
+/// 5.5, names in lower case: what HTTP/2 demands.
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut at = 0;
+    while at < classes.len() {
+        let byte = at as u8;
+        if byte.is_ascii_uppercase() {
+            classes[at] |= METHOD;
+        }
+        if byte.is_ascii_graphic() {
+            classes[at] |= PATH;
+        }
+        if byte.is_ascii_lowercase() || byte.is_ascii_digit() {
+            classes[at] |= NAME;
+        }
+        if byte == b'\t' || (byte >= b' ' && byte != 0x7f) {
+            classes[at] |= VALUE;
+        }
+        at += 1;
+    }
+    let marks = b"!#$%&'*+-.^_`|~";
+    let mut mark = 0;
+    while mark < marks.len() {
+        classes[marks[mark] as usize] |= NAME;
+        mark += 1;
+    }
+    classes
+}
+
+fn is_all(bytes: &[u8], class: u8) -> bool {
+    bytes.iter().all(|byte| CLASSES[usize::from(*byte)] & class != 0)
+}
+
+/// ASCII or UTF-8 of a field that may hold nothing else.
+fn text<'a>(bytes: &'a [u8], field: &'static str) -> Result<&'a str, FrameError> {
+    core::str::from_utf8(bytes).map_err(|_| FrameError::BadText(field))
+}
+
+fn check_method(method: &[u8]) -> Result<(), FrameError> {
     if method.len() > limits::METHOD_BYTES_MAX {
         Err(FrameError::TooLong("method"))
-    } else if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
+    } else if method.is_empty() || !is_all(method, METHOD) {
         Err(FrameError::BadText("method"))
     } else {
         Ok(())
     }
 }
 
-fn check_path(path: &str) -> Result<(), FrameError> {
+fn check_path(path: &[u8]) -> Result<(), FrameError> {
     if path.len() > limits::PATH_BYTES_MAX {
         Err(FrameError::TooLong("path"))
-    } else if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+    } else if path.first() != Some(&b'/') || !is_all(path, PATH) {
         Err(FrameError::BadText("path"))
     } else {
         Ok(())
     }
 }
 
-/// Tokens and field values of RFC 9110 5.6.2 and 5.5, names in lower case: what HTTP/2 demands.
-fn check_header(name: &str, value: &str) -> Result<(), FrameError> {
-    let token =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    let visible = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
+fn check_header(name: &[u8], value: &[u8]) -> Result<(), FrameError> {
     if name.len() > limits::HEADER_NAME_BYTES_MAX {
         Err(FrameError::TooLong("header name"))
     } else if value.len() > limits::HEADER_VALUE_BYTES_MAX {
         Err(FrameError::TooLong("header value"))
-    } else if name.is_empty() || !name.bytes().all(token) {
+    } else if name.is_empty() || !is_all(name, NAME) {
         Err(FrameError::BadText("header name"))
-    } else if !value.bytes().all(visible) {
+    } else if !is_all(value, VALUE) {
         Err(FrameError::BadText("header value"))
+    } else {
+        Ok(())
+    }
+}
+
+/// `bytes`: of names and values together.
+fn check_headers(count: u16, bytes: usize) -> Result<(), FrameError> {
+    if usize::from(count) > limits::HEADERS_MAX {
+        Err(FrameError::TooManyHeaders)
+    } else if bytes > limits::HEADERS_BYTES_MAX {
+        Err(FrameError::TooLong("headers"))
     } else {
         Ok(())
     }

@@ -6,8 +6,11 @@ use alloc::vec::Vec;
 
 use proptest::prelude::*;
 
-use crate::frame::{FrameError, RequestFrame, ResponseFrame, encode_request, encode_response};
-use crate::{Level, LogReader, Status, limits, log_entry_header};
+use crate::frame::{
+    FrameError, Headers, RequestFrame, ResponseFrame, encode_checked_response, encode_headers,
+    encode_request, encode_response,
+};
+use crate::{ContentType, Level, LogReader, Status, limits, log_entry_header};
 
 fn request() -> Vec<u8> {
     let mut frame = Vec::new();
@@ -32,6 +35,73 @@ fn a_response_comes_back_as_it_went() {
     encode_response(&mut frame, 404, [("a", "")], b"").expect("a plain response");
     let view = ResponseFrame::decode(&frame).expect("our own frame");
     assert_eq!((view.status, view.headers.len(), view.body), (404, 1, &b""[..]));
+}
+
+/// Two ways to write a response make the same frame and refuse the same.
+#[test]
+fn checked_headers_are_written_as_others_are() {
+    for content_type in (0..).map_while(ContentType::from_u32) {
+        for others in [&[][..], &[("a", "b"), ("x-c", "ü")]] {
+            let mut encoded = Vec::new();
+            let count = encode_headers(&mut encoded, others.iter().copied()).expect("plain headers");
+            let checked = Headers::decode(count, &encoded).expect("our own");
+            let (mut one, mut other) = (vec![7], vec![7]);
+            let all = content_type.header().into_iter().chain(others.iter().copied());
+            encode_response(&mut one, 299, all, b"body").expect("a plain response");
+            encode_checked_response(&mut other, 299, content_type, checked, b"body").expect("the same");
+            assert_eq!(one, other, "{content_type:?}");
+        }
+    }
+    let full = |name: &str, value: &str, count: usize| {
+        let mut encoded = Vec::new();
+        let count = encode_headers(&mut encoded, (0..count).map(|_| (name, value))).expect("within limits");
+        let checked = Headers::decode(count, &encoded).expect("our own");
+        let mut frame = vec![7];
+        let added = |content_type, frame: &mut Vec<u8>| {
+            encode_checked_response(frame, 200, content_type, checked, b"").err()
+        };
+        let without = added(ContentType::Unsaid, &mut frame);
+        assert!(without.is_none() && frame.len() > 1, "as many as may be");
+        frame.truncate(1);
+        let with = added(ContentType::Json, &mut frame);
+        assert_eq!(frame, [7]);
+        with
+    };
+    assert_eq!(full("a", "b", limits::HEADERS_MAX), Some(FrameError::TooManyHeaders));
+    let value = String::from_utf8(vec![b'v'; limits::HEADERS_BYTES_MAX / 4 - 1]).expect("ascii");
+    assert_eq!(full("a", &value, 4), Some(FrameError::TooLong("headers")));
+    let mut frame = Vec::new();
+    let none = Headers::decode(0, b"").expect("none");
+    let status = encode_checked_response(&mut frame, 600, ContentType::Unsaid, none, b"");
+    assert_eq!((status, frame.len()), (Err(FrameError::BadStatus(600)), 0));
+}
+
+/// What may stand where, said once more without the table.
+#[test]
+fn every_byte_stands_only_where_it_may() {
+    for byte in 0..=u8::MAX {
+        let is_refused = |method: &[u8], path: &[u8], name: &[u8], value: &[u8]| {
+            let mut frame = vec![1];
+            for text in [method, path] {
+                frame.extend_from_slice(&(text.len() as u16).to_le_bytes());
+                frame.extend_from_slice(text);
+            }
+            frame.extend_from_slice(&[1, 0]);
+            for text in [name, value] {
+                frame.extend_from_slice(&(text.len() as u16).to_le_bytes());
+                frame.extend_from_slice(text);
+            }
+            frame.extend_from_slice(&[0; 4]);
+            RequestFrame::decode(&frame).is_err()
+        };
+        let token = byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        // A byte beyond ASCII alone is no UTF-8.
+        let visible = byte == b'\t' || (b' '..0x7f).contains(&byte);
+        assert_eq!(is_refused(&[byte], b"/", b"a", b"b"), !byte.is_ascii_uppercase(), "method {byte}");
+        assert_eq!(is_refused(b"GET", &[b'/', byte], b"a", b"b"), !byte.is_ascii_graphic(), "path {byte}");
+        assert_eq!(is_refused(b"GET", b"/", &[byte], b"b"), !token, "name {byte}");
+        assert_eq!(is_refused(b"GET", b"/", b"a", &[byte]), !visible, "value {byte}");
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! One call from start to end: prepare, run, judge what came back, show it, wipe.
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-use mfaas_abi::frame::{FrameError, RequestFrame};
+use mfaas_abi::frame::{FrameError, RequestParts};
 use mfaas_abi::limits::FRAME_BYTES_MAX;
 use mfaas_abi::{ABI_VERSION, Call, RequestRecord, ResponseRecord, Span, Status};
 use mfaas_ident::{Budget, MemoryLimit};
@@ -219,13 +219,13 @@ impl Cage {
 
     /// The parts of the request, once for all images: a function finds them made.
     fn read_request(&mut self, bytes: usize) -> Result<RequestRecord, CallError> {
-        let frame = RequestFrame::decode(&self.request()[..bytes]).map_err(CallError::NotARequest)?;
+        let parts = RequestParts::decode(&self.request()[..bytes]).map_err(CallError::NotARequest)?;
         Ok(RequestRecord {
-            method: Span::of(frame.method.as_bytes()),
-            path: Span::of(frame.path.as_bytes()),
-            headers: Span::of(frame.headers.as_bytes()),
-            header_count: frame.headers.len(),
-            body: Span::of(frame.body),
+            method: Span::of(parts.method),
+            path: Span::of(parts.path),
+            headers: Span::of(parts.headers.as_bytes()),
+            header_count: parts.headers.len(),
+            body: Span::of(parts.body),
         })
     }
 
@@ -294,7 +294,10 @@ impl Cage {
         self.frame.clear();
         state::with(|state| {
             // Signal frames hold the registers of the code that they interrupted.
-            if state.interrupted.swap(false, Ordering::Relaxed) {
+            if state.interrupted.load(Ordering::Relaxed) {
+                // In this order: a handler that comes in between is wiped now or the next time.
+                state.interrupted.store(false, Ordering::Relaxed);
+                compiler_fence(Ordering::SeqCst);
                 self.handler_stack.wipe();
             }
             // SAFETY: INV-CAGE-1. No call runs, so nobody else holds the buffer.
@@ -324,9 +327,9 @@ impl Ended<'_> {
         let Cage { grounds, message, frame, .. } = &mut *self.cage;
         // SAFETY: INV-CAGE-2 and 6. The function may have written any bytes there: numbers and
         // pointers that are checked before use.
-        let call = unsafe { grounds.call().read() };
+        let response = unsafe { (*grounds.call()).response };
         frame.clear();
-        let (status, unfit) = judge::judge(grounds, ran.sizes.arena, ran.end, &call, frame);
+        let (status, unfit) = judge::judge(grounds, ran.sizes.arena, ran.end, &response, frame);
         message.wipe();
         message.describe(ran.end, unfit, self.limits);
         // SAFETY: INV-CAGE-1. No call runs, and the cage is borrowed as long as the slice, so nobody

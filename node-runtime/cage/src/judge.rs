@@ -1,7 +1,7 @@
 //! What a call left behind, believed only as far as it can be checked (INV-CAGE-6).
 
-use mfaas_abi::frame::{FrameError, Headers, encode_response};
-use mfaas_abi::{ArenaHeader, Call, ContentType, ResponseRecord, Span, Status};
+use mfaas_abi::frame::{FrameError, Headers, encode_checked_response};
+use mfaas_abi::{ArenaHeader, ContentType, ResponseRecord, Span, Status};
 
 use crate::memory::Grounds;
 use crate::state::End;
@@ -17,19 +17,19 @@ pub(crate) enum Unfit {
     Response(FrameError),
 }
 
-/// Status of a call that ended so; what it answered is appended to `frame`, which is empty. `call` was
-/// the function's to write.
+/// Status of a call that ended so; what it answered is appended to `frame`, which is empty. `response`
+/// was the function's to write.
 pub(crate) fn judge(
     grounds: &Grounds,
     size: u8,
     end: End,
-    call: &Call,
+    response: &ResponseRecord,
     frame: &mut Vec<u8>,
 ) -> (Status, Option<Unfit>) {
     let status = match end {
         End::Returned(number) => match Status::from_u32(number) {
             Some(status @ (Status::Ok | Status::HandlerError)) => {
-                return match answer(grounds, size, &call.response, frame) {
+                return match answer(grounds, size, response, frame) {
                     Ok(()) => (status, None),
                     Err(unfit) => (Status::BadOutput, Some(unfit)),
                 };
@@ -65,8 +65,7 @@ fn answer(grounds: &Grounds, size: u8, response: &ResponseRecord, frame: &mut Ve
     let headers = bytes(grounds, size, response.headers).ok_or(Unfit::Record)?;
     let headers = Headers::decode(count, headers).map_err(Unfit::Response)?;
     let body = bytes(grounds, size, response.body).ok_or(Unfit::Record)?;
-    let headers = content_type.header().into_iter().chain(headers.iter());
-    encode_response(frame, status, headers, body).map_err(Unfit::Response)
+    encode_checked_response(frame, status, content_type, headers, body).map_err(Unfit::Response)
 }
 
 /// Bytes that lie in the arena. None lie everywhere.

@@ -9,6 +9,7 @@
 //! It must never hand out a range without guards around it, and a wipe must never depend on what a
 //! function says it used.
 
+use std::arch::x86_64::{_mm256_loadu_si256, _mm256_or_si256, _mm256_setzero_si256, _mm256_testz_si256};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
@@ -20,6 +21,7 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use crate::{CageError, STACK_BYTES, system, window};
 
 pub(crate) const PAGE_BYTES: usize = 4096;
+pub(crate) const LINE_BYTES: usize = 64;
 /// Memory around arena and stack that nobody may touch. Wider than any frame of libm's, whose
 /// functions do not probe their stack.
 const GUARD_BYTES: usize = 64 << 10;
@@ -27,6 +29,9 @@ const GUARD_BYTES: usize = 64 << 10;
 /// page fault there; what lies beyond is given back to the kernel, which costs one system call
 /// whatever was used.
 const KEPT_BYTES: usize = 64 << 10;
+/// Nearly every call uses so much of its arena, from the start, and of its stack, from the end. It is
+/// wiped without a look.
+const USED_BYTES: usize = 1 << 10;
 /// Sizes of all arenas but the last, in bytes; that one is as large as any call's memory.
 const ARENA_BYTES: [usize; 4] = [1 << 10, 4 << 10, 16 << 10, 64 << 10];
 /// Sizes of all stacks, in bytes. Whole pages: a guard begins where a stack ends.
@@ -117,6 +122,20 @@ impl Region {
         let _ = unsafe { libc::madvise(self.at(range.start).cast(), range.len(), COLLAPSE) };
     }
 
+    /// Leaves zeros in a range of the region that is mapped writable and mostly zeros already. To look
+    /// takes half the time that writing takes; but to look at what was written just before takes several times as
+    /// long, since a processor reads wide from memory alone, not from narrow stores that are on their way there.
+    pub(crate) fn clear(&self, range: Range<usize>) {
+        // SAFETY: INV-CAGE-2. The caller names a writable range of ours, and no call runs.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.at(range.start), range.len()) };
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: INV-CAGE-7. The processor has the instructions.
+            unsafe { clear_wide(bytes) }
+        } else {
+            bytes.fill(0);
+        }
+    }
+
     /// Writes zeros over a range of the region that is mapped writable.
     pub(crate) fn zero(&self, range: Range<usize>) {
         // SAFETY: INV-CAGE-2. The caller names a writable range of ours.
@@ -130,6 +149,26 @@ impl Drop for Region {
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "our own mapping");
     }
+}
+
+/// So many bytes are looked at together.
+const CLEARED_BYTES: usize = 4 * LINE_BYTES;
+
+/// Writes zeros over those of the blocks that hold anything.
+#[target_feature(enable = "avx2")]
+fn clear_wide(bytes: &mut [u8]) {
+    let (blocks, rest) = bytes.as_chunks_mut::<CLEARED_BYTES>();
+    for block in blocks {
+        let (words, _) = block.as_chunks::<32>();
+        let held = words.iter().fold(_mm256_setzero_si256(), |held, word| {
+            // SAFETY: INV-CAGE-7. 32 bytes, of any alignment.
+            _mm256_or_si256(held, unsafe { _mm256_loadu_si256(word.as_ptr().cast()) })
+        });
+        if _mm256_testz_si256(held, held) == 0 {
+            block.fill(0);
+        }
+    }
+    rest.fill(0);
 }
 
 fn placed(at: Option<usize>) -> MapFlags {
@@ -246,11 +285,15 @@ impl Grounds {
         self.region.zero(REQUEST..REQUEST + request_bytes);
         let arena = self.arenas[usize::from(sizes.arena)].clone();
         let kept = arena.end.min(arena.start + KEPT_BYTES);
-        self.region.zero(arena.start..kept);
+        let used = kept.min(arena.start + USED_BYTES);
+        self.region.zero(arena.start..used);
+        self.region.clear(used..kept);
         self.region.discard(kept..arena.end);
         let stack = self.stacks[usize::from(sizes.stack)].clone();
         let kept = stack.start.max(stack.end.saturating_sub(KEPT_BYTES));
-        self.region.zero(kept..stack.end);
+        let used = stack.end - USED_BYTES;
+        self.region.zero(used..stack.end);
+        self.region.clear(kept..used);
         self.region.discard(stack.start..kept);
     }
 

@@ -12,7 +12,7 @@ use rustix::fs::SealFlags;
 use rustix::mm::{MprotectFlags, ProtFlags};
 
 use crate::directory::{Header, Record, Resident, Run, SlabGeometry};
-use crate::memory::{PAGE_BYTES, Region};
+use crate::memory::{LINE_BYTES, PAGE_BYTES, Region};
 use crate::{CageError, bind, system, window};
 
 /// Images that a new worker gives memory before they are called: each has a page of it, 16 MiB in all.
@@ -208,7 +208,6 @@ fn zero(at: usize, bytes: usize) {
 
 /// Code from the entry on that nearly every call runs: the linker script puts it there. In bytes.
 const CODE_AHEAD_BYTES: usize = 2 << 10;
-const LINE_BYTES: usize = 64;
 
 /// Asks the processor for the lines that a call of the image will need, all at once: one after the
 /// other, as the call would meet them, each would be waited for alone.

@@ -35,9 +35,14 @@ pub enum Source {
 
 /// Ticks now.
 pub fn ticks() -> u64 {
+    reader()()
+}
+
+/// [`ticks`] without the choice, for who reads it often.
+pub fn reader() -> fn() -> u64 {
     match source() {
-        Source::TimeStampCounter => processor::counter(),
-        Source::Monotonic => monotonic_ns(),
+        Source::TimeStampCounter => processor::counter,
+        Source::Monotonic => monotonic_ns,
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) const VERSION: u32 = 2;
 const SLOTS_MAX: u32 = 64;
 
 const PAGE_BYTES: usize = 4096;
-const LINE_BYTES: usize = 64;
+pub(crate) const LINE_BYTES: usize = 64;
 const HEADER_BYTES: usize = PAGE_BYTES;
 
 /// A request or response of at most this many bytes lies beside its record.

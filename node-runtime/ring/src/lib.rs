@@ -18,8 +18,9 @@
 //!   the private copy is used. Kept by `host` and `worker`; noticed by the same test.
 //! - INV-RING-4: a descriptor that a program was started with has one owner. Kept by `inherit`,
 //!   which a program calls before it opens anything; noticed by `a_descriptor_is_taken_once`.
-//! - INV-RING-5: the instructions that `clock` uses exist on every processor that it is compiled
-//!   for. Kept by `clock`, where they stand behind their architecture; noticed by `ticks_go_on_at_the_measured_rate`.
+//! - INV-RING-5: the instructions that `clock` and `map` name exist on every processor that they are
+//!   compiled for, or do nothing there. Kept by both, where they stand behind their architecture; noticed by
+//!   `ticks_go_on_at_the_measured_rate`.
 //!
 //! It must never panic on what the peer wrote, never wait without an end, and never leave payload
 //! behind: whoever reads a payload wipes it, so that the next tenant's call finds zeros.

@@ -10,7 +10,9 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::RingError;
-use crate::layout::{Area, CompletionRecord, Geometry, Header, Part, SubmissionRecord};
+use crate::layout::{
+    Area, CompletionRecord, Geometry, Header, LINE_BYTES, Part, SMALL_BYTES_MAX, SubmissionRecord,
+};
 
 /// Shared memory of one ring, unmapped when the last end goes.
 #[derive(Debug)]
@@ -97,6 +99,17 @@ impl Mapping {
         unsafe { record.as_ref() }
     }
 
+    /// Asks the processor for the lines of a submission's record or a completion's and of `bytes` of the
+    /// small payload behind it, to be written: to take a part is to wipe it too.
+    pub(crate) fn expect(&self, offset: usize, bytes: usize) {
+        let bytes = LINE_BYTES + bytes.min(SMALL_BYTES_MAX);
+        for line in (offset..offset + bytes).step_by(LINE_BYTES) {
+            // SAFETY: INV-RING-1. Slots lie inside the mapping, by `Geometry`.
+            let line = unsafe { self.base.add(line) };
+            expect_line(line.as_ptr());
+        }
+    }
+
     /// Copies `bytes` to where a part of that length lies. The caller has checked the length.
     pub(crate) fn put(&self, position: u64, part: Part, bytes: &[u8]) {
         let words = self.area(position, part.area(bytes.len()));
@@ -158,6 +171,18 @@ impl Drop for Mapping {
         let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.geometry.memory_bytes()) };
         debug_assert!(unmapped.is_ok(), "our own mapping");
     }
+}
+
+/// A hint: it changes nothing, and never faults. One store behind another waits for lines that another
+/// core holds; so they are asked for before there is anything to store.
+fn expect_line(line: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: INV-RING-5. The instruction takes any address; processors without it do nothing.
+    unsafe {
+        core::arch::asm!("prefetchw [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
 }
 
 /// At most 8 bytes as a word, filled up with zeros.

@@ -168,9 +168,10 @@ impl WorkerEnd {
     }
 
     /// The function of the call that waits behind the one that was taken, if one does: what a worker may
-    /// prepare for. Nothing else may depend on it.
-    pub fn next_function(&self) -> Option<u32> {
-        self.ring.next_function()
+    /// prepare for. Nothing else may depend on it. The call's own lines are asked for, and those that its
+    /// answer will fill.
+    pub fn look_ahead(&self) -> Option<u32> {
+        self.ring.look_ahead()
     }
 
     /// Copies the frame of the call that was taken to the start of `into`, wipes it in the ring, and gives its
@@ -203,6 +204,9 @@ impl WorkerEnd {
         Ok(())
     }
 }
+
+/// What a usual answer takes, in bytes: so much of its place is asked for ahead.
+const ANSWER_BYTES: usize = 128;
 
 const NOTHING_TAKEN: RingError = RingError::Misuse("no call is taken");
 
@@ -242,16 +246,21 @@ impl Answering {
         Bell::shared(&header.host_bell.0, &header.host_sleeps.0, None)
     }
 
-    /// The next call, if there is one. At most as many are taken and not answered as there are slots: a host that publishes more
-    /// breaks the protocol.
     /// The function of the call that waits next; a hint, read once more when the call is taken.
-    pub(crate) fn next_function(&self) -> Option<u32> {
+    fn look_ahead(&self) -> Option<u32> {
+        let geometry = self.mapping.geometry();
         let record = self.mapping.submission(self.taken);
-        let slots = self.mapping.geometry().slots();
-        (look(&record.sequence, self.taken, slots) == Turn::Published)
-            .then(|| unpack(record.function_and_budget.load(Ordering::Relaxed)).0)
+        if look(&record.sequence, self.taken, geometry.slots()) != Turn::Published {
+            return None;
+        }
+        let frame_bytes = record.frame_bytes.load(Ordering::Relaxed) as usize;
+        self.mapping.expect(geometry.submission_offset(self.taken), frame_bytes);
+        self.mapping.expect(geometry.completion_offset(self.taken), ANSWER_BYTES);
+        Some(unpack(record.function_and_budget.load(Ordering::Relaxed)).0)
     }
 
+    /// The next call, if there is one. At most as many are taken and not answered as there are slots: a
+    /// host that publishes more breaks the protocol.
     pub(crate) fn take(&mut self) -> Result<Option<Job>, RingError> {
         let position = self.taken;
         let slots = self.mapping.geometry().slots();

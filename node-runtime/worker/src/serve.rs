@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use mfaas_abi::Status;
 use mfaas_cage::{Cage, CallError, Clock, Keys, Limits, Outcome, Slab, exit_now};
 use mfaas_ident::{Budget, MemoryLimit, sanitise_line};
-use mfaas_ring::clock::ticks;
+use mfaas_ring::clock;
 use mfaas_ring::preload::{
     ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, KeysLine, PRELOAD_BYTES_MAX, Preload, StartLine,
 };
@@ -64,7 +64,7 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     let slab = Slab::map(slab).context("map the slab")?;
     let slots = u32::try_from(slab.slots()).context("a slab of too many slots")?;
     let memory = MemoryLimit::from_bytes(preload.memory_bytes_max)?;
-    let clock = Clock::new(ticks, ring.rate().ticks_of_us(1));
+    let clock = Clock::new(clock::reader(), ring.rate().ticks_of_us(1));
     let mut cage = Cage::new(slab, memory, clock).context("make the cage")?;
     let keys = keys_line(cage.protect().context("protect calls with keys")?);
     Ok((Worker { ring, cage }, StartLine::Mapped { slots, keys }))
@@ -122,7 +122,7 @@ impl Worker {
         // Before the frame is taken: what is not taken is wiped in the ring, what is taken by the call.
         let Some(limits) = limits_of(job) else { return ring.reply(&NOT_LOADED) };
         let frame_bytes = ring.take_frame(cage.request())?;
-        if let Some(next) = ring.next_function() {
+        if let Some(next) = ring.look_ahead() {
             cage.expect(next);
         }
         match cage.call(job.function, frame_bytes, limits, ring.watch_word()) {

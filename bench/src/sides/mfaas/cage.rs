@@ -13,7 +13,7 @@ use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_cage::{Cage, Clock, Limits, Outcome, Slab, SlabGeometry, SlabWriter, TICK_SIGNAL, sealed_copy};
 use mfaas_ident::{Budget, Digest, MemoryLimit};
-use mfaas_ring::clock::{Rate, ticks};
+use mfaas_ring::clock::{Rate, reader, ticks};
 
 use super::{AGAIN_US, BUDGET_US, MEMORY_BYTES, Served};
 use crate::function::{ANSWER_BYTES, Constants, REQUEST_BYTES};
@@ -70,7 +70,7 @@ impl InProcess {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = SlabWriter::new(SlabGeometry::NODE)?;
-        let clock = Clock::new(ticks, Rate::measured().ticks_of_us(1));
+        let clock = Clock::new(reader(), Rate::measured().ticks_of_us(1));
         let cage = Cage::new(Slab::map(writer.fd())?, MemoryLimit::from_bytes(MEMORY_BYTES)?, clock)?;
         let word = Arc::new(AtomicU64::new(0));
         Ok(Self { watcher: None, cage, writer, word, frame: Vec::new(), number: 0, _alone: alone })

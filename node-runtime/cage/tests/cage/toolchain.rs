@@ -92,7 +92,8 @@ impl Functions {
         self.rustc(&root.join("../cage/tests/functions/tenant.rs"), "rlib", "tenant", &["-Funsafe-code"]);
         let script = format!("-Clink-arg=-T{}", self.script().display());
         let shim = SHIM_ARGUMENTS.map(|argument| format!("-Clink-arg={argument}"));
-        let mut externs = vec!["--extern", "tenant", "--extern", "mfaas_shim", "--extern", "mfaas_abi", &script];
+        let mut externs =
+            vec!["--extern", "tenant", "--extern", "mfaas_shim", "--extern", "mfaas_abi", &script];
         externs.extend(shim.iter().map(String::as_str));
         self.rustc(&root.join("../cage/tests/functions/glue.rs"), "cdylib", "function", &externs);
         self.take("libfunction.so")
