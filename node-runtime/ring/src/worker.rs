@@ -18,6 +18,8 @@ use crate::wait::{Bell, SPIN_ROUNDS, wait_one};
 /// How long a worker looks for the next call before it sleeps, in microseconds, while it is keen. To be woken takes
 /// up to about as long where the machine is virtual, and the caller waits for it.
 const LOOK_US: u64 = 200;
+/// Looks between two readings of the clock, each of which takes as long as a look.
+const LOOKS: u32 = 16;
 /// A worker is keen when its last wait took no longer, in microseconds: wider than [`LOOK_US`], so that one that
 /// had to be woken finds back to callers whom its waking made slow.
 const KEEN_US: u64 = 1_000;
@@ -123,8 +125,13 @@ impl WorkerEnd {
         let ready = || ring.has_next() || ring.is_stopping();
         let since = clock::ticks();
         let is_within = |us| clock::ticks().saturating_sub(since) < rate.ticks_of_us(us);
-        while self.keen && !ready() && is_within(LOOK_US) {
-            std::hint::spin_loop();
+        while self.keen && is_within(LOOK_US) {
+            for _ in 0..LOOKS {
+                if ready() {
+                    return Ok(true);
+                }
+                std::hint::spin_loop();
+            }
         }
         wait_one(ring.worker_bell(), self.spin_rounds, timeout, ready)?;
         Ok(is_within(KEEN_US))
