@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
-use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT, SHIM_ARGUMENTS};
+use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT, shim_arguments};
 use mfaas_rules::profiles::imports::ROWS;
 
 /// What glibc's own libraries are called on a Debian machine, in the order in which they are tried.
@@ -37,8 +37,9 @@ pub(super) fn build(directory: &Path) -> anyhow::Result<Built> {
     fs::write(&script, LINKER_SCRIPT).context("write the linker script of images")?;
     let script = format!("-Clink-arg=-T{}", script.display());
     let align = format!("-Clink-arg={ALIGN_ARGUMENT}");
-    let shim = SHIM_ARGUMENTS.map(|argument| format!("-Clink-arg={argument}"));
-    let hosted: Vec<&str> = [&script, &align].into_iter().chain(&shim).map(String::as_str).collect();
+    let replaced = shim_arguments("libmfaas_shim.rlib");
+    let replaced: Vec<String> = replaced.iter().map(|argument| format!("-Clink-arg={argument}")).collect();
+    let hosted: Vec<&str> = [&script, &align].into_iter().chain(&replaced).map(String::as_str).collect();
     let smallest = ["-Clink-arg=-lc", &script, &align];
     Ok(Built {
         hosted: toolchain.shared(&own.join("hosted.rs"), "hosted", "host", &hosted)?,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use mfaas_rules::profiles::image_layout::SHIM_ARGUMENTS;
+use mfaas_rules::profiles::image_layout::REPLACED;
 use mfaas_rules::profiles::macros;
 use mfaas_rules::profiles::std_items::{self, ItemRow, ROWS, Root, Treatment};
 
@@ -57,12 +57,8 @@ fn what_the_linker_replaces_is_in_std() {
         libraries.iter().any(|library| library.contains(&name))
     };
     assert!(is_there("rust_eh_personality") && !is_there("rust_eh_character"));
-    let replaced = SHIM_ARGUMENTS.iter().filter_map(|argument| argument.strip_prefix("--defsym="));
-    let missing: Vec<&str> = replaced
-        .filter_map(|replaced| replaced.split_once('='))
-        .map(|(symbol, _)| symbol)
-        .filter(|symbol| !is_there(symbol))
-        .collect();
+    let missing: Vec<&str> =
+        REPLACED.iter().map(|(symbol, _)| *symbol).filter(|symbol| !is_there(symbol)).collect();
     assert!(missing.is_empty(), "not in this toolchain: {missing:?}");
 }
 

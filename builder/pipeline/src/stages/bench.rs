@@ -143,7 +143,7 @@ impl Bench {
     pub(super) fn linker_flags(&self) -> Vec<String> {
         let undefined =
             if self.layers.has(Layer::Linker) { "--no-undefined" } else { "--unresolved-symbols=ignore-all" };
-        let mut flags = vec![
+        vec![
             format!("-Clinker={}", self.compiler.path(&format!("lib/rustlib/{TARGET}/bin/rust-lld"))),
             "-Clinker-flavor=ld.lld".to_owned(),
             format!("-Lnative={}", self.link.inside),
@@ -154,9 +154,7 @@ impl Bench {
             format!("-Clink-arg=-T{}", self.link.path(SCRIPT_FILE)),
             format!("-Clink-arg={}", image_layout::ALIGN_ARGUMENT),
             "-Cstrip=symbols".to_owned(),
-        ];
-        flags.extend(image_layout::SHIM_ARGUMENTS.map(|argument| format!("-Clink-arg={argument}")));
-        flags
+        ]
     }
 
     /// Runs rustc in the cage, in the source's root.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT, SHIM_ARGUMENTS};
+use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT, shim_arguments};
 use mfaas_rules::profiles::imports::ROWS;
 
 /// A directory in which functions are built.
@@ -91,7 +91,8 @@ impl Functions {
         );
         self.rustc(&root.join("../cage/tests/functions/tenant.rs"), "rlib", "tenant", &["-Funsafe-code"]);
         let script = format!("-Clink-arg=-T{}", self.script().display());
-        let shim = SHIM_ARGUMENTS.map(|argument| format!("-Clink-arg={argument}"));
+        let shim = shim_arguments("libmfaas_shim.rlib");
+        let shim: Vec<String> = shim.iter().map(|argument| format!("-Clink-arg={argument}")).collect();
         let mut externs =
             vec!["--extern", "tenant", "--extern", "mfaas_shim", "--extern", "mfaas_abi", &script];
         externs.extend(shim.iter().map(String::as_str));

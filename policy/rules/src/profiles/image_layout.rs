@@ -23,23 +23,26 @@ pub const ALIGN_BYTES: u64 = 64;
 /// the alignment of a segment the one that its contents need.
 pub const ALIGN_ARGUMENT: &str = "-zmax-page-size=64";
 
-/// What the linker must be told besides, for an image with our shim in it.
+/// Symbols of std that are the shim's in every image, and what takes their place.
 ///
 /// What std does when a function panics or cannot allocate leads to all that it brings for backtraces:
 /// readers of executables, of debug information and of compressed files, eleven twelfths of an image.
-/// Nobody sees a backtrace of a function, so these symbols of std become ours, the shim's names on the
-/// right, and what only they used is not linked. Nothing is ever unwound, so the routine that tells an
-/// unwinder about frames becomes nothing. The names on the left are those of the pinned toolchain, with
-/// its mark in them; a test of the builder looks for them there.
-///
-/// `--exclude-libs` leaves the entry the only symbol that an image exports: it keeps to itself what
-/// any library marked for export, the shim's too.
-pub const SHIM_ARGUMENTS: [&str; 4] = [
-    "--defsym=_RNvNtCsjrHSEGnQ3l9_3std9panicking12default_hook=mfaas_panicked",
-    "--defsym=_RNvCsfLfy6EI15iL_7___rustc26___rust_alloc_error_handler=mfaas_no_room",
-    "--defsym=rust_eh_personality=0",
-    "--exclude-libs=ALL",
+/// Nobody sees a backtrace of a function, so those two ways are ours, and what only they used is not
+/// linked. Nothing is ever unwound, so the routine that tells an unwinder about frames becomes nothing.
+/// The names are those of the pinned toolchain, with its mark in them: a test of the builder looks for
+/// them there.
+pub const REPLACED: [(&str, &str); 3] = [
+    ("_RNvNtCsjrHSEGnQ3l9_3std9panicking12default_hook", "mfaas_panicked"),
+    ("_RNvCsfLfy6EI15iL_7___rustc26___rust_alloc_error_handler", "mfaas_no_room"),
+    ("rust_eh_personality", "0"),
 ];
+
+/// What the linker must be told besides, for an image with our shim in it: [`REPLACED`], and to keep to
+/// the image what the shim's own rlib, a file of this name, defines.
+pub fn shim_arguments(rlib: &str) -> Vec<String> {
+    let replaced = REPLACED.iter().map(|(symbol, ours)| format!("--defsym={symbol}={ours}"));
+    replaced.chain([format!("--exclude-libs={rlib}")]).collect()
+}
 
 /// The linker script that makes images of this shape. Sections that it does not name are placed by
 /// the linker's own rules, and an image whose writable part then lies elsewhere is refused.
