@@ -208,6 +208,9 @@ fn zero(at: usize, bytes: usize) {
 
 /// Code from the entry on that nearly every call runs: the linker script puts it there. In bytes.
 const CODE_AHEAD_BYTES: usize = 2 << 10;
+/// The end of an image's table of addresses, through which it calls its own functions too: the linker
+/// script puts the table last, and the loader the pristine copy behind it. In bytes.
+const TABLE_AHEAD_BYTES: usize = 512;
 
 /// Asks the processor for the lines that a call of the image will need, all at once: one after the
 /// other, as the call would meet them, each would be waited for alone.
@@ -215,7 +218,8 @@ pub(crate) fn prefetch(image: &Resident) {
     let code = image.entry..image.entry + CODE_AHEAD_BYTES;
     let copied = image.data.copied + image.tls.copied;
     let data = image.data.at..image.data.at + (image.data.copied + image.data.zeroed).min(ZEROED_BYTES_MAX);
-    for range in [code, image.pristine..image.pristine + copied.min(ZEROED_BYTES_MAX), data] {
+    let table = image.pristine - TABLE_AHEAD_BYTES..image.pristine + copied.min(ZEROED_BYTES_MAX);
+    for range in [code, table, data] {
         for line in range.step_by(LINE_BYTES) {
             let line = std::ptr::with_exposed_provenance::<i8>(line);
             // SAFETY: INV-CAGE-7. A hint: it reads nothing, faults never, and takes any address.

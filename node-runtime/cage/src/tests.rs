@@ -5,6 +5,7 @@ use mfaas_abi::{Level, LogReader, symbols};
 use mfaas_rules::profiles::imports::ROWS;
 
 use crate::logs::LogBuffer;
+use crate::memory::{Grounds, LARGEST_ARENA, LARGEST_STACK, Sizes};
 use crate::{bind, copies};
 
 #[test]
@@ -136,6 +137,34 @@ fn comparisons_find_the_first_difference() {
         for start in 0..=bytes {
             // SAFETY: INV-CAGE-11. It ends inside of the vector; blocks of 16 do not cross a page.
             assert_eq!(unsafe { copies::length(text.as_ptr().wrapping_add(start)) }, bytes - start);
+        }
+    }
+}
+
+/// One byte at a time: a block that is only looked at must be found by any of its bytes.
+#[test]
+fn a_wipe_leaves_zeros_wherever_a_byte_was() {
+    let grounds = Grounds::new(1 << 20).expect("nobody else has grounds in this process");
+    for arena in 0..=LARGEST_ARENA {
+        for stack in 0..=LARGEST_STACK {
+            let sizes = Sizes { arena, stack };
+            let (start, bytes) = grounds.arena(arena);
+            let range = grounds.stack(stack);
+            let stack_start = std::ptr::with_exposed_provenance_mut::<u8>(range.start);
+            for (start, bytes) in [(start, bytes), (stack_start, range.len())] {
+                let edges = [0, 1, 1_023, 1_024, 1_025, 1_279, 1_280, 65_535, 65_536].into_iter();
+                let ends = [1, 2, 255, 256, 257, 1_023, 1_024, 1_025, 65_536, 65_537]
+                    .map(|back| bytes.checked_sub(back));
+                for at in edges.filter(|at| *at < bytes).chain(ends.into_iter().flatten()) {
+                    // SAFETY: INV-CAGE-2. Inside of an arena or a stack, and no call runs.
+                    let held = unsafe {
+                        start.wrapping_add(at).write(0x80);
+                        grounds.wipe(sizes, 0);
+                        std::slice::from_raw_parts(start, bytes)
+                    };
+                    assert!(held.iter().all(|byte| *byte == 0), "{sizes:?}, byte {at} of {bytes}");
+                }
+            }
         }
     }
 }
