@@ -148,6 +148,7 @@ impl<'a> RequestFrame<'a> {
 
 impl<'a> RequestParts<'a> {
     /// Reads a frame of any origin.
+    #[inline]
     pub fn decode(frame: &'a [u8]) -> Result<Self, FrameError> {
         let mut reader = Reader::open(frame, TAG_REQUEST)?;
         let method = reader.counted()?;
@@ -307,6 +308,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    #[inline]
     fn open(frame: &'a [u8], tag: u8) -> Result<Self, FrameError> {
         if frame.len() > limits::FRAME_BYTES_MAX {
             return Err(FrameError::TooLong("frame"));
@@ -315,18 +317,21 @@ impl<'a> Reader<'a> {
         if found == tag { Ok(Self { rest }) } else { Err(FrameError::WrongTag) }
     }
 
+    #[inline]
     fn take(&mut self, bytes: usize) -> Result<&'a [u8], FrameError> {
         let (taken, rest) = self.rest.split_at_checked(bytes).ok_or(FrameError::Truncated)?;
         self.rest = rest;
         Ok(taken)
     }
 
+    #[inline]
     fn u16(&mut self) -> Result<u16, FrameError> {
         let (&bytes, rest) = self.rest.split_first_chunk::<2>().ok_or(FrameError::Truncated)?;
         self.rest = rest;
         Ok(u16::from_le_bytes(bytes))
     }
 
+    #[inline]
     fn u32(&mut self) -> Result<u32, FrameError> {
         let (&bytes, rest) = self.rest.split_first_chunk::<4>().ok_or(FrameError::Truncated)?;
         self.rest = rest;
@@ -334,6 +339,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What stands behind its own length.
+    #[inline]
     fn counted(&mut self) -> Result<&'a [u8], FrameError> {
         let bytes = usize::from(self.u16()?);
         self.take(bytes)
@@ -343,6 +349,7 @@ impl<'a> Reader<'a> {
         Ok((self.counted()?, self.counted()?))
     }
 
+    #[inline]
     fn headers(&mut self) -> Result<Headers<'a>, FrameError> {
         let count = self.u16()?;
         self.counted_headers(count)
@@ -363,6 +370,7 @@ impl<'a> Reader<'a> {
         Ok(Headers { count, bytes: &bytes[..bytes.len() - self.rest.len()] })
     }
 
+    #[inline]
     fn body(&mut self) -> Result<&'a [u8], FrameError> {
         let bytes = usize::try_from(self.u32()?).map_err(|_| FrameError::TooLong("body"))?;
         let body = self.take(bytes)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use mfaas_abi::frame::{FrameError, RequestParts};
 use mfaas_abi::limits::FRAME_BYTES_MAX;
-use mfaas_abi::{ABI_VERSION, Call, RequestRecord, ResponseRecord, Span, Status};
+use mfaas_abi::{ABI_VERSION, Call, Span, Status};
 use mfaas_ident::{Budget, MemoryLimit};
 
 use crate::directory::Resident;
@@ -30,6 +30,8 @@ pub struct Cage {
     message: Message,
     /// The frame of the last answer, with room for any: after lock-down nothing may be allocated.
     frame: Vec<u8>,
+    /// The last call, for [`Ended`].
+    last: Last,
     /// Not `Send`: handlers and the timer are the thread's.
     _thread: PhantomData<*mut ()>,
 }
@@ -109,6 +111,7 @@ impl Cage {
             timer,
             message: Message::new(),
             frame: Vec::with_capacity(FRAME_BYTES_MAX),
+            last: Last::NONE,
             _thread: PhantomData,
         })
     }
@@ -146,14 +149,14 @@ impl Cage {
         watch: &AtomicU64,
     ) -> Result<Ended<'_>, CallError> {
         let request_bytes = request_bytes.min(FRAME_BYTES_MAX);
-        let ready = self.slab.image(slot as usize).ok_or(CallError::NotResident);
-        let (image, request) = match ready.and_then(|image| Ok((image, self.read_request(request_bytes)?))) {
-            Ok(ready) => ready,
-            Err(error) => {
-                self.request()[..request_bytes].fill(0);
-                return Err(error);
-            }
+        let Some(image) = self.slab.image(slot as usize) else {
+            self.request()[..request_bytes].fill(0);
+            return Err(CallError::NotResident);
         };
+        if let Err(error) = self.read_request(request_bytes) {
+            self.request()[..request_bytes].fill(0);
+            return Err(CallError::NotARequest(error));
+        }
         if self.memos.is_distant(slot) {
             slab::prefetch(&image);
         }
@@ -162,11 +165,12 @@ impl Cage {
         if cold {
             gate::serialise();
         }
-        let ran = self.run_in_room(&image, request, limits, sizes, watch);
+        let ran = self.run_in_room(&image, request_bytes, limits, sizes, watch);
         self.unwiped = Some(image);
         let sizes = if cold { self.content_with(&ran) } else { ran.sizes };
         self.memos.keep(slot, image.generation, sizes);
-        Ok(Ended { cage: self, ran, cold, limits, request_bytes })
+        self.last = Last { ran, cold, limits, request_bytes };
+        Ok(Ended { cage: self })
     }
 
     /// Wipes what the last call left in its image's data. Cheaper after the answer is given than
@@ -198,51 +202,56 @@ impl Cage {
     fn run_in_room(
         &mut self,
         image: &Resident,
-        request: RequestRecord,
+        request_bytes: usize,
         limits: Limits,
         mut sizes: Sizes,
         watch: &AtomicU64,
     ) -> Ran {
         loop {
             slab::restore(image);
-            self.prepare(request, limits, sizes);
+            self.prepare(limits, sizes);
             let ran = self.run(image, limits, sizes, watch);
             match self.outgrown(&ran, limits) {
                 Some(larger) => {
                     self.wipe(&ran, 0);
                     sizes = larger;
+                    // The record was wiped. What was a request a moment ago is one, unless code that is not
+                    // safe has changed it.
+                    if self.read_request(request_bytes).is_err() {
+                        return ran;
+                    }
                 }
                 None => return ran,
             }
         }
     }
 
-    /// The parts of the request, once for all images: a function finds them made.
-    fn read_request(&mut self, bytes: usize) -> Result<RequestRecord, CallError> {
-        let parts = RequestParts::decode(&self.request()[..bytes]).map_err(CallError::NotARequest)?;
-        Ok(RequestRecord {
-            method: Span::of(parts.method),
-            path: Span::of(parts.path),
-            headers: Span::of(parts.headers.as_bytes()),
-            header_count: parts.headers.len(),
-            body: Span::of(parts.body),
-        })
+    /// Writes the parts of the request into the call's record, once for all images: a function finds them
+    /// made. Straight to their place: a copy of a record that was just written waits for its parts.
+    fn read_request(&mut self, bytes: usize) -> Result<(), FrameError> {
+        let record = self.grounds.call();
+        let parts = RequestParts::decode(&self.request()[..bytes])?;
+        // SAFETY: INV-CAGE-2. The record's place in the grounds, aligned and apart from the request, and no call
+        // runs.
+        let request = unsafe { &mut (*record).request };
+        request.method = Span::of(parts.method);
+        request.path = Span::of(parts.path);
+        request.headers = Span::of(parts.headers.as_bytes());
+        request.header_count = parts.headers.len();
+        request.body = Span::of(parts.body);
+        Ok(())
     }
 
-    /// Writes the call's record.
-    fn prepare(&self, request: RequestRecord, limits: Limits, sizes: Sizes) {
+    /// Writes the rest of the call's record; the response in it is zeros, which are none.
+    fn prepare(&self, limits: Limits, sizes: Sizes) {
         let (arena, bytes) = self.grounds.arena(sizes.arena);
         let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
-        let call = Call {
-            abi_version: ABI_VERSION,
-            flags: 0,
-            arena,
-            arena_bytes: memory.min(bytes),
-            request,
-            response: ResponseRecord::NONE,
-        };
-        // SAFETY: INV-CAGE-2. The record's place in the grounds, aligned, and no call runs.
-        unsafe { self.grounds.call().write(call) };
+        // SAFETY: INV-CAGE-2. As in `read_request`.
+        let call = unsafe { &mut *self.grounds.call() };
+        call.abi_version = ABI_VERSION;
+        call.flags = 0;
+        call.arena = arena;
+        call.arena_bytes = memory.min(bytes);
     }
 
     /// Runs the entry and comes back when the call has ended, however it ended.
@@ -310,34 +319,50 @@ impl Cage {
     }
 }
 
-/// A call that ended, and all that it left; dropping it wipes that.
+/// What is known of a call that ended.
 #[derive(Debug)]
-pub struct Ended<'cage> {
-    cage: &'cage mut Cage,
+struct Last {
     ran: Ran,
     cold: bool,
     limits: Limits,
     request_bytes: usize,
 }
 
+impl Last {
+    /// Before the first call: nobody sees it.
+    const NONE: Self = Self {
+        ran: Ran { end: End::Aborted, sizes: Sizes::FIRST, wall_ns: 0, cpu_ns: 0 },
+        cold: true,
+        limits: Limits { budget: Budget::DEFAULT, memory: MemoryLimit::DEFAULT },
+        request_bytes: 0,
+    };
+}
+
+/// A call that ended, and all that it left; dropping it wipes that.
+#[derive(Debug)]
+pub struct Ended<'cage> {
+    /// With the call as its last.
+    cage: &'cage mut Cage,
+}
+
 impl Ended<'_> {
     /// What the call left.
     pub fn outcome(&mut self) -> Outcome<'_> {
-        let (ran, cold) = (self.ran, self.cold);
-        let Cage { grounds, message, frame, .. } = &mut *self.cage;
+        let Cage { grounds, message, frame, last, .. } = &mut *self.cage;
+        let Last { ran, cold, limits, .. } = &*last;
         // SAFETY: INV-CAGE-2 and 6. The function may have written any bytes there: numbers and
         // pointers that are checked before use.
-        let response = unsafe { (*grounds.call()).response };
+        let response = unsafe { &(*grounds.call()).response };
         frame.clear();
-        let (status, unfit) = judge::judge(grounds, ran.sizes.arena, ran.end, &response, frame);
+        let (status, unfit) = judge::judge(grounds, ran.sizes.arena, ran.end, response, frame);
         message.wipe();
-        message.describe(ran.end, unfit, self.limits);
+        message.describe(ran.end, unfit, *limits);
         // SAFETY: INV-CAGE-1. No call runs, and the cage is borrowed as long as the slice, so nobody
         // else holds the buffer.
         let logs = state::with(|state| unsafe { &mut *state.logs.get() }).finish();
         Outcome {
             status,
-            cold,
+            cold: *cold,
             response: frame,
             logs,
             message: message.as_bytes(),
@@ -350,7 +375,7 @@ impl Ended<'_> {
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
-        let (ran, request_bytes) = (self.ran, self.request_bytes);
+        let Last { ran, request_bytes, .. } = self.cage.last;
         self.cage.wipe(&ran, request_bytes);
     }
 }

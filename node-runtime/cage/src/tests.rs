@@ -157,11 +157,10 @@ fn a_wipe_leaves_zeros_wherever_a_byte_was() {
                     .map(|back| bytes.checked_sub(back));
                 for at in edges.filter(|at| *at < bytes).chain(ends.into_iter().flatten()) {
                     // SAFETY: INV-CAGE-2. Inside of an arena or a stack, and no call runs.
-                    let held = unsafe {
-                        start.wrapping_add(at).write(0x80);
-                        grounds.wipe(sizes, 0);
-                        std::slice::from_raw_parts(start, bytes)
-                    };
+                    unsafe { start.wrapping_add(at).write(0x80) };
+                    grounds.wipe(sizes, 0);
+                    // SAFETY: INV-CAGE-2. All of the arena or stack, as above.
+                    let held = unsafe { std::slice::from_raw_parts(start, bytes) };
                     assert!(held.iter().all(|byte| *byte == 0), "{sizes:?}, byte {at} of {bytes}");
                 }
             }
