@@ -18,7 +18,7 @@ use mfaas_rules::{Code, codes};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Inbox, SLOTS, refusal};
-use crate::serving::{Answered, Dispatcher};
+use crate::serving::{Answered, Asked, Dispatcher, Way};
 
 /// Headers of the node itself, which no caller sets.
 const OWN_PREFIX: &str = "mfaas-";
@@ -186,8 +186,9 @@ impl Guest {
             let Some(Target { tenant, function }) = targets.get(function as usize) else {
                 return Reply::Refused(codes::MF0801);
             };
-            let selector = function.selector.as_ref();
-            match dispatcher.call_queued(tenant, &function.name, selector, frame).await {
+            let (function, selector) = (&function.name, function.selector.as_ref());
+            let asked = Asked { tenant, function, selector, wait_max: None, way: Way::Queued };
+            match dispatcher.call(asked, frame).await {
                 Ok(answered) => reply_of(answered),
                 Err(error) => Reply::Refused(refusal::of_error(&error)),
             }

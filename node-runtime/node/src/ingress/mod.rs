@@ -34,7 +34,7 @@ use body::{Bodies, Response};
 use meters::Meters;
 use problem::Problem;
 
-use crate::serving::{Answered, CallError, Dispatcher};
+use crate::serving::{Answered, Asked, CallError, Dispatcher, Way};
 
 /// Room for what stands before the body of a frame, so that it mostly grows once.
 const FRAME_HEAD_BYTES: usize = 512;
@@ -131,14 +131,17 @@ impl Face {
         frame::encode_request(&mut encoded, parts.method.as_str(), path, passed, &body.bytes)
             .map_err(|e| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string()))?;
 
-        let selector = function.selector.as_ref();
         let wait_max = headers::wait_max(&parts.headers)
             .map_err(|detail| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(detail))?;
-        // The body's share of the budget is held until the answer is there: the frame holds as much.
-        let answered = match wait_max {
-            Some(wait) => self.dispatcher.call_within(&tenant, &function.name, selector, encoded, wait).await,
-            None => self.dispatcher.call(&tenant, &function.name, selector, encoded).await,
+        let asked = Asked {
+            tenant: &tenant,
+            function: &function.name,
+            selector: function.selector.as_ref(),
+            wait_max,
+            way: Way::Direct,
         };
+        // The body's share of the budget is held until the answer is there: the frame holds as much.
+        let answered = self.dispatcher.call(asked, encoded).await;
         drop(body);
         answered.map_err(refused)
     }

@@ -65,12 +65,25 @@ pub(crate) enum CallError {
     Gone,
 }
 
+/// What a caller wants to have run, and on what terms.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) tenant: &'a TenantName,
+    pub(crate) function: &'a FunctionName,
+    /// The version that `live` names if there is none.
+    pub(crate) selector: Option<&'a Selector>,
+    /// A call that waits longer for a worker is answered without running; the node's own limit holds
+    /// if there is none.
+    pub(crate) wait_max: Option<Duration>,
+    pub(crate) way: Way,
+}
+
 /// How a call comes to the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(crate) enum Way {
     /// In the hands of its caller if the engine is at rest.
     Direct,
-    /// By the dispatcher's thread.
+    /// By the dispatcher's thread: for a caller with many calls on their way, whom none may hold up.
     Queued,
 }
 
@@ -155,49 +168,9 @@ impl Dispatcher {
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
-    pub(crate) async fn call(
-        &self,
-        tenant: &TenantName,
-        function: &FunctionName,
-        selector: Option<&Selector>,
-        frame: Vec<u8>,
-    ) -> Result<Answered, CallError> {
-        self.ask(tenant, function, selector, frame, (None, Way::Direct)).await
-    }
-
-    /// As [`Self::call`], always by the queue: for a caller with many calls on their way, whom none may hold up.
-    pub(crate) async fn call_queued(
-        &self,
-        tenant: &TenantName,
-        function: &FunctionName,
-        selector: Option<&Selector>,
-        frame: Vec<u8>,
-    ) -> Result<Answered, CallError> {
-        self.ask(tenant, function, selector, frame, (None, Way::Queued)).await
-    }
-
-    /// As [`Self::call`]. A call that waits for a worker longer than `wait_max` is answered without
-    /// running.
-    pub(crate) async fn call_within(
-        &self,
-        tenant: &TenantName,
-        function: &FunctionName,
-        selector: Option<&Selector>,
-        frame: Vec<u8>,
-        wait_max: Duration,
-    ) -> Result<Answered, CallError> {
-        let wait_us_max = u64::try_from(wait_max.as_micros()).unwrap_or(u64::MAX);
-        self.ask(tenant, function, selector, frame, (Some(wait_us_max), Way::Direct)).await
-    }
-
-    async fn ask(
-        &self,
-        tenant: &TenantName,
-        function: &FunctionName,
-        selector: Option<&Selector>,
-        frame: Vec<u8>,
-        (wait_us_max, way): (Option<u64>, Way),
-    ) -> Result<Answered, CallError> {
+    pub(crate) async fn call(&self, asked: Asked<'_>, frame: Vec<u8>) -> Result<Answered, CallError> {
+        let Asked { tenant, function, selector, wait_max, way } = asked;
+        let wait_us_max = wait_max.map(|wait| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
         let since = ticks();
         let _inside = self.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use mfaas_dispatch::{CordonId, Limits, WORKERS_CAP};
 use mfaas_ident::TenantName;
 
-pub(crate) use dispatcher::{Answered, CallError, Dispatcher, Stalled};
+pub(crate) use dispatcher::{Answered, Asked, CallError, Dispatcher, Stalled, Way};
 pub(crate) use protection::Protection;
 pub(crate) use table::{Route, Served, Table};
 

@@ -22,7 +22,9 @@ use crate::agent::testing::{key, number};
 use crate::agent::{ImageKey, Refused, VerifiedImage};
 use crate::serving::intake::{Arrival, Event, Intake};
 use crate::serving::loading::Task;
-use crate::serving::{Answered, Books, CallError, Dispatcher, Means, Route, Served, Table, connect};
+use crate::serving::{
+    Answered, Asked, Books, CallError, Dispatcher, Means, Route, Served, Table, Way, connect,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const WORKER: WorkerId = WorkerId { place: 0, life: 1 };
@@ -114,7 +116,9 @@ impl Stage {
 
 async fn call(dispatcher: Arc<Dispatcher>) -> Result<Answered, CallError> {
     let (tenant, function) = (TenantName::parse("acme").unwrap(), FunctionName::parse("hello").unwrap());
-    dispatcher.call(&tenant, &function, None, b"frame".to_vec()).await
+    let asked =
+        Asked { tenant: &tenant, function: &function, selector: None, wait_max: None, way: Way::Direct };
+    dispatcher.call(asked, b"frame".to_vec()).await
 }
 
 fn next(end: &mut WorkerEnd) -> Job {
