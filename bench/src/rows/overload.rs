@@ -66,13 +66,12 @@ fn measures(row: &mut Row, series: &super::Series<OpenLoop>) {
     let quantiles = |name: &str, pick: fn(Quantiles) -> f64| {
         series.of(name, |round| pick(Quantiles::of(round.honest_us.iter().copied())))
     };
+    let windows = |name: &str| series.of(name, |round| window_p999(&round.honest_us));
     for name in [ATTACKED, CLEAN] {
         row.measure(format!("{name}: honest p50"), "µs", quantiles(name, |quantiles| quantiles.p50));
         row.measure(format!("{name}: honest p99.9"), "µs", quantiles(name, |quantiles| quantiles.p999));
-        let windows = series.of(name, |round| window_p999(&round.honest_us));
-        row.measure(format!("{name}: honest p99.9 of a window"), "µs", windows);
+        row.measure(format!("{name}: honest p99.9 of a window"), "µs", windows(name));
     }
-    let windows = |name: &str| series.of(name, |round| window_p999(&round.honest_us));
     let (attacked, clean) = (windows(ATTACKED), windows(CLEAN));
     let own = Spread::of(clean.iter().copied());
     let extra = attacked.iter().zip(clean).map(|(attacked, clean)| attacked - clean).collect();

@@ -50,7 +50,7 @@ impl Span {
     }
 }
 
-/// A request in its parts: what [`crate::frame::RequestFrame::decode`] made of the caller's frame.
+/// A request in its parts: what [`crate::frame::RequestParts::decode`] made of the caller's frame.
 /// Readable, and unchanged while the call lasts.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]

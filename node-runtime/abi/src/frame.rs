@@ -218,7 +218,7 @@ pub fn encode_checked_response(
     check_status(status)?;
     check_body(body)?;
     let first = content_type.encoded();
-    let count = others.count + u16::from(!first.is_empty());
+    let count = others.count.saturating_add(u16::from(!first.is_empty()));
     // Each header has the lengths of its name and its value before them.
     let texts = (first.len() + others.bytes.len()).saturating_sub(usize::from(count) * 4);
     check_headers(count, texts)?;

@@ -37,7 +37,7 @@ fn a_response_comes_back_as_it_went() {
     assert_eq!((view.status, view.headers.len(), view.body), (404, 1, &b""[..]));
 }
 
-/// Two ways to write a response make the same frame and refuse the same.
+/// Two ways to write a response make the same frame, and the limits hold in both.
 #[test]
 fn checked_headers_are_written_as_others_are() {
     for content_type in (0..).map_while(ContentType::from_u32) {

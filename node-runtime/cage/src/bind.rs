@@ -75,36 +75,17 @@ fn memory(symbol: &str) -> Option<usize> {
 /// What std links and functions have no use for.
 fn inert(symbol: &str) -> Option<usize> {
     let address: *const () = match symbol {
-        "open64" | "read" | "close" | "fstat64" | "stat64" | "statx" | "lseek64" | "readlink" | "mmap64"
-        | "munmap" | "syscall" | "poll" | "sched_getaffinity" | "sysconf" => {
-            services::unavailable as *const ()
-        }
-        "realpath" | "getcwd" | "getenv" | "malloc" | "calloc" | "realloc" | "pthread_getspecific" => {
-            services::null as *const ()
-        }
-        // Any number but 0 says that there is no memory.
-        "posix_memalign" => services::gettid as *const (),
-        "gettid" => services::gettid as *const (),
+        "open64" | "read" | "close" | "poll" | "syscall" => services::unavailable as *const (),
+        "malloc" | "calloc" | "realloc" => services::null as *const (),
+        "posix_memalign" => services::no_memory as *const (),
         "pthread_key_create" => services::pthread_key_create as *const (),
         "__xpg_strerror_r" => services::strerror_r as *const (),
         "free"
-        | "dl_iterate_phdr"
         | "__cxa_thread_atexit_impl"
         | "__cxa_finalize"
         | "pthread_key_delete"
         | "pthread_setspecific"
         | "sched_yield" => services::nothing as *const (),
-        "_Unwind_Backtrace"
-        | "_Unwind_DeleteException"
-        | "_Unwind_GetCFA"
-        | "_Unwind_GetDataRelBase"
-        | "_Unwind_GetIP"
-        | "_Unwind_GetIPInfo"
-        | "_Unwind_GetLanguageSpecificData"
-        | "_Unwind_GetRegionStart"
-        | "_Unwind_GetTextRelBase"
-        | "_Unwind_SetGR"
-        | "_Unwind_SetIP" => services::nothing as *const (),
         _ => return None,
     };
     Some(address.addr())

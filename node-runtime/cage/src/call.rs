@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use mfaas_abi::frame::{FrameError, RequestParts};
 use mfaas_abi::limits::FRAME_BYTES_MAX;
-use mfaas_abi::{ABI_VERSION, Call, Span, Status};
+use mfaas_abi::{ABI_VERSION, Call, ResponseRecord, Span, Status};
 use mfaas_ident::{Budget, MemoryLimit};
 
 use crate::directory::Resident;
@@ -242,7 +242,7 @@ impl Cage {
         Ok(())
     }
 
-    /// Writes the rest of the call's record; the response in it is zeros, which are none.
+    /// Writes the rest of the call's record.
     fn prepare(&self, limits: Limits, sizes: Sizes) {
         let (arena, bytes) = self.grounds.arena(sizes.arena);
         let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
@@ -252,6 +252,7 @@ impl Cage {
         call.flags = 0;
         call.arena = arena;
         call.arena_bytes = memory.min(bytes);
+        call.response = ResponseRecord::NONE;
     }
 
     /// Runs the entry and comes back when the call has ended, however it ended.
@@ -397,13 +398,13 @@ pub(crate) fn run_on_stack(
         state.stack_end.set(stack.end);
         state.end.set(End::Aborted);
         state.budget.begin(budget_ns, watch);
+        gate::clear_vectors();
         state.running.store(true, Ordering::Relaxed);
         let enter = if state.keyed.get() { keyed::enter } else { gate::enter };
         // SAFETY: INV-CAGE-1, 2, 3 and 11.
         unsafe { enter(entry, call, stack.end, state.host_stack.as_ptr()) };
         state.running.store(false, Ordering::Relaxed);
         let (wall_ns, cpu_ns) = state.budget.end(watch);
-        gate::clear_vectors();
         Ran { end: state.end.get(), sizes, wall_ns, cpu_ns }
     })
 }

@@ -155,10 +155,11 @@ pub(crate) fn serialise() {
     }
 }
 
-/// Zeroes the vector registers, which may still hold what the last function worked on.
+/// Zeroes the vector registers, which may still hold what the last function worked on, or what the host
+/// read of it when it copied its answer and wiped its memory.
 pub(crate) fn clear_vectors() {
     if std::arch::is_x86_feature_detected!("avx512f") {
-        // SAFETY: INV-CAGE-7. The processor has AVX-512; every register it changes is named.
+        // SAFETY: INV-CAGE-14.
         unsafe {
             asm!("vzeroall",
                 "vpxord zmm16, zmm16, zmm16", "vpxord zmm17, zmm17, zmm17", "vpxord zmm18, zmm18, zmm18",
@@ -179,7 +180,7 @@ pub(crate) fn clear_vectors() {
                 options(nomem, nostack, preserves_flags))
         }
     } else if std::arch::is_x86_feature_detected!("avx") {
-        // SAFETY: INV-CAGE-7. The processor has AVX; every register it changes is named.
+        // SAFETY: INV-CAGE-14.
         unsafe {
             asm!("vzeroall", out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
                 out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _,

@@ -49,6 +49,8 @@
 //!   nothing can be mapped executable afterwards.
 //! - INV-CAGE-13: a process that is forked to try something out has nothing of its parent's to
 //!   flush, drop or unlock, and ends by `_exit`. Kept by `keys`.
+//! - INV-CAGE-14: instructions that not every x86-64 processor has run only where this one says that
+//!   it has them, and change no register that is not named beside them. Kept where they stand.
 //!
 //! It must never run an image's constructors or destructors, never trust a value that a function
 //! wrote, and never return from a call before the call's memory is wiped.

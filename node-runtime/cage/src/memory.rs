@@ -25,9 +25,9 @@ pub(crate) const LINE_BYTES: usize = 64;
 /// Memory around arena and stack that nobody may touch. Wider than any frame of libm's, whose
 /// functions do not probe their stack.
 const GUARD_BYTES: usize = 64 << 10;
-/// Of an arena or stack larger than this, so much is wiped by writing zeros, so that calls meet no
-/// page fault there; what lies beyond is given back to the kernel, which costs one system call
-/// whatever was used.
+/// Of an arena or stack larger than this, so much is wiped where it is, so that later calls meet no
+/// page fault where earlier ones wrote; what lies beyond is given back to the kernel, which costs one
+/// system call whatever was used.
 const KEPT_BYTES: usize = 64 << 10;
 /// Nearly every call uses so much of its arena, from the start, and of its stack, from the end. It is
 /// wiped without a look.
@@ -122,14 +122,14 @@ impl Region {
         let _ = unsafe { libc::madvise(self.at(range.start).cast(), range.len(), COLLAPSE) };
     }
 
-    /// Leaves zeros in a range of the region that is mapped writable and mostly zeros already. To look
-    /// takes half the time that writing takes; but to look at what was written just before takes several times as
-    /// long, since a processor reads wide from memory alone, not from narrow stores that are on their way there.
+    /// Leaves zeros in a range of the region that is mapped writable and mostly zeros already: to look is
+    /// quicker than to write. Not for what was written just before: a processor reads wide from memory
+    /// alone, and waits for narrow stores that are on their way there.
     pub(crate) fn clear(&self, range: Range<usize>) {
         // SAFETY: INV-CAGE-2. The caller names a writable range of ours, and no call runs.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.at(range.start), range.len()) };
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: INV-CAGE-7. The processor has the instructions.
+            // SAFETY: INV-CAGE-14.
             unsafe { clear_wide(bytes) }
         } else {
             bytes.fill(0);
@@ -161,7 +161,7 @@ fn clear_wide(bytes: &mut [u8]) {
     for block in blocks {
         let (words, _) = block.as_chunks::<32>();
         let held = words.iter().fold(_mm256_setzero_si256(), |held, word| {
-            // SAFETY: INV-CAGE-7. 32 bytes, of any alignment.
+            // SAFETY: INV-CAGE-2. 32 bytes of the slice, of any alignment.
             _mm256_or_si256(held, unsafe { _mm256_loadu_si256(word.as_ptr().cast()) })
         });
         if _mm256_testz_si256(held, held) == 0 {
@@ -300,9 +300,8 @@ impl Grounds {
     /// As [`Self::wipe`], but everything, whoever used it.
     pub(crate) fn wipe_all(&self) {
         self.region.zero(TENANT_PAGE..REQUEST);
-        for (arena, stack) in self.arenas.iter().zip(&self.stacks) {
-            self.region.discard(arena.clone());
-            self.region.discard(stack.clone());
+        for range in self.arenas.iter().chain(&self.stacks) {
+            self.region.discard(range.clone());
         }
         self.region.discard(REQUEST..REQUEST + FRAME_BYTES_MAX);
     }

@@ -12,8 +12,8 @@ pub(crate) struct Memos {
     calls: u32,
 }
 
-/// An image that was used within so many uses, two for each call, is likely still in a core's own caches:
-/// to fetch what is there costs a tenth of a call.
+/// An image that was used within so many uses, one or two for each call, is likely still in a core's own
+/// caches, and to ask for what is there only costs.
 const NEAR_CALLS: u32 = 512;
 
 impl Memos {

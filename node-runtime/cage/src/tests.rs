@@ -141,9 +141,39 @@ fn comparisons_find_the_first_difference() {
     }
 }
 
+/// What a call that shows itself as hostile could have written: everywhere.
+#[test]
+fn a_wipe_of_everything_leaves_nothing_anywhere() {
+    let _alone = GROUNDS.lock();
+    let grounds = Grounds::new(1 << 20).expect("nobody else has grounds in this process");
+    let arenas = (0..=LARGEST_ARENA).map(|size| grounds.arena(size));
+    let stacks = (0..=LARGEST_STACK).map(|size| {
+        let range = grounds.stack(size);
+        (std::ptr::with_exposed_provenance_mut::<u8>(range.start), range.len())
+    });
+    let ranges: Vec<(*mut u8, usize)> =
+        arenas.chain(stacks).chain([(grounds.call().cast(), 100), (grounds.request(), 70_000)]).collect();
+    for (start, bytes) in &ranges {
+        for at in [0, bytes / 2, bytes - 1] {
+            // SAFETY: INV-CAGE-2. Inside of the grounds, and no call runs.
+            unsafe { start.wrapping_add(at).write(0x80) };
+        }
+    }
+    grounds.wipe_all();
+    for (number, (start, bytes)) in ranges.iter().enumerate() {
+        // SAFETY: INV-CAGE-2. As above.
+        let held = unsafe { std::slice::from_raw_parts(*start, *bytes) };
+        assert!(held.iter().all(|byte| *byte == 0), "range {number} of {}", ranges.len());
+    }
+}
+
+/// Grounds have one place in a process.
+static GROUNDS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 /// One byte at a time: a block that is only looked at must be found by any of its bytes.
 #[test]
 fn a_wipe_leaves_zeros_wherever_a_byte_was() {
+    let _alone = GROUNDS.lock();
     let grounds = Grounds::new(1 << 20).expect("nobody else has grounds in this process");
     for arena in 0..=LARGEST_ARENA {
         for stack in 0..=LARGEST_STACK {

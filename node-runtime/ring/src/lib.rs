@@ -20,7 +20,7 @@
 //!   which a program calls before it opens anything; noticed by `a_descriptor_is_taken_once`.
 //! - INV-RING-5: the instructions that `clock` and `map` name exist on every processor that they are
 //!   compiled for, or do nothing there. Kept by both, where they stand behind their architecture; noticed by
-//!   `ticks_go_on_at_the_measured_rate`.
+//!   `ticks_go_on_at_the_measured_rate` and `a_look_ahead_changes_nothing`.
 //!
 //! It must never panic on what the peer wrote, never wait without an end, and never leave payload
 //! behind: whoever reads a payload wipes it, so that the next tenant's call finds zeros.

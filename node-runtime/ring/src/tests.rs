@@ -81,6 +81,28 @@ fn a_call_goes_there_and_its_answer_back() {
     assert_eq!(collect(&mut host), None);
 }
 
+/// A hint, which the host may take back; it takes nothing and believes no length.
+#[test]
+fn a_look_ahead_changes_nothing() {
+    let (fd, mut host, mut worker) = ring(2);
+    assert_eq!(worker.look_ahead(), None);
+    submit(&mut host, 1, b"one").expect("room");
+    assert_eq!(worker.look_ahead(), Some(5), "before any is taken");
+    assert!(matches!(worker.next(LONG), Ok(Next::Call(_))));
+    assert_eq!(worker.look_ahead(), None);
+    submit(&mut host, 2, &[7; 2_000]).expect("room");
+    let view = Mapping::attach(&fd).expect("our own ring");
+    let second = view.submission(1);
+    for lie in [0, 1 << 20, u64::MAX] {
+        let said = second.frame_bytes.swap(lie, Ordering::Relaxed);
+        assert_eq!(worker.look_ahead(), Some(5), "{lie} bytes");
+        second.frame_bytes.store(said, Ordering::Relaxed);
+    }
+    worker.reply(&answer(b"", b"", b"")).expect("within limits");
+    let (job, frame) = take(&mut worker);
+    assert_eq!((job.call_id, &*frame), (2, &[7; 2_000][..]));
+}
+
 #[test]
 fn readers_wipe_what_they_read() {
     let (fd, mut host, mut worker) = ring(1);

@@ -20,7 +20,8 @@
 //! - INV-SHIM-4: bytes of the arena at and beyond the high-water mark are zero. The host hands
 //!   over a wiped arena; kept by `arena`; noticed by `zeroed_blocks_are_zero`.
 //! - INV-SHIM-5: the symbols of std that the linker replaces by `entry`'s (`REPLACED` of the image
-//!   layout) are called as ours are declared. Kept by pinning the toolchain; noticed by the
+//!   layout) are called as ours are declared, and the shim is one unit, which every image links
+//!   whole. Kept by pinning the toolchain; noticed by the
 //!   cage's tests of panics, and by the builder's test that looks for the symbols.
 
 #![allow(

@@ -87,11 +87,12 @@ fn flags_and_floating_point_state_stay_behind() {
 #[test]
 fn nothing_of_one_call_lies_in_the_memory_of_the_next() {
     let mut fixture = Fixture::with(&[toolchain::hostile(), toolchain::tenant()]);
-    assert_eq!(fixture.ok("r"), "0", "at the start");
+    assert_eq!((&*fixture.ok("r"), &*fixture.ok("K")), ("0", "0"), "at the start");
     for body in ["large-frame", "most", "bomb", "overflow", "panic-long", "spin-allocating", "count"] {
         fixture.slot = 1;
         fixture.call(body.as_bytes());
         fixture.slot = 0;
+        assert_eq!(fixture.ok("K"), "0", "in the registers after {body}");
         assert_eq!(fixture.ok("r"), "0", "after {body}");
     }
 }

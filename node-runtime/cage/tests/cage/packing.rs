@@ -73,7 +73,7 @@ fn free_room_holds_traps() {
     assert!(is_trapped(&slab.bytes(loaded.address / PAGE_BYTES * PAGE_BYTES, loaded.address % PAGE_BYTES)));
 }
 
-/// The tables by which an image is linked, and what would tell an unwinder about its frames.
+/// The tables by which an image is linked.
 #[test]
 fn what_no_call_needs_is_not_resident() {
     let mut slab = Looked::new();

@@ -98,6 +98,26 @@ unsafe fn anything_left(call: &Call) -> bool {
     }
 }
 
+/// Whether any of the registers for vectors holds anything. To be asked before the compiler uses one.
+#[inline(always)]
+unsafe fn vectors_hold() -> bool {
+    unsafe {
+        let (low, high): (u64, u64);
+        asm!(
+            "por xmm0, xmm1", "por xmm2, xmm3", "por xmm4, xmm5", "por xmm6, xmm7", "por xmm8, xmm9",
+            "por xmm10, xmm11", "por xmm12, xmm13", "por xmm14, xmm15",
+            "por xmm0, xmm2", "por xmm4, xmm6", "por xmm8, xmm10", "por xmm12, xmm14",
+            "por xmm0, xmm4", "por xmm8, xmm12", "por xmm0, xmm8",
+            "movq {low}, xmm0", "movhlps xmm0, xmm0", "movq {high}, xmm0",
+            low = out(reg) low, high = out(reg) high,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+            out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+        );
+        low | high != 0
+    }
+}
+
 /// Into the middle of the host: to an address, with a value in `eax`; and if it comes back, a look at
 /// another address.
 #[inline(always)]
@@ -135,6 +155,7 @@ unsafe fn system_call(request: Span) -> u64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
     unsafe {
+        let vectors_hold = vectors_hold();
         let call = &mut *call;
         let request = call.request.body;
         let what = *request.start;
@@ -161,6 +182,7 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
             b'p' => mfaas_host_random(4_096 as *mut u8, 100),
             b'q' => asm!("mov rsp, {}", "xor ebx, ebx", "xor ebp, ebp", "ret", in(reg) call.arena.add(call.arena_bytes - 64)),
             b'r' => *answer = b'0' + u8::from(anything_left(call)),
+            b'K' => *answer = b'0' + u8::from(vectors_hold),
             b's' => {
                 let result: isize;
                 asm!("syscall", inout("rax") 39isize => result, out("rcx") _, out("r11") _);

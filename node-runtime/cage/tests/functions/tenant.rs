@@ -111,13 +111,6 @@ fn print() -> Vec<u8> {
     Vec::new()
 }
 
-fn outside() -> String {
-    let file = std::fs::read("/etc/passwd").is_err();
-    let variable = std::env::var("PATH").is_err();
-    let directory = std::env::current_dir().is_err();
-    format!("{file} {variable} {directory}")
-}
-
 fn mathematics() -> String {
     let x = black_box(0.5f64);
     format!("{:.6} {:.6} {:.6} {:.6}", x.sin(), x.powf(1.5), x.ln(), (x as f32).tanh())
@@ -213,7 +206,6 @@ pub fn handle(body: &[u8]) -> Vec<u8> {
         }
         b"mathematics" => mathematics().into_bytes(),
         b"print" => print(),
-        b"outside" => outside().into_bytes(),
         b"clocks" => clocks().into_bytes(),
         b"aligned" => aligned().into_bytes(),
         b"zeroed" => vec![vec![0u8; 300_000].iter().fold(0, |any, byte| any | byte)],

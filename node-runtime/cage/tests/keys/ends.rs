@@ -20,7 +20,6 @@ pub(crate) fn what_std_offers_works(fixture: &mut Fixture) {
         ("map", "328350"),
         ("mathematics", "0.479426 0.353553 -0.693147 0.462117"),
         ("clocks", "true true"),
-        ("outside", "true true true"),
         ("deep", "80200"),
         ("large-frame", "409600"),
         ("count", FRESH),

@@ -26,7 +26,7 @@ pub const ALIGN_ARGUMENT: &str = "-zmax-page-size=64";
 /// Symbols of std that are the shim's in every image, and what takes their place.
 ///
 /// What std does when a function panics or cannot allocate leads to all that it brings for backtraces:
-/// readers of executables, of debug information and of compressed files, eleven twelfths of an image.
+/// readers of executables, of debug information and of compressed files, nine tenths of an image.
 /// Nobody sees a backtrace of a function, so those two ways are ours, and what only they used is not
 /// linked. Nothing is ever unwound, so the routine that tells an unwinder about frames becomes nothing.
 /// The names are those of the pinned toolchain, with its mark in them: a test of the builder looks for

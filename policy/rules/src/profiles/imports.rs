@@ -42,7 +42,7 @@ rows! {
         cbrt cbrtf ceil ceilf copysign copysignf cos cosf cosh coshf erf erff erfc erfcf exp exp2 exp2f expf expm1 expm1f fabs fabsf fdim fdimf floor floorf
         fma fmaf fmax fmaxf fmin fminf fmod fmodf hypot hypotf ldexp ldexpf lgamma_r lgammaf_r log log10 log10f log1p log1pf log2 log2f logf pow powf rint rintf
         round roundeven roundevenf roundf sin sincos sincosf sinf sinh sinhf sqrt sqrtf tan tanf tanh tanhf tgamma tgammaf trunc truncf;
-    Service "log lines, and the default text of a panic": write writev;
+    Service "log lines, and what std says when it aborts": write writev;
     Service "HashMap's keys": getrandom;
     Service "Instant and SystemTime": clock_gettime;
     Service "thread-locals of the one thread": __tls_get_addr;
@@ -52,21 +52,13 @@ rows! {
     Ends "std ends the process by it": abort;
     Inert "std frees what these would have given": free;
     Inert "std's own allocator, which the shim replaces, stays linked": malloc calloc realloc posix_memalign;
-    Inert "unwinding is never entered: panics end the call": _Unwind_Backtrace _Unwind_DeleteException _Unwind_GetCFA
-        _Unwind_GetDataRelBase _Unwind_GetIP _Unwind_GetIPInfo _Unwind_GetLanguageSpecificData _Unwind_GetRegionStart
-        _Unwind_GetTextRelBase _Unwind_SetGR _Unwind_SetIP;
     Ends "unwinding is never entered: panics end the call": _Unwind_RaiseException _Unwind_Resume;
-    Inert "backtraces and panic texts look for files: there are none": open64 read close fstat64 stat64 statx lseek64 readlink
-        realpath getcwd mmap64 munmap dl_iterate_phdr;
-    Inert "backtraces and panic texts look for variables: there are none": getenv;
-    Inert "the number of the one thread": gettid;
+    Inert "std looks for random bytes in a file where getrandom is missing: there is none": open64 read close poll;
     Inert "futexes and other system calls by number: there are none": syscall;
     Inert "error texts of the operating system": __xpg_strerror_r;
     Inert "destructors of thread-locals do not run: state is wiped after each call": __cxa_thread_atexit_impl __cxa_finalize
-        pthread_key_create pthread_key_delete pthread_setspecific pthread_getspecific;
+        pthread_key_create pthread_key_delete pthread_setspecific;
     Inert "std asks for the CPU while it yields": sched_yield;
-    Inert "std::thread::available_parallelism, which crates ask to size their pools": sched_getaffinity sysconf;
-    Inert "std waits for random bytes by it where getrandom is missing": poll;
 }
 
 /// A symbol that is not offered and the part of std behind it, for the message of a refused link.
@@ -105,6 +97,9 @@ pub const REFUSED: &[RefusedSymbol] = &[
     RefusedSymbol { symbol: "clock_nanosleep", api: "std::thread::sleep" },
     RefusedSymbol { symbol: "nanosleep", api: "std::thread::sleep" },
     RefusedSymbol { symbol: "dlsym", api: "std::thread" },
+    RefusedSymbol { symbol: "sched_getaffinity", api: "std::thread::available_parallelism" },
+    RefusedSymbol { symbol: "dl_iterate_phdr", api: "std::backtrace" },
+    RefusedSymbol { symbol: "_Unwind_Backtrace", api: "std::backtrace" },
     RefusedSymbol { symbol: "opendir", api: "std::fs::read_dir" },
     RefusedSymbol { symbol: "readdir64", api: "std::fs::read_dir" },
     RefusedSymbol { symbol: "openat64", api: "std::fs::remove_dir_all" },
@@ -112,6 +107,13 @@ pub const REFUSED: &[RefusedSymbol] = &[
     RefusedSymbol { symbol: "rename", api: "std::fs::rename" },
     RefusedSymbol { symbol: "mkdir", api: "std::fs::create_dir" },
     RefusedSymbol { symbol: "rmdir", api: "std::fs::remove_dir" },
+    RefusedSymbol { symbol: "fstat64", api: "std::fs" },
+    RefusedSymbol { symbol: "stat64", api: "std::fs" },
+    RefusedSymbol { symbol: "lseek64", api: "std::fs" },
+    RefusedSymbol { symbol: "readlink", api: "std::fs::read_link" },
+    RefusedSymbol { symbol: "realpath", api: "std::fs::canonicalize" },
+    RefusedSymbol { symbol: "getcwd", api: "std::env::current_dir" },
+    RefusedSymbol { symbol: "getenv", api: "std::env::var" },
     RefusedSymbol { symbol: "setenv", api: "std::env::set_var" },
     RefusedSymbol { symbol: "unsetenv", api: "std::env::remove_var" },
     RefusedSymbol { symbol: "environ", api: "std::env::vars" },
