@@ -81,6 +81,15 @@ fn an_image_carries_no_backtraces() {
     assert!(!asks(b"dl_iterate_phdr") && !asks(b"_Unwind_Backtrace") && !asks(b"getenv"));
 }
 
+/// Whoever defines one of the two names by which functions end has no image.
+#[test]
+fn the_ways_out_are_the_shims_alone() {
+    for symbol in ["mfaas_panicked", "mfaas_no_room"] {
+        let said = toolchain::twin(symbol);
+        assert!(said.contains(&format!("duplicate symbol: {symbol}")), "{said}");
+    }
+}
+
 #[test]
 fn a_panic_cannot_be_caught_or_bent_into_an_answer() {
     let mut fixture = fixture();

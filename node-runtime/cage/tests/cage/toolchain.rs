@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT, shim_arguments};
@@ -81,6 +81,13 @@ impl Functions {
     }
 
     fn build_tenant(&self) -> Vec<u8> {
+        self.rustc(&function("tenant.rs"), "rlib", "tenant", &["-Funsafe-code"]);
+        succeeded("function", &self.link_with_shim());
+        self.take("libfunction.so")
+    }
+
+    /// Links the crate `tenant` with the shim, as the builder does.
+    fn link_with_shim(&self) -> Output {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         self.rustc(&root.join("../abi/src/lib.rs"), "rlib", "mfaas_abi", &[]);
         self.rustc(
@@ -89,21 +96,18 @@ impl Functions {
             "mfaas_shim",
             &["--cfg", "feature=\"hosted\"", "--extern", "mfaas_abi"],
         );
-        self.rustc(&root.join("../cage/tests/functions/tenant.rs"), "rlib", "tenant", &["-Funsafe-code"]);
         let script = format!("-Clink-arg=-T{}", self.script().display());
         let shim = shim_arguments("libmfaas_shim.rlib");
         let shim: Vec<String> = shim.iter().map(|argument| format!("-Clink-arg={argument}")).collect();
         let mut externs =
             vec!["--extern", "tenant", "--extern", "mfaas_shim", "--extern", "mfaas_abi", &script];
         externs.extend(shim.iter().map(String::as_str));
-        self.rustc(&root.join("../cage/tests/functions/glue.rs"), "cdylib", "function", &externs);
-        self.take("libfunction.so")
+        self.output(&function("glue.rs"), "cdylib", "function", &externs)
     }
 
     fn build_hostile(&self) -> Vec<u8> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         self.rustc(
-            &root.join("../cage/tests/functions/hostile.rs"),
+            &function("hostile.rs"),
             "cdylib",
             "hostile",
             &["-Clink-arg=-lc", &format!("-Clink-arg=-T{}", self.script().display())],
@@ -119,7 +123,11 @@ impl Functions {
     }
 
     fn rustc(&self, source: &Path, kind: &str, name: &str, more: &[&str]) {
-        let output = Command::new(rustc())
+        succeeded(name, &self.output(source, kind, name, more));
+    }
+
+    fn output(&self, source: &Path, kind: &str, name: &str, more: &[&str]) -> Output {
+        Command::new(rustc())
             .args(["--edition", "2024", "-Cpanic=abort", "-O", "-Ccodegen-units=1", "-Cstrip=symbols"])
             .args(["--crate-type", kind, "--crate-name", name, "-Clinker-flavor=ld.lld"])
             .arg(format!("-Clink-arg={ALIGN_ARGUMENT}"))
@@ -133,9 +141,33 @@ impl Functions {
             .args(more)
             .arg(source)
             .output()
-            .expect("rustc runs");
-        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+            .expect("rustc runs")
     }
+}
+
+fn succeeded(name: &str, output: &Output) {
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A source beside the tests.
+fn function(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../cage/tests/functions").join(file)
+}
+
+/// What the linker says to a crate that defines `symbol` itself.
+#[allow(dead_code, reason = "of the test programs that share this file one asks")]
+pub(crate) fn twin(symbol: &str) -> String {
+    let functions = Functions::new(&format!("twin-{symbol}"));
+    let source = functions.directory.join("twin.rs");
+    let text = format!(
+        "#[unsafe(no_mangle)] pub fn {symbol}() {{}} pub fn handle(_: &[u8]) -> Vec<u8> {{ {symbol}(); vec![] }}"
+    );
+    fs::write(&source, text).expect("write the source");
+    functions.rustc(&source, "rlib", "tenant", &[]);
+    let output = functions.link_with_shim();
+    fs::remove_dir_all(&functions.directory).expect("our own directory");
+    assert!(!output.status.success(), "{symbol} can be somebody else's");
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn rustc() -> std::ffi::OsString {
