@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
-use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT, shim_arguments};
+use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT, shim_flags};
 use mfaas_rules::profiles::imports::ROWS;
 
 /// What glibc's own libraries are called on a Debian machine, in the order in which they are tried.
@@ -32,15 +32,14 @@ pub(super) fn build(directory: &Path) -> anyhow::Result<Built> {
     // Each function begins on a line: where its loops lie in the lines must not differ between the forms.
     toolchain.rlib(&own.join("crate.rs"), "bench_function", &["-Cllvm-args=-align-all-functions=6"])?;
     toolchain.rlib(&runtime.join("abi/src/lib.rs"), "mfaas_abi", &[])?;
-    let shim = ["--cfg", "feature=\"hosted\"", "--extern", "mfaas_abi"];
-    toolchain.rlib(&runtime.join("shim/src/lib.rs"), "mfaas_shim", &shim)?;
+    let hosted_cfg = ["--cfg", "feature=\"hosted\"", "--extern", "mfaas_abi"];
+    toolchain.rlib(&runtime.join("shim/src/lib.rs"), "mfaas_shim", &hosted_cfg)?;
     let script = directory.join("image.ld");
     fs::write(&script, LINKER_SCRIPT).context("write the linker script of images")?;
     let script = format!("-Clink-arg=-T{}", script.display());
     let align = format!("-Clink-arg={ALIGN_ARGUMENT}");
-    let replaced = shim_arguments("libmfaas_shim.rlib");
-    let replaced: Vec<String> = replaced.iter().map(|argument| format!("-Clink-arg={argument}")).collect();
-    let hosted: Vec<&str> = [&script, &align].into_iter().chain(&replaced).map(String::as_str).collect();
+    let shim = shim_flags("libmfaas_shim.rlib");
+    let hosted: Vec<&str> = [&script, &align].into_iter().chain(&shim).map(String::as_str).collect();
     let smallest = ["-Clink-arg=-lc", &script, &align];
     Ok(Built {
         hosted: toolchain.shared(&own.join("hosted.rs"), "hosted", "host", &hosted)?,

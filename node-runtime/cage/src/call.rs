@@ -150,12 +150,10 @@ impl Cage {
     ) -> Result<Ended<'_>, CallError> {
         let request_bytes = request_bytes.min(FRAME_BYTES_MAX);
         let Some(image) = self.slab.image(slot as usize) else {
-            self.request()[..request_bytes].fill(0);
-            return Err(CallError::NotResident);
+            return Err(self.refused(request_bytes, CallError::NotResident));
         };
         if let Err(error) = self.read_request(request_bytes) {
-            self.request()[..request_bytes].fill(0);
-            return Err(CallError::NotARequest(error));
+            return Err(self.refused(request_bytes, CallError::NotARequest(error)));
         }
         if self.memos.is_distant(slot) {
             slab::prefetch(&image);
@@ -171,6 +169,12 @@ impl Cage {
         self.memos.keep(slot, image.generation, sizes);
         self.last = Last { ran, cold, limits, request_bytes };
         Ok(Ended { cage: self })
+    }
+
+    /// Nothing runs, and nothing of the request stays.
+    fn refused(&mut self, request_bytes: usize, error: CallError) -> CallError {
+        self.request()[..request_bytes].fill(0);
+        error
     }
 
     /// Wipes what the last call left in its image's data. Cheaper after the answer is given than

@@ -21,8 +21,8 @@
 //!   over a wiped arena; kept by `arena`; noticed by `zeroed_blocks_are_zero`.
 //! - INV-SHIM-5: the symbols of std that the linker replaces by `entry`'s (`REPLACED` of the image
 //!   layout) are called as ours are declared, and the shim is one unit, which every image links
-//!   whole. Kept by pinning the toolchain; noticed by the
-//!   cage's tests of panics, and by the builder's test that looks for the symbols.
+//!   whole. Kept by pinning the toolchain; noticed by the cage's tests of panics and of the ways out,
+//!   and by the builder's test that looks for the symbols.
 
 #![allow(
     unsafe_code,

@@ -13,7 +13,7 @@ use mfaas_rules::codes;
 use super::Session;
 use crate::refusal::Refusal;
 
-/// The fields of a form of this session.
+/// The fields of a form whose token is the one of who is signed in.
 pub(super) struct SignedForm {
     fields: Vec<(String, String)>,
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use mfaas_rules::profiles::image_layout::shim_arguments;
+use mfaas_rules::profiles::image_layout::shim_flags;
 use mfaas_rules::profiles::imports;
 use mfaas_rules::{Finding, Layer, Span, codes};
 
@@ -64,8 +64,7 @@ pub(super) fn arguments(
     let entry = bench.write_entry(&ENTRY.replace(PLACEHOLDER, &handler))?;
     let mut arguments = bench.common_flags();
     arguments.extend(bench.linker_flags());
-    arguments
-        .extend(shim_arguments(deps.shim()).into_iter().map(|argument| format!("-Clink-arg={argument}")));
+    arguments.extend(shim_flags(deps.shim()));
     arguments.push("--crate-type=cdylib".to_owned());
     arguments.push("--crate-name=mfaas_entry".to_owned());
     arguments.push(format!("--extern=function={}", bench.product(&rlib_name(resolved))));

@@ -62,13 +62,16 @@ fn panics_end_with_text_and_place() {
 #[test]
 fn panics_of_every_kind_end_with_their_place() {
     let mut fixture = fixture();
-    let (status, message) = ends(&mut fixture, "panic-old");
-    assert_eq!(status, Status::Panicked);
-    assert!(message.starts_with("by the old road (") && message.contains("tenant.rs:"), "{message}");
-    let (status, message) = ends(&mut fixture, "panic-number");
-    assert_eq!(status, Status::Panicked);
-    assert!(message.starts_with("a panic without text (") && message.contains("tenant.rs:"), "{message}");
-    let (status, message) = ends(&mut fixture, "no-room");
+    for (body, text) in [("panic-old", "by the old road ("), ("panic-number", "a panic without text (")] {
+        let (status, message) = ends(&mut fixture, body);
+        assert_eq!(status, Status::Panicked, "{body}");
+        assert!(message.starts_with(text) && message.contains("tenant.rs:"), "{body}: {message}");
+    }
+}
+
+#[test]
+fn a_want_of_room_that_is_said_aloud_ends_the_call() {
+    let (status, message) = ends(&mut fixture(), "no-room");
     assert_eq!(status, Status::OutOfMemory);
     assert!(message.starts_with("no room for 123 more bytes"), "{message}");
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT, shim_arguments};
+use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT, shim_flags};
 use mfaas_rules::profiles::imports::ROWS;
 
 /// A directory in which functions are built.
@@ -97,8 +97,7 @@ impl Functions {
             &["--cfg", "feature=\"hosted\"", "--extern", "mfaas_abi"],
         );
         let script = format!("-Clink-arg=-T{}", self.script().display());
-        let shim = shim_arguments("libmfaas_shim.rlib");
-        let shim: Vec<String> = shim.iter().map(|argument| format!("-Clink-arg={argument}")).collect();
+        let shim = shim_flags("libmfaas_shim.rlib");
         let mut externs =
             vec!["--extern", "tenant", "--extern", "mfaas_shim", "--extern", "mfaas_abi", &script];
         externs.extend(shim.iter().map(String::as_str));

@@ -79,8 +79,7 @@ impl Kit {
         let native = format!("-Lnative={}", self.home.path().display());
         let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
         let align = format!("-Clink-arg={}", image_layout::ALIGN_ARGUMENT);
-        let shim = image_layout::shim_arguments("libmfaas_shim.rlib");
-        let shim: Vec<String> = shim.iter().map(|argument| format!("-Clink-arg={argument}")).collect();
+        let shim = image_layout::shim_flags("libmfaas_shim.rlib");
         let mut flags = vec![
             "--crate-type=cdylib",
             linker.as_str(),

@@ -37,11 +37,11 @@ pub const REPLACED: [(&str, &str); 3] = [
     ("rust_eh_personality", "0"),
 ];
 
-/// What the linker must be told besides, for an image with our shim in it: [`REPLACED`], and to keep to
-/// the image what the shim's own rlib, a file of this name, defines.
-pub fn shim_arguments(rlib: &str) -> Vec<String> {
-    let replaced = REPLACED.iter().map(|(symbol, ours)| format!("--defsym={symbol}={ours}"));
-    replaced.chain([format!("--exclude-libs={rlib}")]).collect()
+/// What the compiler must tell the linker besides, for an image with our shim in it: [`REPLACED`], and to
+/// keep to the image what the shim's own rlib, a file of this name, defines.
+pub fn shim_flags(rlib: &str) -> Vec<String> {
+    let replaced = REPLACED.iter().map(|(symbol, ours)| format!("-Clink-arg=--defsym={symbol}={ours}"));
+    replaced.chain([format!("-Clink-arg=--exclude-libs={rlib}")]).collect()
 }
 
 /// The linker script that makes images of this shape. Sections that it does not name are placed by
@@ -50,10 +50,7 @@ pub fn shim_arguments(rlib: &str) -> Vec<String> {
 /// What every call runs comes first and together (the entry and the allocator): a worker fetches an
 /// image's first lines ahead of a call.
 ///
-/// `MAPPINGS_CACHE` is where std remembers the files that a backtrace's symbols came from: 2.3 KiB that
-/// an image with a crate that asks for backtraces would have to restore in every call. There is never
-/// one (its unwinder is inert), so nothing is written there; it lies with the constants. What tells an
-/// unwinder about frames is not linked.
+/// What tells an unwinder about frames is not linked.
 pub const LINKER_SCRIPT: &str = "\
 SECTIONS {
   . = 0;
@@ -65,7 +62,7 @@ SECTIONS {
   .rodata : { *(.rodata .rodata.*) }
   .tdata : { *(.tdata .tdata.*) }
   .tbss : { *(.tbss .tbss.*) }
-  .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) *(.data.*MAPPINGS_CACHE*) *(.data.DW.ref.*) }
+  .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) *(.data.DW.ref.*) }
   .init_array : { *(.init_array .init_array.*) }
   .dynamic : { *(.dynamic) }
   .got : { *(.got) *(.got.plt) }

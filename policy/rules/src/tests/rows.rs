@@ -64,8 +64,8 @@ fn the_rows_of_this_revision_are_what_they_were() {
         writeln!(dump, "lint {lint}").unwrap();
     }
     writeln!(dump, "layout {}\n{}", image_layout::ALIGN_ARGUMENT, image_layout::LINKER_SCRIPT).unwrap();
-    for argument in image_layout::shim_arguments("shim.rlib") {
-        writeln!(dump, "shim {argument}").unwrap();
+    for flag in image_layout::shim_flags("shim.rlib") {
+        writeln!(dump, "shim {flag}").unwrap();
     }
     for row in seccomp::WORKER {
         writeln!(dump, "worker {row:?}").unwrap();
