@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use mfaas_dispatch::{
-    Command, Commands, CordonId, FunctionId, IN_WORKER_CAP, JobId, Limits, Loaded, Moment, Residency,
+    Command, Commands, FunctionId, IN_WORKER_CAP, JobId, Limits, Loaded, Moment, PoolId, Residency,
     Scheduler, SlabId, TenantId, WorkerId,
 };
 use mfaas_ident::Budget;
@@ -42,7 +42,7 @@ fn serving(functions: u32) -> Result<Scheduler, Box<dyn std::error::Error>> {
     for number in 0..functions {
         let loaded = Loaded {
             tenant: TenantId(number / 10),
-            cordon: CordonId::SHARED,
+            pool: PoolId::SHARED,
             budget: Budget::from_micros(93)?,
             idempotent: false,
             bytes: 1 << 16,
@@ -51,7 +51,7 @@ fn serving(functions: u32) -> Result<Scheduler, Box<dyn std::error::Error>> {
         scheduler.define(FunctionId(number), loaded, &mut commands)?;
         scheduler.loaded(Moment(0), FunctionId(number), SlabId(0), number, 1 << 16, &mut commands);
     }
-    scheduler.worker_ready(Moment(0), WORKER, CordonId::SHARED, SlabId(0), &mut commands)?;
+    scheduler.worker_ready(Moment(0), WORKER, PoolId::SHARED, SlabId(0), &mut commands)?;
     Ok(scheduler)
 }
 

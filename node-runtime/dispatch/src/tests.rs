@@ -7,7 +7,7 @@ mod simulation;
 use mfaas_ident::Budget;
 
 use super::{
-    Command, Commands, CordonId, FunctionId, JobId, KillReason, Limits, Loaded, Misuse, Moment, Outcome,
+    Command, Commands, FunctionId, JobId, KillReason, Limits, Loaded, Misuse, Moment, Outcome, PoolId,
     Refusal, Residency, Scheduler, SlabId, Standing, TenantId, WorkerId,
 };
 
@@ -24,7 +24,7 @@ const LIMITS: Limits = Limits {
     resident_bytes_max: 100,
     functions_max: 64,
     tenants_max: 64,
-    cordons_max: 4,
+    pools_max: 4,
     park_after_us: 500,
 };
 
@@ -32,7 +32,7 @@ const LIMITS: Limits = Limits {
 fn function(tenant: u32) -> Loaded {
     Loaded {
         tenant: TenantId(tenant),
-        cordon: CordonId::SHARED,
+        pool: PoolId::SHARED,
         budget: Budget::DEFAULT,
         idempotent: false,
         bytes: 10,
@@ -64,7 +64,7 @@ fn worker(place: u16, life: u32) -> WorkerId {
 fn ready(scheduler: &mut Scheduler, at: u64, place: u16, life: u32) -> Commands {
     let slab = scheduler.slab;
     with(|commands| {
-        scheduler.worker_ready(Moment(at), worker(place, life), CordonId::SHARED, slab, commands).unwrap();
+        scheduler.worker_ready(Moment(at), worker(place, life), PoolId::SHARED, slab, commands).unwrap();
     })
 }
 
@@ -138,7 +138,7 @@ fn what_is_not_defined_or_retired_or_stopped_is_refused() {
     let commands = completed(&mut scheduler, 2, 0, job);
     let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SlabId(0) };
     assert_eq!(commands, [Command::Answer { job, outcome: Outcome::Finished }, unload]);
-    scheduler.stop(Moment(3), &mut Commands::new());
+    scheduler.stop(&mut Commands::new());
     assert_eq!(refused(&mut scheduler, 4, 2), Refusal::NotServing);
     assert!(scheduler.is_idle());
 }
@@ -209,7 +209,7 @@ fn a_dead_worker_loses_its_job_once_and_the_queue_waits_for_the_replacement() {
     assert!(completed(&mut scheduler, 7, 0, lost).is_empty(), "the dead say nothing");
     let commands = ready(&mut scheduler, 8, 0, 2);
     assert_eq!(commands, [Command::Start { worker: worker(0, 2), job: waits, slot: 2 }]);
-    let taken = scheduler.worker_ready(Moment(9), worker(0, 3), CordonId(0), SlabId(0), &mut Commands::new());
+    let taken = scheduler.worker_ready(Moment(9), worker(0, 3), PoolId(0), SlabId(0), &mut Commands::new());
     assert_eq!(taken, Err(Misuse::PlaceTaken(0)));
 }
 
@@ -322,10 +322,10 @@ fn a_function_on_the_core_in_repeated_crashes_is_banned_until_it_is_lifted() {
 #[test]
 fn a_ban_from_outside_counts_before_the_function_is_known() {
     let mut scheduler = Scheduler::new(LIMITS);
-    scheduler.ban(Moment(0), FunctionId(3), 5, &mut Commands::new()).unwrap();
+    scheduler.ban(FunctionId(3), 5, &mut Commands::new()).unwrap();
     define(&mut scheduler, 3, 1);
     assert_eq!(refused(&mut scheduler, 1, 3), Refusal::Banned { crashes: 5 });
-    let beyond = scheduler.ban(Moment(0), FunctionId(64), 5, &mut Commands::new()).unwrap_err();
+    let beyond = scheduler.ban(FunctionId(64), 5, &mut Commands::new()).unwrap_err();
     assert_eq!(beyond, Misuse::TooMany { what: "function", number: 64, limit: 64 });
 }
 
@@ -364,7 +364,7 @@ fn what_cannot_be_loaded_is_refused_until_it_is_defined_again() {
     let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
     scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
     let (job, _) = submit(&mut scheduler, 0, 3);
-    let failed = with(|out| scheduler.load_failed(Moment(1), FunctionId(3), SlabId(0), out));
+    let failed = with(|out| scheduler.load_failed(FunctionId(3), SlabId(0), out));
     assert_eq!(answers(&failed), [(job, Outcome::LoadFailed)]);
     assert_eq!(refused(&mut scheduler, 2, 3), Refusal::NotLoadable);
     define_as(&mut scheduler, 3, function(3));
@@ -413,8 +413,7 @@ fn an_image_that_fits_nowhere_takes_the_place_of_another() {
     let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
     scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
     submit(&mut scheduler, 0, 3);
-    let no_room =
-        |scheduler: &mut Scheduler| with(|out| scheduler.no_room(Moment(1), FunctionId(3), SlabId(0), out));
+    let no_room = |scheduler: &mut Scheduler| with(|out| scheduler.no_room(FunctionId(3), SlabId(0), out));
     for victim in [1, 2] {
         let unload = Command::Unload { function: FunctionId(victim), slot: victim, slab: SlabId(0) };
         let load = Command::Load { function: FunctionId(3), slab: SlabId(0) };
@@ -428,7 +427,7 @@ fn a_revoked_function_is_not_run_even_if_it_was_accepted() {
     let mut scheduler = serving(1);
     let (running, _) = submit(&mut scheduler, 0, 2);
     let (waits, _) = submit(&mut scheduler, 0, 2);
-    let commands = with(|out| scheduler.withdraw(Moment(1), FunctionId(2), out));
+    let commands = with(|out| scheduler.withdraw(FunctionId(2), out));
     assert_eq!(answers(&commands), [(waits, Outcome::Withdrawn)]);
     let commands = completed(&mut scheduler, 2, 0, running);
     assert!(matches!(commands[1], Command::Unload { function: FunctionId(2), .. }));
@@ -454,7 +453,7 @@ fn a_new_slab_replaces_the_workers_and_loads_again_what_was_used_last_first() {
     died(&mut scheduler, 4, 0, 1);
     with(|out| scheduler.loaded(Moment(5), FunctionId(1), SlabId(1), 7, 10, out));
     let late = with(|out| {
-        scheduler.worker_ready(Moment(6), worker(0, 2), CordonId(0), SlabId(0), out).unwrap();
+        scheduler.worker_ready(Moment(6), worker(0, 2), PoolId(0), SlabId(0), out).unwrap();
     });
     assert_eq!(late, [Command::Replace { worker: worker(0, 2) }], "it maps the old slab");
     died(&mut scheduler, 7, 0, 2);
@@ -463,13 +462,13 @@ fn a_new_slab_replaces_the_workers_and_loads_again_what_was_used_last_first() {
 }
 
 #[test]
-fn a_private_cordon_gets_workers_with_its_first_call_and_loses_them_when_idle() {
+fn a_private_pool_gets_workers_with_its_first_call_and_loses_them_when_idle() {
     let mut scheduler = serving(1);
-    define_as(&mut scheduler, 3, Loaded { cordon: CordonId(1), ..function(3) });
+    define_as(&mut scheduler, 3, Loaded { pool: PoolId(1), ..function(3) });
     let (job, commands) = submit(&mut scheduler, 0, 3);
-    assert_eq!(commands, [Command::Unpark { cordon: CordonId(1) }], "shared workers are not for it");
+    assert_eq!(commands, [Command::Unpark { pool: PoolId(1) }], "shared workers are not for it");
     let commands = with(|out| {
-        scheduler.worker_ready(Moment(1), worker(5, 1), CordonId(1), SlabId(0), out).unwrap();
+        scheduler.worker_ready(Moment(1), worker(5, 1), PoolId(1), SlabId(0), out).unwrap();
     });
     assert_eq!(commands, [start(5, job, 3)]);
     completed(&mut scheduler, 10, 5, job);
@@ -477,16 +476,16 @@ fn a_private_cordon_gets_workers_with_its_first_call_and_loses_them_when_idle() 
     assert!(tick(&mut scheduler, 509).is_empty());
     assert_eq!(tick(&mut scheduler, 510), [Command::Park { worker: worker(5, 1) }]);
     assert_eq!(scheduler.next_deadline(), None);
-    assert_eq!(submit(&mut scheduler, 511, 3).1, [Command::Unpark { cordon: CordonId(1) }]);
+    assert_eq!(submit(&mut scheduler, 511, 3).1, [Command::Unpark { pool: PoolId(1) }]);
 }
 
 #[test]
-fn a_private_cordon_without_functions_loses_its_workers_at_once() {
+fn a_private_pool_without_functions_loses_its_workers_at_once() {
     let mut scheduler = serving(1);
-    define_as(&mut scheduler, 3, Loaded { cordon: CordonId(1), ..function(3) });
-    define_as(&mut scheduler, 4, Loaded { cordon: CordonId(1), ..function(3) });
+    define_as(&mut scheduler, 3, Loaded { pool: PoolId(1), ..function(3) });
+    define_as(&mut scheduler, 4, Loaded { pool: PoolId(1), ..function(3) });
     let (job, _) = submit(&mut scheduler, 0, 3);
-    with(|out| scheduler.worker_ready(Moment(1), worker(5, 1), CordonId(1), SlabId(0), out).unwrap());
+    with(|out| scheduler.worker_ready(Moment(1), worker(5, 1), PoolId(1), SlabId(0), out).unwrap());
     with(|out| scheduler.retire(FunctionId(4), out));
     with(|out| scheduler.retire(FunctionId(3), out));
     assert!(tick(&mut scheduler, 5).is_empty(), "its last call runs");
@@ -496,11 +495,11 @@ fn a_private_cordon_without_functions_loses_its_workers_at_once() {
 }
 
 #[test]
-fn a_function_that_moves_out_of_a_cordon_keeps_no_workers_there() {
+fn a_function_that_moves_out_of_a_pool_keeps_no_workers_there() {
     let mut scheduler = serving(1);
-    define_as(&mut scheduler, 3, Loaded { cordon: CordonId(1), ..function(3) });
+    define_as(&mut scheduler, 3, Loaded { pool: PoolId(1), ..function(3) });
     let (job, _) = submit(&mut scheduler, 0, 3);
-    with(|out| scheduler.worker_ready(Moment(1), worker(5, 1), CordonId(1), SlabId(0), out).unwrap());
+    with(|out| scheduler.worker_ready(Moment(1), worker(5, 1), PoolId(1), SlabId(0), out).unwrap());
     completed(&mut scheduler, 10, 5, job);
     with(|out| scheduler.define(FunctionId(3), function(3), out).unwrap());
     assert_eq!(tick(&mut scheduler, 11), [Command::Park { worker: worker(5, 1) }]);
@@ -512,7 +511,7 @@ fn a_stopping_node_drains_and_loses_what_nobody_can_run() {
     let mut scheduler = serving(1);
     let (running, _) = submit(&mut scheduler, 0, 1);
     let (waits, _) = submit(&mut scheduler, 0, 2);
-    assert!(with(|out| scheduler.stop(Moment(1), out)).is_empty(), "a worker is there");
+    assert!(with(|out| scheduler.stop(out)).is_empty(), "a worker is there");
     let commands = died(&mut scheduler, 2, 0, 1);
     assert_eq!(answers(&commands), [(running, Outcome::Lost), (waits, Outcome::Lost)]);
     assert!(scheduler.is_idle());

@@ -15,7 +15,7 @@ pub(super) fn check(scheduler: &Scheduler, now: Moment) {
     let waiting = open.iter().filter(|(_, job)| job.waits()).count();
     let snapshot = scheduler.snapshot();
     assert_eq!((snapshot.waiting, snapshot.running), (waiting, open.len() - waiting));
-    cordons(scheduler, &seen);
+    pools(scheduler, &seen);
     workers(scheduler);
     functions(scheduler, &seen);
     deadlines(scheduler, now);
@@ -35,8 +35,8 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
             note(Place::Queued, job);
         }
     }
-    for cordon in &scheduler.cordons {
-        cordon.again.iter(jobs).for_each(|job| note(Place::Alone, job));
+    for pool in &scheduler.pools {
+        pool.again.iter(jobs).for_each(|job| note(Place::Alone, job));
     }
     for (number, function) in scheduler.functions.iter() {
         for job in function.cold.iter(jobs) {
@@ -54,34 +54,34 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
     seen
 }
 
-fn cordons(scheduler: &Scheduler, seen: &[Job]) {
-    for (number, cordon) in (0..).zip(&scheduler.cordons) {
-        let of_it = || seen.iter().filter(|job| job.cordon == number);
-        assert_eq!(cordon.open, of_it().count());
-        let opened = |function: &Function| function.cordon == number && function.gate == Gate::Open;
-        assert_eq!(cordon.functions, scheduler.functions.iter().filter(|(_, f)| opened(f)).count());
-        assert_eq!(cordon.queued, of_it().filter(|job| job.place == Place::Queued).count());
-        assert!(cordon.idle.is_empty() || cordon.nothing_waits(), "no worker idles while a job waits");
-        assert!(!cordon.parked || cordon.open == 0 && cordon.members.is_empty());
-        let mut turn: Vec<_> = cordon.turn.iter().copied().collect();
+fn pools(scheduler: &Scheduler, seen: &[Job]) {
+    for (number, pool) in (0..).zip(&scheduler.pools) {
+        let of_it = || seen.iter().filter(|job| job.pool == number);
+        assert_eq!(pool.open, of_it().count());
+        let opened = |function: &Function| function.pool == number && function.gate == Gate::Open;
+        assert_eq!(pool.functions, scheduler.functions.iter().filter(|(_, f)| opened(f)).count());
+        assert_eq!(pool.queued, of_it().filter(|job| job.place == Place::Queued).count());
+        assert!(pool.idle.is_empty() || pool.nothing_waits(), "no worker idles while a job waits");
+        assert!(!pool.parked || pool.open == 0 && pool.members.is_empty());
+        let mut turn: Vec<_> = pool.turn.iter().copied().collect();
         turn.sort_unstable();
-        let mut in_turn = scheduler.queues.iter().zip(0..).filter(|(queue, _)| queue.cordon == number);
+        let mut in_turn = scheduler.queues.iter().zip(0..).filter(|(queue, _)| queue.pool == number);
         for (queue, index) in in_turn.by_ref() {
             assert_eq!(queue.in_turn, turn.binary_search(&index).is_ok());
             assert!(queue.in_turn || queue.jobs.is_empty(), "who waits has a turn");
         }
         turn.dedup();
-        assert_eq!(turn.len(), cordon.turn.len(), "one turn each");
+        assert_eq!(turn.len(), pool.turn.len(), "one turn each");
     }
 }
 
 fn workers(scheduler: &Scheduler) {
     for (place, worker) in (0..).zip(&scheduler.workers) {
-        let cordon = &scheduler.cordons[worker.cordon as usize];
+        let pool = &scheduler.pools[worker.pool as usize];
         let has = |places: super::super::worker::Places| places.iter().any(|other| other == place);
         let ready = worker.state == State::Ready;
-        assert_eq!(has(cordon.members), ready);
-        assert_eq!(has(cordon.idle), ready && worker.is_idle());
+        assert_eq!(has(pool.members), ready);
+        assert_eq!(has(pool.idle), ready && worker.is_idle());
         let jobs: Vec<_> = worker.jobs().map(|index| *scheduler.jobs.get(index)).collect();
         assert_eq!(worker.budget_us, jobs.iter().map(|job| u64::from(job.budget_us)).sum::<u64>());
         assert!(jobs.len() <= 1 || jobs.iter().all(|job| !job.alone), "who runs again runs alone");

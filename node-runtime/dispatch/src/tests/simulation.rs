@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use mfaas_ident::Budget;
 
 use super::super::{
-    Command, Commands, CordonId, FunctionId, JobId, Limits, Loaded, Moment, Outcome, Residency, Scheduler,
+    Command, Commands, FunctionId, JobId, Limits, Loaded, Moment, Outcome, PoolId, Residency, Scheduler,
     SlabId, TenantId, WorkerId,
 };
 use super::check::check;
@@ -27,13 +27,13 @@ const LIMITS: Limits = Limits {
     resident_bytes_max: 70,
     functions_max: FUNCTIONS as usize,
     tenants_max: 4,
-    cordons_max: 3,
+    pools_max: 3,
     park_after_us: 3_000,
 };
 const STEPS: u64 = 500_000;
 const SEEDS: [u64; 5] = [1, 2, 0xfeed, 0x5eed_cafe, u64::MAX / 3];
 const FUNCTIONS: u64 = 16;
-/// Places of workers by cordon: three share, the others are of one tenant each.
+/// Places of workers by pool: three share, the others are of one tenant each.
 const PLACES: [u32; 6] = [0, 0, 0, 1, 1, 2];
 
 /// xorshift64*: the same steps for the same seed, everywhere.
@@ -70,7 +70,7 @@ struct Promise {
 #[derive(Debug, Clone)]
 struct Process {
     id: WorkerId,
-    cordon: CordonId,
+    pool: PoolId,
     slab: SlabId,
     jobs: VecDeque<(JobId, u32)>,
     alone: bool,
@@ -125,8 +125,8 @@ impl World {
                         _ => "Replace",
                     });
                 }
-                Command::Unpark { cordon } => {
-                    assert!(self.parked.remove(&cordon.0));
+                Command::Unpark { pool } => {
+                    assert!(self.parked.remove(&pool.0));
                 }
                 Command::Load { slab, .. } => {
                     assert_eq!(slab, self.slab);
@@ -156,9 +156,7 @@ impl World {
         assert!(starts == 1 || starts == 2 && self.defined[&function].idempotent, "{starts} starts");
         assert_eq!(self.slabs.get(&(self.slab, slot)), Some(&function), "the image is the function's");
         let idle = self.processes.values().any(|process| {
-            process.cordon == self.processes[&worker.place].cordon
-                && !process.leaves
-                && process.jobs.is_empty()
+            process.pool == self.processes[&worker.place].pool && !process.leaves && process.jobs.is_empty()
         });
         let process = &self.processes[&worker.place];
         assert!(!process.leaves && process.slab == self.slab, "{worker:?} takes nothing");
@@ -347,8 +345,8 @@ impl Run {
             self.carry_out();
         }
         let place = self.dice.below(PLACES.len() as u64) as u16;
-        let cordon = CordonId(PLACES[usize::from(place)]);
-        let parked = self.world.parked.contains(&cordon.0) && !self.dice.one_in(30);
+        let pool = PoolId(PLACES[usize::from(place)]);
+        let parked = self.world.parked.contains(&pool.0) && !self.dice.one_in(30);
         if self.world.processes.contains_key(&place) || parked {
             return;
         }
@@ -357,8 +355,8 @@ impl Run {
         let late = self.world.slab.0 > 0 && self.dice.one_in(20);
         let slab = SlabId(self.world.slab.0 - u32::from(late));
         let (jobs, alone, leaves, killed) = (VecDeque::new(), false, false, false);
-        self.world.processes.insert(place, Process { id, cordon, slab, jobs, alone, leaves, killed });
-        self.scheduler.worker_ready(self.world.now, id, cordon, slab, &mut self.commands).unwrap();
+        self.world.processes.insert(place, Process { id, pool, slab, jobs, alone, leaves, killed });
+        self.scheduler.worker_ready(self.world.now, id, pool, slab, &mut self.commands).unwrap();
     }
 
     /// The loader does the next thing that it was told, or a dead one is heard of late.
@@ -371,10 +369,10 @@ impl Run {
         }
         match self.world.loader.pop_front() {
             Some(Command::Load { function, slab }) if self.dice.one_in(30) => {
-                self.scheduler.load_failed(now, function, slab, &mut self.commands);
+                self.scheduler.load_failed(function, slab, &mut self.commands);
             }
             Some(Command::Load { function, slab }) if self.dice.one_in(30) => {
-                self.scheduler.no_room(now, function, slab, &mut self.commands);
+                self.scheduler.no_room(function, slab, &mut self.commands);
                 self.world.count("no room");
             }
             Some(Command::Load { function, slab }) => {
@@ -392,7 +390,7 @@ impl Run {
 
     fn define(&mut self, function: FunctionId) {
         let tenant = function.0 % 4;
-        let cordon = if tenant < 2 { 0 } else { tenant - 1 };
+        let pool = if tenant < 2 { 0 } else { tenant - 1 };
         // A definition never changes whether a call may run twice while one is open.
         let idempotent = function.0.is_multiple_of(3);
         let budget =
@@ -404,7 +402,7 @@ impl Run {
         };
         let loaded = Loaded {
             tenant: TenantId(tenant),
-            cordon: CordonId(cordon),
+            pool: PoolId(pool),
             budget: Budget::from_micros(budget).unwrap(),
             idempotent,
             // A little more than what loading then takes, so that the memory budget holds exactly.
@@ -427,7 +425,7 @@ impl Run {
 
     fn withdraw(&mut self) {
         let function = self.any_function();
-        self.scheduler.withdraw(self.world.now, function, &mut self.commands);
+        self.scheduler.withdraw(function, &mut self.commands);
         self.carry_out();
         let waits = self
             .world
@@ -445,7 +443,7 @@ impl Run {
         } else {
             let function = self.any_function();
             self.world.banned.insert(function);
-            self.scheduler.ban(self.world.now, function, 1, &mut self.commands).unwrap();
+            self.scheduler.ban(function, 1, &mut self.commands).unwrap();
         }
     }
 
@@ -470,13 +468,13 @@ impl Run {
     }
 
     fn tick(&mut self) {
-        let open: BTreeSet<_> = self.world.processes.values().map(|process| process.cordon.0).collect();
+        let open: BTreeSet<_> = self.world.processes.values().map(|process| process.pool.0).collect();
         self.scheduler.tick(self.world.now, &mut self.commands);
         for command in &self.commands {
             if let Command::Park { worker } = command {
-                let cordon = PLACES[usize::from(worker.place)];
-                assert!(cordon != 0 && open.contains(&cordon), "the shared cordon is never parked");
-                self.world.parked.insert(cordon);
+                let pool = PLACES[usize::from(worker.place)];
+                assert!(pool != 0 && open.contains(&pool), "the shared pool is never parked");
+                self.world.parked.insert(pool);
             }
         }
     }
@@ -491,7 +489,7 @@ impl Run {
 
     /// Everything stops: whatever is open must still be answered.
     fn finish(mut self) -> World {
-        self.scheduler.stop(self.world.now, &mut self.commands);
+        self.scheduler.stop(&mut self.commands);
         self.carry_out();
         for _ in 0..10_000 {
             if self.scheduler.is_idle() {
