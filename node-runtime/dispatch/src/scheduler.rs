@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub processes: usize,
     /// Pools with workers.
     pub pools: usize,
+    /// Pools of one tenant with calls that wait or run; the workers of the others sleep.
+    pub pools_busy: usize,
     /// Functions that run alone because a worker died that had run them among others.
     pub suspects: usize,
     /// Functions whose image is in the slab.
@@ -262,6 +264,7 @@ impl Scheduler {
             workers: self.ready,
             processes: self.workers.len() - self.free_places.len(),
             pools: self.manned,
+            pools_busy: self.busy_pools,
             suspects: self.strikes.suspects.len(),
             resident: self.room.resident(),
             resident_bytes: self.room.bytes(),

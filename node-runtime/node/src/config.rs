@@ -4,19 +4,23 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use mfaas_dispatch::WORKERS_CAP;
 use mfaas_ident::{NodeName, TenantName};
 
-/// Workers that tenants share, at most.
+use crate::serving::Sharing;
+
+/// Calls that run at a time, at most.
 const WORKERS_MAX: usize = 128;
-/// Tenants with workers of their own, at most, whoever gives them: together with the shared ones these
-/// are all workers that a dispatcher can name.
-const PRIVATE_CORDONS_CAP: usize = WORKERS_CAP - WORKERS_MAX;
-/// Tenants that get workers of their own by what their functions declare, unless the operator says
-/// another number. Each takes a process while it is called and for a minute after.
-const PRIVATE_CORDONS_DEFAULT: usize = 32;
+/// Tenants that the operator isolates, at most.
+const ISOLATED_MAX: usize = 1_024;
+/// Worker processes that may be there for a gigabyte of memory, unless the operator says how many: each
+/// takes about two MiB while it sleeps, so together a quarter of the machine.
+const PROCESSES_PER_GIB: usize = 128;
+/// As few as this where that is less.
+const PROCESSES_MIN: usize = 64;
 
 /// What every subcommand needs to talk to its server.
 #[derive(Debug, Clone)]
@@ -37,16 +41,20 @@ pub(crate) struct Config {
     pub(crate) membership: Membership,
     /// `MFAAS_INGRESS_LISTEN`.
     pub(crate) ingress_listen: SocketAddr,
-    /// `MFAAS_WORKERS`, one for each core by default.
+    /// `MFAAS_WORKERS`, one for each core by default: workers that tenants share, or calls that run at a
+    /// time where they do not.
     pub(crate) workers: usize,
     /// `MFAAS_WORKER_CORES`: numbers with commas between them, one for each of the first workers; these cores run
     /// nothing else of the node. None if absent: then everything runs everywhere.
     pub(crate) worker_cores: BTreeSet<usize>,
-    /// `MFAAS_ISOLATED_TENANTS`: names with commas between them; each has workers of its own.
+    /// `MFAAS_SHARE_WORKERS`: what must hold calls where tenants share workers.
+    pub(crate) sharing: Sharing,
+    /// `MFAAS_ISOLATED_TENANTS`: names with commas between them; each has workers of its own where others
+    /// share.
     pub(crate) isolated: BTreeSet<TenantName>,
-    /// `MFAAS_PRIVATE_CORDONS`: other tenants that have workers of their own at a time because their
-    /// functions declare it, at most; 0 refuses such functions.
-    pub(crate) private_cordons: usize,
+    /// `MFAAS_WORKER_PROCESSES`: worker processes at a time, sleeping ones too. Beyond it the one that was
+    /// idle longest leaves, and calls wait if none is.
+    pub(crate) worker_processes: usize,
     /// `MFAAS_ROOT_KEY_FILE`: the pinned root, PEM.
     pub(crate) root_key_file: PathBuf,
     /// `MFAAS_DOOR_SOCKET`: where programs of this machine call through rings; nowhere if absent.
@@ -90,19 +98,15 @@ impl Config {
     /// Reads everything that `serve` needs.
     pub(crate) fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
         let listen = lookup("MFAAS_INGRESS_LISTEN").unwrap_or_else(|| "127.0.0.1:7800".to_owned());
-        let workers = match lookup("MFAAS_WORKERS") {
-            Some(text) => parsed("MFAAS_WORKERS", &text)?,
-            None => std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX),
-        };
-        if !(1..=WORKERS_MAX).contains(&workers) {
-            let reason = format!("a number from 1 to {WORKERS_MAX}");
-            return Err(ConfigError::Malformed { variable: "MFAAS_WORKERS", reason });
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+        let workers = number(lookup, "MFAAS_WORKERS", 1..=WORKERS_MAX, cores)?;
+        let processes = workers.saturating_add(1)..=WORKERS_CAP;
+        let many = processes_by_memory().clamp(*processes.start(), *processes.end());
+        if lookup("MFAAS_PRIVATE_CORDONS").is_some() {
+            tracing::warn!(
+                "MFAAS_PRIVATE_CORDONS has no effect any more: set MFAAS_WORKER_PROCESSES to bound worker processes"
+            );
         }
-        let isolated = listed(
-            "MFAAS_ISOLATED_TENANTS",
-            &lookup("MFAAS_ISOLATED_TENANTS").unwrap_or_default(),
-            PRIVATE_CORDONS_CAP,
-        )?;
         Ok(Self {
             membership: Membership::read(lookup)?,
             ingress_listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
@@ -112,8 +116,16 @@ impl Config {
                 &lookup("MFAAS_WORKER_CORES").unwrap_or_default(),
                 WORKERS_MAX,
             )?,
-            private_cordons: private_cordons(lookup, PRIVATE_CORDONS_CAP - isolated.len())?,
-            isolated,
+            sharing: match lookup("MFAAS_SHARE_WORKERS") {
+                Some(text) => parsed("MFAAS_SHARE_WORKERS", &text)?,
+                None => Sharing::default(),
+            },
+            isolated: listed(
+                "MFAAS_ISOLATED_TENANTS",
+                &lookup("MFAAS_ISOLATED_TENANTS").unwrap_or_default(),
+                ISOLATED_MAX,
+            )?,
+            worker_processes: number(lookup, "MFAAS_WORKER_PROCESSES", processes, many)?,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
             door_socket: lookup("MFAAS_DOOR_SOCKET").map(PathBuf::from),
             ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
@@ -151,16 +163,28 @@ where
     Ok(things)
 }
 
-/// A number up to `left`, which is what the operator's own tenants leave.
-fn private_cordons(lookup: Lookup<'_>, left: usize) -> Result<usize, ConfigError> {
-    let variable = "MFAAS_PRIVATE_CORDONS";
-    let Some(text) = lookup(variable) else { return Ok(PRIVATE_CORDONS_DEFAULT.min(left)) };
-    let number: usize = parsed(variable, &text)?;
-    if number > left {
-        let reason = format!("a number from 0 to {left}: {PRIVATE_CORDONS_CAP} less MFAAS_ISOLATED_TENANTS");
-        return Err(ConfigError::Malformed { variable, reason });
+/// A number within `range`, `absent` if the variable is.
+fn number(
+    lookup: Lookup<'_>,
+    variable: &'static str,
+    range: RangeInclusive<usize>,
+    absent: usize,
+) -> Result<usize, ConfigError> {
+    let Some(text) = lookup(variable) else { return Ok(absent) };
+    let number = parsed(variable, &text)?;
+    if range.contains(&number) {
+        return Ok(number);
     }
-    Ok(number)
+    let reason = format!("a number from {} to {}", range.start(), range.end());
+    Err(ConfigError::Malformed { variable, reason })
+}
+
+/// What the machine's memory has room for.
+fn processes_by_memory() -> usize {
+    let info = rustix::system::sysinfo();
+    let bytes = info.totalram.saturating_mul(u64::from(info.mem_unit));
+    let gib = usize::try_from(bytes >> 30).unwrap_or(usize::MAX);
+    gib.saturating_mul(PROCESSES_PER_GIB).max(PROCESSES_MIN)
 }
 
 fn check_server(server: &str) -> Result<(), ConfigError> {

@@ -43,13 +43,15 @@ impl Cores {
         Ok(Self { all, workers: workers.iter().copied().collect() })
     }
 
-    /// Keeps this thread, and the process that it starts, where the worker at `place` belongs: on its core, or
-    /// on any if it has none.
-    pub(crate) fn take_place(&self, place: usize) -> Result<(), CoresError> {
+    /// Keeps this thread, and the process that it starts, where the worker at `place` belongs. One that all
+    /// tenants share has a core of its own, or any if there are not enough; workers of tenants, of which
+    /// few run at a time, have those cores together.
+    pub(crate) fn take_place(&self, place: usize, is_shared: bool) -> Result<(), CoresError> {
         match self.workers.get(place) {
-            Some(core) => stay_on(&BTreeSet::from([*core])),
-            None if self.all.is_empty() => Ok(()),
-            None => stay_on(&self.all),
+            _ if self.all.is_empty() => Ok(()),
+            Some(core) if is_shared => stay_on(&BTreeSet::from([*core])),
+            None if is_shared => stay_on(&self.all),
+            Some(_) | None => stay_on(&self.workers.iter().copied().collect()),
         }
     }
 }
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn without_cores_for_workers_a_thread_stays_where_it_is() {
         let before = sched_getaffinity(None).unwrap();
-        Cores::set_apart(&BTreeSet::new()).unwrap().take_place(0).unwrap();
+        Cores::set_apart(&BTreeSet::new()).unwrap().take_place(0, true).unwrap();
         assert_eq!(sched_getaffinity(None).unwrap(), before);
     }
 
@@ -95,7 +97,7 @@ mod tests {
         let here = |cores: &Cores, place: usize| {
             std::thread::scope(|scope| {
                 let thread = scope.spawn(|| {
-                    cores.take_place(place).unwrap();
+                    cores.take_place(place, true).unwrap();
                     sched_getaffinity(None).unwrap().count()
                 });
                 thread.join().unwrap()

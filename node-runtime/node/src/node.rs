@@ -60,8 +60,8 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
     standing.recall(&state)?;
     let means = means(&config, cores)?;
-    let (dispatcher, fleet) =
-        serving::start(Limits::NODE, books, means).context("starting the dispatcher")?;
+    let limits = limits(&config, &means, &protection)?;
+    let (dispatcher, fleet) = serving::start(limits, books, means).context("starting the dispatcher")?;
     let follower = Follower {
         standing,
         dispatcher: Arc::clone(&dispatcher),
@@ -137,10 +137,23 @@ fn means(config: &Config, cores: Cores) -> anyhow::Result<Means> {
     Ok(Means {
         worker: sibling("mfaas-worker")?,
         loader: sibling("mfaas-loader")?,
-        workers: config.workers,
         cores,
+        sharing: config.sharing,
         isolated: config.isolated.clone(),
-        private_cordons_max: config.private_cordons,
+    })
+}
+
+/// The scheduler's limits on this machine. Tenants share workers only where what the site trusts is there.
+fn limits(config: &Config, means: &Means, protection: &Protection) -> anyhow::Result<Limits> {
+    let keys = serving::ask_protection(&means.worker).context("asking a worker for protection keys")?;
+    let shares = config.sharing.allows(keys.on);
+    protection.heard(keys);
+    protection.pools_are(shares, config.sharing);
+    Ok(Limits {
+        shared_workers: if shares { config.workers } else { 0 },
+        cores: config.workers,
+        workers_max: config.worker_processes,
+        ..Limits::NODE
     })
 }
 
@@ -190,11 +203,15 @@ async fn drain(dispatcher: &Dispatcher) {
 async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>, protection: Arc<Protection>) {
     loop {
         metrics::gauge!("mfaas_protection_keys").set(f64::from(u8::from(protection.keys_are_on())));
+        metrics::gauge!("mfaas_tenants_share_workers").set(f64::from(u8::from(protection.tenants_share())));
         let snapshot = dispatcher.snapshot();
         metrics::gauge!("mfaas_queue_calls").set(snapshot.waiting as f64);
         metrics::gauge!("mfaas_running_calls").set(snapshot.running as f64);
         metrics::gauge!("mfaas_workers").set(snapshot.workers as f64);
-        metrics::gauge!("mfaas_private_cordons").set(dispatcher.private_cordons() as f64);
+        metrics::gauge!("mfaas_worker_processes").set(snapshot.processes as f64);
+        metrics::gauge!("mfaas_worker_pools").set(snapshot.pools as f64);
+        metrics::gauge!("mfaas_worker_pools_busy").set(snapshot.pools_busy as f64);
+        metrics::gauge!("mfaas_functions_suspected").set(snapshot.suspects as f64);
         metrics::gauge!("mfaas_functions_resident").set(snapshot.resident as f64);
         metrics::gauge!("mfaas_resident_bytes").set(snapshot.resident_bytes as f64);
         metrics::counter!("mfaas_kills_total").absolute(snapshot.kills);

@@ -11,6 +11,8 @@ use mfaas_ident::{Budget, MemoryLimit};
 pub(crate) enum Command {
     /// Serve a node.
     Serve,
+    /// Say whether calls would run under protection keys here.
+    Protection,
     /// Load an image and leave.
     Probe(PathBuf),
     /// Call an image a few times.
@@ -35,6 +37,12 @@ pub(crate) struct Call {
 impl Command {
     pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Self> {
         let Some(first) = arguments.next() else { return Ok(Self::Serve) };
+        if first == "--protection" {
+            return match arguments.next() {
+                None => Ok(Self::Protection),
+                Some(more) => bail!("unexpected {more:?}"),
+            };
+        }
         let file = PathBuf::from(arguments.next().context("a file is missing")?);
         match first.to_str() {
             Some("--probe") => match arguments.next() {
@@ -42,7 +50,7 @@ impl Command {
                 Some(more) => bail!("unexpected {more:?}"),
             },
             Some("--call") => Call::parse(file, arguments).map(Self::Call),
-            _ => bail!("unexpected {first:?}: --probe FILE, --call FILE, or nothing"),
+            _ => bail!("unexpected {first:?}: --protection, --probe FILE, --call FILE, or nothing"),
         }
     }
 }

@@ -70,7 +70,8 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     Ok((Worker { ring, cage }, StartLine::Mapped { slots, keys }))
 }
 
-fn keys_line(keys: Keys) -> KeysLine {
+/// Whether calls run under keys, as a node is told.
+pub(crate) fn keys_line(keys: Keys) -> KeysLine {
     match keys {
         Keys::On => KeysLine { on: true, reason: String::new() },
         Keys::Off(reason) => KeysLine { on: false, reason: sanitise_line(&reason, ERROR_BYTES_MAX) },

@@ -18,9 +18,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Books;
-use super::cordons::{Cordons, NoCordon};
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
+use super::pools::Pools;
 use super::shared::SharedEngine;
 use super::table::{Served, Table};
 use crate::agent::{ImageKey, Refused, VerifiedImage};
@@ -94,13 +94,13 @@ struct Numbers {
     tenants: HashMap<TenantName, TenantId>,
     /// What was defined and not retired.
     defined: HashSet<ImageKey>,
-    cordons: Cordons,
+    pools: Pools,
 }
 
 impl Numbers {
-    fn new(cordons: Cordons) -> Self {
+    fn new(pools: Pools) -> Self {
         let (functions, tenants, defined) = Default::default();
-        Self { functions, tenants, defined, cordons }
+        Self { functions, tenants, defined, pools }
     }
 
     fn function(&mut self, key: &ImageKey) -> FunctionId {
@@ -114,24 +114,23 @@ impl Numbers {
     }
 
     /// What the scheduler is told of an image: its declaration decides where it runs, and whether twice.
-    fn define(&mut self, image: &VerifiedImage) -> Result<(FunctionId, Loaded), NoCordon> {
+    fn define(&mut self, image: &VerifiedImage) -> (FunctionId, Loaded) {
         let (key, declared) = (image.key(), image.declared());
-        let cordon = self.cordons.enter(key, declared.isolation)?;
+        let tenant = self.tenant(&key.tenant);
         self.defined.insert(key.clone());
         let terms = Loaded {
-            tenant: self.tenant(&key.tenant),
-            cordon,
+            tenant,
+            pool: self.pools.of(key, declared.isolation, tenant),
             budget: key.budget,
             idempotent: declared.idempotent,
             bytes: image.bytes(),
             residency: Residency::Preloaded,
         };
-        Ok((self.function(key), terms))
+        (self.function(key), terms)
     }
 
     fn forget(&mut self, key: &ImageKey) {
         self.defined.remove(key);
-        self.cordons.leave(key);
     }
 }
 
@@ -142,7 +141,7 @@ pub(crate) struct Dispatcher {
     engine: Arc<SharedEngine>,
     table: RwLock<Table>,
     numbers: Mutex<Numbers>,
-    /// Workers that the shared cordon is meant to have.
+    /// Workers that tenants share, and that are there from the start.
     workers: usize,
     /// A table was given, even if it is empty.
     serving: AtomicBool,
@@ -152,17 +151,17 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// The handle of the thread behind `intake`. `cordons` says who has workers of their own.
+    /// The handle of the thread behind `intake`. `pools` says which workers run what.
     pub(super) fn new(
         intake: Intake,
         engine: Arc<SharedEngine>,
         published: Arc<Mutex<Published>>,
         workers: usize,
-        cordons: Cordons,
+        pools: Pools,
         books: &Books,
     ) -> Self {
         let (table, serving) = Default::default();
-        let numbers = Mutex::new(Numbers::new(cordons));
+        let numbers = Mutex::new(Numbers::new(pools));
         let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
         Self { intake, engine, table, numbers, workers, serving, published, standing, usage }
     }
@@ -213,10 +212,7 @@ impl Dispatcher {
         let mut failed = Vec::new();
         let mut waiting = Vec::new();
         for image in images {
-            match self.define_one(image) {
-                Ok(heard) => waiting.push((image.key(), heard)),
-                Err(refused) => failed.push((image.key().clone(), refused)),
-            }
+            waiting.push((image.key(), self.define_one(image)));
         }
         let deadline = Instant::now() + DEFINE_WAIT_MAX;
         for (key, heard) in waiting {
@@ -235,7 +231,7 @@ impl Dispatcher {
         Ok(failed)
     }
 
-    /// Waits for all workers; some are enough at the deadline.
+    /// Waits for the shared workers, if there are any; some are enough at the deadline.
     async fn await_workers(&self, deadline: Instant) -> Result<(), Stalled> {
         loop {
             match self.snapshot().workers {
@@ -247,21 +243,15 @@ impl Dispatcher {
         }
     }
 
-    /// Tells the dispatcher of an image. One that declares that it wants workers of its own, where there
-    /// are none left, is not told of: it would run in those that tenants share.
-    fn define_one(
-        &self,
-        image: &Arc<VerifiedImage>,
-    ) -> Result<oneshot::Receiver<Result<(), String>>, Refused> {
+    /// Tells the dispatcher of an image.
+    fn define_one(&self, image: &Arc<VerifiedImage>) -> oneshot::Receiver<Result<(), String>> {
         let key = image.key();
-        let defined = self.numbers().define(image);
-        let (id, terms) =
-            defined.map_err(|none| Refused::new(codes::MF0712, format!("{key} is not taken: {none}")))?;
+        let (id, terms) = self.numbers().define(image);
         let (done, heard) = oneshot::channel();
         let served = Arc::new(Served { id, key: key.clone() });
         let definition = Definition { served, image: Arc::clone(image), terms, done };
         self.intake.say(Event::Define(Box::new(definition)));
-        Ok(heard)
+        heard
     }
 
     /// The scheduler's number of an image.
@@ -291,7 +281,6 @@ impl Dispatcher {
         let mut numbers = self.numbers();
         let gone: Vec<ImageKey> = numbers.defined.extract_if(|key| !kept(key)).collect();
         for key in gone {
-            numbers.cordons.leave(&key);
             let function = numbers.function(&key);
             self.intake.say(if revoked(&key) { Event::Withdraw(function) } else { Event::Retire(function) });
         }
@@ -343,11 +332,6 @@ impl Dispatcher {
     /// Counts of a moment ago.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.published.lock().unwrap_or_else(PoisonError::into_inner).snapshot
-    }
-
-    /// Tenants that have workers of their own.
-    pub(crate) fn private_cordons(&self) -> usize {
-        self.numbers().cordons.private()
     }
 
     /// Banned versions that are still routed to, with the crashes that led to the ban.

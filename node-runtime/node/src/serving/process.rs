@@ -38,6 +38,17 @@ pub(crate) enum StartError {
     Worker(String),
 }
 
+/// Asks a worker that serves nobody whether calls would run under protection keys on this machine.
+pub(crate) fn ask_protection(program: &Path) -> Result<KeysLine, StartError> {
+    let mut command = Command::new(program);
+    command.arg("--protection").env_clear().stdin(Stdio::null()).stderr(Stdio::inherit());
+    let said = command.output().map_err(|e| failed(&format!("starting {}", program.display()), e))?;
+    if !said.status.success() || said.stdout.len() > REPORT_BYTES_MAX {
+        return Err(failed("asking a worker for protection keys", said.status));
+    }
+    serde_json::from_slice(&said.stdout).map_err(|e| failed("reading what a worker says of protection keys", e))
+}
+
 fn failed(action: &str, cause: impl std::fmt::Display) -> StartError {
     StartError::Worker(format!("{action}: {cause}"))
 }
