@@ -274,6 +274,9 @@ pub struct NodeView {
     pub loaded: u32,
     /// How many workers it says are alive.
     pub workers: u32,
+    /// What it says holds the calls of its workers, and whether tenants share them, sanitised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protection: Option<String>,
     /// What the node complains about, sanitised.
     #[serde(default)]
     pub problems: Vec<String>,

@@ -94,13 +94,13 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
         door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
     let watchers = [
         tokio::spawn(reporter.run()),
-        tokio::spawn(gauges(Arc::clone(&dispatcher), status, protection)),
+        tokio::spawn(gauges(Arc::clone(&dispatcher), status, Arc::clone(&protection))),
         tokio::spawn(follower.run()),
         tokio::spawn(usage::tell(Arc::clone(&usage), upstream.clone(), boot)),
     ];
     let last_words = upstream.clone();
     let shipper = tokio::spawn(async move { logs::ship(&sink, &upstream, boot, stopping).await });
-    announce(&config, address)?;
+    announce(&config, address, &protection)?;
 
     tokio::select! {
         signal = wait_for_signal() => signal?,
@@ -177,9 +177,13 @@ async fn ended(door: &mut Option<tokio::task::JoinHandle<anyhow::Result<()>>>) {
 }
 
 /// Says where the node is, to people and to the program that waits for the ready file.
-fn announce(config: &Config, address: SocketAddr) -> anyhow::Result<()> {
+fn announce(config: &Config, address: SocketAddr, protection: &Protection) -> anyhow::Result<()> {
     if let Some(path) = &config.ready_file {
-        let ready = serde_json::json!({ "pid": std::process::id(), "ingress": address.to_string() });
+        let ready = serde_json::json!({
+            "pid": std::process::id(),
+            "ingress": address.to_string(),
+            "workers": protection.text(),
+        });
         write_durably(path, ready.to_string().as_bytes())
             .with_context(|| format!("MFAAS_READY_FILE: writing {}", path.display()))?;
     }

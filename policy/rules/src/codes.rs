@@ -170,7 +170,7 @@ table! {
     MF0709 "The node could not load the artifact.", "See the node's log.";
     MF0710 "The node is not known, or its join token is not valid.", "Create a new token with `mfaas-server join-token create`; a token joins one node once.";
     MF0711 "The node is cordoned and takes no new versions.", "It serves what it had; `mfaas node uncordon` lets it take the rest.";
-    MF0712 "The node has no worker process of its own left for the function's tenant.", "Deploy without `isolation = \"process\"`, or ask an operator to raise `MFAAS_PRIVATE_CORDONS` on the node.";
+    MF0712 "The node has no worker process of its own left for the function's tenant.", "Update the node: from this release on it starts worker processes for every tenant.";
 
     MF0801 "No such function is served here.", "Check tenant, name and version with `mfaas list`; a new version takes a moment to arrive.";
     MF0802 "The function panicked.", "See `mfaas logs` for the message; the next call starts from a clean state.";

@@ -44,9 +44,15 @@ pub(crate) struct UpConfig {
     pub(crate) ports: Ports,
     /// Worker processes of the node; one a core when absent.
     pub(crate) workers: Option<u32>,
-    /// Tenants to which the node gives workers of their own by what they declare; its default when absent.
+    /// What must hold calls where tenants share workers; the node's default when absent.
     #[serde(default)]
-    pub(crate) private_cordons: Option<u32>,
+    pub(crate) share_workers: Option<String>,
+    /// Worker processes of the node at a time; its default when absent.
+    #[serde(default)]
+    pub(crate) worker_processes: Option<u32>,
+    /// What a release before this one remembered. It has no effect.
+    #[serde(default, skip_serializing, rename = "private_cordons")]
+    _private_cordons: Option<u32>,
     /// The name under which this machine's node joined.
     pub(crate) node_name: String,
     /// The weakest cage that the builder may fall back to.
@@ -90,7 +96,9 @@ impl UpConfig {
                 format: FORMAT,
                 ports,
                 workers: None,
-                private_cordons: None,
+                share_workers: None,
+                worker_processes: None,
+                _private_cordons: None,
                 node_name: "local".to_owned(),
                 cage_minimum: "full".to_owned(),
                 automatic_admission: false,

@@ -146,10 +146,13 @@ impl Programs<'_> {
             .env("MFAAS_INGRESS_LISTEN", ingress)
             .env("MFAAS_ROOT_KEY_FILE", self.home.join("root.pub"))
             .env("MFAAS_READY_FILE", ready_file(self.home, Role::Node));
-        let numbers =
-            [("MFAAS_WORKERS", self.config.workers), ("MFAAS_PRIVATE_CORDONS", self.config.private_cordons)];
-        numbers.into_iter().fold(launch, |launch, (name, number)| match number {
-            Some(number) => launch.env(name, number.to_string()),
+        let settings = [
+            ("MFAAS_WORKERS", self.config.workers.map(|number| number.to_string())),
+            ("MFAAS_WORKER_PROCESSES", self.config.worker_processes.map(|number| number.to_string())),
+            ("MFAAS_SHARE_WORKERS", self.config.share_workers.clone()),
+        ];
+        settings.into_iter().fold(launch, |launch, (name, setting)| match setting {
+            Some(setting) => launch.env(name, setting),
             None => launch,
         })
     }

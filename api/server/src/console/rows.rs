@@ -299,6 +299,7 @@ pub(super) struct NodeRow {
     pub(super) reported: String,
     pub(super) loaded: u32,
     pub(super) reported_at: String,
+    pub(super) protection: String,
     pub(super) problems: String,
 }
 
@@ -318,6 +319,7 @@ impl From<NodeView> for NodeRow {
             reported: number(view.reported_epoch),
             loaded: view.loaded,
             reported_at: view.reported_at.map_or_else(|| "never".to_owned(), time),
+            protection: view.protection.unwrap_or_default(),
             problems: view.problems.join("; "),
         }
     }

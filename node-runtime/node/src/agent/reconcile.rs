@@ -87,12 +87,7 @@ pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified
             }
             Err(failed) => {
                 for (key, refused) in failed {
-                    // Another tenant's last function may go; an image that cannot be loaded stays so, and
-                    // the dispatcher has said it.
-                    if refused.code == codes::MF0712 {
-                        outcome.incomplete = true;
-                        warn_once(agent, &key, &refused);
-                    }
+                    // An image that cannot be loaded stays so, and the dispatcher has said it.
                     outcome.refused.push(row(&key, refused));
                     good.remove(&key);
                     agent.loaded.images.remove(&key);
