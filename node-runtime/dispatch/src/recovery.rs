@@ -40,6 +40,8 @@ impl Scheduler {
         self.take_out(id.place);
         let worker = &mut self.workers[usize::from(id.place)];
         let dead = std::mem::replace(worker, Worker::vacant(id.life));
+        // First of all, so that what its jobs ask for comes after the pause.
+        self.lost_worker(now, &dead);
         if let Some(first) = dead.first() {
             self.workers[usize::from(id.place)].busy_at = dead.busy_at;
             self.rests(id.place);

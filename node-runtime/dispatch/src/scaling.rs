@@ -148,9 +148,17 @@ impl Scheduler {
         commands.push(Command::Spawn { worker: id, pool: key, slab });
     }
 
-    /// A worker's place is free. It had told, or was told, or fell: then its pool waits for the next one.
+    /// A worker's place is free, and its slab one worker poorer.
     pub(crate) fn buried(&mut self, now: Moment, place: u16, dead: &Worker, commands: &mut Commands) {
         self.free_places.push(place);
+        let slab = self.pools[dead.pool as usize].key.slab;
+        self.slabs.ensure(slab).workers -= 1;
+        self.slabs.settle(slab, commands);
+        self.give_room(now, commands);
+    }
+
+    /// A worker is no more: its pool pauses before the next, unless that one had told or was told.
+    pub(crate) fn lost_worker(&mut self, now: Moment, dead: &Worker) {
         let pool = &mut self.pools[dead.pool as usize];
         let orderly = dead.state == State::Leaving && dead.is_idle();
         if dead.state == State::Starting {
@@ -163,10 +171,6 @@ impl Scheduler {
             pool.pause_us = pause.clamp(*START_PAUSE_US.start(), *START_PAUSE_US.end());
             pool.start_after = now.plus(pool.pause_us);
         }
-        let slab = pool.key.slab;
-        self.slabs.ensure(slab).workers -= 1;
-        self.slabs.settle(slab, commands);
-        self.give_room(now, commands);
     }
 
     /// Starts workers of the pools that waited for room, as far as there is some.
@@ -210,11 +214,11 @@ impl Scheduler {
             self.grow(now, number, commands);
         }
         self.make_room(now, commands);
-        if self.sweep_due <= now {
-            self.sweep(now, commands);
-        }
         for (function, home) in self.strikes.take_cleared(now) {
             self.move_function(now, function, home.home_queue, home.home_pool, commands);
+        }
+        if self.sweep_due <= now {
+            self.sweep(now, commands);
         }
     }
 

@@ -107,15 +107,16 @@ fn new_slabs_replace_the_workers_and_load_again_what_was_used_last_first() {
     let commands = completed(&mut scheduler, 3, 0, running);
     assert_eq!(commands[0], Command::Stop { worker: worker(0, 1) });
     assert_eq!(commands[1..], [Command::Answer { job: running, outcome: Outcome::Finished }]);
-    died(&mut scheduler, 4, 0, 1);
-    with(|out| scheduler.loaded(Moment(5), FunctionId(1), slab, 7, 10, out));
-    let asked = tick(&mut scheduler, 1_005);
+    let mut asked = died(&mut scheduler, 4, 0, 1);
+    asked.extend(with(|out| scheduler.loaded(Moment(5), FunctionId(1), slab, 7, 10, out)));
     let id = worker(0, 2);
     assert!(asked.contains(&Command::Spawn { worker: id, pool: PoolKey::SHARED, slab }), "{asked:?}");
     let late = with(|out| scheduler.worker_ready(Moment(1_006), id, SLAB, out).unwrap());
     assert_eq!(late[0], Command::Stop { worker: id }, "it maps the old slab");
-    died(&mut scheduler, 1_007, 0, 2);
-    let commands = man(&mut scheduler, 3_000);
+    let mut commands = died(&mut scheduler, 1_007, 0, 2);
+    commands.extend(late);
+    commands.extend(tick(&mut scheduler, 3_000));
+    commands.extend(ready(&mut scheduler, 3_000, &commands.clone()));
     assert!(starts(&commands).iter().any(|(_, job)| *job == waits), "{commands:?}");
 }
 
@@ -156,8 +157,8 @@ fn a_function_changes_its_slab_only_when_nothing_of_it_is_in_the_old_one() {
     with(|out| scheduler.load_failed(FunctionId(3), SlabId { number: 0, life: 1 }, out));
     assert_eq!(scheduler.standing(FunctionId(3)), Standing::Cold);
     assert_eq!(moves(&mut scheduler), Err(Misuse::NoSuchPool(own(3).pool)), "its call waits for shared workers");
-    completed(&mut scheduler, 1, 0, running);
-    died(&mut scheduler, 2, 0, 1);
-    assert_eq!(answers(&man(&mut scheduler, 2_000)), [(waits, Outcome::LoadFailed)]);
+    let mut commands = completed(&mut scheduler, 1, 0, running);
+    commands.extend(died(&mut scheduler, 2, 0, 1));
+    assert_eq!(answers(&ready(&mut scheduler, 3, &commands)), [(waits, Outcome::LoadFailed)]);
     assert_eq!(moves(&mut scheduler), Ok(()));
 }
