@@ -349,7 +349,6 @@ fn a_worker_that_answers_for_another_job_is_killed_and_not_believed() {
     assert_eq!(answers(&completed(&mut scheduler, 3, 1, second)), [(second, Outcome::Finished)]);
 }
 
-
 #[test]
 fn a_stopping_node_drains_and_loses_what_nobody_can_run() {
     let mut scheduler = serving(1);

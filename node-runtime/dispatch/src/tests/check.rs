@@ -97,9 +97,8 @@ fn idle_workers_have_a_reason(scheduler: &Scheduler, pool: &Pool, busy_pools: us
         let others = pool.members.len() - 1;
         let holds = |queue: u32| {
             let first = |place: u16| scheduler.workers[usize::from(place)].first();
-            let of_it = |place: &u16| {
-                first(*place).is_some_and(|index| scheduler.jobs.get(index).queue == queue)
-            };
+            let of_it =
+                |place: &u16| first(*place).is_some_and(|index| scheduler.jobs.get(index).queue == queue);
             pool.members.iter().filter(of_it).count()
         };
         let waits = (0..).zip(&scheduler.queues).filter(|(_, queue)| {
@@ -148,7 +147,10 @@ fn room(scheduler: &Scheduler) {
     let processes = scheduler.workers.len() - free.len();
     assert_eq!(scheduler.snapshot().processes, processes);
     assert!(scheduler.workers.len() <= scheduler.limits.workers_max);
-    assert!(waits.is_empty() || processes == scheduler.limits.workers_max, "nobody waits for room that is there");
+    assert!(
+        waits.is_empty() || processes == scheduler.limits.workers_max,
+        "nobody waits for room that is there"
+    );
 }
 
 fn workers(scheduler: &Scheduler) {
@@ -185,7 +187,10 @@ fn slabs(scheduler: &Scheduler) {
         let maps = |worker: &&Worker| worker.state != State::Empty && pool_of(worker.pool).slab == number;
         let workers = scheduler.workers.iter().filter(maps).count();
         let slab = scheduler.slabs.get(number);
-        assert_eq!((slab.images, slab.resident, slab.functions, slab.workers), (images, resident, functions, workers));
+        assert_eq!(
+            (slab.images, slab.resident, slab.functions, slab.workers),
+            (images, resident, functions, workers)
+        );
         let needed = number == SHARED_SLAB || images + functions + workers > 0;
         assert!(needed || !slab.is_open(), "what nobody needs is closed");
     }
@@ -194,14 +199,17 @@ fn slabs(scheduler: &Scheduler) {
 fn suspects(scheduler: &Scheduler) {
     for (number, suspect) in &scheduler.strikes.suspects {
         let function = &scheduler.functions[*number];
-        let (key, home) = (scheduler.pools[function.pool as usize].key, &scheduler.pools[suspect.home_pool as usize]);
+        let (key, home) =
+            (scheduler.pools[function.pool as usize].key, &scheduler.pools[suspect.home_pool as usize]);
         assert_eq!(key, PoolKey { slab: home.key.slab, kind: PoolKind::Alone(super::FunctionId(*number)) });
         assert!(matches!(home.key.kind, PoolKind::Short | PoolKind::Long));
         assert_eq!(scheduler.queues[suspect.home_queue as usize].pool, suspect.home_pool);
         assert!(scheduler.scaling_due() <= suspect.until.max(scheduler.scale_after), "it comes home");
     }
     for (number, function) in scheduler.functions.iter() {
-        if let Some(PoolKind::Alone(alone)) = scheduler.pools.get(function.pool as usize).map(|pool| pool.key.kind) {
+        if let Some(PoolKind::Alone(alone)) =
+            scheduler.pools.get(function.pool as usize).map(|pool| pool.key.kind)
+        {
             assert_eq!(alone.0, number);
             assert!(scheduler.strikes.suspects.contains_key(&number), "only suspects run alone");
         }

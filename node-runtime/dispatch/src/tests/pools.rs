@@ -179,7 +179,9 @@ fn everybody_progresses_with_more_tenants_than_workers_that_never_pause() {
         for tenant in 1..=TENANTS {
             // Two calls of each are always there.
             while scheduler.functions[tenant].open < 2 {
-                scheduler.submit(Moment(at), FunctionId(tenant), None, &mut commands).expect("nobody is refused");
+                scheduler
+                    .submit(Moment(at), FunctionId(tenant), None, &mut commands)
+                    .expect("nobody is refused");
             }
         }
         scheduler.tick(Moment(at), &mut commands);

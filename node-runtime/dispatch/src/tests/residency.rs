@@ -156,7 +156,11 @@ fn a_function_changes_its_slab_only_when_nothing_of_it_is_in_the_old_one() {
     with(|out| scheduler.renew(out));
     with(|out| scheduler.load_failed(FunctionId(3), SlabId { number: 0, life: 1 }, out));
     assert_eq!(scheduler.standing(FunctionId(3)), Standing::Cold);
-    assert_eq!(moves(&mut scheduler), Err(Misuse::NoSuchPool(own(3).pool)), "its call waits for shared workers");
+    assert_eq!(
+        moves(&mut scheduler),
+        Err(Misuse::NoSuchPool(own(3).pool)),
+        "its call waits for shared workers"
+    );
     let mut commands = completed(&mut scheduler, 1, 0, running);
     commands.extend(died(&mut scheduler, 2, 0, 1));
     assert_eq!(answers(&ready(&mut scheduler, 3, &commands)), [(waits, Outcome::LoadFailed)]);
