@@ -3,7 +3,8 @@
 //! A pool gets its first worker when a call waits, and more while calls go on waiting and cores are
 //! not used by other pools. A worker without calls sleeps, which costs memory alone; so all pools
 //! together have a number of processes, and when it is reached, whoever was idle longest leaves for
-//! whoever waits longest. Nobody who runs a call is made to leave, and nobody is refused.
+//! whoever waits longest; where nobody is ever idle, whoever served longest leaves after its calls.
+//! No call is interrupted for that, and nobody is refused.
 
 use crate::pool::Pool;
 use crate::scheduler::Scheduler;
