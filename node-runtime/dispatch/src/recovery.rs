@@ -13,7 +13,8 @@ use crate::scheduler::{Scheduler, living};
 use crate::strikes::Suspect;
 use crate::worker::{Served, State, Worker};
 use crate::{
-    Command, Commands, FunctionId, KillReason, Misuse, Moment, Outcome, PoolKey, PoolKind, TenantId, WorkerId,
+    Command, Commands, FunctionId, KillReason, Misuse, Moment, Outcome, PoolKey, PoolKind, SHARED_SLAB,
+    TenantId, WorkerId,
 };
 
 impl Scheduler {
@@ -104,7 +105,8 @@ impl Scheduler {
         }
         let tenant = self.tenant_of(function);
         let of_it = |other: &u32| self.tenant_of(*other) == tenant;
-        if served.is_complete() && served.all().iter().all(of_it) {
+        let own = self.slab_of(function) != SHARED_SLAB;
+        if own || served.is_complete() && served.all().iter().all(of_it) {
             self.strikes.crash_of(now, TenantId(tenant), &self.limits);
         }
         for function in served.all() {

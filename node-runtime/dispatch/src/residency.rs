@@ -272,7 +272,7 @@ impl Scheduler {
     }
 
     /// The number of the slab that the image of a function lies in or would.
-    fn slab_of(&self, index: u32) -> u32 {
+    pub(crate) fn slab_of(&self, index: u32) -> u32 {
         self.pools.get(self.functions[index].pool as usize).map_or(0, |pool| pool.key.slab)
     }
 

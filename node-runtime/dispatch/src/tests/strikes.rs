@@ -161,3 +161,24 @@ fn what_a_crash_used_is_charged_and_what_stood_behind_it_is_not() {
     let used: u64 = scheduler.queues.iter().map(|queue| queue.used_us).sum();
     assert_eq!(used, 80, "its budget at most");
 }
+
+#[test]
+fn a_worker_of_one_tenant_that_ran_more_than_is_remembered_is_still_the_tenants_crash() {
+    let limits = Limits { crashes_before_ban: 9, tenant_crashes_before_ban: 1, ..LIMITS };
+    let mut scheduler = Scheduler::new(Limits { shared_workers: 0, ..limits });
+    (1..=9).for_each(|number| define_as(&mut scheduler, number, own(7)));
+    let (first, commands) = submit(&mut scheduler, 0, 1);
+    let (id, _) = spawns(&commands)[0];
+    ready(&mut scheduler, 0, &commands);
+    completed_by(&mut scheduler, 1, id, first);
+    for number in 2..9 {
+        let (job, _) = submit(&mut scheduler, u64::from(number), number);
+        completed_by(&mut scheduler, u64::from(number) + 1, id, job);
+    }
+    submit(&mut scheduler, 20, 9);
+    let commands = with(|out| scheduler.worker_died(Moment(21), id, out));
+    let suspects = commands.iter().filter(|command| matches!(command, Command::Suspect { .. })).count();
+    assert_eq!(suspects, 8, "those that it ran last");
+    let mut at = 30;
+    assert!(crash(&mut scheduler, &mut at, 9).contains(&ban(9, 1)), "the tenant's second");
+}
