@@ -4,15 +4,20 @@
 //! call waits that it may run. Where several tenants share a pool they take turns by deficit round
 //! robin over CPU time (Shreedhar and Varghese, SIGCOMM 1995): a turn lasts until what the tenant's
 //! calls took is more than what its turns gave it, so a tenant of long calls gets fewer of them.
+//!
+//! Rounds are counted, not walked: what a tenant used says in which round it has its next turn. So
+//! finding the next one does not cost more where thousands wait, however far each is overdrawn. Only
+//! those who wait at the same time are compared: what a tenant used while nobody waited, and what it
+//! used before the round that the others are in now, is nobody's loss and is not held against it.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 
 use crate::jobs::List;
 use crate::{FunctionId, Moment, PoolKey, PoolKind};
 
 /// CPU time that one turn gives a tenant, in microseconds: what a short call takes, so that nobody
 /// waits for many calls of another tenant while it may run.
-const QUANTUM_US: i64 = 100;
+pub(crate) const QUANTUM_US: u64 = 100;
 /// A call is charged when it starts with what its tenant's calls took lately, and corrected when it
 /// ends. One part in this many of the average is new.
 const AVERAGE_PARTS: i64 = 8;
@@ -23,38 +28,48 @@ pub(crate) struct Queue {
     pub(crate) tenant: u32,
     pub(crate) pool: u32,
     pub(crate) jobs: List,
-    /// It is in its pool's round of tenants.
-    pub(crate) in_turn: bool,
-    /// CPU time that its turns gave it and its calls have not used, in microseconds.
-    pub(crate) credit_us: i64,
+    /// Its turn among the tenants of its pool, while it has jobs.
+    pub(crate) turn: Option<Turn>,
+    /// CPU time that its calls used by the clock of its pool, in microseconds.
+    pub(crate) used_us: u64,
     /// What its calls took lately, in microseconds.
     average_us: i64,
 }
 
+/// In which round a queue runs, and after how many others of that round.
+pub(crate) type Turn = (u64, u64);
+
 impl Queue {
     pub(crate) fn new(tenant: u32, pool: u32) -> Self {
-        Self { tenant, pool, jobs: List::EMPTY, in_turn: false, credit_us: 0, average_us: 0 }
+        Self { tenant, pool, jobs: List::EMPTY, turn: None, used_us: 0, average_us: 0 }
     }
 
     /// A call starts: what it is charged until it ends.
-    pub(crate) fn charge(&mut self) -> u32 {
+    fn charge(&mut self) -> u32 {
         let charged = u32::try_from(self.average_us.max(1)).unwrap_or(u32::MAX);
-        self.credit_us = self.credit_us.saturating_sub(i64::from(charged));
+        self.used_us = self.used_us.saturating_add(u64::from(charged));
         charged
     }
 
     /// A call that was charged `charged_us` took `used_us`. At least one microsecond: a call that
     /// takes less costs the host as much.
-    pub(crate) fn settle(&mut self, charged_us: u32, used_us: u64) {
-        let used = i64::try_from(used_us).unwrap_or(i64::MAX).max(1);
-        self.credit_us = self.credit_us.saturating_add(i64::from(charged_us)).saturating_sub(used);
+    fn settle(&mut self, charged_us: u32, used_us: u64) {
+        let used = used_us.max(1);
+        self.refund(charged_us);
+        self.used_us = self.used_us.saturating_add(used);
+        let used = i64::try_from(used).unwrap_or(i64::MAX);
         self.average_us += (used - self.average_us) / AVERAGE_PARTS;
         self.average_us = self.average_us.max(1);
     }
 
-    /// Turns that it needs until it has credit.
-    fn turns_short(&self) -> i64 {
-        if self.credit_us > 0 { 0 } else { (-self.credit_us) / QUANTUM_US + 1 }
+    /// A call that was charged did not run.
+    fn refund(&mut self, charged_us: u32) {
+        self.used_us = self.used_us.saturating_sub(u64::from(charged_us));
+    }
+
+    /// The round in which it has credit.
+    pub(crate) fn round(&self) -> u64 {
+        self.used_us / QUANTUM_US
     }
 }
 
@@ -106,8 +121,14 @@ pub(crate) struct Pool {
     pub(crate) queued: usize,
     /// Since when there have been some.
     pub(crate) queued_since: Moment,
-    /// Queues in the order of their turns. Those whose last job was taken out leave at their turn.
-    pub(crate) turn: VecDeque<u32>,
+    /// Queues with jobs, in the order of their turns.
+    pub(crate) turns: BTreeSet<(Turn, u32)>,
+    /// What a tenant that begins to wait now counts as having used, and the most that any has, in
+    /// microseconds.
+    pub(crate) clock_us: u64,
+    pub(crate) latest_us: u64,
+    /// Turns given so far.
+    turns_given: u64,
     /// Jobs that wait or run, for their images too.
     pub(crate) open: usize,
     /// Functions that run here and whose calls are accepted.
@@ -115,8 +136,9 @@ pub(crate) struct Pool {
     /// No worker is started before this, and how long the next pause is, in microseconds.
     pub(crate) start_after: Moment,
     pub(crate) pause_us: u64,
-    /// It waits for other processes to leave.
+    /// It waits for other processes to leave, and since when.
     pub(crate) waits_for_room: bool,
+    pub(crate) room_since: Moment,
 }
 
 impl Pool {
@@ -131,12 +153,16 @@ impl Pool {
             workers_max,
             queued: 0,
             queued_since: Moment(0),
-            turn: VecDeque::new(),
+            turns: BTreeSet::new(),
+            clock_us: 0,
+            latest_us: 0,
+            turns_given: 0,
             open: 0,
             functions: 0,
             start_after: Moment(0),
             pause_us: 0,
             waits_for_room: false,
+            room_since: Moment(0),
         }
     }
 
@@ -150,67 +176,75 @@ impl Pool {
         self.members.len() + self.coming
     }
 
+    /// Whether it has a use for a worker.
+    pub(crate) fn wants_worker(&self) -> bool {
+        self.queued > 0 || self.workers() < self.kept
+    }
+
     /// Workers that have something to do.
     pub(crate) fn busy(&self) -> usize {
         self.members.len() - self.idle.len()
     }
 
-    /// The next queue to take a job from: one with jobs and credit, which keeps its turn while it has
-    /// both. Who has no credit is given some and waits for its next turn; `holds_too_much` says who
-    /// must leave a worker to the others.
-    pub(crate) fn next_queue(
-        &mut self,
-        queues: &mut [Queue],
-        holds_too_much: impl Fn(u32) -> bool,
-    ) -> Option<u32> {
-        // Where one round finds nobody, all owe more than one turn gives.
-        self.first_with_credit(queues, &holds_too_much).or_else(|| {
-            self.give_turns(queues, &holds_too_much);
-            self.first_with_credit(queues, &holds_too_much)
-        })
+    /// A queue has jobs: it gets a turn, unless it has one.
+    pub(crate) fn enter(&mut self, number: u32, queue: &mut Queue) {
+        if queue.turn.is_some() {
+            return;
+        }
+        if self.turns.is_empty() {
+            // Nobody waited for what was used so far.
+            self.clock_us = self.clock_us.max(self.latest_us);
+        }
+        queue.used_us = queue.used_us.max(self.clock_us);
+        self.give_turn(number, queue);
     }
 
-    /// One round over the queues.
-    fn first_with_credit(
-        &mut self,
-        queues: &mut [Queue],
-        holds_too_much: impl Fn(u32) -> bool,
-    ) -> Option<u32> {
-        for _ in 0..self.turn.len() {
-            let first = *self.turn.front()?;
-            let queue = &mut queues[first as usize];
-            if queue.jobs.is_empty() {
-                // Who has nothing to run keeps no credit for later.
-                queue.in_turn = false;
-                queue.credit_us = queue.credit_us.min(0);
-                self.turn.pop_front();
-                continue;
-            }
-            if self.turn.len() == 1 {
-                // Nobody to be fair to.
-                queue.credit_us = 0;
-                return Some(first);
-            }
-            let too_much = holds_too_much(first);
-            if queue.credit_us > 0 && !too_much {
-                return Some(first);
-            }
-            if !too_much {
-                queue.credit_us = queue.credit_us.saturating_add(QUANTUM_US);
-            }
-            self.turn.rotate_left(1);
+    /// A queue has no jobs any more.
+    pub(crate) fn leave(&mut self, number: u32, queue: &mut Queue) {
+        if let Some(turn) = queue.turn.take() {
+            self.turns.remove(&(turn, number));
         }
-        None
     }
 
-    /// Gives everybody as many turns as it takes until one that may run has credit.
-    fn give_turns(&mut self, queues: &mut [Queue], holds_too_much: impl Fn(u32) -> bool) {
-        let may_run = |number: &&u32| !holds_too_much(**number);
-        let short = self.turn.iter().filter(may_run).map(|number| queues[*number as usize].turns_short());
-        let Some(turns) = short.min() else { return };
-        for number in &self.turn {
-            let queue = &mut queues[*number as usize];
-            queue.credit_us = queue.credit_us.saturating_add(turns.saturating_mul(QUANTUM_US));
+    /// A call of a queue starts: what it is charged until it ends.
+    pub(crate) fn charge(&mut self, number: u32, queue: &mut Queue) -> u32 {
+        let charged = queue.charge();
+        self.used(number, queue);
+        charged
+    }
+
+    /// A call of a queue that was charged took so long, or did not run.
+    pub(crate) fn settle(&mut self, number: u32, queue: &mut Queue, charged_us: u32, used_us: Option<u64>) {
+        match used_us {
+            Some(used_us) => queue.settle(charged_us, used_us),
+            None => queue.refund(charged_us),
         }
+        self.used(number, queue);
+    }
+
+    /// What a queue used has changed. It keeps its turn while it stays in its round.
+    fn used(&mut self, number: u32, queue: &mut Queue) {
+        self.latest_us = self.latest_us.max(queue.used_us);
+        if queue.turn.is_some_and(|(round, _)| round != queue.round()) {
+            self.leave(number, queue);
+            self.give_turn(number, queue);
+        }
+    }
+
+    fn give_turn(&mut self, number: u32, queue: &mut Queue) {
+        self.turns_given += 1;
+        let turn = (queue.round(), self.turns_given);
+        queue.turn = Some(turn);
+        self.turns.insert((turn, number));
+    }
+
+    /// The next queue to take a job from. `holds_too_much` says who must leave a worker to the
+    /// others: where there are workers enough, one of them at most, so this looks at few.
+    pub(crate) fn next_queue(&mut self, holds_too_much: impl Fn(u32) -> bool) -> Option<u32> {
+        let alone = self.turns.len() == 1;
+        let next = self.turns.iter().find(|(_, number)| alone || !holds_too_much(*number));
+        let ((round, _), number) = *next?;
+        self.clock_us = self.clock_us.max(round * QUANTUM_US);
+        Some(number)
     }
 }

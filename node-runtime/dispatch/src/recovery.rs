@@ -13,7 +13,8 @@ use crate::scheduler::{Scheduler, living};
 use crate::strikes::Suspect;
 use crate::worker::{Served, State, Worker};
 use crate::{
-    Command, Commands, FunctionId, KillReason, Misuse, Moment, Outcome, PoolKey, PoolKind, TenantId, WorkerId,
+    Command, Commands, FunctionId, KillReason, Misuse, Moment, Outcome, PoolKey, PoolKind, SHARED_SLAB,
+    TenantId, WorkerId,
 };
 
 impl Scheduler {
@@ -40,6 +41,8 @@ impl Scheduler {
         self.take_out(id.place);
         let worker = &mut self.workers[usize::from(id.place)];
         let dead = std::mem::replace(worker, Worker::vacant(id.life));
+        // First of all, so that what its jobs ask for comes after the pause.
+        self.lost_worker(now, &dead);
         if let Some(first) = dead.first() {
             self.workers[usize::from(id.place)].busy_at = dead.busy_at;
             self.rests(id.place);
@@ -49,6 +52,10 @@ impl Scheduler {
         }
         let overdue = dead.state == State::Doomed(KillReason::Overdue);
         for (behind, index) in dead.jobs().enumerate() {
+            // It cannot say what it used: no more than its budget, and what stood behind it nothing.
+            let budget_us = u64::from(self.jobs.get(index).budget_us);
+            let used_us = (behind == 0).then(|| now.since(dead.started).min(budget_us));
+            self.settle_charge(index, used_us);
             self.recover(now, index, overdue && behind == 0, commands);
         }
         self.buried(now, id.place, &dead, commands);
@@ -96,9 +103,11 @@ impl Scheduler {
         if served.only() == Some(function) {
             return self.strike(now, FunctionId(function), commands);
         }
-        let tenants: Vec<u32> = served.all().iter().map(|function| self.tenant_of(*function)).collect();
-        if served.is_complete() && tenants.iter().all(|tenant| *tenant == tenants[0]) {
-            self.strikes.crash_of(now, TenantId(tenants[0]), &self.limits);
+        let tenant = self.tenant_of(function);
+        let of_it = |other: &u32| self.tenant_of(*other) == tenant;
+        let own = self.slab_of(function) != SHARED_SLAB;
+        if own || served.is_complete() && served.all().iter().all(of_it) {
+            self.strikes.crash_of(now, TenantId(tenant), &self.limits);
         }
         for function in served.all() {
             self.suspect(now, *function, commands);
@@ -117,7 +126,7 @@ impl Scheduler {
             suspect.until = until;
             return;
         }
-        if known.banned != 0 || known.gate == Gate::Unknown && known.open == 0 {
+        if self.stopping || known.banned != 0 || known.gate == Gate::Unknown && known.open == 0 {
             return;
         }
         let slab = self.pools[known.pool as usize].key.slab;
@@ -126,25 +135,21 @@ impl Scheduler {
         // Without a pool for it nothing is known of it that was not before.
         let Ok((pool, queue)) = alone.and_then(|pool| Ok((pool, self.queue(tenant, pool)?))) else { return };
         let suspect = Suspect { home_queue: known.queue, home_pool: known.pool, until };
-        self.strikes.suspects.insert(function, suspect);
+        self.strikes.add_suspect(function, suspect);
         commands.push(Command::Suspect { function: FunctionId(function) });
         self.move_function(now, function, queue, pool, commands);
     }
 
-    /// Lets a function run among others again.
-    pub(crate) fn clear_suspect(&mut self, now: Moment, function: u32, commands: &mut Commands) {
-        if let Some(suspect) = self.strikes.suspects.remove(&function) {
-            self.move_function(now, function, suspect.home_queue, suspect.home_pool, commands);
-        }
-    }
-
     /// Moves a function to another pool of the same slab, with all that waits of it.
-    fn move_function(&mut self, now: Moment, function: u32, queue: u32, pool: u32, commands: &mut Commands) {
-        let gate = self.functions[function].gate;
-        self.set_gate(function, Gate::Unknown, commands);
-        let known = &mut self.functions[function];
-        (known.queue, known.pool) = (queue, pool);
-        self.set_gate(function, gate, commands);
+    pub(crate) fn move_function(
+        &mut self,
+        now: Moment,
+        function: u32,
+        queue: u32,
+        pool: u32,
+        commands: &mut Commands,
+    ) {
+        self.assign(function, queue, pool, commands);
         let of_it = |job: &Job| job.function == function;
         let waits: Vec<u32> =
             self.jobs.iter().filter(|(_, job)| job.waits() && of_it(job)).map(|(index, _)| index).collect();
@@ -161,6 +166,7 @@ impl Scheduler {
             }
         }
         self.feed(now, pool, commands);
+        self.give_up_if_abandoned(pool, commands);
     }
 
     /// A job that is in no list goes where its function is now.

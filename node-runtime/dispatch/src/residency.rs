@@ -13,7 +13,8 @@ use crate::jobs::Place;
 use crate::scheduler::Scheduler;
 use crate::worker::State;
 use crate::{
-    Command, Commands, FunctionId, Limits, Loaded, Misuse, Moment, Outcome, Residency, SlabId, Standing,
+    Command, Commands, FunctionId, Limits, Loaded, Misuse, Moment, Outcome, PoolKey, PoolKind, Residency,
+    SlabId, Standing,
 };
 
 /// A resident function as it was when the heap last looked: use, function, residency.
@@ -67,16 +68,20 @@ impl Scheduler {
         let pool = self.pool_number(loaded.pool)?;
         let queue = self.queue(loaded.tenant, pool)?;
         let known = self.functions[function.0];
-        if known.phase != Phase::Cold && self.slab_of(function.0) != loaded.pool.slab {
+        let stays = known.phase != Phase::Cold || known.open > 0;
+        if stays && self.slab_of(function.0) != loaded.pool.slab {
+            // A call that waits for a worker of one slab must not find the slot of another there.
             return Err(Misuse::NoSuchPool(loaded.pool));
         }
-        self.set_gate(function.0, Gate::Unknown, commands);
         if let Some(suspect) = self.strikes.suspects.get_mut(&function.0) {
             // It goes on running alone, and comes home to where it is wanted now.
             (suspect.home_queue, suspect.home_pool) = (queue, pool);
+            let key = PoolKey { slab: loaded.pool.slab, kind: PoolKind::Alone(function) };
+            let alone = self.pool_number(key)?;
+            let queue = self.queue(loaded.tenant, alone)?;
+            self.assign(function.0, queue, alone, commands);
         } else {
-            let known = &mut self.functions[function.0];
-            (known.queue, known.pool) = (queue, pool);
+            self.assign(function.0, queue, pool, commands);
         }
         let known = &mut self.functions[function.0];
         // At most ten seconds in microseconds, so the cast keeps it.
@@ -223,28 +228,51 @@ impl Scheduler {
 
     /// The only place where a gate moves: the function's pool and slab count those that are open.
     pub(crate) fn set_gate(&mut self, index: u32, gate: Gate, commands: &mut Commands) {
-        let number = self.slab_of(index);
-        let known = &mut self.functions[index];
-        let before = std::mem::replace(&mut known.gate, gate);
-        if (before == Gate::Open) == (gate == Gate::Open) {
-            return;
+        let before = self.functions[index].gate;
+        if before == Gate::Open && gate != Gate::Open {
+            self.count_open(index, false);
         }
-        let pool = &mut self.pools[known.pool as usize];
-        let slab = self.slabs.ensure(number);
-        if gate == Gate::Open {
-            (pool.functions, slab.functions) = (pool.functions + 1, slab.functions + 1);
-        } else {
-            (pool.functions, slab.functions) = (pool.functions - 1, slab.functions - 1);
-            if pool.functions == 0 {
-                // Its workers are looked at with the next tick.
-                self.sweep_due = Moment(0);
-            }
+        self.functions[index].gate = gate;
+        if before != Gate::Open && gate == Gate::Open {
+            self.count_open(index, true);
+        }
+        let number = self.slab_of(index);
+        self.slabs.settle(number, commands);
+    }
+
+    /// The function belongs to a queue of a pool from now on.
+    pub(crate) fn assign(&mut self, index: u32, queue: u32, pool: u32, commands: &mut Commands) {
+        let number = self.slab_of(index);
+        self.count_open(index, false);
+        let known = &mut self.functions[index];
+        (known.queue, known.pool) = (queue, pool);
+        self.count_open(index, true);
+        if number != self.slab_of(index) {
             self.slabs.settle(number, commands);
         }
     }
 
+    /// One more or one fewer function whose calls are accepted, if this is one.
+    fn count_open(&mut self, index: u32, comes: bool) {
+        let known = self.functions[index];
+        if known.gate != Gate::Open {
+            return;
+        }
+        let pool = &mut self.pools[known.pool as usize];
+        let slab = self.slabs.ensure(pool.key.slab);
+        if comes {
+            (pool.functions, slab.functions) = (pool.functions + 1, slab.functions + 1);
+            return;
+        }
+        (pool.functions, slab.functions) = (pool.functions - 1, slab.functions - 1);
+        if pool.functions == 0 && !pool.members.is_empty() {
+            // Its workers are looked at with the next tick.
+            self.sweep_due = Moment(0);
+        }
+    }
+
     /// The number of the slab that the image of a function lies in or would.
-    fn slab_of(&self, index: u32) -> u32 {
+    pub(crate) fn slab_of(&self, index: u32) -> u32 {
         self.pools.get(self.functions[index].pool as usize).map_or(0, |pool| pool.key.slab)
     }
 
@@ -275,13 +303,11 @@ impl Scheduler {
     }
 
     /// The same for a job whose image went away with its slab while it waited for a worker.
-    pub(crate) fn wait_for_image_again(&mut self, now: Moment, index: u32, commands: &mut Commands) {
+    pub(crate) fn wait_for_image_again(&mut self, index: u32, commands: &mut Commands) {
         let known = &self.functions[self.jobs.get(index).function];
         if known.gate == Gate::NotLoadable && known.phase == Phase::Cold {
-            // In a list again for a moment, so that there is one way in which what waits ends.
-            let id = self.jobs.get(index).id;
-            self.enqueue(now, index);
-            return self.end_waiting(|job| job.id == id, |_| Outcome::LoadFailed, commands);
+            self.uncount_waiting(index);
+            return self.finish(index, Outcome::LoadFailed, commands);
         }
         self.wait_for_image(index, commands);
     }

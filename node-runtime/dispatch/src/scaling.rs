@@ -3,7 +3,8 @@
 //! A pool gets its first worker when a call waits, and more while calls go on waiting and cores are
 //! not used by other pools. A worker without calls sleeps, which costs memory alone; so all pools
 //! together have a number of processes, and when it is reached, whoever was idle longest leaves for
-//! whoever waits longest. Nobody who runs a call is made to leave, and nobody is refused.
+//! whoever waits longest; where nobody is ever idle, whoever served longest leaves after its calls.
+//! No call is interrupted for that, and nobody is refused.
 
 use crate::pool::Pool;
 use crate::scheduler::Scheduler;
@@ -14,6 +15,10 @@ use crate::{
 
 /// Pools with calls that wait are looked at this often, in microseconds.
 const SCALE_PAUSE_US: u64 = 1_000;
+/// A pool waits so long for an idle worker to leave before one leaves that has calls, after those and
+/// after it has served its pool as long, in microseconds: what starting another costs is a few percent
+/// of it.
+const ROOM_PATIENCE_US: u64 = 50_000;
 /// Idle workers are looked at this often, in microseconds.
 const SWEEP_PAUSE_US: u64 = 5_000_000;
 /// Between the end of a worker that was not told to leave and the next start in its pool, in
@@ -126,6 +131,7 @@ impl Scheduler {
         });
         let Some(place) = place else {
             if !std::mem::replace(&mut pool.waits_for_room, true) {
+                pool.room_since = now;
                 self.for_room.push_back(number);
             }
             return;
@@ -143,24 +149,29 @@ impl Scheduler {
         commands.push(Command::Spawn { worker: id, pool: key, slab });
     }
 
-    /// A worker's place is free. It had told, or was told, or fell: then its pool waits for the next one.
+    /// A worker's place is free, and its slab one worker poorer.
     pub(crate) fn buried(&mut self, now: Moment, place: u16, dead: &Worker, commands: &mut Commands) {
         self.free_places.push(place);
+        let slab = self.pools[dead.pool as usize].key.slab;
+        self.slabs.ensure(slab).workers -= 1;
+        self.slabs.settle(slab, commands);
+        self.give_room(now, commands);
+    }
+
+    /// A worker is no more: its pool pauses before the next, unless that one had told or was told.
+    pub(crate) fn lost_worker(&mut self, now: Moment, dead: &Worker) {
         let pool = &mut self.pools[dead.pool as usize];
         let orderly = dead.state == State::Leaving && dead.is_idle();
         if dead.state == State::Starting {
             pool.coming -= 1;
         }
         if !orderly {
+            // A call on its core answers for its end: that one is banned, and its neighbours must not wait.
             let lived = dead.state != State::Starting && now.since(dead.born) > STEADY_US;
-            let pause = if lived { 0 } else { pool.pause_us.saturating_mul(2) };
+            let pause = if lived || dead.first().is_some() { 0 } else { pool.pause_us.saturating_mul(2) };
             pool.pause_us = pause.clamp(*START_PAUSE_US.start(), *START_PAUSE_US.end());
             pool.start_after = now.plus(pool.pause_us);
         }
-        let slab = pool.key.slab;
-        self.slabs.ensure(slab).workers -= 1;
-        self.slabs.settle(slab, commands);
-        self.give_room(now, commands);
     }
 
     /// Starts workers of the pools that waited for room, as far as there is some.
@@ -169,12 +180,15 @@ impl Scheduler {
             let Some(number) = self.for_room.pop_front() else { return };
             let pool = &mut self.pools[number as usize];
             pool.waits_for_room = false;
-            if pool.queued == 0 {
+            if !pool.wants_worker() {
                 continue;
             }
+            let since = pool.room_since;
             self.want_worker(now, number, commands);
-            if self.pools[number as usize].waits_for_room {
+            let pool = &mut self.pools[number as usize];
+            if pool.waits_for_room {
                 // Still no room: it stays the first.
+                pool.room_since = since;
                 self.for_room.rotate_right(1);
                 return;
             }
@@ -183,7 +197,7 @@ impl Scheduler {
 
     /// When [`Scheduler::scale`] has something to do.
     pub(crate) fn scaling_due(&self) -> Moment {
-        let soon = self.scaled_at.plus(SCALE_PAUSE_US);
+        let soon = self.scale_after;
         let waits = (!self.hungry.is_empty() || !self.for_room.is_empty()).then_some(soon);
         let lacks = self.pools.first().filter(|pool| pool.workers() < pool.kept && !self.stopping);
         let lacks = lacks.map(|pool| pool.start_after.max(soon));
@@ -193,19 +207,19 @@ impl Scheduler {
 
     /// Starts what is missing, stops what nobody needs.
     pub(crate) fn scale(&mut self, now: Moment, commands: &mut Commands) {
-        self.scaled_at = now;
+        self.scale_after = now.plus(SCALE_PAUSE_US);
         self.keep_shared(now, commands);
         let hungry: Vec<u32> = self.hungry.iter().copied().collect();
         for number in hungry {
             self.feed(now, number, commands);
             self.grow(now, number, commands);
         }
-        self.make_room(commands);
+        self.make_room(now, commands);
+        for (function, home) in self.strikes.take_cleared(now) {
+            self.move_function(now, function, home.home_queue, home.home_pool, commands);
+        }
         if self.sweep_due <= now {
             self.sweep(now, commands);
-        }
-        for function in self.strikes.cleared(now) {
-            self.clear_suspect(now, function, commands);
         }
     }
 
@@ -225,14 +239,28 @@ impl Scheduler {
         }
     }
 
-    /// Lets as many idle workers leave as pools wait for room, the longest idle first.
-    fn make_room(&mut self, commands: &mut Commands) {
+    /// Lets as many workers leave as pools wait for room: the longest idle first, and those that are
+    /// never idle in turns, so that whoever calls without a pause does not keep others out.
+    fn make_room(&mut self, now: Moment, commands: &mut Commands) {
+        let Self { pools, for_room, stopping, .. } = self;
+        for_room.retain(|number| {
+            let pool = &mut pools[*number as usize];
+            pool.waits_for_room = pool.wants_worker() && !*stopping;
+            pool.waits_for_room
+        });
+        if self.for_room.is_empty() {
+            return;
+        }
         let leaves =
             |worker: &&Worker| matches!(worker.state, State::Leaving | State::Dying | State::Doomed(_));
-        let leaving = if self.for_room.is_empty() { 0 } else { self.workers.iter().filter(leaves).count() };
-        for _ in leaving..self.for_room.len() {
+        let leaving = self.workers.iter().filter(leaves).count();
+        let patience = Moment(now.0.saturating_sub(ROOM_PATIENCE_US));
+        for nth in leaving..self.for_room.len() {
             let idle = (0..).zip(&self.workers).filter(|(_, worker)| self.may_leave(worker));
-            let Some((place, _)) = idle.min_by_key(|(_, worker)| worker.idle_since) else { return };
+            let idle = idle.min_by_key(|(_, worker)| worker.idle_since).map(|(place, _)| place);
+            let waited = self.pools[self.for_room[nth] as usize].room_since <= patience;
+            let place = idle.or_else(|| waited.then(|| self.longest_serving(patience)).flatten());
+            let Some(place) = place else { return };
             self.stop_worker(place, commands);
         }
     }
@@ -240,12 +268,27 @@ impl Scheduler {
     /// Whether nobody needs the worker now.
     fn may_leave(&self, worker: &Worker) -> bool {
         let pool = &self.pools[worker.pool as usize];
-        worker.state == State::Ready && worker.is_idle() && pool.members.len() > pool.kept && pool.queued == 0
+        let spare = pool.queued == 0 || pool.members.len() > self.runs_max(pool);
+        worker.state == State::Ready && worker.is_idle() && pool.members.len() > pool.kept && spare
+    }
+
+    /// The worker that has served its pool longest, and since before that.
+    fn longest_serving(&self, before: Moment) -> Option<u16> {
+        let may = |worker: &Worker| {
+            let pool = &self.pools[worker.pool as usize];
+            worker.state == State::Ready && worker.born <= before && pool.members.len() > pool.kept
+        };
+        let serving = (0..).zip(&self.workers).filter(|(_, worker)| may(worker));
+        serving.min_by_key(|(_, worker)| worker.born).map(|(place, _)| place)
     }
 
     /// Lets workers leave that have been idle for too long, or whose functions are gone.
     fn sweep(&mut self, now: Moment, commands: &mut Commands) {
         self.sweep_due = Moment::NEVER;
+        if self.stopping {
+            // Nobody would take the place of one that leaves before what was accepted is answered.
+            return;
+        }
         for place in 0..self.workers.len() {
             let worker = &self.workers[place];
             let pool = &self.pools[worker.pool as usize];
@@ -276,8 +319,11 @@ impl Scheduler {
     pub(crate) fn doom(&mut self, place: u16, reason: KillReason, commands: &mut Commands) {
         self.take_out(place);
         let worker = &mut self.workers[usize::from(place)];
-        if let State::Doomed(_) = worker.state {
-            return;
+        match worker.state {
+            State::Doomed(_) => return,
+            // It counts as on its way until now.
+            State::Starting => self.pools[worker.pool as usize].coming -= 1,
+            State::Empty | State::Ready | State::Leaving | State::Dying => {}
         }
         worker.state = State::Doomed(reason);
         commands.push(Command::Kill { worker: WorkerId { place, life: worker.life }, reason });

@@ -73,7 +73,8 @@ pub struct Scheduler {
     pub(crate) hungry: BTreeSet<u32>,
     /// Pools that wait until another's worker has left, first come first served.
     pub(crate) for_room: VecDeque<u32>,
-    pub(crate) scaled_at: Moment,
+    /// Pools are not looked at before this.
+    pub(crate) scale_after: Moment,
     pub(crate) sweep_due: Moment,
     pub(crate) strikes: Strikes,
     pub(crate) room: Room,
@@ -111,7 +112,7 @@ impl Scheduler {
             busy_pools: 0,
             hungry: BTreeSet::new(),
             for_room: VecDeque::new(),
-            scaled_at: Moment(0),
+            scale_after: Moment(0),
             sweep_due: Moment::NEVER,
             strikes: Strikes::default(),
             room: Room::default(),
@@ -192,14 +193,16 @@ impl Scheduler {
             return self.doom(id.place, KillReason::Violation, commands);
         };
         let run_us = now.since(worker.started);
-        let Job { budget_us, queue, charged_us, .. } = *self.jobs.get(first);
-        worker.pop(budget_us);
+        let used_us = worker.bill(run_us, cpu_us);
+        worker.pop(self.jobs.get(first).budget_us);
         worker.load_us = worker.load_us.saturating_add(run_us).saturating_add(1);
-        self.queues[queue as usize].settle(charged_us, cpu_us.min(run_us));
         self.run_us_average = self.run_us_average.saturating_mul(15).saturating_add(run_us) / 16;
         self.kills += u64::from(over_budget);
         let (pool, state) = (worker.pool, worker.state);
-        match worker.first() {
+        let next = worker.first();
+        self.settle_charge(first, Some(used_us));
+        let Some(worker) = living(&mut self.workers, id) else { return };
+        match next {
             Some(next) => worker.start(now, self.jobs.get(next).budget_us, &self.limits),
             None => {
                 worker.idle_since = now;
@@ -333,7 +336,7 @@ impl Scheduler {
         self.earliest = self.earliest.min(job.expires);
     }
 
-    fn uncount_waiting(&mut self, index: u32) {
+    pub(crate) fn uncount_waiting(&mut self, index: u32) {
         self.waiting -= 1;
         self.tenants[self.queues[self.jobs.get(index).queue as usize].tenant as usize] -= 1;
     }
@@ -349,9 +352,14 @@ impl Scheduler {
             pool.queued_since = now;
             self.hungry.insert(queue.pool);
         }
-        if !std::mem::replace(&mut queue.in_turn, true) {
-            pool.turn.push_back(number);
-        }
+        pool.enter(number, queue);
+    }
+
+    /// A call took so much CPU time, or did not run: its tenant is charged that instead of the guess.
+    pub(crate) fn settle_charge(&mut self, index: u32, used_us: Option<u64>) {
+        let Job { queue: number, charged_us, .. } = *self.jobs.get(index);
+        let queue = &mut self.queues[number as usize];
+        self.pools[queue.pool as usize].settle(number, queue, charged_us, used_us);
     }
 
     /// The next job of the tenant whose turn it is. Nothing while each that waits has all workers but one.
@@ -363,10 +371,15 @@ impl Scheduler {
         let runs = |place: u16, queue: u32| {
             workers[usize::from(place)].first().is_some_and(|first| jobs.get(first).queue == queue)
         };
-        let next = pool
-            .next_queue(queues, |queue| members.iter().filter(|place| runs(*place, queue)).count() >= most);
+        let next =
+            pool.next_queue(|queue| members.iter().filter(|place| runs(*place, queue)).count() >= most);
         pool.members = members;
-        let index = queues[next? as usize].jobs.pop(jobs)?;
+        let next = next?;
+        let queue = &mut queues[next as usize];
+        let index = queue.jobs.pop(jobs)?;
+        if queue.jobs.is_empty() {
+            pool.leave(next, queue);
+        }
         self.unqueued(number, 1);
         Some(index)
     }
@@ -401,7 +414,7 @@ impl Scheduler {
             return self.finish(index, expired(&job, now), commands);
         }
         if self.functions[job.function].phase != Phase::Resident {
-            return self.wait_for_image_again(now, index, commands);
+            return self.wait_for_image_again(index, commands);
         }
         if let Some(place) = self.choose(pool) {
             self.uncount_waiting(index);
@@ -414,7 +427,8 @@ impl Scheduler {
     fn start(&mut self, now: Moment, place: u16, index: u32, commands: &mut Commands) {
         let job = self.jobs.get_mut(index);
         job.place = Place::InWorker;
-        job.charged_us = self.queues[job.queue as usize].charge();
+        let queue = &mut self.queues[job.queue as usize];
+        job.charged_us = self.pools[queue.pool as usize].charge(job.queue, queue);
         let worker = &mut self.workers[usize::from(place)];
         if worker.is_idle() {
             worker.start(now, job.budget_us, &self.limits);
@@ -475,7 +489,11 @@ impl Scheduler {
         let before = taken.len();
         match job.place {
             Place::Queued => {
-                self.queues[job.queue as usize].jobs.take_where(&mut self.jobs, wanted, taken);
+                let queue = &mut self.queues[job.queue as usize];
+                queue.jobs.take_where(&mut self.jobs, wanted, taken);
+                if queue.jobs.is_empty() {
+                    self.pools[job.pool as usize].leave(job.queue, queue);
+                }
                 self.unqueued(job.pool, taken.len() - before);
             }
             Place::Cold => {

@@ -18,6 +18,14 @@ pub(crate) struct Slab {
     used: bool,
 }
 
+impl Slab {
+    /// Whether somebody was told of it that was not told that it went away.
+    #[cfg(test)]
+    pub(crate) fn is_open(&self) -> bool {
+        self.used
+    }
+}
+
 /// All slabs, by their number.
 #[derive(Debug, Default)]
 pub(crate) struct Slabs(Vec<Slab>);

@@ -25,6 +25,8 @@ pub(crate) struct Strikes {
     crashes: BTreeMap<FunctionId, VecDeque<Moment>>,
     by_tenant: BTreeMap<TenantId, VecDeque<Moment>>,
     pub(crate) suspects: BTreeMap<u32, Suspect>,
+    /// None of them goes back before this.
+    earliest: Option<Moment>,
 }
 
 impl Strikes {
@@ -55,15 +57,27 @@ impl Strikes {
         self.crashes.remove(&function);
     }
 
-    /// Those who have run alone long enough.
-    pub(crate) fn cleared(&self, now: Moment) -> Vec<u32> {
-        let cleared = self.suspects.iter().filter(|(_, suspect)| suspect.until <= now);
-        cleared.map(|(function, _)| *function).collect()
+    /// One more runs alone.
+    pub(crate) fn add_suspect(&mut self, function: u32, suspect: Suspect) {
+        self.earliest = Some(self.next_cleared().min(suspect.until));
+        self.suspects.insert(function, suspect);
     }
 
-    /// When the first of them has.
+    /// Takes out those who have run alone long enough.
+    pub(crate) fn take_cleared(&mut self, now: Moment) -> Vec<(u32, Suspect)> {
+        if self.next_cleared() > now {
+            return Vec::new();
+        }
+        let cleared = self.suspects.iter().filter(|(_, suspect)| suspect.until <= now);
+        let cleared: Vec<_> = cleared.map(|(function, suspect)| (*function, *suspect)).collect();
+        self.suspects.retain(|_, suspect| suspect.until > now);
+        self.earliest = self.suspects.values().map(|suspect| suspect.until).min();
+        cleared
+    }
+
+    /// Nobody has before this. It is not looked for each time: a later crash puts off one's return.
     pub(crate) fn next_cleared(&self) -> Moment {
-        self.suspects.values().map(|suspect| suspect.until).min().unwrap_or(Moment::NEVER)
+        self.earliest.unwrap_or(Moment::NEVER)
     }
 }
 

@@ -81,6 +81,8 @@ pub(crate) struct Worker {
     pub(crate) started: Moment,
     /// When the first job has run too long by the wall.
     pub(crate) backstop: Moment,
+    /// Time since it had nothing to do that no call was charged for, in microseconds.
+    unbilled_us: u64,
     /// What it has worked so far: wall time and one microsecond for each job.
     pub(crate) load_us: u64,
     /// CPU budgets of its jobs together.
@@ -104,6 +106,7 @@ impl Worker {
         len: 0,
         started: Moment(0),
         backstop: Moment(0),
+        unbilled_us: 0,
         load_us: 0,
         budget_us: 0,
         jobs: [0; IN_WORKER_CAP],
@@ -160,6 +163,15 @@ impl Worker {
     /// Its jobs in order.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len()).map(|n| self.jobs[(usize::from(self.head) + n) % IN_WORKER_CAP])
+    }
+
+    /// What a call is charged that says it took `cpu_us`, `run_us` after the one before it was heard of.
+    /// Several may be heard of at once, so what one leaves of the time that passed is there for the next.
+    pub(crate) fn bill(&mut self, run_us: u64, cpu_us: u64) -> u64 {
+        let passed = self.unbilled_us.saturating_add(run_us);
+        let used = cpu_us.min(passed);
+        self.unbilled_us = if self.len > 1 { passed - used } else { 0 };
+        used
     }
 
     /// The job that came on the core now runs.
