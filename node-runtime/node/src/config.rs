@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use mfaas_dispatch::WORKERS_CAP;
 use mfaas_ident::{NodeName, TenantName};
 
+use crate::ingress::Bounds;
+
 /// Workers that tenants share, at most.
 const WORKERS_MAX: usize = 128;
 /// Tenants with workers of their own, at most, whoever gives them: together with the shared ones these
@@ -37,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) membership: Membership,
     /// `MFAAS_INGRESS_LISTEN`.
     pub(crate) ingress_listen: SocketAddr,
+    /// `MFAAS_INGRESS_…`: what the ingress takes at once.
+    pub(crate) ingress_bounds: Bounds,
     /// `MFAAS_WORKERS`, one for each core by default.
     pub(crate) workers: usize,
     /// `MFAAS_WORKER_CORES`: numbers with commas between them, one for each of the first workers; these cores run
@@ -106,6 +110,7 @@ impl Config {
         Ok(Self {
             membership: Membership::read(lookup)?,
             ingress_listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
+            ingress_bounds: Bounds::read(lookup)?,
             workers,
             worker_cores: listed(
                 "MFAAS_WORKER_CORES",
@@ -125,7 +130,7 @@ fn required(lookup: Lookup<'_>, variable: &'static str) -> Result<String, Config
     lookup(variable).ok_or(ConfigError::Missing(variable))
 }
 
-fn parsed<T>(variable: &'static str, text: &str) -> Result<T, ConfigError>
+pub(crate) fn parsed<T>(variable: &'static str, text: &str) -> Result<T, ConfigError>
 where
     T: std::str::FromStr,
     T::Err: std::fmt::Display,
@@ -134,7 +139,7 @@ where
 }
 
 /// At most `most` different things with commas between them.
-fn listed<T>(variable: &'static str, list: &str, most: usize) -> Result<BTreeSet<T>, ConfigError>
+pub(crate) fn listed<T>(variable: &'static str, list: &str, most: usize) -> Result<BTreeSet<T>, ConfigError>
 where
     T: std::str::FromStr + Ord,
     T::Err: std::fmt::Display,

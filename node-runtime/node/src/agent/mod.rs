@@ -211,8 +211,13 @@ impl Agent {
             self.note_expiry();
             return Ok(());
         }
+        // Until everything was tried, a name of the set that leads nowhere is no unknown name.
+        self.dispatcher.await_set(Some(Arc::clone(&set)));
         let outcome = reconcile::bring_to(self, &set).await;
         self.incomplete = outcome.incomplete;
+        if outcome.complete && !outcome.incomplete {
+            self.dispatcher.await_set(None);
+        }
         self.status.send_modify(|status| {
             status.epoch = if outcome.complete { set.epoch } else { status.epoch };
             status.set = if outcome.complete { SetState::Current } else { status.set };

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use mfaas_attest::{ServingSet, Verified};
 use mfaas_dispatch::{FunctionId, Loaded, Outcome, Refusal, Residency, Snapshot, TenantId};
-use mfaas_ident::{FunctionName, Selector, TenantName};
+use mfaas_ident::{AliasName, FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
@@ -57,6 +58,8 @@ pub(crate) struct Answered {
 pub(crate) enum CallError {
     /// No such tenant, function, alias or version here.
     Unknown,
+    /// It is named by the set that the node is being brought to, or no set is in force yet.
+    NotLoaded,
     /// The scheduler did not accept it.
     Refused(Refusal),
     /// The node is being drained.
@@ -141,6 +144,8 @@ pub(crate) struct Dispatcher {
     intake: Intake,
     engine: Arc<SharedEngine>,
     table: RwLock<Table>,
+    /// Names of this one that lead nowhere are on their way.
+    awaited: RwLock<Option<Arc<Verified<ServingSet>>>>,
     numbers: Mutex<Numbers>,
     /// Workers that the shared cordon is meant to have.
     workers: usize,
@@ -161,10 +166,10 @@ impl Dispatcher {
         cordons: Cordons,
         books: &Books,
     ) -> Self {
-        let (table, serving) = Default::default();
+        let (table, awaited, serving) = Default::default();
         let numbers = Mutex::new(Numbers::new(cordons));
         let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
-        Self { intake, engine, table, numbers, workers, serving, published, standing, usage }
+        Self { intake, engine, table, awaited, numbers, workers, serving, published, standing, usage }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -175,11 +180,29 @@ impl Dispatcher {
         let _inside = self.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();
         let named = |table: &Table| {
-            let served = Arc::clone(table.resolve(tenant, function, selector).ok_or(CallError::Unknown)?);
+            let found = table.resolve(tenant, function, selector);
+            let served = Arc::clone(found.ok_or_else(|| self.not_found(tenant, function, selector))?);
             Ok(Call { served, frame, since, wait_us_max, reply })
         };
         self.hand_in(named, way)?;
         answer.await.unwrap_or(Err(CallError::Gone))
+    }
+
+    /// Why a name leads nowhere.
+    fn not_found(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+    ) -> CallError {
+        let awaited = self.awaited.read().unwrap_or_else(PoisonError::into_inner);
+        let is_named = awaited.as_ref().is_some_and(|set| names(set, tenant, function, selector));
+        if is_named || !self.is_serving() { CallError::NotLoaded } else { CallError::Unknown }
+    }
+
+    /// What the node is being brought to; nothing once everything of it was tried.
+    pub(crate) fn await_set(&self, set: Option<Arc<Verified<ServingSet>>>) {
+        *self.awaited.write().unwrap_or_else(PoisonError::into_inner) = set;
     }
 
     /// Hands a call in that is named by the table: past the queue if the engine is at rest.
@@ -357,6 +380,22 @@ impl Dispatcher {
         let crashes =
             |served: &Served| banned.iter().find(|(id, _)| *id == served.id).map(|(_, crashes)| *crashes);
         table.served().filter_map(|served| Some((Arc::clone(served), crashes(served)?))).collect()
+    }
+}
+
+/// Whether the set names that version. It is sorted by tenant and name, which was checked with its signature.
+fn names(
+    set: &ServingSet,
+    tenant: &TenantName,
+    function: &FunctionName,
+    selector: Option<&Selector>,
+) -> bool {
+    let place = set.functions.binary_search_by(|row| (&row.tenant, &row.name).cmp(&(tenant, function)));
+    let Some(row) = place.ok().and_then(|place| set.functions.get(place)) else { return false };
+    match selector {
+        None => row.aliases.contains_key(&AliasName::live()),
+        Some(Selector::Alias(alias)) => row.aliases.contains_key(alias),
+        Some(Selector::Version(version)) => row.versions.iter().any(|row| row.version == *version),
     }
 }
 
