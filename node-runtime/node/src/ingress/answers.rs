@@ -11,7 +11,10 @@ use mfaas_ident::TenantName;
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) name: HeaderName,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for readers; a test compares it with docs/functions.md"))]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for readers; a test compares it with docs/functions.md")
+    )]
     pub(super) why: &'static str,
 }
 
@@ -25,7 +28,10 @@ pub(super) const OWN_PREFIX: &str = "x-fn-";
 
 /// In the order of how often they are said.
 pub(super) static ROWS: [Row; 26] = [
-    row(header::CONTENT_TYPE, "what the body is; nosniff and the sandbox keep a page from acting for the origin"),
+    row(
+        header::CONTENT_TYPE,
+        "what the body is; nosniff and the sandbox keep a page from acting for the origin",
+    ),
     row(header::CACHE_CONTROL, "how long this answer may be kept; a cache keys by the function's own path"),
     row(header::ETAG, "which state of the resource this is, for conditional requests"),
     row(header::LAST_MODIFIED, "the same by time"),
@@ -40,8 +46,14 @@ pub(super) static ROWS: [Row; 26] = [
     row(header::ALLOW, "which methods the function takes, with 405"),
     row(header::ACCEPT_RANGES, "that parts of the body can be had"),
     row(header::CONTENT_RANGE, "which part this is, with 206 and 416"),
-    row(header::ACCESS_CONTROL_ALLOW_ORIGIN, "whose pages may read this one answer; `access-control-allow-credentials` does not pass"),
-    row(header::ACCESS_CONTROL_ALLOW_METHODS, "the same before a request; kept by browsers for this path alone"),
+    row(
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        "whose pages may read this one answer; `access-control-allow-credentials` does not pass",
+    ),
+    row(
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        "the same before a request; kept by browsers for this path alone",
+    ),
     row(header::ACCESS_CONTROL_ALLOW_HEADERS, "the same"),
     row(header::ACCESS_CONTROL_EXPOSE_HEADERS, "which of these headers such a page may read"),
     row(header::ACCESS_CONTROL_MAX_AGE, "how long a browser may remember it, for this path alone"),

@@ -47,8 +47,9 @@ pub(super) async fn read(body: Incoming, pass: Option<&Pass>) -> Result<Received
     }
     match tokio::time::timeout(BODY_WAIT_MAX, gather(body, pass)).await {
         Ok(read) => read,
-        Err(_) => Err(Problem::of(StatusCode::REQUEST_TIMEOUT, codes::MF0809)
-            .detail("the body came too slowly")),
+        Err(_) => {
+            Err(Problem::of(StatusCode::REQUEST_TIMEOUT, codes::MF0809).detail("the body came too slowly"))
+        }
     }
 }
 

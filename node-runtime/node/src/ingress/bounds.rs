@@ -60,14 +60,12 @@ impl Bounds {
 
     /// Reads the three variables.
     pub(crate) fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
-        let connections_max =
-            number(lookup, "MFAAS_INGRESS_CONNECTIONS", CONNECTIONS_MAX, CONNECTIONS_CAP)?;
+        let connections_max = number(lookup, "MFAAS_INGRESS_CONNECTIONS", CONNECTIONS_MAX, CONNECTIONS_CAP)?;
         let peer_default = PEER_CONNECTIONS_MAX.min(connections_max);
         let peer_connections_max =
             number(lookup, "MFAAS_INGRESS_PEER_CONNECTIONS", peer_default, connections_max)?;
         let variable = "MFAAS_INGRESS_PROXIES";
-        let proxies: BTreeSet<IpAddr> =
-            listed(variable, &lookup(variable).unwrap_or_default(), PROXIES_MAX)?;
+        let proxies: BTreeSet<IpAddr> = listed(variable, &lookup(variable).unwrap_or_default(), PROXIES_MAX)?;
         let proxies = proxies.iter().map(IpAddr::to_canonical).collect();
         Ok(Self { connections_max, peer_connections_max, proxies, ..Self::node() })
     }

@@ -205,11 +205,13 @@ async fn converse(
     match version {
         Version::One => {
             let connection = http1_limits().serve_connection(io, service);
-            attend(connection, http1::Connection::graceful_shutdown, (place.connection(), version), pace).await;
+            attend(connection, http1::Connection::graceful_shutdown, (place.connection(), version), pace)
+                .await;
         }
         Version::Two => {
             let connection = http2_limits().serve_connection(io, service);
-            attend(connection, http2::Connection::graceful_shutdown, (place.connection(), version), pace).await;
+            attend(connection, http2::Connection::graceful_shutdown, (place.connection(), version), pace)
+                .await;
         }
     }
 }

@@ -228,11 +228,7 @@ impl Face {
 }
 
 /// The answer of a call that ended, however it did.
-fn finished(
-    completion: Completion,
-    whom: (&TenantName, Option<&str>),
-    pass: &mut Option<Pass>,
-) -> Response {
+fn finished(completion: Completion, whom: (&TenantName, Option<&str>), pass: &mut Option<Pass>) -> Response {
     let bad_gateway = |code| Problem::of(StatusCode::BAD_GATEWAY, code).into_response();
     match completion.status {
         Status::Ok => respond(completion.response, whom, pass),

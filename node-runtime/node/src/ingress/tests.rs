@@ -108,7 +108,10 @@ async fn a_node_without_a_set_lives_but_is_not_ready_and_knows_no_name_yet() {
         assert_eq!(status("/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(status("/metrics").await, StatusCode::OK);
         let (called, headers, body) = ask(client.get(open.url("/f/acme/hello")), version).await;
-        assert_eq!((called, &headers[header::RETRY_AFTER]), (StatusCode::SERVICE_UNAVAILABLE, &"1".parse().unwrap()));
+        assert_eq!(
+            (called, &headers[header::RETRY_AFTER]),
+            (StatusCode::SERVICE_UNAVAILABLE, &"1".parse().unwrap())
+        );
         assert!(body.contains("\"code\":\"MF0820\""), "{body}");
         assert_eq!(status("/f/ACME/hello").await, StatusCode::NOT_FOUND, "no name at all");
         let posted = ask(client.post(open.url("/healthz")), version).await;
@@ -364,7 +367,13 @@ fn an_answer_says_its_version_and_times_and_nothing_for_the_origin() {
     assert_eq!(headers["content-security-policy"], "sandbox");
     assert_eq!(headers["content-type"], "text/html");
     let passed = ["content-type", "x-fn-own"];
-    let own = ["content-security-policy", "x-content-type-options", "mfaas-version", "mfaas-start", "server-timing"];
+    let own = [
+        "content-security-policy",
+        "x-content-type-options",
+        "mfaas-version",
+        "mfaas-start",
+        "server-timing",
+    ];
     for name in headers.keys().map(http::HeaderName::as_str) {
         assert!(passed.contains(&name) || own.contains(&name), "{name}");
     }

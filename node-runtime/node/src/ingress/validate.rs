@@ -13,15 +13,8 @@ use mfaas_rules::codes;
 use super::problem::Problem;
 
 /// What functions are called with.
-const METHODS: [Method; 7] = [
-    Method::GET,
-    Method::POST,
-    Method::HEAD,
-    Method::PUT,
-    Method::PATCH,
-    Method::DELETE,
-    Method::OPTIONS,
-];
+const METHODS: [Method; 7] =
+    [Method::GET, Method::POST, Method::HEAD, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
 const METHODS_ALLOWED: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 /// What a name of the DNS has at most (RFC 1035 2.3.4), in bytes.
 const HOST_BYTES_MAX: usize = 255;
@@ -118,8 +111,7 @@ fn host_refused(detail: &str) -> Problem {
 fn method_refused(method: &Method) -> Problem {
     let is_known = matches!(*method, Method::TRACE | Method::CONNECT);
     let status = if is_known { StatusCode::METHOD_NOT_ALLOWED } else { StatusCode::NOT_IMPLEMENTED };
-    Problem::of(status, codes::MF0822)
-        .with(header::ALLOW, METHODS_ALLOWED)
+    Problem::of(status, codes::MF0822).with(header::ALLOW, METHODS_ALLOWED)
 }
 
 #[cfg(test)]

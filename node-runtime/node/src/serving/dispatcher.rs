@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use mfaas_attest::{ServingSet, Verified};
 use mfaas_dispatch::{FunctionId, Loaded, Outcome, Refusal, Residency, Snapshot, TenantId};
-use mfaas_ident::{AliasName, FunctionName, Selector, TenantName};
+use mfaas_ident::{FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
@@ -19,6 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Books;
+use super::awaited::Awaited;
 use super::cordons::{Cordons, NoCordon};
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
@@ -145,7 +145,7 @@ pub(crate) struct Dispatcher {
     engine: Arc<SharedEngine>,
     table: RwLock<Table>,
     /// Names of this one that lead nowhere are on their way.
-    awaited: RwLock<Option<Arc<Verified<ServingSet>>>>,
+    awaited: RwLock<Option<Awaited>>,
     numbers: Mutex<Numbers>,
     /// Workers that the shared cordon is meant to have.
     workers: usize,
@@ -196,13 +196,13 @@ impl Dispatcher {
         selector: Option<&Selector>,
     ) -> CallError {
         let awaited = self.awaited.read().unwrap_or_else(PoisonError::into_inner);
-        let is_named = awaited.as_ref().is_some_and(|set| names(set, tenant, function, selector));
+        let is_named = awaited.as_ref().is_some_and(|set| set.names(tenant, function, selector));
         if is_named || !self.is_serving() { CallError::NotLoaded } else { CallError::Unknown }
     }
 
-    /// What the node is being brought to; nothing once everything of it was tried.
-    pub(crate) fn await_set(&self, set: Option<Arc<Verified<ServingSet>>>) {
-        *self.awaited.write().unwrap_or_else(PoisonError::into_inner) = set;
+    /// What the node is being brought to.
+    pub(crate) fn await_set(&self, awaited: Awaited) {
+        *self.awaited.write().unwrap_or_else(PoisonError::into_inner) = Some(awaited);
     }
 
     /// Hands a call in that is named by the table: past the queue if the engine is at rest.
@@ -380,22 +380,6 @@ impl Dispatcher {
         let crashes =
             |served: &Served| banned.iter().find(|(id, _)| *id == served.id).map(|(_, crashes)| *crashes);
         table.served().filter_map(|served| Some((Arc::clone(served), crashes(served)?))).collect()
-    }
-}
-
-/// Whether the set names that version. It is sorted by tenant and name, which was checked with its signature.
-fn names(
-    set: &ServingSet,
-    tenant: &TenantName,
-    function: &FunctionName,
-    selector: Option<&Selector>,
-) -> bool {
-    let place = set.functions.binary_search_by(|row| (&row.tenant, &row.name).cmp(&(tenant, function)));
-    let Some(row) = place.ok().and_then(|place| set.functions.get(place)) else { return false };
-    match selector {
-        None => row.aliases.contains_key(&AliasName::live()),
-        Some(Selector::Alias(alias)) => row.aliases.contains_key(alias),
-        Some(Selector::Version(version)) => row.versions.iter().any(|row| row.version == *version),
     }
 }
 

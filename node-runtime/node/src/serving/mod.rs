@@ -10,6 +10,7 @@
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
 
+mod awaited;
 mod cordons;
 mod crew;
 mod dispatcher;
@@ -32,6 +33,7 @@ use std::time::{Duration, Instant};
 use mfaas_dispatch::{CordonId, Limits, WORKERS_CAP};
 use mfaas_ident::TenantName;
 
+pub(crate) use awaited::{Awaited, VersionName};
 pub(crate) use dispatcher::{Answered, Asked, CallError, Dispatcher, Stalled, Way};
 pub(crate) use protection::Protection;
 pub(crate) use table::{Route, Served, Table};

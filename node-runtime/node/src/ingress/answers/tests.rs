@@ -99,7 +99,10 @@ fn every_row_has_a_reason_and_stands_in_the_docs() {
     let page = include_str!("../../../../../docs/functions.md");
     for Row { name, why } in &ROWS {
         assert_eq!(ROWS.iter().filter(|row| row.name == *name).count(), 1, "{name}");
-        assert!(page.contains(&format!("| `{name}` | {why} |")), "{name} is not in docs/functions.md as it is here");
+        assert!(
+            page.contains(&format!("| `{name}` | {why} |")),
+            "{name} is not in docs/functions.md as it is here"
+        );
     }
     assert!(page.contains(&format!("`{OWN_PREFIX}")));
 }

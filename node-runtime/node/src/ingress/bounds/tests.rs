@@ -42,7 +42,8 @@ fn one_peer_alone_cannot_use_up_what_all_share() {
 
 #[test]
 fn a_peer_is_an_address_or_a_64() {
-    let same = |one: &str, other: &str| PeerKey::of(one.parse().unwrap()) == PeerKey::of(other.parse().unwrap());
+    let same =
+        |one: &str, other: &str| PeerKey::of(one.parse().unwrap()) == PeerKey::of(other.parse().unwrap());
     assert!(same("192.0.2.1", "::ffff:192.0.2.1"));
     assert!(!same("192.0.2.1", "192.0.2.2"));
     assert!(same("2001:db8:0:1::1", "2001:db8:0:1:ffff::2"));

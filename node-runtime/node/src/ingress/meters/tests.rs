@@ -21,7 +21,8 @@ fn whoever_deploys_cannot_make_the_scrape_grow_without_an_end() {
         meters
     });
     let text = recorder.handle().render();
-    let counts: Vec<&str> = text.lines().filter(|line| line.starts_with("mfaas_request_seconds_count")).collect();
+    let counts: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("mfaas_request_seconds_count")).collect();
     assert_eq!(counts.len(), FUNCTIONS_SHOWN_MAX + 1, "{text}");
     assert!(counts.contains(&"mfaas_request_seconds_count{function=\"other\"} 100"), "{counts:?}");
     drop(meters);

@@ -153,12 +153,9 @@ async fn sent(open: &Open, from: Ipv4Addr, bytes: usize) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_are_announced_and_do_not_come_hold_nothing() {
     const KIB: usize = 1 << 10;
-    let open = Open::within(Bounds {
-        body_bytes_max: 512 * KIB,
-        peer_body_bytes_max: 512 * KIB,
-        ..Bounds::node()
-    })
-    .await;
+    let open =
+        Open::within(Bounds { body_bytes_max: 512 * KIB, peer_body_bytes_max: 512 * KIB, ..Bounds::node() })
+            .await;
     let mut held = busy(&open, FLOODER, 64).await;
     for _ in 0..64 {
         let mut stream = connect(&open, FLOODER).await;

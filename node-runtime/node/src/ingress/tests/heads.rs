@@ -64,7 +64,8 @@ async fn http_2_names_one_host_as_well() {
     let executor = hyper_util::rt::TokioExecutor::new();
     let (mut sender, connection) = hyper::client::conn::http2::handshake(executor, io).await.unwrap();
     tokio::spawn(connection);
-    for (host, wanted) in [(None, 200), (Some("a.example"), 200), (Some("A.example"), 200), (Some("b"), 400)] {
+    for (host, wanted) in [(None, 200), (Some("a.example"), 200), (Some("A.example"), 200), (Some("b"), 400)]
+    {
         let mut request = http::Request::get("http://a.example/healthz");
         if let Some(host) = host {
             request = request.header("host", host);

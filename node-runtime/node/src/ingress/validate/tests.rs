@@ -10,8 +10,30 @@ fn hosts_are_told_from_what_is_none() {
     }
     let long = "a".repeat(HOST_BYTES_MAX + 1);
     for text in [
-        "", ":80", "a b", "a@b", "a/b", "a?b", "a#b", "a,b", "a:", "a:b", "a:1:2", "a:65536", "a:+1", "[::1", "::1",
-        "[::1]x", "[a]", "[]", "[::1%25eth0]", "a%41", "ä", "a\\b", "\"a\"", &long,
+        "",
+        ":80",
+        "a b",
+        "a@b",
+        "a/b",
+        "a?b",
+        "a#b",
+        "a,b",
+        "a:",
+        "a:b",
+        "a:1:2",
+        "a:65536",
+        "a:+1",
+        "[::1",
+        "::1",
+        "[::1]x",
+        "[a]",
+        "[]",
+        "[::1%25eth0]",
+        "a%41",
+        "ä",
+        "a\\b",
+        "\"a\"",
+        &long,
     ] {
         assert!(!is_host(text), "{text}");
     }
