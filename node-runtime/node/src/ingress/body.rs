@@ -5,7 +5,8 @@
 //! ([`super::bounds`]), so nobody can keep answers from leaving by sending bodies.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -45,12 +46,15 @@ pub(super) async fn read(body: Incoming, pass: Option<&Pass>) -> Result<Received
     if body.size_hint().lower() > limits::BODY_BYTES_MAX as u64 {
         return Err(too_large());
     }
-    match tokio::time::timeout(BODY_WAIT_MAX, gather(body, pass)).await {
-        Ok(read) => read,
-        Err(_) => {
-            Err(Problem::of(StatusCode::REQUEST_TIMEOUT, codes::MF0809).detail("the body came too slowly"))
-        }
+    let mut gathered = pin!(gather(body, pass));
+    // A small body mostly came with its head: then it needs no timer.
+    let first = poll_fn(|context| Poll::Ready(gathered.as_mut().poll(context))).await;
+    if let Poll::Ready(read) = first {
+        return read;
     }
+    tokio::time::timeout(BODY_WAIT_MAX, gathered).await.unwrap_or_else(|_| {
+        Err(Problem::of(StatusCode::REQUEST_TIMEOUT, codes::MF0809).detail("the body came too slowly"))
+    })
 }
 
 fn too_large() -> Problem {
