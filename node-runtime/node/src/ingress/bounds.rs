@@ -15,8 +15,8 @@ const CONNECTIONS_MAX: usize = 4_096;
 const PEER_CONNECTIONS_MAX: usize = 1_280;
 /// What an operator may set: beyond it descriptors are better spent on images.
 const CONNECTIONS_CAP: usize = 65_536;
-/// Requests between their head and the last byte of their answer. Each may hold a head, a small body and a small answer: 96 KiB, so
-/// 768 MiB for all of them.
+/// Requests between their head and the last byte of their answer. Each may hold a head (64 KiB), the frame that is made of it with a
+/// small body (56 KiB), and a small answer with its headers (32 KiB): some 150 KiB, so 1.2 GiB for all of them.
 const REQUESTS_MAX: usize = 8_192;
 /// Of these, of one peer: as many calls as may wait of one tenant.
 const PEER_REQUESTS_MAX: usize = 2_048;
