@@ -102,6 +102,11 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0813, 503),
     (codes::MF0814, 500),
     (codes::MF0815, 503),
+    (codes::MF0820, 503),
+    (codes::MF0821, 400),
+    (codes::MF0822, 405),
+    (codes::MF0823, 415),
+    (codes::MF0824, 429),
     // Access and limits.
     (codes::MF0901, 401),
     (codes::MF0902, 403),

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use mfaas_dispatch::WORKERS_CAP;
 use mfaas_ident::{NodeName, TenantName};
 
+use crate::ingress::Bounds;
 use crate::serving::Sharing;
 
 /// Calls that run at a time, at most.
@@ -41,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) membership: Membership,
     /// `MFAAS_INGRESS_LISTEN`.
     pub(crate) ingress_listen: SocketAddr,
+    /// `MFAAS_INGRESS_…`: what the ingress takes at once.
+    pub(crate) ingress_bounds: Bounds,
     /// `MFAAS_WORKERS`, one for each core by default: workers that tenants share, or calls that run at a
     /// time where they do not.
     pub(crate) workers: usize,
@@ -110,6 +113,7 @@ impl Config {
         Ok(Self {
             membership: Membership::read(lookup)?,
             ingress_listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
+            ingress_bounds: Bounds::read(lookup)?,
             workers,
             worker_cores: listed(
                 "MFAAS_WORKER_CORES",
@@ -137,7 +141,7 @@ fn required(lookup: Lookup<'_>, variable: &'static str) -> Result<String, Config
     lookup(variable).ok_or(ConfigError::Missing(variable))
 }
 
-fn parsed<T>(variable: &'static str, text: &str) -> Result<T, ConfigError>
+pub(crate) fn parsed<T>(variable: &'static str, text: &str) -> Result<T, ConfigError>
 where
     T: std::str::FromStr,
     T::Err: std::fmt::Display,
@@ -146,7 +150,7 @@ where
 }
 
 /// At most `most` different things with commas between them.
-fn listed<T>(variable: &'static str, list: &str, most: usize) -> Result<BTreeSet<T>, ConfigError>
+pub(crate) fn listed<T>(variable: &'static str, list: &str, most: usize) -> Result<BTreeSet<T>, ConfigError>
 where
     T: std::str::FromStr + Ord,
     T::Err: std::fmt::Display,

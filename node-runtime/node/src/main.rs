@@ -18,6 +18,7 @@ mod serving;
 mod state;
 mod upstream;
 mod usage;
+mod vitals;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};

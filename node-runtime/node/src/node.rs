@@ -18,13 +18,14 @@ use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
 use crate::cores::Cores;
 use crate::door::{self, DoorSocket};
-use crate::ingress::{self, Face, Hosts};
+use crate::ingress::{self, Face, Hosts, Peers};
 use crate::logs;
 use crate::orders::Follower;
 use crate::serving::{self, Books, Dispatcher, Means, Protection};
 use crate::state::{StateDir, write_durably};
 use crate::upstream::Upstream;
 use crate::usage::{self, Usage};
+use crate::vitals;
 
 /// How often gauges are set.
 const GAUGES: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ const WORKERS_WAIT_MAX: Duration = Duration::from_secs(2);
 const LAST_LINES_WAIT_MAX: Duration = Duration::from_secs(1);
 /// The last report of usage gets this long.
 const LAST_USAGE_WAIT_MAX: Duration = Duration::from_secs(1);
-/// Upper bounds of the run time histogram in seconds: 1 µs to 10 s.
+/// Upper bounds of the histograms of run times and of whole requests in seconds: 1 µs to 10 s.
 const RUN_SECONDS: &[f64] = &[
     1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1.0,
     5.0, 10.0,
@@ -77,7 +78,8 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let door =
         config.door_socket.as_deref().map(DoorSocket::bind).transpose().context("MFAAS_DOOR_SOCKET")?;
     let (stop, stopping) = watch::channel(false);
-    let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus));
+    let peers = Peers::new(config.ingress_bounds.clone());
+    let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus.clone()));
     let reporter = Reporter {
         upstream: upstream.clone(),
         dispatcher: Arc::clone(&dispatcher),
@@ -89,13 +91,14 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
 
     let mut agent = tokio::spawn(agent.run());
     let hosts = Hosts::start(std::thread::available_parallelism().map_or(1, usize::from))?;
-    let mut ingress = tokio::spawn(ingress::serve(listener, hosts, face, stopping.clone()));
+    let mut ingress = tokio::spawn(ingress::serve(listener, hosts, (face, peers), stopping.clone()));
     let mut door =
         door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
     let watchers = [
         tokio::spawn(reporter.run()),
         tokio::spawn(gauges(Arc::clone(&dispatcher), status, Arc::clone(&protection))),
         tokio::spawn(follower.run()),
+        tokio::spawn(vitals::watch(prometheus)),
         tokio::spawn(usage::tell(Arc::clone(&usage), upstream.clone(), boot)),
     ];
     let last_words = upstream.clone();
@@ -243,6 +246,9 @@ async fn wait_for_signal() -> anyhow::Result<()> {
 fn start_metrics() -> anyhow::Result<PrometheusHandle> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Full("mfaas_run_seconds".to_owned()), RUN_SECONDS)
+        .and_then(|builder| {
+            builder.set_buckets_for_metric(Matcher::Full(ingress::REQUEST_SECONDS.to_owned()), RUN_SECONDS)
+        })
         .and_then(PrometheusBuilder::install_recorder)
         .context("setting up metrics")
 }

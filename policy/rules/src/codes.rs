@@ -187,6 +187,11 @@ table! {
     MF0813 "The function is banned after repeated crashes.", "Deploy a new version, or ask an operator to lift the ban with `mfaas unban`.";
     MF0814 "The function ended itself.", "Return from the handler instead of aborting; see `mfaas logs`.";
     MF0815 "The node is being drained and takes no new calls.", "Ask another node, or try again after the time named in Retry-After.";
+    MF0820 "The function is not loaded yet.", "Try again after the time named in Retry-After: the node has just started, or was just told of this version.";
+    MF0821 "The request does not name one valid host.", "Send exactly one Host header (in HTTP/2 one :authority), a host name or address with an optional port.";
+    MF0822 "The method is not one that is taken here.", "Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS; the answer's Allow header lists them.";
+    MF0823 "The request's coding is not one that is taken.", "Send the body as it is: no Content-Encoding, and no Transfer-Encoding but a single `chunked`.";
+    MF0824 "Too much is asked from one address at once.", "Wait for answers before asking for more, or try again after the time named in Retry-After.";
 
     MF0901 "The token is missing or not valid.", "Sign in with `mfaas login`.";
     MF0902 "The token may not do this.", "Ask for a token with the scope named in the message.";

@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::home::Home;
 use crate::functions::{Form, Kind, request, verified};
 use crate::sides::http::Client;
+use crate::sides::load::Target;
 use crate::sides::{Kit, Side, Timing};
 use crate::sys::{die_with_parent, pin, pin_to, stamp};
 
@@ -34,6 +35,7 @@ const LOG_CHARACTERS_MAX: usize = 2_000;
 #[derive(Debug)]
 pub struct Node {
     client: Client,
+    target: Target,
     process: u32,
     number: u64,
     own: Option<Own>,
@@ -54,7 +56,14 @@ impl Node {
         let mut own = Own { child: spawn(kit, &home)?, home };
         pin(kit.cores.caller)?;
         let client = own.answering().with_context(|| format!("the node says {:?}", own.said()))?;
-        Ok(Self { client, process: own.child.id(), number: 0, own: Some(own) })
+        let address = own.address()?;
+        let target = Target {
+            address,
+            address_http2: address,
+            path: Home::function_path(),
+            function: Some(Kind::EMPTY.constants(0)),
+        };
+        Ok(Self { client, target, process: own.child.id(), number: 0, own: Some(own) })
     }
 
     /// Connects to the function at `url` (`http://host:port/path`) of the node with process id
@@ -63,8 +72,10 @@ impl Node {
         let rest = url.strip_prefix("http://").context("a URL that begins with http://")?;
         let (address, path) = rest.split_once('/').context("a URL with a path")?;
         let address: SocketAddr = address.parse().context("a URL with an address and a port")?;
-        let client = Client::connect(address, &format!("/{path}"))?;
-        Ok(Self { client, process, number: 0, own: None })
+        let path = format!("/{path}");
+        let client = Client::connect(address, &path)?;
+        let target = Target { address, address_http2: address, path, function: None };
+        Ok(Self { client, target, process, number: 0, own: None })
     }
 }
 
@@ -107,11 +118,15 @@ impl Own {
         }
     }
 
-    fn try_call(&self) -> anyhow::Result<Client> {
+    fn address(&self) -> anyhow::Result<SocketAddr> {
         let ready = std::fs::read(self.home.path("ready.json")).context("the node is not up")?;
         let ready: serde_json::Value = serde_json::from_slice(&ready).context("the ready file")?;
         let address = ready["ingress"].as_str().context("the ready file without an address")?;
-        let mut client = Client::connect(address.parse().context("an address")?, &Home::function_path())?;
+        address.parse().context("an address")
+    }
+
+    fn try_call(&self) -> anyhow::Result<Client> {
+        let mut client = Client::connect(self.address()?, &Home::function_path())?;
         let request = request(0);
         verified(&Kind::EMPTY.constants(0), &request, &client.post(&request)?)?;
         Ok(client)
@@ -167,5 +182,9 @@ impl Side for Node {
 
     fn process(&self) -> Option<u32> {
         Some(self.process)
+    }
+
+    fn target(&self) -> Option<&Target> {
+        Some(&self.target)
     }
 }

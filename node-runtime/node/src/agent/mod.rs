@@ -25,7 +25,7 @@ pub(crate) use gate::Refused;
 pub(crate) use image::{ImageKey, VerifiedImage, sealed_memory};
 pub(crate) use report::{Reporter, Status};
 
-use crate::serving::Dispatcher;
+use crate::serving::{Awaited, Dispatcher};
 use crate::state::{StateDir, StateError};
 use crate::upstream::{Upstream, UpstreamError};
 use gate::{Admitted, Gate, KEY_LIST_BYTES_MAX, SET_BYTES_MAX};
@@ -211,8 +211,14 @@ impl Agent {
             self.note_expiry();
             return Ok(());
         }
+        // Until everything was tried, a name of the set that leads nowhere is no unknown name.
+        self.dispatcher.await_set(Awaited { set: Arc::clone(&set), only: None });
         let outcome = reconcile::bring_to(self, &set).await;
         self.incomplete = outcome.incomplete;
+        if outcome.complete {
+            // What was refused for good does not come.
+            self.dispatcher.await_set(Awaited { set: Arc::clone(&set), only: Some(outcome.coming) });
+        }
         self.status.send_modify(|status| {
             status.epoch = if outcome.complete { set.epoch } else { status.epoch };
             status.set = if outcome.complete { SetState::Current } else { status.set };

@@ -17,7 +17,7 @@ use super::gate::Refused;
 use super::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, VerifiedImage};
 use super::report;
 use super::{Agent, Loaded};
-use crate::serving::{Dispatcher, Route, Served, Stalled, Table};
+use crate::serving::{Dispatcher, Route, Served, Stalled, Table, VersionName};
 use crate::state::KeptAlias;
 
 /// Versions that one node serves, at most: each is a descriptor, and a slot of the slab when it is
@@ -45,6 +45,8 @@ pub(super) struct Outcome {
     pub(super) complete: bool,
     /// Trying again may help.
     pub(super) incomplete: bool,
+    /// Whom it may help.
+    pub(super) coming: BTreeSet<VersionName>,
     pub(super) refused: Vec<RefusedVersion>,
     pub(super) problems: Vec<mfaas_delivery::NodeProblem>,
 }
@@ -142,7 +144,10 @@ async fn obtain_all(
                 Ok(image) => drop(good.insert(key, image)),
                 Err(Missing { refused, again }) => {
                     warn_once(agent, &key, &refused);
-                    outcome.incomplete |= again;
+                    if again {
+                        outcome.incomplete = true;
+                        outcome.coming.insert(name_of(&key));
+                    }
                     outcome.refused.push(row(&key, refused));
                 }
             }
@@ -302,6 +307,10 @@ fn prune(agent: &Agent, set: &ServingSet) {
     let loaded = agent.loaded.images.keys().flat_map(|key| [key.digest, key.statement]);
     let keep: BTreeSet<Digest> = named.chain(loaded).collect();
     agent.state.prune_blobs(|digest| keep.contains(&digest));
+}
+
+fn name_of(key: &ImageKey) -> VersionName {
+    (key.tenant.clone(), key.function.clone(), key.version)
 }
 
 fn row(key: &ImageKey, refused: Refused) -> RefusedVersion {

@@ -22,11 +22,11 @@ use tokio::task::JoinHandle;
 use super::guest::Target;
 use super::{CLIENTS_MAX, DoorSocket, SLOTS, refusal, serve};
 use crate::logs::LogSink;
-use crate::serving::{self, CallError};
+use crate::serving::{self, CallError, Table};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An open door of a node that serves nothing.
+/// An open door of a node that serves an empty set.
 struct Open {
     directory: tempfile::TempDir,
     stop: watch::Sender<bool>,
@@ -38,6 +38,7 @@ impl Open {
         let directory = tempfile::tempdir().unwrap();
         let socket = DoorSocket::bind(&directory.path().join("door")).unwrap();
         let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
+        dispatcher.swap(Table::default(), |_| true, |_| false);
         let (stop, stopping) = watch::channel(false);
         let task = tokio::spawn(serve(socket, dispatcher, stopping));
         Self { directory, stop, task }

@@ -1,12 +1,17 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod attacks;
+mod crowds;
+mod heads;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use mfaas_abi::{Status, frame, limits};
 use mfaas_dispatch::{Limits, Outcome, Refusal};
@@ -15,22 +20,30 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::body::{Bodies, Response};
+use super::body::Response;
 use super::listener::{HEAD_BYTES_MAX, HEADERS_MAX};
-use super::{Face, Hosts, headers, refused, serve};
+use super::{Bounds, Face, Hosts, Peers, headers, refused, serve};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
-use crate::serving::{self, Answered, CallError, Served};
+use crate::serving::{self, Answered, CallError, Served, Table};
 
 const BOTH: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
 fn face() -> Face {
     let prometheus = PrometheusBuilder::new().build_recorder().handle();
     let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
+    dispatcher.swap(Table::default(), |_| true, |_| false);
     Face::new(dispatcher, prometheus)
 }
 
-/// The ingress of a node that serves nothing, on a port of its own.
+/// The face of a node that has just started.
+fn new_face() -> Face {
+    let prometheus = PrometheusBuilder::new().build_recorder().handle();
+    let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
+    Face::new(dispatcher, prometheus)
+}
+
+/// The ingress of a node that serves an empty set, on a port of its own.
 struct Open {
     address: SocketAddr,
     stop: watch::Sender<bool>,
@@ -39,14 +52,23 @@ struct Open {
 
 impl Open {
     async fn new() -> Self {
-        Self::on(Hosts::default()).await
+        Self::of(face(), Hosts::default(), Bounds::node()).await
     }
 
     async fn on(hosts: Hosts) -> Self {
+        Self::of(face(), hosts, Bounds::node()).await
+    }
+
+    async fn within(bounds: Bounds) -> Self {
+        Self::of(face(), Hosts::default(), bounds).await
+    }
+
+    async fn of(face: Face, hosts: Hosts, bounds: Bounds) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = watch::channel(false);
-        Self { address, stop, task: tokio::spawn(serve(listener, hosts, Arc::new(face()), stopping)) }
+        let parts = (Arc::new(face), Peers::new(bounds));
+        Self { address, stop, task: tokio::spawn(serve(listener, hosts, parts, stopping)) }
     }
 
     fn url(&self, path: &str) -> String {
@@ -77,14 +99,21 @@ async fn ask(request: reqwest::RequestBuilder, version: Version) -> (StatusCode,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_without_a_set_lives_but_is_not_ready() {
-    let open = Open::new().await;
+async fn a_node_without_a_set_lives_but_is_not_ready_and_knows_no_name_yet() {
+    let open = Open::of(new_face(), Hosts::default(), Bounds::node()).await;
     for version in BOTH {
         let client = client(version);
         let status = async |path| ask(client.get(open.url(path)), version).await.0;
         assert_eq!(status("/healthz").await, StatusCode::OK);
         assert_eq!(status("/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(status("/metrics").await, StatusCode::OK);
+        let (called, headers, body) = ask(client.get(open.url("/f/acme/hello")), version).await;
+        assert_eq!(
+            (called, &headers[header::RETRY_AFTER]),
+            (StatusCode::SERVICE_UNAVAILABLE, &"1".parse().unwrap())
+        );
+        assert!(body.contains("\"code\":\"MF0820\""), "{body}");
+        assert_eq!(status("/f/ACME/hello").await, StatusCode::NOT_FOUND, "no name at all");
         let posted = ask(client.post(open.url("/healthz")), version).await;
         assert_eq!(posted.0, StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(posted.1[header::ALLOW], "GET,HEAD");
@@ -215,26 +244,11 @@ async fn connections_on_threads_of_their_own_are_served_and_ended() {
 }
 
 #[test]
-fn large_bodies_share_one_budget_and_give_it_back() {
-    let bodies = Bodies::default();
-    let large = vec![1; limits::BODY_BYTES_MAX];
-    let mut held: Vec<_> = (0..1024).map(|_| bodies.send(&large).unwrap()).collect();
-    let refused = bodies.send(&large).unwrap_err().into_response();
-    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
-    assert!(bodies.send(&large[..1_000]).is_ok(), "small ones need no share");
-    held.pop();
-    assert!(bodies.send(&large).is_ok(), "what was sent gives its share back");
-}
-
-#[test]
 fn a_function_sees_the_host_by_either_version() {
-    let seen = |request: http::Request<()>| {
-        let (parts, ()) = request.into_parts();
-        headers::host(&parts).map(|(name, value)| (name.to_owned(), value.to_owned()))
-    };
-    let request = || http::Request::get("http://node.example:7800/f/a/b");
-    assert_eq!(seen(request().body(()).unwrap()), Some(("host".to_owned(), "node.example:7800".to_owned())));
-    assert_eq!(seen(request().header("host", "said").body(()).unwrap()), None, "it is among the headers");
+    let mut headers = HeaderMap::new();
+    assert_eq!(headers::host(&headers, Some("node.example:7800")), Some(("host", "node.example:7800")));
+    headers.insert(header::HOST, HeaderValue::from_static("said"));
+    assert_eq!(headers::host(&headers, Some("said")), None, "it is among the headers");
 }
 
 fn completed(status: Status, response: Vec<u8>) -> Completion {
@@ -255,7 +269,7 @@ fn completed(status: Status, response: Vec<u8>) -> Completion {
 fn answered(outcome: Outcome, completion: Option<Completion>) -> Response {
     let served = Arc::new(Served { id: mfaas_dispatch::FunctionId(1), key: key("hello", 3) });
     let (queued, ran) = (Duration::from_micros(20), Duration::from_millis(2));
-    face().answer_of(Answered { outcome, completion, served, queued, ran })
+    face().answer_of(Answered { outcome, completion, served, queued, ran }, Some("node.example"), &mut None)
 }
 
 fn encoded(status: u16, headers: &[(&str, &str)]) -> Vec<u8> {
@@ -300,6 +314,7 @@ fn a_call_that_is_not_accepted_has_its_status() {
     assert_eq!(full.headers()[header::RETRY_AFTER], "7");
     for (error, wanted) in [
         (CallError::Unknown, 404),
+        (CallError::NotLoaded, 503),
         (CallError::Refused(Refusal::NotServed), 404),
         (CallError::Refused(Refusal::NotLoadable), 503),
         (CallError::Refused(Refusal::DeadlinePassed), 504),
@@ -329,6 +344,19 @@ fn an_answer_says_its_version_and_times_and_nothing_for_the_origin() {
         ("connection", "close"),
         ("mfaas-version", "99"),
         ("x-own", "1"),
+        ("x-fn-own", "1"),
+        ("x-accel-redirect", "/internal"),
+        ("www-authenticate", "Basic"),
+        ("accept-ch", "sec-ch-ua-model"),
+        ("set-login", "logged-in"),
+        ("origin-trial", "x"),
+        ("use-as-dictionary", "match=\"/*\""),
+        ("service-worker-allowed", "/"),
+        ("access-control-allow-credentials", "true"),
+        ("content-length", "99"),
+        ("transfer-encoding", "chunked"),
+        ("refresh", "0"),
+        ("link", "</f/other/x>; rel=preload"),
     ];
     let mut response = answered(Outcome::Finished, Some(completed(Status::Ok, encoded(200, &said))));
     headers::harden(response.headers_mut());
@@ -338,9 +366,28 @@ fn an_answer_says_its_version_and_times_and_nothing_for_the_origin() {
     assert_eq!(headers["server-timing"], "queue;dur=0.020, run;dur=1.5000");
     assert_eq!(headers["content-security-policy"], "sandbox");
     assert_eq!(headers["content-type"], "text/html");
-    assert_eq!(headers["x-own"], "1");
-    for gone in ["set-cookie", "clear-site-data", "connection"] {
-        assert!(!headers.contains_key(gone), "{gone}");
+    let passed = ["content-type", "x-fn-own"];
+    let own = [
+        "content-security-policy",
+        "x-content-type-options",
+        "mfaas-version",
+        "mfaas-start",
+        "server-timing",
+    ];
+    for name in headers.keys().map(http::HeaderName::as_str) {
+        assert!(passed.contains(&name) || own.contains(&name), "{name}");
+    }
+    assert_eq!(headers.len(), passed.len() + own.len());
+}
+
+#[test]
+fn where_there_is_no_body_none_is_sent() {
+    for (status, bytes) in [(200, 4), (204, 0), (205, 0), (304, 0), (206, 4)] {
+        let mut response = answered(Outcome::Finished, Some(completed(Status::Ok, encoded(status, &[]))));
+        assert_eq!(response.status().as_u16(), status);
+        assert_eq!(response.body().size_hint().exact(), Some(bytes), "{status}");
+        assert_eq!(response.body().is_end_stream(), bytes == 0, "{status}");
+        assert_eq!(response.body_mut().frame().now_or_never().unwrap().is_some(), bytes > 0, "{status}");
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Books;
+use super::awaited::Awaited;
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
 use super::pools::Pools;
@@ -57,6 +58,8 @@ pub(crate) struct Answered {
 pub(crate) enum CallError {
     /// No such tenant, function, alias or version here.
     Unknown,
+    /// It is named by the set that the node is being brought to, or no set is in force yet.
+    NotLoaded,
     /// The scheduler did not accept it.
     Refused(Refusal),
     /// The node is being drained.
@@ -140,6 +143,8 @@ pub(crate) struct Dispatcher {
     intake: Intake,
     engine: Arc<SharedEngine>,
     table: RwLock<Table>,
+    /// Names of this one that lead nowhere are on their way.
+    awaited: RwLock<Option<Awaited>>,
     numbers: Mutex<Numbers>,
     /// Workers that tenants share, and that are there from the start.
     workers: usize,
@@ -160,10 +165,10 @@ impl Dispatcher {
         pools: Pools,
         books: &Books,
     ) -> Self {
-        let (table, serving) = Default::default();
+        let (table, awaited, serving) = Default::default();
         let numbers = Mutex::new(Numbers::new(pools));
         let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
-        Self { intake, engine, table, numbers, workers, serving, published, standing, usage }
+        Self { intake, engine, table, awaited, numbers, workers, serving, published, standing, usage }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -174,11 +179,29 @@ impl Dispatcher {
         let _inside = self.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();
         let named = |table: &Table| {
-            let served = Arc::clone(table.resolve(tenant, function, selector).ok_or(CallError::Unknown)?);
+            let found = table.resolve(tenant, function, selector);
+            let served = Arc::clone(found.ok_or_else(|| self.not_found(tenant, function, selector))?);
             Ok(Call { served, frame, since, wait_us_max, reply })
         };
         self.hand_in(named, way)?;
         answer.await.unwrap_or(Err(CallError::Gone))
+    }
+
+    /// Why a name leads nowhere.
+    fn not_found(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+    ) -> CallError {
+        let awaited = self.awaited.read().unwrap_or_else(PoisonError::into_inner);
+        let is_named = awaited.as_ref().is_some_and(|set| set.names(tenant, function, selector));
+        if is_named || !self.is_serving() { CallError::NotLoaded } else { CallError::Unknown }
+    }
+
+    /// What the node is being brought to.
+    pub(crate) fn await_set(&self, awaited: Awaited) {
+        *self.awaited.write().unwrap_or_else(PoisonError::into_inner) = Some(awaited);
     }
 
     /// Hands a call in that is named by the table: past the queue if the engine is at rest.

@@ -10,6 +10,7 @@
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
 
+mod awaited;
 mod crew;
 mod dispatcher;
 mod engine;
@@ -33,6 +34,7 @@ use std::time::{Duration, Instant};
 use mfaas_dispatch::Limits;
 use mfaas_ident::TenantName;
 
+pub(crate) use awaited::{Awaited, VersionName};
 pub(crate) use dispatcher::{Answered, Asked, CallError, Dispatcher, Stalled, Way};
 pub(crate) use process::ask_protection;
 pub(crate) use protection::Protection;

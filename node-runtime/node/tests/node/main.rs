@@ -83,6 +83,19 @@ async fn a_published_function_answers_with_its_headers_logs_and_report() {
         metrics.contains("mfaas_calls_total") && metrics.contains("mfaas_run_seconds_bucket"),
         "{metrics}"
     );
+    for series in [
+        "mfaas_request_seconds_bucket{function=\"acme/hello\",le=\"0.001\"}",
+        "mfaas_request_seconds_count{function=\"acme/hello\"} ",
+        "mfaas_ingress_connections ",
+        "mfaas_ingress_connections_total ",
+        "mfaas_ingress_limit{limit=\"peer_connections\"} 1280",
+        "mfaas_build_info{program=\"mfaas-node\",version=",
+        "process_cpu_seconds_total ",
+        "process_resident_memory_bytes ",
+        "process_open_fds ",
+    ] {
+        assert!(metrics.contains(series), "{series}: {metrics}");
+    }
 
     node.call("hello", "log").await;
     let report = server.reported("loaded", |report| report.set == SetState::Current).await;
@@ -324,9 +337,13 @@ async fn a_flipped_byte_or_another_key_stops_that_function_alone() {
     let codes: Vec<_> = report.refused.iter().map(|row| (row.function.as_str(), row.code)).collect();
     assert_eq!(codes, [("broken", codes::MF0708), ("flipped", codes::MF0704), ("foreign", codes::MF0602)]);
     assert_eq!(node.call("hello", "").await.body, "version 1");
-    for name in ["flipped", "foreign", "broken"] {
-        assert_eq!(node.call(name, "").await.status, 404, "{name}");
+    for name in ["foreign", "broken"] {
+        assert_eq!(node.call(name, "").await.status, 404, "{name}: refused for good");
     }
+    let coming = node.call("flipped", "").await;
+    assert!(coming.status == 503 && coming.body.contains("MF0820"), "its bytes may still come: {coming:?}");
+    assert_eq!(coming.headers["retry-after"], "1");
+    assert_eq!(node.call("hello@9", "").await.status, 404, "no set names it");
     let healed = artifact::build(2);
     server.desk().blobs.insert(Digest::of(&healed), healed);
     node.answers("flipped", "version 2").await;
@@ -377,7 +394,8 @@ async fn an_expired_set_serves_on_but_loads_nothing_after_a_restart() {
     let report = server.reported("expired", |report| report.set == SetState::Expired).await;
     assert!(report.loaded.is_empty());
     assert_eq!(node.get("/readyz").await.status, 503);
-    assert_eq!(node.call("hello", "").await.status, 404);
+    let call = node.call("hello", "").await;
+    assert!(call.status == 503 && call.body.contains("MF0820"), "no set is in force: {call:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -93,7 +93,7 @@ async fn a_cordoned_node_serves_what_it_has_and_takes_the_rest_later() {
 
     let node = home.start().await;
     node.answers("hello", "version 1").await;
-    assert_eq!(node.call("hello@2", "").await.status, 404);
+    assert_eq!(node.call("hello@2", "").await.status, 503, "named, and not loaded before it is uncordoned");
     order(&server, Availability::Active, Vec::new());
     node.answers("hello", "version 2").await;
 }
