@@ -97,6 +97,7 @@ impl Cage {
         state::with(|state| {
             state.budget.clock.set(clock);
             state.budget.sample();
+            gate::note_bases(state);
             state.handlers_start.set(handler_stack.addresses().start);
             state.handlers_end.set(handler_stack.addresses().end);
         });
@@ -427,6 +428,7 @@ impl Drop for Cage {
         budget::stop_backup(self.timer);
         state::with(|state| {
             state.keyed.set(false);
+            state.has_bases.set(false);
             state.gate_stack.set(0);
             state.taken.store(false, Ordering::Release);
         });

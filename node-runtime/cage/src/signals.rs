@@ -160,7 +160,11 @@ pub(crate) extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mu
         state.interrupted.store(true, Ordering::Relaxed);
         let registers = Registers::of(context);
         // Not in the stack: the host itself was interrupted, just before or just after the function.
-        if state.budget.is_used_up(state.in_stack(registers.stack_pointer())) {
+        let in_function = state.in_stack(registers.stack_pointer());
+        if in_function {
+            gate::take_bases_back(state);
+        }
+        if state.budget.is_used_up(in_function) {
             registers.abandon(state, End::OverBudget);
         }
     });
@@ -176,6 +180,7 @@ pub(crate) extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, con
             // SAFETY: INV-CAGE-7. Never returns; 128 + the signal is what a shell would show.
             unsafe { libc::_exit(128 + signal) }
         }
+        gate::take_bases_back(state);
         registers.abandon(state, end_of(state, signal, info));
     });
 }

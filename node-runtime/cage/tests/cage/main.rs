@@ -6,6 +6,7 @@
 mod ends;
 mod hostility;
 mod packing;
+mod registers;
 mod state;
 mod toolchain;
 mod watcher;
