@@ -199,16 +199,6 @@ pub(crate) fn note_bases(state: &State) {
     state.has_bases.set(has_bases);
 }
 
-/// Puts the bases of FS and GS back. For handlers, which begin with those of the function.
-pub(crate) fn take_bases_back(state: &State) {
-    if state.has_bases.get() {
-        // SAFETY: INV-CAGE-14 and 15. The bases of this thread, as they were.
-        unsafe {
-            asm!("wrfsbase {}", "wrgsbase {}", in(reg) state.fs_base.get(), in(reg) state.gs_base.get(), options(nostack, preserves_flags))
-        }
-    }
-}
-
 /// The address at which calls end: with or without a change of rights.
 pub(crate) fn landing_of(state: &State) -> usize {
     let landing = if state.keyed.get() { keyed::landing as *const () } else { landing as *const () };

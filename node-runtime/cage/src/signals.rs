@@ -5,7 +5,8 @@
 //! at the landing loses nothing. A fault anywhere else is a fault of the worker itself, whose
 //! memory can no longer be trusted: the process ends.
 //!
-//! Handlers run on a stack of their own, one at a time, and call only what a handler may call.
+//! Handlers run on a stack of their own, one at a time, and call only what a handler may call. They may
+//! begin with the function's base of FS, so nothing in them may use what belongs to a thread.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -160,11 +161,7 @@ pub(crate) extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mu
         state.interrupted.store(true, Ordering::Relaxed);
         let registers = Registers::of(context);
         // Not in the stack: the host itself was interrupted, just before or just after the function.
-        let in_function = state.in_stack(registers.stack_pointer());
-        if in_function {
-            gate::take_bases_back(state);
-        }
-        if state.budget.is_used_up(in_function) {
+        if state.budget.is_used_up(state.in_stack(registers.stack_pointer())) {
             registers.abandon(state, End::OverBudget);
         }
     });
@@ -180,7 +177,6 @@ pub(crate) extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, con
             // SAFETY: INV-CAGE-7. Never returns; 128 + the signal is what a shell would show.
             unsafe { libc::_exit(128 + signal) }
         }
-        gate::take_bases_back(state);
         registers.abandon(state, end_of(state, signal, info));
     });
 }

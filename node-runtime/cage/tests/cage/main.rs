@@ -5,6 +5,7 @@
 
 mod ends;
 mod hostility;
+mod hosts;
 mod packing;
 mod registers;
 mod state;
