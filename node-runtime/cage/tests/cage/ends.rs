@@ -128,6 +128,46 @@ fn the_budget_is_kept_within_a_tick() {
     }
 }
 
+/// CPU time of this thread, in nanoseconds.
+fn cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a live local.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// A function that works before it outgrows its memory works once in each size that it is given.
+const OUTGROWING: [&str; 2] = ["outgrow-arena", "outgrow-stack"];
+
+#[test]
+fn every_run_of_a_call_is_billed() {
+    for word in OUTGROWING {
+        let mut fixture = fixture().with_budget_us(1_000_000);
+        let before = cpu_ns();
+        let answer = fixture.call(format!("{word} 10000000").as_bytes());
+        let spent = cpu_ns() - before;
+        assert_eq!(answer.status, Status::Ok, "{word}: {answer:?}");
+        assert!(answer.cpu_ns > spent / 10 * 8, "{word}: {} ns of {spent} are billed", answer.cpu_ns);
+        assert!(answer.cpu_ns <= spent, "{word}: {} ns of {spent} are billed", answer.cpu_ns);
+    }
+}
+
+#[test]
+fn all_runs_of_a_call_share_one_budget() {
+    for word in OUTGROWING {
+        let body = format!("{word} 10000000");
+        let mut fixture = fixture().with_budget_us(10_000_000);
+        // The second call knows what it needs.
+        let [all, one] = [(); 2].map(|()| fixture.call(body.as_bytes()).cpu_ns);
+        assert!(all > one / 10 * 14, "{word}: {all} ns for all runs, {one} ns for one");
+        drop(fixture);
+        let mut fixture = self::fixture().with_budget_us(all.midpoint(one) / 1_000);
+        let answer = fixture.call(body.as_bytes());
+        assert_eq!(answer.status, Status::OverBudget, "{word}: {answer:?}");
+        assert_eq!(fixture.call(body.as_bytes()).status, Status::Ok, "{word} with room from the start");
+    }
+}
+
 #[test]
 fn stack_and_arena_have_their_own_ends() {
     let mut fixture = fixture();

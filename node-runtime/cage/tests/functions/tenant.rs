@@ -103,6 +103,12 @@ fn large_frame() -> u64 {
     frame.iter().map(|byte| u64::from(*byte)).sum()
 }
 
+/// Works for a number of rounds.
+fn burn(rounds: &[u8]) {
+    let rounds: u64 = String::from_utf8_lossy(rounds).parse().expect("a number");
+    black_box((0..rounds).fold(1u64, |x, round| black_box(x.wrapping_mul(round | 1))));
+}
+
 fn print() -> Vec<u8> {
     print!("one ");
     println!("line");
@@ -124,6 +130,16 @@ fn clocks() -> String {
 }
 
 pub fn handle(body: &[u8]) -> Vec<u8> {
+    if let Some((word, rounds)) = body.iter().position(|byte| *byte == b' ').map(|at| (&body[..at], &body[at + 1..])) {
+        burn(rounds);
+        // More than a first run has, after the work.
+        match word {
+            b"outgrow-arena" => return vec![black_box(vec![1u8; 3 << 20])[7]],
+            b"outgrow-stack" => return large_frame().to_string().into_bytes(),
+            b"work" => return Vec::new(),
+            _ => {}
+        }
+    }
     match body {
         b"count" => count().into_bytes(),
         b"verify" => format!("{} {}", count(), work(42)).into_bytes(),
