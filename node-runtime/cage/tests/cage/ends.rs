@@ -152,19 +152,31 @@ fn every_run_of_a_call_is_billed() {
     }
 }
 
+/// Whose runs together take too long has all the room next time that it had not enough of.
 #[test]
 fn all_runs_of_a_call_share_one_budget() {
-    for word in OUTGROWING {
-        let body = format!("{word} 10000000");
-        let mut fixture = fixture().with_budget_us(10_000_000);
-        // The second call knows what it needs.
-        let [all, one] = [(); 2].map(|()| fixture.call(body.as_bytes()).cpu_ns);
-        assert!(all > one / 10 * 14, "{word}: {all} ns for all runs, {one} ns for one");
+    const BUDGET_US: u64 = 50_000;
+    /// The arena's page or the stack's.
+    fn page(fixture: &mut Fixture, which: usize) -> String {
+        fixture.ok("place").split(' ').nth(which).expect("two of them").to_owned()
+    }
+    for (which, endless, honest) in
+        [(0, "spin-arena", "outgrow-arena 1"), (1, "spin-stack", "outgrow-stack 1")]
+    {
+        let mut fixture = fixture().with_budget_us(BUDGET_US);
+        let small = page(&mut fixture, which);
+        let before = cpu_ns();
+        let answer = fixture.call(endless.as_bytes());
+        let spent = cpu_ns() - before;
+        assert_eq!(answer.status, Status::OverBudget, "{endless}: {answer:?}");
+        assert!(spent < BUDGET_US * 1_300, "{endless}: {spent} ns within a budget of {BUDGET_US} us");
+        let after = page(&mut fixture, which);
         drop(fixture);
-        let mut fixture = self::fixture().with_budget_us(all.midpoint(one) / 1_000);
-        let answer = fixture.call(body.as_bytes());
-        assert_eq!(answer.status, Status::OverBudget, "{word}: {answer:?}");
-        assert_eq!(fixture.call(body.as_bytes()).status, Status::Ok, "{word} with room from the start");
+        let mut fixture = self::fixture().with_budget_us(1_000_000);
+        assert_eq!(page(&mut fixture, which), small);
+        assert_eq!(fixture.call(honest.as_bytes()).status, Status::Ok, "{honest}");
+        assert_ne!(small, after, "{endless}");
+        assert_eq!(page(&mut fixture, which), after, "{endless}");
     }
 }
 
