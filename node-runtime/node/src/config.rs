@@ -8,6 +8,9 @@ use std::path::PathBuf;
 
 use mfaas_dispatch::WORKERS_CAP;
 use mfaas_ident::{NodeName, TenantName};
+use mfaas_ring::preload::SpeculationWish;
+
+use crate::serving::parse_wish;
 
 /// Workers that tenants share, at most.
 const WORKERS_MAX: usize = 128;
@@ -47,6 +50,9 @@ pub(crate) struct Config {
     /// `MFAAS_PRIVATE_CORDONS`: other tenants that have workers of their own at a time because their
     /// functions declare it, at most; 0 refuses such functions.
     pub(crate) private_cordons: usize,
+    /// `MFAAS_SPECULATION_CONTROLS`: what workers ask of the kernel against speculation, names with commas
+    /// between them or `none`; all of it if absent.
+    pub(crate) speculation: SpeculationWish,
     /// `MFAAS_ROOT_KEY_FILE`: the pinned root, PEM.
     pub(crate) root_key_file: PathBuf,
     /// `MFAAS_DOOR_SOCKET`: where programs of this machine call through rings; nowhere if absent.
@@ -114,6 +120,7 @@ impl Config {
             )?,
             private_cordons: private_cordons(lookup, PRIVATE_CORDONS_CAP - isolated.len())?,
             isolated,
+            speculation: speculation(lookup)?,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
             door_socket: lookup("MFAAS_DOOR_SOCKET").map(PathBuf::from),
             ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
@@ -149,6 +156,12 @@ where
         return Err(ConfigError::Malformed { variable, reason: format!("at most {most} of them") });
     }
     Ok(things)
+}
+
+fn speculation(lookup: Lookup<'_>) -> Result<SpeculationWish, ConfigError> {
+    let variable = "MFAAS_SPECULATION_CONTROLS";
+    let Some(list) = lookup(variable) else { return Ok(SpeculationWish::ALL) };
+    parse_wish(&list).map_err(|reason| ConfigError::Malformed { variable, reason })
 }
 
 /// A number up to `left`, which is what the operator's own tenants leave.

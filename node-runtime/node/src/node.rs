@@ -55,7 +55,7 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let root = read_root(&config.root_key_file)?;
 
     let boot = uuid::Uuid::now_v7();
-    let books = Books::default();
+    let books = Books { protection: Arc::new(Protection::taking(config.speculation)), ..Books::default() };
     let (sink, protection) = (Arc::clone(&books.logs), Arc::clone(&books.protection));
     let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
     standing.recall(&state)?;

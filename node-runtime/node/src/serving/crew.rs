@@ -198,8 +198,9 @@ impl Crew {
     /// One worker from its start to its end; whether it left because it was asked to.
     fn live(&self, need: &Need) -> Result<bool, StartError> {
         let (id, cordon, slab) = (need.id, need.cordon, need.slab.id);
-        let (mut worker, ring, keys) = WorkerProcess::start(&self.program, need.slab.memory.as_fd())?;
-        self.protection.heard(keys);
+        let (mut worker, ring, started) =
+            WorkerProcess::start(&self.program, need.slab.memory.as_fd(), self.protection.speculation())?;
+        self.protection.heard(started);
         let process = worker.descriptor()?;
         tracing::info!(
             place = id.place,

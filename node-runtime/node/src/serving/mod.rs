@@ -33,7 +33,7 @@ use mfaas_dispatch::{CordonId, Limits, WORKERS_CAP};
 use mfaas_ident::TenantName;
 
 pub(crate) use dispatcher::{Answered, Asked, CallError, Dispatcher, Stalled, Way};
-pub(crate) use protection::Protection;
+pub(crate) use protection::{Protection, parse_wish};
 pub(crate) use table::{Route, Served, Table};
 
 use crate::cores::Cores;
