@@ -45,6 +45,7 @@ use crew::Crew;
 use engine::Engine;
 use intake::{Event, Intake};
 use loading::{Loading, Task};
+pub(crate) use scribe::CALLS as LOGGED_CALLS;
 use scribe::Scribe;
 use shared::SharedEngine;
 
