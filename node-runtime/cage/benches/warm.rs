@@ -8,6 +8,7 @@
 #![allow(missing_docs, reason = "a benchmark")]
 
 #[path = "../tests/cage/toolchain.rs"]
+#[allow(dead_code, reason = "shared with the tests, of which this needs one function")]
 mod toolchain;
 
 use std::io::Write as _;

@@ -10,6 +10,7 @@
 #![allow(missing_docs, reason = "a benchmark")]
 
 #[path = "../../cage/tests/cage/toolchain.rs"]
+#[allow(dead_code, reason = "shared with the tests, of which this needs one function")]
 mod toolchain;
 
 use std::io::{Read as _, Write as _};
