@@ -18,7 +18,7 @@ use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_cage::{SlabGeometry, SlabWriter, sealed_copy};
 use mfaas_ring::clock::{Rate, ticks};
-use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, StartLine};
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationWish, StartLine};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -353,6 +353,7 @@ fn preload() -> Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
         memory_bytes_max: MEMORY_BYTES,
+        speculation: SpeculationWish::ALL,
     }
 }
 

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 
 use mfaas_dispatch::WORKERS_CAP;
 use mfaas_ident::{NodeName, TenantName};
+use mfaas_ring::preload::SpeculationWish;
 
 use crate::ingress::Bounds;
-use crate::serving::Sharing;
+use crate::serving::{Sharing, parse_wish};
 
 /// Calls that run at a time, at most.
 const WORKERS_MAX: usize = 128;
@@ -58,6 +59,9 @@ pub(crate) struct Config {
     /// `MFAAS_WORKER_PROCESSES`: worker processes at a time, sleeping ones too. Beyond it the one that was
     /// idle longest leaves, and calls wait if none is.
     pub(crate) worker_processes: usize,
+    /// `MFAAS_SPECULATION_CONTROLS`: what workers ask of the kernel against speculation, names with commas
+    /// between them or `none`; all of it if absent.
+    pub(crate) speculation: SpeculationWish,
     /// `MFAAS_ROOT_KEY_FILE`: the pinned root, PEM.
     pub(crate) root_key_file: PathBuf,
     /// `MFAAS_DOOR_SOCKET`: where programs of this machine call through rings; nowhere if absent.
@@ -130,6 +134,7 @@ impl Config {
                 ISOLATED_MAX,
             )?,
             worker_processes: number(lookup, "MFAAS_WORKER_PROCESSES", processes, many)?,
+            speculation: speculation(lookup)?,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
             door_socket: lookup("MFAAS_DOOR_SOCKET").map(PathBuf::from),
             ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
@@ -165,6 +170,12 @@ where
         return Err(ConfigError::Malformed { variable, reason: format!("at most {most} of them") });
     }
     Ok(things)
+}
+
+fn speculation(lookup: Lookup<'_>) -> Result<SpeculationWish, ConfigError> {
+    let variable = "MFAAS_SPECULATION_CONTROLS";
+    let Some(list) = lookup(variable) else { return Ok(SpeculationWish::ALL) };
+    parse_wish(&list).map_err(|reason| ConfigError::Malformed { variable, reason })
 }
 
 /// A number within `range`, `absent` if the variable is.

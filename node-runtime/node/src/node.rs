@@ -56,7 +56,7 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let root = read_root(&config.root_key_file)?;
 
     let boot = uuid::Uuid::now_v7();
-    let books = Books::default();
+    let books = Books { protection: Arc::new(Protection::taking(config.speculation)), ..Books::default() };
     let (sink, protection) = (Arc::clone(&books.logs), Arc::clone(&books.protection));
     let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
     standing.recall(&state)?;
@@ -148,9 +148,10 @@ fn means(config: &Config, cores: Cores) -> anyhow::Result<Means> {
 
 /// The scheduler's limits on this machine. Tenants share workers only where what the site trusts is there.
 fn limits(config: &Config, means: &Means, protection: &Protection) -> anyhow::Result<Limits> {
-    let keys = serving::ask_protection(&means.worker).context("asking a worker for protection keys")?;
-    let shares = config.sharing.allows(keys.on);
-    protection.heard(keys);
+    let said = serving::ask_protection(&means.worker, protection.speculation())
+        .context("asking a worker what holds calls")?;
+    let shares = config.sharing.allows(said.keys.on);
+    protection.heard(said);
     protection.pools_are(shares, config.sharing);
     Ok(Limits {
         shared_workers: if shares { config.workers } else { 0 },

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use mfaas_cage::{Cage, Clock, Slab, SlabGeometry, SlabWriter, exit_now, sealed_copy};
 use mfaas_ident::MemoryLimit;
+use mfaas_ring::preload::{SpeculationWish, StartLine};
 
 use crate::harden;
 use crate::serve::keys_line;
@@ -26,13 +27,15 @@ pub(crate) fn probe(file: &Path) -> anyhow::Result<ExitCode> {
     exit_now(0)
 }
 
-/// Puts an empty cage under keys as a worker would, if this machine can, and says what came of it.
-pub(crate) fn protection() -> anyhow::Result<ExitCode> {
+/// Holds an empty cage as a worker would, as far as this machine can, and says what came of it.
+pub(crate) fn protection(wish: SpeculationWish) -> anyhow::Result<ExitCode> {
+    let speculation = harden::against_speculation(wish);
     let slab = SlabWriter::frugal(SlabGeometry::ONE).context("make a slab")?.finish();
     let slab = Slab::map(slab).context("map the slab")?;
     let mut cage = Cage::new(slab, MemoryLimit::DEFAULT, Clock::MONOTONIC).context("make the cage")?;
     let keys = keys_line(cage.protect().context("protect calls with keys")?);
-    let line = serde_json::to_string(&keys).context("encode the answer")?;
+    let line = StartLine::Mapped { slots: 1, keys, speculation };
+    let line = serde_json::to_string(&line).context("encode the answer")?;
     writeln!(std::io::stdout(), "{line}").context("write the answer")?;
     Ok(ExitCode::SUCCESS)
 }

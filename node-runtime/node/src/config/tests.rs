@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use super::Config;
+use super::{Config, SpeculationWish};
 
 const COMPLETE: &[(&str, &str)] = &[
     ("MFAAS_NODE_NAME", "node-1"),
@@ -35,6 +35,9 @@ fn defaults_fill_what_may_be_left_out() {
     let isolated = with("MFAAS_ISOLATED_TENANTS", Some("umbrella, acme,")).unwrap().isolated;
     assert_eq!(isolated.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["acme", "umbrella"]);
     assert_eq!(config.private_cordons, 32);
+    assert_eq!(config.speculation, SpeculationWish::ALL);
+    let none = with("MFAAS_SPECULATION_CONTROLS", Some("none")).unwrap();
+    assert_eq!(none.speculation, SpeculationWish::NONE);
     assert_eq!(with("MFAAS_PRIVATE_CORDONS", Some("0")).unwrap().private_cordons, 0);
     assert_eq!(with("MFAAS_PRIVATE_CORDONS", Some("128")).unwrap().private_cordons, 128);
     let tenants: Vec<String> = (0..120).map(|number| format!("tenant-{number}")).collect();
@@ -61,6 +64,7 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_PRIVATE_CORDONS", "129"),
         ("MFAAS_PRIVATE_CORDONS", "-1"),
         ("MFAAS_PRIVATE_CORDONS", "all"),
+        ("MFAAS_SPECULATION_CONTROLS", "store-bypas"),
     ] {
         let error = with(name, Some(value)).unwrap_err();
         assert!(error.starts_with(&format!("{name}: ")), "{value}: {error}");

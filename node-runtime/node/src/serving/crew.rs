@@ -153,13 +153,14 @@ impl Crew {
 
     /// Starts the process and tells that it is there.
     fn start(&self, wanted: &Wanted, memory: &OwnedFd) -> Result<WorkerProcess, StartError> {
-        let (worker, ring, keys) = WorkerProcess::start(&self.program, memory.as_fd())?;
+        let (worker, ring, started) =
+            WorkerProcess::start(&self.program, memory.as_fd(), self.protection.speculation())?;
         let shared = wanted.pool.is_shared();
-        if shared && !self.sharing.allows(keys.on) {
-            let reason = format!("tenants share a worker only with protection keys: {}", keys.reason);
+        if shared && !self.sharing.allows(started.keys.on) {
+            let reason = format!("tenants share a worker only with protection keys: {}", started.keys.reason);
             return Err(StartError::Worker(reason));
         }
-        self.protection.heard(keys);
+        self.protection.heard(started);
         if wanted.pool.kind == PoolKind::Long {
             be_nice(worker.pid());
         }

@@ -37,7 +37,8 @@ use mfaas_ident::TenantName;
 pub(crate) use awaited::{Awaited, VersionName};
 pub(crate) use dispatcher::{Answered, Asked, CallError, Dispatcher, Stalled, Way};
 pub(crate) use process::ask_protection;
-pub(crate) use protection::Protection;
+pub(crate) use protection::{Protection, parse_wish};
+pub(crate) use scribe::CALLS as LOGGED_CALLS;
 pub(crate) use sharing::Sharing;
 pub(crate) use table::{Route, Served, Table};
 
