@@ -12,7 +12,7 @@ const FUNCTIONS: &[&str] = &["Fn", "FnMut", "FnOnce", "AsyncFn", "AsyncFnMut", "
 
 /// An `impl Trait` of the output that is said to be `'static` and names a lifetime, or a parameter
 /// that may have one.
-pub(super) fn static_closure(of: &Crate<'_, '_>, prepared: &Prepared<'_, '_>) -> Option<String> {
+pub(super) fn static_opaque_type(of: &Crate<'_, '_>, prepared: &Prepared<'_, '_>) -> Option<String> {
     let run = &prepared.run;
     let outputs = prepared.zones.iter().filter(|(zone, _)| *zone == Zone::Output);
     for (_, range) in outputs {

@@ -44,7 +44,7 @@ const REFERENCES: &[&str] = &[
 ];
 
 /// The bound that is believed too far, if there is one.
-pub(super) fn outlived_projection(
+pub(super) fn outlived_associated_type(
     of: &Crate<'_, '_>,
     function: &Function,
     prepared: &Prepared<'_, '_>,

@@ -12,8 +12,8 @@ use mfaas_rules::facts::SoundnessShape;
 use ra_ap_rustc_lexer::TokenKind;
 
 use super::function::{Prepared, prepare};
-use super::opaque::static_closure;
-use super::outlived::outlived_projection;
+use super::opaque::static_opaque_type;
+use super::outlived::outlived_associated_type;
 use super::run::Run;
 use super::signature::{Mention, Region, Signature, Witness, Zone};
 use super::values::Values;
@@ -39,10 +39,10 @@ pub(super) fn functions(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Res
             };
             found.add(shape, "fn", name, shown(&witness));
         }
-        if let Some(detail) = outlived_projection(of, function, &prepared) {
+        if let Some(detail) = outlived_associated_type(of, function, &prepared) {
             found.add(SoundnessShape::OutlivedProjection, "fn", name, detail);
         }
-        if let Some(detail) = static_closure(of, &prepared) {
+        if let Some(detail) = static_opaque_type(of, &prepared) {
             found.add(SoundnessShape::StaticClosure, "fn", name, detail);
         }
     }
@@ -56,7 +56,7 @@ fn constants(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Result<(), Str
         let name = of.name(constant.name);
         let prepared =
             prepare(of, constant).ok_or_else(|| format!("the type of `{name}` is too long to be read"))?;
-        if let Some(detail) = outlived_projection(of, constant, &prepared) {
+        if let Some(detail) = outlived_associated_type(of, constant, &prepared) {
             found.add(SoundnessShape::OutlivedProjection, "const", name, detail);
         }
     }
