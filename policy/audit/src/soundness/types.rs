@@ -147,18 +147,28 @@ impl<'a> Types<'a> {
         self.static_traits.contains(name)
     }
 
-    /// Names that an import or a path takes from another crate.
-    pub(super) fn foreign(&self, run: &Run<'a, '_>) -> BTreeSet<&'a str> {
-        let by_path =
-            (3..run.len()).filter(|at| run.is_double_colon(at - 2) && !self.is_local_path(run, *at));
-        self.imported.iter().copied().chain(by_path.filter_map(|at| run.word(at))).collect()
-    }
-
     /// `: 'static`, `+ 'static`, or a trait that means it.
     fn demands_static_at(&self, run: &Run<'_, '_>, at: usize) -> bool {
         let is_bound = at > 0 && (run.is(at - 1, TokenKind::Colon) || run.is(at - 1, TokenKind::Plus));
         let is_static = run.lifetime(at) == Some("'static");
         (is_static && is_bound) || self.is_static_trait(run, at)
+    }
+
+    /// Names that an import or a path takes from another crate. What stands behind a type or a
+    /// parameter is an associated type.
+    pub(super) fn foreign(&self, run: &Run<'a, '_>) -> BTreeSet<&'a str> {
+        let is_foreign = |at: usize| {
+            let mut head = at;
+            while head >= 3 && run.is_double_colon(head - 2) && run.word(head - 3).is_some() {
+                head -= 3;
+            }
+            let is_type = run
+                .word(head)
+                .is_some_and(|word| word.starts_with(char::is_uppercase) && !self.imported.contains(word));
+            run.is_double_colon(at - 2) && !is_type && !self.is_local_path(run, at)
+        };
+        let by_path = (3..run.len()).filter(|at| is_foreign(*at));
+        self.imported.iter().copied().chain(by_path.filter_map(|at| run.word(at))).collect()
     }
 
     /// Names that an import may give to something of another crate.
