@@ -82,7 +82,7 @@ fn what_the_builder_lies_about_is_found() {
         |claim| claim.artifact_bytes += 1,
         |claim| claim.toolchain = ToolchainId(Digest::of(b"my own rustc")),
         |claim| claim.lints.clear(),
-        |claim| claim.lints.retain(|lint| lint != "nested_reference_witness"),
+        |claim| claim.lints.retain(|lint| lint != "nested_lifetime_witness"),
         |claim| claim.lints.retain(|lint| lint != "next_solver_agreement"),
     ];
     for (number, lie) in lies.into_iter().enumerate() {

@@ -13,6 +13,7 @@ mod archives;
 mod case;
 mod expectation;
 mod ladder;
+mod samples;
 mod table;
 mod worker;
 
@@ -71,6 +72,7 @@ fn run(filters: &[String]) -> anyhow::Result<usize> {
     let mut wrong = report(&cases, &climbs)?;
     let mut tried = cases.len();
     if filters.is_empty() {
+        println!("samples held: {}", samples::keep()?);
         let (archives, wrong_archives) = archives::try_all(&site)?;
         tried += archives;
         wrong += wrong_archives;
