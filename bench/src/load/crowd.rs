@@ -88,8 +88,8 @@ impl Member {
             return true;
         }
         let piece = if self.begun { CHUNK } else { head };
-        match stream.write(piece) {
-            Ok(_) => {
+        match stream.write_all(piece) {
+            Ok(()) => {
                 (self.begun, self.next) = (true, Some(now + DRIP));
                 true
             }

@@ -54,6 +54,9 @@ struct Round {
     percent: f64,
 }
 
+/// What it is, its unit, and where it is in a round.
+type Figure = (&'static str, &'static str, fn(&Round) -> f64);
+
 /// A node whose tenants were all called once and are at rest.
 struct Ready {
     site: Site,
@@ -232,7 +235,7 @@ fn by_tenant(row: &mut Row, pools: Pools, tenants: usize, held: Held, alone: Opt
 fn report(row: &mut Row, tenants: usize, series: &Series<Round>) {
     let many = counted(tenants);
     let of = |pools: Pools, pick: fn(&Round) -> f64| series.of(&format!("{many}, {}", pools.name()), pick);
-    let figures: [(&str, &'static str, fn(&Round) -> f64); 8] = [
+    let figures: [Figure; 8] = [
         ("calls a second", "calls/s", |round| round.rate),
         ("p50 at 10 %", "µs", |round| round.low.p50),
         ("p99 at 10 %", "µs", |round| round.low.p99),

@@ -49,6 +49,9 @@ pub fn descendants(process: u32) -> anyhow::Result<Vec<Descendant>> {
     Ok(named.collect())
 }
 
+/// The name of a part of it, and how much it is.
+pub type Part = (&'static str, fn(Held) -> f64);
+
 /// Memory of a process and its descendants, in KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Held {
@@ -64,7 +67,7 @@ pub struct Held {
 
 impl Held {
     /// Its parts, by name.
-    pub const PARTS: [(&'static str, fn(Self) -> f64); 4] = [
+    pub const PARTS: [Part; 4] = [
         ("processes", |held| held.own),
         ("slabs and rings", |held| held.shared),
         ("page tables", |held| held.tables),
