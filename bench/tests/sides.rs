@@ -261,8 +261,10 @@ fn a_victim_is_measured_beside_an_attacker() {
     assert_eq!(names, ["calls", "connections"]);
     for (row, pools) in rows.iter().flat_map(|row| [(row, "pools per tenant"), (row, "shared pool")]) {
         assert!(median(row, &format!("{pools}: victim alone p50")) > 0.0);
-        assert!(median(row, &format!("{pools}: victim's calls answered in a round")) > 0.0);
         assert!(median(row, &format!("{pools}: attacker")) > 0.0);
+        let count = |what: &str| median(row, &format!("{pools}: {what}"));
+        let missed = count("refused in all rounds") + count("lost in all rounds");
+        assert!(count("victim's calls answered in a round") > 0.0 || missed > 0.0, "{row}");
     }
 }
 

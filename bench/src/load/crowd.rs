@@ -31,6 +31,7 @@ struct Member {
     connection: Connection,
     /// When it sends next; never where that is not what it does.
     next: Option<Instant>,
+    /// Whether it is connected, and has sent its head if it has one: only then it holds anything.
     begun: bool,
 }
 
@@ -54,7 +55,8 @@ impl Crowd {
             self.held.retain_mut(|member| member.attend(head));
             tally.refused.fetch_add((before - self.held.len()) as u64, Ordering::Relaxed);
             self.open(stop);
-            tally.held.store(self.held.len() as u64, Ordering::Relaxed);
+            let held = self.held.iter().filter(|member| member.begun).count();
+            tally.held.store(held as u64, Ordering::Relaxed);
             std::thread::sleep(LOOK);
         }
         self.held.clear();
@@ -82,7 +84,10 @@ impl Member {
             Err(error) if super::exchange::is_early(&error) => {}
             Err(_) => return false,
         }
-        let (Some(next), Some(head)) = (self.next, head) else { return true };
+        let (Some(next), Some(head)) = (self.next, head) else {
+            self.begun = self.begun || stream.peer_addr().is_ok();
+            return true;
+        };
         let now = Instant::now();
         if now < next {
             return true;

@@ -39,7 +39,10 @@ const FULL_CONNECTIONS: usize = 16;
 /// The attacker gets so long to reach its full rate, and longer, but not without an end, until it has got
 /// anything at all and holds what it wants to hold.
 const RAMP: Duration = Duration::from_millis(300);
-const RAMP_MAX: Duration = Duration::from_secs(3);
+const RAMP_MAX: Duration = Duration::from_secs(5);
+/// Where the kernel's queue of new connections is full, a client takes one for open before the node can. The
+/// kernel tries again after a second (tcp_synack_retries, tcp(7)).
+const LATECOMERS: Duration = Duration::from_millis(1_500);
 /// Tenants that were called once and are not again. They tell pools per tenant from a shared pool.
 const BYSTANDERS: usize = 3;
 /// A function that is not loaded yet is asked for again after this, and not for longer than that.
@@ -272,6 +275,9 @@ impl<'a> Scene<'a> {
             std::thread::sleep(RAMP);
             while !self.attack.is_at_work(&tally.counts()) && ramp.elapsed() < RAMP_MAX {
                 std::thread::sleep(AGAIN);
+            }
+            if self.attack.holds() {
+                std::thread::sleep(LATECOMERS);
             }
             let (begin, before) = (Instant::now(), tally.counts());
             let beside = self.victim.open_loop(&planned);
