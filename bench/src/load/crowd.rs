@@ -10,6 +10,9 @@ use super::exchange::Connection;
 
 /// How often the crowd looks after its connections.
 const LOOK: Duration = Duration::from_millis(20);
+/// Connections that are opened between two looks, at most: some thousand a second. More at once fill the kernel's
+/// queue, which then forgets some that their client takes for open.
+const OPENED_MAX: usize = 64;
 /// Between two bytes of a slow body.
 const DRIP: Duration = Duration::from_secs(1);
 /// One more byte of a body in chunks (RFC 9112 7.1).
@@ -63,7 +66,8 @@ impl Crowd {
     }
 
     fn open(&mut self, stop: &AtomicBool) {
-        while self.held.len() < self.connections && !stop.load(Ordering::Relaxed) {
+        let most = self.connections.min(self.held.len() + OPENED_MAX);
+        while self.held.len() < most && !stop.load(Ordering::Relaxed) {
             // Without a port or a descriptor there are as many as there are.
             let Ok(connection) = Connection::open(self.server, self.source) else { return };
             let next = self.head.as_ref().map(|_| Instant::now());

@@ -138,8 +138,8 @@ pub(super) const SLOW_BODIES: Attack = Attack {
 };
 pub(super) const CONNECTIONS: Attack = Attack {
     name: "connections",
-    title: "2,200 connections without a request, beside a victim with a new connection for each call",
-    does: Does::Connections(2_200),
+    title: "2,100 connections without a request, beside a victim with a new connection for each call",
+    does: Does::Connections(2_100),
     victim_reconnects: true,
     ..PLAIN
 };
