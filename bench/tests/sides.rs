@@ -256,15 +256,13 @@ fn tenants_are_measured_with_pools_of_their_own_and_with_a_shared_one() {
 /// Figures of two short rounds on a busy machine say nothing; that both sides were at work does.
 #[test]
 fn a_victim_is_measured_beside_an_attacker() {
-    let rows = measured(&["noisy-neighbour", "--quick", "--rows", "calls,connections"]);
+    let rows = measured(&["noisy-neighbour", "--quick", "--rows", "calls,log-lines"]);
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["calls", "connections"]);
+    assert_eq!(names, ["calls", "log-lines"]);
     for (row, pools) in rows.iter().flat_map(|row| [(row, "pools per tenant"), (row, "shared pool")]) {
         assert!(median(row, &format!("{pools}: victim alone p50")) > 0.0);
         assert!(median(row, &format!("{pools}: attacker")) > 0.0);
-        let count = |what: &str| median(row, &format!("{pools}: {what}"));
-        let missed = count("refused in all rounds") + count("lost in all rounds");
-        assert!(count("victim's calls answered in a round") > 0.0 || missed > 0.0, "{row}");
+        assert!(median(row, &format!("{pools}: victim's calls answered in a round")) > 0.0, "{row}");
     }
 }
 
