@@ -2,6 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use super::exchange::answer;
 use super::*;
@@ -9,24 +11,32 @@ use crate::functions::Kind;
 
 const SOURCE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// A server that answers call by call, on as many connections as come, until all are closed.
+/// A server that answers with what `respond` says to the number of a call: an answer, a right one where it is
+/// empty, or the end of the connection.
 fn server(respond: fn(usize) -> Option<Vec<u8>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
+    let calls = Arc::new(AtomicUsize::new(0));
     std::thread::spawn(move || {
-        let mut calls = 0;
         for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            assert_eq!(stream.peer_addr().unwrap().ip(), SOURCE);
-            while let Some(request) = next_request(&mut stream) {
-                let Some(response) = respond(calls) else { break };
-                let body = if response.is_empty() { right(&request) } else { response };
-                calls += 1;
-                stream.write_all(&body).unwrap();
-            }
+            let (stream, calls) = (stream.unwrap(), Arc::clone(&calls));
+            std::thread::spawn(move || converse(stream, &calls, respond));
         }
     });
     address
+}
+
+fn converse(mut stream: TcpStream, calls: &AtomicUsize, respond: fn(usize) -> Option<Vec<u8>>) {
+    // Whoever calls from elsewhere gets no answer.
+    if stream.peer_addr().unwrap().ip() != SOURCE {
+        return;
+    }
+    while let Some(request) = next_request(&mut stream) {
+        let Some(response) = respond(calls.fetch_add(1, Ordering::Relaxed)) else { return };
+        let response = if response.is_empty() { right(&request) } else { response };
+        // A caller that is gone meanwhile is its own matter.
+        let _ = stream.write_all(&response);
+    }
 }
 
 /// The 64 bytes of the next request; nothing when the caller is gone.
