@@ -55,7 +55,8 @@ pub type Part = (&'static str, fn(Held) -> f64);
 /// Memory of a process and its descendants, in KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Held {
-    /// What they keep to themselves, and their share of the files that they map (PSS).
+    /// What they keep to themselves (anonymous PSS). Their programs are in the page cache, once for whoever maps
+    /// them on the machine, and do not count.
     pub own: f64,
     /// Memory that they share by descriptors: slabs and rings, once, mapped or not.
     pub shared: f64,
@@ -82,7 +83,7 @@ impl Held {
         for process in std::iter::once(process).chain(below) {
             let smaps = read(process, "smaps_rollup")?;
             let status = read(process, "status")?;
-            held.own += kib(&smaps, "Pss_Anon")? + kib(&smaps, "Pss_File")?;
+            held.own += kib(&smaps, "Pss_Anon")?;
             mapped += kib(&smaps, "Pss_Shmem")?;
             held.tables += kib(&status, "VmPTE")?;
             held.stacks += count(&status, "Threads")? * KERNEL_STACK_KIB;
