@@ -9,7 +9,7 @@ use crate::sides::http::Hyper;
 use crate::sides::load::{self, STREAMS};
 use crate::sides::mfaas::{DISPATCHER_THREAD, INGRESS_THREADS};
 use crate::sides::{Kit, Latency, Side, latency};
-use crate::sys::cpu::{children_micros, threads};
+use crate::sys::cpu::{descendants_micros, threads};
 
 const NODE: &str = "node";
 const HYPER: &str = "plain hyper";
@@ -163,7 +163,7 @@ fn of_node(process: u32) -> anyhow::Result<Spent> {
     Ok(Spent {
         http: named(INGRESS_THREADS),
         dispatcher: named(DISPATCHER_THREAD),
-        workers: children_micros(process)?,
+        workers: descendants_micros(process)?,
     })
 }
 

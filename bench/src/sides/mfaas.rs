@@ -1,11 +1,13 @@
 //! mfaas itself: the real worker program behind the real ring, the cage in this process, and a
-//! running node behind HTTP. All that this benchmark knows of the node runtime is here, in `cage`, `home` and `node`.
+//! running node behind HTTP, for one tenant or for many. All that this benchmark knows of the node runtime is here, in
+//! `cage`, `home`, `node` and `site`.
 //!
 //! It must never reach into the runtime: what it measures is what a node has.
 
 mod cage;
 mod home;
 mod node;
+mod site;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -24,6 +26,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 pub use cage::{Caged, InProcess, Kept, Kill, LOOK_US, Loaded};
 pub use node::{DISPATCHER_THREAD, INGRESS_THREADS, Node, become_node};
+pub use site::{Pools, Site, Target, Tenant};
 
 use super::{Kit, Side, Timing, scattered};
 use crate::function::{Constants, REQUEST_BYTES};
