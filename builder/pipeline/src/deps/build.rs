@@ -101,6 +101,32 @@ pub(crate) fn try_out(
     site.check_in_words()
 }
 
+/// Compiles the seed as [`build`] does, and answers the crates that it would keep, by package. In one cage for everything
+/// if `together`, to show what is stopped otherwise.
+#[cfg(feature = "ablation")]
+pub(crate) fn compile_only(
+    seed: &Seed,
+    vendor: &Path,
+    toolchain: &Toolchain,
+    staging: &Path,
+    together: bool,
+) -> Result<BTreeMap<String, Vec<u8>>, BuilderError> {
+    let (sets, generated) = facades(seed);
+    let mut site = Site::prepare(seed, &generated, vendor, toolchain, staging, CageMinimum::Full)?;
+    site.together = together;
+    let facade = site.compile_facade(&sets)?;
+    site.write_plan(seed, &facade)?;
+    let (compiled, made) = site.run_cargo()?;
+    let mut kept = BTreeMap::new();
+    for entry in collect(seed, &site, &compiled, &made)? {
+        if let Some(product) = entry.product {
+            let path = site.result.join(super::LIBRARY_PART).join(product.file);
+            kept.insert(entry.name.to_string(), std::fs::read(&path).map_err(BuilderError::io(&path))?);
+        }
+    }
+    Ok(kept)
+}
+
 /// The stand-ins for the standard library, one for each combination of grants.
 type Facades = Vec<(Vec<Capability>, Vec<Crate>)>;
 
@@ -120,7 +146,7 @@ fn facades(seed: &Seed) -> (Facades, Vec<(String, String)>) {
 /// Everything that can change a byte of the result; its digest is the key.
 fn recipe(seed: &Seed, generated: &[(String, String)], toolchain: &Toolchain) -> String {
     let mut text = format!(
-        "mfaas dependency cache, format 3\ntoolchain {}\nown crates {}\nflags {}\n",
+        "mfaas dependency cache, format 4\ntoolchain {}\nown crates {}\nflags {}\n",
         toolchain.id(),
         bundle::digest(),
         flags::CODE_GENERATION.join(" "),

@@ -27,9 +27,11 @@ use mfaas_catalog::AllowlistSeed;
 use mfaas_ident::{CrateName, Digest, ToolchainId};
 use mfaas_rules::AllowlistSnapshot;
 
+#[cfg(feature = "ablation")]
+pub(crate) use build::compile_only;
 pub(crate) use build::{build, sweep, try_out};
 pub(crate) use grants::GRANTS_FILE;
-pub(crate) use index::{CachedCrate, ClosureCrate, Product};
+pub(crate) use index::{CachedCrate, ClosureCrate, CrateKind, Product};
 pub(crate) use lockfile::{Lockfile, PackageKey};
 pub(crate) use own::{OwnCrate, own_crates};
 pub(crate) use seed::Seed;
