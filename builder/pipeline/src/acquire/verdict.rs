@@ -1,7 +1,7 @@
 //! The compiler's verdict: each crate compiled once more with `-F unsafe-code`, which nothing in it can
 //! undo, and without the cap that cargo puts on the lints of dependencies.
 //!
-//! One cargo run in the cage makes what the compilations need and notes how each was asked; then the
+//! One cargo run makes what the compilations need, and the broker notes how each was asked; then the
 //! compiler is asked again, crate by crate, each time in a cage of its own in which nothing else runs
 //! and nothing of the first run can be changed. It sees what is compiled: code behind other features or
 //! for other platforms is not, and neither are the bodies of macros that only others expand. Whatever
