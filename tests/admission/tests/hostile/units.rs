@@ -11,7 +11,7 @@ use mfaas_builder::ablation::compile_dependencies;
 use mfaas_harness::checkout;
 
 /// Names this case on the command line.
-pub const NAME: &str = "units";
+pub(crate) const NAME: &str = "units";
 /// The crates of `tests/fixtures` that take part.
 const CRATES: [&str; 3] = ["usurped", "usurper", "victim"];
 const MANIFEST: &str = "[workspace]\n[package]\nname = \"mfaas-seed\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
@@ -21,7 +21,7 @@ const LOCK: &str = "version = 4\n\n[[package]]\nname = \"mfaas-seed\"\nversion =
     [[package]]\nname = \"usurper\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"victim\"\nversion = \"0.1.0\"\n";
 
 /// Compiles with the layer and without it, and says what came of it.
-pub fn try_both(toolchain: &Path) -> anyhow::Result<()> {
+pub(crate) fn try_both(toolchain: &Path) -> anyhow::Result<()> {
     let marks = |kept: &BTreeMap<String, Vec<u8>>, mark: &str| -> anyhow::Result<bool> {
         let victim = kept.get("victim").context("the victim was not kept")?;
         Ok(victim.windows(mark.len()).any(|window| window == mark.as_bytes()))
