@@ -94,12 +94,17 @@ CREATE TABLE builds (
     queued_at timestamp with time zone NOT NULL DEFAULT now(),
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
+    tenant text NOT NULL,
     CONSTRAINT builds_pkey PRIMARY KEY (deployment_id),
     CONSTRAINT builds_claim_when_finished CHECK (((claim IS NULL) OR (finished_at IS NOT NULL))),
     CONSTRAINT builds_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
     CONSTRAINT builds_only_highest_token_commits CHECK (((committed_token IS NULL) OR ((fencing_token IS NOT NULL) AND (committed_token = fencing_token))))
 );
+CREATE INDEX builds_by_tenant ON public.builds USING btree (tenant, queued_at, deployment_id) WHERE (finished_at IS NULL);
+CREATE INDEX builds_leased ON public.builds USING btree (tenant) WHERE ((finished_at IS NULL) AND (lease_expires_at IS NOT NULL));
 CREATE INDEX builds_queue ON public.builds USING btree (queued_at) WHERE (finished_at IS NULL);
+CREATE INDEX builds_turns ON public.builds USING btree (tenant, started_at);
+CREATE TRIGGER builds_tenant BEFORE INSERT ON public.builds FOR EACH ROW EXECUTE FUNCTION builds_of_their_tenant();
 GRANT SELECT ON builds TO mfaas_acquirer;
 GRANT SELECT ON builds TO mfaas_builder;
 GRANT INSERT, SELECT ON builds TO mfaas_server;
@@ -766,6 +771,15 @@ AS $function$
         subject, detail::text
     ]) WITH ORDINALITY AS fields (field, position)
 $function$;
+
+CREATE OR REPLACE FUNCTION public.builds_of_their_tenant()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    SELECT d.tenant INTO NEW.tenant FROM deployments d WHERE d.id = NEW.deployment_id;
+    RETURN NEW;
+END $function$;
 
 CREATE OR REPLACE FUNCTION public.bump_desired_generation()
  RETURNS bigint

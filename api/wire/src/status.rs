@@ -54,6 +54,8 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0408, 422),
     (codes::MF0409, 503),
     (codes::MF0410, 500),
+    (codes::MF0411, 422),
+    (codes::MF0412, 422),
     // Binary.
     (codes::MF0501, 500),
     (codes::MF0502, 422),

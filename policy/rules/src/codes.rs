@@ -139,6 +139,8 @@ table! {
     MF0408 "The handler does not fit.", "Use `fn(&[u8]) -> Vec<u8>`, `fn(mfaas::Request) -> mfaas::Response` or `fn(mfaas::Json<T>) -> Result<mfaas::Json<R>, E>`, and make it `pub`.";
     MF0409 "The build cage is not as strong as the configuration demands.", "Ask the operator: `mfaas doctor` on the build machine names what is missing.";
     MF0410 "The build was lost three times and has been given up.", "Deploy again; if it happens again, ask the operator for the log of this deployment.";
+    MF0411 "A dependency's build has touched what is not its own.", "Do not allow the crate: its macro or build script attacks others. The operator has its name in the log.";
+    MF0412 "A macro has expanded differently when the source was compiled.", "Call the crates whose macros the source uses through their functions; a macro that is not the same each time cannot be checked.";
 
     MF0501 "The result is not an x86-64 shared object.", "This is a fault of the build; report it.";
     MF0502 "The image has segments that could be written and run, or that do not fit the file.", "This does not come from ordinary source; remove tricks with sections and statics.";
