@@ -4,7 +4,6 @@
 //! It must never pass for one kind of node while it is the other: what its processes are is looked at,
 //! not what it was told.
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -65,17 +64,13 @@ impl Pools {
         Ok(())
     }
 
-    /// What makes a node have such pools. The second variable is for nodes that share workers unless they
-    /// are told for whom not to; one that knows the first needs it no more.
-    fn variables(self, tenants: &[Deployed]) -> Vec<Variable> {
-        let names: Vec<&str> = tenants.iter().map(|deployed| &*deployed.tenant).collect();
-        match self {
-            Self::PerTenant => vec![
-                ("MFAAS_SHARE_WORKERS", "never".into()),
-                ("MFAAS_ISOLATED_TENANTS", OsString::from(names.join(","))),
-            ],
-            Self::Shared => vec![("MFAAS_SHARE_WORKERS", "trusting-the-compiler".into())],
-        }
+    /// What makes a node have such pools.
+    fn variables(self) -> Vec<Variable> {
+        let share = match self {
+            Self::PerTenant => "never",
+            Self::Shared => "trusting-the-compiler",
+        };
+        vec![("MFAAS_SHARE_WORKERS", share.into())]
     }
 }
 
@@ -189,13 +184,8 @@ mod tests {
 
     #[test]
     fn a_node_is_told_which_pools_to_have() {
-        let deployed = |tenant: &str| Deployed { tenant: tenant.to_owned(), image: vec![], budget_us: 10 };
-        let tenants = [deployed("a"), deployed("b")];
-        let told = Pools::PerTenant.variables(&tenants);
-        assert!(told.contains(&("MFAAS_SHARE_WORKERS", "never".into())), "{told:?}");
-        assert!(told.contains(&("MFAAS_ISOLATED_TENANTS", "a,b".into())), "{told:?}");
-        let told = Pools::Shared.variables(&tenants);
-        assert_eq!(told, [("MFAAS_SHARE_WORKERS", "trusting-the-compiler".into())]);
+        assert_eq!(Pools::PerTenant.variables(), [("MFAAS_SHARE_WORKERS", "never".into())]);
+        assert_eq!(Pools::Shared.variables(), [("MFAAS_SHARE_WORKERS", "trusting-the-compiler".into())]);
     }
 
     #[test]
