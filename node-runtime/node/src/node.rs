@@ -18,7 +18,7 @@ use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
 use crate::cores::Cores;
 use crate::door::{self, DoorSocket};
-use crate::ingress::{self, Face, Hosts};
+use crate::ingress::{self, Callers, Face, Hosts};
 use crate::logs;
 use crate::orders::Follower;
 use crate::serving::{self, Books, Dispatcher, Means, Protection};
@@ -68,7 +68,9 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
         state: state.clone(),
         upstream: upstream.clone(),
     };
-    let (agent, status) = Agent::new(root, state, upstream.clone(), Arc::clone(&dispatcher))?;
+    let callers = Arc::new(Callers::new(config.caller_share));
+    let (agent, status) =
+        Agent::new(root, state, upstream.clone(), Arc::clone(&dispatcher), Arc::clone(&callers))?;
 
     let listener = TcpListener::bind(config.ingress_listen)
         .await
@@ -77,7 +79,7 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let door =
         config.door_socket.as_deref().map(DoorSocket::bind).transpose().context("MFAAS_DOOR_SOCKET")?;
     let (stop, stopping) = watch::channel(false);
-    let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus));
+    let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus, callers));
     let reporter = Reporter {
         upstream: upstream.clone(),
         dispatcher: Arc::clone(&dispatcher),
@@ -91,7 +93,7 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let hosts = Hosts::start(std::thread::available_parallelism().map_or(1, usize::from))?;
     let mut ingress = tokio::spawn(ingress::serve(listener, hosts, face, stopping.clone()));
     let mut door =
-        door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
+        door.map(|door| tokio::spawn(door::serve(door, door_host(&config, &dispatcher), stopping.clone())));
     let watchers = [
         tokio::spawn(reporter.run()),
         tokio::spawn(gauges(Arc::clone(&dispatcher), status, protection)),
@@ -142,6 +144,11 @@ fn means(config: &Config, cores: Cores) -> anyhow::Result<Means> {
         isolated: config.isolated.clone(),
         private_cordons_max: config.private_cordons,
     })
+}
+
+/// Whom the door's clients call, and what they may.
+fn door_host(config: &Config, dispatcher: &Arc<Dispatcher>) -> door::Host {
+    door::Host { dispatcher: Arc::clone(dispatcher), grants: config.door_grants.clone() }
 }
 
 /// What calls cost since the last report; it is lost if the server does not take it now.

@@ -16,7 +16,7 @@ use mfaas_attest::{
     Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
 };
 use mfaas_ident::{
-    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
+    Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
     ToolchainId, VersionNumber,
 };
 use mfaas_rules::profiles::lints;
@@ -146,6 +146,7 @@ fn serving_set(served: ServedVersion, now: DateTime<Utc>) -> anyhow::Result<Serv
         required_lints: lints::required().map(str::to_owned).collect(),
         functions: vec![function],
         revoked: BTreeSet::new(),
+        call_keys: Vec::new(),
     })
 }
 
@@ -167,7 +168,8 @@ fn admission(served: &ServedVersion, image_bytes: usize, now: DateTime<Utc>) -> 
         handler: HandlerPath::parse("handle")?,
         budget_us: served.budget_us,
         memory_bytes: served.memory_bytes,
-        declared: Some(Declared::default()),
+        // What is measured is a call, not its token.
+        declared: Some(Declared { access: Some(Access::Public), ..Declared::default() }),
         source_upload: nothing,
         source_tree: nothing,
         toolchain: toolchain(),

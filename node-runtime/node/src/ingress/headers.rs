@@ -57,8 +57,13 @@ const FOR_ORIGIN: &[&str] = &[
     "strict-transport-security",
     "x-content-type-options",
 ];
-/// The node's own; a caller or a function that sends one is not believed.
-const OWN_PREFIX: &str = "mfaas-";
+/// Begins the node's own; a caller or a function that sends one is not believed.
+const OWN: &str = "mfaas";
+
+/// Whether a name, in lower case, is the node's own or could be taken for it: some read `_` as `-`.
+pub(crate) fn is_own(name: &str) -> bool {
+    name.strip_prefix(OWN).is_some_and(|rest| rest.starts_with(|next: char| !next.is_ascii_alphanumeric()))
+}
 
 /// What the caller said about its deadline; the error is a sentence.
 pub(super) fn wait_max(headers: &HeaderMap) -> Result<Option<Duration>, &'static str> {
@@ -74,7 +79,7 @@ pub(super) fn for_function(headers: &HeaderMap) -> impl Iterator<Item = (&str, &
         let name = name.as_str();
         let passes = !HOP_BY_HOP.contains(&name)
             && !SECRET.contains(&name)
-            && !name.starts_with(OWN_PREFIX)
+            && !is_own(name)
             && !named.iter().any(|listed| listed.eq_ignore_ascii_case(name));
         passes.then_some(name).zip(std::str::from_utf8(value.as_bytes()).ok())
     })
@@ -90,8 +95,7 @@ pub(super) fn host(request: &Parts) -> Option<(&str, &str)> {
 /// was checked, so there is none.
 pub(super) fn from_function<'f>(into: &mut HeaderMap, headers: impl Iterator<Item = (&'f str, &'f str)>) {
     for (name, value) in headers {
-        let passes =
-            !HOP_BY_HOP.contains(&name) && !FOR_ORIGIN.contains(&name) && !name.starts_with(OWN_PREFIX);
+        let passes = !HOP_BY_HOP.contains(&name) && !FOR_ORIGIN.contains(&name) && !is_own(name);
         let parsed =
             HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_bytes(value.as_bytes()).ok());
         if let Some((name, value)) = parsed.filter(|_| passes) {

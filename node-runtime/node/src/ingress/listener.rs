@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::{Face, Hosts};
+use super::{Face, Hosts, Peer};
 
 /// Connections at once. One more waits in the kernel's queue.
 const CONNECTIONS_MAX: usize = 2_048;
@@ -146,6 +146,7 @@ async fn converse(stream: TcpStream, face: Arc<Face>, mut pace: watch::Receiver<
     let _ = stream.set_nodelay(true);
     // Without it a peer that takes nothing holds its answers until the kernel gives up, many minutes later.
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNTAKEN_MS_MAX);
+    let Ok(peer) = stream.peer_addr().map(|address| Peer::of(address.ip())) else { return };
     let version = tokio::select! {
         version = tokio::time::timeout(HEAD_WAIT_MAX, version(&stream)) => version,
         () = stopping(&mut pace) => return,
@@ -157,7 +158,7 @@ async fn converse(stream: TcpStream, face: Arc<Face>, mut pace: watch::Receiver<
         let (face, pulse) = (Arc::clone(&face), Arc::clone(&beating));
         async move {
             pulse.beat();
-            let response = face.answer(request).await;
+            let response = face.answer(request, peer).await;
             pulse.beat();
             Ok::<_, Infallible>(response)
         }

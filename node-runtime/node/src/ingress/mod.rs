@@ -6,6 +6,7 @@
 //! end, or hold more bodies than their budget ([`body`]).
 
 mod body;
+mod callers;
 mod headers;
 mod hosts;
 mod listener;
@@ -27,6 +28,8 @@ use mfaas_ident::{FunctionRef, TenantName};
 use mfaas_ring::Completion;
 use mfaas_rules::codes;
 
+pub(crate) use callers::{CALLER, Callers, LOCAL, Peer, Share};
+pub(crate) use headers::is_own;
 pub(crate) use hosts::Hosts;
 pub(crate) use listener::serve;
 
@@ -50,20 +53,25 @@ pub(crate) struct Face {
     dispatcher: Arc<Dispatcher>,
     prometheus: PrometheusHandle,
     bodies: Bodies,
+    callers: Arc<Callers>,
     meters: Meters,
 }
 
 impl Face {
     /// Made after the recorder of metrics is installed.
-    pub(crate) fn new(dispatcher: Arc<Dispatcher>, prometheus: PrometheusHandle) -> Self {
-        Self { dispatcher, prometheus, bodies: Bodies::default(), meters: Meters::default() }
+    pub(crate) fn new(
+        dispatcher: Arc<Dispatcher>,
+        prometheus: PrometheusHandle,
+        callers: Arc<Callers>,
+    ) -> Self {
+        Self { dispatcher, prometheus, bodies: Bodies::default(), callers, meters: Meters::default() }
     }
 
     /// Answers one request, whatever it is.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
+    pub(crate) async fn answer(&self, request: Request<Incoming>, peer: Peer) -> Response {
         let is_head = request.method() == Method::HEAD;
         let mut response = if request.uri().path().starts_with(FUNCTIONS) {
-            self.invoke(request).await
+            self.invoke(request, peer).await
         } else {
             self.operate(request.method(), request.uri().path())
         };
@@ -109,8 +117,8 @@ impl Face {
         response
     }
 
-    async fn invoke(&self, request: Request<Incoming>) -> Response {
-        let mut response = match self.call(request).await {
+    async fn invoke(&self, request: Request<Incoming>, peer: Peer) -> Response {
+        let mut response = match self.call(request, peer).await {
             Ok(answered) => self.answer_of(answered),
             Err(problem) => problem.into_response(),
         };
@@ -120,14 +128,17 @@ impl Face {
     }
 
     /// Parses, reads and runs one call.
-    async fn call(&self, request: Request<Incoming>) -> Result<Answered, Problem> {
+    async fn call(&self, request: Request<Incoming>, peer: Peer) -> Result<Answered, Problem> {
         let (parts, body) = request.into_parts();
         let (tenant, function) = target(parts.uri.path())?;
+        // Held until the answer is there.
+        let admitted = self.callers.admit(&self.dispatcher, peer, &parts.headers, (&tenant, &function))?;
         let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
         let body = self.bodies.read(body).await?;
 
         let mut encoded = Vec::with_capacity(body.bytes.len() + FRAME_HEAD_BYTES);
-        let passed = headers::for_function(&parts.headers).chain(headers::host(&parts));
+        let passed =
+            headers::for_function(&parts.headers).chain(headers::host(&parts)).chain(admitted.header());
         frame::encode_request(&mut encoded, parts.method.as_str(), path, passed, &body.bytes)
             .map_err(|e| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string()))?;
 
@@ -138,6 +149,7 @@ impl Face {
             function: &function.name,
             selector: function.selector.as_ref(),
             wait_max,
+            grant: admitted.grant,
             way: Way::Direct,
         };
         // The body's share of the budget is held until the answer is there: the frame holds as much.

@@ -13,6 +13,7 @@ pub(super) struct Problem {
     code: Code,
     detail: Option<String>,
     retry_after_s: Option<u32>,
+    challenge: Option<&'static str>,
 }
 
 /// Left on the response for whoever counts.
@@ -21,7 +22,7 @@ pub(super) struct Shown(pub(super) Code);
 
 impl Problem {
     pub(super) fn of(status: StatusCode, code: Code) -> Self {
-        Self { status, code, detail: None, retry_after_s: None }
+        Self { status, code, detail: None, retry_after_s: None, challenge: None }
     }
 
     /// One sentence about this occurrence; sanitised here.
@@ -32,6 +33,12 @@ impl Problem {
 
     pub(super) fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// What the caller is to show (RFC 9110 11.6.1).
+    pub(super) fn challenge(mut self, challenge: &'static str) -> Self {
+        self.challenge = Some(challenge);
         self
     }
 
@@ -54,6 +61,9 @@ impl Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = self.retry_after_s {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(challenge) = self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         response.extensions_mut().insert(Shown(self.code));
         response

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use mfaas_dispatch::{FunctionId, Loaded, Outcome, Refusal, Residency, Snapshot, TenantId};
-use mfaas_ident::{FunctionName, Selector, TenantName};
+use mfaas_ident::{Access, FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
@@ -24,6 +24,7 @@ use super::intake::{Call, Definition, Event, Intake};
 use super::shared::SharedEngine;
 use super::table::{Served, Table};
 use crate::agent::{ImageKey, Refused, VerifiedImage};
+use crate::grant::Grant;
 use crate::orders::Standing;
 use crate::usage::Usage;
 
@@ -75,6 +76,8 @@ pub(crate) struct Asked<'a> {
     /// A call that waits longer for a worker is answered without running; the node's own limit holds
     /// if there is none.
     pub(crate) wait_max: Option<Duration>,
+    /// What the caller may call. A version that it does not open is none.
+    pub(crate) grant: Grant,
     pub(crate) way: Way,
 }
 
@@ -169,17 +172,30 @@ impl Dispatcher {
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
     pub(crate) async fn call(&self, asked: Asked<'_>, frame: Vec<u8>) -> Result<Answered, CallError> {
-        let Asked { tenant, function, selector, wait_max, way } = asked;
+        let Asked { tenant, function, selector, wait_max, grant, way } = asked;
         let wait_us_max = wait_max.map(|wait| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
         let since = ticks();
         let _inside = self.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();
         let named = |table: &Table| {
-            let served = Arc::clone(table.resolve(tenant, function, selector).ok_or(CallError::Unknown)?);
+            let served =
+                table.resolve(tenant, function, selector).filter(|served| grant.opens(served.access));
+            let served = Arc::clone(served.ok_or(CallError::Unknown)?);
             Ok(Call { served, frame, since, wait_us_max, reply })
         };
         self.hand_in(named, way)?;
         answer.await.unwrap_or(Err(CallError::Gone))
+    }
+
+    /// Who may call the version that is named now.
+    pub(crate) fn access(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+    ) -> Option<Access> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.resolve(tenant, function, selector).map(|served| served.access)
     }
 
     /// Hands a call in that is named by the table: past the queue if the engine is at rest.
@@ -258,7 +274,7 @@ impl Dispatcher {
         let (id, terms) =
             defined.map_err(|none| Refused::new(codes::MF0712, format!("{key} is not taken: {none}")))?;
         let (done, heard) = oneshot::channel();
-        let served = Arc::new(Served { id, key: key.clone() });
+        let served = Arc::new(Served { id, key: key.clone(), access: image.declared().access() });
         let definition = Definition { served, image: Arc::clone(image), terms, done };
         self.intake.say(Event::Define(Box::new(definition)));
         Ok(heard)

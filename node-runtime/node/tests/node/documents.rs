@@ -8,11 +8,15 @@ use mfaas_attest::{
     Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
 };
 use mfaas_ident::{
-    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
-    ToolchainId, VersionNumber,
+    Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
+    MemoryLimit, TenantName, ToolchainId, VersionNumber,
 };
 
 use crate::server::Desk;
+
+/// Anybody may call it, and it declares nothing else.
+pub const PUBLIC: Declared =
+    Declared { idempotent: false, isolation: Isolation::Shared, access: Some(Access::Public) };
 
 /// A signer with its keys.
 pub struct Signer {
@@ -41,7 +45,7 @@ impl Signer {
         artifact: &[u8],
         budget_us: u64,
     ) -> ServedVersion {
-        let declared = Some(Declared::default());
+        let declared = Some(PUBLIC);
         self.admit_as(desk, "acme", name, declared, &served(version, artifact, budget_us))
     }
 
@@ -100,6 +104,7 @@ pub fn set(epoch: u64, functions: &[ServedFunction]) -> ServingSet {
         required_lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
         functions,
         revoked: BTreeSet::new(),
+        call_keys: Vec::new(),
     }
 }
 
