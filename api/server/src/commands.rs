@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use mfaas_catalog::{Actor, AllowlistSeed, Before, Catalog, NewToken, RolePasswords};
+use mfaas_catalog::{Actor, AllowlistSeed, Catalog, NewToken, RolePasswords};
 use mfaas_ident::{NodeName, PersonName, Role, Scope, TenantName};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::call_keys::CallKeys;
-use crate::config::{ServeConfig, call_keys_dir, required};
+use crate::config::{ServeConfig, required};
 use crate::token::{Secret, check_person};
 use crate::{authority, limits, views};
 
@@ -36,9 +35,6 @@ enum Command {
     /// Tokens by which a node joins, once.
     #[command(subcommand)]
     JoinToken(JoinTokenCommand),
-    /// Keys that call tokens are signed with.
-    #[command(subcommand)]
-    CallKey(CallKeyCommand),
     /// Which crates functions may use.
     #[command(subcommand)]
     Allowlist(AllowlistCommand),
@@ -77,16 +73,6 @@ enum JoinTokenCommand {
 }
 
 #[derive(Debug, Subcommand)]
-enum CallKeyCommand {
-    /// Make a new key. It is used from a minute later, and the ones before count until their last token is over; prints its id.
-    Rotate {
-        /// A private key has leaked: use the new one at once, and let no token of the ones before count any more.
-        #[arg(long)]
-        leaked: bool,
-    },
-}
-
-#[derive(Debug, Subcommand)]
 enum AllowlistCommand {
     /// Take over the file that `mfaas-builder deps build` wrote. Decisions of reviewers stay.
     Import {
@@ -110,7 +96,6 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
             create_token(&tenant, &scopes, &name, person.as_ref()).await
         }
         Command::JoinToken(JoinTokenCommand::Create { node }) => create_join_token(&node).await,
-        Command::CallKey(CallKeyCommand::Rotate { leaked }) => rotate_call_key(leaked).await,
         Command::Allowlist(AllowlistCommand::Import { file }) => import_allowlist(&file).await,
     }
 }
@@ -167,13 +152,6 @@ async fn create_join_token(node: &NodeName) -> anyhow::Result<()> {
     let life_s = u32::try_from(limits::JOIN_TOKEN_LIFE.as_secs())?;
     catalog.create_join_token(&operator(), node, &secret.hash(), life_s).await?;
     print(secret.reveal_bare())
-}
-
-async fn rotate_call_key(leaked: bool) -> anyhow::Result<()> {
-    let keys = CallKeys::new(call_keys_dir(&variable)?);
-    let before = if leaked { Before::Withdrawn } else { Before::RunOut };
-    let made = keys.rotate(&connect().await?, &operator(), before).await?;
-    print(&made.id.to_string())
 }
 
 async fn import_allowlist(path: &Path) -> anyhow::Result<()> {

@@ -80,7 +80,7 @@ impl ServeConfig {
 }
 
 /// Where the private keys for call tokens lie.
-pub fn call_keys_dir(var: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, ConfigError> {
+fn call_keys_dir(var: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, ConfigError> {
     match optional(var, "MFAAS_CALL_KEYS_DIR") {
         Some(directory) => Ok(directory.into()),
         None => Ok(PathBuf::from(required(var, "MFAAS_TLS_DIR")?).join("call-keys")),

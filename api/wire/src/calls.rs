@@ -49,3 +49,23 @@ pub struct CallTokenCreated {
     /// SHA-256 of the public key that nodes check it with.
     pub key_id: String,
 }
+
+/// Body of the request for another key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RotateCallKey {
+    /// A private key has leaked: the new one is used at once, and no token of the ones before counts any more.
+    #[serde(default)]
+    pub leaked: bool,
+}
+
+/// A key that call tokens are signed with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CallKeyView {
+    /// SHA-256 of the public key.
+    pub key_id: String,
+    /// From when on tokens are signed with it: nodes hear of it first.
+    pub used_from: DateTime<Utc>,
+    /// Until when its tokens count.
+    pub not_after: DateTime<Utc>,
+}

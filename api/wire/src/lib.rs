@@ -15,7 +15,7 @@ mod reviews;
 mod status;
 mod views;
 
-pub use calls::{CallTokenCreated, CreateCallToken};
+pub use calls::{CallKeyView, CallTokenCreated, CreateCallToken, RotateCallKey};
 pub use event::{Diagnostic, Event, SourceSpan, layer_word};
 pub use mfaas_delivery::{Availability, Condition, DeploymentState, EventKind, Level};
 pub use operation::{BanView, SetAvailability, UsageRowView, UsageView, duration_text};

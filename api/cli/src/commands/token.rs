@@ -2,7 +2,10 @@
 
 use mfaas_ident::{CallScope, PersonName, Role, Scope, Voucher};
 use mfaas_rules::codes;
-use mfaas_wire::{CallTokenCreated, CreateCallToken, CreateToken, Page, Removed, TokenCreated, TokenView};
+use mfaas_wire::{
+    CallKeyView, CallTokenCreated, CreateCallToken, CreateToken, Page, Removed, RotateCallKey, TokenCreated,
+    TokenView,
+};
 
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
@@ -50,6 +53,12 @@ enum TokenCommand {
         #[arg(long, value_name = "PERSON")]
         person: Option<PersonName>,
     },
+    /// Make another key for call tokens; nodes hear of it before it is used, and the one before counts until its last token is over.
+    RotateKey {
+        /// A private key has leaked: no token of the keys before counts any more.
+        #[arg(long)]
+        leaked: bool,
+    },
     /// List the tokens, without their secrets.
     List,
     /// Withdraw a token at once.
@@ -85,6 +94,15 @@ impl Token {
                     client.post("/v1/tokens", &CreateToken { name, role, scopes, tenant, person }).await?;
                 context.screen.result(&created, || created.secret.clone())?;
                 context.screen.note("this is the only time that the secret is shown");
+            }
+            TokenCommand::RotateKey { leaked } => {
+                let made: CallKeyView = client.post("/v1/call-keys", &RotateCallKey { leaked }).await?;
+                context.screen.result(&made, || made.key_id.clone())?;
+                if leaked {
+                    context.screen.note(
+                        "every call token from before is refused as soon as nodes have the next serving set",
+                    );
+                }
             }
             TokenCommand::List => {
                 let page: Page<TokenView> = client.get("/v1/tokens").await?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mfaas_ident::PersonName;
+use mfaas_ident::{Access, PersonName};
 use rustix::fs::{Gid, Uid};
 
 use crate::failure::{Exit, Failure};
@@ -53,6 +53,9 @@ pub(crate) struct Up {
     /// then as before.
     #[arg(long, value_name = "ON|OFF", value_parser = ["on", "off"])]
     automatic_admission: Option<String>,
+    /// Who may call a function whose manifest does not say: public, tenant or token; its tenant at first, then as before.
+    #[arg(long, value_name = "ACCESS")]
+    default_access: Option<Access>,
     /// The seed workspace: the dependencies that are offered.
     #[arg(long, value_name = "DIR")]
     seed: Option<PathBuf>,
@@ -122,6 +125,7 @@ impl Up {
             private_cordons: self.private_cordons,
             cage_minimum: self.cage_minimum.clone(),
             automatic_admission: self.automatic_admission.as_deref().map(|word| word == "on"),
+            default_access: self.default_access,
             public_url: self.public_url.clone(),
             oidc: absolute(&self.oidc)?,
             database_url: self.database_url.clone(),

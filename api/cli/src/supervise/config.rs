@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use mfaas_ident::Access;
 use rand::RngCore as _;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,9 @@ pub(crate) struct UpConfig {
     pub(crate) node_name: String,
     /// The weakest cage that the builder may fall back to.
     pub(crate) cage_minimum: String,
+    /// Who may call a function whose manifest does not say; its tenant when absent.
+    #[serde(default)]
+    pub(crate) default_access: Option<Access>,
     /// Whether the rules may admit a crate in which nothing was found, without a person.
     #[serde(default)]
     pub(crate) automatic_admission: bool,
@@ -93,6 +97,7 @@ impl UpConfig {
                 private_cordons: None,
                 node_name: "local".to_owned(),
                 cage_minimum: "full".to_owned(),
+                default_access: None,
                 automatic_admission: false,
                 public_url: None,
                 external_database: None,

@@ -1,13 +1,13 @@
-//! Call tokens.
+//! Call tokens and the keys that they are signed with.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use chrono::{SubsecRound as _, TimeDelta, Utc};
 use http::StatusCode;
 use mfaas_attest::{CALL_TOKEN_LIFE, CALL_TOKEN_LIFE_MAX, CallClaims};
-use mfaas_catalog::IssuedCall;
+use mfaas_catalog::{Before, CatalogError, IssuedCall};
 use mfaas_ident::{PersonName, TenantName};
-use mfaas_wire::{CallTokenCreated, CreateCallToken};
+use mfaas_wire::{CallKeyView, CallTokenCreated, CreateCallToken, RotateCallKey};
 use uuid::Uuid;
 
 use crate::access::Caller;
@@ -46,8 +46,7 @@ pub(super) async fn create(
         rate: body.rate,
         concurrency: body.concurrency,
     };
-    let signed =
-        app.call_keys.sign(&app.catalog, &claims).await.map_err(|e| Refusal::internal(format!("{e:#}")))?;
+    let signed = app.call_keys.sign(&app.catalog, &claims).await.map_err(refusal)?;
     let issued = IssuedCall {
         id: &claims.id,
         tenant: &claims.tenant,
@@ -67,6 +66,32 @@ pub(super) async fn create(
         key_id: signed.key.to_string(),
     };
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())
+}
+
+/// Makes another key for call tokens. The ones before count until their last token is over, or, if one has leaked, not any more.
+#[utoipa::path(
+    post, path = "/v1/call-keys", tag = "operation", operation_id = "rotate_call_key",
+    request_body = RotateCallKey,
+    responses((status = 201, body = CallKeyView))
+)]
+pub(super) async fn rotate(
+    State(app): State<App>,
+    caller: Caller,
+    Json(body): Json<RotateCallKey>,
+) -> Result<Response, Refusal> {
+    let before = if body.leaked { Before::Withdrawn } else { Before::RunOut };
+    let made = app.call_keys.rotate(&app.catalog, &caller.actor(), before).await.map_err(refusal)?;
+    let view =
+        CallKeyView { key_id: made.id.to_string(), used_from: made.used_from, not_after: made.not_after };
+    Ok((StatusCode::CREATED, axum::Json(view)).into_response())
+}
+
+/// What the catalog refuses has a code of its own; the rest is a matter of our files.
+fn refusal(error: anyhow::Error) -> Refusal {
+    match error.downcast::<CatalogError>() {
+        Ok(error) => error.into(),
+        Err(error) => Refusal::internal(format!("{error:#}")),
+    }
 }
 
 /// The person of a token. One that speaks for itself is called `tenant/name`, and the tenant stands before every caller anyway.

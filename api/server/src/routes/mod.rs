@@ -99,6 +99,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(usage::usage))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(calls::create))
+        .routes(routes!(calls::rotate))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::whoami))
         .routes(routes!(tokens::audit))

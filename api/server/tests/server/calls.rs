@@ -98,19 +98,27 @@ async fn a_new_key_is_used_when_nodes_had_time_to_hear_of_it() {
         ask(&server, &deployer, &body).await.json()["key_id"].as_str().unwrap().to_owned()
     };
     let first = key_of().await;
-    // What `mfaas-server call-key rotate` does, and another server of the site.
-    let key = PrivateKey::generate().unwrap();
-    let path = server.dir().join(format!("tls/call-keys/{}.key", key.public().id()));
-    std::fs::write(&path, key.to_pem().unwrap().as_bytes()).unwrap();
-    let actor = Actor::program("test");
-    server.catalog.add_call_key(&actor, &key.public(), Before::RunOut).await.unwrap();
+    let admin = server.token_of("acme", Role::Admin).await;
+    let rotate = async |body: Value| {
+        let made = server.send(server.request("POST", "/v1/call-keys", &admin).json(&body)).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        made.json()["key_id"].as_str().unwrap().to_owned()
+    };
+    let second = rotate(json!({})).await;
     assert_eq!(key_of().await, first, "nodes may not know the new one yet");
     server.db.sql("UPDATE call_keys SET used_from = now() WHERE used_from > now()");
-    assert_eq!(key_of().await, key.public().id().to_string());
+    assert_eq!(key_of().await, second);
+    assert_eq!(keys(&server).await.len(), 2);
+    let third = rotate(json!({"leaked": true})).await;
+    assert_eq!(key_of().await, third, "at once");
+    let left = keys(&server).await;
+    assert_eq!(left.iter().map(|key| key.keyid.to_string()).collect::<Vec<_>>(), [third.clone()]);
+    let files = std::fs::read_dir(server.dir().join("tls/call-keys")).unwrap().count();
+    assert_eq!(files, 1, "what signs nothing any more is not kept");
     // One whose private half is elsewhere is another server's.
     let other = PrivateKey::generate().unwrap();
-    server.catalog.add_call_key(&actor, &other.public(), Before::Withdrawn).await.unwrap();
+    server.catalog.add_call_key(&Actor::program("test"), &other.public(), Before::Withdrawn).await.unwrap();
     let last = key_of().await;
-    assert_ne!(last, key.public().id().to_string(), "it was withdrawn");
+    assert_ne!(last, third, "it was withdrawn");
     assert_ne!(last, other.public().id().to_string());
 }

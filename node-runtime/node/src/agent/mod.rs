@@ -197,9 +197,16 @@ impl Agent {
                 // is the newer one, which is accepted.
                 self.state.store_serving_set(envelope)?;
                 self.state.record_seen(&self.gate.seen())?;
+                let set = Arc::new(*set);
+                // Keys that were withdrawn open nothing from now on. Before the first set is in force callers hear that it is not,
+                // instead of that what they ask for is closed.
+                if self.set.is_some() {
+                    self.callers.hold_keys(&set.call_keys);
+                }
+                self.set = Some(Arc::clone(&set));
+                let loaded = self.load_again().await;
                 self.callers.hold_keys(&set.call_keys);
-                self.set = Some(Arc::new(*set));
-                self.load_again().await
+                loaded
             }
             Admitted::Expired(set) => {
                 self.state.record_seen(&self.gate.seen())?;

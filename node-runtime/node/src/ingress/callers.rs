@@ -15,6 +15,7 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, StatusCode, header};
 use mfaas_attest::CallKey;
+use mfaas_delivery::Availability;
 use mfaas_ident::{Access, FunctionName, FunctionRef, TenantName};
 use mfaas_rules::codes;
 
@@ -23,8 +24,9 @@ use limiter::{Limiter, Place};
 use tokens::{Known, Tokens};
 
 use super::problem::Problem;
+use super::refused;
 use crate::grant::Grant;
-use crate::serving::Dispatcher;
+use crate::serving::{CallError, Dispatcher};
 
 /// What a function sees of its caller: `tenant/name` of a call token, `local` for a program that came through the door, and no
 /// such header for a caller that showed nothing.
@@ -107,6 +109,14 @@ impl Callers {
         headers: &HeaderMap,
         (tenant, function): (&TenantName, &FunctionRef),
     ) -> Result<Admitted, Problem> {
+        if dispatcher.standing().availability() == Availability::Draining {
+            return Err(refused(CallError::Draining));
+        }
+        if !self.tokens.are_ready() {
+            return Err(Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811)
+                .detail("no serving set is in force yet")
+                .retry_after(1));
+        }
         let caller = self.identify(peer, headers)?;
         let grant = match &caller {
             Some(known) if known.claims.tenant == *tenant => {

@@ -151,7 +151,7 @@ async fn beyond_the_limit_a_function_is_refused_and_comes_when_another_tenant_ha
     };
     let report = server.reported("the refusal", refused).await;
     assert_eq!((report.refused.len(), report.loaded.len()), (1, 2), "{report:?}");
-    assert_eq!(node.call_of("umbrella", "vault", "").await.status, 404, "and not in a shared worker");
+    assert_eq!(node.call_of("umbrella", "vault", "").await.status, 403, "and not in a shared worker");
     assert_eq!(node.call_of("umbrella", "plain", "").await.body, "version 1");
     let before = node.workers();
     assert_eq!(before.len(), 3);

@@ -157,6 +157,19 @@ fn each_access_opens_to_whom_it_says() {
     assert_eq!(stage.ask(&[&stranger], "acme/open"), Ok(Some("umbrella/shop".to_owned())));
 }
 
+#[test]
+fn before_the_first_set_nobody_hears_that_anything_is_closed() {
+    let mut stage = Stage::new(MUCH);
+    let good = stage.bearer("acme", &["own"]);
+    stage.callers = Callers::new(MUCH);
+    let wait = || Err((503, "1".to_owned()));
+    assert_eq!(stage.ask(&[], "acme/open"), wait());
+    assert_eq!(stage.ask(&[&good], "acme/own"), wait());
+    stage.callers.hold_keys(&[]);
+    assert_eq!(stage.ask(&[], "acme/open"), Ok(None));
+    assert_eq!(stage.ask(&[&good], "acme/own"), invalid());
+}
+
 /// A star is no right to what has to be named: the dispatcher, which decides again with the version that runs, says that there is
 /// no such function.
 #[tokio::test]

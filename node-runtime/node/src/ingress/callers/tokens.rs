@@ -57,10 +57,16 @@ impl Tokens {
     /// Takes other keys. What was known by the ones before is verified again.
     pub(super) fn hold_keys(&self, keys: &[CallKey]) {
         let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        if held.keys != keys {
+        // The first time says that there is a set, even if it has none.
+        if held.keys != keys || held.generation == 0 {
             *held = Arc::new(Keys { keys: keys.to_vec(), generation: held.generation + 1 });
             self.known.clear();
         }
+    }
+
+    /// Whether any keys, or none, were ever taken.
+    pub(super) fn are_ready(&self) -> bool {
+        self.keys().generation > 0
     }
 
     fn keys(&self) -> Arc<Keys> {
