@@ -39,12 +39,9 @@ impl CallKeys {
     }
 
     /// Makes a key and lists it. The file comes first: a listed key without one would be of no use.
-    pub async fn rotate(
-        &self,
-        catalog: &Catalog,
-        actor: &Actor,
-        before: Before,
-    ) -> anyhow::Result<CallKeyRow> {
+    pub async fn rotate(&self, catalog: &Catalog, actor: &Actor, leaked: bool) -> anyhow::Result<CallKeyRow> {
+        let own: Vec<_> = self.own(catalog.call_keys().await?).iter().map(|key| key.id).collect();
+        let before = if leaked { Before::Withdrawn } else { Before::RunOut(&own) };
         let key = PrivateKey::generate()?;
         let path = self.path(key.public().id());
         write_private(&self.directory, &path, key.to_pem()?.as_bytes())
@@ -69,7 +66,7 @@ impl CallKeys {
         if keys.iter().any(|key| key.not_after > lasts) {
             return Ok(());
         }
-        let made = self.rotate(catalog, &Actor::program("mfaas-server"), Before::RunOut).await?;
+        let made = self.rotate(catalog, &Actor::program("mfaas-server"), false).await?;
         tracing::info!(key = %made.id, used_from = %made.used_from, "made a key for call tokens");
         Ok(())
     }

@@ -16,7 +16,7 @@ pub const CALL_KEY_LIFE: TimeDelta = TimeDelta::days(90);
 /// How long nodes have to hear of a new key before it is used, while an older one still is.
 pub const CALL_KEY_SETTLE: TimeDelta = TimeDelta::minutes(1);
 /// Keys at a time that have not ended: half of what a serving set takes.
-const CALL_KEYS_MAX: usize = 8;
+const CALL_KEYS_MAX: i64 = 8;
 
 /// A key that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,10 +31,11 @@ pub struct CallKeyRow {
 
 /// What becomes of the keys before a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Before {
-    /// They count until the last token is over that they may have signed.
-    RunOut,
-    /// They count no more, and no token that they signed.
+pub enum Before<'a> {
+    /// These, whose place it takes, count until the last token is over that they may have signed. Nodes hear of the new one before
+    /// it is used, if there are any; other servers of the site have theirs.
+    RunOut(&'a [KeyId]),
+    /// None of the site's counts any more, and no token that they signed.
     Withdrawn,
 }
 
@@ -74,27 +75,32 @@ impl Catalog {
         &self,
         actor: &Actor,
         key: &PublicKey,
-        before: Before,
+        before: Before<'_>,
     ) -> Result<CallKeyRow, CatalogError> {
         let mut tx = self.begin().await?;
         // First: it holds the row that makes whoever else adds a key wait.
         bump(&mut tx).await?;
-        let ends = match before {
-            Before::RunOut => CALL_KEY_SETTLE + CALL_TOKEN_LIFE_MAX,
-            Before::Withdrawn => TimeDelta::zero(),
+        let (ends, older) = match before {
+            Before::RunOut(older) => (CALL_KEY_SETTLE + CALL_TOKEN_LIFE_MAX, Some(older)),
+            Before::Withdrawn => (TimeDelta::zero(), None),
         };
-        let older = sqlx::query_scalar::<_, String>(
+        let older = older.map(|ids| ids.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let changed = sqlx::query_scalar::<_, String>(
             "UPDATE call_keys SET not_after = least(not_after, now() + make_interval(secs => $1))
-             WHERE not_after > now() RETURNING id",
+             WHERE not_after > now() AND ($2::text[] IS NULL OR id = ANY($2)) RETURNING id",
         )
         .bind(seconds(ends))
+        .bind(older)
         .fetch_all(&mut *tx)
         .await?;
-        if before == Before::RunOut && older.len() >= CALL_KEYS_MAX {
-            let reason = format!("{} keys have not ended yet; the oldest does within a day", older.len());
+        let left: i64 = sqlx::query_scalar("SELECT count(*) FROM call_keys WHERE not_after > now()")
+            .fetch_one(&mut *tx)
+            .await?;
+        if left >= CALL_KEYS_MAX {
+            let reason = format!("{left} keys have not ended yet; the oldest does within a day");
             return Err(CatalogError::Conflict { reason });
         }
-        let settles = before == Before::RunOut && !older.is_empty();
+        let settles = before != Before::Withdrawn && !changed.is_empty();
         let made = sqlx::query(
             "INSERT INTO call_keys (id, public_key, used_from, not_after)
              VALUES ($1, $2, now() + make_interval(secs => $3), now() + make_interval(secs => $4))
@@ -106,7 +112,7 @@ impl Catalog {
         .bind(seconds(CALL_KEY_LIFE))
         .fetch_one(&mut *tx)
         .await?;
-        let detail = serde_json::json!({"older": older, "withdrawn": before == Before::Withdrawn});
+        let detail = serde_json::json!({"older": changed, "withdrawn": before == Before::Withdrawn});
         let subject = key.id().to_string();
         let entry = Entry { actor, action: "call_key.made", tenant: "", subject: &subject, detail };
         audit::append(&mut tx, entry).await?;

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{SubsecRound as _, TimeDelta, Utc};
 use http::StatusCode;
 use mfaas_attest::{CALL_TOKEN_LIFE, CALL_TOKEN_LIFE_MAX, CallClaims};
-use mfaas_catalog::{Before, CatalogError, IssuedCall};
+use mfaas_catalog::{CatalogError, IssuedCall};
 use mfaas_ident::{PersonName, TenantName};
 use mfaas_wire::{CallKeyView, CallTokenCreated, CreateCallToken, RotateCallKey};
 use uuid::Uuid;
@@ -79,8 +79,7 @@ pub(super) async fn rotate(
     caller: Caller,
     Json(body): Json<RotateCallKey>,
 ) -> Result<Response, Refusal> {
-    let before = if body.leaked { Before::Withdrawn } else { Before::RunOut };
-    let made = app.call_keys.rotate(&app.catalog, &caller.actor(), before).await.map_err(refusal)?;
+    let made = app.call_keys.rotate(&app.catalog, &caller.actor(), body.leaked).await.map_err(refusal)?;
     let view =
         CallKeyView { key_id: made.id.to_string(), used_from: made.used_from, not_after: made.not_after };
     Ok((StatusCode::CREATED, axum::Json(view)).into_response())

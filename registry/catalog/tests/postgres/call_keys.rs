@@ -19,10 +19,10 @@ fn about(found: chrono::DateTime<Utc>, expected: TimeDelta) -> bool {
 async fn a_new_key_is_used_when_nodes_know_it_and_the_old_one_outlives_its_last_token() {
     let world = World::new().await;
     let before = world.count("SELECT generation FROM desired_generation").await;
-    let first = world.server.add_call_key(&actor(), &key(), Before::RunOut).await.unwrap();
+    let first = world.server.add_call_key(&actor(), &key(), Before::RunOut(&[])).await.unwrap();
     assert!(first.used_from <= Utc::now(), "there is no other key to use meanwhile");
     assert!(about(first.not_after, CALL_KEY_LIFE));
-    let second = world.server.add_call_key(&actor(), &key(), Before::RunOut).await.unwrap();
+    let second = world.server.add_call_key(&actor(), &key(), Before::RunOut(&[first.id])).await.unwrap();
     assert!(about(second.used_from, CALL_KEY_SETTLE));
     assert_eq!(world.count("SELECT generation FROM desired_generation").await, before + 2, "nodes hear");
     let keys = world.server.call_keys().await.unwrap();
@@ -30,13 +30,18 @@ async fn a_new_key_is_used_when_nodes_know_it_and_the_old_one_outlives_its_last_
     // Whatever is signed until the second is used counts until its own end.
     assert!(about(keys[1].not_after, CALL_KEY_SETTLE + CALL_TOKEN_LIFE_MAX));
     assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'call_key.made'").await, 2);
+    // Another server of the site has its own, which ends nobody's, and is used at once: that server has no other.
+    let other = world.server.add_call_key(&actor(), &key(), Before::RunOut(&[])).await.unwrap();
+    assert!(other.used_from <= Utc::now());
+    let keys = world.server.call_keys().await.unwrap();
+    assert!(about(keys.iter().find(|row| row.id == second.id).unwrap().not_after, CALL_KEY_LIFE));
 }
 
 #[tokio::test]
 async fn a_leaked_key_is_withdrawn_at_once() {
     let world = World::new().await;
     for _ in 0..2 {
-        world.server.add_call_key(&actor(), &key(), Before::RunOut).await.unwrap();
+        world.server.add_call_key(&actor(), &key(), Before::RunOut(&[])).await.unwrap();
     }
     let last = world.server.add_call_key(&actor(), &key(), Before::Withdrawn).await.unwrap();
     assert!(last.used_from <= Utc::now());
@@ -48,9 +53,9 @@ async fn a_leaked_key_is_withdrawn_at_once() {
 async fn keys_that_have_not_ended_are_bounded() {
     let world = World::new().await;
     for _ in 0..8 {
-        world.server.add_call_key(&actor(), &key(), Before::RunOut).await.unwrap();
+        world.server.add_call_key(&actor(), &key(), Before::RunOut(&[])).await.unwrap();
     }
-    let refused = world.server.add_call_key(&actor(), &key(), Before::RunOut).await;
+    let refused = world.server.add_call_key(&actor(), &key(), Before::RunOut(&[])).await;
     assert!(matches!(refused, Err(CatalogError::Conflict { .. })), "{refused:?}");
     assert_eq!(world.server.call_keys().await.unwrap().len(), 8);
     world.server.add_call_key(&actor(), &key(), Before::Withdrawn).await.unwrap();
@@ -60,7 +65,7 @@ async fn keys_that_have_not_ended_are_bounded() {
 async fn a_token_that_is_issued_is_on_record_without_its_text() {
     let world = World::new().await;
     world.server.ensure_tenant(&actor(), &tenant()).await.unwrap();
-    let made = world.server.add_call_key(&actor(), &key(), Before::RunOut).await.unwrap();
+    let made = world.server.add_call_key(&actor(), &key(), Before::RunOut(&[])).await.unwrap();
     let issued = IssuedCall {
         id: "7",
         tenant: &tenant(),
