@@ -16,10 +16,11 @@ fn callers_show_tokens_unless_the_function_is_public() {
     let stack = Stack::start_with(&[]);
     for (name, manifest) in [
         ("silent", ""),
-        ("public", "[package.metadata.mfaas]\naccess = \"public\"\n"),
-        ("named", "[package.metadata.mfaas]\naccess = \"token\"\n"),
+        ("public", "[package.metadata.mfaas]\naccess = \"public\"\n\n"),
+        ("named", "[package.metadata.mfaas]\naccess = \"token\"\n\n"),
     ] {
-        let _ = stack.deploy(package(name, WHO, manifest).path()).ok();
+        let manifest = format!("{manifest}[dependencies]\nmfaas = \"0.1\"\n");
+        let _ = stack.deploy(package(name, WHO, &manifest).path()).ok();
     }
     what_is_signed_and_shown(&stack);
     without_a_token(&stack);
