@@ -102,9 +102,9 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0813, 503),
     (codes::MF0814, 500),
     (codes::MF0815, 503),
-    (codes::MF0821, 401),
-    (codes::MF0822, 403),
-    (codes::MF0823, 429),
+    (codes::MF0816, 401),
+    (codes::MF0817, 403),
+    (codes::MF0818, 429),
     // Access and limits.
     (codes::MF0901, 401),
     (codes::MF0902, 403),

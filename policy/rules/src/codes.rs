@@ -187,9 +187,9 @@ table! {
     MF0813 "The function is banned after repeated crashes.", "Deploy a new version, or ask an operator to lift the ban with `mfaas unban`.";
     MF0814 "The function ended itself.", "Return from the handler instead of aborting; see `mfaas logs`.";
     MF0815 "The node is being drained and takes no new calls.", "Ask another node, or try again after the time named in Retry-After.";
-    MF0821 "The call shows no call token that counts.", "Send `Authorization: Bearer TOKEN` with a token of `mfaas token create --call FUNCTION`, or call with `mfaas invoke`.";
-    MF0822 "The call token does not open this function.", "Ask the function's tenant for a token that names it: `mfaas token create --call FUNCTION`.";
-    MF0823 "The caller has used up its share of this function on this node.", "Try again after the time named in Retry-After, with fewer calls at a time.";
+    MF0816 "The call shows no call token that counts.", "Send `Authorization: Bearer TOKEN` with a token of `mfaas token create --call FUNCTION`, or call with `mfaas invoke`.";
+    MF0817 "The call token does not open this function.", "Ask the function's tenant for a token that names it: `mfaas token create --call FUNCTION`.";
+    MF0818 "The caller has used up its share of this function on this node.", "Try again after the time named in Retry-After, with fewer calls at a time.";
 
     MF0901 "The token is missing or not valid.", "Sign in with `mfaas login`.";
     MF0902 "The token may not do this.", "Ask for a token with the scope named in the message.";

@@ -63,7 +63,7 @@ fn without_a_token(stack: &Stack) {
     assert_eq!((answer.status, answer.text().as_str()), (200, "None "));
     for name in ["silent", "named", "missing"] {
         let answer = call(stack, name, &[]);
-        assert_eq!((answer.status, answer.code().as_str()), (401, "MF0821"), "{name}");
+        assert_eq!((answer.status, answer.code().as_str()), (401, "MF0816"), "{name}");
         assert_eq!(answer.headers["www-authenticate"], "Bearer", "{name}");
     }
 }
@@ -90,7 +90,7 @@ fn with_tokens(stack: &Stack) {
         |name| stack.cli_with(["invoke", name, "--data", ""], &[("MFAAS_TOKEN", viewer.as_str())]);
     assert_eq!(as_viewer("public").ok().stdout, "None ");
     let refused = as_viewer("silent");
-    assert!(refused.code != 0 && refused.stderr.contains("MF0821"), "{refused:?}");
+    assert!(refused.code != 0 && refused.stderr.contains("MF0816"), "{refused:?}");
     assert!(refused.stderr.contains("mfaas token create --call"), "{refused:?}");
 }
 
@@ -101,7 +101,7 @@ fn what_is_refused(stack: &Stack) {
     for text in [&other, &stranger] {
         for name in ["silent", "named", "missing"] {
             let answer = with(stack, name, text);
-            assert_eq!((answer.status, answer.code().as_str()), (403, "MF0822"), "{name}");
+            assert_eq!((answer.status, answer.code().as_str()), (403, "MF0817"), "{name}");
         }
         assert_eq!(with(stack, "public", text).status, 200);
     }
@@ -110,13 +110,13 @@ fn what_is_refused(stack: &Stack) {
         let answer = with(stack, "silent", &brief);
         (answer.status != 200).then_some(answer)
     });
-    assert_eq!((expired.status, expired.code().as_str()), (401, "MF0821"));
+    assert_eq!((expired.status, expired.code().as_str()), (401, "MF0816"));
     let good = token(stack, "shop --call silent");
     let none = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJ0ZW5hbnQiOiJkZWZhdWx0In0.".to_owned();
     for forged in [none, good.replacen("v4.public.e", "v4.public.f", 1), stack.token()] {
         for name in ["silent", "public"] {
             let answer = with(stack, name, &forged);
-            assert_eq!((answer.status, answer.code().as_str()), (401, "MF0821"), "{forged}");
+            assert_eq!((answer.status, answer.code().as_str()), (401, "MF0816"), "{forged}");
             assert_eq!(answer.headers["www-authenticate"], "Bearer error=\"invalid_token\"");
         }
     }
@@ -127,7 +127,7 @@ fn beyond_the_share(stack: &Stack) {
     assert_eq!(with(stack, "silent", &slow).status, 200);
     let refused: Vec<Answer> = (0..5).map(|_| with(stack, "silent", &slow)).collect();
     let refused = refused.iter().find(|answer| answer.status == 429).unwrap();
-    assert_eq!((refused.code().as_str(), refused.headers["retry-after"].as_str()), ("MF0823", "1"));
+    assert_eq!((refused.code().as_str(), refused.headers["retry-after"].as_str()), ("MF0818", "1"));
 }
 
 fn keys_rotate(stack: &Stack) {
@@ -148,7 +148,7 @@ fn keys_rotate(stack: &Stack) {
         let answer = with(stack, "silent", &before);
         (answer.status != 200).then_some(answer)
     });
-    assert_eq!(answer.code(), "MF0821");
+    assert_eq!(answer.code(), "MF0816");
     let new = token(stack, "shop --call silent");
     assert_eq!(with(stack, "silent", &new).status, 200);
     let rows: Value = stack.api("GET", "/v1/audit?limit=1000", Vec::new()).json();

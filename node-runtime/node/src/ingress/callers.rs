@@ -178,18 +178,18 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 /// The answer about a function that this caller has no right to, and about one that is not there: the same for both.
 fn closed(is_known: bool) -> Problem {
     if is_known {
-        Problem::of(StatusCode::FORBIDDEN, codes::MF0822).challenge(CHALLENGE_SCOPE)
+        Problem::of(StatusCode::FORBIDDEN, codes::MF0817).challenge(CHALLENGE_SCOPE)
     } else {
-        Problem::of(StatusCode::UNAUTHORIZED, codes::MF0821).challenge(CHALLENGE)
+        Problem::of(StatusCode::UNAUTHORIZED, codes::MF0816).challenge(CHALLENGE)
     }
 }
 
 fn invalid(why: &str) -> Problem {
-    Problem::of(StatusCode::UNAUTHORIZED, codes::MF0821).detail(why).challenge(CHALLENGE_INVALID)
+    Problem::of(StatusCode::UNAUTHORIZED, codes::MF0816).detail(why).challenge(CHALLENGE_INVALID)
 }
 
 fn over(why: &str, wait_s: u32) -> Problem {
-    Problem::of(StatusCode::TOO_MANY_REQUESTS, codes::MF0823).detail(why).retry_after(wait_s)
+    Problem::of(StatusCode::TOO_MANY_REQUESTS, codes::MF0818).detail(why).retry_after(wait_s)
 }
 
 #[cfg(test)]

@@ -123,8 +123,8 @@ async fn what_is_not_served_is_one_and_the_same_answer_and_what_is_no_name_a_404
     for version in BOTH {
         let client = stranger(version);
         for (path, wanted, code) in [
-            ("/f/acme/hello", StatusCode::UNAUTHORIZED, "MF0821"),
-            ("/f/acme/hello@7", StatusCode::UNAUTHORIZED, "MF0821"),
+            ("/f/acme/hello", StatusCode::UNAUTHORIZED, "MF0816"),
+            ("/f/acme/hello@7", StatusCode::UNAUTHORIZED, "MF0816"),
             ("/f/acme/hello@0", StatusCode::NOT_FOUND, "MF0801"),
             ("/f/ACME/hello", StatusCode::NOT_FOUND, "MF0801"),
             ("/f/acme/..%2f", StatusCode::NOT_FOUND, "MF0801"),
@@ -136,7 +136,7 @@ async fn what_is_not_served_is_one_and_the_same_answer_and_what_is_no_name_a_404
             assert_eq!(status, wanted, "{path}");
             assert!(body.contains(&format!("\"code\":\"{code}\"")), "{path}: {body}");
             let challenge = headers.get(header::WWW_AUTHENTICATE).map(|value| value.as_bytes());
-            assert_eq!(challenge, (code == "MF0821").then_some(&b"Bearer"[..]), "{path}");
+            assert_eq!(challenge, (code == "MF0816").then_some(&b"Bearer"[..]), "{path}");
         }
     }
     open.close().await;

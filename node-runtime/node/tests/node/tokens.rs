@@ -87,7 +87,7 @@ async fn a_function_opens_to_whom_its_statement_says_and_to_nobody_else() {
     let well = refused(200, "");
     assert_eq!(status(&node, "open", "").await, well);
     let missing = ask(&node, "missing", &[], "").await;
-    assert_eq!((missing.status, missing.code.as_str()), (401, "MF0821"));
+    assert_eq!((missing.status, missing.code.as_str()), (401, "MF0816"));
     assert_eq!(missing.challenge, "Bearer");
     for name in ["own", "named", "older", "oldest"] {
         assert_eq!(ask(&node, name, &[], "").await, missing, "{name}: not a word of whether it is there");
@@ -104,7 +104,7 @@ async fn a_function_opens_to_whom_its_statement_says_and_to_nobody_else() {
     for bearer in [&other, &stranger] {
         let headers = [("authorization", bearer.as_str())];
         let missing = ask(&node, "missing", &headers, "").await;
-        assert_eq!((missing.status, missing.code.as_str()), (403, "MF0822"));
+        assert_eq!((missing.status, missing.code.as_str()), (403, "MF0817"));
         assert_eq!(missing.challenge, "Bearer error=\"insufficient_scope\"");
         for name in ["own", "named", "older"] {
             assert_eq!(ask(&node, name, &headers, "").await, missing, "{name}");
@@ -125,7 +125,7 @@ async fn a_forged_an_expired_and_another_kind_of_token_open_nothing() {
     let none = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJ0ZW5hbnQiOiJhY21lIiwiZnVuY3Rpb25zIjpbIioiXX0.";
     for bad in [over, changed, token(&other, "acme", &["own"], |_| ()), none.to_owned(), "x".to_owned()] {
         for name in ["own", "open", "missing"] {
-            assert_eq!(status(&node, name, &bad).await, refused(401, "MF0821"), "{name} {bad}");
+            assert_eq!(status(&node, name, &bad).await, refused(401, "MF0816"), "{name} {bad}");
         }
     }
 }
@@ -201,7 +201,7 @@ async fn a_caller_beyond_its_share_is_told_when_to_come_again() {
     let call = async |bearer: &str, name| ask(&node, name, &[("authorization", bearer)], "").await;
     assert_eq!(call(&one, "own").await.status, 200);
     let told = call(&one, "own").await;
-    assert_eq!((told.status, told.code.as_str(), told.retry_after.as_str()), (429, "MF0823", "1"));
+    assert_eq!((told.status, told.code.as_str(), told.retry_after.as_str()), (429, "MF0818", "1"));
     assert_eq!(call(&one, "open").await.status, 200, "each function by itself");
     assert_eq!(call(&other, "own").await.status, 200, "each caller by itself");
     tokio::time::sleep(Duration::from_millis(1_100)).await;
