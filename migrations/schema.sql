@@ -114,6 +114,22 @@ GRANT UPDATE (attempt, lease_holder, lease_expires_at, fencing_token, committed_
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, started_at, finished_at) ON builds TO mfaas_server;
 GRANT UPDATE (finished_at) ON builds TO mfaas_signer;
 
+CREATE TABLE call_keys (
+    id text NOT NULL,
+    public_key text NOT NULL,
+    made_at timestamp with time zone NOT NULL DEFAULT now(),
+    used_from timestamp with time zone NOT NULL,
+    not_after timestamp with time zone NOT NULL,
+    CONSTRAINT call_keys_pkey PRIMARY KEY (id),
+    CONSTRAINT call_keys_end CHECK ((not_after <= (made_at + '100 days'::interval))),
+    CONSTRAINT call_keys_is_a_key CHECK ((public_key ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT call_keys_named_by_digest CHECK ((id = encode(sha256(decode(public_key, 'hex'::text)), 'hex'::text)))
+);
+GRANT SELECT ON call_keys TO mfaas_server;
+GRANT SELECT ON call_keys TO mfaas_signer;
+GRANT INSERT (id, public_key, used_from, not_after) ON call_keys TO mfaas_server;
+GRANT UPDATE (not_after) ON call_keys TO mfaas_server;
+
 CREATE TABLE crate_archives (
     checksum text NOT NULL,
     name text NOT NULL,
@@ -690,7 +706,9 @@ CREATE TABLE versions (
     retired_at timestamp with time zone,
     idempotent boolean NOT NULL DEFAULT false,
     isolation text NOT NULL DEFAULT 'shared'::text,
+    access text NOT NULL DEFAULT 'tenant'::text,
     CONSTRAINT versions_pkey PRIMARY KEY (tenant, function, version),
+    CONSTRAINT versions_access_known CHECK ((access = ANY (ARRAY['public'::text, 'tenant'::text, 'token'::text]))),
     CONSTRAINT versions_artifact_fkey FOREIGN KEY (artifact) REFERENCES artifacts(digest),
     CONSTRAINT versions_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
     CONSTRAINT versions_deployment_unique UNIQUE (deployment_id),

@@ -75,6 +75,8 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/v1/bans", Access::Token(Scope::Read)),
     ("DELETE", "/v1/bans/{id}", Access::Token(Scope::Operate)),
     ("GET", "/v1/usage", Access::Token(Scope::Read)),
+    ("POST", "/v1/call-tokens", Access::Token(Scope::Deploy)),
+    ("POST", "/v1/call-keys", Access::Token(Scope::Admin)),
     ("GET", "/v1/tokens", Access::Token(Scope::Admin)),
     ("POST", "/v1/tokens", Access::Token(Scope::Admin)),
     ("DELETE", "/v1/tokens/{id}", Access::Token(Scope::Admin)),

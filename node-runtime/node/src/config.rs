@@ -11,7 +11,8 @@ use mfaas_dispatch::WORKERS_CAP;
 use mfaas_ident::{NodeName, TenantName};
 use mfaas_ring::preload::SpeculationWish;
 
-use crate::ingress::Bounds;
+use crate::grant::DoorGrants;
+use crate::ingress::{Bounds, Share};
 use crate::serving::{Sharing, parse_wish};
 
 /// Calls that run at a time, at most.
@@ -23,6 +24,17 @@ const ISOLATED_MAX: usize = 1_024;
 const PROCESSES_PER_GIB: usize = 128;
 /// As few as this where that is less.
 const PROCESSES_MIN: usize = 64;
+
+/// Calls a second of one function that one caller gets, unless the operator says another number: more than a node of many cores
+/// answers, so that it meets only who floods.
+const CALLER_RATE_DEFAULT: u32 = 100_000;
+/// The largest such number.
+const CALLER_RATE_MAX: u32 = 100_000_000;
+/// Calls on their way of one function that one caller may have, unless the operator says another number: half of what waits for
+/// the dispatcher at most, so that one caller never has all of it.
+const CALLER_CONCURRENCY_DEFAULT: u32 = 2_048;
+/// The largest such number.
+const CALLER_CONCURRENCY_MAX: u32 = 1_000_000;
 
 /// What every subcommand needs to talk to its server.
 #[derive(Debug, Clone)]
@@ -66,6 +78,11 @@ pub(crate) struct Config {
     pub(crate) root_key_file: PathBuf,
     /// `MFAAS_DOOR_SOCKET`: where programs of this machine call through rings; nowhere if absent.
     pub(crate) door_socket: Option<PathBuf>,
+    /// `MFAAS_DOOR_CALLS`: `tenant/function` and `tenant/*` with commas between them, which programs of this machine may
+    /// call besides what is public.
+    pub(crate) door_grants: DoorGrants,
+    /// `MFAAS_CALLER_RATE` and `MFAAS_CALLER_CONCURRENCY`: what one caller gets of one function on this node.
+    pub(crate) caller_share: Share,
     /// `MFAAS_READY_FILE`, if any.
     pub(crate) ready_file: Option<PathBuf>,
 }
@@ -137,6 +154,20 @@ impl Config {
             speculation: speculation(lookup)?,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
             door_socket: lookup("MFAAS_DOOR_SOCKET").map(PathBuf::from),
+            door_grants: parsed_by(
+                "MFAAS_DOOR_CALLS",
+                &lookup("MFAAS_DOOR_CALLS").unwrap_or_default(),
+                DoorGrants::parse,
+            )?,
+            caller_share: Share {
+                rate: bounded(lookup, "MFAAS_CALLER_RATE", CALLER_RATE_DEFAULT, CALLER_RATE_MAX)?,
+                concurrency: bounded(
+                    lookup,
+                    "MFAAS_CALLER_CONCURRENCY",
+                    CALLER_CONCURRENCY_DEFAULT,
+                    CALLER_CONCURRENCY_MAX,
+                )?,
+            },
             ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
         })
     }
@@ -151,7 +182,25 @@ where
     T: std::str::FromStr,
     T::Err: std::fmt::Display,
 {
-    text.parse().map_err(|e: T::Err| ConfigError::Malformed { variable, reason: e.to_string() })
+    parsed_by(variable, text, str::parse)
+}
+
+fn parsed_by<T, E: std::fmt::Display>(
+    variable: &'static str,
+    text: &str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, ConfigError> {
+    parse(text).map_err(|e| ConfigError::Malformed { variable, reason: e.to_string() })
+}
+
+/// A number from 1 to `most`; there is none that means no limit.
+fn bounded(lookup: Lookup<'_>, variable: &'static str, default: u32, most: u32) -> Result<u32, ConfigError> {
+    let Some(text) = lookup(variable) else { return Ok(default) };
+    let number: u32 = parsed(variable, &text)?;
+    if (1..=most).contains(&number) {
+        return Ok(number);
+    }
+    Err(ConfigError::Malformed { variable, reason: format!("a number from 1 to {most}") })
 }
 
 /// At most `most` different things with commas between them.

@@ -9,6 +9,7 @@ mod agent;
 mod config;
 mod cores;
 mod door;
+mod grant;
 mod ingress;
 mod join;
 mod logs;

@@ -18,7 +18,7 @@ use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
 use crate::cores::Cores;
 use crate::door::{self, DoorSocket};
-use crate::ingress::{self, Face, Hosts, Peers};
+use crate::ingress::{self, Callers, Face, Hosts, Peers};
 use crate::logs;
 use crate::orders::Follower;
 use crate::serving::{self, Books, Dispatcher, Means, Protection};
@@ -69,7 +69,9 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
         state: state.clone(),
         upstream: upstream.clone(),
     };
-    let (agent, status) = Agent::new(root, state, upstream.clone(), Arc::clone(&dispatcher))?;
+    let callers = Arc::new(Callers::new(config.caller_share));
+    let (agent, status) =
+        Agent::new(root, state, upstream.clone(), Arc::clone(&dispatcher), Arc::clone(&callers))?;
 
     let listener = TcpListener::bind(config.ingress_listen)
         .await
@@ -79,7 +81,7 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
         config.door_socket.as_deref().map(DoorSocket::bind).transpose().context("MFAAS_DOOR_SOCKET")?;
     let (stop, stopping) = watch::channel(false);
     let peers = Peers::new(config.ingress_bounds.clone());
-    let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus.clone()));
+    let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus.clone(), callers));
     let reporter = Reporter {
         upstream: upstream.clone(),
         dispatcher: Arc::clone(&dispatcher),
@@ -93,7 +95,7 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let hosts = Hosts::start(std::thread::available_parallelism().map_or(1, usize::from))?;
     let mut ingress = tokio::spawn(ingress::serve(listener, hosts, (face, peers), stopping.clone()));
     let mut door =
-        door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
+        door.map(|door| tokio::spawn(door::serve(door, door_host(&config, &dispatcher), stopping.clone())));
     let watchers = [
         tokio::spawn(reporter.run()),
         tokio::spawn(gauges(Arc::clone(&dispatcher), status, Arc::clone(&protection))),
@@ -159,6 +161,11 @@ fn limits(config: &Config, means: &Means, protection: &Protection) -> anyhow::Re
         workers_max: config.worker_processes,
         ..Limits::NODE
     })
+}
+
+/// Whom the door's clients call, and what they may.
+fn door_host(config: &Config, dispatcher: &Arc<Dispatcher>) -> door::Host {
+    door::Host { dispatcher: Arc::clone(dispatcher), grants: config.door_grants.clone() }
 }
 
 /// What calls cost since the last report; it is lost if the server does not take it now.

@@ -189,6 +189,9 @@ table! {
     MF0813 "The function is banned after repeated crashes.", "Deploy a new version, or ask an operator to lift the ban with `mfaas unban`.";
     MF0814 "The function ended itself.", "Return from the handler instead of aborting; see `mfaas logs`.";
     MF0815 "The node is being drained and takes no new calls.", "Ask another node, or try again after the time named in Retry-After.";
+    MF0816 "The call shows no call token that counts.", "Send `Authorization: Bearer TOKEN` with a token of `mfaas token create --call FUNCTION`, or call with `mfaas invoke`.";
+    MF0817 "The call token does not open this function.", "Ask the function's tenant for a token that names it: `mfaas token create --call FUNCTION`.";
+    MF0818 "The caller has used up its share of this function on this node.", "Try again after the time named in Retry-After, with fewer calls at a time.";
     MF0820 "The function is not loaded yet.", "Try again after the time named in Retry-After: the node has just started, or was just told of this version.";
     MF0821 "The request does not name one valid host.", "Send exactly one Host header (in HTTP/2 one :authority), a host name or address with an optional port.";
     MF0822 "The method is not one that is taken here.", "Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS; the answer's Allow header lists them.";

@@ -185,7 +185,9 @@ async fn measured_deploy(context: &Context, supervisor: i32, package: &Package) 
         return Err(Failure::Told(exit_of(outcome.deployment.state, &outcome.deployment.diagnostics)));
     }
     let url = outcome.url.ok_or_else(|| Failure::Local("a served version has no address".to_owned()))?;
-    let answer = invoke::call(&url, reqwest::header::HeaderMap::new(), package.request.clone()).await?;
+    let token = invoke::call_token(context, &package.name).await?;
+    let headers = token.into_iter().map(|token| (reqwest::header::AUTHORIZATION, token)).collect();
+    let answer = invoke::call(&url, headers, package.request.clone()).await?;
     if answer.status >= 500 {
         return Err(Failure::Local(format!("{} answers with status {}", package.name, answer.status)));
     }

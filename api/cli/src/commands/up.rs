@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mfaas_ident::PersonName;
+use mfaas_ident::{Access, PersonName};
 use rustix::fs::{Gid, Uid};
 
 use crate::failure::{Exit, Failure};
@@ -60,6 +60,9 @@ pub(crate) struct Up {
     /// then as before.
     #[arg(long, value_name = "ON|OFF", value_parser = ["on", "off"])]
     automatic_admission: Option<String>,
+    /// Who may call a function whose manifest does not say: public, tenant or token; its tenant at first, then as before.
+    #[arg(long, value_name = "ACCESS")]
+    default_access: Option<Access>,
     /// The seed workspace: the dependencies that are offered.
     #[arg(long, value_name = "DIR")]
     seed: Option<PathBuf>,
@@ -135,6 +138,7 @@ impl Up {
             worker_processes: self.worker_processes,
             cage_minimum: self.cage_minimum.clone(),
             automatic_admission: self.automatic_admission.as_deref().map(|word| word == "on"),
+            default_access: self.default_access,
             public_url: self.public_url.clone(),
             oidc: absolute(&self.oidc)?,
             database_url: self.database_url.clone(),

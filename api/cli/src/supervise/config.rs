@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use mfaas_ident::Access;
 use rand::RngCore as _;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,9 @@ pub(crate) struct UpConfig {
     pub(crate) node_name: String,
     /// The weakest cage that the builder may fall back to.
     pub(crate) cage_minimum: String,
+    /// Who may call a function whose manifest does not say; its tenant when absent.
+    #[serde(default)]
+    pub(crate) default_access: Option<Access>,
     /// Whether the rules may admit a crate in which nothing was found, without a person.
     #[serde(default)]
     pub(crate) automatic_admission: bool,
@@ -101,6 +105,7 @@ impl UpConfig {
                 _private_cordons: None,
                 node_name: "local".to_owned(),
                 cage_minimum: "full".to_owned(),
+                default_access: None,
                 automatic_admission: false,
                 public_url: None,
                 external_database: None,

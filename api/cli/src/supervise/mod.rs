@@ -98,6 +98,9 @@ fn configure(home: &Home, ports: Ports, wishes: &Wishes) -> Result<UpConfig, Fai
     if let Some(url) = &wishes.public_url {
         config.public_url = Some(url.clone());
     }
+    if let Some(access) = wishes.default_access {
+        config.default_access = Some(access);
+    }
     if let Some(automatic) = wishes.automatic_admission {
         config.automatic_admission = automatic;
     }

@@ -48,12 +48,16 @@ impl Programs<'_> {
 
     /// `mfaas-signer` with its database and its key.
     pub(crate) fn signer(&self) -> Result<Launch, Failure> {
-        Ok(self
+        let launch = self
             .base(Role::Signer, "mfaas-signer")
             .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, SIGNER_ROLE)?)
             .env("MFAAS_BLOBS_URL", self.blobs_url())
             .env("MFAAS_KEYS_DIR", self.home.join("signer/keys"))
-            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Signer)))
+            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Signer));
+        Ok(match self.config.default_access {
+            Some(access) => launch.env("MFAAS_DEFAULT_ACCESS", access.as_str()),
+            None => launch,
+        })
     }
 
     /// `mfaas-server`, listening on the two given addresses.

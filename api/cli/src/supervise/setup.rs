@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use mfaas_ident::Access;
 use mfaas_ident::{PersonName, Scope, Voucher};
 use mfaas_wire::{NodeView, Page};
 
@@ -45,6 +46,8 @@ pub(crate) struct Wishes {
     pub(crate) cage_minimum: Option<String>,
     /// Whether the rules may admit a crate by themselves; as before when absent.
     pub(crate) automatic_admission: Option<bool>,
+    /// Who may call a function whose manifest does not say; as before when absent.
+    pub(crate) default_access: Option<Access>,
     /// How people reach the console; as before when absent.
     pub(crate) public_url: Option<String>,
     /// The configuration of the OpenID provider; as before when absent.

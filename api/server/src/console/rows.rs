@@ -114,6 +114,7 @@ pub(super) struct VersionRow {
     pub(super) budget: String,
     pub(super) memory: String,
     pub(super) isolation: &'static str,
+    pub(super) access: &'static str,
     pub(super) rerun: &'static str,
     pub(super) created_at: String,
     pub(super) state: String,
@@ -141,6 +142,7 @@ impl From<VersionView> for VersionRow {
             memory: MemoryLimit::from_bytes(bytes)
                 .map_or_else(|_| format!("{bytes} B"), |limit| limit.to_string()),
             isolation: view.isolation.as_str(),
+            access: view.access.as_str(),
             rerun: if view.idempotent { "may run again" } else { "never again" },
             created_at: time(view.created_at),
             state,

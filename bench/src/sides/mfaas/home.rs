@@ -16,7 +16,7 @@ use mfaas_attest::{
     Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
 };
 use mfaas_ident::{
-    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
+    Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
     ToolchainId, VersionNumber,
 };
 use mfaas_rules::profiles::lints;
@@ -168,6 +168,7 @@ fn serving_set(functions: Vec<ServedFunction>, now: DateTime<Utc>) -> ServingSet
         required_lints: lints::required().map(str::to_owned).collect(),
         functions,
         revoked: BTreeSet::new(),
+        call_keys: Vec::new(),
     }
 }
 
@@ -194,7 +195,8 @@ fn admission(
         handler: HandlerPath::parse("handle")?,
         budget_us: served.budget_us,
         memory_bytes: served.memory_bytes,
-        declared: Some(Declared::default()),
+        // What is measured is a call, not its token.
+        declared: Some(Declared { access: Some(Access::Public), ..Declared::default() }),
         source_upload: nothing,
         source_tree: nothing,
         toolchain: toolchain(),

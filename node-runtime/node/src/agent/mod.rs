@@ -25,6 +25,7 @@ pub(crate) use gate::Refused;
 pub(crate) use image::{ImageKey, VerifiedImage, sealed_memory};
 pub(crate) use report::{Reporter, Status};
 
+use crate::ingress::Callers;
 use crate::serving::{Awaited, Dispatcher};
 use crate::state::{StateDir, StateError};
 use crate::upstream::{Upstream, UpstreamError};
@@ -47,6 +48,8 @@ pub(crate) struct Agent {
     state: StateDir,
     upstream: Upstream,
     dispatcher: Arc<Dispatcher>,
+    /// Who learns of the keys for call tokens.
+    callers: Arc<Callers>,
     status: watch::Sender<Status>,
     /// The set that the node follows; `None` before the first.
     set: Option<Arc<Verified<ServingSet>>>,
@@ -69,6 +72,7 @@ impl Agent {
         state: StateDir,
         upstream: Upstream,
         dispatcher: Arc<Dispatcher>,
+        callers: Arc<Callers>,
     ) -> Result<(Self, watch::Receiver<Status>), StateError> {
         let gate = Gate::new(root, state.seen()?);
         let (status, heard) = watch::channel(Status::default());
@@ -77,6 +81,7 @@ impl Agent {
             state,
             upstream,
             dispatcher,
+            callers,
             status,
             set: None,
             loaded: Loaded::default(),
@@ -192,11 +197,21 @@ impl Agent {
                 // is the newer one, which is accepted.
                 self.state.store_serving_set(envelope)?;
                 self.state.record_seen(&self.gate.seen())?;
-                self.set = Some(Arc::new(*set));
-                self.load_again().await
+                let set = Arc::new(*set);
+                // Keys that were withdrawn open nothing from now on. Before the first set is in force callers hear that it is not,
+                // instead of that what they ask for is closed.
+                if self.set.is_some() {
+                    self.callers.hold_keys(&set.call_keys);
+                }
+                self.set = Some(Arc::clone(&set));
+                let loaded = self.load_again().await;
+                self.callers.hold_keys(&set.call_keys);
+                loaded
             }
             Admitted::Expired(set) => {
                 self.state.record_seen(&self.gate.seen())?;
+                // It still says which keys were withdrawn, and each key has its own end.
+                self.callers.hold_keys(&set.call_keys);
                 self.status.send_modify(|status| status.set = SetState::Expired);
                 let message = format!("epoch {} was valid until {}", set.epoch, set.expires_at);
                 Err(Trouble::Refused(Refused::new(codes::MF0703, message)))

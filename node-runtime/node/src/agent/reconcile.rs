@@ -295,7 +295,7 @@ async fn put_into_force(
             }
         }
     }
-    let table = routes.table(&agent.dispatcher);
+    let table = routes.table(&agent.dispatcher, &images);
     agent.dispatcher.swap(table, |key| images.contains_key(key), |key| set.revoked.contains(&key.digest));
     agent.loaded = Loaded { images, routes };
     Ok(())
@@ -370,11 +370,16 @@ impl Routes {
         }
     }
 
-    fn table(&self, dispatcher: &Dispatcher) -> Table {
+    fn table(&self, dispatcher: &Dispatcher, images: &Images) -> Table {
         let mut table = Table::default();
         for ((tenant, function), route) in &self.0 {
-            let served = |key: &ImageKey| Arc::new(Served { id: dispatcher.function(key), key: key.clone() });
-            let versions = route.versions.iter().map(|(version, key)| (*version, served(key))).collect();
+            let served = |(version, key): (&VersionNumber, &ImageKey)| {
+                // Every route leads to an image; one without would have no statement to say who may call it.
+                let access = images.get(key)?.declared().access();
+                let id = dispatcher.function(key);
+                Some((*version, Arc::new(Served { id, key: key.clone(), access })))
+            };
+            let versions = route.versions.iter().filter_map(served).collect();
             let route = Route { aliases: route.aliases.clone(), versions };
             table.insert(tenant.clone(), function.clone(), route);
         }

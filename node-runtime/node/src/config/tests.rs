@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::{Config, SpeculationWish};
+use crate::grant::DoorGrants;
 
 const COMPLETE: &[(&str, &str)] = &[
     ("MFAAS_NODE_NAME", "node-1"),
@@ -34,6 +35,12 @@ fn defaults_fill_what_may_be_left_out() {
     assert_eq!(cores.into_iter().collect::<Vec<_>>(), [2, 3]);
     let isolated = with("MFAAS_ISOLATED_TENANTS", Some("umbrella, acme,")).unwrap().isolated;
     assert_eq!(isolated.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["acme", "umbrella"]);
+    assert_eq!((config.caller_share.rate, config.caller_share.concurrency), (100_000, 2_048));
+    assert_eq!(config.door_grants, DoorGrants::default(), "nothing but what is public");
+    assert_eq!(with("MFAAS_CALLER_RATE", Some("7")).unwrap().caller_share.rate, 7);
+    assert_eq!(with("MFAAS_CALLER_CONCURRENCY", Some("3")).unwrap().caller_share.concurrency, 3);
+    let granted = with("MFAAS_DOOR_CALLS", Some("acme/*")).unwrap().door_grants;
+    assert_eq!(granted, DoorGrants::parse("acme/*").unwrap());
     assert_eq!(config.private_cordons, 32);
     assert_eq!(config.speculation, SpeculationWish::ALL);
     let none = with("MFAAS_SPECULATION_CONTROLS", Some("none")).unwrap();
@@ -65,6 +72,12 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_PRIVATE_CORDONS", "-1"),
         ("MFAAS_PRIVATE_CORDONS", "all"),
         ("MFAAS_SPECULATION_CONTROLS", "store-bypas"),
+        ("MFAAS_CALLER_RATE", "0"),
+        ("MFAAS_CALLER_RATE", "unlimited"),
+        ("MFAAS_CALLER_CONCURRENCY", "0"),
+        ("MFAAS_CALLER_CONCURRENCY", "-1"),
+        ("MFAAS_DOOR_CALLS", "acme"),
+        ("MFAAS_DOOR_CALLS", "*/hello"),
     ] {
         let error = with(name, Some(value)).unwrap_err();
         assert!(error.starts_with(&format!("{name}: ")), "{value}: {error}");

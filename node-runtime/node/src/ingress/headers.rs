@@ -33,8 +33,13 @@ const HOP_BY_HOP: &[&str] = &[
 ];
 /// Not for a function to see: a browser adds them for the host, whichever port it talks to.
 const SECRET: &[&str] = &["authorization", "cookie", "cookie2"];
-/// The node's own; a caller that sends one is not believed.
-const OWN_PREFIX: &str = "mfaas-";
+/// Begins the node's own; a caller or a function that sends one is not believed.
+const OWN: &str = "mfaas";
+
+/// Whether a name, in lower case, is the node's own or could be taken for it: some read `_` as `-`.
+pub(crate) fn is_own(name: &str) -> bool {
+    name.strip_prefix(OWN).is_some_and(|rest| rest.starts_with(|next: char| !next.is_ascii_alphanumeric()))
+}
 
 /// What the caller said about its deadline; the error is a sentence.
 pub(super) fn wait_max(headers: &HeaderMap) -> Result<Option<Duration>, &'static str> {
@@ -50,7 +55,7 @@ pub(super) fn for_function(headers: &HeaderMap) -> impl Iterator<Item = (&str, &
         let name = name.as_str();
         let passes = !HOP_BY_HOP.contains(&name)
             && !SECRET.contains(&name)
-            && !name.starts_with(OWN_PREFIX)
+            && !is_own(name)
             && !named.iter().any(|listed| listed.eq_ignore_ascii_case(name));
         passes.then_some(name).zip(std::str::from_utf8(value.as_bytes()).ok())
     })

@@ -7,6 +7,7 @@
 
 mod answers;
 mod body;
+mod callers;
 mod bounds;
 mod headers;
 mod hosts;
@@ -32,12 +33,15 @@ use mfaas_ring::Completion;
 use mfaas_rules::codes;
 
 pub(crate) use bounds::Bounds;
+pub(crate) use callers::{CALLER, Callers, LOCAL, Share};
+pub(crate) use headers::is_own;
 pub(crate) use hosts::Hosts;
 pub(crate) use listener::serve;
 pub(crate) use meters::REQUEST_SECONDS;
 pub(crate) use peers::Peers;
 
 use body::{Answer, Received, Response};
+use bounds::PeerKey;
 use meters::Meters;
 use peers::{Connection, Pass};
 use problem::Problem;
@@ -61,6 +65,7 @@ const DRAINING_RETRY_AFTER_S: u32 = 10;
 pub(crate) struct Face {
     dispatcher: Arc<Dispatcher>,
     prometheus: PrometheusHandle,
+    callers: Arc<Callers>,
     meters: Meters,
 }
 
@@ -69,12 +74,18 @@ struct Asking<'r> {
     parts: &'r Parts,
     /// The host that the request names.
     host: Option<&'r str>,
+    /// Where it comes from.
+    peer: PeerKey,
 }
 
 impl Face {
     /// Made after the recorder of metrics is installed.
-    pub(crate) fn new(dispatcher: Arc<Dispatcher>, prometheus: PrometheusHandle) -> Self {
-        Self { dispatcher, prometheus, meters: Meters::default() }
+    pub(crate) fn new(
+        dispatcher: Arc<Dispatcher>,
+        prometheus: PrometheusHandle,
+        callers: Arc<Callers>,
+    ) -> Self {
+        Self { dispatcher, prometheus, callers, meters: Meters::default() }
     }
 
     /// Answers one request of a connection, whatever it is.
@@ -89,7 +100,8 @@ impl Face {
         let mut response = match validate::check(&parts) {
             Err(problem) => self.refuse(problem),
             Ok(host) if parts.uri.path().starts_with(FUNCTIONS) => {
-                self.invoke(Asking { parts: &parts, host }, body, &mut pass).await
+                let peer = connection.peer();
+                self.invoke(Asking { parts: &parts, host, peer }, body, &mut pass).await
             }
             Ok(_) => self.operate(&parts.method, parts.uri.path()),
         };
@@ -162,18 +174,22 @@ impl Face {
     /// Parses, reads and runs one call.
     async fn call(
         &self,
-        Asking { parts, host }: &Asking<'_>,
+        Asking { parts, host, peer }: &Asking<'_>,
         body: Incoming,
         pass: Option<&Pass>,
     ) -> Result<Answered, Problem> {
         let (tenant, function) = target(parts.uri.path())?;
+        // Held until the answer is there.
+        let admitted = self.callers.admit(&self.dispatcher, *peer, &parts.headers, (&tenant, &function))?;
         let wait_max = headers::wait_max(&parts.headers)
             .map_err(|detail| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(detail))?;
         let Received { bytes, share } = body::read(body, pass).await?;
 
         let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
         let mut encoded = Vec::with_capacity(bytes.len() + FRAME_HEAD_BYTES);
-        let passed = headers::for_function(&parts.headers).chain(headers::host(&parts.headers, *host));
+        let passed = headers::for_function(&parts.headers)
+            .chain(headers::host(&parts.headers, *host))
+            .chain(admitted.header());
         frame::encode_request(&mut encoded, parts.method.as_str(), path, passed, &bytes)
             .map_err(|e| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string()))?;
         // The frame holds as much: the body's share of the budget is its share now.
@@ -184,6 +200,7 @@ impl Face {
             function: &function.name,
             selector: function.selector.as_ref(),
             wait_max,
+            grant: admitted.grant,
             way: Way::Direct,
         };
         let answered = self.dispatcher.call(asked, encoded).await;

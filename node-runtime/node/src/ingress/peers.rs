@@ -186,6 +186,11 @@ impl Drop for Place {
 }
 
 impl Connection {
+    /// Where it comes from.
+    pub(super) fn peer(&self) -> PeerKey {
+        self.peer.key
+    }
+
     /// Tells how this connection is ended when another one needs its place.
     pub(super) fn ends_by(&self, end: AbortHandle) {
         // Set once: each connection is one task.

@@ -5,7 +5,7 @@ mod crowds;
 mod heads;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -14,26 +14,37 @@ use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use mfaas_abi::{Status, frame, limits};
+use mfaas_attest::PrivateKey;
 use mfaas_dispatch::{Limits, Outcome, Refusal};
+use mfaas_ident::Access;
 use mfaas_ring::Completion;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::body::Response;
+use super::callers;
 use super::listener::{HEAD_BYTES_MAX, HEADERS_MAX};
-use super::{Bounds, Face, Hosts, Peers, headers, refused, serve};
+use super::{Bounds, Callers, Face, Hosts, Peers, Share, headers, refused, serve};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
 use crate::serving::{self, Answered, CallError, Served, Table};
 
 const BOTH: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
+/// More than a test uses.
+const SHARE: Share = Share { rate: 1_000_000, concurrency: 1_000_000 };
+
+/// Signs the tokens of [`client`].
+static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate().unwrap());
+
 fn face() -> Face {
     let prometheus = PrometheusBuilder::new().build_recorder().handle();
     let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
     dispatcher.swap(Table::default(), |_| true, |_| false);
-    Face::new(dispatcher, prometheus)
+    let callers = Callers::new(SHARE);
+    callers.hold_keys(&[callers::tests::listed(&KEY)]);
+    Face::new(dispatcher, prometheus, Arc::new(callers))
 }
 
 /// The face of a node that has just started.
@@ -81,14 +92,26 @@ impl Open {
     }
 }
 
-/// A client that speaks one version alone.
+/// A client that speaks one version alone, and may call everything of `acme`.
 fn client(version: Version) -> reqwest::Client {
+    let token = callers::tests::token(&KEY, "acme", &["*"], |_| ());
+    let bearer = HeaderValue::try_from(format!("Bearer {token}")).unwrap();
+    of_version(version)
+        .default_headers(HeaderMap::from_iter([(header::AUTHORIZATION, bearer)]))
+        .build()
+        .unwrap()
+}
+
+/// A client that nobody knows.
+fn stranger(version: Version) -> reqwest::Client {
+    of_version(version).build().unwrap()
+}
+
+fn of_version(version: Version) -> reqwest::ClientBuilder {
     // Whether this or another test was first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder().tls_certs_only([]).no_proxy();
-    let builder =
-        if version == Version::HTTP_2 { builder.http2_prior_knowledge() } else { builder.http1_only() };
-    builder.build().unwrap()
+    if version == Version::HTTP_2 { builder.http2_prior_knowledge() } else { builder.http1_only() }
 }
 
 /// Status, headers and text of an answer in that version.
@@ -124,22 +147,25 @@ async fn a_node_without_a_set_lives_but_is_not_ready_and_knows_no_name_yet() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_a_served_name_is_one_and_the_same_404() {
+async fn what_is_not_served_is_one_and_the_same_answer_and_what_is_no_name_a_404() {
     let open = Open::new().await;
     for version in BOTH {
-        let client = client(version);
-        for path in [
-            "/f/acme/hello",
-            "/f/acme/hello@0",
-            "/f/ACME/hello",
-            "/f/acme/..%2f",
-            "/f/acme/a@b@c",
-            "/f/",
-            "/x",
+        let client = stranger(version);
+        for (path, wanted, code) in [
+            ("/f/acme/hello", StatusCode::UNAUTHORIZED, "MF0816"),
+            ("/f/acme/hello@7", StatusCode::UNAUTHORIZED, "MF0816"),
+            ("/f/acme/hello@0", StatusCode::NOT_FOUND, "MF0801"),
+            ("/f/ACME/hello", StatusCode::NOT_FOUND, "MF0801"),
+            ("/f/acme/..%2f", StatusCode::NOT_FOUND, "MF0801"),
+            ("/f/acme/a@b@c", StatusCode::NOT_FOUND, "MF0801"),
+            ("/f/", StatusCode::NOT_FOUND, "MF0801"),
+            ("/x", StatusCode::NOT_FOUND, "MF0801"),
         ] {
-            let (status, _, body) = ask(client.get(open.url(path)), version).await;
-            assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
-            assert!(body.contains("\"code\":\"MF0801\""), "{path}: {body}");
+            let (status, headers, body) = ask(client.get(open.url(path)), version).await;
+            assert_eq!(status, wanted, "{path}");
+            assert!(body.contains(&format!("\"code\":\"{code}\"")), "{path}: {body}");
+            let challenge = headers.get(header::WWW_AUTHENTICATE).map(|value| value.as_bytes());
+            assert_eq!(challenge, (code == "MF0816").then_some(&b"Bearer"[..]), "{path}");
         }
     }
     open.close().await;
@@ -267,7 +293,8 @@ fn completed(status: Status, response: Vec<u8>) -> Completion {
 }
 
 fn answered(outcome: Outcome, completion: Option<Completion>) -> Response {
-    let served = Arc::new(Served { id: mfaas_dispatch::FunctionId(1), key: key("hello", 3) });
+    let served =
+        Arc::new(Served { id: mfaas_dispatch::FunctionId(1), key: key("hello", 3), access: Access::Public });
     let (queued, ran) = (Duration::from_micros(20), Duration::from_millis(2));
     face().answer_of(Answered { outcome, completion, served, queued, ran }, Some("node.example"), &mut None)
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use mfaas_dispatch::{FunctionId, Loaded, Outcome, Refusal, Residency, Snapshot, TenantId};
-use mfaas_ident::{FunctionName, Selector, TenantName};
+use mfaas_ident::{Access, FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
@@ -25,6 +25,7 @@ use super::pools::Pools;
 use super::shared::SharedEngine;
 use super::table::{Served, Table};
 use crate::agent::{ImageKey, Refused, VerifiedImage};
+use crate::grant::Grant;
 use crate::orders::Standing;
 use crate::usage::Usage;
 
@@ -78,6 +79,8 @@ pub(crate) struct Asked<'a> {
     /// A call that waits longer for a worker is answered without running; the node's own limit holds
     /// if there is none.
     pub(crate) wait_max: Option<Duration>,
+    /// What the caller may call. A version that it does not open is none.
+    pub(crate) grant: Grant,
     pub(crate) way: Way,
 }
 
@@ -173,18 +176,34 @@ impl Dispatcher {
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
     pub(crate) async fn call(&self, asked: Asked<'_>, frame: Vec<u8>) -> Result<Answered, CallError> {
-        let Asked { tenant, function, selector, wait_max, way } = asked;
+        let Asked { tenant, function, selector, wait_max, grant, way } = asked;
         let wait_us_max = wait_max.map(|wait| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
         let since = ticks();
         let _inside = self.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();
         let named = |table: &Table| {
-            let found = table.resolve(tenant, function, selector);
-            let served = Arc::clone(found.ok_or_else(|| self.not_found(tenant, function, selector))?);
+            let Some(found) = table.resolve(tenant, function, selector) else {
+                return Err(self.not_found(tenant, function, selector));
+            };
+            if !grant.opens(found.access) {
+                return Err(CallError::Unknown);
+            }
+            let served = Arc::clone(found);
             Ok(Call { served, frame, since, wait_us_max, reply })
         };
         self.hand_in(named, way)?;
         answer.await.unwrap_or(Err(CallError::Gone))
+    }
+
+    /// Who may call the version that is named now.
+    pub(crate) fn access(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+    ) -> Option<Access> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.resolve(tenant, function, selector).map(|served| served.access)
     }
 
     /// Why a name leads nowhere.
@@ -271,7 +290,7 @@ impl Dispatcher {
         let key = image.key();
         let (id, terms) = self.numbers().define(image);
         let (done, heard) = oneshot::channel();
-        let served = Arc::new(Served { id, key: key.clone() });
+        let served = Arc::new(Served { id, key: key.clone(), access: image.declared().access() });
         let definition = Definition { served, image: Arc::clone(image), terms, done };
         self.intake.say(Event::Define(Box::new(definition)));
         heard

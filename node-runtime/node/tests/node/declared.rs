@@ -11,7 +11,7 @@ use mfaas_rules::codes;
 use rustix::process::Signal;
 use tokio::task::JoinHandle;
 
-use crate::documents::{Signer, function, served, set};
+use crate::documents::{PUBLIC, Signer, function, served, set};
 use crate::program::{Answer, Node, cpu_ticks, gone, kill};
 use crate::server::Server;
 use crate::{artifact, settled, stage};
@@ -23,7 +23,7 @@ const LONG_US: u64 = 10_000_000;
 /// worker needs to start, less than the call takes.
 const WORKING_TICKS: u64 = 20;
 
-const NOTHING: Declared = Declared { idempotent: false, isolation: Isolation::Shared };
+const NOTHING: Declared = PUBLIC;
 const IDEMPOTENT: Declared = Declared { idempotent: true, ..NOTHING };
 const PROCESS: Declared = Declared { isolation: Isolation::Process, ..NOTHING };
 

@@ -10,6 +10,7 @@ mod documents;
 mod operation;
 mod program;
 mod server;
+mod tokens;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};

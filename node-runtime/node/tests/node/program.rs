@@ -18,6 +18,10 @@ pub struct Home {
     server: String,
     isolated: String,
     private_cordons: u32,
+    /// What programs that come through the door may call besides what is public.
+    door_calls: String,
+    /// Opens everything of `acme`.
+    token: String,
 }
 
 /// A running node.
@@ -42,7 +46,8 @@ impl Home {
         std::fs::write(directory.path().join("ca.pem"), server.ca_pem()).unwrap();
         std::fs::write(directory.path().join("root.pub"), signer.root.public().to_pem().unwrap()).unwrap();
         let server = format!("https://{}", server.address);
-        Self { directory, server, isolated: String::new(), private_cordons: 4 }
+        let (isolated, door_calls, token) = (String::new(), String::new(), signer.token(&["*"]));
+        Self { directory, server, isolated, private_cordons: 4, door_calls, token }
     }
 
     /// From the next start on, so many tenants have workers of their own by what they declare.
@@ -53,6 +58,11 @@ impl Home {
     /// From the next start on, this tenant has workers of its own.
     pub fn isolate(&mut self, tenant: &str) {
         self.isolated = tenant.to_owned();
+    }
+
+    /// From the next start on, this is open to whoever comes through the door.
+    pub fn open_door(&mut self, calls: &str) {
+        self.door_calls = calls.to_owned();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -74,6 +84,7 @@ impl Home {
             .env("MFAAS_ROOT_KEY_FILE", self.path("root.pub"))
             .env("MFAAS_READY_FILE", self.path("ready.json"))
             .env("MFAAS_DOOR_SOCKET", self.path("door.sock"))
+            .env("MFAAS_DOOR_CALLS", &self.door_calls)
             .stdin(Stdio::null());
         command
     }
@@ -101,7 +112,14 @@ impl Home {
         }
         let ready: serde_json::Value = serde_json::from_slice(&std::fs::read(&ready).unwrap()).unwrap();
         assert_eq!(ready["pid"], child.id());
-        let client = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+        let bearer = http::HeaderValue::try_from(format!("Bearer {}", self.token)).unwrap();
+        let headers = http::HeaderMap::from_iter([(http::header::AUTHORIZATION, bearer)]);
+        let client = reqwest::Client::builder()
+            .tls_certs_only([])
+            .no_proxy()
+            .default_headers(headers)
+            .build()
+            .unwrap();
         Node { child, ingress: format!("http://{}", ready["ingress"].as_str().unwrap()), client }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use mfaas_abi::Status;
 use mfaas_attest::Declared;
 use mfaas_dispatch::{CordonId, Limits, Outcome, SlabId, WorkerId};
-use mfaas_ident::{AliasName, FunctionName, Isolation, TenantName};
+use mfaas_ident::{Access, AliasName, FunctionName, Isolation, TenantName};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{Answer, Geometry, Job, Next, WorkerEnd, WorkerState};
 use mfaas_rules::codes;
@@ -20,6 +20,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::agent::testing::{key, number};
 use crate::agent::{ImageKey, Refused, VerifiedImage};
+use crate::grant::Grant;
 use crate::serving::intake::{Arrival, Event, Intake};
 use crate::serving::loading::Task;
 use crate::serving::{
@@ -81,7 +82,11 @@ impl Stage {
     }
 
     fn route(&self, live: &ImageKey) {
-        let served = Arc::new(Served { id: self.dispatcher.function(live), key: live.clone() });
+        let served = Arc::new(Served {
+            id: self.dispatcher.function(live),
+            key: live.clone(),
+            access: Access::Public,
+        });
         let mut route = Route::default();
         route.aliases.insert(AliasName::live(), live.version);
         route.versions.insert(live.version, served);
@@ -116,8 +121,8 @@ impl Stage {
 
 async fn call(dispatcher: Arc<Dispatcher>) -> Result<Answered, CallError> {
     let (tenant, function) = (TenantName::parse("acme").unwrap(), FunctionName::parse("hello").unwrap());
-    let asked =
-        Asked { tenant: &tenant, function: &function, selector: None, wait_max: None, way: Way::Direct };
+    let (selector, wait_max, grant) = (None, None, Grant::NOTHING);
+    let asked = Asked { tenant: &tenant, function: &function, selector, wait_max, grant, way: Way::Direct };
     dispatcher.call(asked, b"frame".to_vec()).await
 }
 
