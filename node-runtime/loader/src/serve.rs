@@ -84,8 +84,9 @@ fn answer(slabs: &mut Slabs, request: LoaderRequest, image: Option<OwnedFd>) -> 
             _,
         ) => LoaderAnswer::Failed {
             full: false,
-            reason: "the request came with the wrong number of descriptors, or its slab is not what it should be"
-                .to_owned(),
+            reason:
+                "the request came with the wrong number of descriptors, or its slab is not what it should be"
+                    .to_owned(),
         },
     }
 }

@@ -27,6 +27,7 @@ use mfaas_ring::{Completion, HostEnd, RingError, Submission, wait_any};
 use rustix::process::{Signal, pidfd_send_signal};
 use tokio::sync::oneshot;
 
+use super::Books;
 use super::crew::{Crew, Wanted};
 use super::dispatcher::{Answered, CallError};
 use super::intake::{Arrival, Call, Definition, Event, Outlet};
@@ -34,7 +35,6 @@ use super::loading::Task;
 use super::process::RING_SLOTS;
 use super::scribe::Scribe;
 use super::table::Served;
-use super::Books;
 use crate::agent::VerifiedImage;
 use crate::orders::BanKey;
 

@@ -46,7 +46,8 @@ pub(crate) fn ask_protection(program: &Path) -> Result<KeysLine, StartError> {
     if !said.status.success() || said.stdout.len() > REPORT_BYTES_MAX {
         return Err(failed("asking a worker for protection keys", said.status));
     }
-    serde_json::from_slice(&said.stdout).map_err(|e| failed("reading what a worker says of protection keys", e))
+    serde_json::from_slice(&said.stdout)
+        .map_err(|e| failed("reading what a worker says of protection keys", e))
 }
 
 fn failed(action: &str, cause: impl std::fmt::Display) -> StartError {

@@ -43,7 +43,9 @@ impl Protection {
         match shared {
             None => tracing::info!("each tenant has worker processes of its own"),
             Some(Sharing::TrustingTheCompiler) if !self.keys_are_on() => {
-                tracing::warn!("tenants share worker processes and nothing but the compiler keeps them apart");
+                tracing::warn!(
+                    "tenants share worker processes and nothing but the compiler keeps them apart"
+                );
             }
             Some(_) => tracing::info!("tenants share worker processes"),
         }
