@@ -55,6 +55,8 @@ struct Stage {
     passed: RefCell<VecDeque<Task>>,
     /// Slabs that were asked for, each for a worker that is to come.
     asked: Cell<Vec<SlabId>>,
+    /// The shared worker: nothing is served before it is there.
+    first: Cell<Option<(WorkerEnd, OwnedFd, Idle)>>,
 }
 
 impl Drop for Stage {
@@ -67,8 +69,9 @@ impl Stage {
     async fn new() -> Self {
         let limits = Limits { shared_workers: 1, workers_max: 4, ..Limits::NODE };
         let (dispatcher, intake, crew, tasks) = connect(limits, Books::default(), &Means::default()).unwrap();
-        let (passed, asked) = Default::default();
-        let stage = Self { dispatcher: Arc::new(dispatcher), intake, crew, tasks, passed, asked };
+        let (passed, asked, first) = Default::default();
+        let stage = Self { dispatcher: Arc::new(dispatcher), intake, crew, tasks, passed, asked, first };
+        stage.first.set(Some(stage.life(WORKER, SHARED)));
         assert_eq!(stage.define(&key("hello", 1), 7).await, []);
         stage.route(&key("hello", 1));
         stage
@@ -157,7 +160,7 @@ impl Stage {
 
     /// A worker whose end of the ring is the test's, and whose process only waits.
     fn worker(&self) -> (WorkerEnd, OwnedFd, Idle) {
-        self.life(WORKER, SHARED)
+        self.first.take().unwrap()
     }
 
     /// The same over a slab.
@@ -351,13 +354,18 @@ async fn a_function_that_declares_it_waits_for_a_worker_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_is_not_wanted_or_maps_an_old_slab_is_let_go() {
     let stage = Stage::new().await;
-    stage.await_wish(SHARED);
+    let (mut end, _fd, child) = stage.worker();
     stage.note(SHARED);
     let (mut stranger, _fd, _child) = stage.life(WorkerId { place: 3, life: 9 }, SHARED);
     assert_eq!(stranger.next(PATIENCE).unwrap(), Next::Stop);
+    assert_eq!(end.next(Duration::ZERO).unwrap(), Next::Idle);
     stage.intake.say(Event::Renewed);
+    assert_eq!(end.next(PATIENCE).unwrap(), Next::Stop);
+    drop(child);
+    stage.intake.say(Event::Died(WORKER));
+    stage.await_wish(SlabId { life: 1, ..SHARED });
     stage.note(SHARED);
-    let (mut old, _fd, _child) = stage.life(WORKER, SHARED);
+    let (mut old, _fd, _child) = stage.life(WorkerId { life: 2, ..WORKER }, SHARED);
     assert_eq!(old.next(PATIENCE).unwrap(), Next::Stop);
 }
 
