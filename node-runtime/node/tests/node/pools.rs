@@ -15,7 +15,7 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::process::Signal;
 
 use crate::documents::{Signer, function, served, set};
-use crate::program::{Answer, Node, cpu_ticks, gone, kill};
+use crate::program::{Answer, Home, Node, cpu_ticks, gone, kill};
 use crate::server::Server;
 use crate::{BUDGET_US, artifact, crash, stage_by_default};
 
@@ -42,7 +42,7 @@ fn of(
 async fn serving(
     sharing: Option<&'static str>,
     functions: impl FnOnce(&Server, &Signer) -> Vec<ServedFunction>,
-) -> (Server, Signer, Arc<Node>) {
+) -> (Server, Signer, Home, Arc<Node>) {
     let (server, signer, mut home) = stage_by_default().await;
     sharing.into_iter().for_each(|sharing| home.share(sharing));
     let functions = functions(&server, &signer);
@@ -50,7 +50,7 @@ async fn serving(
     signer.publish(&mut server.desk(), &set(1, &functions));
     let node = Arc::new(home.start().await);
     server.reported("all of them", |report| report.loaded.len() == count).await;
-    (server, signer, node)
+    (server, signer, home, node)
 }
 
 async fn answers(node: &Node, tenant: &str, name: &str, body: &str) {
@@ -151,7 +151,7 @@ fn two_tenants(server: &Server, signer: &Signer) -> Vec<ServedFunction> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_maps_its_own_tenants_images_and_no_others() {
-    let (server, _signer, node) = serving(None, two_tenants).await;
+    let (server, _signer, _home, node) = serving(None, two_tenants).await;
     assert!(node.workers().is_empty(), "nobody called");
     let acme = comes(&node, "acme", "hello", "version 1").await;
     let umbrella = comes(&node, "umbrella", "hello", "version 2").await;
@@ -175,7 +175,7 @@ async fn a_process_maps_its_own_tenants_images_and_no_others() {
 /// What the test above would see if there were nothing to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn tenants_share_processes_and_memory_where_the_site_says_so() {
-    let (server, _signer, node) = serving(Some("trusting-the-compiler"), two_tenants).await;
+    let (server, _signer, _home, node) = serving(Some("trusting-the-compiler"), two_tenants).await;
     let workers = crate::settled(&node).await;
     answers(&node, "acme", "hello", "version 1").await;
     answers(&node, "umbrella", "hello", "version 2").await;
@@ -191,7 +191,7 @@ async fn tenants_share_processes_and_memory_where_the_site_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_without_calls_uses_no_time_and_answers_with_the_same_process() {
-    let (_server, _signer, node) = serving(None, two_tenants).await;
+    let (_server, _signer, _home, node) = serving(None, two_tenants).await;
     let acme = comes(&node, "acme", "hello", "version 1").await;
     // It looks for another call for a while.
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -262,7 +262,7 @@ fn suspects(server: &Server, signer: &Signer) -> Vec<ServedFunction> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_shared_a_dead_worker_runs_alone_and_only_a_crash_there_counts() {
-    let (_server, _signer, node) = serving(None, suspects).await;
+    let (_server, _signer, _home, node) = serving(None, suspects).await;
     let shared = comes(&node, "acme", "killer", "version 1").await;
     answers(&node, "acme", "victim", "version 1").await;
     assert_eq!(node.workers(), [shared], "one process ran both");
@@ -295,7 +295,7 @@ async fn deaths_of_workers_that_tenants_share_ban_nobody() {
         let victims = VICTIMS.map(|tenant| of(server, signer, tenant, "victim", (1, LONG_US)));
         [vec![killer], victims.into()].concat()
     };
-    let (server, _signer, node) = serving(Some("trusting-the-compiler"), tenants).await;
+    let (server, _signer, _home, node) = serving(Some("trusting-the-compiler"), tenants).await;
     for pair in VICTIMS.chunks_exact(2) {
         for tenant in pair {
             answers(&node, tenant, "victim", "version 1").await;
@@ -319,7 +319,7 @@ async fn a_tenant_that_crashes_with_one_function_after_the_other_is_banned_soone
         all.push(of(server, signer, "umbrella", "one", (1, LONG_US)));
         all
     };
-    let (_server, _signer, node) = serving(None, versions).await;
+    let (_server, _signer, _home, node) = serving(None, versions).await;
     for name in NAMES {
         assert!(crash(&node, "acme", name).await.body.contains("MF0808"), "{name}");
     }
@@ -334,7 +334,7 @@ async fn a_tenant_that_crashes_with_one_function_after_the_other_is_banned_soone
 #[tokio::test(flavor = "multi_thread")]
 async fn long_calls_of_one_tenant_do_not_keep_anothers_short_ones() {
     for sharing in [None, Some("trusting-the-compiler")] {
-        let (_server, _signer, node) = serving(sharing, two_tenants).await;
+        let (_server, _signer, _home, node) = serving(sharing, two_tenants).await;
         let long: Vec<_> = (0..4)
             .map(|_| {
                 let node = Arc::clone(&node);
@@ -363,7 +363,7 @@ async fn a_dead_loader_is_replaced_with_the_slabs_of_all_tenants() {
     let tenants = |server: &Server, signer: &Signer| {
         TENANTS.map(|tenant| of(server, signer, tenant, "hello", (1, BUDGET_US))).into()
     };
-    let (server, signer, node) = serving(None, tenants).await;
+    let (server, signer, _home, node) = serving(None, tenants).await;
     let mut before = Vec::new();
     for tenant in TENANTS {
         before.push(comes(&node, tenant, "hello", "version 1").await);
