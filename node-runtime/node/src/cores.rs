@@ -94,10 +94,10 @@ mod tests {
 
     #[test]
     fn a_place_with_a_core_stays_on_it_and_one_without_may_use_all() {
-        let here = |cores: &Cores, place: usize| {
+        let here = |cores: &Cores, place: usize, is_shared: bool| {
             std::thread::scope(|scope| {
-                let thread = scope.spawn(|| {
-                    cores.take_place(place, true).unwrap();
+                let thread = scope.spawn(move || {
+                    cores.take_place(place, is_shared).unwrap();
                     sched_getaffinity(None).unwrap().count()
                 });
                 thread.join().unwrap()
@@ -107,7 +107,9 @@ mod tests {
         let all: BTreeSet<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
         let first = *all.first().unwrap();
         let cores = Cores { workers: vec![first], all: all.clone() };
-        assert_eq!(here(&cores, 0), 1);
-        assert_eq!(here(&cores, 1), all.len() as u32);
+        assert_eq!(here(&cores, 0, true), 1);
+        assert_eq!(here(&cores, 1, true), all.len() as u32);
+        // Workers of tenants have the workers' cores together, wherever their place is.
+        assert_eq!((here(&cores, 0, false), here(&cores, 7, false)), (1, 1));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Config, SpeculationWish};
 use crate::grant::DoorGrants;
+use crate::serving::Sharing;
 
 const COMPLETE: &[(&str, &str)] = &[
     ("MFAAS_NODE_NAME", "node-1"),
@@ -41,15 +42,18 @@ fn defaults_fill_what_may_be_left_out() {
     assert_eq!(with("MFAAS_CALLER_CONCURRENCY", Some("3")).unwrap().caller_share.concurrency, 3);
     let granted = with("MFAAS_DOOR_CALLS", Some("acme/*")).unwrap().door_grants;
     assert_eq!(granted, DoorGrants::parse("acme/*").unwrap());
-    assert_eq!(config.private_cordons, 32);
     assert_eq!(config.speculation, SpeculationWish::ALL);
     let none = with("MFAAS_SPECULATION_CONTROLS", Some("none")).unwrap();
     assert_eq!(none.speculation, SpeculationWish::NONE);
-    assert_eq!(with("MFAAS_PRIVATE_CORDONS", Some("0")).unwrap().private_cordons, 0);
-    assert_eq!(with("MFAAS_PRIVATE_CORDONS", Some("128")).unwrap().private_cordons, 128);
-    let tenants: Vec<String> = (0..120).map(|number| format!("tenant-{number}")).collect();
-    let left = with("MFAAS_ISOLATED_TENANTS", Some(&tenants.join(","))).unwrap();
-    assert_eq!(left.private_cordons, 8, "what the operator's own tenants leave");
+    assert_eq!(config.sharing, Sharing::WithProtectionKeys);
+    for sharing in [Sharing::Never, Sharing::WithProtectionKeys, Sharing::TrustingTheCompiler] {
+        let said = with("MFAAS_SHARE_WORKERS", Some(&sharing.to_string())).unwrap();
+        assert_eq!(said.sharing, sharing);
+    }
+    assert!(config.worker_processes > config.workers, "a second tenant finds room");
+    assert_eq!(with("MFAAS_WORKER_PROCESSES", Some("300")).unwrap().worker_processes, 300);
+    let before = with("MFAAS_PRIVATE_CORDONS", Some("4")).unwrap();
+    assert_eq!(before.worker_processes, config.worker_processes, "it has no effect any more");
 }
 
 #[test]
@@ -68,9 +72,6 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_WORKERS", "many"),
         ("MFAAS_WORKER_CORES", "first"),
         ("MFAAS_ISOLATED_TENANTS", "acme,Not A Name"),
-        ("MFAAS_PRIVATE_CORDONS", "129"),
-        ("MFAAS_PRIVATE_CORDONS", "-1"),
-        ("MFAAS_PRIVATE_CORDONS", "all"),
         ("MFAAS_SPECULATION_CONTROLS", "store-bypas"),
         ("MFAAS_CALLER_RATE", "0"),
         ("MFAAS_CALLER_RATE", "unlimited"),
@@ -78,6 +79,11 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_CALLER_CONCURRENCY", "-1"),
         ("MFAAS_DOOR_CALLS", "acme"),
         ("MFAAS_DOOR_CALLS", "*/hello"),
+        ("MFAAS_SHARE_WORKERS", "always"),
+        ("MFAAS_SHARE_WORKERS", "Never"),
+        ("MFAAS_WORKER_PROCESSES", "0"),
+        ("MFAAS_WORKER_PROCESSES", "4097"),
+        ("MFAAS_WORKER_PROCESSES", "all"),
     ] {
         let error = with(name, Some(value)).unwrap_err();
         assert!(error.starts_with(&format!("{name}: ")), "{value}: {error}");

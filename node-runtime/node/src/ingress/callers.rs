@@ -167,7 +167,9 @@ fn closed(is_known: bool) -> Problem {
 }
 
 fn invalid(why: &str) -> Problem {
-    Problem::of(StatusCode::UNAUTHORIZED, codes::MF0816).detail(why).with(header::WWW_AUTHENTICATE, CHALLENGE_INVALID)
+    Problem::of(StatusCode::UNAUTHORIZED, codes::MF0816)
+        .detail(why)
+        .with(header::WWW_AUTHENTICATE, CHALLENGE_INVALID)
 }
 
 fn over(why: &str, wait_s: u32) -> Problem {

@@ -7,8 +7,8 @@
 
 mod answers;
 mod body;
-mod callers;
 mod bounds;
+mod callers;
 mod headers;
 mod hosts;
 mod listener;

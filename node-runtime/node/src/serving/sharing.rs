@@ -55,3 +55,6 @@ impl fmt::Display for Sharing {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

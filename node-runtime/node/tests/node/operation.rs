@@ -8,9 +8,8 @@ use mfaas_rules::codes;
 use rustix::process::Signal;
 
 use crate::documents::{function, set};
-use crate::program::{gone, kill};
 use crate::server::Server;
-use crate::{BUDGET_US, artifact, serve_slow, serving, settled, spin};
+use crate::{BUDGET_US, artifact, crash, serve_slow, serving, spin};
 
 fn order(server: &Server, availability: Availability, bans: Vec<Ban>) {
     server.desk().orders = Some(Orders { protocol: NODE_PROTOCOL, availability, bans });
@@ -105,11 +104,7 @@ async fn a_ban_outlives_the_node_and_holds_until_it_is_lifted() {
     serve_slow(&server, &signer, &node).await;
     let node = Arc::new(node);
     for _ in 0..3 {
-        let workers = settled(&node).await;
-        let call = spin(&node, "slow").await;
-        workers.iter().for_each(|pid| kill(*pid, Signal::KILL));
-        assert_eq!(call.await.unwrap().status, 503);
-        gone(&workers).await;
+        assert_eq!(crash(&node, "acme", "slow").await.status, 503);
     }
     let banned = async |node: &crate::program::Node| {
         for _ in 0..500 {

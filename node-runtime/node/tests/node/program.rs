@@ -17,7 +17,8 @@ pub struct Home {
     directory: tempfile::TempDir,
     server: String,
     isolated: String,
-    private_cordons: u32,
+    sharing: Option<&'static str>,
+    processes: Option<usize>,
     /// What programs that come through the door may call besides what is public.
     door_calls: String,
     /// Opens everything of `acme`.
@@ -47,12 +48,17 @@ impl Home {
         std::fs::write(directory.path().join("root.pub"), signer.root.public().to_pem().unwrap()).unwrap();
         let server = format!("https://{}", server.address);
         let (isolated, door_calls, token) = (String::new(), String::new(), signer.token(&["*"]));
-        Self { directory, server, isolated, private_cordons: 4, door_calls, token }
+        Self { directory, server, isolated, sharing: None, processes: None, door_calls, token }
     }
 
-    /// From the next start on, so many tenants have workers of their own by what they declare.
-    pub fn give_cordons(&mut self, tenants: u32) {
-        self.private_cordons = tenants;
+    /// From the next start on, tenants share workers on these terms; nothing is said before.
+    pub fn share(&mut self, sharing: &'static str) {
+        self.sharing = Some(sharing);
+    }
+
+    /// From the next start on, there are at most so many worker processes.
+    pub fn bound(&mut self, processes: usize) {
+        self.processes = Some(processes);
     }
 
     /// From the next start on, this tenant has workers of its own.
@@ -80,11 +86,12 @@ impl Home {
             .env("MFAAS_INGRESS_LISTEN", "127.0.0.1:0")
             .env("MFAAS_WORKERS", "2")
             .env("MFAAS_ISOLATED_TENANTS", &self.isolated)
-            .env("MFAAS_PRIVATE_CORDONS", self.private_cordons.to_string())
             .env("MFAAS_ROOT_KEY_FILE", self.path("root.pub"))
             .env("MFAAS_READY_FILE", self.path("ready.json"))
             .env("MFAAS_DOOR_SOCKET", self.path("door.sock"))
             .env("MFAAS_DOOR_CALLS", &self.door_calls)
+            .envs(self.sharing.map(|sharing| ("MFAAS_SHARE_WORKERS", sharing)))
+            .envs(self.processes.map(|count| ("MFAAS_WORKER_PROCESSES", count.to_string())))
             .stdin(Stdio::null());
         command
     }

@@ -9,6 +9,7 @@ fn parse(line: &str) -> Option<Command> {
 #[test]
 fn every_form_is_understood() {
     assert_eq!(parse(""), Some(Command::Serve));
+    assert_eq!(parse("--protection"), Some(Command::Protection));
     assert_eq!(parse("--probe a.so"), Some(Command::Probe("a.so".into())));
     let call = Call {
         file: "a.so".into(),
@@ -24,6 +25,8 @@ fn every_form_is_understood() {
 #[test]
 fn anything_else_is_refused() {
     for line in [
+        "--protection a.so",
+        "--protection --raw",
         "--probe",
         "--probe a.so b.so",
         "--call",
