@@ -112,7 +112,10 @@ async fn a_new_key_is_used_when_nodes_had_time_to_hear_of_it() {
     let third = rotate(json!({"leaked": true})).await;
     assert_eq!(key_of().await, third, "at once");
     let left = keys(&server).await;
-    assert_eq!(left.iter().map(|key| key.keyid.to_string()).collect::<Vec<_>>(), [third.clone()]);
+    assert_eq!(
+        left.iter().map(|key| key.keyid.to_string()).collect::<Vec<_>>(),
+        std::slice::from_ref(&third)
+    );
     let files = std::fs::read_dir(server.dir().join("tls/call-keys")).unwrap().count();
     assert_eq!(files, 1, "what signs nothing any more is not kept");
     // One whose private half is elsewhere is another server's.
