@@ -39,19 +39,17 @@ const SHARE: Share = Share { rate: 1_000_000, concurrency: 1_000_000 };
 static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate().unwrap());
 
 fn face() -> Face {
-    let prometheus = PrometheusBuilder::new().build_recorder().handle();
-    let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
-    dispatcher.swap(Table::default(), |_| true, |_| false);
-    let callers = Callers::new(SHARE);
-    callers.hold_keys(&[callers::tests::listed(&KEY)]);
-    Face::new(dispatcher, prometheus, Arc::new(callers))
+    let face = new_face();
+    face.dispatcher.swap(Table::default(), |_| true, |_| false);
+    face.callers.hold_keys(&[callers::tests::listed(&KEY)]);
+    face
 }
 
 /// The face of a node that has just started.
 fn new_face() -> Face {
     let prometheus = PrometheusBuilder::new().build_recorder().handle();
     let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
-    Face::new(dispatcher, prometheus)
+    Face::new(dispatcher, prometheus, Arc::new(Callers::new(SHARE)))
 }
 
 /// The ingress of a node that serves an empty set, on a port of its own.

@@ -21,10 +21,13 @@ pub(crate) enum What {
     Calls,
 }
 
+/// Whose lines they were.
+type Version = (TenantName, FunctionName, VersionNumber);
+
 /// The losses.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    counted: BTreeMap<(TenantName, FunctionName, VersionNumber), BTreeMap<(What, Full), u64>>,
+    counted: BTreeMap<Version, BTreeMap<(What, Full), u64>>,
 }
 
 impl Losses {

@@ -2,6 +2,7 @@
 
 use metrics_exporter_prometheus::PrometheusBuilder;
 use mfaas_dispatch::FunctionId;
+use mfaas_ident::Access;
 
 use super::*;
 use crate::agent::testing::key;
@@ -15,7 +16,10 @@ fn whoever_deploys_cannot_make_the_scrape_grow_without_an_end() {
             let key = key(&format!("f{number}"), 1);
             // Twice: the second time it is found by its number.
             for _ in 0..2 {
-                meters.took(&Served { id: FunctionId(number), key: key.clone() }, 0.001);
+                meters.took(
+                    &Served { id: FunctionId(number), key: key.clone(), access: Access::Public },
+                    0.001,
+                );
             }
         }
         meters

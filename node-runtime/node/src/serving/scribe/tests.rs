@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use mfaas_abi::{Level, log_entry_header};
 use mfaas_dispatch::FunctionId;
-use mfaas_ident::TenantName;
+use mfaas_ident::{Access, TenantName};
 
 use super::*;
 use crate::agent::ImageKey;
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn served(id: u32, tenant: &str) -> Arc<Served> {
     let key = ImageKey { tenant: TenantName::parse(tenant).unwrap(), ..key("hello", 1) };
-    Arc::new(Served { id: FunctionId(id), key })
+    Arc::new(Served { id: FunctionId(id), key, access: Access::Tenant })
 }
 
 fn record(text: &str) -> Vec<u8> {
