@@ -112,6 +112,20 @@ impl PoolKey {
     }
 }
 
+impl std::fmt::Display for PoolKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.slab {
+            SHARED_SLAB => f.write_str("all tenants, ")?,
+            slab => write!(f, "slab {slab}, ")?,
+        }
+        match self.kind {
+            PoolKind::Short => f.write_str("short calls"),
+            PoolKind::Long => f.write_str("long calls"),
+            PoolKind::Alone(function) => write!(f, "function {} alone", function.0),
+        }
+    }
+}
+
 /// The number of the slab with the images of all tenants.
 pub const SHARED_SLAB: u32 = 0;
 

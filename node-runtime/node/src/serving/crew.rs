@@ -147,7 +147,7 @@ impl Crew {
         let status = worker.wait();
         if !status.success() {
             metrics::counter!("mfaas_worker_restarts_total").increment(1);
-            tracing::warn!(place, life, pool = ?wanted.pool, %status, "a worker ended by itself");
+            tracing::warn!(place, life, pool = %wanted.pool, %status, "a worker ended by itself");
         }
     }
 
@@ -169,7 +169,7 @@ impl Crew {
         tracing::info!(
             place = id.place,
             life = id.life,
-            pool = ?wanted.pool,
+            pool = %wanted.pool,
             pid = worker.pid(),
             "a worker is ready"
         );
