@@ -11,9 +11,9 @@
 //! worker is killed. A call is answered as lost only after its worker's process was waited for.
 
 mod caller;
+mod seat;
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,8 +23,8 @@ use mfaas_dispatch::{
     Command, Commands, FunctionId, JobId, Limits, Moment, Outcome, Scheduler, Snapshot, Standing, WorkerId,
 };
 use mfaas_ring::clock::{Rate, ticks};
-use mfaas_ring::{Completion, HostEnd, RingError, Submission, wait_any};
-use rustix::process::{Signal, pidfd_send_signal};
+use mfaas_ring::{Completion, RingError, Submission, wait_any};
+use rustix::process::Signal;
 use tokio::sync::oneshot;
 
 use super::Books;
@@ -37,6 +37,7 @@ use super::scribe::Scribe;
 use super::table::Served;
 use crate::agent::VerifiedImage;
 use crate::orders::BanKey;
+use seat::Seat;
 
 /// Events taken in one turn, so that completions never wait behind a flood of calls.
 const EVENTS_AT_ONCE: usize = 64;
@@ -53,9 +54,6 @@ const PUBLISH_US: u64 = 10_000;
 const WAKE_EARLY: Duration = Duration::from_micros(20);
 /// The longest sleep; nothing depends on it.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
-/// While a worker has a call but shows no deadline that lies ahead, it is looked at again after as
-/// long as this has lasted, within these bounds, in microseconds.
-const LOOK_US: std::ops::RangeInclusive<u64> = 50..=10_000;
 /// A worker that shows one passed deadline after the other gets a signal this often at most, in
 /// microseconds: it must not decide what its watching costs.
 const SIGNAL_PAUSE_US: u64 = 20;
@@ -76,32 +74,6 @@ struct Ticket {
     call: Call,
     /// When the call was given to a worker last, in ticks.
     started: Option<u64>,
-}
-
-/// A worker and the node's end of its ring.
-#[derive(Debug)]
-struct Seat {
-    id: WorkerId,
-    ring: HostEnd,
-    process: OwnedFd,
-    /// The ring broke the protocol: it is not read again.
-    poisoned: bool,
-    /// Since when its first call is there, in ticks.
-    since: u64,
-    /// The deadline that it was signalled for, and when it may be signalled again, in ticks.
-    signalled: u64,
-    signal_after: u64,
-    /// When it must have left, in ticks.
-    leave_by: Option<u64>,
-    /// It is among those that are looked at.
-    is_active: bool,
-}
-
-impl Seat {
-    /// Whether there is something to hear from it or to do about it.
-    fn is_busy(&self) -> bool {
-        !self.poisoned && self.ring.in_flight() > 0
-    }
 }
 
 /// A function that was defined.
@@ -708,30 +680,6 @@ impl Engine {
         let scheduled = self.scheduler.next_deadline();
         let scheduled = scheduled.map(|at| Duration::from_micros(at.since(self.moment()).max(1)));
         watched.into_iter().chain(scheduled).fold(SLEEP_MAX, Duration::min)
-    }
-}
-
-impl Seat {
-    fn signal(&self, signal: Signal) {
-        // A failure means that the process is gone, which its keeper reports.
-        let _ = pidfd_send_signal(&self.process, signal);
-    }
-
-    /// After how many ticks the worker is to be looked at again; `None` when it is idle.
-    fn next_look(&self, now: u64, rate: Rate) -> Option<u64> {
-        let leave = self.leave_by.map(|leave_by| leave_by.saturating_sub(now).max(1));
-        if self.ring.in_flight() == 0 {
-            return leave;
-        }
-        let deadline = self.ring.watch_deadline();
-        let bounds = (rate.ticks_of_us(*LOOK_US.start()), rate.ticks_of_us(*LOOK_US.end()));
-        let again = |since: u64| now.saturating_sub(since).clamp(bounds.0, bounds.1);
-        let look = match deadline {
-            0 => again(self.since),
-            ahead if ahead > now => ahead - now,
-            passed => again(passed),
-        };
-        Some(leave.map_or(look, |leave| leave.min(look)))
     }
 }
 
