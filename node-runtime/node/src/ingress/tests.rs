@@ -91,9 +91,13 @@ impl Open {
 }
 
 /// A client that speaks one version alone, and may call everything of `acme`.
+/// What opens everything of `acme`.
+fn bearer() -> String {
+    format!("Bearer {}", callers::tests::token(&KEY, "acme", &["*"], |_| ()))
+}
+
 fn client(version: Version) -> reqwest::Client {
-    let token = callers::tests::token(&KEY, "acme", &["*"], |_| ());
-    let bearer = HeaderValue::try_from(format!("Bearer {token}")).unwrap();
+    let bearer = HeaderValue::try_from(bearer()).unwrap();
     of_version(version)
         .default_headers(HeaderMap::from_iter([(header::AUTHORIZATION, bearer)]))
         .build()

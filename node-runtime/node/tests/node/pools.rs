@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use mfaas_attest::{Declared, ServedFunction};
+use mfaas_attest::ServedFunction;
 use mfaas_ident::TenantName;
 use rustix::fs::{SeekFrom, seek};
 use rustix::process::Signal;
 
-use crate::documents::{Signer, function, served, set};
+use crate::documents::{PUBLIC, Signer, function, served, set};
 use crate::program::{Answer, Home, Node, cpu_ticks, gone, kill};
 use crate::server::Server;
 use crate::{BUDGET_US, artifact, crash, stage_by_default};
@@ -34,7 +34,7 @@ fn of(
     (version, budget_us): (u32, u64),
 ) -> ServedFunction {
     let made = served(version, &artifact::build(version), budget_us);
-    let version_row = signer.admit_as(&mut server.desk(), tenant, name, Some(Declared::default()), &made);
+    let version_row = signer.admit_as(&mut server.desk(), tenant, name, Some(PUBLIC), &made);
     ServedFunction { tenant: TenantName::parse(tenant).unwrap(), ..function(name, &[&version_row], version) }
 }
 

@@ -7,16 +7,17 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-use super::{Bounds, Open};
+use super::{Bounds, Open, bearer};
 
 const FLOODER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 const THIRD: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
-/// A request that takes its time: its body never comes to an end.
-const UNFINISHED: &[u8] =
-    b"POST /f/acme/hello HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n";
+/// The head of a call that may be made, with these headers.
+fn head(headers: &str) -> String {
+    format!("POST /f/acme/hello HTTP/1.1\r\nhost: a\r\nauthorization: {}\r\n{headers}\r\n\r\n", bearer())
+}
 
 async fn connect(open: &Open, from: Ipv4Addr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
@@ -46,7 +47,9 @@ async fn busy(open: &Open, from: Ipv4Addr, count: usize) -> Vec<TcpStream> {
     let mut all = Vec::new();
     for _ in 0..count {
         let mut stream = connect(open, from).await;
-        stream.write_all(UNFINISHED).await.unwrap();
+        // A request that takes its time: its body never comes to an end.
+        let unfinished = head("transfer-encoding: chunked") + "1\r\nx\r\n";
+        stream.write_all(unfinished.as_bytes()).await.unwrap();
         all.push(stream);
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -137,7 +140,7 @@ async fn requests_on_their_way_are_bounded_for_a_peer_and_for_all() {
 /// A chunked request of so many bytes that does not end.
 async fn sends(open: &Open, from: Ipv4Addr, bytes: usize) -> TcpStream {
     let mut stream = connect(open, from).await;
-    let head = "POST /f/acme/hello HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = head("transfer-encoding: chunked");
     stream.write_all(format!("{head}{bytes:x}\r\n").as_bytes()).await.unwrap();
     let _ = stream.write_all(&vec![b'x'; bytes]).await;
     stream
@@ -159,8 +162,8 @@ async fn bodies_that_are_announced_and_do_not_come_hold_nothing() {
     let mut held = busy(&open, FLOODER, 64).await;
     for _ in 0..64 {
         let mut stream = connect(&open, FLOODER).await;
-        let head = format!("POST /f/acme/hello HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\nx", 1 << 20);
-        stream.write_all(head.as_bytes()).await.unwrap();
+        let begun = head(&format!("content-length: {}", 1 << 20)) + "x";
+        stream.write_all(begun.as_bytes()).await.unwrap();
         held.push(stream);
     }
     tokio::time::sleep(Duration::from_millis(200)).await;

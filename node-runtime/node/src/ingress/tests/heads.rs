@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::Open;
+use super::{Open, bearer};
 
 /// What the server says until it closes, or says nothing for a while.
 async fn said(open: &Open, request: &[u8]) -> String {
@@ -89,7 +89,10 @@ async fn methods_that_are_not_taken_are_refused_and_say_which_are() {
         ("post", 501),
         ("PROPFIND", 501),
     ] {
-        let head = format!("{method} /f/acme/hello HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n");
+        let bearer = bearer();
+        let head = format!(
+            "{method} /f/acme/hello HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\ncontent-length: 0\r\n\r\n"
+        );
         let said = said(&open, head.as_bytes()).await;
         assert_eq!(statuses(&said), [wanted], "{method}: {said}");
         if wanted != 404 {
@@ -104,6 +107,7 @@ async fn methods_that_are_not_taken_are_refused_and_say_which_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn codings_that_stack_or_are_not_known_are_refused() {
     let open = Open::new().await;
+    let post = format!("POST /f/acme/hello HTTP/1.1\r\nhost: a\r\nauthorization: {}\r\n", bearer());
     let chunks = "3\r\nhey\r\n0\r\n\r\n";
     // A second request behind it: served only if both readers agree where it begins.
     let next = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
@@ -117,7 +121,7 @@ async fn codings_that_stack_or_are_not_known_are_refused() {
         ("content, compressed", "content-encoding: gzip\r\ntransfer-encoding: chunked\r\n", vec![415, 200]),
         ("content, as it is", "content-encoding: identity\r\ntransfer-encoding: chunked\r\n", vec![404, 200]),
     ] {
-        let request = format!("POST /f/acme/hello HTTP/1.1\r\nhost: a\r\n{headers}\r\n{chunks}{next}");
+        let request = format!("{post}{headers}\r\n{chunks}{next}");
         let said = said(&open, request.as_bytes()).await;
         assert_eq!(statuses(&said), wanted, "{name}: {said}");
         assert!(wanted[0] == 404 || said.contains("MF0823"), "{name}: {said}");
@@ -125,7 +129,7 @@ async fn codings_that_stack_or_are_not_known_are_refused() {
     }
     // hyper itself refuses what has no end, or two of them.
     for headers in ["transfer-encoding: xchunked\r\n", "transfer-encoding: chunked, identity\r\n"] {
-        let request = format!("POST /f/acme/hello HTTP/1.1\r\nhost: a\r\n{headers}\r\n{chunks}{next}");
+        let request = format!("{post}{headers}\r\n{chunks}{next}");
         assert_eq!(statuses(&said(&open, request.as_bytes()).await), [400], "{headers}");
     }
     open.close().await;
