@@ -94,12 +94,17 @@ CREATE TABLE builds (
     queued_at timestamp with time zone NOT NULL DEFAULT now(),
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
+    tenant text NOT NULL,
     CONSTRAINT builds_pkey PRIMARY KEY (deployment_id),
     CONSTRAINT builds_claim_when_finished CHECK (((claim IS NULL) OR (finished_at IS NOT NULL))),
     CONSTRAINT builds_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
     CONSTRAINT builds_only_highest_token_commits CHECK (((committed_token IS NULL) OR ((fencing_token IS NOT NULL) AND (committed_token = fencing_token))))
 );
+CREATE INDEX builds_by_tenant ON public.builds USING btree (tenant, queued_at, deployment_id) WHERE (finished_at IS NULL);
+CREATE INDEX builds_leased ON public.builds USING btree (tenant) WHERE ((finished_at IS NULL) AND (lease_expires_at IS NOT NULL));
 CREATE INDEX builds_queue ON public.builds USING btree (queued_at) WHERE (finished_at IS NULL);
+CREATE INDEX builds_turns ON public.builds USING btree (tenant, started_at);
+CREATE TRIGGER builds_tenant BEFORE INSERT ON public.builds FOR EACH ROW EXECUTE FUNCTION builds_of_their_tenant();
 GRANT SELECT ON builds TO mfaas_acquirer;
 GRANT SELECT ON builds TO mfaas_builder;
 GRANT INSERT, SELECT ON builds TO mfaas_server;
@@ -108,6 +113,22 @@ GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_a
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, fencing_token, committed_token, claim, started_at, finished_at) ON builds TO mfaas_builder;
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, started_at, finished_at) ON builds TO mfaas_server;
 GRANT UPDATE (finished_at) ON builds TO mfaas_signer;
+
+CREATE TABLE call_keys (
+    id text NOT NULL,
+    public_key text NOT NULL,
+    made_at timestamp with time zone NOT NULL DEFAULT now(),
+    used_from timestamp with time zone NOT NULL,
+    not_after timestamp with time zone NOT NULL,
+    CONSTRAINT call_keys_pkey PRIMARY KEY (id),
+    CONSTRAINT call_keys_end CHECK ((not_after <= (made_at + '100 days'::interval))),
+    CONSTRAINT call_keys_is_a_key CHECK ((public_key ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT call_keys_named_by_digest CHECK ((id = encode(sha256(decode(public_key, 'hex'::text)), 'hex'::text)))
+);
+GRANT SELECT ON call_keys TO mfaas_server;
+GRANT SELECT ON call_keys TO mfaas_signer;
+GRANT INSERT (id, public_key, used_from, not_after) ON call_keys TO mfaas_server;
+GRANT UPDATE (not_after) ON call_keys TO mfaas_server;
 
 CREATE TABLE crate_archives (
     checksum text NOT NULL,
@@ -685,7 +706,9 @@ CREATE TABLE versions (
     retired_at timestamp with time zone,
     idempotent boolean NOT NULL DEFAULT false,
     isolation text NOT NULL DEFAULT 'shared'::text,
+    access text NOT NULL DEFAULT 'tenant'::text,
     CONSTRAINT versions_pkey PRIMARY KEY (tenant, function, version),
+    CONSTRAINT versions_access_known CHECK ((access = ANY (ARRAY['public'::text, 'tenant'::text, 'token'::text]))),
     CONSTRAINT versions_artifact_fkey FOREIGN KEY (artifact) REFERENCES artifacts(digest),
     CONSTRAINT versions_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
     CONSTRAINT versions_deployment_unique UNIQUE (deployment_id),
@@ -766,6 +789,15 @@ AS $function$
         subject, detail::text
     ]) WITH ORDINALITY AS fields (field, position)
 $function$;
+
+CREATE OR REPLACE FUNCTION public.builds_of_their_tenant()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    SELECT d.tenant INTO NEW.tenant FROM deployments d WHERE d.id = NEW.deployment_id;
+    RETURN NEW;
+END $function$;
 
 CREATE OR REPLACE FUNCTION public.bump_desired_generation()
  RETURNS bigint

@@ -1,7 +1,7 @@
 //! What every function of the benchmark does, whatever form it is built in: a shared object for
 //! the cage with and without std, a library for dlopen, a program, or a plain call.
 //!
-//! Which of the four kinds an image is, and who it is, are constants in its data, so that a
+//! Which of the five kinds an image is, and who it is, are constants in its data, so that a
 //! thousand distinct images come from one compilation. It must never use more than `core`, and
 //! must give the same answer in every form.
 
@@ -22,6 +22,8 @@ pub const HASH: u64 = 1;
 pub const BUSY: u64 = 2;
 /// Never answers.
 pub const SPIN: u64 = 3;
+/// Writes `rounds` lines into the log and answers like [`EMPTY`]; only where there is a log.
+pub const LOG: u64 = 4;
 
 /// The constants of one function, found by [`MAGIC`] in its file and changed there.
 #[repr(C)]
@@ -29,7 +31,7 @@ pub const SPIN: u64 = 3;
 pub struct Constants {
     /// [`MAGIC`].
     pub magic: u64,
-    /// [`EMPTY`], [`HASH`], [`BUSY`] or [`SPIN`]; anything else counts as [`EMPTY`].
+    /// [`EMPTY`], [`HASH`], [`BUSY`], [`SPIN`] or [`LOG`]; anything else counts as [`EMPTY`].
     pub kind: u64,
     /// Which of many equal functions this is.
     pub id: u64,

@@ -170,6 +170,10 @@ impl Kind {
     pub const HASH: Self = Self { kind: crate::function::HASH, rounds: 1 };
     /// Never answers.
     pub const SPIN: Self = Self { kind: crate::function::SPIN, rounds: 1 };
+    /// Answers after so many lines for the log.
+    pub const fn log(lines: u64) -> Self {
+        Self { kind: crate::function::LOG, rounds: lines }
+    }
 
     /// Runs for about so long on the core that this is called on.
     pub fn busy_micros(micros: f64, tsc: Tsc) -> Self {

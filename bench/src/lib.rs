@@ -4,7 +4,7 @@
 //! ```text
 //! functions ── built once, patched into many ──┐
 //! sides ── bare, dlopen, processes, wasmtime, hyper, mfaas ──┤ rows ── report ── text, JSON, figure
-//! machine, stats, sys ─────────────────────────┘
+//! load, machine, stats, sys ─────────────────────────┘
 //! ```
 //! Everything that speaks to mfaas is in `sides/mfaas.rs`; the other sides know nothing of it.
 //! Each answer of each side is verified, so that no side is fast by being wrong.
@@ -33,6 +33,7 @@ pub mod function;
 
 pub mod figure;
 pub mod functions;
+pub mod load;
 pub mod machine;
 pub mod report;
 pub mod rows;

@@ -11,10 +11,14 @@ mod idle;
 mod kill;
 mod memory;
 mod modes;
+mod noisy;
 mod overload;
 mod quantum;
 mod resident;
 mod tax;
+mod tenants;
+
+pub use tenants::TENANTS_MAX;
 
 use crate::report::{ModeFigure, Row};
 use crate::sides::mfaas::Node;
@@ -29,6 +33,8 @@ pub struct Plan {
     pub quick: bool,
     /// A function of a running node, and the node's process.
     pub node: Option<(String, u32)>,
+    /// Numbers of tenants; those of the row when empty.
+    pub tenants: Vec<usize>,
 }
 
 impl Plan {
@@ -50,7 +56,7 @@ pub struct Planned {
 pub type Measured = (Row, Vec<ModeFigure>);
 
 /// Every row, in the order of the table.
-pub const ALL: [Planned; 12] = [
+pub const ALL: [Planned; 13] = [
     Planned { name: "warm", measure: |kit, plan| alone(resident::warm(kit, plan)) },
     Planned { name: "throughput", measure: |kit, plan| alone(resident::throughput(kit, plan)) },
     Planned { name: "cold", measure: |kit, plan| alone(cold::row(kit, plan)) },
@@ -61,8 +67,23 @@ pub const ALL: [Planned; 12] = [
     Planned { name: "tax", measure: |kit, plan| alone(tax::row(kit, plan)) },
     Planned { name: "http", measure: |kit, plan| alone(http::row(kit, plan)) },
     Planned { name: "idle", measure: |kit, plan| alone(idle::row(kit, plan)) },
+    Planned { name: "tenants", measure: |kit, plan| alone(tenants::row(kit, plan)) },
     Planned { name: "overload", measure: |kit, plan| alone(overload::row(kit, plan)) },
     Planned { name: "modes", measure: modes::row },
+];
+
+/// Every row about a tenant beside one that takes what it can.
+pub const NOISY: [Planned; 7] = [
+    Planned { name: "calls", measure: |kit, plan| alone(noisy::row(kit, plan, &noisy::CALLS)) },
+    Planned { name: "long-calls", measure: |kit, plan| alone(noisy::row(kit, plan, &noisy::LONG_CALLS)) },
+    Planned {
+        name: "longest-calls",
+        measure: |kit, plan| alone(noisy::row(kit, plan, &noisy::LONGEST_CALLS)),
+    },
+    Planned { name: "log-lines", measure: |kit, plan| alone(noisy::row(kit, plan, &noisy::LOG_LINES)) },
+    Planned { name: "large-bodies", measure: |kit, plan| alone(noisy::row(kit, plan, &noisy::LARGE_BODIES)) },
+    Planned { name: "slow-bodies", measure: |kit, plan| alone(noisy::row(kit, plan, &noisy::SLOW_BODIES)) },
+    Planned { name: "connections", measure: |kit, plan| alone(noisy::row(kit, plan, &noisy::CONNECTIONS)) },
 ];
 
 impl Planned {

@@ -6,6 +6,7 @@
 pub mod bare;
 pub mod http;
 pub mod line;
+pub mod load;
 pub mod mfaas;
 pub mod process;
 pub mod wasm;
@@ -46,6 +47,11 @@ pub trait Side {
 
     /// The process whose memory holds the functions.
     fn process(&self) -> Option<u32> {
+        None
+    }
+
+    /// Where it answers over HTTP, if it does.
+    fn target(&self) -> Option<&load::Target> {
         None
     }
 

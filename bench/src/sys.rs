@@ -4,6 +4,7 @@
 pub mod cpu;
 #[allow(unsafe_code, reason = "opens and calls libraries; INV-BENCH-2 and 3")]
 pub mod library;
+pub mod memory;
 #[allow(unsafe_code, reason = "maps shared memory; INV-BENCH-1")]
 pub mod shared;
 #[allow(unsafe_code, reason = "installs a handler and a timer; INV-BENCH-2 and 4")]

@@ -204,10 +204,79 @@ fn rows_start_nodes_of_their_own_and_leave_nothing_behind() {
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something is left");
 }
 
+/// Runs the program with a directory of its own for what it makes, and gives its rows.
+fn measured(arguments: &[&str]) -> Vec<serde_json::Value> {
+    let directory = tempfile::tempdir().unwrap();
+    let temporary = directory.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let json = directory.path().join("rows.json");
+    let output = Command::new(PROGRAM)
+        .args(arguments)
+        .arg("--json")
+        .arg(&json)
+        .env("TMPDIR", &temporary)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let rows = document["rows"].as_array().unwrap().clone();
+    for row in &rows {
+        assert_eq!(row["missing"], serde_json::json!([]), "{said}");
+        let measures = row["measures"].as_array().unwrap();
+        assert!(measures.iter().all(|measure| !measure["rounds"].as_array().unwrap().is_empty()), "{row}");
+    }
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something is left");
+    rows
+}
+
+/// The median of the measure that is called so.
+fn median(row: &serde_json::Value, what: &str) -> f64 {
+    let measures = row["measures"].as_array().unwrap();
+    let found = measures.iter().find(|measure| measure["what"] == what);
+    found.unwrap_or_else(|| panic!("no {what} in {row}"))["spread"]["median"].as_f64().unwrap()
+}
+
+/// Three tenants are more than the workers of a shared pool, so the node looks as it is named.
+#[test]
+fn tenants_are_measured_with_pools_of_their_own_and_with_a_shared_one() {
+    let rows = measured(&["--quick", "--rows", "tenants", "--tenants", "1,3"]);
+    let [row] = &*rows else { panic!("{rows:?}") };
+    for pools in ["pools per tenant", "shared pool"] {
+        for what in
+            ["calls a second", "p99 at 10 %", "p50 of a call that wakes a pool", "a tenant's first call"]
+        {
+            assert!(median(row, &format!("3 tenants, {pools}: {what}")) > 0.0);
+        }
+    }
+    let [own, shared] = ["pools per tenant", "shared pool"]
+        .map(|pools| median(row, &format!("3 tenants, {pools}: a parked tenant")));
+    assert!(own > shared, "a worker process of a tenant's own takes memory: {own} KiB, {shared} KiB");
+}
+
+/// Figures of two short rounds on a busy machine say nothing; that both sides were at work does.
+#[test]
+fn a_victim_is_measured_beside_an_attacker() {
+    let rows = measured(&["noisy-neighbour", "--quick", "--rows", "calls,log-lines"]);
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["calls", "log-lines"]);
+    for (row, pools) in rows.iter().flat_map(|row| [(row, "pools per tenant"), (row, "shared pool")]) {
+        assert!(median(row, &format!("{pools}: victim alone p50")) > 0.0);
+        assert!(median(row, &format!("{pools}: attacker")) > 0.0);
+        assert!(median(row, &format!("{pools}: victim's calls answered in a round")) > 0.0, "{row}");
+    }
+}
+
 #[test]
 fn the_program_refuses_what_it_does_not_know() {
-    for arguments in [["--rows", "warmth"], ["--rounds", "8"], ["--node-url", "http://127.0.0.1:1/f"]] {
-        let output = Command::new(PROGRAM).args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    for arguments in [
+        "--rows warmth",
+        "--rounds 14",
+        "--node-url http://127.0.0.1:1/f",
+        "--tenants 0",
+        "noisy-neighbour --rows warm",
+        "noisy-neighbour --rounds 14",
+    ] {
+        let output = Command::new(PROGRAM).args(arguments.split(' ')).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
     }
 }

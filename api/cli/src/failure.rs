@@ -39,9 +39,9 @@ impl Exit {
     pub(crate) fn of_code(code: &str) -> Self {
         match code {
             "MF0204" | "MF0205" | "MF0206" => Self::Waiting,
-            // Refused by the linker for what policy does not offer; the others of the family are
-            // the compiler's, the last two are faults on the server's side.
-            "MF0407" | "MF0604" => Self::Refused,
+            // Refused by the linker for what policy does not offer, or for what a dependency does; the others of the
+            // family are the compiler's, two are faults on the server's side.
+            "MF0407" | "MF0411" | "MF0412" | "MF0604" => Self::Refused,
             "MF0409" | "MF0410" => Self::Failed,
             "MF0601" | "MF0602" | "MF0606" => Self::Unverified,
             _ => match code.get(..4) {

@@ -75,6 +75,8 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/v1/bans", Access::Token(Scope::Read)),
     ("DELETE", "/v1/bans/{id}", Access::Token(Scope::Operate)),
     ("GET", "/v1/usage", Access::Token(Scope::Read)),
+    ("POST", "/v1/call-tokens", Access::Token(Scope::Deploy)),
+    ("POST", "/v1/call-keys", Access::Token(Scope::Admin)),
     ("GET", "/v1/tokens", Access::Token(Scope::Admin)),
     ("POST", "/v1/tokens", Access::Token(Scope::Admin)),
     ("DELETE", "/v1/tokens/{id}", Access::Token(Scope::Admin)),
@@ -254,17 +256,32 @@ fn token_of(parts: &Parts) -> Result<Token, Refusal> {
         .ok_or_else(|| Refusal::internal("a handler that needs a caller is behind an open door"))
 }
 
-impl<S: Sync> FromRequestParts<S> for Caller {
+impl FromRequestParts<App> for Caller {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
         let token = token_of(parts)?;
         let tenant = match named_tenant(parts.uri.query().unwrap_or(""))? {
             None => token.tenant.clone(),
-            Some(named) if named == token.tenant || token.holds(Scope::Admin) => named,
-            Some(named) => return Err(Refusal::not_found(format!("tenant `{named}`"))),
+            Some(named) => known_tenant(app, &token, Scope::Admin, named).await?,
         };
         Ok(Self { token, tenant })
+    }
+}
+
+/// The same for the one route that makes a tenant by naming it: the tenant may be new.
+#[derive(Debug, Clone)]
+pub struct Founder(pub Caller);
+
+impl FromRequestParts<App> for Founder {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let token = token_of(parts)?;
+        match named_tenant(parts.uri.query().unwrap_or(""))? {
+            Some(tenant) if token.holds(Scope::Admin) => Ok(Self(Caller { token, tenant })),
+            _ => Caller::from_request_parts(parts, app).await.map(Self),
+        }
     }
 }
 
@@ -285,20 +302,30 @@ impl Sight {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Sight {
+impl FromRequestParts<App> for Sight {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
         let token = token_of(parts)?;
         let tenant = match named_tenant(parts.uri.query().unwrap_or(""))? {
-            named if token.holds(Scope::Operate) => named,
-            Some(named) if named != token.tenant => {
-                return Err(Refusal::not_found(format!("tenant `{named}`")));
-            }
-            Some(_) | None => Some(token.tenant.clone()),
+            None if token.holds(Scope::Operate) => None,
+            None => Some(token.tenant.clone()),
+            Some(named) => Some(known_tenant(app, &token, Scope::Operate, named).await?),
         };
         Ok(Self { token, tenant })
     }
+}
+
+/// The named tenant, if it is the token's own, or if the token holds `scope` and there is such a tenant. Whoever may
+/// not look at others cannot tell one that is not theirs from one that does not exist.
+async fn known_tenant(
+    app: &App,
+    token: &Token,
+    scope: Scope,
+    named: TenantName,
+) -> Result<TenantName, Refusal> {
+    let is_known = named == token.tenant || (token.holds(scope) && app.catalog.has_tenant(&named).await?);
+    if is_known { Ok(named) } else { Err(Refusal::not_found(format!("tenant `{named}`"))) }
 }
 
 /// The value of `tenant=` in a query string. Tenant names need no percent-encoding, so a value

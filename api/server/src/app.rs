@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 
 use crate::authority::Authority;
+use crate::call_keys::CallKeys;
 use crate::config::{ConfigError, ServeConfig};
 use crate::console::{self, Sessions};
 use crate::live::News;
@@ -40,6 +41,8 @@ pub struct Shared {
     pub blobs: Blobs,
     /// Signs nodes' certificates.
     pub authority: Authority,
+    /// Signs call tokens.
+    pub call_keys: CallKeys,
     /// With which people may sign in to the console, if with any.
     pub provider: Option<Provider>,
     /// Who is signed in to the console.
@@ -84,6 +87,7 @@ impl App {
         Ok(Self(Arc::new(Shared {
             provider: oidc::load(&config, &public_url)?,
             public_url,
+            call_keys: CallKeys::new(config.call_keys_dir.clone()),
             config,
             push: Push::start(catalog.clone()),
             catalog,

@@ -33,6 +33,8 @@ pub struct ServeConfig {
     pub node_listen: SocketAddr,
     /// `MFAAS_TLS_DIR`, made by `init`.
     pub tls_dir: PathBuf,
+    /// `MFAAS_CALL_KEYS_DIR`: private keys for call tokens; `call-keys` in `MFAAS_TLS_DIR` when absent.
+    pub call_keys_dir: PathBuf,
     /// Names that the HTTP listener answers to: the loopback names and `MFAAS_HOSTS`.
     pub hosts: Vec<String>,
     /// `MFAAS_PUBLIC_URL`: how people reach the console, without a slash at the end. Absent: by
@@ -68,11 +70,20 @@ impl ServeConfig {
             listen: loopback("MFAAS_LISTEN", address(var, "MFAAS_LISTEN", "127.0.0.1:7700")?)?,
             node_listen: address(var, "MFAAS_NODE_LISTEN", "127.0.0.1:7701")?,
             tls_dir: required(var, "MFAAS_TLS_DIR")?.into(),
+            call_keys_dir: call_keys_dir(var)?,
             hosts: hosts(var),
             public_url: public_url(var)?,
             oidc_file: optional(var, "MFAAS_OIDC_FILE").map(PathBuf::from),
             ready_file: optional(var, "MFAAS_READY_FILE").map(PathBuf::from),
         })
+    }
+}
+
+/// Where the private keys for call tokens lie.
+fn call_keys_dir(var: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, ConfigError> {
+    match optional(var, "MFAAS_CALL_KEYS_DIR") {
+        Some(directory) => Ok(directory.into()),
+        None => Ok(PathBuf::from(required(var, "MFAAS_TLS_DIR")?).join("call-keys")),
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod access;
 pub mod app;
 pub mod authority;
+mod call_keys;
 pub mod commands;
 pub mod config;
 pub mod console;

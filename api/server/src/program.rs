@@ -39,6 +39,7 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
     let (http, nodes) = (http_listener.local_addr()?, node_listener.local_addr()?);
     let ready_file = config.ready_file.clone();
     let app = App::new(config, http, catalog, blobs, authority, metrics::install()?)?;
+    app.call_keys.ensure(&app.catalog).await.context("MFAAS_CALL_KEYS_DIR")?;
     let (http_routes, _) = http_router(&app);
     let tasks = vec![
         tokio::spawn(serve(http_listener, limits::HTTP_CONNECTIONS_MAX, None, http_routes, app.stop.clone())),

@@ -178,6 +178,7 @@ pub fn version(row: Version, aliases: &[Alias]) -> wire::VersionView {
         memory_bytes: row.memory.as_bytes(),
         idempotent: row.idempotent,
         isolation: row.isolation,
+        access: row.access,
         handler: row.handler.to_string(),
         abi_version: row.abi_version,
         policy_version: row.policy_version,

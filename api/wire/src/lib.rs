@@ -6,6 +6,7 @@
 //! reads a clock or decides anything. Texts that a client only shows (`code`, `layer`, `stage`)
 //! stay plain strings: an older `mfaas` must be able to show a code that it does not know.
 
+mod calls;
 mod event;
 mod operation;
 mod problem;
@@ -14,6 +15,7 @@ mod reviews;
 mod status;
 mod views;
 
+pub use calls::{CallKeyView, CallTokenCreated, CreateCallToken, RotateCallKey};
 pub use event::{Diagnostic, Event, SourceSpan, layer_word};
 pub use mfaas_delivery::{Availability, Condition, DeploymentState, EventKind, Level};
 pub use operation::{BanView, SetAvailability, UsageRowView, UsageView, duration_text};

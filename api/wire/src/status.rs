@@ -54,6 +54,8 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0408, 422),
     (codes::MF0409, 503),
     (codes::MF0410, 500),
+    (codes::MF0411, 422),
+    (codes::MF0412, 422),
     // Binary.
     (codes::MF0501, 500),
     (codes::MF0502, 422),
@@ -102,6 +104,14 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0813, 503),
     (codes::MF0814, 500),
     (codes::MF0815, 503),
+    (codes::MF0816, 401),
+    (codes::MF0817, 403),
+    (codes::MF0818, 429),
+    (codes::MF0820, 503),
+    (codes::MF0821, 400),
+    (codes::MF0822, 405),
+    (codes::MF0823, 415),
+    (codes::MF0824, 429),
     // Access and limits.
     (codes::MF0901, 401),
     (codes::MF0902, 403),

@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    AliasName, CrateName, DeploymentId, Digest, FunctionName, Isolation, NodeName, PersonName, Role, Scope,
-    TenantName, ToolchainId, VersionNumber, Voucher,
+    Access, AliasName, CrateName, DeploymentId, Digest, FunctionName, Isolation, NodeName, PersonName, Role,
+    Scope, TenantName, ToolchainId, VersionNumber, Voucher,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -130,6 +130,10 @@ pub struct VersionView {
     #[serde(default)]
     #[schema(value_type = String)]
     pub isolation: Isolation,
+    /// Who may call it: `public`, `tenant` or `token`.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub access: Access,
     /// The handler's path in the tenant's crate.
     pub handler: String,
     /// The interface between artifact and worker.
@@ -274,6 +278,9 @@ pub struct NodeView {
     pub loaded: u32,
     /// How many workers it says are alive.
     pub workers: u32,
+    /// What it says holds the calls of its workers, and whether tenants share them, sanitised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protection: Option<String>,
     /// What the node complains about, sanitised.
     #[serde(default)]
     pub problems: Vec<String>,

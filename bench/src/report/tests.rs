@@ -97,6 +97,21 @@ fn what_was_not_measured_meets_no_aim() {
 }
 
 #[test]
+fn slower_is_what_lies_wholly_above_the_bound() {
+    let met = |rounds: &[f64]| {
+        let mut row = Row::new("tenants", "a title");
+        row.measure("ratio", "", rounds.to_vec()).not_slower();
+        row.measures[0].aim.unwrap().met
+    };
+    assert!(met(&[1.04, 1.2, 1.2, 1.2, 1.2]), "the 20th percentile is below");
+    assert!(!met(&[1.06, 1.06, 1.06, 1.06, 1.06]));
+    assert!(!met(&[]) && !met(&[f64::INFINITY]));
+    let mut row = Row::new("tenants", "a title");
+    row.measure("ratio", "", vec![2.1]).not_slower();
+    assert!(row.text().contains("MISSED  (aim p20 ≤ 1.05, is 2.00 × that)"), "{}", row.text());
+}
+
+#[test]
 fn numbers_show_three_digits_that_count() {
     assert_eq!([0.1234, 1.234, 12.34, 1234.5, f64::NAN].map(number), ["0.123", "1.23", "12.3", "1234", "-"]);
 }

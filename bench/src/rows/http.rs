@@ -1,21 +1,45 @@
-//! What HTTP costs in front of a function: CPU time of the threads that speak it, and the time of a
-//! request on one connection, against a plain hyper server with the function inside.
+//! What HTTP costs in front of a function, against a plain hyper server with the function inside: CPU time of the threads that
+//! speak it and the time of a request on one connection, and requests a second with many on their way.
 
-use super::{Lane, Plan, alternate, node};
+use anyhow::Context as _;
+
+use super::{Lane, Plan, Series, alternate, node};
 use crate::report::{Bound, Row};
 use crate::sides::http::Hyper;
+use crate::sides::load::{self, STREAMS};
 use crate::sides::mfaas::{DISPATCHER_THREAD, INGRESS_THREADS};
 use crate::sides::{Kit, Latency, Side, latency};
-use crate::sys::cpu::{children_micros, threads};
+use crate::sys::cpu::{descendants_micros, threads};
 
 const NODE: &str = "node";
 const HYPER: &str = "plain hyper";
 const CPU_RATIO_MAX: f64 = 1.15;
-const EXTRA_US_MAX: f64 = 5.0;
+const EXTRA_US_MAX: f64 = 3.0;
+const RATE_RATIO_MIN: f64 = 0.8;
+/// Connections of HTTP/1.1, each with one request on its way.
+const CONNECTIONS: [usize; 2] = [16, 128];
+
+/// What is asked at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Load {
+    Http1(usize),
+    Http2,
+}
+
+const LOADS: [Load; 3] = [Load::Http1(CONNECTIONS[0]), Load::Http1(CONNECTIONS[1]), Load::Http2];
 
 /// One round.
 struct Round {
     latency: Latency,
+    spent: Spent,
+    loaded: [Loaded; LOADS.len()],
+}
+
+/// One round of one load.
+#[derive(Debug, Clone, Copy)]
+struct Loaded {
+    /// Requests a second.
+    rate: f64,
     spent: Spent,
 }
 
@@ -32,8 +56,8 @@ struct Spent {
 
 /// The row. The node is one that was named, or one that is started for it.
 pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
-    let mut row = Row::new("http", "one request over HTTP/1.1 on one connection, 64 B");
-    let calls = plan.size(5_000, 50);
+    let mut row = Row::new("http", "requests of 64 B: one at a time, 16 and 128 connections, HTTP/2");
+    let calls = plan.size((5_000, 20_000), (50, 400));
     let lanes = vec![
         Lane::of(&mut row, HYPER, Hyper::start(kit), |side| round(kit, side, calls, of_hyper)),
         Lane::of(&mut row, NODE, node(kit, plan), |side| round(kit, side, calls, of_node)),
@@ -60,21 +84,66 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
         .aim(Bound::AtMost, CPU_RATIO_MAX);
     let extra = p50(NODE).iter().zip(p50(HYPER)).map(|(node, hyper)| node - hyper).collect();
     row.measure(format!("{NODE} p50 above {HYPER}"), "µs", extra).aim(Bound::AtMost, EXTRA_US_MAX);
+    for (place, load) in LOADS.iter().enumerate() {
+        under(&mut row, &series, (place, *load));
+    }
     Ok(row)
 }
+
+/// The measures of one load.
+fn under(row: &mut Row, series: &Series<Round>, (place, load): (usize, Load)) {
+    let rate = |name: &str| series.of(name, |round| round.loaded[place].rate);
+    let http = |name: &str| series.of(name, |round| round.loaded[place].spent.http);
+    for name in [NODE, HYPER] {
+        row.measure(format!("{name}, {load}"), "requests/s", rate(name));
+        row.measure(format!("{name}, {load}: CPU of a request, threads that speak HTTP"), "µs", http(name));
+    }
+    let behind = |round: &Round| round.loaded[place].spent.dispatcher;
+    row.measure(format!("{NODE}, {load}: CPU of a request, dispatcher"), "µs", series.of(NODE, behind));
+    row.ratio(format!("{NODE} / {HYPER} CPU of a request, {load}"), &http(NODE), &http(HYPER));
+    row.ratio(format!("{NODE} / {HYPER} requests a second, {load}"), &rate(NODE), &rate(HYPER))
+        .aim(Bound::AtLeast, RATE_RATIO_MIN);
+}
+
+impl std::fmt::Display for Load {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Http1(connections) => write!(f, "{connections} connections"),
+            Self::Http2 => write!(f, "HTTP/2, {STREAMS} streams"),
+        }
+    }
+}
+
+/// Calls of a round: one at a time, and of each load.
+type Calls = (u64, u64);
 
 fn round(
     kit: &Kit,
     side: &mut dyn Side,
-    calls: u64,
+    (calls, loaded_calls): Calls,
     spent: fn(u32) -> anyhow::Result<Spent>,
 ) -> anyhow::Result<Round> {
-    let process = side.process().ok_or_else(|| anyhow::anyhow!("a side without a process"))?;
+    let process = side.process().context("a side without a process")?;
     let before = spent(process)?;
     let latency = latency(side, kit.tsc, calls, 1)?;
     // The calls that warm are calls, too.
     let made = (calls + calls / 10) as f64;
-    Ok(Round { latency, spent: spent(process)?.since(before).by(made) })
+    let alone = spent(process)?.since(before).by(made);
+    let target = side.target().context("a side that does not speak HTTP")?;
+    let nothing = Loaded { rate: f64::NAN, spent: Spent::default() };
+    let mut loaded = [nothing; LOADS.len()];
+    for (load, into) in LOADS.iter().zip(&mut loaded) {
+        let before = spent(process)?;
+        let (rate, warming) = match load {
+            Load::Http1(connections) => {
+                (load::http1(target, *connections, loaded_calls)?, *connections as u64)
+            }
+            Load::Http2 => (load::http2(target, loaded_calls)?, STREAMS as u64),
+        };
+        let spent = spent(process)?.since(before).by((loaded_calls + warming) as f64);
+        *into = Loaded { rate, spent };
+    }
+    Ok(Round { latency, spent: alone, loaded })
 }
 
 /// All of it speaks HTTP.
@@ -94,7 +163,7 @@ fn of_node(process: u32) -> anyhow::Result<Spent> {
     Ok(Spent {
         http: named(INGRESS_THREADS),
         dispatcher: named(DISPATCHER_THREAD),
-        workers: children_micros(process)?,
+        workers: descendants_micros(process)?,
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Lane, Plan, alternate, node};
 use crate::report::{Bound, Row};
 use crate::sides::{Kit, Latency, Side, latency};
-use crate::sys::cpu::{children_micros, threads};
+use crate::sys::cpu::{descendants_micros, threads};
 
 const NODE: &str = "node";
 const CORE_PERCENT_MAX: f64 = 2.0;
@@ -61,5 +61,5 @@ fn round(kit: &Kit, plan: &Plan, side: &mut dyn Side) -> anyhow::Result<Round> {
 /// CPU time of the node, its loader and its workers, in microseconds.
 fn spent(process: u32) -> anyhow::Result<f64> {
     let own: f64 = threads(process)?.iter().map(|thread| thread.micros).sum();
-    Ok(own + children_micros(process)?)
+    Ok(own + descendants_micros(process)?)
 }

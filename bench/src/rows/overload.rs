@@ -5,6 +5,7 @@
 
 use super::{Lane, Plan, alternate};
 use crate::functions::{Form, Kind};
+use crate::load::uniform;
 use crate::report::{Bound, Row};
 use crate::sides::mfaas::{BUDGET_US, OpenLoop, Planned, Served, Worker};
 use crate::sides::{Kit, Side};
@@ -113,15 +114,6 @@ fn arrivals(kit: &Kit, honest_us: f64, calls: u64, attacked: bool, round: u64) -
             Planned { at: kit.tsc.cycles(at_us), function, number, endless }
         })
         .collect()
-}
-
-/// From 0 up to 1, by splitmix64 (Steele, Lea, Flood 2014).
-fn uniform(state: &mut u64) -> f64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! HTTP: a plain hyper server that calls the function in place, and a client that speaks to any
 //! server over one connection that is kept open.
 //!
-//! The plain server is hyper with its defaults on one thread: HTTP/1.1, connections kept, TCP_NODELAY as
-//! the node has it, and no limit of size or time. It sends as many bytes as the node does.
+//! The plain server is hyper with its defaults on one thread: HTTP/1.1 on one port and HTTP/2 on another, connections kept,
+//! TCP_NODELAY as the node has it, and no limit of size or time. It sends as many bytes as the node does.
 
 use std::convert::Infallible;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -15,8 +15,10 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpListener;
 
+use super::load::Target;
 use super::{Kit, Side, Timing};
 use crate::function::{ANSWER_BYTES, work};
 use crate::functions::{Kind, request, verified};
@@ -28,7 +30,7 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
 const LINE_BYTES_MAX: u64 = 8 << 10;
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// Serves HTTP on a free port, which it prints, until its standard input ends.
+/// Serves HTTP/1.1 and HTTP/2 on a free port each, which it prints in this order, until its standard input ends.
 pub fn serve() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().context("a runtime")?;
     std::thread::spawn(|| {
@@ -37,20 +39,36 @@ pub fn serve() -> anyhow::Result<()> {
         std::process::exit(0);
     });
     runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.context("listen")?;
-        writeln!(std::io::stdout(), "{}", listener.local_addr()?).context("say the address")?;
-        loop {
-            let (stream, _) = listener.accept().await.context("accept")?;
-            stream.set_nodelay(true)?;
-            tokio::spawn(async move {
-                let service = hyper::service::service_fn(respond);
-                // How a connection ends is the client's matter.
-                let _ = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(stream), service)
-                    .await;
-            });
-        }
+        let one = TcpListener::bind(("127.0.0.1", 0)).await.context("listen")?;
+        let two = TcpListener::bind(("127.0.0.1", 0)).await.context("listen")?;
+        writeln!(std::io::stdout(), "{} {}", one.local_addr()?, two.local_addr()?)
+            .context("say the addresses")?;
+        let over_http1 = accept(one, |io| async {
+            let service = hyper::service::service_fn(respond);
+            // How a connection ends is the client's matter.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).await;
+        });
+        let over_http2 = accept(two, |io| async {
+            let service = hyper::service::service_fn(respond);
+            let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            let _ = builder.serve_connection(io, service).await;
+        });
+        tokio::try_join!(over_http1, over_http2).map(|_| ())
     })
+}
+
+async fn accept<C>(
+    listener: TcpListener,
+    converse: fn(TokioIo<tokio::net::TcpStream>) -> C,
+) -> anyhow::Result<()>
+where
+    C: Future<Output = ()> + Send + 'static,
+{
+    loop {
+        let (stream, _) = listener.accept().await.context("accept")?;
+        stream.set_nodelay(true)?;
+        tokio::spawn(converse(TokioIo::new(stream)));
+    }
 }
 
 async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -140,6 +158,7 @@ pub struct Hyper {
     child: Child,
     _bell: Option<ChildStdin>,
     client: Client,
+    target: Target,
     number: u64,
 }
 
@@ -153,11 +172,18 @@ impl Hyper {
             .spawn()
             .context("start a server")?;
         let (bell, output) = (child.stdin.take(), child.stdout.take().context("a pipe")?);
-        let mut address = String::new();
-        BufReader::new(output).read_line(&mut address).context("read the address")?;
+        let mut said = String::new();
+        BufReader::new(output).read_line(&mut said).context("read the addresses")?;
         pin(kit.cores.caller)?;
-        let client = Client::connect(address.trim().parse().context("an address")?, "/")?;
-        Ok(Self { child, _bell: bell, client, number: 0 })
+        let (one, two) = said.trim().split_once(' ').context("two addresses")?;
+        let target = Target {
+            address: one.parse().context("an address")?,
+            address_http2: two.parse().context("an address")?,
+            path: "/".to_owned(),
+            function: Some(Kind::EMPTY.constants(0)),
+        };
+        let client = Client::connect(target.address, &target.path)?;
+        Ok(Self { child, _bell: bell, client, target, number: 0 })
     }
 }
 
@@ -178,6 +204,10 @@ impl Side for Hyper {
 
     fn process(&self) -> Option<u32> {
         Some(self.child.id())
+    }
+
+    fn target(&self) -> Option<&Target> {
+        Some(&self.target)
     }
 }
 

@@ -1,11 +1,13 @@
 //! mfaas itself: the real worker program behind the real ring, the cage in this process, and a
-//! running node behind HTTP. All that this benchmark knows of the node runtime is here, in `cage`, `home` and `node`.
+//! running node behind HTTP, for one tenant or for many. All that this benchmark knows of the node runtime is here, in
+//! `cage`, `home`, `node` and `site`.
 //!
 //! It must never reach into the runtime: what it measures is what a node has.
 
 mod cage;
 mod home;
 mod node;
+mod site;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -18,12 +20,13 @@ use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_cage::{SlabGeometry, SlabWriter, sealed_copy};
 use mfaas_ring::clock::{Rate, ticks};
-use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, StartLine};
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationWish, StartLine};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 use rustix::process::{Pid, Signal, kill_process};
 
 pub use cage::{Caged, InProcess, Kept, Kill, LOOK_US, Loaded};
 pub use node::{DISPATCHER_THREAD, INGRESS_THREADS, Node, become_node};
+pub use site::{Pools, Site, Target, Tenant};
 
 use super::{Kit, Side, Timing, scattered};
 use crate::function::{Constants, REQUEST_BYTES};
@@ -353,6 +356,7 @@ fn preload() -> Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
         memory_bytes_max: MEMORY_BYTES,
+        speculation: SpeculationWish::ALL,
     }
 }
 

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
+use super::memory::descendants;
+
 /// One thread of a process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thread {
@@ -27,20 +29,19 @@ fn thread(task: &Path) -> Option<Thread> {
     Some(Thread { name, micros: ns / 1e3 })
 }
 
-/// CPU time of all threads of the children of a process, in microseconds.
-pub fn children_micros(process: u32) -> anyhow::Result<f64> {
+/// CPU time of all threads of the descendants of a process, in microseconds.
+pub fn descendants_micros(process: u32) -> anyhow::Result<f64> {
     let mut micros = 0.0;
-    for entry in std::fs::read_dir("/proc").context("list the processes")?.filter_map(Result::ok) {
-        let child = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        if let Some(child) = child.filter(|child| parent(*child) == Some(process)) {
-            micros += threads(child)?.iter().map(|thread| thread.micros).sum::<f64>();
-        }
+    for child in descendants(process)? {
+        // One that ends meanwhile is left out.
+        let threads = threads(child.process).unwrap_or_default();
+        micros += threads.iter().map(|thread| thread.micros).sum::<f64>();
     }
     Ok(micros)
 }
 
-/// The second field after the program's name, which may hold anything (proc_pid_stat(5)).
-fn parent(process: u32) -> Option<u32> {
+/// The process that started it: the second field after the program's name, which may hold anything (proc_pid_stat(5)).
+pub(super) fn parent(process: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }

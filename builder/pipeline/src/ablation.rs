@@ -4,6 +4,7 @@
 //! Only here can a layer be taken off, and only under the feature of this name. What is refused
 //! by a layer that is on is refused as in a deploy; nothing is ever run outside of a full cage.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use mfaas_delivery::{Diagnostic, Event};
@@ -13,7 +14,7 @@ use mfaas_sandbox::Level;
 use mfaas_unpack::SourceTree;
 
 use crate::cage::Cage;
-use crate::deps::Deps;
+use crate::deps::{self, Deps, Seed};
 use crate::journal::{Journal, Progress, Stop};
 use crate::layers::Layers;
 use crate::stages::{self, Workshop};
@@ -92,6 +93,23 @@ impl Site {
             .and_then(|resolved| stages::make(resolved, &workshop, &Journal::new(&Nobody)));
         ending(made)
     }
+}
+
+/// Compiles a seed's crates as for a dependency cache and answers what would be kept, by package. `together`: everything
+/// in one cage. The calling program is what cargo starts in place of rustc: it has to call [`crate::main`] where
+/// `MFAAS_RUSTC_PLAN` is set.
+pub fn compile_dependencies(
+    seed: &Path,
+    toolchain: &Path,
+    work: &Path,
+    together: bool,
+) -> Result<BTreeMap<String, Vec<u8>>, Failed> {
+    let failed = |error: crate::error::BuilderError| Failed(error.to_string());
+    let toolchain = Toolchain::open(toolchain).map_err(failed)?;
+    let seed = Seed::read(seed).map_err(failed)?;
+    let vendor = work.join("vendor");
+    std::fs::create_dir_all(&vendor).map_err(|error| Failed(error.to_string()))?;
+    deps::compile_only(&seed, &vendor, &toolchain, &work.join("staging"), together).map_err(failed)
 }
 
 fn ending(made: Result<stages::ProvenArtifact, Stop>) -> Result<Ending, Failed> {

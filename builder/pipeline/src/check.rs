@@ -212,7 +212,7 @@ fn refused(diagnostics: &[Diagnostic]) -> Outcome {
 
 /// The linker speaks for policy; the others of the family are about compiling.
 fn is_the_compilers(code: Code) -> bool {
-    code.family() == codes::MF0401.family() && code != codes::MF0407
+    code.family() == codes::MF0401.family() && ![codes::MF0407, codes::MF0411, codes::MF0412].contains(&code)
 }
 
 impl Outcome {

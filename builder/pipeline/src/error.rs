@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use mfaas_rules::Code;
+
 use crate::acquire::AcquireError;
 
 /// An internal failure. While a build is running it costs one attempt; at the command line it
@@ -48,6 +50,14 @@ pub(crate) enum BuilderError {
         /// Which command, in a few words.
         command: &'static str,
         /// Its last words, sanitised.
+        problem: String,
+    },
+    /// A dependency's compilation did what none of an honest crate does.
+    #[error("{code}: {problem}")]
+    Unit {
+        /// The stable code.
+        code: Code,
+        /// What it did, and of which crate; sanitised.
         problem: String,
     },
     /// The cage could not be set up, or is weaker than the configured minimum.

@@ -9,6 +9,9 @@
 //! budget, the call ends; if not, because the machine ran something else meanwhile, the sample is
 //! now inside of the call, and the deadline moves by exactly what is missing.
 //!
+//! A call that outgrows its memory and runs again has one budget for all of its runs, and for what the
+//! cage does between them.
+//!
 //! A timer on the thread's CPU time looks too, a hundred times in a second of it, should nobody
 //! watch. It costs nothing while the thread sleeps.
 
@@ -66,6 +69,13 @@ impl Clock {
     }
 }
 
+/// What a call used, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Used {
+    pub(crate) wall_ns: u64,
+    pub(crate) cpu_ns: u64,
+}
+
 /// `value · factor / 2³²`, at most `u64::MAX`.
 fn scaled(value: u64, factor: u64) -> u64 {
     ((u128::from(value) * u128::from(factor)) >> 32).try_into().unwrap_or(u64::MAX)
@@ -99,8 +109,8 @@ impl BudgetState {
         watch.store(deadline, Ordering::Release);
     }
 
-    /// Notes that the call ended. Returns its time by the wall and its CPU time, in nanoseconds.
-    pub(crate) fn end(&self, watch: &AtomicU64) -> (u64, u64) {
+    /// Notes that the call ended, and says what it used since it began.
+    pub(crate) fn end(&self, watch: &AtomicU64) -> Used {
         let started = self.started.load(Ordering::Relaxed);
         let now = self.now();
         watch.store(0, Ordering::Release);
@@ -108,7 +118,7 @@ impl BudgetState {
         self.deadline.store(u64::MAX, Ordering::Relaxed);
         let wall_ns = self.clock.get().ns(now.saturating_sub(started));
         if wall_ns < MEASURED_NS_MIN {
-            return (wall_ns, wall_ns);
+            return Used { wall_ns, cpu_ns: wall_ns };
         }
         // Between sample and start the thread may have used the processor too, so this is at most
         // too much, and never more than the wall.
@@ -117,11 +127,11 @@ impl BudgetState {
         let used = self.used_ns.load(Ordering::Relaxed).saturating_add(since).min(wall_ns);
         self.sample_cpu_ns.store(cpu_now, Ordering::Relaxed);
         self.sample_ticks.store(now, Ordering::Relaxed);
-        (wall_ns, used)
+        Used { wall_ns, cpu_ns: used }
     }
 
-    /// In the handler: whether the running call has used up its budget for certain. If not, the
-    /// deadline moves. `endable`: whether the call could be ended where it stands.
+    /// In the handler, and between two runs of a call: whether the call has used up its budget for
+    /// certain. If not, the deadline moves. `endable`: whether the call could be ended where it stands.
     pub(crate) fn is_used_up(&self, endable: bool) -> bool {
         let now = self.now();
         if now < self.deadline.load(Ordering::Relaxed) {

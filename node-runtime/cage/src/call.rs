@@ -8,6 +8,7 @@ use mfaas_abi::limits::FRAME_BYTES_MAX;
 use mfaas_abi::{ABI_VERSION, Call, ResponseRecord, Span, Status};
 use mfaas_ident::{Budget, MemoryLimit};
 
+use crate::budget::Used;
 use crate::directory::Resident;
 use crate::memory::{Grounds, LARGEST_ARENA, LARGEST_STACK, Sizes};
 use crate::memos::Memos;
@@ -39,7 +40,7 @@ pub struct Cage {
 /// What one call may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// CPU time. A call that is run again because it outgrew its memory has it anew.
+    /// CPU time, of all runs of a call that is run again because it outgrew its memory.
     pub budget: Budget,
     /// Arena. At most what the cage was made for; more counts as that.
     pub memory: MemoryLimit,
@@ -59,9 +60,9 @@ pub struct Outcome<'a> {
     pub logs: &'a [u8],
     /// The panic's text, or a sentence about another end; empty for `Ok` and `HandlerError`.
     pub message: &'a [u8],
-    /// Wall time on the function's stack, in nanoseconds.
+    /// Wall time from the start of the call's first run to the end of its last one, in nanoseconds.
     pub wall_ns: u64,
-    /// CPU time on the function's stack, in nanoseconds; for calls under 20 µs the wall's time.
+    /// CPU time between the same, in nanoseconds; for calls under 20 µs the wall's time.
     pub cpu_ns: u64,
     /// Most arena bytes in use at once, as the function's allocator counted them.
     pub memory_bytes: u64,
@@ -97,6 +98,7 @@ impl Cage {
         state::with(|state| {
             state.budget.clock.set(clock);
             state.budget.sample();
+            gate::note_bases(state);
             state.handlers_start.set(handler_stack.addresses().start);
             state.handlers_end.set(handler_stack.addresses().end);
         });
@@ -163,11 +165,17 @@ impl Cage {
         if cold {
             gate::serialise();
         }
-        let ran = self.run_in_room(&image, request_bytes, limits, sizes, watch);
+        let (ran, used) = self.run_in_budget(&image, request_bytes, limits, sizes, watch);
         self.unwiped = Some(image);
-        let sizes = if cold { self.content_with(&ran) } else { ran.sizes };
+        let sizes = if ran.end == End::OverBudget {
+            roomy(sizes, ran.sizes)
+        } else if cold {
+            self.content_with(&ran)
+        } else {
+            ran.sizes
+        };
         self.memos.keep(slot, image.generation, sizes);
-        self.last = Last { ran, cold, limits, request_bytes };
+        self.last = Last { ran, used, cold, limits, request_bytes };
         Ok(Ended { cage: self })
     }
 
@@ -201,33 +209,45 @@ impl Cage {
         }
     }
 
-    /// Runs the image, and again with more memory when it outgrew what it got and may have more.
-    /// Nobody has seen anything of a call that is run again.
-    fn run_in_room(
+    /// Runs the image, however often, in one budget, and says what all of it used.
+    fn run_in_budget(
         &mut self,
         image: &Resident,
         request_bytes: usize,
         limits: Limits,
-        mut sizes: Sizes,
+        sizes: Sizes,
         watch: &AtomicU64,
-    ) -> Ran {
-        loop {
-            slab::restore(image);
-            self.prepare(limits, sizes);
-            let ran = self.run(image, limits, sizes, watch);
-            match self.outgrown(&ran, limits) {
-                Some(larger) => {
-                    self.wipe(&ran, 0);
-                    sizes = larger;
-                    // The record was wiped. What was a request a moment ago is one, unless code that is not
-                    // safe has changed it.
-                    if self.read_request(request_bytes).is_err() {
-                        return ran;
-                    }
-                }
-                None => return ran,
+    ) -> (Ran, Used) {
+        slab::restore(image);
+        self.prepare(limits, sizes);
+        let budget_ns = limits.budget.as_micros().saturating_mul(1_000);
+        state::with(|state| state.budget.begin(budget_ns, watch));
+        let ran = self.run_in_room(image, request_bytes, limits, sizes);
+        let used = state::with(|state| state.budget.end(watch));
+        (ran, used)
+    }
+
+    /// Runs the image, and again with more memory when it outgrew what it got, may have more and has any
+    /// of its budget left. Nobody has seen anything of a call that is run again; the function itself can see
+    /// by addresses and clocks which run it is in, and gains nothing: all of them are one call's. What the
+    /// cage does between two of them is the call's as well.
+    fn run_in_room(&mut self, image: &Resident, request_bytes: usize, limits: Limits, sizes: Sizes) -> Ran {
+        let mut ran = self.run(image, sizes);
+        while let Some(larger) = self.outgrown(&ran, limits) {
+            if state::with(|state| state.budget.is_used_up(true)) {
+                return Ran { end: End::OverBudget, ..ran };
             }
+            self.wipe(&ran, 0);
+            // The record was wiped. What was a request a moment ago is one, unless code that is not safe has
+            // changed it.
+            if self.read_request(request_bytes).is_err() {
+                return ran;
+            }
+            slab::restore(image);
+            self.prepare(limits, larger);
+            ran = self.run(image, larger);
         }
+        ran
     }
 
     /// Writes the parts of the request into the call's record, once for all images: a function finds them
@@ -259,10 +279,9 @@ impl Cage {
         call.response = ResponseRecord::NONE;
     }
 
-    /// Runs the entry and comes back when the call has ended, however it ended.
-    fn run(&self, image: &Resident, limits: Limits, sizes: Sizes, watch: &AtomicU64) -> Ran {
-        let budget_ns = limits.budget.as_micros().saturating_mul(1_000);
-        run_on_stack(&self.grounds, sizes, image.entry, self.grounds.call(), budget_ns, watch)
+    /// Runs the entry and comes back when the run has ended, however it ended.
+    fn run(&self, image: &Resident, sizes: Sizes) -> Ran {
+        run_on_stack(&self.grounds, sizes, image.entry, self.grounds.call())
     }
 
     /// The next larger sizes, if the call ended for want of what it may have.
@@ -276,7 +295,11 @@ impl Cage {
                 if had >= memory || wanted >= memory {
                     return None;
                 }
-                arena += 1;
+                // What the function says it has, within what it could, and what it asked for. No step is too
+                // many: each is work done again.
+                let needed = judge::memory_used(&self.grounds, arena).saturating_add(wanted);
+                let fits = |size: &u8| self.grounds.arena(*size).1 >= needed;
+                arena = (arena + 1..LARGEST_ARENA).find(fits).unwrap_or(LARGEST_ARENA);
             }
             End::StackOverflow if stack < LARGEST_STACK => stack += 1,
             _ => return None,
@@ -324,10 +347,19 @@ impl Cage {
     }
 }
 
+/// What a call begins with next time whose runs together took too long: all that there is of what it
+/// outgrew, so that no work is done again.
+fn roomy(first: Sizes, last: Sizes) -> Sizes {
+    let arena = if last.arena > first.arena { LARGEST_ARENA } else { last.arena };
+    let stack = if last.stack > first.stack { LARGEST_STACK } else { last.stack };
+    Sizes { arena, stack }
+}
+
 /// What is known of a call that ended.
 #[derive(Debug)]
 struct Last {
     ran: Ran,
+    used: Used,
     cold: bool,
     limits: Limits,
     request_bytes: usize,
@@ -336,7 +368,8 @@ struct Last {
 impl Last {
     /// Before the first call: nobody sees it.
     const NONE: Self = Self {
-        ran: Ran { end: End::Aborted, sizes: Sizes::FIRST, wall_ns: 0, cpu_ns: 0 },
+        ran: Ran { end: End::Aborted, sizes: Sizes::FIRST },
+        used: Used { wall_ns: 0, cpu_ns: 0 },
         cold: true,
         limits: Limits { budget: Budget::DEFAULT, memory: MemoryLimit::DEFAULT },
         request_bytes: 0,
@@ -354,7 +387,7 @@ impl Ended<'_> {
     /// What the call left.
     pub fn outcome(&mut self) -> Outcome<'_> {
         let Cage { grounds, message, frame, last, .. } = &mut *self.cage;
-        let Last { ran, cold, limits, .. } = &*last;
+        let Last { ran, used, cold, limits, .. } = &*last;
         // SAFETY: INV-CAGE-2 and 6. The function may have written any bytes there: numbers and
         // pointers that are checked before use.
         let response = unsafe { &(*grounds.call()).response };
@@ -371,8 +404,8 @@ impl Ended<'_> {
             response: frame,
             logs,
             message: message.as_bytes(),
-            wall_ns: ran.wall_ns,
-            cpu_ns: ran.cpu_ns,
+            wall_ns: used.wall_ns,
+            cpu_ns: used.cpu_ns,
             memory_bytes: judge::memory_used(grounds, ran.sizes.arena) as u64,
         }
     }
@@ -386,30 +419,21 @@ impl Drop for Ended<'_> {
 }
 
 /// Runs an entry on a stack of the grounds, with a function's rights, and comes back when it has
-/// ended, however it ended.
-pub(crate) fn run_on_stack(
-    grounds: &Grounds,
-    sizes: Sizes,
-    entry: usize,
-    call: *mut Call,
-    budget_ns: u64,
-    watch: &AtomicU64,
-) -> Ran {
+/// ended, however it ended. Its budget has begun.
+pub(crate) fn run_on_stack(grounds: &Grounds, sizes: Sizes, entry: usize, call: *mut Call) -> Ran {
     let (stack, guard) = (grounds.stack(sizes.stack), grounds.stack_guard(sizes.stack));
     state::with(|state| {
         state.guard_start.set(guard.start);
         state.stack_start.set(stack.start);
         state.stack_end.set(stack.end);
         state.end.set(End::Aborted);
-        state.budget.begin(budget_ns, watch);
         gate::clear_vectors();
         state.running.store(true, Ordering::Relaxed);
         let enter = if state.keyed.get() { keyed::enter } else { gate::enter };
         // SAFETY: INV-CAGE-1, 2, 3 and 11.
         unsafe { enter(entry, call, stack.end, state.host_stack.as_ptr()) };
         state.running.store(false, Ordering::Relaxed);
-        let (wall_ns, cpu_ns) = state.budget.end(watch);
-        Ran { end: state.end.get(), sizes, wall_ns, cpu_ns }
+        Ran { end: state.end.get(), sizes }
     })
 }
 
@@ -418,8 +442,6 @@ pub(crate) fn run_on_stack(
 pub(crate) struct Ran {
     pub(crate) end: End,
     sizes: Sizes,
-    wall_ns: u64,
-    cpu_ns: u64,
 }
 
 impl Drop for Cage {
@@ -427,6 +449,7 @@ impl Drop for Cage {
         budget::stop_backup(self.timer);
         state::with(|state| {
             state.keyed.set(false);
+            state.has_bases.set(false);
             state.gate_stack.set(0);
             state.taken.store(false, Ordering::Release);
         });

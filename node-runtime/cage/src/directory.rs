@@ -24,8 +24,11 @@ pub struct SlabGeometry {
 }
 
 impl SlabGeometry {
-    /// What a node uses: address space, not memory. 64 GiB of code and as many images as it can name.
+    /// The slab that all tenants share: address space, not memory. 64 GiB of code and as many images
+    /// as it can name.
     pub const NODE: Self = Self { banks: 64, bank_bytes: 1 << 30, slots: 1 << 17 };
+    /// A slab of one tenant: 2 GiB of code. A loader has address space for tens of thousands of them.
+    pub const TENANT: Self = Self { banks: 2, bank_bytes: 1 << 30, slots: 1 << 15 };
     /// Room for one image of any admissible size, for a throw-away load.
     pub const ONE: Self = Self { banks: 1, bank_bytes: 96 << 20, slots: 1 };
 

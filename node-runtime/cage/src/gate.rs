@@ -4,11 +4,12 @@
 //! a register or from the function's stack, both of which the function could have changed.
 
 use std::arch::{asm, naked_asm};
+use std::mem::offset_of;
 
 use mfaas_abi::Call;
 
 use crate::keyed;
-use crate::state::{self, End, State};
+use crate::state::{self, End, STATE, State};
 
 /// Keeps on the host's stack what a callee must keep, notes where (`rcx` says in which cell), and goes
 /// to the stack that ends at `rdx`.
@@ -69,6 +70,7 @@ pub(crate) unsafe extern "C" fn enter(
         "mov rdi, rsi",
         clear_registers!(),
         "call rax",
+        "cld",
         "mov edi, eax",
         "call {returned}",
         "ud2",
@@ -76,21 +78,64 @@ pub(crate) unsafe extern "C" fn enter(
     )
 }
 
-/// Where every call ends. Expects `rsp` to be the host's; puts back flags, floating-point state
-/// and the registers that a callee keeps. The x87 unit's whole reset is slow; where its control word is
-/// the host's, in which every exception is masked, nothing can be pending and emptying its stack is
-/// enough.
+/// What a load of zero reads, so that the x87 unit's last address says nothing about a function.
+static ZERO: f32 = 0.0;
+
+/// Where every call ends. Expects `rsp` to be the host's, and puts back what code in user mode can
+/// change and the host, or the next function, would meet (INV-CAGE-15): flags, segments and the bases of
+/// FS and GS, the x87 unit with the MMX registers that are its own, MXCSR, and the registers that a
+/// callee keeps.
+///
+/// - Writing a base or a selector is slow, reading it is not. Without the instructions for bases a
+///   function can only have made FS's useless, and the worker ends: what it could do against that is a system
+///   call that it may not make.
+/// - Resetting the x87 unit (FNINIT) is slow and leaves its registers as they are; eight zeros and
+///   EMMS cost next to nothing and leave its status as it is. So the zeros are for every call, and the
+///   reset where a look at control and status word shows that it is needed. Where the control word is the
+///   host's, in which every exception is masked, none can be pending that the zeros would raise. After a
+///   reset the zeros come again, so that where the unit was last says nothing either.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn landing() {
     naked_asm!(
         "push 2",
         "popfq",
+        "mov eax, ds",
+        "mov ecx, es",
+        "or eax, ecx",
+        "mov ecx, fs",
+        "or eax, ecx",
+        "mov ecx, gs",
+        "or eax, ecx",
+        "jne 60f",
+        "20:",
+        "cmp byte ptr [rip + {state} + {has_bases}], 0",
+        "je 70f",
+        "rdfsbase rax",
+        "cmp rax, [rip + {state} + {fs_base}]",
+        "jne 80f",
+        "30:",
+        "rdgsbase rax",
+        "cmp rax, [rip + {state} + {gs_base}]",
+        "jne 90f",
+        "40:",
         "fnstcw [rsp - 8]",
         "movzx eax, word ptr [rsp - 8]",
         "cmp ax, [rsp + 4]",
-        "jne 3f",
+        "jne 50f",
+        "45:",
         "emms",
-        "2:",
+        "fldz",
+        "fldz",
+        "fldz",
+        "fldz",
+        "fldz",
+        "fldz",
+        "fldz",
+        "fld dword ptr [rip + {zero}]",
+        "emms",
+        "fnstsw ax",
+        "test ax, ax",
+        "jne 50f",
         "ldmxcsr [rsp]",
         "add rsp, 8",
         "pop r15",
@@ -100,11 +145,58 @@ pub(crate) unsafe extern "C" fn landing() {
         "pop rbp",
         "pop rbx",
         "ret",
-        "3:",
+        "50:",
         "fninit",
         "fldcw [rsp + 4]",
-        "jmp 2b",
+        "jmp 45b",
+        "60:",
+        "xor eax, eax",
+        "mov ds, eax",
+        "mov es, eax",
+        "mov fs, eax",
+        "mov gs, eax",
+        "jmp 20b",
+        "70:",
+        "mov rax, fs:[0]",
+        "cmp rax, [rip + {state} + {fs_base}]",
+        "je 40b",
+        "ud2",
+        "80:",
+        "mov rax, [rip + {state} + {fs_base}]",
+        "wrfsbase rax",
+        "jmp 30b",
+        "90:",
+        "mov rax, [rip + {state} + {gs_base}]",
+        "wrgsbase rax",
+        "jmp 40b",
+        state = sym STATE,
+        has_bases = const offset_of!(State, has_bases),
+        fs_base = const offset_of!(State, fs_base),
+        gs_base = const offset_of!(State, gs_base),
+        zero = sym ZERO,
     )
+}
+
+/// Notes where FS and GS stand for this thread, and whether code in user mode can move them.
+pub(crate) fn note_bases(state: &State) {
+    /// `HWCAP2_FSGSBASE` of the kernel's headers: processor and kernel have the instructions.
+    const FSGSBASE: libc::c_ulong = 2;
+    // SAFETY: INV-CAGE-7. Takes a number; answers 0 for what it does not know.
+    let has_bases = unsafe { libc::getauxval(libc::AT_HWCAP2) } & FSGSBASE != 0;
+    let (fs_base, gs_base): (usize, usize);
+    if has_bases {
+        // SAFETY: INV-CAGE-14.
+        unsafe {
+            asm!("rdfsbase {}", "rdgsbase {}", out(reg) fs_base, out(reg) gs_base, options(nomem, nostack, preserves_flags))
+        }
+    } else {
+        gs_base = 0;
+        // SAFETY: INV-CAGE-7. The first word of the thread's control block is its own address.
+        unsafe { asm!("mov {}, fs:0", out(reg) fs_base, options(nostack, readonly, preserves_flags)) }
+    }
+    state.fs_base.set(fs_base);
+    state.gs_base.set(gs_base);
+    state.has_bases.set(has_bases);
 }
 
 /// The address at which calls end: with or without a change of rights.
@@ -155,37 +247,84 @@ pub(crate) fn serialise() {
     }
 }
 
-/// Zeroes the vector registers, which may still hold what the last function worked on, or what the host
-/// read of it when it copied its answer and wiped its memory.
+/// Zeroes the vector and mask registers, which may still hold what the last function worked on, or what
+/// the host read of it when it copied its answer and wiped its memory. Functions of their own, whose
+/// callers expect nothing of these registers: `k0` is none that inline assembly can name.
 pub(crate) fn clear_vectors() {
     if std::arch::is_x86_feature_detected!("avx512f") {
         // SAFETY: INV-CAGE-14.
-        unsafe {
-            asm!("vzeroall",
-                "vpxord zmm16, zmm16, zmm16", "vpxord zmm17, zmm17, zmm17", "vpxord zmm18, zmm18, zmm18",
-                "vpxord zmm19, zmm19, zmm19", "vpxord zmm20, zmm20, zmm20", "vpxord zmm21, zmm21, zmm21",
-                "vpxord zmm22, zmm22, zmm22", "vpxord zmm23, zmm23, zmm23", "vpxord zmm24, zmm24, zmm24",
-                "vpxord zmm25, zmm25, zmm25", "vpxord zmm26, zmm26, zmm26", "vpxord zmm27, zmm27, zmm27",
-                "vpxord zmm28, zmm28, zmm28", "vpxord zmm29, zmm29, zmm29", "vpxord zmm30, zmm30, zmm30",
-                "vpxord zmm31, zmm31, zmm31",
-                "kxorw k1, k1, k1", "kxorw k2, k2, k2", "kxorw k3, k3, k3", "kxorw k4, k4, k4",
-                "kxorw k5, k5, k5", "kxorw k6, k6, k6", "kxorw k7, k7, k7",
-                out("zmm0") _, out("zmm1") _, out("zmm2") _, out("zmm3") _, out("zmm4") _, out("zmm5") _,
-                out("zmm6") _, out("zmm7") _, out("zmm8") _, out("zmm9") _, out("zmm10") _, out("zmm11") _,
-                out("zmm12") _, out("zmm13") _, out("zmm14") _, out("zmm15") _, out("zmm16") _,
-                out("zmm17") _, out("zmm18") _, out("zmm19") _, out("zmm20") _, out("zmm21") _,
-                out("zmm22") _, out("zmm23") _, out("zmm24") _, out("zmm25") _, out("zmm26") _,
-                out("zmm27") _, out("zmm28") _, out("zmm29") _, out("zmm30") _, out("zmm31") _,
-                out("k1") _, out("k2") _, out("k3") _, out("k4") _, out("k5") _, out("k6") _, out("k7") _,
-                options(nomem, nostack, preserves_flags))
-        }
+        unsafe { clear_512() }
     } else if std::arch::is_x86_feature_detected!("avx") {
         // SAFETY: INV-CAGE-14.
-        unsafe {
-            asm!("vzeroall", out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
-                out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _,
-                out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                options(nomem, nostack, preserves_flags))
-        }
+        unsafe { clear_256() }
+    } else {
+        // SAFETY: INV-CAGE-14. Every x86-64 processor has these.
+        unsafe { clear_128() }
     }
+}
+
+/// # Safety
+/// INV-CAGE-14: for processors with AVX-512.
+#[unsafe(naked)]
+unsafe extern "C" fn clear_512() {
+    naked_asm!(
+        "vzeroall",
+        "vpxord zmm16, zmm16, zmm16",
+        "vpxord zmm17, zmm17, zmm17",
+        "vpxord zmm18, zmm18, zmm18",
+        "vpxord zmm19, zmm19, zmm19",
+        "vpxord zmm20, zmm20, zmm20",
+        "vpxord zmm21, zmm21, zmm21",
+        "vpxord zmm22, zmm22, zmm22",
+        "vpxord zmm23, zmm23, zmm23",
+        "vpxord zmm24, zmm24, zmm24",
+        "vpxord zmm25, zmm25, zmm25",
+        "vpxord zmm26, zmm26, zmm26",
+        "vpxord zmm27, zmm27, zmm27",
+        "vpxord zmm28, zmm28, zmm28",
+        "vpxord zmm29, zmm29, zmm29",
+        "vpxord zmm30, zmm30, zmm30",
+        "vpxord zmm31, zmm31, zmm31",
+        "kxorw k0, k0, k0",
+        "kxorw k1, k1, k1",
+        "kxorw k2, k2, k2",
+        "kxorw k3, k3, k3",
+        "kxorw k4, k4, k4",
+        "kxorw k5, k5, k5",
+        "kxorw k6, k6, k6",
+        "kxorw k7, k7, k7",
+        "ret",
+    )
+}
+
+/// # Safety
+/// INV-CAGE-14: for processors with AVX.
+#[unsafe(naked)]
+unsafe extern "C" fn clear_256() {
+    naked_asm!("vzeroall", "ret")
+}
+
+/// # Safety
+/// INV-CAGE-14: for any processor.
+#[unsafe(naked)]
+unsafe extern "C" fn clear_128() {
+    naked_asm!(
+        "xorps xmm0, xmm0",
+        "xorps xmm1, xmm1",
+        "xorps xmm2, xmm2",
+        "xorps xmm3, xmm3",
+        "xorps xmm4, xmm4",
+        "xorps xmm5, xmm5",
+        "xorps xmm6, xmm6",
+        "xorps xmm7, xmm7",
+        "xorps xmm8, xmm8",
+        "xorps xmm9, xmm9",
+        "xorps xmm10, xmm10",
+        "xorps xmm11, xmm11",
+        "xorps xmm12, xmm12",
+        "xorps xmm13, xmm13",
+        "xorps xmm14, xmm14",
+        "xorps xmm15, xmm15",
+        "ret",
+    )
 }

@@ -7,8 +7,9 @@
 //! that belongs there, before any use of memory: whoever comes with another value meets `ud2`. What
 //! stands behind the comparison is then as good as if the gate had been entered at its beginning:
 //!
-//! - in front of a service, that the stack is the function's is checked with the host's rights, and
-//!   the direction flag is cleared;
+//! - in front of a service, that the stack is the function's and the base of FS is the host's, where its
+//!   C library keeps what belongs to a thread, is checked with the host's rights, and the direction flag
+//!   is cleared;
 //! - the landing takes its stack from the state, never from a register;
 //! - a handler is entered on the handlers' stack alone.
 //!
@@ -128,6 +129,12 @@ macro_rules! gates {
                     "ja 2f",
                     "mov [rip + {state} + {gate_stack}], rsp",
                     "cld",
+                    "cmp byte ptr [rip + {state} + {has_bases}], 0",
+                    "je 3f",
+                    "rdfsbase rax",
+                    "cmp rax, [rip + {state} + {fs_base}]",
+                    "jne 2f",
+                    "3:",
                     "mov rdx, r8",
                     "sub rsp, 8",
                     "call {inner}",
@@ -155,6 +162,8 @@ macro_rules! gates {
                     stack_start = const offset_of!(State, stack_start),
                     stack_end = const offset_of!(State, stack_end),
                     gate_stack = const offset_of!(State, gate_stack),
+                    has_bases = const offset_of!(State, has_bases),
+                    fs_base = const offset_of!(State, fs_base),
                     inner = sym $inner,
                 )
             }

@@ -50,7 +50,12 @@
 //! - INV-CAGE-13: a process that is forked to try something out has nothing of its parent's to
 //!   flush, drop or unlock, and ends by `_exit`. Kept by `keys`.
 //! - INV-CAGE-14: instructions that not every x86-64 processor has run only where this one says that
-//!   it has them, and change no register that is not named beside them. Kept where they stand.
+//!   it has them, and change no register that is not named beside them or that a callee need not keep.
+//!   Kept where they stand.
+//! - INV-CAGE-15: whatever a function left in the processor's registers, the host and the next function
+//!   meet what they would have met without it: flags, segments, bases, the x87 unit and MXCSR are put back at
+//!   the landing, general, vector and mask registers are cleared on the way in. Kept by `gate` and
+//!   `keyed`; noticed by `registers_are_the_hosts_again`.
 //!
 //! It must never run an image's constructors or destructors, never trust a value that a function
 //! wrote, and never return from a call before the call's memory is wiped.

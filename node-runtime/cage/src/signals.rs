@@ -5,7 +5,8 @@
 //! at the landing loses nothing. A fault anywhere else is a fault of the worker itself, whose
 //! memory can no longer be trusted: the process ends.
 //!
-//! Handlers run on a stack of their own, one at a time, and call only what a handler may call.
+//! Handlers run on a stack of their own, one at a time, and call only what a handler may call. They may
+//! begin with the function's base of FS, so nothing in them may use what belongs to a thread.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;

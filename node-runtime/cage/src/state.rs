@@ -56,6 +56,11 @@ pub(crate) struct State {
     pub(crate) keyed: Cell<bool>,
     /// The function's stack pointer at the last gate that it passed; 0 without keys.
     pub(crate) gate_stack: Cell<usize>,
+    /// Whether code in user mode can move the bases of FS and GS; see [`crate::gate::landing`].
+    pub(crate) has_bases: Cell<bool>,
+    /// The bases of FS and GS of the cage's thread.
+    pub(crate) fs_base: Cell<usize>,
+    pub(crate) gs_base: Cell<usize>,
     /// Addresses of the stack for handlers.
     pub(crate) handlers_start: Cell<usize>,
     pub(crate) handlers_end: Cell<usize>,
@@ -139,6 +144,9 @@ impl State {
             end: Cell::new(End::Aborted),
             keyed: Cell::new(false),
             gate_stack: Cell::new(0),
+            has_bases: Cell::new(false),
+            fs_base: Cell::new(0),
+            gs_base: Cell::new(0),
             handlers_start: Cell::new(0),
             handlers_end: Cell::new(0),
             logs: UnsafeCell::new(LogBuffer::new()),

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::call::run_on_stack;
 use crate::memory::{Grounds, Sizes};
-use crate::state::End;
+use crate::state::{self, End};
 use crate::{budget, keyed, keys};
 
 /// Exit code when gates and keys could not be put in place.
@@ -57,7 +57,12 @@ pub(crate) fn first_failure(grounds: &Grounds) -> i32 {
     let argument = std::ptr::with_exposed_provenance_mut(keys::address_of_the_hosts());
     for (code, trial) in (1..).zip(&TRIALS) {
         let entry = trial.entry as *const () as usize;
-        let ran = run_on_stack(grounds, Sizes::FIRST, entry, argument, BUDGET_NS, &watch);
+        let ran = state::with(|state| {
+            state.budget.begin(BUDGET_NS, &watch);
+            let ran = run_on_stack(grounds, Sizes::FIRST, entry, argument);
+            state.budget.end(&watch);
+            ran
+        });
         if ran.end != trial.expected {
             return code;
         }

@@ -4,12 +4,14 @@
 //! anew, and its size is fixed. Images lie side by side, whatever the pages are. Room is readied two
 //! MiB at a time, on one large page if the kernel has one, and filled with instructions that trap; so
 //! is what an image leaves, which the next one gets. It does not go back to the kernel, which the
-//! seal forbids too.
+//! seal forbids too. A frugal slab begins with small pieces: where each tenant has a slab of its own,
+//! two MiB for a few small images would be most of what the tenant costs.
 //!
 //! It must never write to room that it did not ready, and never leave anything but traps in room that
 //! is free.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use mfaas_ident::Digest;
@@ -28,6 +30,8 @@ const VIEW: usize = window::END;
 const LARGE_PAGE_BYTES: usize = 2 << 20;
 /// Room that is readied before anybody asks for it.
 const AHEAD_BYTES: usize = 1 << 20;
+/// What is readied at a time of the first two MiB of a frugal slab.
+const SMALL_BYTES: usize = 64 << 10;
 /// Memory that the loader keeps for the next image to be read to.
 const FILE_BYTES_KEPT: usize = 1 << 20;
 /// What a worker demands of a slab's memory.
@@ -43,10 +47,14 @@ pub struct SlabWriter {
     view: Region,
     geometry: SlabGeometry,
     free: Vec<BTreeMap<usize, usize>>,
+    /// Those that were ever used.
     slots: Vec<Option<Place>>,
+    /// Those of them that hold nothing.
     vacant: Vec<u32>,
-    /// For each two MiB of each bank, whether they were readied.
-    ready: Vec<bool>,
+    /// What was readied: bank, and where the piece begins.
+    ready: BTreeSet<(usize, usize)>,
+    /// The first two MiB are readied in small pieces.
+    frugal: bool,
     /// What was found in sealed memory that was hashed; at most as many as there are slots.
     hashed: BTreeMap<Identity, Digest>,
     /// Where images are read to.
@@ -77,6 +85,15 @@ pub struct Loaded {
 impl SlabWriter {
     /// An empty slab.
     pub fn new(geometry: SlabGeometry) -> Result<Self, CageError> {
+        Self::with(geometry, false)
+    }
+
+    /// An empty slab of which there may be many: it takes little memory while it holds little.
+    pub fn frugal(geometry: SlabGeometry) -> Result<Self, CageError> {
+        Self::with(geometry, true)
+    }
+
+    fn with(geometry: SlabGeometry, frugal: bool) -> Result<Self, CageError> {
         if !geometry.is_possible() {
             return Err(CageError::NoSlab);
         }
@@ -94,11 +111,12 @@ impl SlabWriter {
             view,
             geometry,
             free: vec![BTreeMap::from([(0, geometry.bank_bytes)]); geometry.banks],
-            slots: vec![None; geometry.slots],
-            vacant: (0..geometry.slots as u32).rev().collect(),
+            slots: Vec::new(),
+            vacant: Vec::new(),
             hashed: BTreeMap::new(),
             file: Vec::new(),
-            ready: vec![false; geometry.banks * large_pages(geometry)],
+            ready: BTreeSet::new(),
+            frugal,
         };
         writer.header().write(geometry);
         writer.write_imports()?;
@@ -162,14 +180,13 @@ impl SlabWriter {
     fn link(&mut self, file: &[u8]) -> Result<Loaded, CageError> {
         let layout = mfaas_inspect::layout(file)?;
         let needs = needs(&layout)?;
-        let slot = *self.vacant.last().ok_or(CageError::Full)?;
+        let slot = self.vacant_slot()?;
         let place = Place { written: needs.written, ..self.take(needs.slot, needs.align)? };
         self.make_ready(place);
         let address = window::code_of(place.bank) + place.offset;
         match link(file, &layout, needs, address, self.room(place)) {
             Ok(resident) => {
-                self.vacant.pop();
-                self.slots[slot as usize] = Some(place);
+                self.occupy(slot, place);
                 self.record(slot).publish(&resident);
                 Ok(Loaded { slot, bytes: place.bytes, address })
             }
@@ -178,6 +195,19 @@ impl SlabWriter {
                 Err(error)
             }
         }
+    }
+
+    /// The slot that the next image gets: the lowest that was never used, or the last that became free.
+    fn vacant_slot(&self) -> Result<u32, CageError> {
+        let unused = (self.slots.len() < self.geometry.slots).then_some(self.slots.len() as u32);
+        self.vacant.last().copied().or(unused).ok_or(CageError::Full)
+    }
+
+    fn occupy(&mut self, slot: u32, place: Place) {
+        if self.vacant.pop().is_none() {
+            self.slots.push(None);
+        }
+        self.slots[slot as usize] = Some(place);
     }
 
     /// Takes an image away. The caller has made sure that no worker runs it or will.
@@ -196,8 +226,11 @@ impl SlabWriter {
     }
 
     /// Readies room for what is loaded next, so that no load waits for the kernel to find memory. It
-    /// writes 2 MiB for every few images, so nobody should wait for it.
+    /// writes 2 MiB for every few images, so nobody should wait for it. A frugal slab does without.
     pub fn ready_ahead(&mut self) {
+        if self.frugal {
+            return;
+        }
         if let Some(next) = self.find(AHEAD_BYTES, LINE_BYTES) {
             self.make_ready(Place { written: AHEAD_BYTES, ..next });
         }
@@ -266,21 +299,31 @@ impl SlabWriter {
 
     /// Readies all of a place that will be written.
     fn make_ready(&mut self, place: Place) {
-        let Some(last) = place.written.checked_sub(1) else { return };
-        for page in place.offset / LARGE_PAGE_BYTES..=(place.offset + last) / LARGE_PAGE_BYTES {
-            let index = place.bank * large_pages(self.geometry) + page;
-            if !std::mem::replace(&mut self.ready[index], true) {
-                self.back(place.bank, page * LARGE_PAGE_BYTES);
+        let end = place.offset + place.written;
+        let mut offset = place.offset;
+        while offset < end {
+            let piece = self.piece(place.bank, offset);
+            offset = piece.end;
+            if self.ready.insert((place.bank, piece.start)) {
+                self.back(place.bank, piece);
             }
         }
     }
 
-    /// Puts two MiB of a bank on memory, on one large page if there is one: thousands of images have
-    /// far more small pages than a processor can remember. Best effort: without it everything
+    /// The piece of a bank that is readied with the byte at `offset`.
+    fn piece(&self, bank: usize, offset: usize) -> Range<usize> {
+        let small = self.frugal && bank == 0 && offset < LARGE_PAGE_BYTES;
+        let bytes = if small { SMALL_BYTES } else { LARGE_PAGE_BYTES };
+        let start = offset / bytes * bytes;
+        start..(start + bytes).min(self.geometry.bank_bytes)
+    }
+
+    /// Puts a piece of a bank on memory, two MiB on one large page if there is one: thousands of images
+    /// have far more small pages than a processor can remember. Best effort: without it everything
     /// works, slower.
-    fn back(&mut self, bank: usize, offset: usize) {
-        let bytes = LARGE_PAGE_BYTES.min(self.geometry.bank_bytes - offset);
-        let at = self.geometry.bank_offset(bank) + offset;
+    fn back(&mut self, bank: usize, piece: Range<usize>) {
+        let bytes = piece.len();
+        let at = self.geometry.bank_offset(bank) + piece.start;
         // The kernel makes no large page of what has no page at all.
         self.trap(at, 1);
         if bytes == LARGE_PAGE_BYTES {
@@ -326,10 +369,5 @@ impl SlabWriter {
     }
 }
 
-/// How often two MiB begin in a bank.
-fn large_pages(geometry: SlabGeometry) -> usize {
-    geometry.bank_bytes.div_ceil(LARGE_PAGE_BYTES)
-}
-
 const _: () = assert!(HEADER_BYTES.is_multiple_of(PAGE_BYTES));
-const _: () = assert!(AHEAD_BYTES <= LARGE_PAGE_BYTES);
+const _: () = assert!(AHEAD_BYTES <= LARGE_PAGE_BYTES && LARGE_PAGE_BYTES.is_multiple_of(SMALL_BYTES));

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use mfaas_dispatch::{
-    Command, Commands, CordonId, FunctionId, IN_WORKER_CAP, JobId, Limits, Loaded, Moment, Residency,
+    Command, Commands, FunctionId, IN_WORKER_CAP, JobId, Limits, Loaded, Moment, PoolKey, Residency,
     Scheduler, SlabId, TenantId, WorkerId,
 };
 use mfaas_ident::Budget;
@@ -37,21 +37,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// One worker, and that many resident functions with a budget of 93 µs.
 fn serving(functions: u32) -> Result<Scheduler, Box<dyn std::error::Error>> {
-    let mut scheduler = Scheduler::new(Limits::NODE);
+    let mut scheduler = Scheduler::new(Limits { shared_workers: 1, ..Limits::NODE });
     let mut commands = Commands::new();
     for number in 0..functions {
         let loaded = Loaded {
             tenant: TenantId(number / 10),
-            cordon: CordonId::SHARED,
+            pool: PoolKey::SHARED,
             budget: Budget::from_micros(93)?,
             idempotent: false,
             bytes: 1 << 16,
             residency: Residency::Preloaded,
         };
         scheduler.define(FunctionId(number), loaded, &mut commands)?;
-        scheduler.loaded(Moment(0), FunctionId(number), SlabId(0), number, 1 << 16, &mut commands);
+        scheduler.loaded(Moment(0), FunctionId(number), SlabId::default(), number, 1 << 16, &mut commands);
     }
-    scheduler.worker_ready(Moment(0), WORKER, CordonId::SHARED, SlabId(0), &mut commands)?;
+    scheduler.tick(Moment(0), &mut commands);
+    scheduler.worker_ready(Moment(0), WORKER, SlabId::default(), &mut commands)?;
     Ok(scheduler)
 }
 
@@ -68,7 +69,7 @@ fn round(scheduler: &mut Scheduler, functions: u32, in_flight: usize) -> f64 {
         dice ^= dice << 17;
         let function = FunctionId((dice % u64::from(functions)) as u32);
         if call >= in_flight as u64 {
-            scheduler.completed(now, WORKER, flying[next], false, &mut commands);
+            scheduler.completed(now, WORKER, flying[next], 1, false, &mut commands);
         }
         if let Ok(job) = scheduler.submit(now, function, None, &mut commands) {
             flying[next] = job;
@@ -79,7 +80,7 @@ fn round(scheduler: &mut Scheduler, functions: u32, in_flight: usize) -> f64 {
         commands.clear();
     }
     for _ in 0..in_flight {
-        scheduler.completed(Moment(CALLS), WORKER, flying[next], false, &mut commands);
+        scheduler.completed(Moment(CALLS), WORKER, flying[next], 1, false, &mut commands);
         next = (next + 1) % in_flight;
     }
     assert!(scheduler.is_idle());

@@ -33,9 +33,9 @@ pub(crate) enum Gate {
 pub(crate) struct Function {
     /// Where the image lies, while it is resident.
     pub(crate) slot: u32,
-    /// Tenant and cordon, as an index of the queues.
+    /// Tenant and pool, as an index of the queues.
     pub(crate) queue: u32,
-    pub(crate) cordon: u32,
+    pub(crate) pool: u32,
     pub(crate) budget_us: u32,
     /// Jobs that wait or run.
     pub(crate) open: u32,
@@ -60,7 +60,7 @@ impl Function {
     const UNKNOWN: Self = Self {
         slot: 0,
         queue: 0,
-        cordon: 0,
+        pool: 0,
         budget_us: 0,
         open: 0,
         banned: 0,

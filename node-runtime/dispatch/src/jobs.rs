@@ -17,8 +17,6 @@ pub(crate) enum Place {
     Queued,
     /// In its function's list, for the image.
     Cold,
-    /// In its cordon's list of jobs that are run again, for an idle worker.
-    Alone,
     /// In a worker's table.
     InWorker,
     /// Out of its list, to be answered in this step.
@@ -35,21 +33,23 @@ pub(crate) struct Job {
     /// What the caller asked for; [`Moment::NEVER`] when it did not.
     pub(crate) deadline: Moment,
     pub(crate) function: u32,
-    /// The queue and cordon that it came through, even if the function moved since.
+    /// The queue and pool that it waits or runs in, even if the function moved since.
     pub(crate) queue: u32,
-    pub(crate) cordon: u32,
+    pub(crate) pool: u32,
     pub(crate) budget_us: u32,
     pub(crate) next: u32,
     pub(crate) place: Place,
-    /// It is run with nothing else in its worker, since a worker died with it.
-    pub(crate) alone: bool,
+    /// It runs for the second time, since a worker died with it.
+    pub(crate) again: bool,
+    /// What its tenant was charged when it started, in microseconds.
+    pub(crate) charged_us: u32,
 }
 
 impl Job {
     /// Whether it is in one of the lists of jobs that wait.
     pub(crate) fn waits(&self) -> bool {
         match self.place {
-            Place::Queued | Place::Cold | Place::Alone => true,
+            Place::Queued | Place::Cold => true,
             Place::Free | Place::InWorker | Place::Taken => false,
         }
     }

@@ -5,27 +5,32 @@
 //! integers that index dense tables, commands go into a buffer that the caller reuses, and a call of
 //! a resident function on a node with room neither hashes nor allocates.
 //!
-//! Images lie in a slab that every worker maps, so functions come and go while workers stay. A
-//! function is *cold* (known, no slot), *loading* or *resident* (it has a slot); calls of one that is
-//! not resident wait for it. A worker belongs to a *cordon*, the set of workers that a tenant shares
-//! with others or has for itself, and holds a bounded number of calls that it answers in order.
+//! Images lie in slabs: one of each tenant's own, which only workers of that tenant map, or one that
+//! all share where the site decided so. Functions come and go while workers stay. A function is
+//! *cold* (known, no slot), *loading* or *resident* (it has a slot); calls of one that is
+//! not resident wait for it. A worker belongs to a *pool* ([`PoolKey`]) and holds a bounded number of
+//! calls that it answers in order. Pools get workers when calls wait and lose them when nobody calls
+//! ([`Command::Spawn`], [`Command::Stop`]), within a number of processes that all share.
 //!
 //! What it never does:
 //! - it never gives a job two answers, or none ([`Command::Answer`] is emitted once for each
 //!   accepted job, and the job is forgotten in the same step);
 //! - it never unloads an image that a queued or running call needs, and never starts a call on a
 //!   worker that maps another slab than the one that the slot lies in;
-//! - it never starts a job on a worker that is doomed or leaves, or behind a job that runs alone;
+//! - it never starts a job on a worker that is doomed or leaves, or on a worker of another pool;
+//! - it never bans for the death of a worker that ran anything but the banned function;
 //! - it never believes a worker: a completion for a job that the worker does not run is a
 //!   violation, and the worker is killed.
 
-mod cordon;
 mod functions;
 mod jobs;
 mod limits;
+mod pool;
 mod recovery;
 mod residency;
+mod scaling;
 mod scheduler;
+mod slabs;
 mod strikes;
 mod worker;
 
@@ -74,9 +79,9 @@ impl JobId {
 /// One life of one worker process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId {
-    /// Where the supervisor keeps it: below [`WORKERS_CAP`], the same for a replacement.
+    /// A small number that no other living worker has, below [`WORKERS_CAP`].
     pub place: u16,
-    /// Grows with each replacement, so that news of the dead are not taken for news of the living.
+    /// Grows with each worker at the place, so that news of the dead are not taken for news of the living.
     pub life: u32,
 }
 
@@ -88,19 +93,62 @@ pub struct FunctionId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TenantId(pub u32);
 
-/// A set of workers, from 0 on.
+/// Which workers run a function: those of one slab and kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CordonId(pub u32);
-
-impl CordonId {
-    /// The cordon that tenants share unless they have their own. Its workers are always wanted.
-    pub const SHARED: Self = Self(0);
+pub struct PoolKey {
+    /// The number of the slab that its workers map: 0 is all tenants', every other is one tenant's.
+    pub slab: u32,
+    /// What runs there.
+    pub kind: PoolKind,
 }
 
-/// One slab, and with it the life of the loader that fills it. Slots of different slabs have nothing
-/// to do with each other.
+impl PoolKey {
+    /// The pool that tenants share where the site says so. Its workers are always there.
+    pub const SHARED: Self = Self { slab: SHARED_SLAB, kind: PoolKind::Short };
+
+    /// Whether its workers run functions of more than one tenant.
+    pub fn is_shared(self) -> bool {
+        self.slab == SHARED_SLAB && matches!(self.kind, PoolKind::Short | PoolKind::Long)
+    }
+}
+
+impl std::fmt::Display for PoolKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.slab {
+            SHARED_SLAB => f.write_str("all tenants, ")?,
+            slab => write!(f, "slab {slab}, ")?,
+        }
+        match self.kind {
+            PoolKind::Short => f.write_str("short calls"),
+            PoolKind::Long => f.write_str("long calls"),
+            PoolKind::Alone(function) => write!(f, "function {} alone", function.0),
+        }
+    }
+}
+
+/// The number of the slab with the images of all tenants.
+pub const SHARED_SLAB: u32 = 0;
+
+/// What runs in the workers of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PoolKind {
+    /// Functions with short budgets.
+    Short,
+    /// Functions with long budgets, which would keep workers from short ones.
+    Long,
+    /// One function alone, because a worker died that had run it among others.
+    Alone(FunctionId),
+}
+
+/// One life of one slab. Slots of different slabs, and of different lives of a slab, have nothing to do
+/// with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct SlabId(pub u32);
+pub struct SlabId {
+    /// Whose images lie in it: see [`PoolKey::slab`].
+    pub number: u32,
+    /// Grows when the slab goes away, with its loader or because nobody needs it.
+    pub life: u32,
+}
 
 /// When the image of a function is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,8 +177,8 @@ pub enum Standing {
 pub struct Loaded {
     /// Whose it is.
     pub tenant: TenantId,
-    /// Which workers run it.
-    pub cordon: CordonId,
+    /// Which workers run it. Its slab stays the same as long as the function has one.
+    pub pool: PoolKey,
     /// CPU time of one call; the wall backstop is derived from it.
     pub budget: Budget,
     /// A call may run a second time when its worker died.
@@ -167,22 +215,20 @@ pub enum Command {
         /// Why, for the log.
         reason: KillReason,
     },
-    /// The worker's slab is gone: let it leave and put another in its place. It has nothing in
-    /// flight; [`Scheduler::worker_died`] is expected afterwards.
-    Replace {
+    /// Start a worker; [`Scheduler::worker_ready`] or [`Scheduler::worker_died`] is expected.
+    Spawn {
+        /// What it will be called.
+        worker: WorkerId,
+        /// What it runs.
+        pool: PoolKey,
+        /// The slab that it is to map, there by then or after loads that were asked for.
+        slab: SlabId,
+    },
+    /// The worker is not needed any more: let it leave. It has nothing in flight;
+    /// [`Scheduler::worker_died`] is expected afterwards.
+    Stop {
         /// The worker, which gets no job any more.
         worker: WorkerId,
-    },
-    /// The worker's cordon is idle: let it leave, and put none in its place until
-    /// [`Command::Unpark`]. It has nothing in flight; [`Scheduler::worker_died`] is expected.
-    Park {
-        /// The worker, which gets no job any more.
-        worker: WorkerId,
-    },
-    /// A call came for a cordon without workers: start them.
-    Unpark {
-        /// The cordon.
-        cordon: CordonId,
     },
     /// Load the image; [`Scheduler::loaded`] or [`Scheduler::load_failed`] is expected with this slab.
     /// Loads and unloads are to be carried out one after the other, in the order given.
@@ -201,7 +247,19 @@ pub enum Command {
         /// The slab.
         slab: SlabId,
     },
-    /// The function was on the core in too many crashes; calls of it are refused from now on.
+    /// Nobody needs the slab any more: no image lies in it, no worker maps it. Its number comes back with
+    /// another life.
+    CloseSlab {
+        /// The slab.
+        slab: SlabId,
+    },
+    /// A worker died that had run the function among others: it runs alone for a while.
+    Suspect {
+        /// The function.
+        function: FunctionId,
+    },
+    /// The function was on the core in too many crashes of workers of its own; calls of it are refused
+    /// from now on.
     Ban {
         /// The function.
         function: FunctionId,
@@ -293,9 +351,12 @@ pub enum Misuse {
         /// All images together, in bytes.
         limit: u64,
     },
-    /// The place has a living worker.
-    #[error("place {0} has a worker already")]
-    PlaceTaken(u16),
+    /// The worker was not asked for, or has said so before.
+    #[error("worker {0:?} is not expected")]
+    NotExpected(WorkerId),
+    /// There is no pool that tenants share, or its images lie elsewhere.
+    #[error("the function cannot run in {0:?}")]
+    NoSuchPool(PoolKey),
 }
 
 #[cfg(test)]

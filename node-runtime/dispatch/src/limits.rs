@@ -2,8 +2,8 @@
 
 /// Jobs that can be open at once, whatever the limits say: a job's number holds its index.
 pub const JOBS_CAP: usize = 1 << 20;
-/// Workers of one node, at most: their sets are bit masks.
-pub const WORKERS_CAP: usize = 256;
+/// Worker processes of one node, at most.
+pub const WORKERS_CAP: usize = 4_096;
 /// Jobs in one worker, whatever the limits say: the table lies inside of the worker's record.
 pub const IN_WORKER_CAP: usize = 16;
 
@@ -26,40 +26,64 @@ pub struct Limits {
     pub backstop_factor: u64,
     /// The fixed part of the wall backstop, in microseconds.
     pub backstop_slack_us: u64,
-    /// Crashes within the window after which a function is banned.
+    /// Crashes of a worker of its own within the window after which a function is banned.
     pub crashes_before_ban: u32,
+    /// Crashes of all workers of one tenant within the window after which each of its functions is
+    /// banned with its first: a new version for every two crashes must not help.
+    pub tenant_crashes_before_ban: u32,
     /// The window in which crashes count together, in microseconds.
     pub crash_window_us: u64,
+    /// How long a function runs in workers of its own after a worker that ran others too died, in
+    /// microseconds.
+    pub suspect_us: u64,
     /// Images that are resident or being loaded, together, in bytes.
     pub resident_bytes_max: u64,
     /// Numbers of functions that may ever be used.
     pub functions_max: usize,
     /// Numbers of tenants that may ever be used.
     pub tenants_max: usize,
-    /// Numbers of cordons that may ever be used, the shared one included.
-    pub cordons_max: usize,
-    /// How long a cordon of one tenant stays idle before its workers are parked, in microseconds. One
-    /// that no function runs in any more does not wait.
-    pub park_after_us: u64,
+    /// Pools that may ever be used.
+    pub pools_max: usize,
+    /// Workers that are there from the start, in the pool of all tenants; 0 where there is none.
+    pub shared_workers: usize,
+    /// Processor cores that workers share: one tenant's pool runs so many calls at a time when nobody
+    /// else's does.
+    pub cores: usize,
+    /// Worker processes at a time: each takes memory, idle ones too. Beyond it the one that has
+    /// been idle longest leaves, and a pool waits if none is; 1 to [`WORKERS_CAP`].
+    pub workers_max: usize,
+    /// Calls wait so long for the workers of their pool before it gets another, in microseconds.
+    pub grow_after_us: u64,
+    /// How long a worker beyond the first of its pool stays idle before it leaves, in microseconds.
+    pub surplus_idle_us: u64,
+    /// The same for the last one of a pool. Until then it sleeps and costs memory alone.
+    pub parked_idle_us: u64,
 }
 
 impl Limits {
     /// What a node starts with.
     pub const NODE: Self = Self {
-        waiting_max: 8_192,
-        waiting_per_tenant: 512,
+        waiting_max: 16_384,
+        waiting_per_tenant: 2_048,
         wait_us_max: 5_000_000,
         in_worker_max: 8,
         pipeline_budget_us_max: 1_000,
         backstop_factor: 20,
         backstop_slack_us: 1_000_000,
         crashes_before_ban: 3,
+        tenant_crashes_before_ban: 6,
         crash_window_us: 600_000_000,
+        suspect_us: 60_000_000,
         resident_bytes_max: 4 << 30,
         functions_max: 1 << 20,
         tenants_max: 1 << 20,
-        cordons_max: 1 << 16,
-        park_after_us: 60_000_000,
+        pools_max: 1 << 20,
+        shared_workers: 0,
+        cores: 1,
+        workers_max: 1_024,
+        grow_after_us: 2_000,
+        surplus_idle_us: 10_000_000,
+        parked_idle_us: 600_000_000,
     };
 
     /// The longest that `budget_us` of CPU time may take by the wall.

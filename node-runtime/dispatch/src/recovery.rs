@@ -1,107 +1,81 @@
-//! Workers that come and go, what becomes of the jobs of those that died, and bans.
+//! Workers that die, what becomes of their jobs, suspects and bans.
 //!
-//! The job on the core of a dead worker is the suspect: it counts as a crash of its function. It, and
-//! what stood behind it, is run again only if its function says that a call may run twice, once, and
-//! with nothing else in the worker, so that a second crash names one function and costs one call.
+//! The job on the core of a dead worker may be innocent: safe source that got past the compiler can
+//! damage a process so that it falls in a stranger's call. So a death counts against a function only
+//! where the worker ran nothing else in its life. Otherwise it makes suspects of those that it ran
+//! last: each runs in a worker of its own for a while, where the next crash names its author.
+//! A job that died with its worker, or stood behind one that did, is run again only if its
+//! function says that a call may run twice, and once.
 
-use crate::functions::{Functions, Gate};
-use crate::jobs::{Job, Place};
-use crate::scheduler::{Scheduler, below, doom, living};
-use crate::worker::{State, Worker};
+use crate::functions::{Functions, Gate, Phase};
+use crate::jobs::Job;
+use crate::scheduler::{Scheduler, living};
+use crate::strikes::Suspect;
+use crate::worker::{Served, State, Worker};
 use crate::{
-    Command, Commands, CordonId, FunctionId, KillReason, Misuse, Moment, Outcome, SlabId, WORKERS_CAP,
-    WorkerId,
+    Command, Commands, FunctionId, KillReason, Misuse, Moment, Outcome, PoolKey, PoolKind, SHARED_SLAB,
+    TenantId, WorkerId,
 };
 
 impl Scheduler {
-    /// A worker has mapped `slab`, locked itself down and takes calls of `cordon`.
-    ///
-    /// One that is not wanted, because its slab or its cordon's need went away meanwhile, is told to
-    /// leave; it counts as alive until [`Scheduler::worker_died`].
-    pub fn worker_ready(
-        &mut self,
-        now: Moment,
-        id: WorkerId,
-        cordon: CordonId,
-        slab: SlabId,
-        commands: &mut Commands,
-    ) -> Result<(), Misuse> {
-        below("worker", u32::from(id.place), WORKERS_CAP)?;
-        below("cordon", cordon.0, self.cordons.len())?;
-        let place = usize::from(id.place);
-        if self.workers.len() <= place {
-            self.workers.resize(place + 1, Worker::EMPTY);
-        }
-        if self.workers[place].state != State::Empty {
-            return Err(Misuse::PlaceTaken(id.place));
-        }
-        let state = self.state_of_new(id, cordon, slab, commands);
-        let load_us = self.least_load(cordon.0);
-        self.workers[place] = Worker::new(id.life, cordon.0, state, load_us);
-        if state == State::Ready {
-            let cordon = &mut self.cordons[cordon.0 as usize];
-            cordon.members.insert(id.place);
-            cordon.idle.insert(id.place);
-            cordon.idle_since = now;
-        }
-        self.feed(now, cordon.0, commands);
-        Ok(())
-    }
-
     /// The process of the worker is gone, and what it had completed is about to be reported: it gets
     /// nothing more meanwhile. [`Scheduler::worker_died`] follows.
     pub fn worker_dying(&mut self, id: WorkerId) {
         let Some(worker) = living(&mut self.workers, id) else { return };
         match worker.state {
             // Why it was to die decides what becomes of its call.
-            State::Doomed(_) | State::Empty => {}
-            State::Ready | State::Replacing | State::Parking | State::Dying => worker.state = State::Dying,
+            State::Doomed(_) | State::Empty | State::Starting | State::Dying => {}
+            State::Ready | State::Leaving => {
+                self.take_out(id.place);
+                self.workers[usize::from(id.place)].state = State::Dying;
+            }
         }
-        let cordon = &mut self.cordons[worker.cordon as usize];
-        cordon.members.remove(id.place);
-        cordon.idle.remove(id.place);
     }
 
-    /// The process of the worker is gone, for whatever reason. What it had completed was reported
-    /// before with [`Scheduler::completed`].
+    /// The process of the worker is gone, for whatever reason, or could not be started. What it had
+    /// completed was reported before with [`Scheduler::completed`].
     pub fn worker_died(&mut self, now: Moment, id: WorkerId, commands: &mut Commands) {
-        let Some(worker) = living(&mut self.workers, id) else { return };
-        let dead = std::mem::replace(worker, Worker::EMPTY);
-        let cordon = &mut self.cordons[dead.cordon as usize];
-        cordon.members.remove(id.place);
-        cordon.idle.remove(id.place);
+        if living(&mut self.workers, id).is_none() {
+            return;
+        }
+        self.take_out(id.place);
+        let worker = &mut self.workers[usize::from(id.place)];
+        let dead = std::mem::replace(worker, Worker::vacant(id.life));
+        // First of all, so that what its jobs ask for comes after the pause.
+        self.lost_worker(now, &dead);
         if let Some(first) = dead.first() {
+            self.workers[usize::from(id.place)].busy_at = dead.busy_at;
+            self.rests(id.place);
             self.crashes += 1;
-            let function = FunctionId(self.jobs.get(first).function);
-            self.strike(now, function, commands);
+            let function = self.jobs.get(first).function;
+            self.attribute(now, function, &dead.served, commands);
         }
         let overdue = dead.state == State::Doomed(KillReason::Overdue);
         for (behind, index) in dead.jobs().enumerate() {
+            // It cannot say what it used: no more than its budget, and what stood behind it nothing.
+            let budget_us = u64::from(self.jobs.get(index).budget_us);
+            let used_us = (behind == 0).then(|| now.since(dead.started).min(budget_us));
+            self.settle_charge(index, used_us);
             self.recover(now, index, overdue && behind == 0, commands);
         }
-        self.give_up_if_abandoned(now, dead.cordon, commands);
-        self.feed(now, dead.cordon, commands);
+        self.buried(now, id.place, &dead, commands);
+        self.give_up_if_abandoned(dead.pool, commands);
+        self.feed(now, dead.pool, commands);
     }
 
     /// The worker broke a rule that is not about which job it answers: it is killed like one that did.
     pub fn violated(&mut self, id: WorkerId, commands: &mut Commands) {
-        if let Some(worker) = living(&mut self.workers, id) {
-            doom(id.place, worker, KillReason::Violation, &mut self.cordons, commands);
+        if living(&mut self.workers, id).is_some() {
+            self.doom(id.place, KillReason::Violation, commands);
         }
     }
 
     /// Refuses calls of the function from now on; those that wait are answered. `crashes` is at least
     /// 1. A ban holds until [`Scheduler::lift`], also while the function is not defined.
-    pub fn ban(
-        &mut self,
-        now: Moment,
-        function: FunctionId,
-        crashes: u32,
-        commands: &mut Commands,
-    ) -> Result<(), Misuse> {
+    pub fn ban(&mut self, function: FunctionId, crashes: u32, commands: &mut Commands) -> Result<(), Misuse> {
         let limits = self.limits;
         self.functions.ensure(function, &limits)?.banned = crashes.max(1);
-        self.end_waiting(now, |job| job.function == function.0, |_| Outcome::Banned, commands);
+        self.end_waiting(|job| job.function == function.0, |_| Outcome::Banned, commands);
         Ok(())
     }
 
@@ -124,48 +98,122 @@ impl Scheduler {
         banned.map(|(index, known)| (FunctionId(index), known.banned))
     }
 
-    fn state_of_new(&self, id: WorkerId, cordon: CordonId, slab: SlabId, commands: &mut Commands) -> State {
-        if slab != self.slab {
-            commands.push(Command::Replace { worker: id });
-            State::Replacing
-        } else if self.cordons[cordon.0 as usize].parked {
-            commands.push(Command::Park { worker: id });
-            State::Parking
-        } else {
-            State::Ready
+    /// Whom a death is owed to: the function that the worker ran all its life, or nobody yet.
+    fn attribute(&mut self, now: Moment, function: u32, served: &Served, commands: &mut Commands) {
+        if served.only() == Some(function) {
+            return self.strike(now, FunctionId(function), commands);
+        }
+        let tenant = self.tenant_of(function);
+        let of_it = |other: &u32| self.tenant_of(*other) == tenant;
+        let own = self.slab_of(function) != SHARED_SLAB;
+        if own || served.is_complete() && served.all().iter().all(of_it) {
+            self.strikes.crash_of(now, TenantId(tenant), &self.limits);
+        }
+        for function in served.all() {
+            self.suspect(now, *function, commands);
         }
     }
 
-    /// A replacement begins where the others are: it must not get every call until it has caught up.
-    fn least_load(&self, cordon: u32) -> u64 {
-        let members = self.cordons[cordon as usize].members.iter();
-        members.map(|place| self.workers[usize::from(place)].load_us).min().unwrap_or(0)
+    fn tenant_of(&self, function: u32) -> u32 {
+        self.queues[self.functions[function].queue as usize].tenant
+    }
+
+    /// Lets a function run alone for a while.
+    fn suspect(&mut self, now: Moment, function: u32, commands: &mut Commands) {
+        let until = now.plus(self.limits.suspect_us);
+        let known = self.functions[function];
+        if let Some(suspect) = self.strikes.suspects.get_mut(&function) {
+            suspect.until = until;
+            return;
+        }
+        if self.stopping || known.banned != 0 || known.gate == Gate::Unknown && known.open == 0 {
+            return;
+        }
+        let slab = self.pools[known.pool as usize].key.slab;
+        let tenant = TenantId(self.tenant_of(function));
+        let alone = self.pool_number(PoolKey { slab, kind: PoolKind::Alone(FunctionId(function)) });
+        // Without a pool for it nothing is known of it that was not before.
+        let Ok((pool, queue)) = alone.and_then(|pool| Ok((pool, self.queue(tenant, pool)?))) else { return };
+        let suspect = Suspect { home_queue: known.queue, home_pool: known.pool, until };
+        self.strikes.add_suspect(function, suspect);
+        commands.push(Command::Suspect { function: FunctionId(function) });
+        self.move_function(now, function, queue, pool, commands);
+    }
+
+    /// Moves a function to another pool of the same slab, with all that waits of it.
+    pub(crate) fn move_function(
+        &mut self,
+        now: Moment,
+        function: u32,
+        queue: u32,
+        pool: u32,
+        commands: &mut Commands,
+    ) {
+        self.assign(function, queue, pool, commands);
+        let of_it = |job: &Job| job.function == function;
+        let waits: Vec<u32> =
+            self.jobs.iter().filter(|(_, job)| job.waits() && of_it(job)).map(|(index, _)| index).collect();
+        let mut taken = Vec::new();
+        for index in waits {
+            self.take_from_list(*self.jobs.get(index), of_it, &mut taken);
+        }
+        for index in taken {
+            self.change_pool(index);
+            if self.functions[function].phase == Phase::Resident {
+                self.enqueue(now, index);
+            } else {
+                self.wait_for_image(index, commands);
+            }
+        }
+        self.feed(now, pool, commands);
+        self.give_up_if_abandoned(pool, commands);
+    }
+
+    /// A job that is in no list goes where its function is now.
+    fn change_pool(&mut self, index: u32) {
+        let job = self.jobs.get_mut(index);
+        let (before, known) = (job.pool, &self.functions[job.function]);
+        (job.queue, job.pool) = (known.queue, known.pool);
+        let after = job.pool;
+        self.closed(before);
+        self.opened(after);
     }
 
     fn strike(&mut self, now: Moment, function: FunctionId, commands: &mut Commands) {
+        let tenant = TenantId(self.tenant_of(function.0));
+        if let Some(suspect) = self.strikes.suspects.get_mut(&function.0) {
+            suspect.until = now.plus(self.limits.suspect_us);
+        }
         if self.functions[function.0].banned != 0 {
             return;
         }
-        let Some(crashes) = self.strikes.crash(now, function, &self.limits) else { return };
+        let Some(crashes) = self.strikes.crash(now, function, tenant, &self.limits) else { return };
         self.functions[function.0].banned = crashes;
         commands.push(Command::Ban { function, crashes });
-        self.end_waiting(now, |job| job.function == function.0, |_| Outcome::Banned, commands);
+        self.end_waiting(|job| job.function == function.0, |_| Outcome::Banned, commands);
     }
 
-    /// Answers a job of a dead worker, or lets it wait for a worker of its own.
+    /// Answers a job of a dead worker, or lets it wait for another worker.
     fn recover(&mut self, now: Moment, index: u32, overdue: bool, commands: &mut Commands) {
         let job = *self.jobs.get(index);
         if overdue {
-            return self.finish(now, index, Outcome::Overdue, commands);
+            return self.finish(index, Outcome::Overdue, commands);
         }
         if self.stopping || !may_run_again(&self.functions, &job) {
-            return self.finish(now, index, Outcome::Lost, commands);
+            return self.finish(index, Outcome::Lost, commands);
         }
         let again = self.jobs.get_mut(index);
-        again.alone = true;
+        again.again = true;
         again.expires = now.plus(self.limits.wait_us_max).min(job.deadline);
-        self.count_waiting(index, commands);
-        self.cordons[job.cordon as usize].again.push(&mut self.jobs, index, Place::Alone);
+        self.change_pool(index);
+        self.count_waiting(index);
+        if self.functions[job.function].phase == Phase::Resident {
+            self.enqueue(now, index);
+        } else {
+            self.wait_for_image(index, commands);
+        }
+        let pool = self.jobs.get(index).pool;
+        self.feed(now, pool, commands);
     }
 }
 
@@ -173,5 +221,5 @@ impl Scheduler {
 /// runs again.
 fn may_run_again(functions: &Functions, job: &Job) -> bool {
     let known = &functions[job.function];
-    known.idempotent && known.banned == 0 && known.gate == Gate::Open && !job.alone
+    known.idempotent && known.banned == 0 && known.gate == Gate::Open && !job.again
 }

@@ -1,4 +1,4 @@
-//! Which images are in the slab: defining and retiring functions, loading cold ones, and unloading the
+//! Which images are in their slabs: defining and retiring functions, loading cold ones, and unloading the
 //! least recently used idle ones when the memory budget is spent.
 //!
 //! The order of use costs nothing while calls run: each notes its sequence in its function's own
@@ -13,8 +13,8 @@ use crate::jobs::Place;
 use crate::scheduler::Scheduler;
 use crate::worker::State;
 use crate::{
-    Command, Commands, FunctionId, Limits, Loaded, Misuse, Moment, Outcome, Residency, SlabId, Standing,
-    WorkerId,
+    Command, Commands, FunctionId, Limits, Loaded, Misuse, Moment, Outcome, PoolKey, PoolKind, Residency,
+    SlabId, Standing,
 };
 
 /// A resident function as it was when the heap last looked: use, function, residency.
@@ -65,16 +65,30 @@ impl Scheduler {
         }
         let limits: Limits = self.limits;
         self.functions.ensure(function, &limits)?;
-        let queue = self.queue(loaded.tenant, loaded.cordon)?;
-        self.set_gate(function.0, Gate::Unknown);
+        let pool = self.pool_number(loaded.pool)?;
+        let queue = self.queue(loaded.tenant, pool)?;
+        let known = self.functions[function.0];
+        let stays = known.phase != Phase::Cold || known.open > 0;
+        if stays && self.slab_of(function.0) != loaded.pool.slab {
+            // A call that waits for a worker of one slab must not find the slot of another there.
+            return Err(Misuse::NoSuchPool(loaded.pool));
+        }
+        if let Some(suspect) = self.strikes.suspects.get_mut(&function.0) {
+            // It goes on running alone, and comes home to where it is wanted now.
+            (suspect.home_queue, suspect.home_pool) = (queue, pool);
+            let key = PoolKey { slab: loaded.pool.slab, kind: PoolKind::Alone(function) };
+            let alone = self.pool_number(key)?;
+            let queue = self.queue(loaded.tenant, alone)?;
+            self.assign(function.0, queue, alone, commands);
+        } else {
+            self.assign(function.0, queue, pool, commands);
+        }
         let known = &mut self.functions[function.0];
-        known.queue = queue;
-        known.cordon = loaded.cordon.0;
         // At most ten seconds in microseconds, so the cast keeps it.
         known.budget_us = loaded.budget.as_micros() as u32;
         known.idempotent = loaded.idempotent;
         let unpinned = std::mem::replace(&mut known.pinned, loaded.residency == Residency::Pinned);
-        self.set_gate(function.0, Gate::Open);
+        self.set_gate(function.0, Gate::Open, commands);
         let known = &mut self.functions[function.0];
         match known.phase {
             Phase::Cold => {
@@ -95,17 +109,17 @@ impl Scheduler {
         if self.functions.get(function.0).is_none() {
             return;
         }
-        self.set_gate(function.0, Gate::Unknown);
+        self.set_gate(function.0, Gate::Unknown, commands);
         if self.functions[function.0].open == 0 {
             self.settle(function.0, commands);
         }
     }
 
     /// Accepts no more calls of a revoked function and answers those that did not start.
-    pub fn withdraw(&mut self, now: Moment, function: FunctionId, commands: &mut Commands) {
+    pub fn withdraw(&mut self, function: FunctionId, commands: &mut Commands) {
         self.retire(function, commands);
         let of_it = |job: &crate::jobs::Job| job.function == function.0;
-        self.end_waiting(now, of_it, |_| Outcome::Withdrawn, commands);
+        self.end_waiting(of_it, |_| Outcome::Withdrawn, commands);
     }
 
     /// The loader put the image into `slot` of `slab`, where it takes `bytes`.
@@ -127,6 +141,7 @@ impl Scheduler {
         self.room.bytes = self.room.bytes - estimate + bytes;
         self.room.stamp = self.room.stamp.wrapping_add(1);
         self.room.resident += 1;
+        self.slabs.ensure(slab.number).resident += 1;
         let known = &mut self.functions[function.0];
         known.stamp = self.room.stamp;
         let known = *known;
@@ -135,51 +150,54 @@ impl Scheduler {
             self.ready_to_run(now, index, commands);
         }
         self.settle(function.0, commands);
-        while self.room.bytes > self.limits.resident_bytes_max && self.evict(commands) {}
+        while self.room.bytes > self.limits.resident_bytes_max && self.evict(None, commands) {}
     }
 
     /// The loader cannot load the image. Calls are refused until the function is defined again.
-    pub fn load_failed(&mut self, now: Moment, function: FunctionId, slab: SlabId, commands: &mut Commands) {
+    pub fn load_failed(&mut self, function: FunctionId, slab: SlabId, commands: &mut Commands) {
         let Some(known) = self.loading(function, slab) else { return };
         known.phase = Phase::Cold;
         let (bytes, open) = (known.bytes, known.gate == Gate::Open);
         self.room.bytes -= bytes;
+        self.slabs.ensure(slab.number).images -= 1;
         if open {
-            self.set_gate(function.0, Gate::NotLoadable);
+            self.set_gate(function.0, Gate::NotLoadable, commands);
         }
         let waits = |job: &crate::jobs::Job| job.function == function.0 && job.place == Place::Cold;
-        self.end_waiting(now, waits, |_| Outcome::LoadFailed, commands);
+        self.end_waiting(waits, |_| Outcome::LoadFailed, commands);
+        self.slabs.settle(slab.number, commands);
         self.admit_wanted(commands);
     }
 
-    /// The loader has nothing against the image, but no room that it fits into: the least recently used
-    /// idle function leaves, and the image is tried again. Without any other resident function it
-    /// counts as one that cannot be loaded.
-    pub fn no_room(&mut self, now: Moment, function: FunctionId, slab: SlabId, commands: &mut Commands) {
-        if self.room.resident == 0 {
-            return self.load_failed(now, function, slab, commands);
+    /// The loader has nothing against the image, but its slab no room that it fits into: the least
+    /// recently used idle function of that slab leaves, and the image is tried again. Without any other
+    /// resident function there it counts as one that cannot be loaded.
+    pub fn no_room(&mut self, function: FunctionId, slab: SlabId, commands: &mut Commands) {
+        if self.slabs.get(slab.number).resident == 0 {
+            return self.load_failed(function, slab, commands);
         }
         let Some(known) = self.loading(function, slab) else { return };
         known.phase = Phase::Wanted;
         let bytes = known.bytes;
         self.room.bytes -= bytes;
+        self.slabs.ensure(slab.number).images -= 1;
         self.room.wanted.push_front(function.0);
         // Without anything idle it waits in front of the others until something is.
-        if self.evict(commands) {
+        if self.evict(Some(slab.number), commands) {
             self.admit_wanted(commands);
         }
     }
 
-    /// The loader is gone and its slab with it: another one, empty, takes its place.
+    /// The loader is gone and all slabs with it: others, empty, take their place.
     ///
-    /// Workers answer what they have and are replaced ([`Command::Replace`]); what was resident is
-    /// loaded again, latest used first, as far as there is room.
-    pub fn renew(&mut self, slab: SlabId, commands: &mut Commands) {
-        self.slab = slab;
+    /// Workers answer what they have and leave; what was resident is loaded again, latest used first,
+    /// as far as there is room.
+    pub fn renew(&mut self, commands: &mut Commands) {
+        self.slabs.renew();
         self.room.bytes = 0;
         self.room.resident = 0;
         self.room.by_use.clear();
-        self.replace_workers(commands);
+        self.stop_workers(commands);
         let mut lost = Vec::new();
         for (index, known) in self.functions.iter_mut() {
             if matches!(known.phase, Phase::Resident | Phase::Loading) {
@@ -208,17 +226,59 @@ impl Scheduler {
         }
     }
 
-    /// The only place where a gate moves: the function's cordon counts those that are open.
-    fn set_gate(&mut self, index: u32, gate: Gate) {
+    /// The only place where a gate moves: the function's pool and slab count those that are open.
+    pub(crate) fn set_gate(&mut self, index: u32, gate: Gate, commands: &mut Commands) {
+        let before = self.functions[index].gate;
+        if before == Gate::Open && gate != Gate::Open {
+            self.count_open(index, false);
+        }
+        self.functions[index].gate = gate;
+        if before != Gate::Open && gate == Gate::Open {
+            self.count_open(index, true);
+        }
+        let number = self.slab_of(index);
+        self.slabs.settle(number, commands);
+    }
+
+    /// The function belongs to a queue of a pool from now on.
+    pub(crate) fn assign(&mut self, index: u32, queue: u32, pool: u32, commands: &mut Commands) {
+        let number = self.slab_of(index);
+        self.count_open(index, false);
         let known = &mut self.functions[index];
-        let before = std::mem::replace(&mut known.gate, gate);
-        let functions = &mut self.cordons[known.cordon as usize].functions;
-        *functions += usize::from(gate == Gate::Open);
-        *functions -= usize::from(before == Gate::Open);
+        (known.queue, known.pool) = (queue, pool);
+        self.count_open(index, true);
+        if number != self.slab_of(index) {
+            self.slabs.settle(number, commands);
+        }
+    }
+
+    /// One more or one fewer function whose calls are accepted, if this is one.
+    fn count_open(&mut self, index: u32, comes: bool) {
+        let known = self.functions[index];
+        if known.gate != Gate::Open {
+            return;
+        }
+        let pool = &mut self.pools[known.pool as usize];
+        let slab = self.slabs.ensure(pool.key.slab);
+        if comes {
+            (pool.functions, slab.functions) = (pool.functions + 1, slab.functions + 1);
+            return;
+        }
+        (pool.functions, slab.functions) = (pool.functions - 1, slab.functions - 1);
+        if pool.functions == 0 && !pool.members.is_empty() {
+            // Its workers are looked at with the next tick.
+            self.sweep_due = Moment(0);
+        }
+    }
+
+    /// The number of the slab that the image of a function lies in or would.
+    pub(crate) fn slab_of(&self, index: u32) -> u32 {
+        self.pools.get(self.functions[index].pool as usize).map_or(0, |pool| pool.key.slab)
     }
 
     fn loading(&mut self, function: FunctionId, slab: SlabId) -> Option<&mut Function> {
-        let current = self.slab == slab;
+        self.functions.get(function.0)?;
+        let current = self.slabs.id(self.slab_of(function.0)) == slab;
         let known = self.functions.get_mut(function.0)?;
         (current && known.phase == Phase::Loading).then_some(known)
     }
@@ -243,26 +303,19 @@ impl Scheduler {
     }
 
     /// The same for a job whose image went away with its slab while it waited for a worker.
-    pub(crate) fn wait_for_image_again(&mut self, now: Moment, index: u32, commands: &mut Commands) {
+    pub(crate) fn wait_for_image_again(&mut self, index: u32, commands: &mut Commands) {
         let known = &self.functions[self.jobs.get(index).function];
         if known.gate == Gate::NotLoadable && known.phase == Phase::Cold {
-            // In a list again for a moment, so that there is one way in which what waits ends.
-            let id = self.jobs.get(index).id;
-            self.enqueue(index);
-            return self.end_waiting(now, |job| job.id == id, |_| Outcome::LoadFailed, commands);
+            self.uncount_waiting(index);
+            return self.finish(index, Outcome::LoadFailed, commands);
         }
         self.wait_for_image(index, commands);
     }
 
     /// The image is there: the job waits for a worker now.
     fn ready_to_run(&mut self, now: Moment, index: u32, commands: &mut Commands) {
-        let job = *self.jobs.get(index);
-        if job.alone {
-            self.cordons[job.cordon as usize].again.push(&mut self.jobs, index, Place::Alone);
-        } else {
-            self.enqueue(index);
-        }
-        self.feed(now, job.cordon, commands);
+        self.enqueue(now, index);
+        self.feed(now, self.jobs.get(index).pool, commands);
     }
 
     fn want(&mut self, index: u32, commands: &mut Commands) {
@@ -279,7 +332,7 @@ impl Scheduler {
             if !needed {
                 known.phase = Phase::Cold;
             } else if self.room.bytes + known.bytes > self.limits.resident_bytes_max {
-                if self.evict(commands) {
+                if self.evict(None, commands) {
                     continue;
                 }
                 return;
@@ -294,7 +347,10 @@ impl Scheduler {
         let known = &mut self.functions[index];
         known.phase = Phase::Loading;
         self.room.bytes += known.bytes;
-        commands.push(Command::Load { function: FunctionId(index), slab: self.slab });
+        let number = self.slab_of(index);
+        self.slabs.ensure(number).images += 1;
+        let slab = self.slabs.named(number);
+        commands.push(Command::Load { function: FunctionId(index), slab });
     }
 
     /// A function without open jobs: a retired one leaves the slab, and what waits for room may find
@@ -316,7 +372,11 @@ impl Scheduler {
         let slot = known.slot;
         self.room.bytes -= known.bytes;
         self.room.resident -= 1;
-        commands.push(Command::Unload { function: FunctionId(index), slot, slab: self.slab });
+        let number = self.slab_of(index);
+        let slab = self.slabs.ensure(number);
+        (slab.images, slab.resident) = (slab.images - 1, slab.resident - 1);
+        commands.push(Command::Unload { function: FunctionId(index), slot, slab: self.slabs.id(number) });
+        self.slabs.settle(number, commands);
         self.forget_old_notes();
     }
 
@@ -330,10 +390,11 @@ impl Scheduler {
         }
     }
 
-    /// Unloads the function whose last call is the longest ago and that has none open.
-    fn evict(&mut self, commands: &mut Commands) -> bool {
+    /// Unloads the function whose last call is the longest ago and that has none open, of one slab or of
+    /// all.
+    fn evict(&mut self, slab: Option<u32>, commands: &mut Commands) -> bool {
         let mut aside = std::mem::take(&mut self.room.aside);
-        let victim = self.least_recently_used(&mut aside);
+        let victim = self.least_recently_used(slab, &mut aside);
         self.room.by_use.extend(aside.drain(..));
         self.room.aside = aside;
         if let Some(index) = victim {
@@ -342,7 +403,7 @@ impl Scheduler {
         victim.is_some()
     }
 
-    fn least_recently_used(&mut self, aside: &mut Vec<Note>) -> Option<u32> {
+    fn least_recently_used(&mut self, slab: Option<u32>, aside: &mut Vec<Note>) -> Option<u32> {
         // Each note is corrected at most once and then taken, so the search ends.
         while let Some(Reverse((used, index, stamp))) = self.room.by_use.pop() {
             let known = self.functions[index];
@@ -351,7 +412,7 @@ impl Scheduler {
             }
             if known.used != used {
                 self.room.note(index, &known);
-            } else if known.open > 0 {
+            } else if known.open > 0 || slab.is_some_and(|slab| slab != self.slab_of(index)) {
                 aside.push(Reverse((used, index, stamp)));
             } else {
                 return Some(index);
@@ -360,17 +421,11 @@ impl Scheduler {
         None
     }
 
-    fn replace_workers(&mut self, commands: &mut Commands) {
-        for (place, worker) in (0..).zip(&mut self.workers) {
-            if worker.state != State::Ready {
-                continue;
-            }
-            worker.state = State::Replacing;
-            let cordon = &mut self.cordons[worker.cordon as usize];
-            cordon.members.remove(place);
-            cordon.idle.remove(place);
-            if worker.is_idle() {
-                commands.push(Command::Replace { worker: WorkerId { place, life: worker.life } });
+    /// No worker of now maps a slab of tomorrow.
+    fn stop_workers(&mut self, commands: &mut Commands) {
+        for place in 0..self.workers.len() {
+            if self.workers[place].state == State::Ready {
+                self.stop_worker(place as u16, commands);
             }
         }
     }

@@ -1,16 +1,17 @@
 //! The tables and the steps of every call: submit, start, complete, expire.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::cordon::{Cordon, Queue};
 use crate::functions::{Functions, Phase};
 use crate::jobs::{Job, Jobs, NONE, Place};
+use crate::pool::{Pool, Queue};
 use crate::residency::Room;
+use crate::slabs::Slabs;
 use crate::strikes::Strikes;
 use crate::worker::{State, Worker};
 use crate::{
-    Command, Commands, CordonId, FunctionId, JobId, KillReason, Limits, Misuse, Moment, Outcome, Refusal,
-    SlabId, TenantId, WorkerId,
+    Command, Commands, FunctionId, JobId, KillReason, Limits, Misuse, Moment, Outcome, PoolKey, Refusal,
+    TenantId, WorkerId,
 };
 
 /// Bounds of what a refused caller is told to wait, in seconds.
@@ -28,6 +29,14 @@ pub struct Snapshot {
     pub running: usize,
     /// Workers that take jobs.
     pub workers: usize,
+    /// Worker processes that are there or being started or leaving.
+    pub processes: usize,
+    /// Pools with workers.
+    pub pools: usize,
+    /// Pools of one tenant with calls that wait or run; the workers of the others sleep.
+    pub pools_busy: usize,
+    /// Functions that run alone because a worker died that had run them among others.
+    pub suspects: usize,
     /// Functions whose image is in the slab.
     pub resident: usize,
     /// Images in the slab or on their way there, together, in bytes.
@@ -45,14 +54,31 @@ pub struct Scheduler {
     pub(crate) jobs: Jobs,
     pub(crate) functions: Functions,
     pub(crate) queues: Vec<Queue>,
-    queue_of: BTreeMap<(TenantId, CordonId), u32>,
+    queue_of: BTreeMap<(TenantId, u32), u32>,
     /// Jobs that wait, by tenant.
     tenants: Vec<u32>,
-    pub(crate) cordons: Vec<Cordon>,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) pool_of: BTreeMap<PoolKey, u32>,
     pub(crate) workers: Vec<Worker>,
+    /// Places without a worker, below the number of those that were ever used.
+    pub(crate) free_places: Vec<u16>,
+    /// Workers that take jobs, and pools that have any.
+    pub(crate) ready: usize,
+    pub(crate) manned: usize,
+    /// Workers with jobs.
+    pub(crate) busy: Vec<u16>,
+    /// Pools of one tenant with open jobs.
+    pub(crate) busy_pools: usize,
+    /// Pools with jobs that wait for a worker.
+    pub(crate) hungry: BTreeSet<u32>,
+    /// Pools that wait until another's worker has left, first come first served.
+    pub(crate) for_room: VecDeque<u32>,
+    /// Pools are not looked at before this.
+    pub(crate) scale_after: Moment,
+    pub(crate) sweep_due: Moment,
     pub(crate) strikes: Strikes,
     pub(crate) room: Room,
-    pub(crate) slab: SlabId,
+    pub(crate) slabs: Slabs,
     /// Jobs that wait.
     waiting: usize,
     /// No job that waits expires before this.
@@ -66,20 +92,31 @@ pub struct Scheduler {
 
 /// What the world says and what callers want.
 impl Scheduler {
-    /// A scheduler without functions and workers. The first slab is `SlabId(0)`.
+    /// A scheduler without functions and workers. Those of the shared pool are asked for with the first
+    /// [`Scheduler::tick`].
     pub fn new(limits: Limits) -> Self {
-        Self {
+        let mut scheduler = Self {
             limits,
             jobs: Jobs::default(),
             functions: Functions::default(),
             queues: Vec::new(),
             queue_of: BTreeMap::new(),
             tenants: Vec::new(),
-            cordons: vec![Cordon::new(false)],
+            pools: Vec::new(),
+            pool_of: BTreeMap::new(),
             workers: Vec::new(),
+            free_places: Vec::new(),
+            ready: 0,
+            manned: 0,
+            busy: Vec::new(),
+            busy_pools: 0,
+            hungry: BTreeSet::new(),
+            for_room: VecDeque::new(),
+            scale_after: Moment(0),
+            sweep_due: Moment::NEVER,
             strikes: Strikes::default(),
             room: Room::default(),
-            slab: SlabId(0),
+            slabs: Slabs::default(),
             waiting: 0,
             earliest: Moment::NEVER,
             expired_at: Moment(0),
@@ -87,7 +124,10 @@ impl Scheduler {
             kills: 0,
             crashes: 0,
             stopping: false,
-        }
+        };
+        // The first, if there is one. Without shared workers there is none to refuse.
+        let _ = scheduler.pool_number(PoolKey::SHARED);
+        scheduler
     }
 
     /// Accepts a call, or says why not. A job that waits past `deadline` is answered without running.
@@ -114,88 +154,103 @@ impl Scheduler {
             deadline,
             function: function.0,
             queue: known.queue,
-            cordon: known.cordon,
+            pool: known.pool,
             budget_us: known.budget_us,
             next: NONE,
             place: Place::InWorker,
-            alone: false,
+            again: false,
+            charged_us: 0,
         };
         let resident = known.phase == Phase::Resident;
-        let at_once = resident && self.cordons[job.cordon as usize].nothing_waits();
-        match at_once.then(|| self.choose(job.cordon)).flatten() {
+        let at_once = resident && self.pools[job.pool as usize].queued == 0;
+        match at_once.then(|| self.choose(job.pool)).flatten() {
             Some(place) if self.jobs.has_room() => {
                 let index = self.open(job);
                 self.start(now, place, index, commands);
                 Ok(self.jobs.get(index).id)
             }
-            Some(_) | None => self.submit_waiting(job, resident, commands),
+            Some(_) | None => self.submit_waiting(now, job, resident, commands),
         }
     }
 
-    /// The worker says that it has finished `job`; `over_budget` when it ended it for its budget.
+    /// The worker says that it has finished `job` in `cpu_us` of CPU time; `over_budget` when it ended it
+    /// for its budget.
     ///
     /// A worker that names a job which is not on its core is killed; what it said is nobody's answer.
+    /// Its tenant is charged no more than the time that passed.
     #[inline]
     pub fn completed(
         &mut self,
         now: Moment,
         id: WorkerId,
         job: JobId,
+        cpu_us: u64,
         over_budget: bool,
         commands: &mut Commands,
     ) {
         let Some(worker) = living(&mut self.workers, id) else { return };
         let Some(first) = worker.first().filter(|first| self.jobs.get(*first).id == job) else {
-            return doom(id.place, worker, KillReason::Violation, &mut self.cordons, commands);
+            return self.doom(id.place, KillReason::Violation, commands);
         };
         let run_us = now.since(worker.started);
+        let used_us = worker.bill(run_us, cpu_us);
         worker.pop(self.jobs.get(first).budget_us);
         worker.load_us = worker.load_us.saturating_add(run_us).saturating_add(1);
-        worker.alone = false;
         self.run_us_average = self.run_us_average.saturating_mul(15).saturating_add(run_us) / 16;
         self.kills += u64::from(over_budget);
-        let (cordon, state) = (worker.cordon, worker.state);
-        match worker.first() {
+        let (pool, state) = (worker.pool, worker.state);
+        let next = worker.first();
+        self.settle_charge(first, Some(used_us));
+        let Some(worker) = living(&mut self.workers, id) else { return };
+        match next {
             Some(next) => worker.start(now, self.jobs.get(next).budget_us, &self.limits),
-            None if state == State::Ready => self.cordons[cordon as usize].idle.insert(id.place),
-            None if state == State::Replacing => commands.push(Command::Replace { worker: id }),
-            None => {}
+            None => {
+                worker.idle_since = now;
+                self.rests(id.place);
+                match state {
+                    State::Ready => self.pools[pool as usize].idle.insert(id.place),
+                    State::Leaving => commands.push(Command::Stop { worker: id }),
+                    State::Empty | State::Starting | State::Dying | State::Doomed(_) => {}
+                }
+            }
         }
-        self.finish(now, first, Outcome::Finished, commands);
-        if !self.cordons[cordon as usize].nothing_waits() {
-            self.feed(now, cordon, commands);
+        self.finish(first, Outcome::Finished, commands);
+        if self.pools[pool as usize].queued > 0 {
+            self.feed(now, pool, commands);
         }
     }
 
-    /// Wall backstops, waiting limits and idle cordons whose time has come.
+    /// Wall backstops, waiting limits and workers whose time has come.
     pub fn tick(&mut self, now: Moment, commands: &mut Commands) {
-        for place in 0..self.workers.len() {
-            let worker = &mut self.workers[place];
+        for at in (0..self.busy.len()).rev() {
+            let place = self.busy[at];
+            let worker = &self.workers[usize::from(place)];
             if runs(worker) && worker.backstop <= now {
-                doom(place as u16, worker, KillReason::Overdue, &mut self.cordons, commands);
+                self.doom(place, KillReason::Overdue, commands);
             }
         }
         if self.expiry_due() <= now {
             self.expire(now, commands);
         }
-        self.park_idle(now, commands);
+        if self.scaling_due() <= now {
+            self.scale(now, commands);
+        }
     }
 
     /// When [`Scheduler::tick`] has something to do if nothing else happens.
     pub fn next_deadline(&self) -> Option<Moment> {
-        let backstops = self.workers.iter().filter(|worker| runs(worker)).map(|worker| worker.backstop);
-        let parking = self.cordons.iter().skip(1).filter(|cordon| parks(cordon));
-        let parking = parking.map(|cordon| cordon.park_due(self.limits.park_after_us));
-        let next = backstops.chain(parking).fold(self.expiry_due(), Moment::min);
+        let busy = self.busy.iter().map(|place| &self.workers[usize::from(*place)]);
+        let backstops = busy.filter(|worker| runs(worker)).map(|worker| worker.backstop);
+        let next = backstops.fold(self.expiry_due().min(self.scaling_due()), Moment::min);
         (next != Moment::NEVER).then_some(next)
     }
 
     /// Refuses every new call and drains what was accepted. Where no worker is left to drain it, it
     /// is lost.
-    pub fn stop(&mut self, now: Moment, commands: &mut Commands) {
+    pub fn stop(&mut self, commands: &mut Commands) {
         self.stopping = true;
-        for cordon in 0..self.cordons.len() as u32 {
-            self.give_up_if_abandoned(now, cordon, commands);
+        for pool in 0..self.pools.len() as u32 {
+            self.give_up_if_abandoned(pool, commands);
         }
     }
 
@@ -209,7 +264,11 @@ impl Scheduler {
         Snapshot {
             waiting: self.waiting,
             running: self.jobs.open() - self.waiting,
-            workers: self.cordons.iter().map(|cordon| cordon.members.len()).sum(),
+            workers: self.ready,
+            processes: self.workers.len() - self.free_places.len(),
+            pools: self.manned,
+            pools_busy: self.busy_pools,
+            suspects: self.strikes.suspects.len(),
             resident: self.room.resident(),
             resident_bytes: self.room.bytes(),
             kills: self.kills,
@@ -223,13 +282,15 @@ impl Scheduler {
     /// The worker for the next job: the idle one that worked least, else the one with the least to do
     /// of those that take more.
     #[inline]
-    fn choose(&self, cordon: u32) -> Option<u16> {
-        let cordon = &self.cordons[cordon as usize];
+    fn choose(&self, pool: u32) -> Option<u16> {
+        let pool = &self.pools[pool as usize];
         let worker = |place: &u16| &self.workers[usize::from(*place)];
-        if !cordon.idle.is_empty() {
-            return cordon.idle.iter().min_by_key(|place| worker(place).load_us);
+        if !pool.idle.is_empty() && pool.busy() < self.runs_max(pool) {
+            return pool.idle.iter().min_by_key(|place| worker(place).load_us);
         }
-        let open = cordon.members.iter().filter(|place| worker(place).takes_more(&self.limits));
+        // A crash of a function that is watched costs one call.
+        let behind = pool.members.iter().filter(|_| !pool.is_alone());
+        let open = behind.filter(|place| !worker(place).is_idle() && worker(place).takes_more(&self.limits));
         open.min_by_key(|place| worker(place).budget_us)
     }
 
@@ -240,12 +301,13 @@ impl Scheduler {
         let function = &mut self.functions[job.function];
         function.open += 1;
         function.used = self.jobs.sequence();
-        self.cordons[job.cordon as usize].open += 1;
+        self.opened(job.pool);
         index
     }
 
     fn submit_waiting(
         &mut self,
+        now: Moment,
         job: Job,
         resident: bool,
         commands: &mut Commands,
@@ -253,12 +315,13 @@ impl Scheduler {
         let tenant = self.queues[job.queue as usize].tenant;
         let share_full = self.tenants[tenant as usize] as usize >= self.limits.waiting_per_tenant;
         if share_full || self.waiting >= self.limits.waiting_max || !self.jobs.has_room() {
-            return Err(Refusal::QueueFull { retry_after_s: self.retry_after_s(job.cordon) });
+            return Err(Refusal::QueueFull { retry_after_s: self.retry_after_s(job.pool) });
         }
         let index = self.open(job);
-        self.count_waiting(index, commands);
+        self.count_waiting(index);
         if resident {
-            self.enqueue(index);
+            self.enqueue(now, index);
+            self.feed(now, job.pool, commands);
         } else {
             self.wait_for_image(index, commands);
         }
@@ -266,84 +329,94 @@ impl Scheduler {
     }
 
     /// A job begins to wait, in whatever list.
-    pub(crate) fn count_waiting(&mut self, index: u32, commands: &mut Commands) {
+    pub(crate) fn count_waiting(&mut self, index: u32) {
         let job = self.jobs.get(index);
         self.waiting += 1;
         self.tenants[self.queues[job.queue as usize].tenant as usize] += 1;
         self.earliest = self.earliest.min(job.expires);
-        let cordon = &mut self.cordons[job.cordon as usize];
-        if std::mem::replace(&mut cordon.parked, false) {
-            commands.push(Command::Unpark { cordon: CordonId(job.cordon) });
-        }
     }
 
-    fn uncount_waiting(&mut self, index: u32) {
+    pub(crate) fn uncount_waiting(&mut self, index: u32) {
         self.waiting -= 1;
         self.tenants[self.queues[self.jobs.get(index).queue as usize].tenant as usize] -= 1;
     }
 
     /// Puts a job that waits at the end of its tenant's queue.
-    pub(crate) fn enqueue(&mut self, index: u32) {
+    pub(crate) fn enqueue(&mut self, now: Moment, index: u32) {
         let number = self.jobs.get(index).queue;
         let queue = &mut self.queues[number as usize];
         queue.jobs.push(&mut self.jobs, index, Place::Queued);
-        let cordon = &mut self.cordons[queue.cordon as usize];
-        cordon.queued += 1;
-        if !std::mem::replace(&mut queue.in_turn, true) {
-            cordon.turn.push_back(number);
+        let pool = &mut self.pools[queue.pool as usize];
+        pool.queued += 1;
+        if pool.queued == 1 {
+            pool.queued_since = now;
+            self.hungry.insert(queue.pool);
+        }
+        pool.enter(number, queue);
+    }
+
+    /// A call took so much CPU time, or did not run: its tenant is charged that instead of the guess.
+    pub(crate) fn settle_charge(&mut self, index: u32, used_us: Option<u64>) {
+        let Job { queue: number, charged_us, .. } = *self.jobs.get(index);
+        let queue = &mut self.queues[number as usize];
+        self.pools[queue.pool as usize].settle(number, queue, charged_us, used_us);
+    }
+
+    /// The next job of the tenant whose turn it is. Nothing while each that waits has all workers but one.
+    fn dequeue(&mut self, number: u32) -> Option<u32> {
+        let Self { pools, queues, workers, jobs, .. } = self;
+        let pool = &mut pools[number as usize];
+        let members = std::mem::take(&mut pool.members);
+        let most = if members.len() < 2 { usize::MAX } else { members.len() - 1 };
+        let runs = |place: u16, queue: u32| {
+            workers[usize::from(place)].first().is_some_and(|first| jobs.get(first).queue == queue)
+        };
+        let next =
+            pool.next_queue(|queue| members.iter().filter(|place| runs(*place, queue)).count() >= most);
+        pool.members = members;
+        let next = next?;
+        let queue = &mut queues[next as usize];
+        let index = queue.jobs.pop(jobs)?;
+        if queue.jobs.is_empty() {
+            pool.leave(next, queue);
+        }
+        self.unqueued(number, 1);
+        Some(index)
+    }
+
+    /// So many jobs fewer wait for a worker of the pool.
+    fn unqueued(&mut self, number: u32, jobs: usize) {
+        let pool = &mut self.pools[number as usize];
+        pool.queued -= jobs;
+        if pool.queued == 0 {
+            self.hungry.remove(&number);
         }
     }
 
-    /// The next job of the tenant whose turn it is.
-    fn dequeue(&mut self, cordon: u32) -> Option<u32> {
-        let cordon = &mut self.cordons[cordon as usize];
-        while let Some(number) = cordon.turn.pop_front() {
-            let queue = &mut self.queues[number as usize];
-            let index = queue.jobs.pop(&self.jobs);
-            queue.in_turn = !queue.jobs.is_empty();
-            if queue.in_turn {
-                cordon.turn.push_back(number);
-            }
-            if let Some(index) = index {
-                cordon.queued -= 1;
-                return Some(index);
-            }
+    /// Gives waiting jobs to workers until one of the two runs out, and asks for a worker where there
+    /// is none.
+    pub(crate) fn feed(&mut self, now: Moment, pool: u32, commands: &mut Commands) {
+        while self.pools[pool as usize].queued > 0 && self.choose(pool).is_some() {
+            let Some(index) = self.dequeue(pool) else { break };
+            self.start_waiting(now, pool, index, commands);
         }
-        None
-    }
-
-    /// Gives waiting jobs to workers until one of the two runs out.
-    pub(crate) fn feed(&mut self, now: Moment, cordon: u32, commands: &mut Commands) {
-        loop {
-            let state = &mut self.cordons[cordon as usize];
-            if !state.again.is_empty() {
-                // Whoever runs again needs a worker for itself: nothing is put behind anything
-                // until one is idle.
-                if state.idle.is_empty() {
-                    return;
-                }
-                if let Some(index) = state.again.pop(&self.jobs) {
-                    self.start_waiting(now, cordon, index, commands);
-                }
-            } else if state.queued == 0 || self.choose(cordon).is_none() {
-                return;
-            } else if let Some(index) = self.dequeue(cordon) {
-                self.start_waiting(now, cordon, index, commands);
-            }
+        let state = &self.pools[pool as usize];
+        if state.queued > 0 && state.workers() == 0 {
+            self.want_worker(now, pool, commands);
         }
     }
 
     /// A job that waited has a worker: it starts, unless its time or its image is gone.
-    fn start_waiting(&mut self, now: Moment, cordon: u32, index: u32, commands: &mut Commands) {
+    fn start_waiting(&mut self, now: Moment, pool: u32, index: u32, commands: &mut Commands) {
         let job = *self.jobs.get(index);
         if job.expires <= now {
             self.uncount_waiting(index);
-            return self.finish(now, index, expired(&job, now), commands);
+            return self.finish(index, expired(&job, now), commands);
         }
         if self.functions[job.function].phase != Phase::Resident {
-            return self.wait_for_image_again(now, index, commands);
+            return self.wait_for_image_again(index, commands);
         }
-        if let Some(place) = self.choose(cordon) {
+        if let Some(place) = self.choose(pool) {
             self.uncount_waiting(index);
             self.start(now, place, index, commands);
         }
@@ -354,26 +427,37 @@ impl Scheduler {
     fn start(&mut self, now: Moment, place: u16, index: u32, commands: &mut Commands) {
         let job = self.jobs.get_mut(index);
         job.place = Place::InWorker;
+        let queue = &mut self.queues[job.queue as usize];
+        job.charged_us = self.pools[queue.pool as usize].charge(job.queue, queue);
         let worker = &mut self.workers[usize::from(place)];
         if worker.is_idle() {
             worker.start(now, job.budget_us, &self.limits);
-            worker.alone = job.alone;
-            self.cordons[worker.cordon as usize].idle.remove(place);
+            worker.busy_at = self.busy.len() as u16;
+            self.busy.push(place);
+            self.pools[worker.pool as usize].idle.remove(place);
         }
         worker.push(index, job.budget_us);
+        worker.served.note(job.function);
         let id = WorkerId { place, life: worker.life };
         commands.push(Command::Start { worker: id, job: job.id, slot: self.functions[job.function].slot });
     }
 
+    /// A worker has nothing to do any more.
+    pub(crate) fn rests(&mut self, place: u16) {
+        let at = usize::from(self.workers[usize::from(place)].busy_at);
+        self.busy.swap_remove(at);
+        if let Some(moved) = self.busy.get(at) {
+            self.workers[usize::from(*moved)].busy_at = at as u16;
+        }
+    }
+
     /// The only place where a job ends. It is in no list any more.
     #[inline]
-    pub(crate) fn finish(&mut self, now: Moment, index: u32, outcome: Outcome, commands: &mut Commands) {
-        let Job { id, function, cordon, .. } = *self.jobs.get(index);
+    pub(crate) fn finish(&mut self, index: u32, outcome: Outcome, commands: &mut Commands) {
+        let Job { id, function, pool, .. } = *self.jobs.get(index);
         self.jobs.remove(index);
         commands.push(Command::Answer { job: id, outcome });
-        let cordon = &mut self.cordons[cordon as usize];
-        cordon.open -= 1;
-        cordon.idle_since = now;
+        self.closed(pool);
         let known = &mut self.functions[function];
         known.open -= 1;
         if known.open == 0 {
@@ -384,7 +468,6 @@ impl Scheduler {
     /// Ends every waiting job for which `wanted` holds, in every list.
     pub(crate) fn end_waiting(
         &mut self,
-        now: Moment,
         wanted: impl Fn(&Job) -> bool,
         outcome: impl Fn(&Job) -> Outcome,
         commands: &mut Commands,
@@ -397,29 +480,25 @@ impl Scheduler {
         }
         for index in &taken {
             self.uncount_waiting(*index);
-            self.finish(now, *index, outcome(self.jobs.get(*index)), commands);
-        }
-        // Jobs that run again hold others back; without them there may be room.
-        for cordon in 0..self.cordons.len() as u32 {
-            if !taken.is_empty() {
-                self.feed(now, cordon, commands);
-            }
+            self.finish(*index, outcome(self.jobs.get(*index)), commands);
         }
     }
 
     /// Takes every wanted job out of the list that `job` is in, if it is still in one.
-    fn take_from_list(&mut self, job: Job, wanted: impl Fn(&Job) -> bool, taken: &mut Vec<u32>) {
+    pub(crate) fn take_from_list(&mut self, job: Job, wanted: impl Fn(&Job) -> bool, taken: &mut Vec<u32>) {
         let before = taken.len();
-        let cordon = &mut self.cordons[job.cordon as usize];
         match job.place {
             Place::Queued => {
-                self.queues[job.queue as usize].jobs.take_where(&mut self.jobs, wanted, taken);
-                cordon.queued -= taken.len() - before;
+                let queue = &mut self.queues[job.queue as usize];
+                queue.jobs.take_where(&mut self.jobs, wanted, taken);
+                if queue.jobs.is_empty() {
+                    self.pools[job.pool as usize].leave(job.queue, queue);
+                }
+                self.unqueued(job.pool, taken.len() - before);
             }
             Place::Cold => {
                 self.functions[job.function].cold.take_where(&mut self.jobs, wanted, taken);
             }
-            Place::Alone => cordon.again.take_where(&mut self.jobs, wanted, taken),
             Place::Free | Place::InWorker | Place::Taken => {}
         }
     }
@@ -434,59 +513,37 @@ impl Scheduler {
 
     fn expire(&mut self, now: Moment, commands: &mut Commands) {
         self.expired_at = now;
-        self.end_waiting(now, |job| job.expires <= now, |job| expired(job, now), commands);
+        self.end_waiting(|job| job.expires <= now, |job| expired(job, now), commands);
         let left = self.jobs.iter().filter(|(_, job)| job.waits()).map(|(_, job)| job.expires);
         self.earliest = left.min().unwrap_or(Moment::NEVER);
     }
 
-    fn park_idle(&mut self, now: Moment, commands: &mut Commands) {
-        for cordon in self.cordons.iter_mut().skip(1) {
-            let due = cordon.park_due(self.limits.park_after_us) <= now;
-            if !parks(cordon) || !due {
-                continue;
-            }
-            cordon.parked = true;
-            for place in cordon.members.iter() {
-                let worker = &mut self.workers[usize::from(place)];
-                worker.state = State::Parking;
-                commands.push(Command::Park { worker: WorkerId { place, life: worker.life } });
-            }
-            cordon.members = Default::default();
-            cordon.idle = Default::default();
-        }
-    }
-
     /// While the node stops nobody replaces workers: without one, what waits is lost.
-    pub(crate) fn give_up_if_abandoned(&mut self, now: Moment, cordon: u32, commands: &mut Commands) {
-        if self.stopping && self.cordons[cordon as usize].members.is_empty() {
-            self.end_waiting(now, |job| job.cordon == cordon, |_| Outcome::Lost, commands);
+    pub(crate) fn give_up_if_abandoned(&mut self, pool: u32, commands: &mut Commands) {
+        if self.stopping && self.pools[pool as usize].workers() == 0 {
+            self.end_waiting(|job| job.pool == pool, |_| Outcome::Lost, commands);
         }
     }
 
-    /// The queue of a tenant in a cordon, made if there is none yet.
-    pub(crate) fn queue(&mut self, tenant: TenantId, cordon: CordonId) -> Result<u32, Misuse> {
-        if let Some(queue) = self.queue_of.get(&(tenant, cordon)) {
+    /// The queue of a tenant in a pool, made if there is none yet.
+    pub(crate) fn queue(&mut self, tenant: TenantId, pool: u32) -> Result<u32, Misuse> {
+        if let Some(queue) = self.queue_of.get(&(tenant, pool)) {
             return Ok(*queue);
         }
         below("tenant", tenant.0, self.limits.tenants_max)?;
-        below("cordon", cordon.0, self.limits.cordons_max)?;
-        let (tenants, cordons) = (tenant.0 as usize + 1, cordon.0 as usize + 1);
+        let tenants = tenant.0 as usize + 1;
         if self.tenants.len() < tenants {
             self.tenants.resize(tenants, 0);
         }
-        while self.cordons.len() < cordons {
-            self.cordons.push(Cordon::new(true));
-        }
         let number = self.queues.len() as u32;
-        let jobs = Default::default();
-        self.queues.push(Queue { tenant: tenant.0, cordon: cordon.0, jobs, in_turn: false });
-        self.queue_of.insert((tenant, cordon), number);
+        self.queues.push(Queue::new(tenant.0, pool));
+        self.queue_of.insert((tenant, pool), number);
         Ok(number)
     }
 
     /// The time to work off the queue at the pace of late, in whole seconds.
-    fn retry_after_s(&self, cordon: u32) -> u32 {
-        let workers = self.cordons[cordon as usize].members.len().max(1) as u64;
+    fn retry_after_s(&self, pool: u32) -> u32 {
+        let workers = self.pools[pool as usize].members.len().max(1) as u64;
         let us = self.run_us_average.saturating_mul(self.waiting as u64) / workers;
         let seconds = us.div_ceil(1_000_000).clamp(*RETRY_AFTER_S.start(), *RETRY_AFTER_S.end());
         u32::try_from(seconds).unwrap_or(u32::MAX)
@@ -509,32 +566,9 @@ pub(crate) fn living(workers: &mut [Worker], id: WorkerId) -> Option<&mut Worker
 
 /// Whether something runs there that a backstop can still end.
 fn runs(worker: &Worker) -> bool {
-    !worker.is_idle() && matches!(worker.state, State::Ready | State::Replacing)
-}
-
-/// Whether its workers are kept for nobody.
-fn parks(cordon: &Cordon) -> bool {
-    !cordon.parked && cordon.open == 0 && !cordon.members.is_empty()
+    !worker.is_idle() && matches!(worker.state, State::Ready | State::Leaving)
 }
 
 fn expired(job: &Job, now: Moment) -> Outcome {
     if job.deadline <= now { Outcome::DeadlinePassed } else { Outcome::WaitedTooLong }
-}
-
-/// Lets the worker take nothing more and orders its end, once.
-pub(crate) fn doom(
-    place: u16,
-    worker: &mut Worker,
-    reason: KillReason,
-    cordons: &mut [Cordon],
-    commands: &mut Commands,
-) {
-    if let State::Doomed(_) = worker.state {
-        return;
-    }
-    worker.state = State::Doomed(reason);
-    let cordon = &mut cordons[worker.cordon as usize];
-    cordon.members.remove(place);
-    cordon.idle.remove(place);
-    commands.push(Command::Kill { worker: WorkerId { place, life: worker.life }, reason });
 }

@@ -2,42 +2,61 @@
 
 mod check;
 mod fairness;
+mod pools;
+mod residency;
 mod simulation;
+mod strikes;
+mod world;
 
 use mfaas_ident::Budget;
 
 use super::{
-    Command, Commands, CordonId, FunctionId, JobId, KillReason, Limits, Loaded, Misuse, Moment, Outcome,
-    Refusal, Residency, Scheduler, SlabId, Standing, TenantId, WorkerId,
+    Command, Commands, FunctionId, JobId, KillReason, Limits, Loaded, Misuse, Moment, Outcome, PoolKey,
+    PoolKind, Refusal, Residency, Scheduler, SlabId, TenantId, WorkerId,
 };
 
 const LIMITS: Limits = Limits {
     waiting_max: 4,
     waiting_per_tenant: 3,
-    wait_us_max: 1_000,
+    wait_us_max: 100_000,
     in_worker_max: 3,
     pipeline_budget_us_max: 200,
     backstop_factor: 2,
     backstop_slack_us: 100,
     crashes_before_ban: 2,
-    crash_window_us: 10_000,
+    tenant_crashes_before_ban: 6,
+    crash_window_us: 1_000_000,
+    suspect_us: 300_000,
     resident_bytes_max: 100,
     functions_max: 64,
     tenants_max: 64,
-    cordons_max: 4,
-    park_after_us: 500,
+    pools_max: 64,
+    shared_workers: 1,
+    cores: 2,
+    workers_max: 8,
+    grow_after_us: 2_000,
+    surplus_idle_us: 10_000_000,
+    parked_idle_us: 60_000_000,
 };
+/// After a worker fell its pool waits so long for the next, in microseconds.
+const PAUSE: u64 = 20_000;
+const SLAB: SlabId = SlabId { number: 0, life: 0 };
 
 /// A function of 10 bytes with the default budget of a millisecond.
 fn function(tenant: u32) -> Loaded {
     Loaded {
         tenant: TenantId(tenant),
-        cordon: CordonId::SHARED,
+        pool: PoolKey::SHARED,
         budget: Budget::DEFAULT,
         idempotent: false,
         bytes: 10,
         residency: Residency::Preloaded,
     }
+}
+
+/// The same in the pool of its tenant.
+fn own(tenant: u32) -> Loaded {
+    Loaded { pool: PoolKey { slab: tenant, kind: PoolKind::Short }, ..function(tenant) }
 }
 
 /// Defines a function and lets its image be loaded at once, into the slot of its own number.
@@ -48,24 +67,41 @@ fn define(scheduler: &mut Scheduler, number: u32, tenant: u32) {
 fn define_as(scheduler: &mut Scheduler, number: u32, loaded: Loaded) {
     let mut commands = Commands::new();
     scheduler.define(FunctionId(number), loaded, &mut commands).unwrap();
-    assert_eq!(commands, [Command::Load { function: FunctionId(number), slab: SlabId(0) }]);
-    load(scheduler, 0, number);
+    assert!(matches!(commands[..], [Command::Load { .. }]), "{commands:?}");
+    carry_out_loads(scheduler, 0, &commands);
 }
 
-fn load(scheduler: &mut Scheduler, at: u64, number: u32) -> Commands {
-    let slab = scheduler.slab;
-    with(|commands| scheduler.loaded(Moment(at), FunctionId(number), slab, number, 10, commands))
+/// Loads each image into the slot of its function's number.
+fn carry_out_loads(scheduler: &mut Scheduler, at: u64, commands: &[Command]) -> Commands {
+    let mut after = Commands::new();
+    for command in commands {
+        if let Command::Load { function, slab } = *command {
+            scheduler.loaded(Moment(at), function, slab, function.0, 10, &mut after);
+        }
+    }
+    after
 }
 
 fn worker(place: u16, life: u32) -> WorkerId {
     WorkerId { place, life }
 }
 
-fn ready(scheduler: &mut Scheduler, at: u64, place: u16, life: u32) -> Commands {
-    let slab = scheduler.slab;
-    with(|commands| {
-        scheduler.worker_ready(Moment(at), worker(place, life), CordonId::SHARED, slab, commands).unwrap();
-    })
+/// Ticks, and lets every worker that was asked for be ready at once; what followed.
+fn man(scheduler: &mut Scheduler, at: u64) -> Commands {
+    let commands = tick(scheduler, at);
+    let ready = ready(scheduler, at, &commands);
+    commands.into_iter().chain(ready).collect()
+}
+
+/// Every worker that was asked for is ready.
+fn ready(scheduler: &mut Scheduler, at: u64, commands: &[Command]) -> Commands {
+    let mut after = Commands::new();
+    for command in commands {
+        if let Command::Spawn { worker, slab, .. } = *command {
+            scheduler.worker_ready(Moment(at), worker, slab, &mut after).unwrap();
+        }
+    }
+    after
 }
 
 fn with(step: impl FnOnce(&mut Commands)) -> Commands {
@@ -74,12 +110,18 @@ fn with(step: impl FnOnce(&mut Commands)) -> Commands {
     commands
 }
 
-/// Functions 1 and 2 of tenants 1 and 2, and that many workers, each in its first life.
-fn serving(workers: u16) -> Scheduler {
-    let mut scheduler = Scheduler::new(LIMITS);
+/// Functions 1 and 2 of tenants 1 and 2, and that many shared workers, each in its first life.
+fn serving(workers: usize) -> Scheduler {
+    let mut scheduler = shared(Limits { shared_workers: workers, ..LIMITS });
     define(&mut scheduler, 1, 1);
     define(&mut scheduler, 2, 2);
-    (0..workers).for_each(|place| drop(ready(&mut scheduler, 0, place, 1)));
+    scheduler
+}
+
+/// No functions, and the shared workers of the limits.
+fn shared(limits: Limits) -> Scheduler {
+    let mut scheduler = Scheduler::new(limits);
+    assert_eq!(man(&mut scheduler, 0).len(), limits.shared_workers);
     scheduler
 }
 
@@ -94,7 +136,11 @@ fn refused(scheduler: &mut Scheduler, at: u64, number: u32) -> Refusal {
 }
 
 fn completed(scheduler: &mut Scheduler, at: u64, place: u16, job: JobId) -> Commands {
-    with(|commands| scheduler.completed(Moment(at), worker(place, 1), job, false, commands))
+    completed_by(scheduler, at, worker(place, 1), job)
+}
+
+fn completed_by(scheduler: &mut Scheduler, at: u64, worker: WorkerId, job: JobId) -> Commands {
+    with(|commands| scheduler.completed(Moment(at), worker, job, 1_000, false, commands))
 }
 
 fn died(scheduler: &mut Scheduler, at: u64, place: u16, life: u32) -> Commands {
@@ -107,6 +153,24 @@ fn tick(scheduler: &mut Scheduler, at: u64) -> Commands {
 
 fn start(place: u16, job: JobId, slot: u32) -> Command {
     Command::Start { worker: worker(place, 1), job, slot }
+}
+
+/// Who was started, and where.
+fn starts(commands: &[Command]) -> Vec<(WorkerId, JobId)> {
+    let start = |command: &Command| match command {
+        Command::Start { worker, job, .. } => Some((*worker, *job)),
+        _ => None,
+    };
+    commands.iter().filter_map(start).collect()
+}
+
+/// Who was asked for.
+fn spawns(commands: &[Command]) -> Vec<(WorkerId, PoolKey)> {
+    let spawn = |command: &Command| match command {
+        Command::Spawn { worker, pool, .. } => Some((*worker, *pool)),
+        _ => None,
+    };
+    commands.iter().filter_map(spawn).collect()
 }
 
 fn answers(commands: &[Command]) -> Vec<(JobId, Outcome)> {
@@ -136,9 +200,9 @@ fn what_is_not_defined_or_retired_or_stopped_is_refused() {
     assert!(with(|commands| scheduler.retire(FunctionId(1), commands)).is_empty(), "a call needs it");
     assert_eq!(refused(&mut scheduler, 1, 1), Refusal::NotServed);
     let commands = completed(&mut scheduler, 2, 0, job);
-    let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SlabId(0) };
+    let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SLAB };
     assert_eq!(commands, [Command::Answer { job, outcome: Outcome::Finished }, unload]);
-    scheduler.stop(Moment(3), &mut Commands::new());
+    scheduler.stop(&mut Commands::new());
     assert_eq!(refused(&mut scheduler, 4, 2), Refusal::NotServing);
     assert!(scheduler.is_idle());
 }
@@ -158,11 +222,10 @@ fn queues_are_bounded_by_tenant_and_in_total() {
 
 #[test]
 fn short_calls_stand_behind_each_other_in_a_worker_and_long_ones_do_not() {
-    let mut scheduler = Scheduler::new(LIMITS);
+    let mut scheduler = shared(LIMITS);
     let short = Loaded { budget: Budget::from_micros(80).unwrap(), ..function(1) };
     define_as(&mut scheduler, 1, short);
     define(&mut scheduler, 2, 2);
-    ready(&mut scheduler, 0, 0, 1);
     let (first, commands) = submit(&mut scheduler, 0, 1);
     assert_eq!(commands, [start(0, first, 1)]);
     let (second, commands) = submit(&mut scheduler, 0, 1);
@@ -178,9 +241,8 @@ fn short_calls_stand_behind_each_other_in_a_worker_and_long_ones_do_not() {
 
 #[test]
 fn with_several_workers_nobody_is_put_behind_another_while_one_idles() {
-    let mut scheduler = Scheduler::new(LIMITS);
+    let mut scheduler = shared(Limits { shared_workers: 2, ..LIMITS });
     define_as(&mut scheduler, 1, Loaded { budget: Budget::from_micros(80).unwrap(), ..function(1) });
-    (0..2).for_each(|place| drop(ready(&mut scheduler, 0, place, 1)));
     let places = (0..4).map(|_| match submit(&mut scheduler, 0, 1).1[0] {
         Command::Start { worker, .. } => worker.place,
         other => panic!("{other:?}"),
@@ -195,8 +257,8 @@ fn tenants_take_turns() {
     let (own, _) = submit(&mut scheduler, 0, 1);
     submit(&mut scheduler, 0, 1);
     let (other, _) = submit(&mut scheduler, 0, 2);
-    assert_eq!(completed(&mut scheduler, 1, 0, running)[1], start(0, own, 1));
-    assert_eq!(completed(&mut scheduler, 2, 0, own)[1], start(0, other, 2));
+    assert_eq!(completed(&mut scheduler, 400, 0, running)[1], start(0, other, 2), "1 had its turn");
+    assert_eq!(completed(&mut scheduler, 600, 0, other)[1], start(0, own, 1), "2 had less");
 }
 
 #[test]
@@ -207,10 +269,14 @@ fn a_dead_worker_loses_its_job_once_and_the_queue_waits_for_the_replacement() {
     assert_eq!(answers(&died(&mut scheduler, 5, 0, 1)), [(lost, Outcome::Lost)]);
     assert!(died(&mut scheduler, 6, 0, 1).is_empty());
     assert!(completed(&mut scheduler, 7, 0, lost).is_empty(), "the dead say nothing");
-    let commands = ready(&mut scheduler, 8, 0, 2);
-    assert_eq!(commands, [Command::Start { worker: worker(0, 2), job: waits, slot: 2 }]);
-    let taken = scheduler.worker_ready(Moment(9), worker(0, 3), CordonId(0), SlabId(0), &mut Commands::new());
-    assert_eq!(taken, Err(Misuse::PlaceTaken(0)));
+    assert!(tick(&mut scheduler, PAUSE - 2_000).is_empty());
+    let spawn = Command::Spawn { worker: worker(0, 2), pool: PoolKey::SHARED, slab: SLAB };
+    let start = Command::Start { worker: worker(0, 2), job: waits, slot: 2 };
+    assert_eq!(man(&mut scheduler, 5 + PAUSE), [spawn, start]);
+    for unknown in [worker(0, 2), worker(0, 3), worker(1, 1)] {
+        let taken = scheduler.worker_ready(Moment(50_000), unknown, SLAB, &mut Commands::new());
+        assert_eq!(taken, Err(Misuse::NotExpected(unknown)));
+    }
 }
 
 #[test]
@@ -219,40 +285,25 @@ fn what_a_dead_worker_had_completed_counts_and_nothing_is_given_to_it_meanwhile(
     let (done, _) = submit(&mut scheduler, 0, 1);
     let (waits, _) = submit(&mut scheduler, 0, 2);
     scheduler.worker_dying(worker(0, 1));
-    assert_eq!(completed(&mut scheduler, 1, 0, done).len(), 1, "the answer and no start");
+    let commands = completed(&mut scheduler, 1, 0, done);
+    assert_eq!((answers(&commands).len(), starts(&commands).len()), (1, 0));
+    assert_eq!(spawns(&commands), [(worker(1, 1), PoolKey::SHARED)], "what waits needs another");
     assert!(died(&mut scheduler, 2, 0, 1).is_empty());
     assert_eq!(scheduler.snapshot().crashes, 0, "it died with nothing on its core");
-    let commands = ready(&mut scheduler, 3, 0, 2);
-    assert_eq!(commands, [Command::Start { worker: worker(0, 2), job: waits, slot: 2 }]);
+    assert_eq!(starts(&ready(&mut scheduler, 3, &commands)), [(worker(1, 1), waits)]);
 }
 
 #[test]
-fn what_may_run_twice_is_run_again_alone_once() {
-    let mut scheduler = Scheduler::new(LIMITS);
+fn what_may_run_twice_is_run_again_once() {
+    let mut scheduler = shared(LIMITS);
     let twice = Loaded { budget: Budget::from_micros(50).unwrap(), idempotent: true, ..function(1) };
     define_as(&mut scheduler, 1, twice);
-    define_as(&mut scheduler, 2, Loaded { idempotent: false, ..twice });
-    ready(&mut scheduler, 0, 0, 1);
-    let (suspect, _) = submit(&mut scheduler, 0, 1);
-    let (once, _) = submit(&mut scheduler, 0, 2);
+    let (first, _) = submit(&mut scheduler, 0, 1);
     let (behind, _) = submit(&mut scheduler, 0, 1);
-    assert_eq!(answers(&died(&mut scheduler, 1, 0, 1)), [(once, Outcome::Lost)]);
-    let commands = ready(&mut scheduler, 2, 0, 2);
-    assert_eq!(
-        commands,
-        [Command::Start { worker: worker(0, 2), job: suspect, slot: 1 }],
-        "and nothing more"
-    );
-    let (waits, commands) = submit(&mut scheduler, 3, 2);
-    assert!(commands.is_empty(), "nothing stands behind a suspect");
-    let commands = died(&mut scheduler, 4, 0, 2);
-    let ban = Command::Ban { function: FunctionId(1), crashes: 2 };
-    assert!(commands.contains(&ban));
-    let mut ended = answers(&commands);
-    ended.sort_unstable_by_key(|(job, _)| *job);
-    assert_eq!(ended, [(suspect, Outcome::Lost), (behind, Outcome::Banned)]);
-    let commands = ready(&mut scheduler, 5, 0, 3);
-    assert_eq!(commands, [Command::Start { worker: worker(0, 3), job: waits, slot: 2 }]);
+    assert_eq!(answers(&died(&mut scheduler, 1, 0, 1)), []);
+    assert_eq!(starts(&man(&mut scheduler, 1 + PAUSE)), [(worker(0, 2), first), (worker(0, 2), behind)]);
+    let commands = died(&mut scheduler, 2 + PAUSE, 0, 2);
+    assert_eq!(answers(&commands), [(first, Outcome::Lost), (behind, Outcome::Lost)]);
 }
 
 #[test]
@@ -262,30 +313,29 @@ fn the_wall_backstop_kills_the_worker_and_then_answers() {
     assert!(tick(&mut scheduler, 2_099).is_empty());
     assert_eq!(scheduler.next_deadline(), Some(Moment(2_100)));
     let kill = Command::Kill { worker: worker(0, 1), reason: KillReason::Overdue };
-    assert_eq!(tick(&mut scheduler, 2_100), [kill]);
-    assert!(tick(&mut scheduler, 2_200).is_empty(), "one kill is enough");
+    assert_eq!(tick(&mut scheduler, 2_100)[0], kill);
+    assert!(!tick(&mut scheduler, 2_200).contains(&kill), "one kill is enough");
     assert_eq!(answers(&died(&mut scheduler, 2_300, 0, 1)), [(job, Outcome::Overdue)]);
-    assert_eq!(scheduler.next_deadline(), None);
 }
 
 #[test]
 fn what_waits_is_answered_at_the_waiting_limit_or_the_callers_deadline() {
-    let mut scheduler = serving(1);
+    let mut scheduler = shared(Limits { wait_us_max: 1_000, ..LIMITS });
+    define(&mut scheduler, 1, 1);
+    define(&mut scheduler, 2, 2);
     let (running, _) = submit(&mut scheduler, 0, 1);
     let (waits, _) = submit(&mut scheduler, 1_500, 1);
     let mut commands = Commands::new();
     let late = scheduler.submit(Moment(1_500), FunctionId(2), Some(Moment(1_700)), &mut commands).unwrap();
-    assert_eq!(scheduler.next_deadline(), Some(Moment(1_700)));
     assert!(tick(&mut scheduler, 1_699).is_empty());
+    assert_eq!(scheduler.next_deadline(), Some(Moment(1_700)));
     assert_eq!(answers(&tick(&mut scheduler, 1_700)), [(late, Outcome::DeadlinePassed)]);
-    assert_eq!(scheduler.next_deadline(), Some(Moment(2_100)), "the backstop of what runs");
-    assert_eq!(
-        answers(&completed(&mut scheduler, 2_600, 0, running))[1..],
-        [(waits, Outcome::WaitedTooLong)]
-    );
+    let done = completed(&mut scheduler, 2_600, 0, running);
+    assert_eq!(answers(&done)[1..], [(waits, Outcome::WaitedTooLong)]);
     let past = scheduler.submit(Moment(3_000), FunctionId(2), Some(Moment(3_000)), &mut commands);
     assert_eq!(past, Err(Refusal::DeadlinePassed));
     assert!(scheduler.is_idle());
+    assert_eq!(scheduler.next_deadline(), None, "an idle node sleeps");
 }
 
 #[test]
@@ -300,220 +350,29 @@ fn a_worker_that_answers_for_another_job_is_killed_and_not_believed() {
 }
 
 #[test]
-fn a_function_on_the_core_in_repeated_crashes_is_banned_until_it_is_lifted() {
-    let mut scheduler = serving(1);
-    submit(&mut scheduler, 0, 1);
-    died(&mut scheduler, 1, 0, 1);
-    ready(&mut scheduler, 2, 0, 2);
-    submit(&mut scheduler, 3, 1);
-    let (waits, _) = submit(&mut scheduler, 3, 1);
-    let (innocent, _) = submit(&mut scheduler, 3, 2);
-    let commands = died(&mut scheduler, 4, 0, 2);
-    assert!(commands.contains(&Command::Ban { function: FunctionId(1), crashes: 2 }));
-    assert!(answers(&commands).contains(&(waits, Outcome::Banned)));
-    assert_eq!(refused(&mut scheduler, 5, 1), Refusal::Banned { crashes: 2 });
-    let commands = ready(&mut scheduler, 6, 0, 3);
-    assert_eq!(commands, [Command::Start { worker: worker(0, 3), job: innocent, slot: 2 }]);
-    assert_eq!(scheduler.banned().collect::<Vec<_>>(), [(FunctionId(1), 2)]);
-    scheduler.lift(FunctionId(1));
-    submit(&mut scheduler, 7, 1);
-}
-
-#[test]
-fn a_ban_from_outside_counts_before_the_function_is_known() {
-    let mut scheduler = Scheduler::new(LIMITS);
-    scheduler.ban(Moment(0), FunctionId(3), 5, &mut Commands::new()).unwrap();
-    define(&mut scheduler, 3, 1);
-    assert_eq!(refused(&mut scheduler, 1, 3), Refusal::Banned { crashes: 5 });
-    let beyond = scheduler.ban(Moment(0), FunctionId(64), 5, &mut Commands::new()).unwrap_err();
-    assert_eq!(beyond, Misuse::TooMany { what: "function", number: 64, limit: 64 });
-}
-
-#[test]
-fn crashes_far_apart_and_spent_budgets_do_not_add_up() {
-    let mut scheduler = serving(1);
-    for (life, at) in [(1, 0), (2, 20_000), (3, 40_000)] {
-        submit(&mut scheduler, at, 1);
-        died(&mut scheduler, at + 1, 0, life);
-        ready(&mut scheduler, at + 2, 0, life + 1);
-    }
-    for at in 50_000..50_010 {
-        let (job, _) = submit(&mut scheduler, at, 1);
-        scheduler.completed(Moment(at), worker(0, 4), job, true, &mut Commands::new());
-    }
-    assert_eq!(scheduler.banned().count(), 0);
-    assert_eq!((scheduler.snapshot().kills, scheduler.snapshot().crashes), (10, 3));
-}
-
-#[test]
-fn a_cold_function_is_loaded_with_its_first_call() {
-    let mut scheduler = serving(1);
-    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
-    assert!(with(|commands| scheduler.define(FunctionId(3), cold, commands).unwrap()).is_empty());
-    let (first, commands) = submit(&mut scheduler, 0, 3);
-    assert_eq!(commands, [Command::Load { function: FunctionId(3), slab: SlabId(0) }]);
-    let (second, commands) = submit(&mut scheduler, 0, 3);
-    assert!(commands.is_empty(), "it is asked for once");
-    assert_eq!(load(&mut scheduler, 5, 3), [start(0, first, 3)]);
-    assert_eq!(completed(&mut scheduler, 6, 0, first)[1], start(0, second, 3));
-}
-
-#[test]
-fn what_cannot_be_loaded_is_refused_until_it_is_defined_again() {
-    let mut scheduler = serving(1);
-    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
-    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
-    let (job, _) = submit(&mut scheduler, 0, 3);
-    let failed = with(|out| scheduler.load_failed(Moment(1), FunctionId(3), SlabId(0), out));
-    assert_eq!(answers(&failed), [(job, Outcome::LoadFailed)]);
-    assert_eq!(refused(&mut scheduler, 2, 3), Refusal::NotLoadable);
-    define_as(&mut scheduler, 3, function(3));
-    submit(&mut scheduler, 3, 3);
-}
-
-#[test]
-fn the_least_recently_used_idle_function_makes_room() {
-    let mut scheduler = Scheduler::new(LIMITS);
-    ready(&mut scheduler, 0, 0, 1);
-    define_as(&mut scheduler, 0, Loaded { residency: Residency::Pinned, ..function(1) });
-    (1..10).for_each(|number| define(&mut scheduler, number, 1));
-    assert!(with(|out| scheduler.define(FunctionId(10), function(1), out).unwrap()).is_empty(), "it is full");
-    let mut running = None;
-    for number in [2, 3, 1, 4, 5, 6, 7, 8, 9, 2] {
-        let (job, _) = submit(&mut scheduler, 0, number);
-        if let Some(before) = running.replace(job) {
-            completed(&mut scheduler, 0, 0, before);
-        }
-    }
-    // 2 is the oldest but for its last call, which runs; 3 comes next.
-    let (_, commands) = submit(&mut scheduler, 1, 10);
-    let unload = Command::Unload { function: FunctionId(3), slot: 3, slab: SlabId(0) };
-    assert_eq!(commands, [unload, Command::Load { function: FunctionId(10), slab: SlabId(0) }]);
-    let large = Loaded { bytes: 101, ..function(1) };
-    let error = scheduler.define(FunctionId(11), large, &mut Commands::new()).unwrap_err();
-    assert_eq!(error, Misuse::ImageTooLarge { bytes: 101, limit: 100 });
-}
-
-#[test]
-fn what_needs_room_waits_until_something_is_idle() {
-    let mut scheduler = serving(1);
-    let large = Loaded { bytes: 95, residency: Residency::OnDemand, ..function(3) };
-    scheduler.define(FunctionId(3), large, &mut Commands::new()).unwrap();
-    let (running, _) = submit(&mut scheduler, 0, 1);
-    let (_, commands) = submit(&mut scheduler, 1, 3);
-    assert_eq!(commands, [Command::Unload { function: FunctionId(2), slot: 2, slab: SlabId(0) }]);
-    let commands = completed(&mut scheduler, 2, 0, running);
-    let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SlabId(0) };
-    assert_eq!(commands[1..], [unload, Command::Load { function: FunctionId(3), slab: SlabId(0) }]);
-}
-
-#[test]
-fn an_image_that_fits_nowhere_takes_the_place_of_another() {
-    let mut scheduler = serving(1);
-    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
-    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
-    submit(&mut scheduler, 0, 3);
-    let no_room =
-        |scheduler: &mut Scheduler| with(|out| scheduler.no_room(Moment(1), FunctionId(3), SlabId(0), out));
-    for victim in [1, 2] {
-        let unload = Command::Unload { function: FunctionId(victim), slot: victim, slab: SlabId(0) };
-        let load = Command::Load { function: FunctionId(3), slab: SlabId(0) };
-        assert_eq!(no_room(&mut scheduler), [unload, load]);
-    }
-    assert_eq!(answers(&no_room(&mut scheduler))[0].1, Outcome::LoadFailed, "the slab is empty");
-}
-
-#[test]
-fn a_revoked_function_is_not_run_even_if_it_was_accepted() {
-    let mut scheduler = serving(1);
-    let (running, _) = submit(&mut scheduler, 0, 2);
-    let (waits, _) = submit(&mut scheduler, 0, 2);
-    let commands = with(|out| scheduler.withdraw(Moment(1), FunctionId(2), out));
-    assert_eq!(answers(&commands), [(waits, Outcome::Withdrawn)]);
-    let commands = completed(&mut scheduler, 2, 0, running);
-    assert!(matches!(commands[1], Command::Unload { function: FunctionId(2), .. }));
-}
-
-#[test]
-fn a_new_slab_replaces_the_workers_and_loads_again_what_was_used_last_first() {
-    let mut scheduler = serving(2);
-    let (running, _) = submit(&mut scheduler, 0, 1);
-    let commands = with(|out| scheduler.renew(SlabId(1), out));
-    let load = |number| Command::Load { function: FunctionId(number), slab: SlabId(1) };
-    assert_eq!(commands, [Command::Replace { worker: worker(1, 1) }, load(1), load(2)]);
-    let (waits, commands) = submit(&mut scheduler, 1, 1);
-    assert!(commands.is_empty());
-    let stale = with(|out| scheduler.loaded(Moment(2), FunctionId(1), SlabId(0), 1, 10, out));
-    assert!(
-        stale.is_empty() && scheduler.standing(FunctionId(1)) == Standing::Coming,
-        "news of the old slab"
-    );
-    let commands = completed(&mut scheduler, 3, 0, running);
-    assert_eq!(commands[0], Command::Replace { worker: worker(0, 1) });
-    assert_eq!(commands[1..], [Command::Answer { job: running, outcome: Outcome::Finished }]);
-    died(&mut scheduler, 4, 0, 1);
-    with(|out| scheduler.loaded(Moment(5), FunctionId(1), SlabId(1), 7, 10, out));
-    let late = with(|out| {
-        scheduler.worker_ready(Moment(6), worker(0, 2), CordonId(0), SlabId(0), out).unwrap();
-    });
-    assert_eq!(late, [Command::Replace { worker: worker(0, 2) }], "it maps the old slab");
-    died(&mut scheduler, 7, 0, 2);
-    let commands = ready(&mut scheduler, 8, 0, 3);
-    assert_eq!(commands, [Command::Start { worker: worker(0, 3), job: waits, slot: 7 }]);
-}
-
-#[test]
-fn a_private_cordon_gets_workers_with_its_first_call_and_loses_them_when_idle() {
-    let mut scheduler = serving(1);
-    define_as(&mut scheduler, 3, Loaded { cordon: CordonId(1), ..function(3) });
-    let (job, commands) = submit(&mut scheduler, 0, 3);
-    assert_eq!(commands, [Command::Unpark { cordon: CordonId(1) }], "shared workers are not for it");
-    let commands = with(|out| {
-        scheduler.worker_ready(Moment(1), worker(5, 1), CordonId(1), SlabId(0), out).unwrap();
-    });
-    assert_eq!(commands, [start(5, job, 3)]);
-    completed(&mut scheduler, 10, 5, job);
-    assert_eq!(scheduler.next_deadline(), Some(Moment(510)));
-    assert!(tick(&mut scheduler, 509).is_empty());
-    assert_eq!(tick(&mut scheduler, 510), [Command::Park { worker: worker(5, 1) }]);
-    assert_eq!(scheduler.next_deadline(), None);
-    assert_eq!(submit(&mut scheduler, 511, 3).1, [Command::Unpark { cordon: CordonId(1) }]);
-}
-
-#[test]
-fn a_private_cordon_without_functions_loses_its_workers_at_once() {
-    let mut scheduler = serving(1);
-    define_as(&mut scheduler, 3, Loaded { cordon: CordonId(1), ..function(3) });
-    define_as(&mut scheduler, 4, Loaded { cordon: CordonId(1), ..function(3) });
-    let (job, _) = submit(&mut scheduler, 0, 3);
-    with(|out| scheduler.worker_ready(Moment(1), worker(5, 1), CordonId(1), SlabId(0), out).unwrap());
-    with(|out| scheduler.retire(FunctionId(4), out));
-    with(|out| scheduler.retire(FunctionId(3), out));
-    assert!(tick(&mut scheduler, 5).is_empty(), "its last call runs");
-    completed(&mut scheduler, 10, 5, job);
-    assert_eq!(scheduler.next_deadline(), Some(Moment(10)));
-    assert_eq!(tick(&mut scheduler, 10), [Command::Park { worker: worker(5, 1) }]);
-}
-
-#[test]
-fn a_function_that_moves_out_of_a_cordon_keeps_no_workers_there() {
-    let mut scheduler = serving(1);
-    define_as(&mut scheduler, 3, Loaded { cordon: CordonId(1), ..function(3) });
-    let (job, _) = submit(&mut scheduler, 0, 3);
-    with(|out| scheduler.worker_ready(Moment(1), worker(5, 1), CordonId(1), SlabId(0), out).unwrap());
-    completed(&mut scheduler, 10, 5, job);
-    with(|out| scheduler.define(FunctionId(3), function(3), out).unwrap());
-    assert_eq!(tick(&mut scheduler, 11), [Command::Park { worker: worker(5, 1) }]);
-    assert_eq!(submit(&mut scheduler, 12, 3).1.len(), 1, "the shared worker has it");
-}
-
-#[test]
 fn a_stopping_node_drains_and_loses_what_nobody_can_run() {
     let mut scheduler = serving(1);
     let (running, _) = submit(&mut scheduler, 0, 1);
     let (waits, _) = submit(&mut scheduler, 0, 2);
-    assert!(with(|out| scheduler.stop(Moment(1), out)).is_empty(), "a worker is there");
+    assert!(with(|out| scheduler.stop(out)).is_empty(), "a worker is there");
     let commands = died(&mut scheduler, 2, 0, 1);
     assert_eq!(answers(&commands), [(running, Outcome::Lost), (waits, Outcome::Lost)]);
+    assert!(scheduler.is_idle());
+}
+
+#[test]
+fn a_stopping_node_waits_for_workers_that_are_being_started() {
+    let mut scheduler = shared(LIMITS);
+    define_as(&mut scheduler, 3, own(3));
+    define_as(&mut scheduler, 4, own(4));
+    let (runs, spawn) = submit(&mut scheduler, 0, 3);
+    let (lost, other) = submit(&mut scheduler, 0, 4);
+    assert!(with(|out| scheduler.stop(out)).is_empty(), "both are on their way");
+    assert_eq!(starts(&ready(&mut scheduler, 1, &spawn)).len(), 1);
+    let (failed, _) = spawns(&other)[0];
+    let commands = with(|out| scheduler.worker_died(Moment(2), failed, out));
+    assert_eq!(answers(&commands), [(lost, Outcome::Lost)], "nobody else comes");
+    let (place, _) = spawns(&spawn)[0];
+    assert_eq!(answers(&completed_by(&mut scheduler, 3, place, runs)), [(runs, Outcome::Finished)]);
     assert!(scheduler.is_idle());
 }

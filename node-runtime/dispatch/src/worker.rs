@@ -1,22 +1,71 @@
 //! Workers by their place, each with its table of jobs in flight.
 
-use crate::{IN_WORKER_CAP, KillReason, Limits, Moment, WORKERS_CAP};
+use crate::{IN_WORKER_CAP, KillReason, Limits, Moment};
+
+/// Functions that a worker ran last and that are remembered, to know whom its death may be owed to.
+pub(crate) const SERVED_MAX: usize = 8;
 
 /// Where a worker is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// There is none at this place.
     Empty,
+    /// [`crate::Command::Spawn`] went out.
+    Starting,
     /// It takes jobs.
     Ready,
-    /// It answers what it has and takes nothing more: [`crate::Command::Replace`] follows or went out.
-    Replacing,
-    /// [`crate::Command::Park`] went out.
-    Parking,
+    /// It answers what it has and takes nothing more: [`crate::Command::Stop`] follows or went out.
+    Leaving,
     /// Its process is gone; what it had completed is still being reported.
     Dying,
     /// [`crate::Command::Kill`] went out.
     Doomed(KillReason),
+}
+
+/// The functions that a worker ran last, each once.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Served {
+    functions: [u32; SERVED_MAX],
+    len: u8,
+    next: u8,
+    /// It ran others before these.
+    more: bool,
+}
+
+impl Served {
+    /// Another run of a function.
+    #[inline]
+    pub(crate) fn note(&mut self, function: u32) {
+        if self.all().contains(&function) {
+            return;
+        }
+        if usize::from(self.len) < SERVED_MAX {
+            self.functions[usize::from(self.len)] = function;
+            self.len += 1;
+        } else {
+            self.functions[usize::from(self.next)] = function;
+            self.next = (self.next + 1) % SERVED_MAX as u8;
+            self.more = true;
+        }
+    }
+
+    /// Those that are remembered.
+    pub(crate) fn all(&self) -> &[u32] {
+        &self.functions[..usize::from(self.len)]
+    }
+
+    /// Whether it ran no others.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.more
+    }
+
+    /// The only one that it ever ran.
+    pub(crate) fn only(&self) -> Option<u32> {
+        match self.all() {
+            [one] if !self.more => Some(*one),
+            _ => None,
+        }
+    }
 }
 
 /// One worker. Its jobs are answered in the order in which they were given to it.
@@ -24,41 +73,57 @@ pub(crate) enum State {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Worker {
     pub(crate) life: u32,
-    pub(crate) cordon: u32,
+    pub(crate) pool: u32,
     pub(crate) state: State,
-    /// Its job is one that runs with nothing else.
-    pub(crate) alone: bool,
     head: u8,
     len: u8,
     /// Since when the first job runs.
     pub(crate) started: Moment,
     /// When the first job has run too long by the wall.
     pub(crate) backstop: Moment,
+    /// Time since it had nothing to do that no call was charged for, in microseconds.
+    unbilled_us: u64,
     /// What it has worked so far: wall time and one microsecond for each job.
     pub(crate) load_us: u64,
     /// CPU budgets of its jobs together.
     pub(crate) budget_us: u64,
     jobs: [u32; IN_WORKER_CAP],
+    /// Where it stands among those that are busy, while it is.
+    pub(crate) busy_at: u16,
+    /// What it ran in its life.
+    pub(crate) served: Served,
+    /// Since when it is ready, and since when it has nothing to do.
+    pub(crate) born: Moment,
+    pub(crate) idle_since: Moment,
 }
 
 impl Worker {
     pub(crate) const EMPTY: Self = Self {
         life: 0,
-        cordon: 0,
+        pool: 0,
         state: State::Empty,
-        alone: false,
         head: 0,
         len: 0,
         started: Moment(0),
         backstop: Moment(0),
+        unbilled_us: 0,
         load_us: 0,
         budget_us: 0,
         jobs: [0; IN_WORKER_CAP],
+        busy_at: 0,
+        served: Served { functions: [0; SERVED_MAX], len: 0, next: 0, more: false },
+        born: Moment(0),
+        idle_since: Moment(0),
     };
 
-    /// A worker without jobs.
-    pub(crate) fn new(life: u32, cordon: u32, state: State, load_us: u64) -> Self {
-        Self { life, cordon, state, load_us, ..Self::EMPTY }
+    /// A place without a worker, after that many.
+    pub(crate) fn vacant(life: u32) -> Self {
+        Self { life, ..Self::EMPTY }
+    }
+
+    /// One that was asked for.
+    pub(crate) fn starting(life: u32, pool: u32) -> Self {
+        Self { life, pool, state: State::Starting, ..Self::EMPTY }
     }
 
     /// Jobs in flight.
@@ -78,7 +143,7 @@ impl Worker {
     /// Whether a job may be put behind those that it has.
     pub(crate) fn takes_more(&self, limits: &Limits) -> bool {
         let room = self.len() < limits.in_worker_max.min(IN_WORKER_CAP);
-        room && !self.alone && self.state == State::Ready && self.budget_us < limits.pipeline_budget_us_max
+        room && self.state == State::Ready && self.budget_us < limits.pipeline_budget_us_max
     }
 
     /// The caller checked that there is room.
@@ -100,43 +165,18 @@ impl Worker {
         (0..self.len()).map(|n| self.jobs[(usize::from(self.head) + n) % IN_WORKER_CAP])
     }
 
+    /// What a call is charged that says it took `cpu_us`, `run_us` after the one before it was heard of.
+    /// Several may be heard of at once, so what one leaves of the time that passed is there for the next.
+    pub(crate) fn bill(&mut self, run_us: u64, cpu_us: u64) -> u64 {
+        let passed = self.unbilled_us.saturating_add(run_us);
+        let used = cpu_us.min(passed);
+        self.unbilled_us = if self.len > 1 { passed - used } else { 0 };
+        used
+    }
+
     /// The job that came on the core now runs.
     pub(crate) fn start(&mut self, now: Moment, budget_us: u32, limits: &Limits) {
         self.started = now;
         self.backstop = now.plus(limits.backstop_us(u64::from(budget_us)));
-    }
-}
-
-const WORDS: usize = WORKERS_CAP / 64;
-
-/// A set of places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Places([u64; WORDS]);
-
-impl Places {
-    pub(crate) fn insert(&mut self, place: u16) {
-        self.0[usize::from(place) / 64] |= 1 << (place % 64);
-    }
-
-    pub(crate) fn remove(&mut self, place: u16) {
-        self.0[usize::from(place) / 64] &= !(1 << (place % 64));
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0 == [0; WORDS]
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    pub(crate) fn iter(self) -> impl Iterator<Item = u16> {
-        (0..).step_by(64).zip(self.0).flat_map(|(base, mut word)| {
-            std::iter::from_fn(move || {
-                let bit = (word != 0).then(|| word.trailing_zeros() as u16)?;
-                word &= word - 1;
-                Some(base + bit)
-            })
-        })
     }
 }

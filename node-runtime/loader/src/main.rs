@@ -1,10 +1,10 @@
-//! mfaas-loader: links verified images into the slab that workers map.
+//! mfaas-loader: links verified images into the slabs that workers map, one of each tenant's own.
 //!
 //! ```text
 //! mfaas-loader            started by a node, with one end of a socket as descriptor 3
 //!                         (mfaas_ring::loading)
 //! ```
-//! It is the only process that can write the slab, and runs nothing of any image. It trusts the node
+//! It is the only process that can write a slab, and runs nothing of any image. It trusts the node
 //! to have verified statement and signature, and repeats what it can: the memory is sealed, its
 //! digest is the one that was named, its layout is sound. A fault here is contained to a process
 //! without files, network or children.

@@ -1,28 +1,48 @@
 //! The service: one request, one answer, until the node goes away.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::Context as _;
 use mfaas_cage::{CageError, SlabGeometry, SlabWriter};
 use mfaas_ident::sanitise_line;
-use mfaas_ring::loading::{FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX, receive, send};
+use mfaas_ring::loading::{
+    FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX, SHARED_SLAB, receive, send,
+};
 use mfaas_ring::take_inherited;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
+
+/// The slabs that were opened and not closed.
+type Slabs = BTreeMap<u32, SlabWriter>;
 
 /// Serves the node that started this process.
 pub(crate) fn serve() -> anyhow::Result<()> {
     let node = take_inherited(FD_LOADER)?;
     harden()?;
-    let mut writer = SlabWriter::new(SlabGeometry::NODE).context("make the slab")?;
     mfaas_confine::lock_down(mfaas_rules::profiles::seccomp::LOADER).context("lock down")?;
-    writer.ready_ahead();
-    let ready = LoaderAnswer::Ready { abi_version: mfaas_abi::ABI_VERSION };
-    send(&node, &ready, Some(writer.fd()))?;
+    send(&node, &LoaderAnswer::Ready { abi_version: mfaas_abi::ABI_VERSION }, None)?;
+    let mut slabs = Slabs::new();
     while let Some((request, image)) = receive(&node)? {
-        send(&node, &answer(&mut writer, request, image), None)?;
-        writer.ready_ahead();
+        let slab = slab_of(&request);
+        let answer = answer(&mut slabs, request, image);
+        let writer = slabs.get_mut(&slab);
+        let opened = matches!(answer, LoaderAnswer::Opened { .. });
+        send(&node, &answer, writer.as_ref().filter(|_| opened).map(|writer| writer.fd()))?;
+        // Nobody waits: the next image is to find room that is ready.
+        if let Some(writer) = writer {
+            writer.ready_ahead();
+        }
     }
     Ok(())
+}
+
+fn slab_of(request: &LoaderRequest) -> u32 {
+    match request {
+        LoaderRequest::Open { slab }
+        | LoaderRequest::Load { slab, .. }
+        | LoaderRequest::Unload { slab, .. }
+        | LoaderRequest::Close { slab } => *slab,
+    }
 }
 
 /// No core dumps, no tracing by others, no processes, no files; gone when the node is.
@@ -36,17 +56,46 @@ fn harden() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn answer(writer: &mut SlabWriter, request: LoaderRequest, image: Option<OwnedFd>) -> LoaderAnswer {
-    match (request, image) {
-        (LoaderRequest::Load { digest }, Some(image)) => load(writer, &digest, image),
-        (LoaderRequest::Unload { slot }, None) => match writer.unload(slot) {
+fn answer(slabs: &mut Slabs, request: LoaderRequest, image: Option<OwnedFd>) -> LoaderAnswer {
+    let slab = slab_of(&request);
+    match (request, image, slabs.get_mut(&slab)) {
+        (LoaderRequest::Open { slab }, None, None) => match open(slab) {
+            Ok(writer) => {
+                slabs.insert(slab, writer);
+                LoaderAnswer::Opened { slab }
+            }
+            Err(error) => failed(&error),
+        },
+        (LoaderRequest::Load { digest, .. }, Some(image), Some(writer)) => load(writer, &digest, image),
+        (LoaderRequest::Unload { slot, .. }, None, Some(writer)) => match writer.unload(slot) {
             Ok(()) => LoaderAnswer::Unloaded { slot },
             Err(error) => failed(&error),
         },
-        (LoaderRequest::Load { .. } | LoaderRequest::Unload { .. }, _) => LoaderAnswer::Failed {
+        (LoaderRequest::Close { slab }, None, Some(_)) => {
+            slabs.remove(&slab);
+            LoaderAnswer::Closed { slab }
+        }
+        (
+            LoaderRequest::Open { .. }
+            | LoaderRequest::Load { .. }
+            | LoaderRequest::Unload { .. }
+            | LoaderRequest::Close { .. },
+            _,
+            _,
+        ) => LoaderAnswer::Failed {
             full: false,
-            reason: "the request came with the wrong number of descriptors".to_owned(),
+            reason:
+                "the request came with the wrong number of descriptors, or its slab is not what it should be"
+                    .to_owned(),
         },
+    }
+}
+
+/// The slab of all tenants has large pages from the start; there is one of it.
+fn open(slab: u32) -> Result<SlabWriter, CageError> {
+    match slab {
+        SHARED_SLAB => SlabWriter::new(SlabGeometry::NODE),
+        _ => SlabWriter::frugal(SlabGeometry::TENANT),
     }
 }
 

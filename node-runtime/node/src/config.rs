@@ -4,19 +4,37 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use mfaas_dispatch::WORKERS_CAP;
 use mfaas_ident::{NodeName, TenantName};
+use mfaas_ring::preload::SpeculationWish;
 
-/// Workers that tenants share, at most.
+use crate::grant::DoorGrants;
+use crate::ingress::{Bounds, Share};
+use crate::serving::{Sharing, parse_wish};
+
+/// Calls that run at a time, at most.
 const WORKERS_MAX: usize = 128;
-/// Tenants with workers of their own, at most, whoever gives them: together with the shared ones these
-/// are all workers that a dispatcher can name.
-const PRIVATE_CORDONS_CAP: usize = WORKERS_CAP - WORKERS_MAX;
-/// Tenants that get workers of their own by what their functions declare, unless the operator says
-/// another number. Each takes a process while it is called and for a minute after.
-const PRIVATE_CORDONS_DEFAULT: usize = 32;
+/// Tenants that the operator isolates, at most.
+const ISOLATED_MAX: usize = 1_024;
+/// Worker processes that may be there for a gigabyte of memory, unless the operator says how many: each
+/// takes about two MiB while it sleeps, so together a quarter of the machine.
+const PROCESSES_PER_GIB: usize = 128;
+/// As few as this where that is less.
+const PROCESSES_MIN: usize = 64;
+
+/// Calls a second of one function that one caller gets, unless the operator says another number: more than a node of many cores
+/// answers, so that it meets only who floods.
+const CALLER_RATE_DEFAULT: u32 = 100_000;
+/// The largest such number.
+const CALLER_RATE_MAX: u32 = 100_000_000;
+/// Calls on their way of one function that one caller may have, unless the operator says another number: half of what waits for
+/// the dispatcher at most, so that one caller never has all of it.
+const CALLER_CONCURRENCY_DEFAULT: u32 = 2_048;
+/// The largest such number.
+const CALLER_CONCURRENCY_MAX: u32 = 1_000_000;
 
 /// What every subcommand needs to talk to its server.
 #[derive(Debug, Clone)]
@@ -37,20 +55,34 @@ pub(crate) struct Config {
     pub(crate) membership: Membership,
     /// `MFAAS_INGRESS_LISTEN`.
     pub(crate) ingress_listen: SocketAddr,
-    /// `MFAAS_WORKERS`, one for each core by default.
+    /// `MFAAS_INGRESS_…`: what the ingress takes at once.
+    pub(crate) ingress_bounds: Bounds,
+    /// `MFAAS_WORKERS`, one for each core by default: workers that tenants share, or calls that run at a
+    /// time where they do not.
     pub(crate) workers: usize,
     /// `MFAAS_WORKER_CORES`: numbers with commas between them, one for each of the first workers; these cores run
     /// nothing else of the node. None if absent: then everything runs everywhere.
     pub(crate) worker_cores: BTreeSet<usize>,
-    /// `MFAAS_ISOLATED_TENANTS`: names with commas between them; each has workers of its own.
+    /// `MFAAS_SHARE_WORKERS`: what must hold calls where tenants share workers.
+    pub(crate) sharing: Sharing,
+    /// `MFAAS_ISOLATED_TENANTS`: names with commas between them; each has workers of its own where others
+    /// share.
     pub(crate) isolated: BTreeSet<TenantName>,
-    /// `MFAAS_PRIVATE_CORDONS`: other tenants that have workers of their own at a time because their
-    /// functions declare it, at most; 0 refuses such functions.
-    pub(crate) private_cordons: usize,
+    /// `MFAAS_WORKER_PROCESSES`: worker processes at a time, sleeping ones too. Beyond it the one that was
+    /// idle longest leaves, and calls wait if none is.
+    pub(crate) worker_processes: usize,
+    /// `MFAAS_SPECULATION_CONTROLS`: what workers ask of the kernel against speculation, names with commas
+    /// between them or `none`; all of it if absent.
+    pub(crate) speculation: SpeculationWish,
     /// `MFAAS_ROOT_KEY_FILE`: the pinned root, PEM.
     pub(crate) root_key_file: PathBuf,
     /// `MFAAS_DOOR_SOCKET`: where programs of this machine call through rings; nowhere if absent.
     pub(crate) door_socket: Option<PathBuf>,
+    /// `MFAAS_DOOR_CALLS`: `tenant/function` and `tenant/*` with commas between them, which programs of this machine may
+    /// call besides what is public.
+    pub(crate) door_grants: DoorGrants,
+    /// `MFAAS_CALLER_RATE` and `MFAAS_CALLER_CONCURRENCY`: what one caller gets of one function on this node.
+    pub(crate) caller_share: Share,
     /// `MFAAS_READY_FILE`, if any.
     pub(crate) ready_file: Option<PathBuf>,
 }
@@ -90,32 +122,52 @@ impl Config {
     /// Reads everything that `serve` needs.
     pub(crate) fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
         let listen = lookup("MFAAS_INGRESS_LISTEN").unwrap_or_else(|| "127.0.0.1:7800".to_owned());
-        let workers = match lookup("MFAAS_WORKERS") {
-            Some(text) => parsed("MFAAS_WORKERS", &text)?,
-            None => std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX),
-        };
-        if !(1..=WORKERS_MAX).contains(&workers) {
-            let reason = format!("a number from 1 to {WORKERS_MAX}");
-            return Err(ConfigError::Malformed { variable: "MFAAS_WORKERS", reason });
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+        let workers = number(lookup, "MFAAS_WORKERS", 1..=WORKERS_MAX, cores)?;
+        let processes = workers.saturating_add(1)..=WORKERS_CAP;
+        let many = processes_by_memory().clamp(*processes.start(), *processes.end());
+        if lookup("MFAAS_PRIVATE_CORDONS").is_some() {
+            tracing::warn!(
+                "MFAAS_PRIVATE_CORDONS has no effect any more: set MFAAS_WORKER_PROCESSES to bound worker processes"
+            );
         }
-        let isolated = listed(
-            "MFAAS_ISOLATED_TENANTS",
-            &lookup("MFAAS_ISOLATED_TENANTS").unwrap_or_default(),
-            PRIVATE_CORDONS_CAP,
-        )?;
         Ok(Self {
             membership: Membership::read(lookup)?,
             ingress_listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
+            ingress_bounds: Bounds::read(lookup)?,
             workers,
             worker_cores: listed(
                 "MFAAS_WORKER_CORES",
                 &lookup("MFAAS_WORKER_CORES").unwrap_or_default(),
                 WORKERS_MAX,
             )?,
-            private_cordons: private_cordons(lookup, PRIVATE_CORDONS_CAP - isolated.len())?,
-            isolated,
+            sharing: match lookup("MFAAS_SHARE_WORKERS") {
+                Some(text) => parsed("MFAAS_SHARE_WORKERS", &text)?,
+                None => Sharing::default(),
+            },
+            isolated: listed(
+                "MFAAS_ISOLATED_TENANTS",
+                &lookup("MFAAS_ISOLATED_TENANTS").unwrap_or_default(),
+                ISOLATED_MAX,
+            )?,
+            worker_processes: number(lookup, "MFAAS_WORKER_PROCESSES", processes, many)?,
+            speculation: speculation(lookup)?,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
             door_socket: lookup("MFAAS_DOOR_SOCKET").map(PathBuf::from),
+            door_grants: parsed_by(
+                "MFAAS_DOOR_CALLS",
+                &lookup("MFAAS_DOOR_CALLS").unwrap_or_default(),
+                DoorGrants::parse,
+            )?,
+            caller_share: Share {
+                rate: bounded(lookup, "MFAAS_CALLER_RATE", CALLER_RATE_DEFAULT, CALLER_RATE_MAX)?,
+                concurrency: bounded(
+                    lookup,
+                    "MFAAS_CALLER_CONCURRENCY",
+                    CALLER_CONCURRENCY_DEFAULT,
+                    CALLER_CONCURRENCY_MAX,
+                )?,
+            },
             ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
         })
     }
@@ -125,16 +177,34 @@ fn required(lookup: Lookup<'_>, variable: &'static str) -> Result<String, Config
     lookup(variable).ok_or(ConfigError::Missing(variable))
 }
 
-fn parsed<T>(variable: &'static str, text: &str) -> Result<T, ConfigError>
+pub(crate) fn parsed<T>(variable: &'static str, text: &str) -> Result<T, ConfigError>
 where
     T: std::str::FromStr,
     T::Err: std::fmt::Display,
 {
-    text.parse().map_err(|e: T::Err| ConfigError::Malformed { variable, reason: e.to_string() })
+    parsed_by(variable, text, str::parse)
+}
+
+fn parsed_by<T, E: std::fmt::Display>(
+    variable: &'static str,
+    text: &str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, ConfigError> {
+    parse(text).map_err(|e| ConfigError::Malformed { variable, reason: e.to_string() })
+}
+
+/// A number from 1 to `most`; there is none that means no limit.
+fn bounded(lookup: Lookup<'_>, variable: &'static str, default: u32, most: u32) -> Result<u32, ConfigError> {
+    let Some(text) = lookup(variable) else { return Ok(default) };
+    let number: u32 = parsed(variable, &text)?;
+    if (1..=most).contains(&number) {
+        return Ok(number);
+    }
+    Err(ConfigError::Malformed { variable, reason: format!("a number from 1 to {most}") })
 }
 
 /// At most `most` different things with commas between them.
-fn listed<T>(variable: &'static str, list: &str, most: usize) -> Result<BTreeSet<T>, ConfigError>
+pub(crate) fn listed<T>(variable: &'static str, list: &str, most: usize) -> Result<BTreeSet<T>, ConfigError>
 where
     T: std::str::FromStr + Ord,
     T::Err: std::fmt::Display,
@@ -151,16 +221,34 @@ where
     Ok(things)
 }
 
-/// A number up to `left`, which is what the operator's own tenants leave.
-fn private_cordons(lookup: Lookup<'_>, left: usize) -> Result<usize, ConfigError> {
-    let variable = "MFAAS_PRIVATE_CORDONS";
-    let Some(text) = lookup(variable) else { return Ok(PRIVATE_CORDONS_DEFAULT.min(left)) };
-    let number: usize = parsed(variable, &text)?;
-    if number > left {
-        let reason = format!("a number from 0 to {left}: {PRIVATE_CORDONS_CAP} less MFAAS_ISOLATED_TENANTS");
-        return Err(ConfigError::Malformed { variable, reason });
+fn speculation(lookup: Lookup<'_>) -> Result<SpeculationWish, ConfigError> {
+    let variable = "MFAAS_SPECULATION_CONTROLS";
+    let Some(list) = lookup(variable) else { return Ok(SpeculationWish::ALL) };
+    parse_wish(&list).map_err(|reason| ConfigError::Malformed { variable, reason })
+}
+
+/// A number within `range`, `absent` if the variable is.
+fn number(
+    lookup: Lookup<'_>,
+    variable: &'static str,
+    range: RangeInclusive<usize>,
+    absent: usize,
+) -> Result<usize, ConfigError> {
+    let Some(text) = lookup(variable) else { return Ok(absent) };
+    let number = parsed(variable, &text)?;
+    if range.contains(&number) {
+        return Ok(number);
     }
-    Ok(number)
+    let reason = format!("a number from {} to {}", range.start(), range.end());
+    Err(ConfigError::Malformed { variable, reason })
+}
+
+/// What the machine's memory has room for.
+fn processes_by_memory() -> usize {
+    let info = rustix::system::sysinfo();
+    let bytes = info.totalram.saturating_mul(u64::from(info.mem_unit));
+    let gib = usize::try_from(bytes >> 30).unwrap_or(usize::MAX);
+    gib.saturating_mul(PROCESSES_PER_GIB).max(PROCESSES_MIN)
 }
 
 fn check_server(server: &str) -> Result<(), ConfigError> {

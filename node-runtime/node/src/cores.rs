@@ -43,13 +43,15 @@ impl Cores {
         Ok(Self { all, workers: workers.iter().copied().collect() })
     }
 
-    /// Keeps this thread, and the process that it starts, where the worker at `place` belongs: on its core, or
-    /// on any if it has none.
-    pub(crate) fn take_place(&self, place: usize) -> Result<(), CoresError> {
+    /// Keeps this thread, and the process that it starts, where the worker at `place` belongs. One that all
+    /// tenants share has a core of its own, or any if there are not enough; workers of tenants, of which
+    /// few run at a time, have those cores together.
+    pub(crate) fn take_place(&self, place: usize, is_shared: bool) -> Result<(), CoresError> {
         match self.workers.get(place) {
-            Some(core) => stay_on(&BTreeSet::from([*core])),
-            None if self.all.is_empty() => Ok(()),
-            None => stay_on(&self.all),
+            _ if self.all.is_empty() => Ok(()),
+            Some(core) if is_shared => stay_on(&BTreeSet::from([*core])),
+            None if is_shared => stay_on(&self.all),
+            Some(_) | None => stay_on(&self.workers.iter().copied().collect()),
         }
     }
 }
@@ -86,16 +88,16 @@ mod tests {
     #[test]
     fn without_cores_for_workers_a_thread_stays_where_it_is() {
         let before = sched_getaffinity(None).unwrap();
-        Cores::set_apart(&BTreeSet::new()).unwrap().take_place(0).unwrap();
+        Cores::set_apart(&BTreeSet::new()).unwrap().take_place(0, true).unwrap();
         assert_eq!(sched_getaffinity(None).unwrap(), before);
     }
 
     #[test]
     fn a_place_with_a_core_stays_on_it_and_one_without_may_use_all() {
-        let here = |cores: &Cores, place: usize| {
+        let here = |cores: &Cores, place: usize, is_shared: bool| {
             std::thread::scope(|scope| {
-                let thread = scope.spawn(|| {
-                    cores.take_place(place).unwrap();
+                let thread = scope.spawn(move || {
+                    cores.take_place(place, is_shared).unwrap();
                     sched_getaffinity(None).unwrap().count()
                 });
                 thread.join().unwrap()
@@ -105,7 +107,9 @@ mod tests {
         let all: BTreeSet<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
         let first = *all.first().unwrap();
         let cores = Cores { workers: vec![first], all: all.clone() };
-        assert_eq!(here(&cores, 0), 1);
-        assert_eq!(here(&cores, 1), all.len() as u32);
+        assert_eq!(here(&cores, 0, true), 1);
+        assert_eq!(here(&cores, 1, true), all.len() as u32);
+        // Workers of tenants have the workers' cores together, wherever their place is.
+        assert_eq!((here(&cores, 0, false), here(&cores, 7, false)), (1, 1));
     }
 }

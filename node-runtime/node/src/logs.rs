@@ -1,10 +1,13 @@
 //! Log lines of functions on their way to the server: a bounded queue and a shipper.
 //!
 //! The text is a tenant's: it is bounded and sanitised before it is kept, so that one function can
-//! neither fill the node's memory nor forge another's lines. When the queue is full the oldest
-//! lines go and are counted; a call never waits for its log.
+//! neither fill the node's memory nor forge another's lines. Tenants take turns, each within bounds of
+//! its own; what is too much is taken from whoever holds the most, and the function whose lines they were is
+//! told in its own log. A call never waits for its log.
 
-use std::collections::VecDeque;
+pub(crate) mod fair;
+mod losses;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,19 +17,24 @@ use mfaas_delivery::{LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogBatch, LogLevel, LogL
 use mfaas_ident::sanitise;
 use tokio::sync::{Notify, watch};
 
+use self::fair::{Bounds, FairQueue, Full};
+use self::losses::{Losses, What};
 use crate::agent::ImageKey;
+use crate::serving::LOGGED_CALLS as CALLS;
 use crate::upstream::{Upstream, UpstreamError};
 
-/// Lines kept while the server cannot be reached.
-const QUEUE_LINES_MAX: usize = 20_000;
-/// Bytes of text kept while the server cannot be reached.
-const QUEUE_BYTES_MAX: usize = 8 << 20;
+/// What is kept while the server cannot be reached, or takes less than comes: lines and their text. A
+/// tenant has a quarter, so that it takes four to fill the queue.
+const QUEUE: Bounds =
+    Bounds { items_max: 20_000, bytes_max: 8 << 20, tenant_items_max: 5_000, tenant_bytes_max: 2 << 20 };
 /// Lines that one call may leave.
 const CALL_LINES_MAX: usize = 200;
 /// Text of one batch; well below what a server accepts as one body.
 const BATCH_BYTES_MAX: usize = 512 << 10;
 /// Lines are collected this long before they are sent.
 const GATHER: Duration = Duration::from_millis(300);
+/// Versions that are told of their losses in one batch: the rest of it is for lines.
+const TOLD_MAX: usize = 100;
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 /// The sanitiser adds an ellipsis of three bytes where it cut.
 const TEXT_BYTES_MAX: usize = LOG_LINE_BYTES_MAX - '…'.len_utf8();
@@ -34,17 +42,27 @@ const TEXT_BYTES_MAX: usize = LOG_LINE_BYTES_MAX - '…'.len_utf8();
 /// Where lanes and dispatcher leave lines.
 #[derive(Debug, Default)]
 pub(crate) struct LogSink {
-    queue: Mutex<Queue>,
+    waiting: Mutex<Waiting>,
     filled: Notify,
 }
 
-#[derive(Debug, Default)]
-struct Queue {
-    lines: VecDeque<LogLine>,
-    bytes: usize,
-    /// Number of the first queued line since the start of the process.
-    first: u64,
+#[derive(Debug)]
+struct Waiting {
+    lines: FairQueue<LogLine>,
+    losses: Losses,
+    /// Lines lost since the last batch was made.
     dropped: u64,
+    /// What was offered and not taken yet: offered again as it was, since a server that has it already
+    /// tells by its number.
+    offered: Option<LogBatch>,
+    /// Number of the next batch's first line since the start of the process.
+    next: u64,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { lines: FairQueue::new(QUEUE), losses: Losses::default(), dropped: 0, offered: None, next: 0 }
+    }
 }
 
 impl LogSink {
@@ -53,72 +71,115 @@ impl LogSink {
         if records.is_empty() && message.is_empty() {
             return;
         }
-        let mut queue = self.lock();
-        for entry in LogReader::new(records).take(CALL_LINES_MAX) {
-            queue.push(line(key, level(entry.level), entry.text));
+        // Made before the lock is taken: all of it is work.
+        let mut reader = LogReader::new(records);
+        let mut lines: Vec<_> = reader
+            .by_ref()
+            .take(CALL_LINES_MAX)
+            .map(|entry| line(key, level(entry.level), entry.text))
+            .collect();
+        let beyond = reader.count();
+        if beyond > 0 {
+            metrics::counter!("mfaas_log_lines_dropped_total", "reason" => "call").increment(beyond as u64);
+            let text =
+                format!("{beyond} more lines of this call were dropped: a call leaves {CALL_LINES_MAX}");
+            lines.push(line(key, LogLevel::Warn, text.as_bytes()));
         }
         if !message.is_empty() {
-            queue.push(line(key, LogLevel::Error, message));
+            lines.push(line(key, LogLevel::Error, message));
         }
-        drop(queue);
-        self.filled.notify_one();
+        self.add(lines);
     }
 
     /// Something that the node says about a function.
     pub(crate) fn node_line(&self, key: &ImageKey, text: &str) {
-        self.lock().push(line(key, LogLevel::Error, text.as_bytes()));
+        self.add([line(key, LogLevel::Error, text.as_bytes())]);
+    }
+
+    /// Lines of calls that never came as far as this.
+    pub(crate) fn calls_lost(&self, key: &ImageKey, full: Full, calls: u64) {
+        self.lock().losses.count_calls(key, full, calls);
         self.filled.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn add(&self, lines: impl IntoIterator<Item = LogLine>) {
+        let mut waiting = self.lock();
+        for line in lines {
+            waiting.push(line);
+        }
+        drop(waiting);
+        self.filled.notify_one();
     }
 
-    /// A copy of the oldest lines; they stay queued until [`LogSink::taken`].
-    fn batch(&self, boot: uuid::Uuid) -> Option<LogBatch> {
-        let queue = self.lock();
-        let mut bytes = 0;
-        let lines: Vec<LogLine> = queue
-            .lines
-            .iter()
-            .take(LOG_LINES_MAX)
-            .take_while(|line| {
-                bytes += line.text.len();
-                bytes <= BATCH_BYTES_MAX
-            })
-            .cloned()
-            .collect();
-        let batch =
-            LogBatch { protocol: NODE_PROTOCOL, boot, first: queue.first, dropped: queue.dropped, lines };
-        (!batch.lines.is_empty()).then_some(batch)
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The server has this batch. Lines that were dropped meanwhile stay counted as dropped.
-    fn taken(&self, batch: &LogBatch) {
-        let mut queue = self.lock();
-        let end = batch.first + batch.lines.len() as u64;
-        while queue.first < end && queue.pop() {}
-        queue.dropped = queue.dropped.saturating_sub(batch.dropped);
+    /// The next lines; the same ones until [`LogSink::taken`].
+    pub(crate) fn batch(&self, boot: uuid::Uuid) -> Option<LogBatch> {
+        let mut waiting = self.lock();
+        if waiting.offered.is_none() {
+            waiting.offered = waiting.next_batch(boot);
+        }
+        waiting.offered.clone()
+    }
+
+    /// The server has this batch.
+    pub(crate) fn taken(&self, batch: &LogBatch) {
+        let mut waiting = self.lock();
+        if waiting.offered.take_if(|offered| offered.first == batch.first).is_some() {
+            waiting.next = batch.first + batch.lines.len() as u64;
+        }
     }
 }
 
-impl Queue {
+impl Waiting {
     fn push(&mut self, line: LogLine) {
-        self.bytes += line.text.len();
-        self.lines.push_back(line);
-        while self.lines.len() > QUEUE_LINES_MAX || self.bytes > QUEUE_BYTES_MAX {
+        let (tenant, bytes) = (line.tenant.clone(), line.text.len());
+        for (lost, full) in self.lines.push(&tenant, line, bytes) {
             self.dropped += 1;
-            metrics::counter!("mfaas_log_lines_dropped_total").increment(1);
-            self.pop();
+            metrics::counter!("mfaas_log_lines_dropped_total", "reason" => full.reason()).increment(1);
+            self.losses.count_line(&lost, full);
         }
     }
 
-    fn pop(&mut self) -> bool {
-        let Some(line) = self.lines.pop_front() else { return false };
-        self.bytes -= line.text.len();
-        self.first += 1;
-        true
+    fn next_batch(&mut self, boot: uuid::Uuid) -> Option<LogBatch> {
+        let mut lines = self.losses.tell(TOLD_MAX, Utc::now(), sentence);
+        let mut bytes: usize = lines.iter().map(|line| line.text.len()).sum();
+        while lines.len() < LOG_LINES_MAX && bytes + LOG_LINE_BYTES_MAX <= BATCH_BYTES_MAX {
+            let Some(line) = self.lines.pop() else { break };
+            bytes += line.text.len();
+            lines.push(line);
+        }
+        if lines.is_empty() {
+            return None;
+        }
+        let dropped = std::mem::take(&mut self.dropped);
+        Some(LogBatch { protocol: NODE_PROTOCOL, boot, first: self.next, dropped, lines })
     }
+}
+
+/// What a function is told about lines that it does not find.
+fn sentence(what: What, full: Full, count: u64) -> String {
+    let bounds = match what {
+        What::Lines => QUEUE,
+        What::Calls => CALLS,
+    };
+    let (lost, unit) = match what {
+        What::Lines => (format!("{count} lines of this function"), "lines"),
+        What::Calls => (format!("the lines of {count} calls of this function"), "calls"),
+    };
+    let why = match full {
+        Full::Tenant => {
+            let (items, mib) = (bounds.tenant_items_max, bounds.tenant_bytes_max >> 20);
+            format!("more than {items} {unit} or {mib} MiB of its tenant's")
+        }
+        Full::Node => {
+            let (items, mib) = (bounds.items_max, bounds.bytes_max >> 20);
+            format!("more than {items} {unit} or {mib} MiB of all tenants', of which its own had the most,")
+        }
+    };
+    format!("{lost} were dropped: {why} were waiting on this node")
 }
 
 fn line(key: &ImageKey, level: LogLevel, text: &[u8]) -> LogLine {

@@ -9,6 +9,7 @@ mod agent;
 mod config;
 mod cores;
 mod door;
+mod grant;
 mod ingress;
 mod join;
 mod logs;
@@ -18,6 +19,7 @@ mod serving;
 mod state;
 mod upstream;
 mod usage;
+mod vitals;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};

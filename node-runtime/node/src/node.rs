@@ -18,13 +18,14 @@ use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
 use crate::cores::Cores;
 use crate::door::{self, DoorSocket};
-use crate::ingress::{self, Face, Hosts};
+use crate::ingress::{self, Callers, Face, Hosts, Peers};
 use crate::logs;
 use crate::orders::Follower;
 use crate::serving::{self, Books, Dispatcher, Means, Protection};
 use crate::state::{StateDir, write_durably};
 use crate::upstream::Upstream;
 use crate::usage::{self, Usage};
+use crate::vitals;
 
 /// How often gauges are set.
 const GAUGES: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ const WORKERS_WAIT_MAX: Duration = Duration::from_secs(2);
 const LAST_LINES_WAIT_MAX: Duration = Duration::from_secs(1);
 /// The last report of usage gets this long.
 const LAST_USAGE_WAIT_MAX: Duration = Duration::from_secs(1);
-/// Upper bounds of the run time histogram in seconds: 1 µs to 10 s.
+/// Upper bounds of the histograms of run times and of whole requests in seconds: 1 µs to 10 s.
 const RUN_SECONDS: &[f64] = &[
     1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1.0,
     5.0, 10.0,
@@ -55,20 +56,22 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let root = read_root(&config.root_key_file)?;
 
     let boot = uuid::Uuid::now_v7();
-    let books = Books::default();
+    let books = Books { protection: Arc::new(Protection::taking(config.speculation)), ..Books::default() };
     let (sink, protection) = (Arc::clone(&books.logs), Arc::clone(&books.protection));
     let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
     standing.recall(&state)?;
     let means = means(&config, cores)?;
-    let (dispatcher, fleet) =
-        serving::start(Limits::NODE, books, means).context("starting the dispatcher")?;
+    let limits = limits(&config, &means, &protection)?;
+    let (dispatcher, fleet) = serving::start(limits, books, means).context("starting the dispatcher")?;
     let follower = Follower {
         standing,
         dispatcher: Arc::clone(&dispatcher),
         state: state.clone(),
         upstream: upstream.clone(),
     };
-    let (agent, status) = Agent::new(root, state, upstream.clone(), Arc::clone(&dispatcher))?;
+    let callers = Arc::new(Callers::new(config.caller_share));
+    let (agent, status) =
+        Agent::new(root, state, upstream.clone(), Arc::clone(&dispatcher), Arc::clone(&callers))?;
 
     let listener = TcpListener::bind(config.ingress_listen)
         .await
@@ -77,7 +80,8 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let door =
         config.door_socket.as_deref().map(DoorSocket::bind).transpose().context("MFAAS_DOOR_SOCKET")?;
     let (stop, stopping) = watch::channel(false);
-    let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus));
+    let peers = Peers::new(config.ingress_bounds.clone());
+    let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus.clone(), callers));
     let reporter = Reporter {
         upstream: upstream.clone(),
         dispatcher: Arc::clone(&dispatcher),
@@ -89,18 +93,19 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
 
     let mut agent = tokio::spawn(agent.run());
     let hosts = Hosts::start(std::thread::available_parallelism().map_or(1, usize::from))?;
-    let mut ingress = tokio::spawn(ingress::serve(listener, hosts, face, stopping.clone()));
+    let mut ingress = tokio::spawn(ingress::serve(listener, hosts, (face, peers), stopping.clone()));
     let mut door =
-        door.map(|door| tokio::spawn(door::serve(door, Arc::clone(&dispatcher), stopping.clone())));
+        door.map(|door| tokio::spawn(door::serve(door, door_host(&config, &dispatcher), stopping.clone())));
     let watchers = [
         tokio::spawn(reporter.run()),
-        tokio::spawn(gauges(Arc::clone(&dispatcher), status, protection)),
+        tokio::spawn(gauges(Arc::clone(&dispatcher), status, Arc::clone(&protection))),
         tokio::spawn(follower.run()),
+        tokio::spawn(vitals::watch(prometheus)),
         tokio::spawn(usage::tell(Arc::clone(&usage), upstream.clone(), boot)),
     ];
     let last_words = upstream.clone();
     let shipper = tokio::spawn(async move { logs::ship(&sink, &upstream, boot, stopping).await });
-    announce(&config, address)?;
+    announce(&config, address, &protection)?;
 
     tokio::select! {
         signal = wait_for_signal() => signal?,
@@ -137,11 +142,30 @@ fn means(config: &Config, cores: Cores) -> anyhow::Result<Means> {
     Ok(Means {
         worker: sibling("mfaas-worker")?,
         loader: sibling("mfaas-loader")?,
-        workers: config.workers,
         cores,
+        sharing: config.sharing,
         isolated: config.isolated.clone(),
-        private_cordons_max: config.private_cordons,
     })
+}
+
+/// The scheduler's limits on this machine. Tenants share workers only where what the site trusts is there.
+fn limits(config: &Config, means: &Means, protection: &Protection) -> anyhow::Result<Limits> {
+    let said = serving::ask_protection(&means.worker, protection.speculation())
+        .context("asking a worker what holds calls")?;
+    let shares = config.sharing.allows(said.keys.on);
+    protection.heard(said);
+    protection.pools_are(shares, config.sharing);
+    Ok(Limits {
+        shared_workers: if shares { config.workers } else { 0 },
+        cores: config.workers,
+        workers_max: config.worker_processes,
+        ..Limits::NODE
+    })
+}
+
+/// Whom the door's clients call, and what they may.
+fn door_host(config: &Config, dispatcher: &Arc<Dispatcher>) -> door::Host {
+    door::Host { dispatcher: Arc::clone(dispatcher), grants: config.door_grants.clone() }
 }
 
 /// What calls cost since the last report; it is lost if the server does not take it now.
@@ -164,9 +188,13 @@ async fn ended(door: &mut Option<tokio::task::JoinHandle<anyhow::Result<()>>>) {
 }
 
 /// Says where the node is, to people and to the program that waits for the ready file.
-fn announce(config: &Config, address: SocketAddr) -> anyhow::Result<()> {
+fn announce(config: &Config, address: SocketAddr, protection: &Protection) -> anyhow::Result<()> {
     if let Some(path) = &config.ready_file {
-        let ready = serde_json::json!({ "pid": std::process::id(), "ingress": address.to_string() });
+        let ready = serde_json::json!({
+            "pid": std::process::id(),
+            "ingress": address.to_string(),
+            "workers": protection.text(),
+        });
         write_durably(path, ready.to_string().as_bytes())
             .with_context(|| format!("MFAAS_READY_FILE: writing {}", path.display()))?;
     }
@@ -190,11 +218,15 @@ async fn drain(dispatcher: &Dispatcher) {
 async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>, protection: Arc<Protection>) {
     loop {
         metrics::gauge!("mfaas_protection_keys").set(f64::from(u8::from(protection.keys_are_on())));
+        metrics::gauge!("mfaas_tenants_share_workers").set(f64::from(u8::from(protection.tenants_share())));
         let snapshot = dispatcher.snapshot();
         metrics::gauge!("mfaas_queue_calls").set(snapshot.waiting as f64);
         metrics::gauge!("mfaas_running_calls").set(snapshot.running as f64);
         metrics::gauge!("mfaas_workers").set(snapshot.workers as f64);
-        metrics::gauge!("mfaas_private_cordons").set(dispatcher.private_cordons() as f64);
+        metrics::gauge!("mfaas_worker_processes").set(snapshot.processes as f64);
+        metrics::gauge!("mfaas_worker_pools").set(snapshot.pools as f64);
+        metrics::gauge!("mfaas_worker_pools_busy").set(snapshot.pools_busy as f64);
+        metrics::gauge!("mfaas_functions_suspected").set(snapshot.suspects as f64);
         metrics::gauge!("mfaas_functions_resident").set(snapshot.resident as f64);
         metrics::gauge!("mfaas_resident_bytes").set(snapshot.resident_bytes as f64);
         metrics::counter!("mfaas_kills_total").absolute(snapshot.kills);
@@ -222,6 +254,9 @@ async fn wait_for_signal() -> anyhow::Result<()> {
 fn start_metrics() -> anyhow::Result<PrometheusHandle> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Full("mfaas_run_seconds".to_owned()), RUN_SECONDS)
+        .and_then(|builder| {
+            builder.set_buckets_for_metric(Matcher::Full(ingress::REQUEST_SECONDS.to_owned()), RUN_SECONDS)
+        })
         .and_then(PrometheusBuilder::install_recorder)
         .context("setting up metrics")
 }

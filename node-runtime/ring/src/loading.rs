@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub const FD_LOADER: i32 = 3;
 /// One message, at most, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 10;
+/// The slab that all tenants share.
+pub const SHARED_SLAB: u32 = 0;
 /// The sentence of a failure, at most, in bytes.
 pub const REASON_BYTES_MAX: usize = 512;
 
@@ -24,16 +26,30 @@ pub const REASON_BYTES_MAX: usize = 512;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LoaderRequest {
+    /// Make an empty slab under a number that no other has.
+    Open {
+        /// Its number. [`SHARED_SLAB`] has room for more than others.
+        slab: u32,
+    },
     /// Link the image behind the one descriptor that comes with the message: a memfd sealed against
     /// writing.
     Load {
+        /// The slab that it is to lie in.
+        slab: u32,
         /// `sha256:…` of the image. The loader hashes what it links and refuses anything else.
         digest: String,
     },
     /// Take an image away that no worker runs or will run.
     Unload {
+        /// The slab that it lies in.
+        slab: u32,
         /// Its slot.
         slot: u32,
+    },
+    /// Give up a slab with all that lies in it. Who has mapped it keeps it.
+    Close {
+        /// Its number.
+        slab: u32,
     },
 }
 
@@ -41,10 +57,15 @@ pub enum LoaderRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LoaderAnswer {
-    /// The first message, unasked: the slab's memory comes with it as a descriptor.
+    /// The first message, unasked.
     Ready {
         /// [`mfaas_abi::ABI_VERSION`] of the loader.
         abi_version: u32,
+    },
+    /// The slab is there: its memory comes with this as a descriptor.
+    Opened {
+        /// Its number.
+        slab: u32,
     },
     /// The image is resident.
     Loaded {
@@ -59,6 +80,11 @@ pub enum LoaderAnswer {
     Unloaded {
         /// The slot.
         slot: u32,
+    },
+    /// The slab is gone.
+    Closed {
+        /// Its number.
+        slab: u32,
     },
     /// The request was not met, and nothing of it is left.
     Failed {

@@ -25,6 +25,9 @@ pub const PRELOAD_BYTES_MAX: usize = 4 << 10;
 /// The sentence of a failure, at most, in bytes.
 pub const ERROR_BYTES_MAX: usize = 512;
 
+/// The sentence about a control over speculation, at most, in bytes.
+pub const CONTROL_BYTES_MAX: usize = 80;
+
 /// How a worker is to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +38,27 @@ pub struct Preload {
     pub node_pid: u32,
     /// The largest arena that a call may ask for, in bytes.
     pub memory_bytes_max: u64,
+    /// What the worker is to ask of the kernel against speculation.
+    pub speculation: SpeculationWish,
+}
+
+/// Controls over speculation that a worker takes before it is locked down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpeculationWish {
+    /// No training of indirect branches between processes.
+    pub indirect_branches: bool,
+    /// No load ahead of an older store.
+    pub store_bypass: bool,
+    /// No other process on a sibling of the worker's core.
+    pub core_scheduling: bool,
+}
+
+impl SpeculationWish {
+    /// What a node asks for unless its operator says otherwise.
+    pub const ALL: Self = Self { indirect_branches: true, store_bypass: true, core_scheduling: true };
+    /// Nothing.
+    pub const NONE: Self = Self { indirect_branches: false, store_bypass: false, core_scheduling: false };
 }
 
 /// One line of the report about starting.
@@ -52,7 +76,31 @@ pub enum StartLine {
         slots: u32,
         /// Whether calls run under protection keys.
         keys: KeysLine,
+        /// Which controls over speculation hold.
+        speculation: SpeculationLine,
     },
+}
+
+/// Which controls over speculation hold for a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpeculationLine {
+    /// [`SpeculationWish::indirect_branches`].
+    pub indirect_branches: ControlLine,
+    /// [`SpeculationWish::store_bypass`].
+    pub store_bypass: ControlLine,
+    /// [`SpeculationWish::core_scheduling`].
+    pub core_scheduling: ControlLine,
+}
+
+/// Whether one control over speculation holds, in the kernel's own opinion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControlLine {
+    /// It does, or the processor needs none.
+    pub holds: bool,
+    /// Why, or why not: one sentence of at most [`CONTROL_BYTES_MAX`].
+    pub reason: String,
 }
 
 /// Whether a worker's calls run under protection keys.

@@ -62,6 +62,12 @@ impl Request {
         self.headers.iter().map(|(name, value)| (&**name, &**value))
     }
 
+    /// Who calls, as the node found out: `tenant/name` of a call token, `local` for a program of the node's own machine, and nothing
+    /// for a caller of a public function that showed no token. No caller can say it itself.
+    pub fn caller(&self) -> Option<&str> {
+        self.header("mfaas-caller")
+    }
+
     /// The body, at most 1 MiB.
     pub fn body(&self) -> &[u8] {
         &self.body

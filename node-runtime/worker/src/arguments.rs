@@ -5,12 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use mfaas_ident::{Budget, MemoryLimit};
+use mfaas_ring::preload::SpeculationWish;
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Serve a node.
     Serve,
+    /// Say what would hold calls here, with these controls over speculation.
+    Protection(SpeculationWish),
     /// Load an image and leave.
     Probe(PathBuf),
     /// Call an image a few times.
@@ -35,6 +38,14 @@ pub(crate) struct Call {
 impl Command {
     pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Self> {
         let Some(first) = arguments.next() else { return Ok(Self::Serve) };
+        if first == "--protection" {
+            let wish = arguments.next().context("the controls over speculation are missing")?;
+            let wish = wish.to_str().context("controls that are not UTF-8")?;
+            return match arguments.next() {
+                None => Ok(Self::Protection(serde_json::from_str(wish).context("--protection")?)),
+                Some(more) => bail!("unexpected {more:?}"),
+            };
+        }
         let file = PathBuf::from(arguments.next().context("a file is missing")?);
         match first.to_str() {
             Some("--probe") => match arguments.next() {
@@ -42,7 +53,7 @@ impl Command {
                 Some(more) => bail!("unexpected {more:?}"),
             },
             Some("--call") => Call::parse(file, arguments).map(Self::Call),
-            _ => bail!("unexpected {first:?}: --probe FILE, --call FILE, or nothing"),
+            _ => bail!("unexpected {first:?}: --protection WISH, --probe FILE, --call FILE, or nothing"),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! What the worker gives up: before loading what it never needs, after loading nearly everything.
 
 use anyhow::{Context as _, bail};
+use mfaas_confine::SpeculationControl;
+use mfaas_ident::sanitise_line;
+use mfaas_ring::preload::{CONTROL_BYTES_MAX, ControlLine, SpeculationLine, SpeculationWish};
 use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal};
 
 /// Ties the worker's life to the thread that started it, which is one of process `node_pid`.
@@ -18,6 +21,22 @@ pub(crate) fn live_and_die_with(node_pid: u32) -> anyhow::Result<()> {
 pub(crate) fn before_loading() -> anyhow::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).context("become non-dumpable")?;
     forbid(Resource::Core)
+}
+
+/// Takes what was wished for of the kernel's controls over speculation, for good, and says what holds.
+/// Before any image is there: nothing that a function does comes earlier.
+pub(crate) fn against_speculation(wish: SpeculationWish) -> SpeculationLine {
+    let line = |wished: bool, control: SpeculationControl| {
+        let taken = if wished { control.take() } else { Err("turned off by a setting".to_owned()) };
+        let holds = taken.is_ok();
+        let (Ok(said) | Err(said)) = taken;
+        ControlLine { holds, reason: sanitise_line(&said, CONTROL_BYTES_MAX) }
+    };
+    SpeculationLine {
+        indirect_branches: line(wish.indirect_branches, SpeculationControl::IndirectBranches),
+        store_bypass: line(wish.store_bypass, SpeculationControl::StoreBypass),
+        core_scheduling: line(wish.core_scheduling, SpeculationControl::CoreScheduling),
+    }
 }
 
 /// No processes, no new descriptors, no longer files, then no system calls but those of the profile.

@@ -3,6 +3,8 @@
 //! ```text
 //! mfaas-worker                    serve; started by a node with the descriptors of
 //!                                 mfaas_ring::preload
+//! mfaas-worker --protection WISH  say as one line of JSON what would hold calls on this machine, with
+//!                                 these controls over speculation (mfaas_ring::preload)
 //! mfaas-worker --probe FILE       load FILE under the production cage, run nothing of it
 //! mfaas-worker --call FILE [--budget 10ms] [--memory 4MiB] [--times N] [--raw]
 //!                                 a developer's tool: serve FILE to itself, with the body from
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     };
     let done = match command {
         Command::Serve => serve::serve(),
+        Command::Protection(wish) => probe::protection(wish),
         Command::Probe(file) => probe::probe(&file),
         Command::Call(call) => solo::call(&call),
     };

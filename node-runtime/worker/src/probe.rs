@@ -1,4 +1,5 @@
-//! The throw-away load: would a worker take this image?
+//! What is tried out and thrown away: would a worker take this image, would its calls run under
+//! protection keys?
 
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
@@ -8,8 +9,10 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use mfaas_cage::{Cage, Clock, Slab, SlabGeometry, SlabWriter, exit_now, sealed_copy};
 use mfaas_ident::MemoryLimit;
+use mfaas_ring::preload::{SpeculationWish, StartLine};
 
 use crate::harden;
+use crate::serve::keys_line;
 
 /// Links and maps the file as loader and worker would, says so as one line of JSON, and locks down.
 /// Nothing of the image runs. The resource limits are those of the cage that it is run in, which
@@ -22,6 +25,19 @@ pub(crate) fn probe(file: &Path) -> anyhow::Result<ExitCode> {
         .context("write the answer")?;
     harden::lock_down()?;
     exit_now(0)
+}
+
+/// Holds an empty cage as a worker would, as far as this machine can, and says what came of it.
+pub(crate) fn protection(wish: SpeculationWish) -> anyhow::Result<ExitCode> {
+    let speculation = harden::against_speculation(wish);
+    let slab = SlabWriter::frugal(SlabGeometry::ONE).context("make a slab")?.finish();
+    let slab = Slab::map(slab).context("map the slab")?;
+    let mut cage = Cage::new(slab, MemoryLimit::DEFAULT, Clock::MONOTONIC).context("make the cage")?;
+    let keys = keys_line(cage.protect().context("protect calls with keys")?);
+    let line = StartLine::Mapped { slots: 1, keys, speculation };
+    let line = serde_json::to_string(&line).context("encode the answer")?;
+    writeln!(std::io::stdout(), "{line}").context("write the answer")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A slab that holds one image, mapped. Its writer is gone before it is mapped: no page is ever

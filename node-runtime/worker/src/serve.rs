@@ -60,6 +60,7 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     let preload = read_preload(settings)?;
     harden::live_and_die_with(preload.node_pid)?;
     harden::before_loading()?;
+    let speculation = harden::against_speculation(preload.speculation);
     let ring = WorkerEnd::attach(ring)?;
     let slab = Slab::map(slab).context("map the slab")?;
     let slots = u32::try_from(slab.slots()).context("a slab of too many slots")?;
@@ -67,10 +68,11 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     let clock = Clock::new(clock::reader(), ring.rate().ticks_of_us(1));
     let mut cage = Cage::new(slab, memory, clock).context("make the cage")?;
     let keys = keys_line(cage.protect().context("protect calls with keys")?);
-    Ok((Worker { ring, cage }, StartLine::Mapped { slots, keys }))
+    Ok((Worker { ring, cage }, StartLine::Mapped { slots, keys, speculation }))
 }
 
-fn keys_line(keys: Keys) -> KeysLine {
+/// Whether calls run under keys, as a node is told.
+pub(crate) fn keys_line(keys: Keys) -> KeysLine {
     match keys {
         Keys::On => KeysLine { on: true, reason: String::new() },
         Keys::Off(reason) => KeysLine { on: false, reason: sanitise_line(&reason, ERROR_BYTES_MAX) },

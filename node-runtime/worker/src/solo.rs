@@ -13,7 +13,7 @@ use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_abi::{LogReader, Status};
 use mfaas_cage::sealed_copy;
 use mfaas_ring::clock::ticks;
-use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, StartLine};
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationWish, StartLine};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
@@ -61,6 +61,7 @@ fn start(call: &Call, slab: OwnedFd) -> anyhow::Result<(HostEnd, Child)> {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
         memory_bytes_max: call.memory.as_bytes(),
+        speculation: SpeculationWish::ALL,
     };
     let settings = sealed_copy(&serde_json::to_vec(&preload)?).context("write the settings")?;
     let (reader, writer) = std::io::pipe().context("make a pipe")?;
@@ -86,7 +87,7 @@ fn expect_mapped(mut report: PipeReader) -> anyhow::Result<()> {
     let first = text.lines().next().context("the worker ended before it had loaded anything")?;
     match serde_json::from_str(first).context("parse the worker's report")? {
         StartLine::Failed { error } => bail!("{error}"),
-        StartLine::Mapped { slots: _, keys: _ } => Ok(()),
+        StartLine::Mapped { slots: _, keys: _, speculation: _ } => Ok(()),
     }
 }
 

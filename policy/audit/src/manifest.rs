@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use mfaas_ident::{Budget, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
+use mfaas_ident::{Access, Budget, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
 use mfaas_rules::facts::{DependencyRequest, ManifestFact, ManifestFacts};
 use mfaas_rules::{Span, limits::MANIFEST};
 use toml_edit::{Document, Item, TableLike, Value};
@@ -153,6 +153,9 @@ impl Reader<'_> {
         }
         if let Some(item) = table.get("isolation") {
             self.facts.isolation = self.value("package.metadata.mfaas.isolation", item, Isolation::parse);
+        }
+        if let Some(item) = table.get("access") {
+            self.facts.access = self.value("package.metadata.mfaas.access", item, Access::parse);
         }
     }
 

@@ -11,15 +11,20 @@
 mod alias;
 mod bounds;
 mod coercion;
+mod demand;
 mod function;
 mod items;
 mod object;
+mod opaque;
+mod outlived;
 mod pointer;
 mod projection;
 mod ranked;
 mod relations;
 mod run;
 mod signature;
+mod subject;
+mod traits;
 mod types;
 mod values;
 mod witness;
@@ -31,6 +36,7 @@ use self::alias::Aliases;
 use self::items::Items;
 use self::relations::Relations;
 use self::run::{Budget, Run};
+use self::traits::Traits;
 use self::types::Types;
 use crate::expansion::locate::Locator;
 use crate::token::Token;
@@ -61,6 +67,7 @@ struct Crate<'a, 'b> {
     items: &'b Items,
     aliases: &'b Aliases<'a>,
     types: &'b Types<'a>,
+    traits: &'b Traits<'a>,
     relations: &'b Relations<'a>,
 }
 
@@ -76,10 +83,18 @@ fn facts(tokens: Vec<Token<'_>>, locator: &Locator<'_>) -> Result<SoundnessFacts
     let run = Run::new(tokens, &budget);
     let items = Items::read(&run);
     let types = Types::new(&run, &items);
+    let traits = Traits::new(&run, &items, types.foreign(&run));
     let aliases = Aliases::new(&run, &items, &types);
     let relations = Relations::new(&run, &items, &aliases, &types)
         .ok_or("the definition of a type is too long to be read")?;
-    let of = Crate { run: &run, items: &items, aliases: &aliases, types: &types, relations: &relations };
+    let of = Crate {
+        run: &run,
+        items: &items,
+        aliases: &aliases,
+        types: &types,
+        traits: &traits,
+        relations: &relations,
+    };
     let mut found = Findings { locator, facts: Vec::new() };
     witness::functions(&of, &mut found)?;
     pointer::function_types(&of, &mut found)?;

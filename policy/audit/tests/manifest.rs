@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_audit::manifest::read;
-use mfaas_ident::Isolation;
+use mfaas_ident::{Access, Isolation};
 use mfaas_rules::facts::{ManifestFact, ManifestFacts};
 use mfaas_rules::judge_manifest;
 use mfaas_rules::limits::MANIFEST;
@@ -24,7 +24,7 @@ const PACKAGE: &str = "[package]\nname = \"hello\"\nversion = \"0.1.0\"\nedition
 fn an_ordinary_manifest_is_read_whole() {
     let text = format!(
         "{PACKAGE}publish = false\n\n[package.metadata.mfaas]\nhandler = \"api::handle\"\nbudget = \"10ms\"\nmemory = \"4MiB\"\n\
-         idempotent = true\nisolation = \"process\"\n\n[dependencies]\nitoa = \"1\"\nserde = {{ version = \"1.0.229\", features = [\"derive\"], default-features = false }}\n\
+         idempotent = true\nisolation = \"process\"\naccess = \"token\"\n\n[dependencies]\nitoa = \"1\"\nserde = {{ version = \"1.0.229\", features = [\"derive\"], default-features = false }}\n\
          json = {{ package = \"serde_json\", version = \"1\" }}\n"
     );
     let facts = read(text.as_bytes());
@@ -34,6 +34,7 @@ fn an_ordinary_manifest_is_read_whole() {
     assert_eq!(facts.budget.unwrap().as_micros(), 10_000);
     assert_eq!(facts.memory.unwrap().as_bytes(), 4 << 20);
     assert_eq!((facts.idempotent, facts.isolation), (Some(true), Some(Isolation::Process)));
+    assert_eq!(facts.access, Some(Access::Token));
     let [itoa, serde, json] = facts.dependencies.as_slice() else { panic!("{:?}", facts.dependencies) };
     assert_eq!((itoa.name.as_str(), itoa.default_features, itoa.rename.as_deref()), ("itoa", true, None));
     assert_eq!(
@@ -43,16 +44,18 @@ fn an_ordinary_manifest_is_read_whole() {
     assert_eq!((json.name.as_str(), json.rename.as_deref()), ("serde_json", Some("json")));
     assert!(serde.requirement.matches(&semver::Version::new(1, 0, 300)));
     let span = serde.span.as_ref().unwrap();
-    assert_eq!((span.line, span.column, span.end_column), (16, 1, 6));
+    assert_eq!((span.line, span.column, span.end_column), (17, 1, 6));
 }
 
 #[test]
 fn what_is_not_declared_is_not_guessed_and_what_is_wrong_says_what_is_right() {
     let facts = read(PACKAGE.as_bytes());
-    assert_eq!((facts.idempotent, facts.isolation), (None, None));
+    assert_eq!((facts.idempotent, facts.isolation, facts.access), (None, None, None));
     for (value, words) in [
         ("isolation = \"thread\"", "one of shared, process"),
         ("idempotent = \"yes\"", "it must be true or false"),
+        ("access = \"everybody\"", "one of public, tenant, token"),
+        ("access = false", "it must be a string"),
     ] {
         let text = format!("{PACKAGE}[package.metadata.mfaas]\n{value}\n");
         let facts = read(text.as_bytes());
@@ -61,7 +64,12 @@ fn what_is_not_declared_is_not_guessed_and_what_is_wrong_says_what_is_right() {
         assert_eq!(finding.code.id(), "MF0207");
         assert!(finding.message.contains(words), "{}", finding.message);
         assert_eq!(finding.span.as_ref().unwrap().line, 6);
-        assert_eq!((facts.idempotent, facts.isolation), (None, None));
+        assert_eq!((facts.idempotent, facts.isolation, facts.access), (None, None, None));
+    }
+    for access in Access::ALL {
+        let facts = read(format!("{PACKAGE}[package.metadata.mfaas]\naccess = \"{access}\"\n").as_bytes());
+        assert_eq!(facts.access, Some(access));
+        assert_eq!(judge_manifest(&facts), Vec::new());
     }
     for (word, isolation) in [("shared", Isolation::Shared), ("process", Isolation::Process)] {
         let text = format!("{PACKAGE}[package.metadata.mfaas]\nisolation = \"{word}\"\nidempotent = false\n");
@@ -235,6 +243,11 @@ const BEHIND_A_PACKAGE: &[(&str, &[&str])] = &[
     ("metadata.mfaas.isolation = \"prоcess\"", &["MF0207"]),
     ("metadata.mfaas.isolation = \"none\"", &["MF0207"]),
     ("metadata.mfaas.isolation = [\"process\"]", &["MF0207"]),
+    ("metadata.mfaas.access = \"Public\"", &["MF0207"]),
+    ("metadata.mfaas.access = \"\"", &["MF0207"]),
+    ("metadata.mfaas.access = \"*\"", &["MF0207"]),
+    ("metadata.mfaas.access = [\"public\"]", &["MF0207"]),
+    ("metadata.mfaas.access.public = true", &["MF0202", "MF0207"]),
     ("metadata.mfaas.budget = \"10\\u0000ms\"", &["MF0207"]),
     ("metadata.mfaas.budget = \"99999999999999999999s\"", &["MF0207"]),
     ("metadata.mfaas.budget = \"-1ms\"", &["MF0207"]),

@@ -26,6 +26,7 @@ mod layers;
 mod mounts;
 mod probe;
 mod profile;
+mod speculation;
 mod supervise;
 mod sys;
 mod syscalls;
@@ -35,6 +36,7 @@ pub use probe::{Support, probe};
 #[cfg(feature = "testing")]
 pub use profile::AblationToken;
 pub use profile::{Access, Layer, Limits, Mount, Profile};
+pub use speculation::SpeculationControl;
 pub use supervise::{Ended, supervise};
 
 /// The number of a system call that rows may name, for tests that watch a program's calls.

@@ -3,6 +3,7 @@
 //! Each type is a newtype with one `parse`; a value of the type is proof that the text was
 //! checked. Nothing here reads a file, a clock or a socket, and nothing here decides anything.
 
+mod access;
 mod digest;
 mod isolation;
 mod names;
@@ -10,6 +11,7 @@ mod quantity;
 mod rights;
 mod text;
 
+pub use access::{Access, CallScope};
 pub use digest::{Digest, ToolchainId};
 pub use isolation::Isolation;
 pub use names::{

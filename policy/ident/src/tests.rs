@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::{
-    Budget, Digest, FunctionName, FunctionRef, HandlerPath, Isolation, MemoryLimit, PersonName, Role, Scope,
-    Selector, VersionNumber, Voucher, sanitise,
+    Access, Budget, CallScope, Digest, FunctionName, FunctionRef, HandlerPath, Isolation, MemoryLimit,
+    PersonName, Role, Scope, Selector, VersionNumber, Voucher, sanitise,
 };
 
 #[test]
@@ -74,6 +74,40 @@ fn isolation_has_two_words_and_nothing_means_a_third() {
         assert!(Isolation::parse(bad).is_err(), "{bad:?} must be refused");
         assert!(serde_json::from_value::<Isolation>(bad.into()).is_err(), "{bad:?} must be refused");
     }
+}
+
+#[test]
+fn access_has_three_words_and_nothing_means_a_fourth() {
+    for access in Access::ALL {
+        assert_eq!(Access::parse(access.as_str()).unwrap(), access);
+        assert_eq!(serde_json::to_value(access).unwrap(), access.as_str());
+    }
+    assert_eq!(Access::default(), Access::Tenant);
+    for bad in ["", "Public", "public ", "none", "private", "public,tenant", "*"] {
+        assert!(Access::parse(bad).is_err(), "{bad:?} must be refused");
+        assert!(serde_json::from_value::<Access>(bad.into()).is_err(), "{bad:?} must be refused");
+    }
+}
+
+#[test]
+fn a_scope_opens_what_it_names_and_a_star_not_what_has_to_be_named() {
+    let name = |text| FunctionName::parse(text).unwrap();
+    let opens = |texts: &[&str]| {
+        let scope = CallScope::parse(texts).unwrap();
+        Access::ALL.map(|access| scope.opens(&name("pay"), access))
+    };
+    assert_eq!(opens(&["pay"]), [true, true, true]);
+    assert_eq!(opens(&["*"]), [true, true, false]);
+    assert_eq!(opens(&["*", "pay"]), [true, true, true]);
+    assert_eq!(opens(&["other"]), [true, false, false]);
+    let none: &[&str] = &[];
+    assert!(CallScope::parse(none).is_err(), "a scope of nothing is a mistake");
+    assert!(CallScope::parse(&["pay", "**"]).is_err());
+    assert!(CallScope::parse(&vec!["pay"; CallScope::NAMES_MAX + 1]).is_err());
+    let json = serde_json::json!(["*", "pay"]);
+    let scope: CallScope = serde_json::from_value(json.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&scope).unwrap(), json);
+    assert!(serde_json::from_value::<CallScope>(serde_json::json!("*")).is_err());
 }
 
 #[test]

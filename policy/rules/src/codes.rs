@@ -139,6 +139,8 @@ table! {
     MF0408 "The handler does not fit.", "Use `fn(&[u8]) -> Vec<u8>`, `fn(mfaas::Request) -> mfaas::Response` or `fn(mfaas::Json<T>) -> Result<mfaas::Json<R>, E>`, and make it `pub`.";
     MF0409 "The build cage is not as strong as the configuration demands.", "Ask the operator: `mfaas doctor` on the build machine names what is missing.";
     MF0410 "The build was lost three times and has been given up.", "Deploy again; if it happens again, ask the operator for the log of this deployment.";
+    MF0411 "A dependency's build has touched what is not its own.", "Do not allow the crate: its macro or build script attacks others. The operator has its name in the log.";
+    MF0412 "A macro has expanded differently when the source was compiled.", "Call the crates whose macros the source uses through their functions; a macro that is not the same each time cannot be checked.";
 
     MF0501 "The result is not an x86-64 shared object.", "This is a fault of the build; report it.";
     MF0502 "The image has segments that could be written and run, or that do not fit the file.", "This does not come from ordinary source; remove tricks with sections and statics.";
@@ -170,7 +172,7 @@ table! {
     MF0709 "The node could not load the artifact.", "See the node's log.";
     MF0710 "The node is not known, or its join token is not valid.", "Create a new token with `mfaas-server join-token create`; a token joins one node once.";
     MF0711 "The node is cordoned and takes no new versions.", "It serves what it had; `mfaas node uncordon` lets it take the rest.";
-    MF0712 "The node has no worker process of its own left for the function's tenant.", "Deploy without `isolation = \"process\"`, or ask an operator to raise `MFAAS_PRIVATE_CORDONS` on the node.";
+    MF0712 "The node has no worker process of its own left for the function's tenant.", "Update the node: from this release on it starts worker processes for every tenant.";
 
     MF0801 "No such function is served here.", "Check tenant, name and version with `mfaas list`; a new version takes a moment to arrive.";
     MF0802 "The function panicked.", "See `mfaas logs` for the message; the next call starts from a clean state.";
@@ -187,6 +189,14 @@ table! {
     MF0813 "The function is banned after repeated crashes.", "Deploy a new version, or ask an operator to lift the ban with `mfaas unban`.";
     MF0814 "The function ended itself.", "Return from the handler instead of aborting; see `mfaas logs`.";
     MF0815 "The node is being drained and takes no new calls.", "Ask another node, or try again after the time named in Retry-After.";
+    MF0816 "The call shows no call token that counts.", "Send `Authorization: Bearer TOKEN` with a token of `mfaas token create --call FUNCTION`, or call with `mfaas invoke`.";
+    MF0817 "The call token does not open this function.", "Ask the function's tenant for a token that names it: `mfaas token create --call FUNCTION`.";
+    MF0818 "The caller has used up its share of this function on this node.", "Try again after the time named in Retry-After, with fewer calls at a time.";
+    MF0820 "The function is not loaded yet.", "Try again after the time named in Retry-After: the node has just started, or was just told of this version.";
+    MF0821 "The request does not name one valid host.", "Send exactly one Host header (in HTTP/2 one :authority), a host name or address with an optional port.";
+    MF0822 "The method is not one that is taken here.", "Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS; the answer's Allow header lists them.";
+    MF0823 "The request's coding is not one that is taken.", "Send the body as it is: no Content-Encoding, and no Transfer-Encoding but a single `chunked`.";
+    MF0824 "Too much is asked from one address at once.", "Wait for answers before asking for more, or try again after the time named in Retry-After.";
 
     MF0901 "The token is missing or not valid.", "Sign in with `mfaas login`.";
     MF0902 "The token may not do this.", "Ask for a token with the scope named in the message.";

@@ -1,6 +1,6 @@
 //! What was seen, without a judgement. `mfaas-audit` and `mfaas-inspect` fill these in.
 
-use mfaas_ident::{Budget, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
+use mfaas_ident::{Access, Budget, CrateName, FunctionName, HandlerPath, Isolation, MemoryLimit};
 use serde::{Deserialize, Serialize};
 
 use crate::Span;
@@ -20,6 +20,8 @@ pub struct ManifestFacts {
     pub idempotent: Option<bool>,
     /// `[package.metadata.mfaas] isolation`.
     pub isolation: Option<Isolation>,
+    /// `[package.metadata.mfaas] access`: who may call it; what the site says if absent.
+    pub access: Option<Access>,
     /// `[dependencies]`, registry dependencies only.
     pub dependencies: Vec<DependencyRequest>,
     /// Everything else, in file order.

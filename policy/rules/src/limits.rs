@@ -167,6 +167,20 @@ pub const DEPENDENCY_BUILD: CompileLimits = CompileLimits {
     descriptors_max: 1_024,
 };
 
+/// The limits for one compilation or build script of that job, each in a cage of its own. Far above what the largest
+/// crates of the registry need.
+pub const DEPENDENCY_UNIT: CompileLimits = CompileLimits {
+    cpu_seconds_max: 600,
+    wall_seconds_max: 1_200,
+    memory_bytes_max: 2 << 30,
+    file_bytes_max: 512 << 20,
+    output_bytes_max: 16 << 20,
+    processes_max: 256,
+    descriptors_max: 1_024,
+};
+/// How many of them run at once, whatever the machine has: together they need no more than 16 GiB.
+pub const DEPENDENCY_UNITS_AT_ONCE_MAX: usize = 8;
+
 /// Limits of a finished image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BinaryLimits {

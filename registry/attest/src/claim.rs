@@ -21,7 +21,7 @@ pub struct BuildClaim {
     pub budget_us: Budget,
     /// From the manifest, defaults filled in.
     pub memory_bytes: MemoryLimit,
-    /// From the manifest, defaults filled in.
+    /// From the manifest, defaults filled in, but for who may call: what a silent manifest means there the signer alone says.
     pub declared: Declared,
     /// What compiled it.
     pub toolchain: ToolchainId,

@@ -83,6 +83,10 @@ impl PublicKey {
         Self::strong(key)
     }
 
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         Signature::from_slice(signature).is_ok_and(|s| self.0.verify_strict(message, &s).is_ok())
     }
@@ -134,6 +138,11 @@ impl PrivateKey {
     /// Its public half.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
+    }
+
+    /// Private and public half.
+    pub(crate) fn to_pair(&self) -> Zeroizing<[u8; 64]> {
+        Zeroizing::new(self.0.to_keypair_bytes())
     }
 
     pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {

@@ -3,13 +3,14 @@
 //! Three documents travel in DSSE envelopes (<https://github.com/secure-systems-lab/dsse>), each
 //! with its own payload type, so that no signature of one kind can stand in for another:
 //! the **artifact statement** ([`Statement`], an in-toto Statement v1 whose predicate is
-//! `admission/v2` with the SLSA v1 provenance inside it), the **serving set** ([`ServingSet`])
-//! and the root-signed **key list** ([`KeyList`]).
+//! `admission/v3` with the SLSA v1 provenance inside it), the **serving set** ([`ServingSet`])
+//! and the root-signed **key list** ([`KeyList`]). Callers show another kind, call tokens ([`CallClaims`]), whose keys the serving set names.
 //!
 //! A [`Verified`] value exists only because [`verify`] made it. This crate must never read a
 //! clock, a file or a socket: the time is an argument, and bytes come from the caller. It must
 //! never accept what it does not know: unknown fields, purposes and payload types are refusals.
 
+mod call;
 mod claim;
 mod dsse;
 mod keylist;
@@ -18,6 +19,10 @@ mod serving;
 mod slsa;
 mod statement;
 
+pub use call::{
+    CALL_CLOCK_SKEW, CALL_TOKEN_BYTES_MAX, CALL_TOKEN_LIFE, CALL_TOKEN_LIFE_MAX, CallClaims, CallKey,
+    CallTokenError, sign_call, verify_call,
+};
 pub use claim::BuildClaim;
 pub use dsse::{Envelope, Payload, Verified, sign, verify};
 pub use keylist::{KeyList, ListedKey};
@@ -25,8 +30,8 @@ pub use keys::{KeyId, PrivateKey, PublicKey, Purpose, Trust};
 pub use serving::{SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet};
 pub use slsa::{BuildDefinition, BuildMetadata, Builder, Provenance, ResourceDescriptor, RunDetails};
 pub use statement::{
-    ADMISSION_V1, ADMISSION_V2, Admission, CageLevel, Check, Checker, DecisionUsed, Declared, Statement,
-    Subject,
+    ADMISSION_V1, ADMISSION_V2, ADMISSION_V3, Admission, CageLevel, Check, Checker, DecisionUsed, Declared,
+    Statement, Subject,
 };
 
 /// Why bytes are not a document that we sign or believe.

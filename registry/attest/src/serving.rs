@@ -11,12 +11,14 @@ use mfaas_ident::{
     VersionNumber,
 };
 
-use crate::{Payload, Purpose};
+use crate::{CallKey, Payload, Purpose};
 
 /// How long a set may be valid, in hours.
 pub const SERVING_SET_VALID_HOURS: i64 = 24;
 /// Functions in one set.
 const FUNCTIONS_MAX: usize = 100_000;
+/// Keys for call tokens in one set: one is used, and older ones stay for a day after each rotation.
+const CALL_KEYS_MAX: usize = 16;
 
 /// The desired state of every node.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -40,6 +42,10 @@ pub struct ServingSet {
     pub functions: Vec<ServedFunction>,
     /// Artifacts that must not run whatever else says so.
     pub revoked: BTreeSet<Digest>,
+    /// Keys whose call tokens open functions; a set of the release before has none, and a set without keys is one
+    /// that nodes of that release read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub call_keys: Vec<CallKey>,
 }
 
 /// One function of the set.
@@ -148,6 +154,10 @@ impl Payload for ServingSet {
         if !self.functions.windows(2).all(|w| (&w[0].tenant, &w[0].name) < (&w[1].tenant, &w[1].name)) {
             return Err("functions are not sorted or not unique".to_owned());
         }
+        if self.call_keys.len() > CALL_KEYS_MAX {
+            return Err(format!("{} keys for calls, the limit is {CALL_KEYS_MAX}", self.call_keys.len()));
+        }
+        self.call_keys.iter().try_for_each(CallKey::check)?;
         self.functions.iter().try_for_each(ServedFunction::check)
     }
 }

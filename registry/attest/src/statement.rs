@@ -1,21 +1,23 @@
-//! The artifact statement: in-toto Statement v1 with the predicate `admission/v2`, or the older `admission/v1`.
+//! The artifact statement: in-toto Statement v1 with the predicate `admission/v3`, or one of the older two.
 //!
 //! One statement, one predicate, one signature: the admission decision with the SLSA provenance
 //! as its field `provenance`. Versioned by the predicate type; a reader that meets a field it does
 //! not know refuses, because an unknown field may be a restriction. v2 is v1 and what the function
-//! declares; a statement of v1 has no such field, and its function declared nothing. `bindings` and
-//! `calls` are reserved and must be empty.
+//! declares; a statement of v1 has no such field, and its function declared nothing. v3 is v2 and who may call the function;
+//! where that is not stated, its tenant may. `bindings` and `calls` are reserved and must be empty.
 
 use std::collections::BTreeMap;
 
 use mfaas_ident::{
-    Budget, CrateName, DeploymentId, Digest, FunctionName, HandlerPath, Isolation, MemoryLimit, TenantName,
-    ToolchainId, VersionNumber,
+    Access, Budget, CrateName, DeploymentId, Digest, FunctionName, HandlerPath, Isolation, MemoryLimit,
+    TenantName, ToolchainId, VersionNumber,
 };
 
 use crate::{Payload, Provenance, Purpose};
 
 /// The predicate type of statements that are written now.
+pub const ADMISSION_V3: &str = "https://mfaas.dev/attestation/admission/v3";
+/// The predicate type of statements from before it was stated who may call a function.
 pub const ADMISSION_V2: &str = "https://mfaas.dev/attestation/admission/v2";
 /// The predicate type of statements from before functions could declare anything.
 pub const ADMISSION_V1: &str = "https://mfaas.dev/attestation/admission/v1";
@@ -77,7 +79,7 @@ pub struct Admission {
     pub budget_us: Budget,
     /// Arena, bytes.
     pub memory_bytes: MemoryLimit,
-    /// What the function declares; present in v2 and absent in v1, where it means the default.
+    /// What the function declares; absent in v1 alone, where it means the default.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub declared: Option<Declared>,
     /// SHA-256 of the upload as the server recorded it, before any builder saw it.
@@ -119,11 +121,25 @@ pub struct Declared {
     pub idempotent: bool,
     /// Which workers may run it. A node that cannot give what is asked for does not run it.
     pub isolation: Isolation,
+    /// Who may call it, the site's default filled in; present in v3 alone.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+}
+
+impl Declared {
+    /// Who may call it. A statement that does not say is older than the question: the tenant may.
+    pub fn access(&self) -> Access {
+        self.access.unwrap_or(Access::Tenant)
+    }
 }
 
 /// A field that may be absent, but not empty: `null` would be a second way to write its absence.
-fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Declared>, D::Error> {
-    serde::Deserialize::deserialize(from).map(Some)
+fn present<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
+where
+    T: serde::Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    T::deserialize(from).map(Some)
 }
 
 /// One allowlist decision, as it stood when it was used.
@@ -176,7 +192,8 @@ impl Admission {
     /// The type that its fields make it.
     fn predicate_type(&self) -> &'static str {
         match self.declared {
-            Some(_) => ADMISSION_V2,
+            Some(Declared { access: Some(_), .. }) => ADMISSION_V3,
+            Some(Declared { access: None, .. }) => ADMISSION_V2,
             None => ADMISSION_V1,
         }
     }
@@ -199,10 +216,12 @@ impl Payload for Statement {
             return Err("not an in-toto Statement v1".to_owned());
         }
         match self.predicate_type.as_str() {
-            ADMISSION_V1 | ADMISSION_V2 if self.predicate_type == self.predicate.predicate_type() => {}
+            ADMISSION_V1 | ADMISSION_V2 | ADMISSION_V3
+                if self.predicate_type == self.predicate.predicate_type() => {}
             ADMISSION_V1 => return Err("admission/v1 declares nothing, and this does".to_owned()),
-            ADMISSION_V2 => return Err("admission/v2 without what the function declares".to_owned()),
-            _ => return Err("a predicate type other than admission/v1 and admission/v2".to_owned()),
+            ADMISSION_V2 => return Err("admission/v2 without what it declares, or with more".to_owned()),
+            ADMISSION_V3 => return Err("admission/v3 without who may call the function".to_owned()),
+            _ => return Err("a predicate type other than admission/v1, v2 and v3".to_owned()),
         }
         if self.subject != [self.predicate.subject()] {
             return Err("the subject is not what the predicate admits".to_owned());

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_ident::{
-    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation, MemoryLimit,
-    Selector, TenantName, ToolchainId, VersionNumber,
+    Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
+    MemoryLimit, Selector, TenantName, ToolchainId, VersionNumber,
 };
 use proptest::prelude::*;
 
@@ -37,7 +37,11 @@ fn statement() -> Statement {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
-        declared: Some(Declared { idempotent: true, isolation: Isolation::Process }),
+        declared: Some(Declared {
+            idempotent: true,
+            isolation: Isolation::Process,
+            access: Some(Access::Token),
+        }),
         source_upload: Digest::of(b"tar"),
         source_tree: Digest::of(b"tree"),
         toolchain: ToolchainId(Digest::of(b"rustc")),
@@ -75,7 +79,7 @@ fn statement() -> Statement {
     })
 }
 
-fn serving_set() -> ServingSet {
+pub(crate) fn serving_set() -> ServingSet {
     let number = |n| VersionNumber::new(n).unwrap();
     let version = |n, bytes: &[u8]| ServedVersion {
         version: number(n),
@@ -99,6 +103,7 @@ fn serving_set() -> ServingSet {
             versions: vec![version(1, b"one"), version(2, b"two")],
         }],
         revoked: BTreeSet::from([Digest::of(b"one")]),
+        call_keys: Vec::new(),
     }
 }
 
@@ -126,10 +131,10 @@ fn what_was_signed_comes_back() {
     assert_eq!(verified.digest(), Digest::of(&bytes));
     let json: serde_json::Value = serde_json::to_value(statement()).unwrap();
     assert_eq!(json["_type"], "https://in-toto.io/Statement/v1");
-    assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v2");
+    assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v3");
     assert_eq!(
         json["predicate"]["declared"],
-        serde_json::json!({"idempotent": true, "isolation": "process"})
+        serde_json::json!({"idempotent": true, "isolation": "process", "access": "token"})
     );
     assert_eq!(json["subject"][0]["name"], "acme/hello@1");
     assert_eq!(json["predicate"]["provenance"]["buildDefinition"]["buildType"], Provenance::BUILD_TYPE);
@@ -147,7 +152,23 @@ fn an_older_statement_means_no_second_run_and_shared_workers() {
     let read = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap().into_inner();
     assert_eq!(read, older);
     let declared = read.predicate.declared.unwrap_or_default();
-    assert_eq!(declared, Declared { idempotent: false, isolation: Isolation::Shared });
+    assert_eq!(declared, Declared { idempotent: false, isolation: Isolation::Shared, access: None });
+    assert_eq!(declared.access(), Access::Tenant);
+}
+
+/// What was signed before it was stated who may call a function still verifies: its tenant may, and nobody else.
+#[test]
+fn a_statement_that_does_not_say_who_may_call_means_the_tenant() {
+    let key = key();
+    let silent = Declared { idempotent: true, isolation: Isolation::Process, access: None };
+    let older = Statement::new(Admission { declared: Some(silent), ..statement().predicate });
+    let json = serde_json::to_value(&older).unwrap();
+    assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v2");
+    let declared = serde_json::json!({"idempotent": true, "isolation": "process"});
+    assert_eq!(json["predicate"]["declared"], declared, "the bytes are those of the older release");
+    let bytes = sign(&older, &[&key]).unwrap();
+    let read = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap().into_inner();
+    assert_eq!(read.predicate.declared.map(|declared| declared.access()), Some(Access::Tenant));
 }
 
 /// One that was kept from the release before, for the fuzzer; its first byte says what it is.
@@ -187,9 +208,11 @@ fn version_and_declarations_fit_together_or_nothing_is_believed() {
     };
     assert!(read(&|_| ()).is_ok());
     let v1 = "https://mfaas.dev/attestation/admission/v1";
-    let inconsistent: [&dyn Fn(&mut serde_json::Value); 3] = [
+    let inconsistent: [&dyn Fn(&mut serde_json::Value); 5] = [
         &|document| document["predicateType"] = v1.into(),
-        &|document| document["predicateType"] = v1.replace("v1", "v3").into(),
+        &|document| document["predicateType"] = v1.replace("v1", "v2").into(),
+        &|document| document["predicateType"] = v1.replace("v1", "v4").into(),
+        &|document| drop(document["predicate"]["declared"].as_object_mut().unwrap().remove("access")),
         &|document| drop(document["predicate"].as_object_mut().unwrap().remove("declared")),
     ];
     for change in inconsistent {
@@ -204,13 +227,15 @@ fn version_and_declarations_fit_together_or_nothing_is_believed() {
         serde_json::json!({"idempotent": "true", "isolation": "process"}),
         serde_json::json!({"idempotent": true, "isolation": "thread"}),
         serde_json::json!({"idempotent": true, "isolation": "process", "retries": 3}),
+        serde_json::json!({"idempotent": true, "isolation": "process", "access": null}),
+        serde_json::json!({"idempotent": true, "isolation": "process", "access": "anybody"}),
     ] {
         let refused = read(&|document| document["predicate"]["declared"] = declared.clone());
         assert!(matches!(refused, Err(AttestError::Malformed { .. })), "{declared}: {refused:?}");
     }
 }
 
-/// Somebody on the way cannot make a call run twice, or take a function's own process away.
+/// Somebody on the way cannot make a call run twice, take a function's own process away, or open it to everybody.
 #[test]
 fn a_declaration_cannot_be_changed_under_its_signature() {
     use base64::Engine as _;
@@ -219,7 +244,11 @@ fn a_declaration_cannot_be_changed_under_its_signature() {
     let mut envelope: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let engine = base64::engine::general_purpose::STANDARD;
     let payload = String::from_utf8(engine.decode(envelope["payload"].as_str().unwrap()).unwrap()).unwrap();
-    for (from, to) in [("\"process\"", "\"shared\""), ("\"idempotent\":true", "\"idempotent\":false")] {
+    for (from, to) in [
+        ("\"process\"", "\"shared\""),
+        ("\"idempotent\":true", "\"idempotent\":false"),
+        ("\"token\"", "\"public\""),
+    ] {
         let changed = payload.replace(from, to);
         assert_ne!(changed, payload);
         envelope["payload"] = engine.encode(changed).into();

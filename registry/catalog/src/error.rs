@@ -74,6 +74,20 @@ const CONSTRAINTS: &[(&str, &str)] = &[
     ("reviews_denied_by_somebody", "nobody has said no"),
 ];
 
+/// Constraints that say that something which a caller named is not there.
+const REFERENCES: &[(&str, &str)] = &[
+    ("deployments_tenant_fkey", "tenant"),
+    ("functions_tenant_fkey", "tenant"),
+    ("tokens_tenant_fkey", "tenant"),
+    ("votes_review_fkey", "review"),
+    ("spot_notes_review_fkey", "review"),
+    ("node_reports_node_fkey", "node"),
+    ("bans_node_fkey", "node"),
+    ("bans_version_fkey", "version"),
+    ("usage_boots_node_fkey", "node"),
+    ("usage_hours_version_fkey", "version"),
+];
+
 impl From<sqlx::Error> for CatalogError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
@@ -85,6 +99,9 @@ impl From<sqlx::Error> for CatalogError {
                 let constraint = cause.constraint();
                 if let Some((_, reason)) = CONSTRAINTS.iter().find(|(name, _)| constraint == Some(*name)) {
                     return Self::Conflict { reason: (*reason).to_owned() };
+                }
+                if let Some((_, what)) = REFERENCES.iter().find(|(name, _)| constraint == Some(*name)) {
+                    return Self::NotFound { what };
                 }
                 match cause.code().as_deref() {
                     Some("42501") => Self::Denied,

@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    AliasName, Budget, DeploymentId, Digest, FunctionName, HandlerPath, Isolation, MemoryLimit, TenantName,
-    ToolchainId, VersionNumber,
+    Access, AliasName, Budget, DeploymentId, Digest, FunctionName, HandlerPath, Isolation, MemoryLimit,
+    TenantName, ToolchainId, VersionNumber,
 };
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
@@ -56,6 +56,8 @@ pub struct Version {
     pub idempotent: bool,
     /// Declared: with whom it shares workers.
     pub isolation: Isolation,
+    /// Who may call it.
+    pub access: Access,
     /// What compiled it.
     pub toolchain: ToolchainId,
     /// ABI of the shim inside.
@@ -128,8 +130,8 @@ impl Catalog {
     ) -> Result<Vec<Version>, CatalogError> {
         let rows = sqlx::query(
             "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
-                    v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.toolchain, v.abi_version,
-                    v.policy_version, v.created_at, a.bytes,
+                    v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.toolchain,
+                    v.abi_version, v.policy_version, v.created_at, a.bytes,
                     EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact) AS revoked
              FROM versions v JOIN artifacts a ON a.digest = v.artifact
              WHERE v.tenant = $1 AND v.function = $2 AND v.retired_at IS NULL
@@ -154,8 +156,8 @@ impl Catalog {
     ) -> Result<Version, CatalogError> {
         let row = sqlx::query(
             "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
-                    v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.toolchain, v.abi_version,
-                    v.policy_version, v.created_at, a.bytes,
+                    v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.toolchain,
+                    v.abi_version, v.policy_version, v.created_at, a.bytes,
                     EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact) AS revoked
              FROM versions v JOIN artifacts a ON a.digest = v.artifact
              WHERE v.tenant = $1 AND v.function = $2 AND v.version = $3 AND v.retired_at IS NULL",
@@ -310,6 +312,7 @@ fn version(row: &PgRow) -> Decoded<Version> {
         memory: unsigned(row, "memory_bytes")?,
         idempotent: row.try_get("idempotent")?,
         isolation: parsed(row, "isolation")?,
+        access: parsed(row, "access")?,
         toolchain: parsed(row, "toolchain")?,
         abi_version: small(row, "abi_version")?,
         policy_version: row.try_get("policy_version")?,

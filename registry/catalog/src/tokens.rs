@@ -85,6 +85,12 @@ impl Catalog {
         Ok(tx.commit().await?)
     }
 
+    /// Whether there is a tenant of that name.
+    pub async fn has_tenant(&self, tenant: &TenantName) -> Result<bool, CatalogError> {
+        let found = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM tenants WHERE name = $1)");
+        Ok(found.bind(tenant.as_str()).fetch_one(&self.pool).await?)
+    }
+
     /// Makes a token, and its tenant if that is new. The person, if any, is whom `actor` says.
     pub async fn create_token(&self, actor: &Actor, new: &NewToken<'_>) -> Result<Token, CatalogError> {
         let voucher = new.person.map_or(Voucher::Nobody, |_| Voucher::Admin);

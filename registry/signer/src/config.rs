@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use mfaas_ident::Access;
 use tracing_subscriber::EnvFilter;
 
 /// What `serve` needs.
@@ -16,6 +17,8 @@ pub(crate) struct ServeConfig {
     pub(crate) keys_dir: PathBuf,
     /// Written once the loop runs.
     pub(crate) ready_file: Option<PathBuf>,
+    /// Who may call a function whose manifest does not say.
+    pub(crate) default_access: Access,
 }
 
 impl ServeConfig {
@@ -26,6 +29,10 @@ impl ServeConfig {
             blobs_url: required("MFAAS_BLOBS_URL")?,
             keys_dir: required("MFAAS_KEYS_DIR")?.into(),
             ready_file: optional("MFAAS_READY_FILE")?.map(PathBuf::from),
+            default_access: match optional("MFAAS_DEFAULT_ACCESS")? {
+                Some(word) => Access::parse(&word).context("MFAAS_DEFAULT_ACCESS")?,
+                None => Access::Tenant,
+            },
         })
     }
 }

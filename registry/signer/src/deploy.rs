@@ -8,7 +8,7 @@ use mfaas_attest::{
 };
 use mfaas_blobs::{BlobError, Blobs};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
-use mfaas_ident::{DeploymentId, Digest, VersionNumber};
+use mfaas_ident::{Access, DeploymentId, Digest, VersionNumber};
 use mfaas_rules::limits::{ARCHIVE, BINARY};
 use mfaas_rules::{POLICY_REVISION, codes};
 use postgres::{Client, Transaction};
@@ -22,6 +22,8 @@ use crate::ledger::{self, BuiltRow, SignedStatement};
 pub(crate) struct Desk {
     pub(crate) blobs: Blobs,
     pub(crate) key: PrivateKey,
+    /// Who may call a function whose manifest does not say.
+    pub(crate) default_access: Access,
     /// Runs the blob store's requests; everything else here is synchronous.
     pub(crate) runtime: Runtime,
 }
@@ -105,7 +107,8 @@ fn decide(tx: &mut Transaction<'_>, desk: &Desk, row: &BuiltRow, watch: &Watch) 
     let artifact = fetch(desk, &claim.artifact, BINARY.file_bytes_max)?;
     let allowlist = ledger::hold_allowlist(tx, &row.tenant, &claim.toolchain)?;
     let case = Case { upload: upload.into(), artifact: &artifact, claim: &claim, allowlist: &allowlist };
-    let examined = examine(case)?;
+    let mut examined = examine(case)?;
+    examined.declared.access.get_or_insert(desk.default_access);
     let version = ledger::next_version(tx, &row.tenant, &row.function)?;
     let admission = admission(row, &claim, examined, version, allowlist.policy_version);
     let envelope = sign_and_check(&desk.key, &admission)?;

@@ -38,6 +38,7 @@ pub(crate) struct Examined {
     pub(crate) handler: HandlerPath,
     pub(crate) budget: Budget,
     pub(crate) memory: MemoryLimit,
+    /// Without the site's default for who may call: builders do not know it.
     pub(crate) declared: Declared,
     pub(crate) source_tree: Digest,
     pub(crate) elf_facts: Digest,
@@ -84,6 +85,7 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Refusal> {
         declared: Declared {
             idempotent: manifest.idempotent.unwrap_or_default(),
             isolation: manifest.isolation.unwrap_or_default(),
+            access: manifest.access,
         },
         source_tree: tree.tree_digest(),
         elf_facts,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
-use mfaas_attest::{Admission, ServedFunction, ServedVersion};
+use mfaas_attest::{Admission, CallKey, KeyId, ServedFunction, ServedVersion};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event};
 use mfaas_ident::{DeploymentId, Digest, Epoch, FunctionName, TenantName, ToolchainId, VersionNumber};
 use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus};
@@ -22,6 +22,8 @@ const STATEMENT_TIMEOUT: &str = "15s";
 const RECENT_VERSIONS: i64 = 10;
 /// Serving sets kept; nodes only ever ask for the newest.
 const SERVING_SETS_KEPT: i64 = 100;
+/// Keys for call tokens in a serving set, the newest: as many as it takes.
+const CALL_KEYS: i64 = 16;
 
 /// A build that waits for its signature; its rows stay locked until the transaction ends.
 pub(crate) struct BuiltRow {
@@ -52,6 +54,7 @@ pub(crate) struct Desired {
     pub(crate) toolchains: BTreeSet<ToolchainId>,
     pub(crate) functions: Vec<ServedFunction>,
     pub(crate) revoked: BTreeSet<Digest>,
+    pub(crate) call_keys: Vec<CallKey>,
 }
 
 /// The newest serving set, without its content.
@@ -72,7 +75,7 @@ pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
 }
 
 /// The last migration that this build needs.
-const SCHEMA_VERSION: i64 = 9;
+const SCHEMA_VERSION: i64 = 10;
 
 /// Refuses a database whose schema is older than this build.
 pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
@@ -186,8 +189,8 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
     )?;
     tx.execute(
         "INSERT INTO versions (tenant, function, version, deployment_id, artifact, statement, source_digest, handler,
-                               budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+                               budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         &[
             &tenant,
             &function,
@@ -204,6 +207,7 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
             &a.policy_version,
             &declared.idempotent,
             &declared.isolation.as_str(),
+            &declared.access().as_str(),
         ],
     )?;
     record_crates(tx, a, version)?;
@@ -313,7 +317,13 @@ pub(crate) fn desired(tx: &mut Transaction<'_>) -> anyhow::Result<Desired> {
                                        AND a.function = v.function AND a.version = v.version))",
         &[&RECENT_VERSIONS],
     )?;
+    let call_keys = tx.query(
+        "SELECT id, public_key, not_after FROM call_keys WHERE not_after > now()
+         ORDER BY made_at DESC, id LIMIT $1",
+        &[&CALL_KEYS],
+    )?;
     Ok(Desired {
+        call_keys: call_keys.iter().map(call_key).collect::<anyhow::Result<_>>()?,
         toolchains: toolchains.iter().map(|row| text(row, "id")).collect::<anyhow::Result<_>>()?,
         functions: served_functions(&rows)?,
         revoked: revoked.iter().map(|row| text(row, "artifact")).collect::<anyhow::Result<_>>()?,
@@ -403,6 +413,14 @@ fn served_functions(rows: &[Row]) -> anyhow::Result<Vec<ServedFunction>> {
         function.versions.sort_unstable_by_key(|v| v.version);
     }
     Ok(functions)
+}
+
+fn call_key(row: &Row) -> anyhow::Result<CallKey> {
+    Ok(CallKey {
+        keyid: KeyId(text(row, "id")?),
+        public: mfaas_attest::PublicKey::from_hex(&row.try_get::<_, String>("public_key")?)?,
+        not_after: row.try_get("not_after")?,
+    })
 }
 
 fn allowed_crate(row: &Row) -> anyhow::Result<AllowedCrate> {

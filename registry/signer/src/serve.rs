@@ -69,6 +69,7 @@ fn open_desk(config: &ServeConfig) -> anyhow::Result<Desk> {
     Ok(Desk {
         blobs: Blobs::open(&config.blobs_url)?,
         key: keys::load(&config.keys_dir)?,
+        default_access: config.default_access,
         runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
     })
 }

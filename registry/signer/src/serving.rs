@@ -80,5 +80,6 @@ fn next_set(situation: &Situation, desired: Desired, now: DateTime<Utc>) -> Serv
         required_lints: lints::required().map(str::to_owned).collect(),
         functions: desired.functions,
         revoked: desired.revoked,
+        call_keys: desired.call_keys,
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use crate::checkout;
 
 /// The crates of `tests/fixtures` that every test site offers, in the order of their names.
-const LOCAL: &[&str] = &["careless", "dep", "pm"];
+const LOCAL: &[&str] = &["careless", "dep", "fickle", "pm"];
 
 /// Writes the tests' seed to `into` and gives its path. Existing files are replaced, so that a
 /// change of the real seed arrives.

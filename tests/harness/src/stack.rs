@@ -53,13 +53,14 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Starts everything and waits until the node serves.
+    /// Starts everything and waits until the node serves. Functions whose manifests do not say are open to everybody: most tests
+    /// are not about callers. [`Self::start_with`] leaves the site's default as it is.
     ///
     /// # Panics
     /// When anything fails; the message holds the supervisor's output.
     #[must_use]
     pub fn start() -> Self {
-        Self::start_with(&[])
+        Self::start_with(&["--default-access", "public"])
     }
 
     /// The same with these options of `mfaas up`.

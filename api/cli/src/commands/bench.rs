@@ -1,5 +1,5 @@
-//! `mfaas bench`: what a deploy costs beside the bare compiler, in the same run; and `bench node`, a
-//! program of its own.
+//! `mfaas bench`: what a deploy costs beside the bare compiler, in the same run; and `bench node` with
+//! `bench noisy-neighbour`, a program of their own.
 //!
 //! Rounds alternate, so that a machine that gets slower gets slower for both; every round changes
 //! a constant in the source, so that nothing is answered from a store.
@@ -47,6 +47,12 @@ enum BenchCommand {
     Admission(BenchAdmission),
     /// The node runtime beside what it is compared to: a bare ring, dlopen, processes, wasmtime, hyper.
     Node(node::BenchNode),
+    /// A tenant at a low load beside one that takes what it can, with a row for each way to do so.
+    ///
+    /// Calls without a pause, long calls, log lines, large and slow bodies, connections: each through the
+    /// ingress, on a node with worker pools per tenant and on one with a shared pool. For example:
+    /// `mfaas bench noisy-neighbour --rows calls,long-calls`
+    NoisyNeighbour(node::BenchNoisyNeighbour),
 }
 
 #[derive(Debug, clap::Args)]
@@ -78,7 +84,7 @@ struct BenchAdmission {
 impl Bench {
     /// Whether a server is asked, or a package deployed.
     pub(crate) fn needs_profile(&self) -> bool {
-        !matches!(self.command, BenchCommand::Node(_))
+        !matches!(self.command, BenchCommand::Node(_) | BenchCommand::NoisyNeighbour(_))
     }
 
     /// Measures and reports; exit code 1 when an aim is missed.
@@ -87,6 +93,7 @@ impl Bench {
             BenchCommand::Deploy(bench) => bench.run(context).await,
             BenchCommand::Admission(bench) => bench.run(context),
             BenchCommand::Node(bench) => bench.run(context),
+            BenchCommand::NoisyNeighbour(bench) => bench.run(context),
         }
     }
 }
@@ -178,7 +185,9 @@ async fn measured_deploy(context: &Context, supervisor: i32, package: &Package) 
         return Err(Failure::Told(exit_of(outcome.deployment.state, &outcome.deployment.diagnostics)));
     }
     let url = outcome.url.ok_or_else(|| Failure::Local("a served version has no address".to_owned()))?;
-    let answer = invoke::call(&url, reqwest::header::HeaderMap::new(), package.request.clone()).await?;
+    let token = invoke::call_token(context, &package.name).await?;
+    let headers = token.into_iter().map(|token| (reqwest::header::AUTHORIZATION, token)).collect();
+    let answer = invoke::call(&url, headers, package.request.clone()).await?;
     if answer.status >= 500 {
         return Err(Failure::Local(format!("{} answers with status {}", package.name, answer.status)));
     }

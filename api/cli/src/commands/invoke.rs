@@ -1,12 +1,14 @@
-//! `mfaas invoke`: calls a function at a node, directly. The server only says where.
+//! `mfaas invoke`: calls a function at a node, directly. The server says where, and gives a call token for this one function.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use mfaas_ident::{FunctionRef, Selector};
-use mfaas_wire::{Endpoint, PROBLEM_MEDIA_TYPE, Page, Problem};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use mfaas_ident::{CallScope, FunctionName, FunctionRef, Selector};
+use mfaas_wire::{CallTokenCreated, CreateCallToken, Endpoint, PROBLEM_MEDIA_TYPE, Page, Problem};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+
+use mfaas_rules::codes;
 
 use crate::client::{bounded, innermost};
 use crate::failure::{Exit, Failure};
@@ -35,6 +37,9 @@ pub(crate) struct Invoke {
     header: Vec<(HeaderName, HeaderValue)>,
 }
 
+/// How long the token of one call is good for, in seconds: it is made for this call, and the clocks of two machines differ.
+const TOKEN_LIFE_S: u32 = 120;
+
 /// One answered call.
 pub(crate) struct Answer {
     /// The HTTP status.
@@ -52,7 +57,13 @@ impl Invoke {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let body = self.body()?;
         let url = find_endpoint(context, &self.function).await?;
-        let headers: HeaderMap = self.header.into_iter().collect();
+        let mut headers: HeaderMap = self.header.into_iter().collect();
+        // A caller that brings its own is that caller.
+        if !headers.contains_key(AUTHORIZATION)
+            && let Some(bearer) = call_token(context, &self.function.name).await?
+        {
+            headers.insert(AUTHORIZATION, bearer);
+        }
         let answer = call(&url, headers, body).await?;
         context.screen.detail(&timing(&answer));
         if let Some(problem) = problem_of(&answer) {
@@ -114,7 +125,34 @@ pub(crate) async fn find_endpoint(context: &Context, function: &FunctionRef) -> 
     })
 }
 
-/// One call at a node. It carries no token: functions must not see one.
+/// A call token for this function alone, as a node wants to see it. Nothing for somebody whose own token may not issue any:
+/// what is public is open to them all the same, and the node says what is not.
+pub(crate) async fn call_token(
+    context: &Context,
+    function: &FunctionName,
+) -> Result<Option<HeaderValue>, Failure> {
+    let wanted = CreateCallToken {
+        functions: CallScope::of(function.clone()),
+        caller: None,
+        ttl_s: Some(TOKEN_LIFE_S),
+        rate: None,
+        concurrency: None,
+    };
+    let created: CallTokenCreated = match context.client()?.post("/v1/call-tokens", &wanted).await {
+        Ok(created) => created,
+        Err(Failure::Problem(problem)) if problem.code == codes::MF0902.id() => {
+            context.screen.note("your token issues no call tokens (it lacks `deploy`): calling as nobody");
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut bearer = HeaderValue::try_from(format!("Bearer {}", created.token))
+        .map_err(|_| Failure::Local("the server gave a call token that is none".to_owned()))?;
+    bearer.set_sensitive(true);
+    Ok(Some(bearer))
+}
+
+/// One call at a node. The token of `headers` is for the node alone: functions do not see it.
 pub(crate) async fn call(url: &str, headers: HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
     let unreachable =
         |error: &reqwest::Error| Failure::Unreachable { what: url.to_owned(), cause: innermost(error) };

@@ -72,7 +72,8 @@ fn manifest(name: &FunctionName) -> String {
          # All of this is optional; these are the defaults.\n\
          [package.metadata.mfaas]\nhandler = \"handle\"\nbudget = \"1ms\"\nmemory = \"4MiB\"\n\
          isolation = \"shared\"  # or \"process\": workers of your own\n\
-         idempotent = false    # true: a call whose worker died may run again\n"
+         idempotent = false    # true: a call whose worker died may run again\n\
+         access = \"tenant\"     # or \"public\": anybody; \"token\": call tokens that name it\n"
     )
 }
 

@@ -78,6 +78,9 @@ async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
         table(&["node", "state", "takes", "epoch", "desired", "loaded", "ingress", "reported"], &rows)
     })?;
     for node in &page.items {
+        if let Some(protection) = &node.protection {
+            context.screen.note(&format!("{}: {protection}", node.name));
+        }
         node.problems.iter().for_each(|problem| context.screen.note(&format!("{}: {problem}", node.name)));
     }
     Ok(Exit::Ok)

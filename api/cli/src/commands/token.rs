@@ -1,12 +1,18 @@
 //! `mfaas token`: who may do what.
 
-use mfaas_ident::{PersonName, Role, Scope, Voucher};
+use mfaas_ident::{CallScope, PersonName, Role, Scope, Voucher};
 use mfaas_rules::codes;
-use mfaas_wire::{CreateToken, Page, Removed, TokenCreated, TokenView};
+use mfaas_wire::{
+    CallKeyView, CallTokenCreated, CreateCallToken, CreateToken, Page, Removed, RotateCallKey, TokenCreated,
+    TokenView,
+};
 
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
+
+/// The longest life of a call token, in seconds; the server says so, too.
+const TTL_S_MAX: u32 = 86_400;
 
 /// Access tokens.
 #[derive(Debug, clap::Args)]
@@ -17,11 +23,25 @@ pub(crate) struct Token {
 
 #[derive(Debug, clap::Subcommand)]
 enum TokenCommand {
-    /// Make a token for your tenant, or another with --tenant; its secret is shown once.
+    /// Make a token for your tenant, or another with --tenant; its secret is shown once. With --call it is a call token,
+    /// which opens functions at nodes and nothing else.
     Create {
-        /// What to call it.
-        #[arg(value_name = "NAME")]
-        name: String,
+        /// What to call it; with --call, whom the functions see as the caller, you if not given.
+        #[arg(value_name = "NAME", required_unless_present = "call")]
+        name: Option<String>,
+        /// Make a call token for this function, or for several, or `*` for all but those with the access `token`, which have to
+        /// be named.
+        #[arg(long, value_name = "FUNCTION,…", value_delimiter = ',', conflicts_with_all = ["role", "scopes", "person"])]
+        call: Vec<String>,
+        /// How long a call token is good for, at most 24h; nothing takes it back before.
+        #[arg(long, value_name = "TIME", default_value = "15m", value_parser = parse_time, requires = "call")]
+        ttl: u32,
+        /// Calls a second of each function on each node, where a node itself allows more.
+        #[arg(long, value_name = "N", requires = "call", value_parser = clap::value_parser!(u32).range(1..))]
+        rate: Option<u32>,
+        /// Calls of each function on their way on each node, where a node itself allows more.
+        #[arg(long, value_name = "N", requires = "call", value_parser = clap::value_parser!(u32).range(1..))]
+        concurrency: Option<u32>,
         /// What it may do: viewer, deployer, reviewer, operator, admin; deployer if not given.
         #[arg(long, value_name = "ROLE", conflicts_with = "scopes")]
         role: Option<Role>,
@@ -32,6 +52,12 @@ enum TokenCommand {
         /// voice; without a name a token speaks for itself, as `tenant/name`.
         #[arg(long, value_name = "PERSON")]
         person: Option<PersonName>,
+    },
+    /// Make another key for call tokens; nodes hear of it before it is used, and the one before counts until its last token is over.
+    RotateKey {
+        /// A private key has leaked: no token of the keys before counts any more.
+        #[arg(long)]
+        leaked: bool,
     },
     /// List the tokens, without their secrets.
     List,
@@ -48,7 +74,18 @@ impl Token {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let client = context.client()?;
         match self.command {
-            TokenCommand::Create { name, role, scopes, person } => {
+            TokenCommand::Create { name, call, ttl, rate, concurrency, .. } if !call.is_empty() => {
+                let functions = CallScope::parse(&call).map_err(|e| Failure::Usage(e.to_string()))?;
+                let caller = name.as_deref().map(PersonName::parse).transpose();
+                let caller = caller.map_err(|e| Failure::Usage(e.to_string()))?;
+                let wanted = CreateCallToken { functions, caller, ttl_s: Some(ttl), rate, concurrency };
+                let created: CallTokenCreated = client.post("/v1/call-tokens", &wanted).await?;
+                context.screen.result(&created, || created.token.clone())?;
+                context.screen.note(&told(&created));
+            }
+            TokenCommand::Create { name, role, scopes, person, .. } => {
+                // clap demands it unless --call is there.
+                let name = name.unwrap_or_default();
                 let role = role.or(scopes.is_empty().then_some(Role::Deployer));
                 demand_person(role.map_or(scopes.as_slice(), |role| role.scopes()), person.as_ref())?;
                 // `--tenant` names the tenant that the new token opens.
@@ -57,6 +94,15 @@ impl Token {
                     client.post("/v1/tokens", &CreateToken { name, role, scopes, tenant, person }).await?;
                 context.screen.result(&created, || created.secret.clone())?;
                 context.screen.note("this is the only time that the secret is shown");
+            }
+            TokenCommand::RotateKey { leaked } => {
+                let made: CallKeyView = client.post("/v1/call-keys", &RotateCallKey { leaked }).await?;
+                context.screen.result(&made, || made.key_id.clone())?;
+                if leaked {
+                    context.screen.note(
+                        "every call token from before is refused as soon as nodes have the next serving set",
+                    );
+                }
             }
             TokenCommand::List => {
                 let page: Page<TokenView> = client.get("/v1/tokens").await?;
@@ -77,6 +123,32 @@ impl Token {
         }
         Ok(Exit::Ok)
     }
+}
+
+/// What somebody who passes a call token on has to know.
+fn told(created: &CallTokenCreated) -> String {
+    format!(
+        "opens {} of {} for {}/{} until {} UTC; send it as `Authorization: Bearer …`",
+        created.functions,
+        created.tenant,
+        created.tenant,
+        created.caller,
+        created.expires_at.format("%Y-%m-%d %H:%M:%S")
+    )
+}
+
+/// `90s`, `15m` or `24h`, in seconds.
+fn parse_time(text: &str) -> Result<u32, String> {
+    let rule = || "write it as 90s, 15m or 24h, and at most 24h".to_owned();
+    let (digits, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(rule)?;
+    let unit_s = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        _ => return Err(rule()),
+    };
+    let time_s = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(unit_s)).ok_or_else(rule)?;
+    if (1..=TTL_S_MAX).contains(&time_s) { Ok(time_s) } else { Err(rule()) }
 }
 
 /// Said before the server is asked, with the flag that is missing.
@@ -107,3 +179,6 @@ fn row(token: &TokenView) -> Vec<String> {
         if token.revoked_at.is_some() { "revoked".to_owned() } else { String::new() },
     ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mfaas_ident::PersonName;
+use mfaas_ident::{Access, PersonName};
 use rustix::fs::{Gid, Uid};
 
 use crate::failure::{Exit, Failure};
@@ -42,9 +42,16 @@ pub(crate) struct Up {
     /// Worker processes of the node; one a core when absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     workers: Option<u32>,
-    /// Tenants that have a worker process of their own at a time because their functions declare it; 32 at
-    /// first, then as before.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=128))]
+    /// Whether tenants share worker processes: never, where protection keys keep each call from the
+    /// others' memory (at first), or always, trusting the compiler to do that.
+    #[arg(long, value_name = "WHEN", value_parser = ["never", "with-protection-keys", "trusting-the-compiler"])]
+    share_workers: Option<String>,
+    /// Worker processes of the node at a time, sleeping ones too; as many as fit into a quarter of the
+    /// machine's memory at first, then as before.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=4096))]
+    worker_processes: Option<u32>,
+    /// Has no effect any more.
+    #[arg(long, value_name = "N", hide = true)]
     private_cordons: Option<u32>,
     /// The weakest build cage that is accepted.
     #[arg(long, value_name = "LEVEL", value_parser = ["full", "landlock"])]
@@ -53,6 +60,9 @@ pub(crate) struct Up {
     /// then as before.
     #[arg(long, value_name = "ON|OFF", value_parser = ["on", "off"])]
     automatic_admission: Option<String>,
+    /// Who may call a function whose manifest does not say: public, tenant or token; its tenant at first, then as before.
+    #[arg(long, value_name = "ACCESS")]
+    default_access: Option<Access>,
     /// The seed workspace: the dependencies that are offered.
     #[arg(long, value_name = "DIR")]
     seed: Option<PathBuf>,
@@ -103,6 +113,11 @@ impl Up {
             // leader, which a freshly started child is not.
             rustix::process::setsid().map_err(|e| Failure::Local(format!("cannot start a session: {e}")))?;
         }
+        if self.private_cordons.is_some() {
+            context.screen.note(
+                "--private-cordons has no effect any more: --worker-processes bounds the node's workers",
+            );
+        }
         let ports = Ports { http: self.http_port, node: self.node_port, ingress: self.ingress_port };
         let loud = !self.session;
         match supervise(&home, ports, &self.wishes(context, &home)?, loud)? {
@@ -119,9 +134,11 @@ impl Up {
         let absolute = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
         Ok(Wishes {
             workers: self.workers,
-            private_cordons: self.private_cordons,
+            share_workers: self.share_workers.clone(),
+            worker_processes: self.worker_processes,
             cage_minimum: self.cage_minimum.clone(),
             automatic_admission: self.automatic_admission.as_deref().map(|word| word == "on"),
+            default_access: self.default_access,
             public_url: self.public_url.clone(),
             oidc: absolute(&self.oidc)?,
             database_url: self.database_url.clone(),

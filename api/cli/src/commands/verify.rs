@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use mfaas_attest::{KeyList, Statement, Trust, Verified};
-use mfaas_ident::{Digest, FunctionName, FunctionRef, Isolation, Selector, VersionNumber};
+use mfaas_ident::{Access, Digest, FunctionName, FunctionRef, Isolation, Selector, VersionNumber};
 use mfaas_wire::{AliasView, Page, VersionView};
 use serde::Serialize;
 
@@ -33,6 +33,7 @@ struct Proof {
     policy_version: i64,
     idempotent: bool,
     isolation: Isolation,
+    access: Access,
 }
 
 impl Verify {
@@ -53,7 +54,7 @@ impl Verify {
         let proof = prove(&Trust::pinned(root), &artifact, &list_bytes, &statement_bytes, wanted.as_ref())?;
         context.screen.result(&proof, || {
             format!(
-                "{} is what was signed\n  artifact   {}\n  signed by  key {} of key list {}\n  toolchain  {}\n  source     {}\n  isolation  {}\n  idempotent {}",
+                "{} is what was signed\n  artifact   {}\n  signed by  key {} of key list {}\n  toolchain  {}\n  source     {}\n  isolation  {}\n  idempotent {}\n  callers    {}",
                 proof.name,
                 proof.artifact,
                 proof.signed_by,
@@ -61,7 +62,8 @@ impl Verify {
                 proof.toolchain,
                 proof.source_tree,
                 proof.isolation,
-                proof.idempotent
+                proof.idempotent,
+                proof.access
             )
         })?;
         Ok(Exit::Ok)
@@ -162,6 +164,7 @@ fn prove(
         policy_version: admission.policy_version,
         idempotent: declared.idempotent,
         isolation: declared.isolation,
+        access: declared.access(),
     })
 }
 

@@ -15,8 +15,18 @@ pub(crate) struct Versions {
     name: FunctionName,
 }
 
-const HEADINGS: [&str; 9] =
-    ["version", "aliases", "artifact", "budget", "memory", "isolation", "lost calls", "admitted", ""];
+const HEADINGS: [&str; 10] = [
+    "version",
+    "aliases",
+    "artifact",
+    "budget",
+    "memory",
+    "callers",
+    "isolation",
+    "lost calls",
+    "admitted",
+    "",
+];
 
 impl Versions {
     /// Asks and shows.
@@ -43,6 +53,7 @@ fn row(version: &VersionView) -> Vec<String> {
         version.artifact_digest.short(),
         format!("{} us", version.budget_us),
         format!("{} KiB", version.memory_bytes / 1024),
+        version.access.to_string(),
         version.isolation.to_string(),
         if version.idempotent { "may run again" } else { "never again" }.to_owned(),
         version.created_at.format("%Y-%m-%d %H:%M:%S").to_string(),

@@ -15,6 +15,7 @@ fn every_class_of_code_has_its_exit_code() {
         ("MF0501", Exit::Refused),
         ("MF0407", Exit::Refused),
         ("MF0410", Exit::Failed),
+        ("MF0412", Exit::Refused),
         ("MF0601", Exit::Unverified),
         ("MF0603", Exit::Failed),
         ("MF0701", Exit::Failed),

@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use mfaas_ident::Access;
 use rand::RngCore as _;
 use serde::{Deserialize, Serialize};
 
@@ -44,13 +45,22 @@ pub(crate) struct UpConfig {
     pub(crate) ports: Ports,
     /// Worker processes of the node; one a core when absent.
     pub(crate) workers: Option<u32>,
-    /// Tenants to which the node gives workers of their own by what they declare; its default when absent.
+    /// What must hold calls where tenants share workers; the node's default when absent.
     #[serde(default)]
-    pub(crate) private_cordons: Option<u32>,
+    pub(crate) share_workers: Option<String>,
+    /// Worker processes of the node at a time; its default when absent.
+    #[serde(default)]
+    pub(crate) worker_processes: Option<u32>,
+    /// What a release before this one remembered. It has no effect.
+    #[serde(default, skip_serializing, rename = "private_cordons")]
+    _private_cordons: Option<u32>,
     /// The name under which this machine's node joined.
     pub(crate) node_name: String,
     /// The weakest cage that the builder may fall back to.
     pub(crate) cage_minimum: String,
+    /// Who may call a function whose manifest does not say; its tenant when absent.
+    #[serde(default)]
+    pub(crate) default_access: Option<Access>,
     /// Whether the rules may admit a crate in which nothing was found, without a person.
     #[serde(default)]
     pub(crate) automatic_admission: bool,
@@ -90,9 +100,12 @@ impl UpConfig {
                 format: FORMAT,
                 ports,
                 workers: None,
-                private_cordons: None,
+                share_workers: None,
+                worker_processes: None,
+                _private_cordons: None,
                 node_name: "local".to_owned(),
                 cage_minimum: "full".to_owned(),
+                default_access: None,
                 automatic_admission: false,
                 public_url: None,
                 external_database: None,

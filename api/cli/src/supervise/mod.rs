@@ -89,11 +89,17 @@ fn configure(home: &Home, ports: Ports, wishes: &Wishes) -> Result<UpConfig, Fai
     if wishes.workers.is_some() {
         config.workers = wishes.workers;
     }
-    if wishes.private_cordons.is_some() {
-        config.private_cordons = wishes.private_cordons;
+    if wishes.share_workers.is_some() {
+        config.share_workers.clone_from(&wishes.share_workers);
+    }
+    if wishes.worker_processes.is_some() {
+        config.worker_processes = wishes.worker_processes;
     }
     if let Some(url) = &wishes.public_url {
         config.public_url = Some(url.clone());
+    }
+    if let Some(access) = wishes.default_access {
+        config.default_access = Some(access);
     }
     if let Some(automatic) = wishes.automatic_admission {
         config.automatic_admission = automatic;

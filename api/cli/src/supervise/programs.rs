@@ -48,12 +48,16 @@ impl Programs<'_> {
 
     /// `mfaas-signer` with its database and its key.
     pub(crate) fn signer(&self) -> Result<Launch, Failure> {
-        Ok(self
+        let launch = self
             .base(Role::Signer, "mfaas-signer")
             .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, SIGNER_ROLE)?)
             .env("MFAAS_BLOBS_URL", self.blobs_url())
             .env("MFAAS_KEYS_DIR", self.home.join("signer/keys"))
-            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Signer)))
+            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Signer));
+        Ok(match self.config.default_access {
+            Some(access) => launch.env("MFAAS_DEFAULT_ACCESS", access.as_str()),
+            None => launch,
+        })
     }
 
     /// `mfaas-server`, listening on the two given addresses.
@@ -146,10 +150,13 @@ impl Programs<'_> {
             .env("MFAAS_INGRESS_LISTEN", ingress)
             .env("MFAAS_ROOT_KEY_FILE", self.home.join("root.pub"))
             .env("MFAAS_READY_FILE", ready_file(self.home, Role::Node));
-        let numbers =
-            [("MFAAS_WORKERS", self.config.workers), ("MFAAS_PRIVATE_CORDONS", self.config.private_cordons)];
-        numbers.into_iter().fold(launch, |launch, (name, number)| match number {
-            Some(number) => launch.env(name, number.to_string()),
+        let settings = [
+            ("MFAAS_WORKERS", self.config.workers.map(|number| number.to_string())),
+            ("MFAAS_WORKER_PROCESSES", self.config.worker_processes.map(|number| number.to_string())),
+            ("MFAAS_SHARE_WORKERS", self.config.share_workers.clone()),
+        ];
+        settings.into_iter().fold(launch, |launch, (name, setting)| match setting {
+            Some(setting) => launch.env(name, setting),
             None => launch,
         })
     }

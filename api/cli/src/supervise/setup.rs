@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use mfaas_ident::Access;
 use mfaas_ident::{PersonName, Scope, Voucher};
 use mfaas_wire::{NodeView, Page};
 
@@ -37,12 +38,16 @@ const FIRST_REPORT_LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct Wishes {
     /// Worker processes of the node; as before, or one a core, when absent.
     pub(crate) workers: Option<u32>,
-    /// Tenants to which the node gives workers of their own; as before, or its default, when absent.
-    pub(crate) private_cordons: Option<u32>,
+    /// What must hold calls where tenants share workers; as before, or the node's default, when absent.
+    pub(crate) share_workers: Option<String>,
+    /// Worker processes of the node at a time; as before, or its default, when absent.
+    pub(crate) worker_processes: Option<u32>,
     /// The weakest cage that is accepted; as before when absent.
     pub(crate) cage_minimum: Option<String>,
     /// Whether the rules may admit a crate by themselves; as before when absent.
     pub(crate) automatic_admission: Option<bool>,
+    /// Who may call a function whose manifest does not say; as before when absent.
+    pub(crate) default_access: Option<Access>,
     /// How people reach the console; as before when absent.
     pub(crate) public_url: Option<String>,
     /// The configuration of the OpenID provider; as before when absent.

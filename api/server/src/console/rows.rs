@@ -114,6 +114,7 @@ pub(super) struct VersionRow {
     pub(super) budget: String,
     pub(super) memory: String,
     pub(super) isolation: &'static str,
+    pub(super) access: &'static str,
     pub(super) rerun: &'static str,
     pub(super) created_at: String,
     pub(super) state: String,
@@ -141,6 +142,7 @@ impl From<VersionView> for VersionRow {
             memory: MemoryLimit::from_bytes(bytes)
                 .map_or_else(|_| format!("{bytes} B"), |limit| limit.to_string()),
             isolation: view.isolation.as_str(),
+            access: view.access.as_str(),
             rerun: if view.idempotent { "may run again" } else { "never again" },
             created_at: time(view.created_at),
             state,
@@ -299,6 +301,7 @@ pub(super) struct NodeRow {
     pub(super) reported: String,
     pub(super) loaded: u32,
     pub(super) reported_at: String,
+    pub(super) protection: String,
     pub(super) problems: String,
 }
 
@@ -318,6 +321,7 @@ impl From<NodeView> for NodeRow {
             reported: number(view.reported_epoch),
             loaded: view.loaded,
             reported_at: view.reported_at.map_or_else(|| "never".to_owned(), time),
+            protection: view.protection.unwrap_or_default(),
             problems: view.problems.join("; "),
         }
     }

@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod bans;
+mod calls;
 mod deployments;
 mod functions;
 mod health;
@@ -97,6 +98,8 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(bans::lift))
         .routes(routes!(usage::usage))
         .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(calls::create))
+        .routes(routes!(calls::rotate))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::whoami))
         .routes(routes!(tokens::audit))

@@ -72,6 +72,7 @@ pub fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
         ingress_url: report.map(|(_, report)| sanitise_line(&report.ingress_url, 300)),
         loaded: report.map_or(0, |(_, report)| u32::try_from(report.loaded.len()).unwrap_or(u32::MAX)),
         workers: report.map_or(0, |(_, report)| report.workers),
+        protection: report.map(|(_, report)| sanitise_line(&report.cage_level, 300)),
         problems: report.map(|(_, report)| problems(report)).unwrap_or_default(),
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{page, rows};
-use crate::access::Caller;
+use crate::access::{Caller, Founder};
 use crate::app::App;
 use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
@@ -38,7 +38,7 @@ pub(super) async fn list(
 )]
 pub(super) async fn create(
     State(app): State<App>,
-    caller: Caller,
+    Founder(caller): Founder,
     Json(body): Json<CreateToken>,
 ) -> Result<Response, Refusal> {
     if !(1..=limits::TOKEN_NAME_CHARS_MAX).contains(&body.name.chars().count()) {

@@ -3,6 +3,7 @@
 
 mod access;
 mod browser;
+mod calls;
 mod colours;
 mod console;
 mod deltas;

@@ -190,7 +190,7 @@ async fn a_version_that_a_node_refuses_says_so_to_its_own_tenant() {
     let rows = endpoints["items"][0]["refused_versions"].as_array().unwrap().clone();
     assert_eq!(rows.len(), 1, "{rows:?}");
     assert_eq!((&rows[0]["version"], &rows[0]["code"]), (&json!(1), &json!("MF0712")));
-    assert!(rows[0]["hint"].as_str().unwrap().contains("MFAAS_PRIVATE_CORDONS"));
+    assert!(rows[0]["hint"].as_str().unwrap().contains("Update the node"));
     let cookie = sign_in(&server, &token).await;
     let body = page(&server, &format!("/deployments/{id}"), &cookie).await.body;
     assert!(body.contains("MF0712") && body.contains("a/hello@1 is not taken"), "{body}");

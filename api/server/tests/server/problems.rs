@@ -39,6 +39,45 @@ async fn what_does_not_exist_or_does_not_parse_is_a_problem_document() {
     assert_eq!((answer.status, answer.code().as_str()), (413, "MF0907"));
 }
 
+/// Of every route that works for a tenant, as an admin who names one that does not exist: a thing that is not there
+/// is the caller's mistake, also where only a constraint of the database knows it. Making a token makes its tenant.
+#[tokio::test]
+async fn a_tenant_that_does_not_exist_is_not_found_on_any_route() {
+    let server = Server::start().await;
+    let token = server.token_of("acme", mfaas_ident::Role::Admin).await;
+    let everything = server
+        .token("acme", &[Scope::Read, Scope::Deploy, Scope::Review, Scope::Operate, Scope::Admin])
+        .await;
+    let digest = "0".repeat(64);
+    let id = "00000000-0000-0000-0000-000000000000";
+    let fill = |path: &str| {
+        path.replace("{id}", id)
+            .replace("{digest}", &digest)
+            .replace("{version}", "1")
+            .replace("{alias}", "live")
+            .replace("{name}", "hello")
+    };
+    let upload = server.request("POST", "/v1/functions/hello/deployments?tenant=ghost", &token).body("x");
+    let answer = server.send(upload).await;
+    assert_eq!((answer.status, answer.code().as_str()), (404, "MF0903"), "{answer:?}");
+    assert!(answer.body.contains("There is no tenant `ghost`."), "{answer:?}");
+    for (method, path, _) in
+        mfaas_server::access::TABLE.iter().filter(|(_, path, _)| path.starts_with("/v1/"))
+    {
+        let path = format!("{}?tenant=ghost", fill(path));
+        let request = server.request(method, &path, &everything);
+        let request = if *method == "GET" { request } else { request.json(&serde_json::json!({})) };
+        let answer = server.send(request).await;
+        assert!(answer.status < 500, "{method} {path}: {answer:?}");
+    }
+    let rows = server.db.sql("SELECT count(*) FROM tenants WHERE name = 'ghost'");
+    assert_eq!(rows.trim(), "0", "a tenant came of a question");
+    let new = serde_json::json!({"name": "first", "role": "viewer"});
+    let made = server.send(server.request("POST", "/v1/tokens?tenant=ghost", &token).json(&new)).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    assert_eq!(server.get("/v1/functions?tenant=ghost", &token).await.status, 200);
+}
+
 #[tokio::test]
 async fn a_wrong_method_names_the_right_ones() {
     let server = Server::start().await;

@@ -64,6 +64,8 @@ const MATRIX: &[(&str, &str, Door, &str, u16)] = &[
     ("GET", "/v1/bans", Token, "vdroab", 200),
     ("DELETE", "/v1/bans/{id}", Token, "oab", 404),
     ("GET", "/v1/usage", Token, "vdroab", 200),
+    ("POST", "/v1/call-tokens", Token, "dab", 400),
+    ("POST", "/v1/call-keys", Token, "ab", 400),
     ("GET", "/v1/tokens", Token, "ab", 200),
     ("POST", "/v1/tokens", Token, "ab", 400),
     ("DELETE", "/v1/tokens/{id}", Token, "ab", 404),

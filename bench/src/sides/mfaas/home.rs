@@ -1,5 +1,5 @@
-//! What a node that knew a server has on its disk: a pinned root, a list of keys, a serving set, a
-//! statement and an artifact, all signed with keys of this run alone.
+//! What a node that knew a server has on its disk: a pinned root, a list of keys, a serving set,
+//! statements and artifacts, all signed with keys of this run alone.
 //!
 //! The node verifies every piece of it as it verifies what a server gives, so nothing is loaded that
 //! was not signed, inspected and of the right interface. Its server is an address at which nobody
@@ -16,36 +16,50 @@ use mfaas_attest::{
     Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
 };
 use mfaas_ident::{
-    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
+    Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
     ToolchainId, VersionNumber,
 };
 use mfaas_rules::profiles::lints;
 
-use super::BUDGET_US;
-
 /// How long the keys and the serving set are valid: longer than any run.
 const VALID: TimeDelta = TimeDelta::hours(12);
-/// The tenant of the benchmark's function.
-const TENANT: &str = "bench";
-/// Its function.
+/// What every tenant calls its function.
 const FUNCTION: &str = "function";
 /// What the artifact calls its compiler. The set accepts this one alone.
 const TOOLCHAIN: &[u8] = b"the compiler of the benchmark's checkout";
 
-/// A node's home with one function. Removed with this value.
+/// The one function of a tenant.
+#[derive(Debug, Clone)]
+pub(super) struct Deployed {
+    /// Whose it is.
+    pub(super) tenant: String,
+    /// Its image.
+    pub(super) image: Vec<u8>,
+    /// CPU time of one call, in microseconds.
+    pub(super) budget_us: u64,
+}
+
+impl Deployed {
+    /// Where HTTP callers find it.
+    pub(super) fn path(&self) -> String {
+        format!("/f/{}/{FUNCTION}", self.tenant)
+    }
+}
+
+/// A node's home with a function of each of some tenants. Removed with this value.
 #[derive(Debug)]
 pub(super) struct Home {
     directory: tempfile::TempDir,
 }
 
 impl Home {
-    /// Writes a home whose only function is `image`.
-    pub(super) fn with(image: &[u8]) -> anyhow::Result<Self> {
+    /// Writes a home whose only functions are these.
+    pub(super) fn with(deployed: &[Deployed]) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir().context("a directory for the node")?;
         let home = Self { directory };
         fs::create_dir_all(home.path("state/blobs")).context("make the node's state directory")?;
         home.write_identity()?;
-        home.write_documents(image)?;
+        home.write_documents(deployed)?;
         Ok(home)
     }
 
@@ -54,14 +68,8 @@ impl Home {
         self.directory.path().join(name)
     }
 
-    /// Where HTTP callers find the function.
-    pub(super) fn function_path() -> String {
-        format!("/f/{TENANT}/{FUNCTION}")
-    }
-
-    /// The variables that a node reads.
-    /// One worker has `worker_core` for itself.
-    pub(super) fn environment(&self, worker_core: usize) -> Vec<(&'static str, PathBuf)> {
+    /// The variables that every node reads. How many workers it has, and which, is left to whoever starts it.
+    pub(super) fn environment(&self) -> Vec<(&'static str, PathBuf)> {
         vec![
             ("MFAAS_NODE_NAME", "bench".into()),
             // The port that no program listens at (RFC 6335): connections are refused at once.
@@ -69,8 +77,6 @@ impl Home {
             ("MFAAS_CA_FILE", self.path("ca.pem")),
             ("MFAAS_STATE_DIR", self.path("state")),
             ("MFAAS_INGRESS_LISTEN", "127.0.0.1:0".into()),
-            ("MFAAS_WORKERS", "1".into()),
-            ("MFAAS_WORKER_CORES", worker_core.to_string().into()),
             ("MFAAS_ROOT_KEY_FILE", self.path("root.pub")),
             ("MFAAS_READY_FILE", self.path("ready.json")),
             ("MFAAS_LOG", "warn".into()),
@@ -85,17 +91,39 @@ impl Home {
         self.write("ca.pem", own.cert.pem().as_bytes())
     }
 
-    fn write_documents(&self, image: &[u8]) -> anyhow::Result<()> {
+    fn write_documents(&self, deployed: &[Deployed]) -> anyhow::Result<()> {
         let (root, online) = (PrivateKey::generate()?, PrivateKey::generate()?);
         let now = Utc::now();
-        let mut served = version(image)?;
-        let statement = sign(&Statement::new(admission(&served, image.len(), now)?), &[&online])?;
-        served.statement = Digest::of(&statement);
+        let mut functions = deployed
+            .iter()
+            .map(|deployed| self.write_function(deployed, &online, now))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        functions.sort_by(|one, other| one.tenant.cmp(&other.tenant));
         self.write("root.pub", root.public().to_pem()?.as_bytes())?;
         self.write("state/key-list.dsse", &sign(&key_list(&online, now), &[&root])?)?;
-        self.write("state/serving-set.dsse", &sign(&serving_set(served, now)?, &[&online])?)?;
+        self.write("state/serving-set.dsse", &sign(&serving_set(functions, now), &[&online])?)
+    }
+
+    /// Writes a function's statement and artifact, and gives its entry of the serving set.
+    fn write_function(
+        &self,
+        deployed: &Deployed,
+        online: &PrivateKey,
+        now: DateTime<Utc>,
+    ) -> anyhow::Result<ServedFunction> {
+        let tenant = TenantName::parse(&deployed.tenant)?;
+        let mut served = version(deployed)?;
+        let admission = admission(&tenant, &served, deployed.image.len(), now)?;
+        let statement = sign(&Statement::new(admission), &[online])?;
+        served.statement = Digest::of(&statement);
         self.write_blob(&statement)?;
-        self.write_blob(image)
+        self.write_blob(&deployed.image)?;
+        Ok(ServedFunction {
+            tenant,
+            name: FunctionName::parse(FUNCTION)?,
+            aliases: BTreeMap::from([(AliasName::live(), served.version)]),
+            versions: vec![served],
+        })
     }
 
     fn write_blob(&self, bytes: &[u8]) -> anyhow::Result<()> {
@@ -112,12 +140,12 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 /// The version without its statement, which names it and comes after it.
-fn version(image: &[u8]) -> anyhow::Result<ServedVersion> {
+fn version(deployed: &Deployed) -> anyhow::Result<ServedVersion> {
     Ok(ServedVersion {
         version: VersionNumber::new(1).context("a version")?,
-        digest: Digest::of(image),
+        digest: Digest::of(&deployed.image),
         statement: Digest::of(b""),
-        budget_us: Budget::from_micros(BUDGET_US)?,
+        budget_us: Budget::from_micros(deployed.budget_us)?,
         memory_bytes: MemoryLimit::DEFAULT,
     })
 }
@@ -129,14 +157,8 @@ fn key_list(online: &PrivateKey, now: DateTime<Utc>) -> KeyList {
     KeyList { version: 1, issued_at: now, keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)] }
 }
 
-fn serving_set(served: ServedVersion, now: DateTime<Utc>) -> anyhow::Result<ServingSet> {
-    let function = ServedFunction {
-        tenant: TenantName::parse(TENANT)?,
-        name: FunctionName::parse(FUNCTION)?,
-        aliases: BTreeMap::from([(AliasName::live(), served.version)]),
-        versions: vec![served],
-    };
-    Ok(ServingSet {
+fn serving_set(functions: Vec<ServedFunction>, now: DateTime<Utc>) -> ServingSet {
+    ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(1),
         issued_at: now,
@@ -144,9 +166,10 @@ fn serving_set(served: ServedVersion, now: DateTime<Utc>) -> anyhow::Result<Serv
         accepted_toolchains: BTreeSet::from([toolchain()]),
         abi_versions: BTreeSet::from([mfaas_abi::ABI_VERSION]),
         required_lints: lints::required().map(str::to_owned).collect(),
-        functions: vec![function],
+        functions,
         revoked: BTreeSet::new(),
-    })
+        call_keys: Vec::new(),
+    }
 }
 
 fn toolchain() -> ToolchainId {
@@ -155,10 +178,15 @@ fn toolchain() -> ToolchainId {
 
 /// What a signer would state about the image. No upload was ever admitted here, so the digests of
 /// source and facts are those of nothing.
-fn admission(served: &ServedVersion, image_bytes: usize, now: DateTime<Utc>) -> anyhow::Result<Admission> {
+fn admission(
+    tenant: &TenantName,
+    served: &ServedVersion,
+    image_bytes: usize,
+    now: DateTime<Utc>,
+) -> anyhow::Result<Admission> {
     let nothing = Digest::of(b"");
     Ok(Admission {
-        tenant: TenantName::parse(TENANT)?,
+        tenant: tenant.clone(),
         function: FunctionName::parse(FUNCTION)?,
         version: served.version,
         deployment: DeploymentId(uuid::Uuid::nil()),
@@ -167,7 +195,8 @@ fn admission(served: &ServedVersion, image_bytes: usize, now: DateTime<Utc>) -> 
         handler: HandlerPath::parse("handle")?,
         budget_us: served.budget_us,
         memory_bytes: served.memory_bytes,
-        declared: Some(Declared::default()),
+        // What is measured is a call, not its token.
+        declared: Some(Declared { access: Some(Access::Public), ..Declared::default() }),
         source_upload: nothing,
         source_tree: nothing,
         toolchain: toolchain(),

@@ -1,6 +1,7 @@
 //! The node itself behind HTTP: the program as it ships, started here with a home of its own, or one
 //! that runs already.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
@@ -11,9 +12,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::home::Home;
+use super::BUDGET_US;
+use super::home::{Deployed, Home};
 use crate::functions::{Form, Kind, request, verified};
 use crate::sides::http::Client;
+use crate::sides::load::Target;
 use crate::sides::{Kit, Side, Timing};
 use crate::sys::{die_with_parent, pin, pin_to, stamp};
 
@@ -22,8 +25,10 @@ pub const INGRESS_THREADS: &str = "ingress";
 /// The thread of a node that moves calls between those and the workers.
 pub const DISPATCHER_THREAD: &str = "dispatcher";
 
-/// From the start of the node until its function answers: inspection, loader, workers.
-const START_WAIT_MAX: Duration = Duration::from_secs(30);
+/// The tenant of the one function that rows of a single tenant call.
+const TENANT: &str = "bench";
+/// From the start of the node until its first function answers: verification, inspection, loader, workers.
+const START_WAIT_MAX: Duration = Duration::from_secs(60);
 /// A node that is asked to stop has this long; it waits for its server, which is not there, for a second.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(5);
@@ -34,27 +39,41 @@ const LOG_CHARACTERS_MAX: usize = 2_000;
 #[derive(Debug)]
 pub struct Node {
     client: Client,
+    target: Target,
     process: u32,
     number: u64,
-    own: Option<Own>,
+    own: Option<Started>,
 }
 
 /// A node that was started here, and its home, which goes after it.
 #[derive(Debug)]
-struct Own {
+pub(super) struct Started {
     child: Child,
     home: Home,
+    address: SocketAddr,
 }
+
+/// A variable that a node reads, and its value.
+pub(super) type Variable = (&'static str, OsString);
 
 impl Node {
     /// Starts `mfaas-node` over a home with the function that answers at once, and waits until that
     /// answers. Its worker has the worker's core, the rest of it stays on the caller's.
     pub fn start(kit: &Kit) -> anyhow::Result<Self> {
-        let home = Home::with(&kit.functions.file(Form::Hosted, &Kind::EMPTY.constants(0)))?;
-        let mut own = Own { child: spawn(kit, &home)?, home };
-        pin(kit.cores.caller)?;
-        let client = own.answering().with_context(|| format!("the node says {:?}", own.said()))?;
-        Ok(Self { client, process: own.child.id(), number: 0, own: Some(own) })
+        let image = kit.functions.file(Form::Hosted, &Kind::EMPTY.constants(0));
+        let deployed = Deployed { tenant: TENANT.to_owned(), image, budget_us: BUDGET_US };
+        let path = deployed.path();
+        let variables =
+            [("MFAAS_WORKERS", "1".into()), ("MFAAS_WORKER_CORES", kit.cores.worker.to_string().into())];
+        let own = Started::over(kit, &[deployed], &variables)?;
+        let client = Client::connect(own.address, &path)?;
+        let target = Target {
+            address: own.address,
+            address_http2: own.address,
+            path,
+            function: Some(Kind::EMPTY.constants(0)),
+        };
+        Ok(Self { client, target, process: own.process(), number: 0, own: Some(own) })
     }
 
     /// Connects to the function at `url` (`http://host:port/path`) of the node with process id
@@ -63,8 +82,10 @@ impl Node {
         let rest = url.strip_prefix("http://").context("a URL that begins with http://")?;
         let (address, path) = rest.split_once('/').context("a URL with a path")?;
         let address: SocketAddr = address.parse().context("a URL with an address and a port")?;
-        let client = Client::connect(address, &format!("/{path}"))?;
-        Ok(Self { client, process, number: 0, own: None })
+        let path = format!("/{path}");
+        let client = Client::connect(address, &path)?;
+        let target = Target { address, address_http2: address, path, function: None };
+        Ok(Self { client, target, process, number: 0, own: None })
     }
 }
 
@@ -77,29 +98,52 @@ pub fn become_node(program: &Path, cores: &[usize]) -> anyhow::Result<()> {
     Err(Command::new(program).arg("serve").exec()).with_context(|| format!("run {}", program.display()))
 }
 
-fn spawn(kit: &Kit, home: &Home) -> anyhow::Result<Child> {
+fn spawn(kit: &Kit, home: &Home, variables: &[Variable]) -> anyhow::Result<Child> {
     let log = File::create(home.path("node.log")).context("make the node's log")?;
     Command::new(kit.programs.bench()?)
         .args(["serve", "node", "--core", &kit.cores.caller.to_string()])
         .args(["--second-core", &kit.cores.worker.to_string(), "--program"])
         .arg(kit.programs.node()?)
         .env_clear()
-        .envs(home.environment(kit.cores.worker))
+        .envs(home.environment())
+        .envs(variables.iter().cloned())
         .stdin(Stdio::null())
         .stderr(log)
         .spawn()
         .context("start the node")
 }
 
-impl Own {
-    /// A connection over which the function answered.
-    fn answering(&mut self) -> anyhow::Result<Client> {
+impl Started {
+    /// Starts `mfaas-node` over a home with these functions, and waits until the first of them answers. What
+    /// `variables` do not say is as a node has it by default, on the two cores of the kit.
+    pub(super) fn over(kit: &Kit, deployed: &[Deployed], variables: &[Variable]) -> anyhow::Result<Self> {
+        let home = Home::with(deployed)?;
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut own = Self { child: spawn(kit, &home, variables)?, home, address };
+        pin(kit.cores.caller)?;
+        let path = deployed.first().context("a node without functions")?.path();
+        own.address = own.ready(&path).with_context(|| format!("the node says {:?}", own.said()))?;
+        Ok(own)
+    }
+
+    /// Where it answers.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process.
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its address, once the function at `path` answered.
+    fn ready(&mut self, path: &str) -> anyhow::Result<SocketAddr> {
         let deadline = Instant::now() + START_WAIT_MAX;
         loop {
             if let Some(status) = self.child.try_wait().context("look after the node")? {
                 anyhow::bail!("the node ended with {status}");
             }
-            let last = self.try_call();
+            let last = self.try_call(path);
             if last.is_ok() || Instant::now() > deadline {
                 return last.context("the function does not answer");
             }
@@ -107,14 +151,13 @@ impl Own {
         }
     }
 
-    fn try_call(&self) -> anyhow::Result<Client> {
+    fn try_call(&self, path: &str) -> anyhow::Result<SocketAddr> {
         let ready = std::fs::read(self.home.path("ready.json")).context("the node is not up")?;
         let ready: serde_json::Value = serde_json::from_slice(&ready).context("the ready file")?;
         let address = ready["ingress"].as_str().context("the ready file without an address")?;
-        let mut client = Client::connect(address.parse().context("an address")?, &Home::function_path())?;
-        let request = request(0);
-        verified(&Kind::EMPTY.constants(0), &request, &client.post(&request)?)?;
-        Ok(client)
+        let address = address.parse().context("an address")?;
+        Client::connect(address, path)?.post(&request(0))?;
+        Ok(address)
     }
 
     /// The end of its log.
@@ -136,7 +179,7 @@ impl Own {
     }
 }
 
-impl Drop for Own {
+impl Drop for Started {
     fn drop(&mut self) {
         if self.stop().is_err() {
             let _ = self.child.kill();
@@ -167,5 +210,9 @@ impl Side for Node {
 
     fn process(&self) -> Option<u32> {
         Some(self.process)
+    }
+
+    fn target(&self) -> Option<&Target> {
+        Some(&self.target)
     }
 }

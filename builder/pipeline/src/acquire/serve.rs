@@ -210,7 +210,10 @@ pub(super) fn first_error(said: &str) -> String {
 pub(super) fn is_about_crates(error: &BuilderError) -> bool {
     match error {
         BuilderError::Acquire(AcquireError::Network { .. }) => false,
-        BuilderError::Acquire(_) | BuilderError::Command { .. } | BuilderError::Deps { .. } => true,
+        BuilderError::Acquire(_)
+        | BuilderError::Command { .. }
+        | BuilderError::Deps { .. }
+        | BuilderError::Unit { .. } => true,
         _ => false,
     }
 }

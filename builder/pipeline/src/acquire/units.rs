@@ -1,7 +1,7 @@
 //! What a compiler was asked, turned into the question about unsafe code.
 //!
-//! The wrapper's notes lie where build scripts and macros of the same run could have changed them, and
-//! build scripts ask the compiler things of their own. So a note counts only if it says what cargo says
+//! The notes are the broker's, about what cargo asked it to run; but build scripts have a say in that. So a
+//! note counts only if it says what cargo says
 //! about a crate, whose standard output none of them reaches (our wrapper turns that of compilers away): the same
 //! root file, the same features, no `cfg` and no variable that neither cargo nor the crate's own build script set, and no option that
 //! this list does not know. A crate cannot hide a part of itself by a note of another's making.

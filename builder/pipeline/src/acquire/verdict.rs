@@ -1,7 +1,7 @@
 //! The compiler's verdict: each crate compiled once more with `-F unsafe-code`, which nothing in it can
 //! undo, and without the cap that cargo puts on the lints of dependencies.
 //!
-//! One cargo run in the cage makes what the compilations need and notes how each was asked; then the
+//! One cargo run makes what the compilations need, and the broker notes how each was asked; then the
 //! compiler is asked again, crate by crate, each time in a cage of its own in which nothing else runs
 //! and nothing of the first run can be changed. It sees what is compiled: code behind other features or
 //! for other platforms is not, and neither are the bodies of macros that only others expand. Whatever
@@ -13,7 +13,7 @@ use std::path::Path;
 use mfaas_audit::rustc_json::{self, Diagnostic, Level};
 use mfaas_rules::Span;
 use mfaas_rules::crate_facts::{CompilerSpot, CompilerVerdict};
-use mfaas_rules::limits::{RESOLVE, VERDICT};
+use mfaas_rules::limits::VERDICT;
 
 use super::units::{self, Question};
 use crate::cage::{CageMinimum, Ran, View};
@@ -22,11 +22,6 @@ use crate::deps::{PackageKey, Seed, Site, Unit};
 use crate::error::BuilderError;
 use crate::flags;
 use crate::toolchain::{TARGET, Toolchain};
-
-/// Bytes of one note of the wrapper.
-const UNIT_BYTES_MAX: u64 = 1 << 20;
-/// Compilations of one crate: for functions and for the build machine, with different features.
-const UNITS_FOR_EACH_PACKAGE_MAX: usize = 8;
 
 /// What the compiler says about every crate that `seed` compiles. A crate without an entry was not
 /// compiled.
@@ -41,12 +36,11 @@ pub(crate) fn verdicts(
     let staging =
         tempfile::Builder::new().prefix("verdict-").tempdir_in(work).map_err(BuilderError::io(work))?;
     let site = Site::prepare(&seed, &[], vendor, toolchain, staging.path(), minimum)?;
-    site.plan_to_record(&seed)?;
-    let ran = site.check()?;
+    site.plan_without_facade(&seed)?;
+    let (ran, made) = site.check()?;
     let said = messages::parse(&ran.stdout, TARGET)
         .map_err(|problem| BuilderError::Command { command: "cargo", problem })?;
-    let notes = notes(&site.units())?;
-    let bench = Bench { site, said: &said, notes: &notes, work: staging.path() };
+    let bench = Bench { site, said: &said, notes: &made.units, work: staging.path() };
     let mut found: BTreeMap<PackageKey, CompilerVerdict> = BTreeMap::new();
     let is_foreign = |compiled: &&Compiled| seed.lock.checksum(&compiled.package).is_some();
     let libraries = said.compiled.iter().filter(|compiled| !compiled.is_build_script);
@@ -60,25 +54,6 @@ pub(crate) fn verdicts(
         }
     }
     Ok(found)
-}
-
-/// What the wrapper noted. Too many notes, or too large ones, are no crate's.
-fn notes(directory: &Path) -> Result<Vec<Unit>, BuilderError> {
-    let mut units = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(BuilderError::io(directory))? {
-        let entry = entry.map_err(BuilderError::io(directory))?;
-        let is_note = entry.metadata().is_ok_and(|found| found.is_file() && found.len() <= UNIT_BYTES_MAX);
-        let bytes = match is_note {
-            true => std::fs::read(entry.path()).map_err(BuilderError::io(entry.path()))?,
-            false => continue,
-        };
-        units.extend(serde_json::from_slice::<Unit>(&bytes).ok());
-        if units.len() > RESOLVE.packages_max * UNITS_FOR_EACH_PACKAGE_MAX {
-            let problem = "the run left more notes than there can be compilations".to_owned();
-            return Err(BuilderError::Command { command: "cargo", problem });
-        }
-    }
-    Ok(units)
 }
 
 /// What is needed to ask.

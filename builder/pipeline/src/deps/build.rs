@@ -12,6 +12,7 @@ use mfaas_ident::{CrateName, Digest};
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::{AllowedCrate, CrateStatus};
 
+use super::broker::Made;
 use super::facade::{self, Crate};
 use super::index::{CachedCrate, ClosureCrate, Index, Product};
 use super::lockfile::PackageKey;
@@ -54,7 +55,8 @@ pub(crate) fn build(
     let site = Site::prepare(&seed, &generated, vendor, toolchain, staging.path(), minimum)?;
     let facade = site.compile_facade(&sets)?;
     site.write_plan(&seed, &facade)?;
-    let mut crates = collect(&seed, &site, &site.run_cargo()?)?;
+    let (compiled, made) = site.run_cargo()?;
+    let mut crates = collect(&seed, &site, &compiled, &made)?;
     let (abi, shim) = add_ours(&site, &mut crates)?;
     crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
     let index =
@@ -99,6 +101,32 @@ pub(crate) fn try_out(
     site.check_in_words()
 }
 
+/// Compiles the seed as [`build`] does, and answers the crates that it would keep, by package. In one cage for everything
+/// if `together`, to show what is stopped otherwise.
+#[cfg(feature = "ablation")]
+pub(crate) fn compile_only(
+    seed: &Seed,
+    vendor: &Path,
+    toolchain: &Toolchain,
+    staging: &Path,
+    together: bool,
+) -> Result<BTreeMap<String, Vec<u8>>, BuilderError> {
+    let (sets, generated) = facades(seed);
+    let mut site = Site::prepare(seed, &generated, vendor, toolchain, staging, CageMinimum::Full)?;
+    site.together = together;
+    let facade = site.compile_facade(&sets)?;
+    site.write_plan(seed, &facade)?;
+    let (compiled, made) = site.run_cargo()?;
+    let mut kept = BTreeMap::new();
+    for entry in collect(seed, &site, &compiled, &made)? {
+        if let Some(product) = entry.product {
+            let path = site.result.join(super::LIBRARY_PART).join(product.file);
+            kept.insert(entry.name.to_string(), std::fs::read(&path).map_err(BuilderError::io(&path))?);
+        }
+    }
+    Ok(kept)
+}
+
 /// The stand-ins for the standard library, one for each combination of grants.
 type Facades = Vec<(Vec<Capability>, Vec<Crate>)>;
 
@@ -118,7 +146,7 @@ fn facades(seed: &Seed) -> (Facades, Vec<(String, String)>) {
 /// Everything that can change a byte of the result; its digest is the key.
 fn recipe(seed: &Seed, generated: &[(String, String)], toolchain: &Toolchain) -> String {
     let mut text = format!(
-        "mfaas dependency cache, format 3\ntoolchain {}\nown crates {}\nflags {}\n",
+        "mfaas dependency cache, format 4\ntoolchain {}\nown crates {}\nflags {}\n",
         toolchain.id(),
         bundle::digest(),
         flags::CODE_GENERATION.join(" "),
@@ -136,7 +164,12 @@ fn recipe(seed: &Seed, generated: &[(String, String)], toolchain: &Toolchain) ->
 }
 
 /// Copies what cargo made into the library directory and describes each crate.
-fn collect(seed: &Seed, site: &Site, compiled: &[Compiled]) -> Result<Vec<CachedCrate>, BuilderError> {
+fn collect(
+    seed: &Seed,
+    site: &Site,
+    compiled: &[Compiled],
+    made: &Made,
+) -> Result<Vec<CachedCrate>, BuilderError> {
     let mut units: BTreeMap<&PackageKey, Vec<&Compiled>> = BTreeMap::new();
     for unit in compiled.iter().filter(|unit| unit.package.0.as_str() != SEED_PACKAGE) {
         units.entry(&unit.package).or_default().push(unit);
@@ -156,7 +189,7 @@ fn collect(seed: &Seed, site: &Site, compiled: &[Compiled]) -> Result<Vec<Cached
             version: package.1.clone(),
             checksum: seed.checksum(package),
             features: features.into_iter().cloned().collect(),
-            product: product(site, parts)?,
+            product: product(site, parts, made)?,
             direct: seed.direct.contains(*package),
             closure,
         });
@@ -165,13 +198,13 @@ fn collect(seed: &Seed, site: &Site, compiled: &[Compiled]) -> Result<Vec<Cached
 }
 
 /// What of a package can be linked or loaded; `None` if it only served build scripts and macros.
-fn product(site: &Site, parts: &[&Compiled]) -> Result<Option<Product>, BuilderError> {
+fn product(site: &Site, parts: &[&Compiled], made: &Made) -> Result<Option<Product>, BuilderError> {
     let Some((unit, kind, path)) =
         parts.iter().find_map(|unit| unit.product.as_ref().map(|(kind, path)| (unit, *kind, path)))
     else {
         return Ok(None);
     };
-    let (file, digest) = site.keep(path)?;
+    let (file, digest) = site.keep_unit(path, made)?;
     Ok(Some(Product { kind, extern_name: unit.extern_name.clone(), file, digest }))
 }
 

@@ -3,10 +3,12 @@
 //! One resolution serves the whole site (`builder/toolchain/seed`), so a tenant can never make
 //! cargo choose, fetch or build anything. A cache directory is named by a key over all that
 //! went into it and never changes after the rename that made it. Its build scripts and macros
-//! come from audited crates, and still run only in the cage, without a network.
+//! come from audited crates, and still run only in cages, each in one of its own, without a network.
 
+mod broker;
 mod build;
 mod bundle;
+mod exchange;
 pub(crate) mod facade;
 mod grants;
 mod index;
@@ -15,6 +17,7 @@ pub(crate) mod messages;
 mod own;
 mod seed;
 mod site;
+mod unit;
 mod vendor;
 mod wrapper;
 
@@ -24,15 +27,17 @@ use mfaas_catalog::AllowlistSeed;
 use mfaas_ident::{CrateName, Digest, ToolchainId};
 use mfaas_rules::AllowlistSnapshot;
 
+#[cfg(feature = "ablation")]
+pub(crate) use build::compile_only;
 pub(crate) use build::{build, sweep, try_out};
 pub(crate) use grants::GRANTS_FILE;
-pub(crate) use index::{CachedCrate, ClosureCrate, Product};
+pub(crate) use index::{CachedCrate, ClosureCrate, CrateKind, Product};
 pub(crate) use lockfile::{Lockfile, PackageKey};
 pub(crate) use own::{OwnCrate, own_crates};
 pub(crate) use seed::Seed;
 pub(crate) use site::Site;
+pub(crate) use unit::Unit;
 pub(crate) use vendor::vendor;
-pub(crate) use wrapper::Unit;
 pub(crate) use wrapper::{PLAN_VARIABLE, compile_as_planned};
 
 use crate::error::BuilderError;

@@ -1,11 +1,14 @@
 //! The work place of one dependency build: its directories, and the commands that run there.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use mfaas_ident::Digest;
-use mfaas_rules::limits::DEPENDENCY_BUILD;
+use mfaas_rules::codes;
+use mfaas_rules::limits::{DEPENDENCY_BUILD, DEPENDENCY_UNITS_AT_ONCE_MAX};
 use mfaas_rules::profiles::std_items::Capability;
 
+use super::broker::{Broker, Made};
+use super::exchange::EXCHANGE_VARIABLE;
 use super::facade::{self, Crate};
 use super::index::{CrateKind, Facade, Product, StandIns};
 use super::messages::{self, Compiled};
@@ -24,8 +27,12 @@ const HOST_LINKER: &str = "/usr/bin/gcc";
 const LIBRARY_INSIDE: &str = "/deps";
 /// Where everything is written in the cage.
 const OUT_INSIDE: &str = "/out";
-/// What the wrapper notes, below that.
-const UNITS_PART: &str = "units";
+/// Where our own crates are made, below that.
+const OWN_PART: &str = "own";
+/// Where our program asks for units to be run.
+const EXCHANGE_INSIDE: &str = "/exchange";
+/// Our own program, in place of rustc and of build scripts.
+const WRAPPER_INSIDE: &str = "/wrapper";
 /// What cargo's packages are compiled against, among our own crates' sources.
 const PLAN_FILE: &str = "plan.json";
 /// The parts of the system that the host linker needs.
@@ -35,11 +42,18 @@ const HOST_SYSTEM: &[&str] = &["/usr/bin", "/usr/lib", "/usr/libexec", "/lib", "
 pub(crate) struct Site {
     cage: Cage,
     compiler: View,
-    trusted: View,
+    pub(super) trusted: View,
     vendor: View,
     seed: View,
     own: View,
     out: View,
+    pub(super) wrapper: View,
+    pub(super) exchange: View,
+    /// Where each unit has a directory of its own, outside of all others' sight.
+    pub(super) rooms: PathBuf,
+    /// Test programs compile everything in one cage, to show what is stopped otherwise.
+    #[cfg(feature = "ablation")]
+    pub(super) together: bool,
     /// Becomes the finished cache.
     pub(super) result: PathBuf,
 }
@@ -78,6 +92,7 @@ impl Site {
         let vendor = vendor.canonicalize().map_err(BuilderError::io(vendor))?;
         let (seed_root, own_root, out) = (directory("seed")?, directory("own")?, directory("out")?);
         let result = directory("result")?;
+        let (rooms, exchange) = (directory("rooms")?, directory("exchange")?);
         directory("result/lib")?;
         for name in ["out/home", "out/tmp", "out/own", "out/cargo"] {
             directory(name)?;
@@ -90,13 +105,20 @@ impl Site {
         }
         bundle::write(&own_root)?;
         let cage = Cage::new(minimum)?;
+        let this = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
         let site = Self {
             compiler: cage.execute(&toolchain.compiler_root(), "/toolchain"),
             trusted: cage.execute(&toolchain.trusted_root(), "/trusted"),
             vendor: cage.read(&vendor, "/vendor"),
             seed: cage.read(&seed_root, "/seed"),
             own: cage.read(&own_root, "/own"),
+            // Executed: what stands in for build scripts, which cargo copies.
             out: cage.write_and_execute(&out, OUT_INSIDE),
+            wrapper: cage.execute(&this, WRAPPER_INSIDE),
+            exchange: cage.write(&exchange, EXCHANGE_INSIDE),
+            rooms,
+            #[cfg(feature = "ablation")]
+            together: false,
             result,
             cage,
         };
@@ -137,36 +159,28 @@ impl Site {
         write_file(&self.own.host.join(PLAN_FILE), &json)
     }
 
-    pub(super) fn run_cargo(&self) -> Result<Vec<Compiled>, BuilderError> {
-        let ran = succeeded("cargo", self.cargo(&["build"], Messages::Drawn)?)?;
-        messages::parse(&ran.stdout, TARGET)
-            .map(|said| said.compiled)
-            .map_err(|problem| BuilderError::Command { command: "cargo", problem })
+    pub(super) fn run_cargo(&self) -> Result<(Vec<Compiled>, Made), BuilderError> {
+        let (ran, made) = self.cargo(&["build"], Messages::Drawn)?;
+        let said = messages::parse(&succeeded("cargo", ran)?.stdout, TARGET)
+            .map_err(|problem| BuilderError::Command { command: "cargo", problem })?;
+        Ok((said.compiled, made))
     }
 
-    /// Writes a plan by which every package sees the library as it is, and the wrapper notes what it
-    /// asks the compiler.
-    pub(crate) fn plan_to_record(&self, seed: &Seed) -> Result<(), BuilderError> {
-        let units = self.out.host.join(UNITS_PART);
-        std::fs::create_dir_all(&units).map_err(BuilderError::io(&units))?;
+    /// Writes a plan by which every package sees the library as it is.
+    pub(crate) fn plan_without_facade(&self, seed: &Seed) -> Result<(), BuilderError> {
         let packages = seed.lock.names().map(|name| (name.to_string(), Vec::new())).collect();
-        self.write_plan_file(&Plan { packages, record: Some(self.out.path(UNITS_PART)) })
+        self.write_plan_file(&Plan { packages })
     }
 
-    /// Type-checks everything, as far as it goes, and answers what cargo says about it. With a plan to
-    /// record, what each compiler was asked lies in [`Site::units`] afterwards.
-    pub(crate) fn check(&self) -> Result<Ran, BuilderError> {
+    /// Type-checks everything, as far as it goes, and answers what cargo says about it, and what each
+    /// compiler was asked.
+    pub(crate) fn check(&self) -> Result<(Ran, Made), BuilderError> {
         self.cargo(&["check", "--keep-going"], Messages::Drawn)
     }
 
     /// The same against the stand-ins of a plan, with the compiler's messages as objects.
     pub(super) fn check_in_words(&self) -> Result<Ran, BuilderError> {
-        self.cargo(&["check", "--keep-going"], Messages::Objects)
-    }
-
-    /// Where the wrapper's notes lie.
-    pub(crate) fn units(&self) -> PathBuf {
-        self.out.host.join(UNITS_PART)
+        self.cargo(&["check", "--keep-going"], Messages::Objects).map(|(ran, _)| ran)
     }
 
     /// Runs the compiler once more on what was compiled here: nothing that is here can be changed by
@@ -199,68 +213,104 @@ impl Site {
         self.cage.write(host, "/scratch")
     }
 
-    /// Runs cargo on the seed, with our wrapper in place of rustc. It may fail.
-    fn cargo(&self, command: &[&str], messages: Messages) -> Result<Ran, BuilderError> {
+    /// Runs cargo on the seed, with our wrapper in place of rustc and of build scripts. It may fail.
+    fn cargo(&self, command: &[&str], messages: Messages) -> Result<(Ran, Made), BuilderError> {
         let arguments = command
             .iter()
             .chain(&["--release", "--frozen", "--offline", messages.argument()])
             .map(|argument| (*argument).to_owned())
             .chain([format!("--target={TARGET}"), format!("--target-dir={}", self.out.path("target"))])
             .collect();
+        let mut job = self.job(self.trusted.path("bin/cargo"), arguments, self.cargo_environment());
+        job.views.extend([self.trusted.clone(), self.vendor.clone(), self.wrapper.clone(), self.out.clone()]);
+        #[cfg(feature = "ablation")]
+        if self.together {
+            job.views.extend(self.host_system());
+            job.views.push(self.cage.load(&self.library(), LIBRARY_INSIDE));
+            return self.cage.run(job).map(|ran| (ran, Made::default()));
+        }
+        job.environment.push((EXCHANGE_VARIABLE.to_owned(), self.exchange.inside.clone()));
+        job.views.extend(host_libraries(&self.cage));
+        job.views.push(self.exchange.clone());
+        Broker::new(self, &self.cage).run(job)
+    }
+
+    fn cargo_environment(&self) -> Vec<(String, String)> {
         let rustflags = [
             flags::remap(&self.vendor.inside, flags::CRATES_PREFIX),
             flags::remap(&self.seed.inside, flags::CRATES_PREFIX),
             flags::remap(&self.out.inside, flags::GENERATED_PREFIX),
         ];
-        let this = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
-        let wrapper = self.cage.execute(&this, "/wrapper");
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let jobs = jobs.min(DEPENDENCY_UNITS_AT_ONCE_MAX);
         let mut environment = vec![
             ("PATH".to_owned(), "/usr/bin".to_owned()),
             ("HOME".to_owned(), self.out.path("home")),
+            ("TMPDIR".to_owned(), self.out.path("tmp")),
             ("CARGO_HOME".to_owned(), self.out.path("cargo")),
             ("CARGO_TERM_COLOR".to_owned(), "never".to_owned()),
             ("CARGO_BUILD_JOBS".to_owned(), jobs.to_string()),
             ("CARGO_ENCODED_RUSTFLAGS".to_owned(), rustflags.join("\u{1f}")),
             ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER".to_owned(), HOST_LINKER.to_owned()),
             ("RUSTC".to_owned(), self.compiler.path("bin/rustc")),
-            ("RUSTC_WRAPPER".to_owned(), wrapper.inside.clone()),
+            ("RUSTC_WRAPPER".to_owned(), self.wrapper.inside.clone()),
             (PLAN_VARIABLE.to_owned(), self.own.path(PLAN_FILE)),
         ];
         environment.extend(
             flags::CARGO_PROFILE.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         );
-        let library = self.cage.load(&self.library(), LIBRARY_INSIDE);
-        let mut views = vec![self.trusted.clone(), self.vendor.clone(), wrapper, library];
-        views.extend(
-            HOST_SYSTEM
-                .iter()
-                .filter(|path| Path::new(path).exists())
-                .map(|path| self.cage.execute(Path::new(path), path)),
-        );
-        self.run(self.trusted.path("bin/cargo"), arguments, environment, views)
+        environment
     }
 
-    /// Runs one trusted command with the compiler, the seed and our sources in view.
-    fn run(
-        &self,
-        program: String,
-        arguments: Vec<String>,
-        mut environment: Vec<(String, String)>,
-        mut views: Vec<View>,
-    ) -> Result<Ran, BuilderError> {
-        environment.push(("TMPDIR".to_owned(), self.out.path("tmp")));
-        environment.push(("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")));
-        views.extend([self.compiler.clone(), self.seed.clone(), self.own.clone(), self.out.clone()]);
-        self.cage.run(Job {
+    /// What every unit of a dependency build reads: the compiler, all sources, and what others have made.
+    pub(super) fn inputs(&self) -> Vec<View> {
+        vec![
+            self.compiler.clone(),
+            self.seed.clone(),
+            self.own.clone(),
+            self.vendor.clone(),
+            self.cage.load(&self.library(), LIBRARY_INSIDE),
+            self.cage.load(&self.out.host, OUT_INSIDE),
+        ]
+    }
+
+    /// What links for this machine, and what build scripts start.
+    pub(super) fn host_system(&self) -> Vec<View> {
+        let there = HOST_SYSTEM.iter().filter(|path| Path::new(path).exists());
+        there.map(|path| self.cage.execute(Path::new(path), path)).collect()
+    }
+
+    /// Where the compiler's own libraries are.
+    pub(super) fn compiler_libraries(&self) -> String {
+        self.compiler.path("lib")
+    }
+
+    /// The directory of this machine behind one below cargo's output.
+    pub(super) fn host_of(&self, inside: &Path) -> Result<PathBuf, String> {
+        let relative = inside.strip_prefix(&self.out.inside).ok();
+        let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+        match relative {
+            Some(relative) if relative.components().all(is_plain) => {
+                let host = self.out.host.join(relative);
+                // cargo made it, and nobody else writes above it.
+                if host.is_dir() { Ok(host) } else { Err(format!("{} is no directory", inside.display())) }
+            }
+            _ => Err(format!("{} lies outside the output directory", inside.display())),
+        }
+    }
+
+    /// One trusted command with the compiler, the seed and our sources in view.
+    fn job(&self, program: String, arguments: Vec<String>, mut environment: Vec<(String, String)>) -> Job {
+        environment.push(("LD_LIBRARY_PATH".to_owned(), self.compiler_libraries()));
+        Job {
             program,
             arguments,
             environment,
             directory: self.seed.inside.clone(),
-            views,
+            views: vec![self.compiler.clone(), self.seed.clone(), self.own.clone()],
             limits: DEPENDENCY_BUILD,
             filter: Filter::DependencyBuild,
-        })
+        }
     }
 
     /// Compiles one of our own crates into the library directory, against crates that are there.
@@ -272,7 +322,7 @@ impl Site {
         externs: &[Product],
     ) -> Result<Product, BuilderError> {
         let library = self.cage.load(&self.library(), LIBRARY_INSIDE);
-        let product = self.out.path(&format!("own/lib{name}.rlib"));
+        let product = self.out.path(&format!("{OWN_PART}/lib{name}.rlib"));
         let mut arguments = vec![
             flags::EDITION.to_owned(),
             "--crate-type=rlib".to_owned(),
@@ -291,10 +341,14 @@ impl Site {
             arguments.push(format!("--extern={}={}", item.extern_name, library.path(&item.file)));
         }
         let rustc = self.compiler.path("bin/rustc");
-        let mut views = host_libraries(&self.cage);
-        views.push(library);
-        succeeded("rustc on our own crates", self.run(rustc, arguments, Vec::new(), views)?)?;
-        let (file, digest) = self.keep(Path::new(&product))?;
+        let mut job = self.job(rustc, arguments, vec![("TMPDIR".to_owned(), self.out.path("tmp"))]);
+        job.filter = Filter::Compiler;
+        job.views.extend(host_libraries(&self.cage));
+        // A macro of a dependency would run here, and reach what comes of this compilation alone.
+        job.views.extend([library, self.cage.write(&self.out.host.join(OWN_PART), &self.out.path(OWN_PART))]);
+        job.views.push(self.cage.write(&self.out.host.join("tmp"), &self.out.path("tmp")));
+        succeeded("rustc on our own crates", self.cage.run(job)?)?;
+        let (file, digest) = self.keep(Path::new(&product), None)?;
         Ok(Product { kind: CrateKind::Library, extern_name: name.to_owned(), file, digest })
     }
 
@@ -322,8 +376,9 @@ impl Site {
         Ok(Facade { own, compiler_crates, sets: compiled })
     }
 
-    /// Copies one product into the library directory; answers its name and digest.
-    pub(super) fn keep(&self, inside: &Path) -> Result<(String, Digest), BuilderError> {
+    /// Copies one product into the library directory; answers its name and digest. `made` is what it has to be: the
+    /// digest that was taken when its own compilation ended.
+    pub(super) fn keep(&self, inside: &Path, made: Option<Digest>) -> Result<(String, Digest), BuilderError> {
         let problem =
             |problem: &str| BuilderError::Deps { path: inside.to_path_buf(), problem: problem.to_owned() };
         let relative = inside
@@ -333,9 +388,26 @@ impl Site {
             inside.file_name().and_then(|name| name.to_str()).ok_or_else(|| problem("it has no name"))?;
         let host = self.out.host.join(relative);
         let bytes = std::fs::read(&host).map_err(BuilderError::io(&host))?;
+        let digest = Digest::of(&bytes);
+        if made.is_some_and(|made| made != digest) {
+            let problem = format!("`{name}` is not what its compilation has made");
+            return Err(BuilderError::Unit { code: codes::MF0411, problem });
+        }
         let target = self.library().join(name);
         std::fs::write(&target, &bytes).map_err(BuilderError::io(&target))?;
-        Ok((name.to_owned(), Digest::of(&bytes)))
+        Ok((name.to_owned(), digest))
+    }
+
+    /// The same with the product of a unit. What no unit has made is nobody's.
+    pub(super) fn keep_unit(&self, inside: &Path, made: &Made) -> Result<(String, Digest), BuilderError> {
+        #[cfg(feature = "ablation")]
+        if self.together {
+            return self.keep(inside, None);
+        }
+        let problem = || format!("no compilation has made `{}`", inside.display());
+        let digest = made.digest(inside);
+        let digest = digest.ok_or_else(|| BuilderError::Unit { code: codes::MF0411, problem: problem() })?;
+        self.keep(inside, Some(digest))
     }
 
     fn library(&self) -> PathBuf {

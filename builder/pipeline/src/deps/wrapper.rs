@@ -1,20 +1,26 @@
-//! What cargo runs in place of rustc in the dependency build: rustc, with the facade that the crate
-//! was granted.
+//! What cargo runs in place of rustc and of build scripts in the dependency build.
 //!
-//! Only crates that become part of functions get one. Build scripts and procedural macros run on
-//! this machine, in the cage, and see the library as it is. A crate that the plan does not know is
-//! not compiled.
+//! It has them run elsewhere: in a cage of their own, by whoever answers in the exchange. A compilation is
+//! asked for with the facade that the crate was granted. Only crates that become part of functions get one;
+//! build scripts and procedural macros run on this machine and see the library as it is. A crate that the
+//! plan does not know is not compiled. Within a build script's cage it is rustc with that facade, for what
+//! scripts ask the compiler.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use serde::{Deserialize, Serialize};
 
+use super::exchange::{self, Ask, EXCHANGE_VARIABLE};
+
 /// Names the file of the plan; its presence makes this program the wrapper.
 pub(crate) const PLAN_VARIABLE: &str = "MFAAS_RUSTC_PLAN";
+/// The first argument where it was started in place of a build script; the second is where cargo believes that to be.
+pub(super) const BUILD_SCRIPT: &str = "build-script";
 /// The package that cargo compiles.
 const PACKAGE_VARIABLE: &str = "CARGO_PKG_NAME";
 
@@ -23,68 +29,73 @@ const PACKAGE_VARIABLE: &str = "CARGO_PKG_NAME";
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
     pub(super) packages: BTreeMap<String, Vec<String>>,
-    /// Where to note what each compiler is asked; nowhere in a build.
-    #[serde(default)]
-    pub(super) record: Option<String>,
 }
 
-/// What a compiler was asked. Written in a cage where build scripts and macros run as well, so that
-/// whoever reads it has to compare it with what cargo says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Unit {
-    pub(crate) package: String,
-    pub(crate) version: String,
-    pub(crate) arguments: Vec<String>,
-    pub(crate) environment: BTreeMap<String, String>,
-    pub(crate) directory: String,
-}
-
-/// Becomes the compiler that the first argument names.
+/// Has run, or becomes, what cargo started it for.
 #[allow(clippy::print_stderr, reason = "cargo shows it as the compiler's words")]
 pub(crate) fn compile_as_planned(plan: &OsStr) -> ExitCode {
+    let exchange = std::env::var_os(EXCHANGE_VARIABLE);
     let mut arguments = std::env::args_os().skip(1);
-    let result = match arguments.next() {
-        Some(compiler) => become_compiler(Path::new(plan), &compiler, arguments.collect()),
-        None => Err("no compiler was named".to_owned()),
+    let result = match (arguments.next(), &exchange) {
+        (Some(first), Some(exchange)) if first == BUILD_SCRIPT => match arguments.next() {
+            Some(script) => have_run(exchange, script, Vec::new()),
+            None => Err("no build script was named".to_owned()),
+        },
+        (Some(compiler), _) => {
+            run_compiler(Path::new(plan), exchange.as_deref(), &compiler, arguments.collect())
+        }
+        (None, _) => Err("no compiler was named".to_owned()),
     };
-    if let Err(problem) = result {
+    result.unwrap_or_else(|problem| {
         eprintln!("error: {problem}");
-    }
-    ExitCode::FAILURE
+        ExitCode::FAILURE
+    })
 }
 
-fn become_compiler(plan: &Path, compiler: &OsStr, arguments: Vec<OsString>) -> Result<(), String> {
+fn run_compiler(
+    plan: &Path,
+    exchange: Option<&OsStr>,
+    compiler: &OsStr,
+    mut arguments: Vec<OsString>,
+) -> Result<ExitCode, String> {
     let text = std::fs::read(plan).map_err(|error| format!("{}: {error}", plan.display()))?;
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     let package = std::env::var(PACKAGE_VARIABLE).ok();
-    let more = flags(&plan, package.as_deref(), &arguments)?;
-    if let (Some(directory), Some(package)) = (&plan.record, &package) {
-        record(Path::new(directory), package, &arguments)?;
+    let more: Vec<OsString> =
+        flags(&plan, package.as_deref(), &arguments)?.iter().map(OsString::from).collect();
+    arguments.extend(more);
+    match (exchange, package) {
+        (Some(exchange), Some(_)) => have_run(exchange, compiler.to_owned(), arguments),
+        // Questions about the compiler itself, which cargo asks; and everything that a build script asks.
+        _ => become_compiler(compiler, arguments),
     }
+}
+
+fn become_compiler(compiler: &OsStr, arguments: Vec<OsString>) -> Result<ExitCode, String> {
     let mut command = Command::new(compiler);
     if arguments.iter().any(|argument| argument.to_str().is_some_and(|text| text.starts_with("--emit"))) {
         // cargo hands on what a compiler prints there, in the place where it tells of what it has compiled, and
         // a procedural macro prints as the compiler. Only a question to the compiler needs the answer.
         command.stdout(std::io::stderr());
     }
-    let error = command.args(arguments).args(more).env_remove(PLAN_VARIABLE).exec();
+    let error = command.args(arguments).env_remove(PLAN_VARIABLE).exec();
     Err(format!("{}: {error}", Path::new(compiler).display()))
 }
 
-/// Notes one compilation, named by its digest.
-fn record(directory: &Path, package: &str, arguments: &[OsString]) -> Result<(), String> {
-    let text = |value: &OsStr| value.to_str().map(str::to_owned).ok_or("an argument is not UTF-8");
-    let unit = Unit {
-        package: package.to_owned(),
-        version: std::env::var("CARGO_PKG_VERSION").map_err(|error| error.to_string())?,
-        arguments: arguments.iter().map(|argument| text(argument)).collect::<Result<_, _>>()?,
+/// Has it run in a cage of its own, says what it said, and ends as it ended.
+fn have_run(exchange: &OsStr, program: OsString, arguments: Vec<OsString>) -> Result<ExitCode, String> {
+    let text = |value: OsString| value.into_string().map_err(|_| "an argument is not UTF-8".to_owned());
+    let ask = Ask {
+        program: text(program)?,
+        arguments: arguments.into_iter().map(text).collect::<Result<_, _>>()?,
         environment: std::env::vars_os().filter_map(readable).collect(),
         directory: std::env::current_dir().map_err(|error| error.to_string())?.display().to_string(),
     };
-    let json = serde_json::to_vec(&unit).map_err(|error| error.to_string())?;
-    let path = directory.join(mfaas_ident::Digest::of(&json).to_string());
-    std::fs::write(&path, json).map_err(|error| format!("{}: {error}", path.display()))
+    let answer = exchange::ask(Path::new(exchange), &ask)?;
+    let said = |result: std::io::Result<()>| result.map_err(|error| error.to_string());
+    said(std::io::stdout().write_all(&answer.stdout))?;
+    said(std::io::stderr().write_all(&answer.stderr))?;
+    Ok(ExitCode::from(answer.code))
 }
 
 fn readable((name, value): (OsString, OsString)) -> Option<(String, String)> {
@@ -115,8 +126,7 @@ mod tests {
 
     #[test]
     fn only_a_crate_for_functions_gets_a_facade_and_an_unknown_one_nothing_at_all() {
-        let plan =
-            Plan { packages: [("a".to_owned(), vec!["--extern=std=x".to_owned()])].into(), record: None };
+        let plan = Plan { packages: [("a".to_owned(), vec!["--extern=std=x".to_owned()])].into() };
         let target: Vec<OsString> = ["--crate-name", "a", "--target", "t"].map(OsString::from).into();
         let joined: Vec<OsString> = ["--target=t"].map(OsString::from).into();
         let host: Vec<OsString> = ["--crate-name", "build_script_build"].map(OsString::from).into();

@@ -10,6 +10,7 @@ use mfaas_rules::Layer;
 use mfaas_rules::limits::{COMPILE, COMPILER_STACK_BYTES_MAX};
 use mfaas_rules::profiles::image_layout;
 use mfaas_unpack::SourceTree;
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::Workshop;
 use super::dependencies::Extern;
@@ -23,6 +24,17 @@ use crate::toolchain::{SCRIPT_FILE, TARGET, host_libraries};
 
 /// The root of every tenant's crate; a manifest cannot name another.
 pub(super) const CRATE_ROOT: &str = "src/lib.rs";
+
+/// Where products go, inside.
+const OUT_INSIDE: &str = "/out";
+/// Where rustc finds its arguments, inside, when macros must not.
+const PIPE_INSIDE: &str = "/ask";
+const PIPE_FILE: &str = "rustc";
+
+/// Lets rustc take unstable options.
+fn unstable_options() -> (String, String) {
+    ("RUSTC_BOOTSTRAP".to_owned(), "1".to_owned())
+}
 
 /// One build's directories; removed when dropped.
 #[derive(Debug)]
@@ -61,7 +73,7 @@ impl Bench {
         Ok(Self {
             source: cage.read(&source, flags::SOURCE_PREFIX),
             entry: cage.read(&entry, "/entry"),
-            out: cage.write(&out, "/out"),
+            out: cage.write(&out, OUT_INSIDE),
             compiler: cage.execute(&workshop.toolchain.compiler_root(), "/toolchain"),
             link: cage.read(&workshop.toolchain.link_root(), "/link"),
             library: cage.load(&workshop.deps.library_root(), "/deps"),
@@ -165,10 +177,56 @@ impl Bench {
         bootstrap: bool,
         meter: &Meter,
     ) -> Result<Ran, BuilderError> {
-        let mut environment = self.environment();
+        let mut job = self.job(arguments, &self.out);
         if bootstrap {
-            environment.push(("RUSTC_BOOTSTRAP".to_owned(), "1".to_owned()));
+            job.environment.push(unstable_options());
         }
+        let ran = workshop.cage.run(job)?;
+        meter.add(ran.cpu);
+        Ok(ran)
+    }
+
+    /// The same for a run in which procedural macros must not see what it is for: what they find is the same in every
+    /// such run, an empty directory for products included. rustc takes its arguments from a pipe, which is empty
+    /// before it loads a macro.
+    pub(super) fn rustc_unseen(
+        &self,
+        workshop: &Workshop,
+        arguments: &[String],
+        out: &View,
+    ) -> Result<Ran, BuilderError> {
+        let failed = |error: std::io::Error| BuilderError::io(self.scratch.path())(error);
+        let room = tempfile::tempdir_in(self.scratch.path()).map_err(failed)?;
+        let pipe = room.path().join(PIPE_FILE);
+        let mode = Mode::RUSR | Mode::WUSR;
+        mknodat(CWD, &pipe, FileType::Fifo, mode, 0).map_err(|error| failed(error.into()))?;
+        let view = workshop.cage.read(room.path(), PIPE_INSIDE);
+        let mut job = self.job(vec![format!("@{}", view.path(PIPE_FILE))], out);
+        job.environment.push(unstable_options());
+        job.views.push(view);
+        let text = arguments.join("\n");
+        std::thread::scope(|scope| {
+            // Waits until rustc opens it. An rustc that does not has ended, and says why.
+            scope.spawn(|| std::fs::write(&pipe, text));
+            let ran = workshop.cage.run(job);
+            let _reader = rustix::fs::open(&pipe, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
+            ran
+        })
+    }
+
+    /// Another empty directory for products, which stands where [`Bench`]'s own does.
+    pub(super) fn another_out(&self, workshop: &Workshop) -> Result<View, BuilderError> {
+        let path = self.scratch.path().join("again");
+        std::fs::create_dir(&path).map_err(BuilderError::io(&path))?;
+        Ok(workshop.cage.write(&path, OUT_INSIDE))
+    }
+
+    /// Where products go.
+    pub(super) fn out(&self) -> &View {
+        &self.out
+    }
+
+    fn job(&self, arguments: Vec<String>, out: &View) -> Job {
         let mut views = self.host.clone();
         views.extend([
             self.compiler.clone(),
@@ -176,20 +234,18 @@ impl Bench {
             self.library.clone(),
             self.source.clone(),
             self.entry.clone(),
-            self.out.clone(),
+            out.clone(),
         ]);
         views.extend_from_slice(self.layers.decoys());
-        let ran = workshop.cage.run(Job {
+        Job {
             program: self.compiler(),
             arguments,
-            environment,
+            environment: self.environment(),
             directory: self.source.inside.clone(),
             views,
             limits: COMPILE,
             filter: Filter::Compiler,
-        })?;
-        meter.add(ran.cpu);
-        Ok(ran)
+        }
     }
 
     /// rustc's path inside.

@@ -36,8 +36,8 @@ pub(super) fn compile(
     workshop: &Workshop,
     meter: &Meter,
 ) -> Result<CompiledCrate, Stop> {
-    let AdmittedSource { resolved, bench } = &admitted;
-    let ran = bench.rustc(workshop, arguments(resolved, bench), false, meter)?;
+    let (resolved, bench) = (&admitted.resolved, &admitted.bench);
+    let ran = admitted.compile(arguments(resolved, bench), workshop, meter)?;
     let messages = Messages::read(&ran.stderr);
     judge_compiler(&ran, &messages)?;
     let path = bench.product_on_host(DEP_INFO);

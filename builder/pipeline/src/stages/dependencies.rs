@@ -13,7 +13,7 @@ use mfaas_rules::{
 };
 
 use super::AuditedSource;
-use crate::deps::{CachedCrate, ClosureCrate, Deps, Product};
+use crate::deps::{CachedCrate, ClosureCrate, CrateKind, Deps, Product};
 use crate::journal::{Review, Stop, Wanted};
 
 /// A source whose every dependency is allowed and compiled. Made by [`resolve`] alone.
@@ -23,6 +23,8 @@ pub(crate) struct ResolvedSource {
     pub(super) externs: Vec<Extern>,
     pub(super) decisions: Vec<DecisionUsed>,
     pub(super) policy_version: i64,
+    /// A procedural macro can be called: the source's tokens alone do not say what is compiled.
+    pub(super) has_procedural_macros: bool,
 }
 
 /// A crate that the source may name.
@@ -65,7 +67,12 @@ pub(crate) fn resolve(
     }
     judge_linked(&linked, allowlist)?;
     let decisions = decisions(&linked, allowlist);
-    Ok(ResolvedSource { source, externs, decisions, policy_version: allowlist.policy_version })
+    let has_procedural_macros = linked.iter().any(|part| {
+        let product = deps.find(&part.name, &part.version).and_then(|entry| entry.product.as_ref());
+        product.is_some_and(|product| product.kind == CrateKind::ProcMacro)
+    });
+    let policy_version = allowlist.policy_version;
+    Ok(ResolvedSource { source, externs, decisions, policy_version, has_procedural_macros })
 }
 
 /// The crates that are allowed and that this machine has not compiled: whoever has can go on from here.

@@ -5,11 +5,14 @@
 //! whose.
 
 use mfaas_audit::{expansion, soundness};
-use mfaas_rules::{judge_expansion, judge_soundness};
+use mfaas_ident::Digest;
+use mfaas_rules::{Finding, Layer, codes, judge_expansion, judge_soundness};
 
 use super::bench::{Bench, CRATE_ROOT};
 use super::{ResolvedSource, Workshop};
+use crate::cage::Ran;
 use crate::diagnostics::{Messages, judge_compiler};
+use crate::error::BuilderError;
 use crate::journal::{Meter, Stop};
 
 /// A source that may be compiled. Made by [`expand`] alone.
@@ -17,6 +20,8 @@ use crate::journal::{Meter, Stop};
 pub(super) struct AdmittedSource {
     pub(super) resolved: ResolvedSource,
     pub(super) bench: Bench,
+    /// The text that was judged.
+    expansion: Digest,
 }
 
 /// Expands in the cage, then scans and judges the text.
@@ -26,13 +31,72 @@ pub(super) fn expand(
     meter: &Meter,
 ) -> Result<AdmittedSource, Stop> {
     let bench = Bench::prepare(&resolved.source.tree, workshop)?;
-    let mut arguments = bench.tenant_flags(&resolved.source.crate_name, &resolved.externs);
-    arguments.push("-Zunpretty=expanded,hygiene".to_owned());
-    arguments.push(CRATE_ROOT.to_owned());
-    let ran = bench.rustc(workshop, arguments, true, meter)?;
+    let arguments = arguments(&resolved, &bench);
+    let ran = if resolved.has_procedural_macros {
+        let ran = bench.rustc_unseen(workshop, &arguments, bench.out())?;
+        meter.add(ran.cpu);
+        ran
+    } else {
+        bench.rustc(workshop, arguments, true, meter)?
+    };
     judge_compiler(&ran, &Messages::read(&ran.stderr))?;
     let tree = &resolved.source.tree;
     workshop.layers.refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, tree)))?;
     workshop.layers.refuse_if_any(&judge_soundness(&soundness::read(&ran.stdout, tree)))?;
-    Ok(AdmittedSource { resolved, bench })
+    workshop.layers.refuse_if_any(&left_behind(&bench)?)?;
+    Ok(AdmittedSource { resolved, bench, expansion: Digest::of(&ran.stdout) })
+}
+
+impl AdmittedSource {
+    /// Compiles, and expands once more at the same moment where a procedural macro can be called: it sees no
+    /// difference between the runs, and gives the same tokens as before or the source is refused.
+    pub(super) fn compile(
+        &self,
+        compilation: Vec<String>,
+        workshop: &Workshop,
+        meter: &Meter,
+    ) -> Result<Ran, Stop> {
+        if !self.resolved.has_procedural_macros {
+            return Ok(self.bench.rustc(workshop, compilation, false, meter)?);
+        }
+        let expansion = arguments(&self.resolved, &self.bench);
+        let out = self.bench.another_out(workshop)?;
+        let (ran, again) = std::thread::scope(|scope| {
+            let again = scope.spawn(|| self.bench.rustc_unseen(workshop, &expansion, &out));
+            let ran = self.bench.rustc_unseen(workshop, &compilation, self.bench.out());
+            (ran, again.join())
+        });
+        let (ran, again) = (ran?, again.map_err(|_| BuilderError::Panicked)??);
+        meter.add(ran.cpu + again.cpu);
+        let is_same = again.exit.success() && Digest::of(&again.stdout) == self.expansion;
+        workshop.layers.refuse_if_any(&Vec::from_iter((!is_same).then(fickle)))?;
+        Ok(ran)
+    }
+}
+
+/// rustc's arguments for the expansion.
+fn arguments(resolved: &ResolvedSource, bench: &Bench) -> Vec<String> {
+    let mut arguments = bench.tenant_flags(&resolved.source.crate_name, &resolved.externs);
+    arguments.push("-Zunpretty=expanded,hygiene".to_owned());
+    arguments.push(CRATE_ROOT.to_owned());
+    arguments
+}
+
+fn fickle() -> Finding {
+    Finding::new(
+        codes::MF0412,
+        Layer::Expansion,
+        "a macro has not given the same tokens in every run of the compiler",
+    )
+}
+
+/// An expansion writes no file. A macro that does could tell a later run from this one.
+fn left_behind(bench: &Bench) -> Result<Vec<Finding>, BuilderError> {
+    let directory = &bench.out().host;
+    let mut entries = std::fs::read_dir(directory).map_err(BuilderError::io(directory))?;
+    let finding = || {
+        let text = "a macro has left a file behind, by which it could tell the next run of the compiler from this one";
+        Finding::new(codes::MF0412, Layer::Expansion, text)
+    };
+    Ok(entries.next().map(|_| finding()).into_iter().collect())
 }

@@ -10,6 +10,7 @@ mod check;
 mod cluster;
 mod facade;
 mod facts;
+mod fickle;
 mod installed;
 mod package;
 mod serve;

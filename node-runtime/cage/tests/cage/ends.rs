@@ -128,6 +128,58 @@ fn the_budget_is_kept_within_a_tick() {
     }
 }
 
+/// CPU time of this thread, in nanoseconds.
+fn cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a live local.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// A function that works before it outgrows its memory works once in each size that it is given.
+const OUTGROWING: [&str; 2] = ["outgrow-arena", "outgrow-stack"];
+
+#[test]
+fn every_run_of_a_call_is_billed() {
+    for word in OUTGROWING {
+        let mut fixture = fixture().with_budget_us(1_000_000);
+        let before = cpu_ns();
+        let answer = fixture.call(format!("{word} 10000000").as_bytes());
+        let spent = cpu_ns() - before;
+        assert_eq!(answer.status, Status::Ok, "{word}: {answer:?}");
+        assert!(answer.cpu_ns > spent / 10 * 8, "{word}: {} ns of {spent} are billed", answer.cpu_ns);
+        assert!(answer.cpu_ns <= spent, "{word}: {} ns of {spent} are billed", answer.cpu_ns);
+    }
+}
+
+/// Whose runs together take too long has all the room next time that it had not enough of.
+#[test]
+fn all_runs_of_a_call_share_one_budget() {
+    const BUDGET_US: u64 = 50_000;
+    /// The arena's page or the stack's.
+    fn page(fixture: &mut Fixture, which: usize) -> String {
+        fixture.ok("place").split(' ').nth(which).expect("two of them").to_owned()
+    }
+    for (which, endless, honest) in
+        [(0, "spin-arena", "outgrow-arena 1"), (1, "spin-stack", "outgrow-stack 1")]
+    {
+        let mut fixture = fixture().with_budget_us(BUDGET_US);
+        let small = page(&mut fixture, which);
+        let before = cpu_ns();
+        let answer = fixture.call(endless.as_bytes());
+        let spent = cpu_ns() - before;
+        assert_eq!(answer.status, Status::OverBudget, "{endless}: {answer:?}");
+        assert!(spent < BUDGET_US * 1_300, "{endless}: {spent} ns within a budget of {BUDGET_US} us");
+        let after = page(&mut fixture, which);
+        drop(fixture);
+        let mut fixture = self::fixture().with_budget_us(1_000_000);
+        assert_eq!(page(&mut fixture, which), small);
+        assert_eq!(fixture.call(honest.as_bytes()).status, Status::Ok, "{honest}");
+        assert_ne!(small, after, "{endless}");
+        assert_eq!(page(&mut fixture, which), after, "{endless}");
+    }
+}
+
 #[test]
 fn stack_and_arena_have_their_own_ends() {
     let mut fixture = fixture();

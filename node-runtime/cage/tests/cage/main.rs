@@ -5,7 +5,9 @@
 
 mod ends;
 mod hostility;
+mod hosts;
 mod packing;
+mod registers;
 mod state;
 mod toolchain;
 mod watcher;

@@ -2,6 +2,8 @@
 //! stands for a hole in the compiler, in a library or in our filters.
 #![no_std]
 
+mod registers;
+
 use core::arch::asm;
 
 /// The layout of `mfaas_abi::Call`.
@@ -48,6 +50,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 unsafe extern "C" {
     fn mfaas_host_log(level: u32, text: *const u8, bytes: usize);
     fn mfaas_host_random(into: *mut u8, bytes: usize);
+    fn mfaas_host_panic(text: *const u8, bytes: usize) -> !;
 }
 
 /// Where the answer stands in the arena: behind its header, and inside of the smallest.
@@ -220,6 +223,12 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
                 let behind = core::slice::from_raw_parts(request.start.add(request.bytes), 4_096);
                 let any = behind.iter().fold(0, |any, byte| any | byte);
                 *answer = b'0' + u8::from(any != 0);
+            }
+            b'Q' => call.response.body.bytes = registers::report(registers::kind_and_way(request).0, answer),
+            b'R' => {
+                let (kind, way) = registers::kind_and_way(request);
+                registers::make_dirty(kind, answer.add(64));
+                registers::end(way);
             }
             b't' => *(call.arena as *mut usize) = usize::MAX,
             b'u' => asm!("fninit", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1", "fld1"),

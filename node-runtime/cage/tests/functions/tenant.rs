@@ -98,9 +98,31 @@ fn recurse(depth: u64) -> u64 {
     if depth == 0 { 0 } else { frame[3] + recurse(depth - 1) }
 }
 
+#[inline(never)]
 fn large_frame() -> u64 {
     let frame = black_box([1u8; 400 << 10]);
     frame.iter().map(|byte| u64::from(*byte)).sum()
+}
+
+/// Works for a number of rounds.
+fn burn(rounds: &[u8]) {
+    let rounds: u64 = String::from_utf8_lossy(rounds).parse().expect("a number");
+    black_box((0..rounds).fold(1u64, |x, round| black_box(x.wrapping_mul(round | 1))));
+}
+
+/// Works for 45 ms by the clock in every run, and in one with a large arena or stack for ever.
+fn spin_in_the_last_run(arena: bool) -> Vec<u8> {
+    let begin = Instant::now();
+    while begin.elapsed().as_millis() < 45 {}
+    let grown = if arena { u64::from(black_box(vec![1u8; 3 << 20])[7]) } else { large_frame() };
+    while black_box(grown) > 0 {}
+    Vec::new()
+}
+
+/// Where this run has its arena and its stack.
+fn place() -> String {
+    let (arena, stack) = (black_box(Box::new(0u8)), black_box(0u8));
+    format!("{:x} {:x}", (&raw const *arena).addr() >> 12, (&raw const stack).addr() >> 12)
 }
 
 fn print() -> Vec<u8> {
@@ -124,6 +146,15 @@ fn clocks() -> String {
 }
 
 pub fn handle(body: &[u8]) -> Vec<u8> {
+    if let Some((word, rounds)) = body.iter().position(|byte| *byte == b' ').map(|at| (&body[..at], &body[at + 1..])) {
+        burn(rounds);
+        // More than a first run has, after the work.
+        match word {
+            b"outgrow-arena" => return vec![black_box(vec![1u8; 3 << 20])[7]],
+            b"outgrow-stack" => return large_frame().to_string().into_bytes(),
+            _ => {}
+        }
+    }
     match body {
         b"count" => count().into_bytes(),
         b"verify" => format!("{} {}", count(), work(42)).into_bytes(),
@@ -190,6 +221,9 @@ pub fn handle(body: &[u8]) -> Vec<u8> {
                 list.resize(list.len() * 2, 0);
             }
         }
+        b"spin-arena" => spin_in_the_last_run(true),
+        b"spin-stack" => spin_in_the_last_run(false),
+        b"place" => place().into_bytes(),
         b"bomb-small" => {
             let mut list = Vec::new();
             loop {

@@ -68,6 +68,20 @@ impl Fixture {
         self.call(HOSTILE, &body)
     }
 
+    /// The hostile function with a few letters.
+    pub(crate) fn letters(&mut self, letters: &[u8]) -> Answer {
+        self.call(HOSTILE, letters)
+    }
+
+    /// The same within so many microseconds.
+    pub(crate) fn letters_within(&mut self, micros: u64, letters: &[u8]) -> Answer {
+        let usual = self.limits.budget;
+        self.limits.budget = Budget::from_micros(micros).expect("within bounds");
+        let answer = self.letters(letters);
+        self.limits.budget = usual;
+        answer
+    }
+
     /// After whatever it was, both functions answer as always.
     pub(crate) fn lives(&mut self, after: &str) {
         let answer = self.tenant("next");

@@ -9,7 +9,10 @@
 mod attacks;
 mod ends;
 mod fixture;
+mod registers;
 
+#[path = "../cage/hosts.rs"]
+mod hosts;
 /// The same functions as in the cage's other tests.
 #[path = "../cage/toolchain.rs"]
 mod toolchain;
@@ -52,6 +55,8 @@ const TESTS: &[(&str, Test)] = &[
     ("other values at a gate are a fault", attacks::other_values),
     ("a gate's own value opens nothing", attacks::own_values),
     ("a gate does not use a stack of the worker's", attacks::other_stacks),
+    ("registers are the host's again", registers::are_the_hosts_again),
+    ("a gate does not use a thread's data of the function's choice", registers::a_gate_wants_the_hosts_base),
     ("kills leave no trace", ends::kills),
     ("signals interrupt calls and lose nothing", ends::signals),
     ("a call is preempted and goes on", ends::preemptions),

@@ -1,22 +1,28 @@
 //! What must hold of the tables after every step, found again from the jobs one by one.
 
+use std::collections::BTreeSet;
+
 use super::super::functions::{Function, Gate, Phase};
 use super::super::jobs::{Job, Place};
+use super::super::pool::{Places, Pool, Queue};
 use super::super::scheduler::Scheduler;
-use super::super::worker::State;
-use super::super::{JobId, Moment};
+use super::super::worker::{State, Worker};
+use super::super::{JobId, Moment, PoolKey, PoolKind, SHARED_SLAB};
 
 /// Panics when the tables of the scheduler do not fit together.
 pub(super) fn check(scheduler: &Scheduler, now: Moment) {
     let seen = seen(scheduler);
-    let open: Vec<_> = scheduler.jobs.iter().collect();
-    assert_eq!(seen.len(), open.len(), "every open job is in exactly one place");
-    assert_eq!(open.len(), scheduler.jobs.open());
-    let waiting = open.iter().filter(|(_, job)| job.waits()).count();
+    assert_eq!(seen.len(), scheduler.jobs.iter().count(), "every open job is in exactly one place");
+    assert_eq!(seen.len(), scheduler.jobs.open());
+    let waiting = seen.iter().filter(|job| job.waits()).count();
     let snapshot = scheduler.snapshot();
-    assert_eq!((snapshot.waiting, snapshot.running), (waiting, open.len() - waiting));
-    cordons(scheduler, &seen);
+    assert_eq!((snapshot.waiting, snapshot.running), (waiting, seen.len() - waiting));
+    pools(scheduler, &seen);
+    turns(scheduler);
+    room(scheduler);
     workers(scheduler);
+    slabs(scheduler);
+    suspects(scheduler);
     functions(scheduler, &seen);
     deadlines(scheduler, now);
 }
@@ -27,6 +33,7 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
     let mut seen: Vec<Job> = Vec::new();
     let mut note = |place: Place, job: &Job| {
         assert_eq!(job.place, place, "{:?}", job.id);
+        assert_eq!(scheduler.queues[job.queue as usize].pool, job.pool);
         seen.push(*job);
     };
     for (number, queue) in (0..).zip(&scheduler.queues) {
@@ -35,9 +42,6 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
             note(Place::Queued, job);
         }
     }
-    for cordon in &scheduler.cordons {
-        cordon.again.iter(jobs).for_each(|job| note(Place::Alone, job));
-    }
     for (number, function) in scheduler.functions.iter() {
         for job in function.cold.iter(jobs) {
             assert_eq!(job.function, number);
@@ -45,7 +49,10 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
         }
     }
     for worker in &scheduler.workers {
-        worker.jobs().for_each(|index| note(Place::InWorker, jobs.get(index)));
+        for index in worker.jobs() {
+            assert_eq!(jobs.get(index).pool, worker.pool, "a job runs in its pool");
+            note(Place::InWorker, jobs.get(index));
+        }
     }
     let mut ids: Vec<JobId> = seen.iter().map(|job| job.id).collect();
     ids.sort_unstable();
@@ -54,39 +61,160 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
     seen
 }
 
-fn cordons(scheduler: &Scheduler, seen: &[Job]) {
-    for (number, cordon) in (0..).zip(&scheduler.cordons) {
-        let of_it = || seen.iter().filter(|job| job.cordon == number);
-        assert_eq!(cordon.open, of_it().count());
-        let opened = |function: &Function| function.cordon == number && function.gate == Gate::Open;
-        assert_eq!(cordon.functions, scheduler.functions.iter().filter(|(_, f)| opened(f)).count());
-        assert_eq!(cordon.queued, of_it().filter(|job| job.place == Place::Queued).count());
-        assert!(cordon.idle.is_empty() || cordon.nothing_waits(), "no worker idles while a job waits");
-        assert!(!cordon.parked || cordon.open == 0 && cordon.members.is_empty());
-        let mut turn: Vec<_> = cordon.turn.iter().copied().collect();
-        turn.sort_unstable();
-        let mut in_turn = scheduler.queues.iter().zip(0..).filter(|(queue, _)| queue.cordon == number);
-        for (queue, index) in in_turn.by_ref() {
-            assert_eq!(queue.in_turn, turn.binary_search(&index).is_ok());
-            assert!(queue.in_turn || queue.jobs.is_empty(), "who waits has a turn");
-        }
-        turn.dedup();
-        assert_eq!(turn.len(), cordon.turn.len(), "one turn each");
+fn pools(scheduler: &Scheduler, seen: &[Job]) {
+    let (mut ready, mut manned, mut busy) = (0, 0, 0);
+    for (number, pool) in (0..).zip(&scheduler.pools) {
+        assert_eq!(scheduler.pool_of.get(&pool.key), Some(&number));
+        let of_it = || seen.iter().filter(|job| job.pool == number);
+        assert_eq!(pool.open, of_it().count());
+        let opened = |function: &Function| function.pool == number && function.gate == Gate::Open;
+        assert_eq!(pool.functions, scheduler.functions.iter().filter(|(_, f)| opened(f)).count());
+        assert_eq!(pool.queued, of_it().filter(|job| job.place == Place::Queued).count());
+        assert_eq!(scheduler.hungry.contains(&number), pool.queued > 0);
+        let starting = |worker: &&Worker| worker.pool == number && worker.state == State::Starting;
+        assert_eq!(pool.coming, scheduler.workers.iter().filter(starting).count());
+        assert!(pool.workers() <= pool.workers_max);
+        assert_eq!(pool.kept > 0, pool.key == PoolKey::SHARED, "one pool keeps its workers");
+        (ready, manned) = (ready + pool.members.len(), manned + usize::from(!pool.members.is_empty()));
+        busy += usize::from(!pool.key.is_shared() && pool.open > 0);
+        idle_workers_have_a_reason(scheduler, pool, busy_pools(scheduler));
+    }
+    assert_eq!((scheduler.ready, scheduler.manned, scheduler.busy_pools), (ready, manned, busy));
+    assert_eq!(scheduler.snapshot().pools, manned);
+}
+
+fn busy_pools(scheduler: &Scheduler) -> usize {
+    scheduler.pools.iter().filter(|pool| !pool.key.is_shared() && pool.open > 0).count()
+}
+
+/// No worker idles while a job waits, except for the share of cores of a tenant's pool and for the
+/// worker that a tenant must leave to the others.
+fn idle_workers_have_a_reason(scheduler: &Scheduler, pool: &Pool, busy_pools: usize) {
+    if pool.idle.is_empty() || pool.queued == 0 {
+        return;
+    }
+    if pool.key.is_shared() {
+        let others = pool.members.len() - 1;
+        let holds = |queue: u32| {
+            let first = |place: u16| scheduler.workers[usize::from(place)].first();
+            let of_it =
+                |place: &u16| first(*place).is_some_and(|index| scheduler.jobs.get(index).queue == queue);
+            pool.members.iter().filter(of_it).count()
+        };
+        let waits = (0..).zip(&scheduler.queues).filter(|(_, queue)| {
+            scheduler.pools[queue.pool as usize].key == pool.key && !queue.jobs.is_empty()
+        });
+        waits.for_each(|(number, _)| assert!(others > 0 && holds(number) >= others, "{pool:?}"));
+    } else {
+        // A pool that may run more since another fell quiet is fed with the next tick.
+        let share = (scheduler.limits.cores / busy_pools).max(1);
+        assert!(pool.busy() >= share || scheduler.scaling_due() <= scheduler.scale_after, "{pool:?}");
     }
 }
 
+/// Who waits has one turn, in the round that what it used says.
+fn turns(scheduler: &Scheduler) {
+    let has_turn = |queue: &Queue, number: u32, pool: &Pool| {
+        queue.turn.is_some_and(|turn| turn.0 == queue.round() && pool.turns.contains(&(turn, number)))
+    };
+    let mut waiting = vec![0; scheduler.pools.len()];
+    for (number, queue) in (0..).zip(&scheduler.queues) {
+        let pool = &scheduler.pools[queue.pool as usize];
+        assert_eq!(queue.turn.is_some(), !queue.jobs.is_empty());
+        assert_eq!(has_turn(queue, number, pool), !queue.jobs.is_empty());
+        assert!(queue.used_us <= pool.latest_us, "the clock knows the most that anybody used");
+        waiting[queue.pool as usize] += usize::from(queue.turn.is_some());
+    }
+    for (pool, waiting) in scheduler.pools.iter().zip(waiting) {
+        assert_eq!(pool.turns.len(), waiting, "one turn each");
+        assert!(pool.clock_us <= pool.latest_us, "nobody is charged for what nobody used");
+    }
+}
+
+fn room(scheduler: &Scheduler) {
+    let flagged = (0..).zip(&scheduler.pools).filter(|(_, pool)| pool.waits_for_room);
+    let flagged: Vec<u32> = flagged.map(|(number, _)| number).collect();
+    let mut waits: Vec<u32> = scheduler.for_room.iter().copied().collect();
+    let since: Vec<Moment> = waits.iter().map(|pool| scheduler.pools[*pool as usize].room_since).collect();
+    assert!(since.is_sorted(), "first come first served: {since:?}");
+    waits.sort_unstable();
+    assert_eq!(waits, flagged, "each waits once");
+    let free = (0..).zip(&scheduler.workers).filter(|(_, worker)| worker.state == State::Empty);
+    let free: Vec<u16> = free.map(|(place, _)| place).collect();
+    let mut places = scheduler.free_places.clone();
+    places.sort_unstable();
+    assert_eq!(places, free);
+    let processes = scheduler.workers.len() - free.len();
+    assert_eq!(scheduler.snapshot().processes, processes);
+    assert!(scheduler.workers.len() <= scheduler.limits.workers_max);
+    assert!(
+        waits.is_empty() || processes == scheduler.limits.workers_max,
+        "nobody waits for room that is there"
+    );
+}
+
 fn workers(scheduler: &Scheduler) {
+    let mut busy = BTreeSet::new();
     for (place, worker) in (0..).zip(&scheduler.workers) {
-        let cordon = &scheduler.cordons[worker.cordon as usize];
-        let has = |places: super::super::worker::Places| places.iter().any(|other| other == place);
+        let pool = &scheduler.pools[worker.pool as usize];
+        let has = |places: &Places| places.iter().any(|other| other == place);
         let ready = worker.state == State::Ready;
-        assert_eq!(has(cordon.members), ready);
-        assert_eq!(has(cordon.idle), ready && worker.is_idle());
+        assert_eq!(has(&pool.members), ready);
+        assert_eq!(has(&pool.idle), ready && worker.is_idle());
         let jobs: Vec<_> = worker.jobs().map(|index| *scheduler.jobs.get(index)).collect();
         assert_eq!(worker.budget_us, jobs.iter().map(|job| u64::from(job.budget_us)).sum::<u64>());
-        assert!(jobs.len() <= 1 || jobs.iter().all(|job| !job.alone), "who runs again runs alone");
-        assert!(jobs.is_empty() || worker.alone == jobs[0].alone);
-        assert!(worker.state != State::Empty && worker.state != State::Parking || jobs.is_empty());
+        assert!(jobs.len() <= 1 || !pool.is_alone(), "a crash of who is watched costs one call");
+        assert!(!matches!(worker.state, State::Empty | State::Starting) || jobs.is_empty());
+        let served = worker.served.all();
+        let known = |job: &Job| !worker.served.is_complete() || served.contains(&job.function);
+        assert!(jobs.iter().all(known), "what runs was noted");
+        if !worker.is_idle() {
+            assert_eq!(scheduler.busy.get(usize::from(worker.busy_at)), Some(&place));
+            busy.insert(place);
+        }
+    }
+    assert_eq!(scheduler.busy.len(), busy.len());
+}
+
+fn slabs(scheduler: &Scheduler) {
+    let numbers: BTreeSet<u32> = scheduler.pools.iter().map(|pool| pool.key.slab).collect();
+    for number in numbers {
+        let pool_of = |pool: u32| &scheduler.pools[pool as usize].key;
+        let here = || scheduler.functions.iter().filter(|(_, f)| pool_of(f.pool).slab == number);
+        let images = here().filter(|(_, f)| matches!(f.phase, Phase::Loading | Phase::Resident)).count();
+        let resident = here().filter(|(_, f)| f.phase == Phase::Resident).count();
+        let functions = here().filter(|(_, f)| f.gate == Gate::Open).count();
+        let maps = |worker: &&Worker| worker.state != State::Empty && pool_of(worker.pool).slab == number;
+        let workers = scheduler.workers.iter().filter(maps).count();
+        let slab = scheduler.slabs.get(number);
+        assert_eq!(
+            (slab.images, slab.resident, slab.functions, slab.workers),
+            (images, resident, functions, workers)
+        );
+        let needed = number == SHARED_SLAB || images + functions + workers > 0;
+        assert!(needed || !slab.is_open(), "what nobody needs is closed");
+    }
+}
+
+fn suspects(scheduler: &Scheduler) {
+    for (number, suspect) in &scheduler.strikes.suspects {
+        let function = &scheduler.functions[*number];
+        let (key, home) =
+            (scheduler.pools[function.pool as usize].key, &scheduler.pools[suspect.home_pool as usize]);
+        assert_eq!(key, PoolKey { slab: home.key.slab, kind: PoolKind::Alone(super::FunctionId(*number)) });
+        assert!(matches!(home.key.kind, PoolKind::Short | PoolKind::Long));
+        assert_eq!(scheduler.queues[suspect.home_queue as usize].pool, suspect.home_pool);
+        assert!(scheduler.scaling_due() <= suspect.until.max(scheduler.scale_after), "it comes home");
+    }
+    for (number, function) in scheduler.functions.iter() {
+        if let Some(PoolKind::Alone(alone)) =
+            scheduler.pools.get(function.pool as usize).map(|pool| pool.key.kind)
+        {
+            assert_eq!(alone.0, number);
+            assert!(scheduler.strikes.suspects.contains_key(&number), "only suspects run alone");
+        }
+        let queue = scheduler.queues.get(function.queue as usize);
+        assert!(function.gate == Gate::Unknown || queue.is_some_and(|queue| queue.pool == function.pool));
     }
 }
 
@@ -122,7 +250,17 @@ fn deadlines(scheduler: &Scheduler, now: Moment) {
     for (_, job) in scheduler.jobs.iter().filter(|(_, job)| job.waits()) {
         assert!(next <= job.expires.max(now.plus(1_000)), "{:?} would wait for ever", job.id);
     }
-    for worker in scheduler.workers.iter().filter(|worker| worker.state == State::Ready) {
+    let backstop = |worker: &&Worker| matches!(worker.state, State::Ready | State::Leaving);
+    for worker in scheduler.workers.iter().filter(backstop) {
         assert!(worker.is_idle() || next <= worker.backstop);
+        // Each idle worker that may leave one day is looked at again.
+        let kept = scheduler.pools[worker.pool as usize].kept > 0;
+        assert!(kept || worker.state != State::Ready || next < Moment::NEVER);
+    }
+    let waits = !scheduler.hungry.is_empty() || !scheduler.for_room.is_empty();
+    assert!(!waits || next <= scheduler.scale_after.max(now.plus(1_000)), "waiting pools are looked at");
+    let lacks = |pool: &&Pool| !scheduler.stopping && pool.workers() < pool.kept;
+    for pool in scheduler.pools.iter().filter(lacks) {
+        assert!(next <= pool.start_after.max(scheduler.scale_after), "what is missing is started");
     }
 }

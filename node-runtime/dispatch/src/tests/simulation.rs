@@ -4,38 +4,43 @@
 //! function, so no tenant's canary is in another's answer. Both are asserted in every step, and the
 //! scheduler's tables are checked after it. `MFAAS_SIMULATION_SEEDS=n` runs n more seeds.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 use mfaas_ident::Budget;
 
 use super::super::{
-    Command, Commands, CordonId, FunctionId, JobId, Limits, Loaded, Moment, Outcome, Residency, Scheduler,
-    SlabId, TenantId, WorkerId,
+    Command, Commands, FunctionId, JobId, Limits, Loaded, Misuse, PoolKey, PoolKind, Residency, SHARED_SLAB,
+    Scheduler, TenantId, WorkerId,
 };
 use super::check::check;
+use super::world::{Promise, World};
 
 const LIMITS: Limits = Limits {
     waiting_max: 24,
     waiting_per_tenant: 14,
-    wait_us_max: 20_000,
+    wait_us_max: 60_000,
     in_worker_max: 4,
     pipeline_budget_us_max: 400,
     backstop_factor: 3,
-    backstop_slack_us: 2_000,
+    backstop_slack_us: 4_000,
     crashes_before_ban: 3,
-    crash_window_us: 100_000,
+    tenant_crashes_before_ban: 6,
+    crash_window_us: 600_000,
+    suspect_us: 90_000,
     resident_bytes_max: 70,
     functions_max: FUNCTIONS as usize,
     tenants_max: 4,
-    cordons_max: 3,
-    park_after_us: 3_000,
+    pools_max: 64,
+    shared_workers: 2,
+    cores: 4,
+    workers_max: 6,
+    grow_after_us: 300,
+    surplus_idle_us: 3_000,
+    parked_idle_us: 6_000,
 };
 const STEPS: u64 = 500_000;
 const SEEDS: [u64; 5] = [1, 2, 0xfeed, 0x5eed_cafe, u64::MAX / 3];
 const FUNCTIONS: u64 = 16;
-/// Places of workers by cordon: three share, the others are of one tenant each.
-const PLACES: [u32; 6] = [0, 0, 0, 1, 1, 2];
-
 /// xorshift64*: the same steps for the same seed, everywhere.
 pub(super) struct Dice(pub(super) u64);
 
@@ -56,171 +61,12 @@ impl Dice {
     }
 }
 
-/// What was promised to a caller.
-#[derive(Debug, Clone, Copy)]
-struct Promise {
-    function: FunctionId,
-    since: Moment,
-    deadline: Option<Moment>,
-    budget_us: u64,
-    starts: u32,
-}
-
-/// A worker process.
-#[derive(Debug, Clone)]
-struct Process {
-    id: WorkerId,
-    cordon: CordonId,
-    slab: SlabId,
-    jobs: VecDeque<(JobId, u32)>,
-    alone: bool,
-    /// Takes nothing any more.
-    leaves: bool,
-    killed: bool,
-}
-
-/// The world around the scheduler: processes, the loader, and what was promised.
-#[derive(Default)]
-struct World {
-    now: Moment,
-    open: BTreeMap<JobId, Promise>,
-    processes: BTreeMap<u16, Process>,
-    /// What lies in each slot of each slab that a living worker still maps.
-    slabs: BTreeMap<(SlabId, u32), FunctionId>,
-    slab: SlabId,
-    loader: VecDeque<Command>,
-    /// What a loader had been told when it died.
-    stale: Vec<Command>,
-    defined: BTreeMap<FunctionId, Loaded>,
-    banned: BTreeSet<FunctionId>,
-    parked: BTreeSet<u32>,
-    /// The job that a completion is being reported of.
-    completing: Option<JobId>,
-    outcomes: BTreeMap<String, u64>,
-}
-
-impl World {
-    fn count(&mut self, what: &str) {
-        match self.outcomes.get_mut(what) {
-            Some(count) => *count += 1,
-            None => drop(self.outcomes.insert(what.to_owned(), 1)),
-        }
-    }
-
-    fn carry_out(&mut self, commands: &mut Commands) {
-        for command in commands.drain(..) {
-            match command {
-                Command::Start { worker, job, slot } => self.started(worker, job, slot),
-                Command::Answer { job, outcome } => self.answered(job, outcome),
-                Command::Kill { worker, .. } => {
-                    let process = self.process(worker);
-                    (process.leaves, process.killed) = (true, true);
-                }
-                Command::Replace { worker } | Command::Park { worker } => {
-                    let process = self.process(worker);
-                    assert!(process.jobs.is_empty(), "who is asked to leave has nothing to do");
-                    process.leaves = true;
-                    self.count(match command {
-                        Command::Park { .. } => "Park",
-                        _ => "Replace",
-                    });
-                }
-                Command::Unpark { cordon } => {
-                    assert!(self.parked.remove(&cordon.0));
-                }
-                Command::Load { slab, .. } => {
-                    assert_eq!(slab, self.slab);
-                    self.loader.push_back(command);
-                }
-                Command::Unload { function, slot, slab } => self.unload(command, function, slot, slab),
-                Command::Ban { function, .. } => {
-                    assert!(self.banned.insert(function));
-                    self.count("Ban");
-                }
-            }
-        }
-    }
-
-    fn process(&mut self, worker: WorkerId) -> &mut Process {
-        let process = self.processes.get_mut(&worker.place).expect("commands go to the living");
-        assert_eq!(process.id, worker);
-        process
-    }
-
-    fn started(&mut self, worker: WorkerId, job: JobId, slot: u32) {
-        let promise = self.open.get_mut(&job).expect("only what is owed an answer starts");
-        promise.starts += 1;
-        let Promise { function, deadline, starts, .. } = *promise;
-        assert!(deadline.is_none_or(|deadline| deadline > self.now), "not after its deadline");
-        assert!(!self.banned.contains(&function), "a banned function is never started");
-        assert!(starts == 1 || starts == 2 && self.defined[&function].idempotent, "{starts} starts");
-        assert_eq!(self.slabs.get(&(self.slab, slot)), Some(&function), "the image is the function's");
-        let idle = self.processes.values().any(|process| {
-            process.cordon == self.processes[&worker.place].cordon
-                && !process.leaves
-                && process.jobs.is_empty()
-        });
-        let process = &self.processes[&worker.place];
-        assert!(!process.leaves && process.slab == self.slab, "{worker:?} takes nothing");
-        if !process.jobs.is_empty() {
-            assert!(!idle, "nobody is put behind another while a worker idles");
-            assert!(!process.alone && starts == 1, "who runs again runs alone");
-            assert!(process.jobs.len() < LIMITS.in_worker_max);
-            let ahead: u64 = process.jobs.iter().map(|(job, _)| self.open[job].budget_us).sum();
-            assert!(ahead < LIMITS.pipeline_budget_us_max, "nobody sits behind a long call");
-            self.count("Behind");
-        }
-        let process = self.process(worker);
-        process.alone = starts == 2;
-        process.jobs.push_back((job, slot));
-        self.count("Start");
-    }
-
-    fn answered(&mut self, job: JobId, outcome: Outcome) {
-        let promise = self.open.remove(&job).unwrap_or_else(|| panic!("{job:?} again: {outcome:?}"));
-        match outcome {
-            Outcome::Finished => assert_eq!(self.completing.take(), Some(job), "only when it completed"),
-            Outcome::DeadlinePassed => {
-                assert!(promise.deadline.expect("it has one") <= self.now);
-                assert!(!self.is_in_a_worker(job), "it did not start");
-            }
-            Outcome::WaitedTooLong => {
-                assert!(self.now.since(promise.since) >= LIMITS.wait_us_max);
-                assert!(!self.is_in_a_worker(job));
-            }
-            Outcome::Withdrawn | Outcome::Banned | Outcome::LoadFailed => {
-                assert!(!self.is_in_a_worker(job));
-            }
-            Outcome::Lost | Outcome::Overdue => assert!(!self.is_in_a_worker(job), "its worker is gone"),
-        }
-        let again = if promise.starts == 2 { " again" } else { "" };
-        self.count(&format!("{outcome:?}{again}"));
-    }
-
-    fn is_in_a_worker(&self, job: JobId) -> bool {
-        self.processes.values().any(|process| process.jobs.iter().any(|(other, _)| *other == job))
-    }
-
-    fn unload(&mut self, command: Command, function: FunctionId, slot: u32, slab: SlabId) {
-        assert_eq!(slab, self.slab);
-        assert_eq!(self.slabs.get(&(slab, slot)), Some(&function));
-        let used = self
-            .processes
-            .values()
-            .any(|process| process.slab == slab && process.jobs.iter().any(|(_, other)| *other == slot));
-        assert!(!used, "nothing is unloaded under a call");
-        assert!(self.open.values().all(|promise| promise.function != function), "or before one");
-        self.loader.push_back(command);
-        self.count("Unload");
-    }
-}
-
 struct Run {
     dice: Dice,
     scheduler: Scheduler,
     world: World,
     commands: Commands,
-    lives: u32,
+    suspects: usize,
 }
 
 impl Run {
@@ -228,26 +74,26 @@ impl Run {
         let mut run = Self {
             dice: Dice(seed),
             scheduler: Scheduler::new(LIMITS),
-            world: World { parked: BTreeSet::from([1, 2]), ..World::default() },
+            world: World::new(LIMITS),
             commands: Commands::new(),
-            lives: 0,
+            suspects: 0,
         };
         (0..FUNCTIONS as u32).for_each(|function| run.define(FunctionId(function)));
         run
     }
 
     fn step(&mut self) {
-        self.world.now = self.world.now.plus(self.dice.below(30));
+        self.world.now = self.world.now.plus(self.dice.below(150));
         match self.dice.below(1_000) {
             0..400 => self.submit(),
             400..790 => self.complete(),
-            790..800 => self.die(),
-            800..850 => self.bring_worker(),
+            790..792 if self.dice.one_in(4) => self.die(),
+            792..850 => self.serve_workers(),
             850..930 => self.serve_loader(),
             930..945 => self.redefine(),
-            945..948 => self.withdraw(),
-            948..951 => self.ban_or_lift(),
-            951..955 => self.lie(),
+            945..946 => self.withdraw(),
+            946..951 => self.ban_or_lift(),
+            951..955 if self.dice.one_in(20) => self.lie(),
             955..957 => self.pause(),
             957..960 if self.dice.one_in(20) => self.renew(),
             _ => self.tick(),
@@ -258,6 +104,19 @@ impl Run {
             self.world.open.len()
         );
         check(&self.scheduler, self.world.now);
+        self.look();
+    }
+
+    /// What nobody is told of but must happen too.
+    fn look(&mut self) {
+        let suspects = self.scheduler.snapshot().suspects;
+        if suspects < self.suspects {
+            self.world.count("Cleared");
+        }
+        self.suspects = suspects;
+        if !self.scheduler.for_room.is_empty() {
+            self.world.count("Waited for room");
+        }
     }
 
     fn carry_out(&mut self) {
@@ -285,7 +144,12 @@ impl Run {
     fn complete(&mut self) {
         let busy = self.world.processes.values().filter(|process| !process.jobs.is_empty());
         let busy: Vec<_> = busy.map(|process| process.id).collect();
-        if let Some(worker) = self.dice.pick(&busy) {
+        let Some(worker) = self.dice.pick(&busy) else { return };
+        let on_core = self.world.process(worker).jobs[0].0;
+        // Some functions end the process now and then.
+        if self.world.open[&on_core].function.0.is_multiple_of(5) && self.dice.one_in(25) {
+            self.end(worker);
+        } else {
             self.complete_one(worker);
         }
     }
@@ -294,12 +158,12 @@ impl Run {
         let process = self.world.process(worker);
         let Some((job, slot)) = process.jobs.pop_front() else { return };
         let slab = process.slab;
-        process.alone = false;
         let canary = self.world.slabs.get(&(slab, slot)).copied();
         assert_eq!(canary, Some(self.world.open[&job].function), "another function's answer");
         self.world.completing = Some(job);
         let over_budget = self.dice.one_in(10);
-        self.scheduler.completed(self.world.now, worker, job, over_budget, &mut self.commands);
+        let cpu_us = self.dice.below(400);
+        self.scheduler.completed(self.world.now, worker, job, cpu_us, over_budget, &mut self.commands);
     }
 
     /// A worker dies by itself, or because it was ordered to; the news may arrive twice.
@@ -310,7 +174,7 @@ impl Run {
     }
 
     fn leaving(&mut self) -> Option<WorkerId> {
-        let leaving = self.world.processes.values().filter(|process| process.leaves);
+        let leaving = self.world.processes.values().filter(|process| process.leaves && !process.starting);
         let leaving: Vec<_> = leaving
             .filter(|process| process.killed || process.jobs.is_empty())
             .map(|process| process.id)
@@ -329,36 +193,55 @@ impl Run {
             }
             check(&self.scheduler, self.world.now);
         }
+        self.end(worker);
+    }
+
+    /// The process is gone.
+    fn end(&mut self, worker: WorkerId) {
         let process = self.world.processes.remove(&worker.place).expect("it lived");
+        self.world.died_with_a_call(&process);
         for (job, _) in &process.jobs {
             // What runs again waits anew from here.
             self.world.open.get_mut(job).expect("it is owed").since = self.world.now;
         }
         self.scheduler.worker_died(self.world.now, worker, &mut self.commands);
         self.carry_out();
+        self.world.author = None;
         self.scheduler.worker_died(self.world.now, worker, &mut self.commands);
         assert!(self.commands.is_empty(), "the dead die once");
     }
 
-    /// The supervisor fills an empty place, sometimes with a worker that is late.
-    fn bring_worker(&mut self) {
+    /// Who is to leave does, and who was asked for comes, sometimes late or not at all.
+    fn serve_workers(&mut self) {
         if let Some(worker) = self.leaving() {
             self.bury(worker);
             self.carry_out();
         }
-        let place = self.dice.below(PLACES.len() as u64) as u16;
-        let cordon = CordonId(PLACES[usize::from(place)]);
-        let parked = self.world.parked.contains(&cordon.0) && !self.dice.one_in(30);
-        if self.world.processes.contains_key(&place) || parked {
-            return;
+        let starting = self.world.processes.values().filter(|process| process.starting);
+        let starting: Vec<_> = starting.map(|process| process.id).collect();
+        let Some(worker) = self.dice.pick(&starting) else { return };
+        if self.dice.one_in(80) || self.world.process(worker).killed {
+            self.world.count("Failed start");
+            return self.end(worker);
         }
-        self.lives += 1;
-        let id = WorkerId { place, life: self.lives };
-        let late = self.world.slab.0 > 0 && self.dice.one_in(20);
-        let slab = SlabId(self.world.slab.0 - u32::from(late));
-        let (jobs, alone, leaves, killed) = (VecDeque::new(), false, false, false);
-        self.world.processes.insert(place, Process { id, cordon, slab, jobs, alone, leaves, killed });
-        self.scheduler.worker_ready(self.world.now, id, cordon, slab, &mut self.commands).unwrap();
+        if self.dice.one_in(200) {
+            // It says something that nobody says before it is there.
+            return self.scheduler.violated(worker, &mut self.commands);
+        }
+        let number = self.world.process(worker).slab.number;
+        let current = self.world.current.get(&number).copied();
+        let process = self.world.process(worker);
+        process.starting = false;
+        if current != Some(process.slab) {
+            match current {
+                Some(current) if self.dice.one_in(2) => self.world.process(worker).slab = current,
+                _ => self.world.count("Outdated"),
+            }
+        }
+        let slab = self.world.process(worker).slab;
+        self.scheduler.worker_ready(self.world.now, worker, slab, &mut self.commands).unwrap();
+        let again = self.scheduler.worker_ready(self.world.now, worker, slab, &mut self.commands);
+        assert_eq!(again, Err(Misuse::NotExpected(worker)));
     }
 
     /// The loader does the next thing that it was told, or a dead one is heard of late.
@@ -371,10 +254,10 @@ impl Run {
         }
         match self.world.loader.pop_front() {
             Some(Command::Load { function, slab }) if self.dice.one_in(30) => {
-                self.scheduler.load_failed(now, function, slab, &mut self.commands);
+                self.scheduler.load_failed(function, slab, &mut self.commands);
             }
             Some(Command::Load { function, slab }) if self.dice.one_in(30) => {
-                self.scheduler.no_room(now, function, slab, &mut self.commands);
+                self.scheduler.no_room(function, slab, &mut self.commands);
                 self.world.count("no room");
             }
             Some(Command::Load { function, slab }) => {
@@ -386,15 +269,21 @@ impl Run {
             Some(Command::Unload { function, slot, slab }) => {
                 assert_eq!(self.world.slabs.remove(&(slab, slot)), Some(function));
             }
+            Some(Command::CloseSlab { slab }) => {
+                assert!(self.world.slabs.keys().all(|(other, _)| *other != slab), "nothing lies in it");
+            }
             _ => {}
         }
     }
 
     fn define(&mut self, function: FunctionId) {
         let tenant = function.0 % 4;
-        let cordon = if tenant < 2 { 0 } else { tenant - 1 };
+        let kind = if self.dice.one_in(4) { PoolKind::Long } else { PoolKind::Short };
+        // Two tenants share, two do not; sometimes a site changes its mind about one function.
+        let shared = (tenant < 2) != self.dice.one_in(10);
+        let pool = PoolKey { slab: if shared { SHARED_SLAB } else { tenant + 1 }, kind };
         // A definition never changes whether a call may run twice while one is open.
-        let idempotent = function.0.is_multiple_of(3);
+        let idempotent = function.0.is_multiple_of(3) || function.0.is_multiple_of(5);
         let budget =
             if self.dice.one_in(4) { 500 + self.dice.below(2_000) } else { 10 + self.dice.below(150) };
         let residency = match self.dice.below(8) {
@@ -404,15 +293,22 @@ impl Run {
         };
         let loaded = Loaded {
             tenant: TenantId(tenant),
-            cordon: CordonId(cordon),
+            pool,
             budget: Budget::from_micros(budget).unwrap(),
             idempotent,
             // A little more than what loading then takes, so that the memory budget holds exactly.
             bytes: 2 + u64::from(function.0) * 5 % 14,
             residency,
         };
-        self.world.defined.insert(function, loaded);
-        self.scheduler.define(function, loaded, &mut self.commands).unwrap();
+        let before = self.world.defined.insert(function, loaded);
+        let moves = before.is_some_and(|before| before.pool.slab != loaded.pool.slab);
+        match self.scheduler.define(function, loaded, &mut self.commands) {
+            Ok(()) => self.world.count(if moves { "Moved" } else { "Defined" }),
+            Err(misuse) => {
+                assert!(moves && misuse == Misuse::NoSuchPool(pool), "{misuse}");
+                self.world.defined.insert(function, before.expect("it moves"));
+            }
+        }
         self.carry_out();
     }
 
@@ -427,7 +323,7 @@ impl Run {
 
     fn withdraw(&mut self) {
         let function = self.any_function();
-        self.scheduler.withdraw(self.world.now, function, &mut self.commands);
+        self.scheduler.withdraw(function, &mut self.commands);
         self.carry_out();
         let waits = self
             .world
@@ -445,7 +341,7 @@ impl Run {
         } else {
             let function = self.any_function();
             self.world.banned.insert(function);
-            self.scheduler.ban(self.world.now, function, 1, &mut self.commands).unwrap();
+            self.scheduler.ban(function, 1, &mut self.commands).unwrap();
         }
     }
 
@@ -457,7 +353,7 @@ impl Run {
         let open: Vec<_> = self.world.open.keys().copied().collect();
         let claimed = self.dice.pick(&open).unwrap_or(JobId(self.dice.below(1 << 40)));
         if first != Some(claimed) {
-            self.scheduler.completed(self.world.now, worker, claimed, false, &mut self.commands);
+            self.scheduler.completed(self.world.now, worker, claimed, 5, false, &mut self.commands);
             let answers = self.commands.iter().any(|command| matches!(command, Command::Answer { .. }));
             assert!(!answers, "a lie is nobody's answer");
         }
@@ -470,28 +366,18 @@ impl Run {
     }
 
     fn tick(&mut self) {
-        let open: BTreeSet<_> = self.world.processes.values().map(|process| process.cordon.0).collect();
         self.scheduler.tick(self.world.now, &mut self.commands);
-        for command in &self.commands {
-            if let Command::Park { worker } = command {
-                let cordon = PLACES[usize::from(worker.place)];
-                assert!(cordon != 0 && open.contains(&cordon), "the shared cordon is never parked");
-                self.world.parked.insert(cordon);
-            }
-        }
     }
 
-    /// The loader dies with what it was told; its slab stays with the workers that map it.
+    /// The loader dies with what it was told; its slabs stay with the workers that map them.
     fn renew(&mut self) {
-        self.world.slab = SlabId(self.world.slab.0 + 1);
-        self.world.stale = self.world.loader.drain(..).collect();
-        self.scheduler.renew(self.world.slab, &mut self.commands);
-        self.world.count("Renew");
+        self.world.renewed();
+        self.scheduler.renew(&mut self.commands);
     }
 
     /// Everything stops: whatever is open must still be answered.
     fn finish(mut self) -> World {
-        self.scheduler.stop(self.world.now, &mut self.commands);
+        self.scheduler.stop(&mut self.commands);
         self.carry_out();
         for _ in 0..10_000 {
             if self.scheduler.is_idle() {
@@ -504,7 +390,7 @@ impl Run {
             self.world.now = self.world.now.plus(1_000);
             self.tick();
             self.carry_out();
-            self.leaving().into_iter().for_each(|worker| self.bury(worker));
+            self.serve_workers();
             self.carry_out();
             check(&self.scheduler, self.world.now);
         }
@@ -513,7 +399,7 @@ impl Run {
     }
 }
 
-const SEEN: [&str; 19] = [
+const SEEN: [&str; 30] = [
     "stale",
     "no room",
     "Start",
@@ -530,8 +416,19 @@ const SEEN: [&str; 19] = [
     "Lost again",
     "Unload",
     "Ban",
-    "Park",
-    "Replace",
+    "Ban by tenant",
+    "Suspect",
+    "Cleared",
+    "Spawn shared",
+    "Spawn short",
+    "Spawn long",
+    "Spawn alone",
+    "Stop",
+    "Failed start",
+    "Outdated",
+    "CloseSlab",
+    "Moved",
+    "Waited for room",
     "Renew",
 ];
 
@@ -549,6 +446,6 @@ fn every_accepted_call_is_answered_once_by_its_own_function_whatever_happens() {
     }
     // Runs in which nothing happened prove nothing.
     for what in SEEN {
-        assert!(seen.get(what).is_some_and(|count| *count >= 10), "{what} was hardly seen: {seen:?}");
+        assert!(seen.get(what).is_some_and(|count| *count >= 3), "{what} was hardly seen: {seen:?}");
     }
 }

@@ -25,7 +25,8 @@ pub(crate) use gate::Refused;
 pub(crate) use image::{ImageKey, VerifiedImage, sealed_memory};
 pub(crate) use report::{Reporter, Status};
 
-use crate::serving::Dispatcher;
+use crate::ingress::Callers;
+use crate::serving::{Awaited, Dispatcher};
 use crate::state::{StateDir, StateError};
 use crate::upstream::{Upstream, UpstreamError};
 use gate::{Admitted, Gate, KEY_LIST_BYTES_MAX, SET_BYTES_MAX};
@@ -47,6 +48,8 @@ pub(crate) struct Agent {
     state: StateDir,
     upstream: Upstream,
     dispatcher: Arc<Dispatcher>,
+    /// Who learns of the keys for call tokens.
+    callers: Arc<Callers>,
     status: watch::Sender<Status>,
     /// The set that the node follows; `None` before the first.
     set: Option<Arc<Verified<ServingSet>>>,
@@ -69,6 +72,7 @@ impl Agent {
         state: StateDir,
         upstream: Upstream,
         dispatcher: Arc<Dispatcher>,
+        callers: Arc<Callers>,
     ) -> Result<(Self, watch::Receiver<Status>), StateError> {
         let gate = Gate::new(root, state.seen()?);
         let (status, heard) = watch::channel(Status::default());
@@ -77,6 +81,7 @@ impl Agent {
             state,
             upstream,
             dispatcher,
+            callers,
             status,
             set: None,
             loaded: Loaded::default(),
@@ -192,11 +197,21 @@ impl Agent {
                 // is the newer one, which is accepted.
                 self.state.store_serving_set(envelope)?;
                 self.state.record_seen(&self.gate.seen())?;
-                self.set = Some(Arc::new(*set));
-                self.load_again().await
+                let set = Arc::new(*set);
+                // Keys that were withdrawn open nothing from now on. Before the first set is in force callers hear that it is not,
+                // instead of that what they ask for is closed.
+                if self.set.is_some() {
+                    self.callers.hold_keys(&set.call_keys);
+                }
+                self.set = Some(Arc::clone(&set));
+                let loaded = self.load_again().await;
+                self.callers.hold_keys(&set.call_keys);
+                loaded
             }
             Admitted::Expired(set) => {
                 self.state.record_seen(&self.gate.seen())?;
+                // It still says which keys were withdrawn, and each key has its own end.
+                self.callers.hold_keys(&set.call_keys);
                 self.status.send_modify(|status| status.set = SetState::Expired);
                 let message = format!("epoch {} was valid until {}", set.epoch, set.expires_at);
                 Err(Trouble::Refused(Refused::new(codes::MF0703, message)))
@@ -211,8 +226,14 @@ impl Agent {
             self.note_expiry();
             return Ok(());
         }
+        // Until everything was tried, a name of the set that leads nowhere is no unknown name.
+        self.dispatcher.await_set(Awaited { set: Arc::clone(&set), only: None });
         let outcome = reconcile::bring_to(self, &set).await;
         self.incomplete = outcome.incomplete;
+        if outcome.complete {
+            // What was refused for good does not come.
+            self.dispatcher.await_set(Awaited { set: Arc::clone(&set), only: Some(outcome.coming) });
+        }
         self.status.send_modify(|status| {
             status.epoch = if outcome.complete { set.epoch } else { status.epoch };
             status.set = if outcome.complete { SetState::Current } else { status.set };

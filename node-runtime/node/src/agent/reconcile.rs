@@ -17,7 +17,7 @@ use super::gate::Refused;
 use super::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, VerifiedImage};
 use super::report;
 use super::{Agent, Loaded};
-use crate::serving::{Dispatcher, Route, Served, Stalled, Table};
+use crate::serving::{Dispatcher, Route, Served, Stalled, Table, VersionName};
 use crate::state::KeptAlias;
 
 /// Versions that one node serves, at most: each is a descriptor, and a slot of the slab when it is
@@ -45,6 +45,8 @@ pub(super) struct Outcome {
     pub(super) complete: bool,
     /// Trying again may help.
     pub(super) incomplete: bool,
+    /// Whom it may help.
+    pub(super) coming: BTreeSet<VersionName>,
     pub(super) refused: Vec<RefusedVersion>,
     pub(super) problems: Vec<mfaas_delivery::NodeProblem>,
 }
@@ -87,12 +89,7 @@ pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified
             }
             Err(failed) => {
                 for (key, refused) in failed {
-                    // Another tenant's last function may go; an image that cannot be loaded stays so, and
-                    // the dispatcher has said it.
-                    if refused.code == codes::MF0712 {
-                        outcome.incomplete = true;
-                        warn_once(agent, &key, &refused);
-                    }
+                    // An image that cannot be loaded stays so, and the dispatcher has said it.
                     outcome.refused.push(row(&key, refused));
                     good.remove(&key);
                     agent.loaded.images.remove(&key);
@@ -147,7 +144,10 @@ async fn obtain_all(
                 Ok(image) => drop(good.insert(key, image)),
                 Err(Missing { refused, again }) => {
                     warn_once(agent, &key, &refused);
-                    outcome.incomplete |= again;
+                    if again {
+                        outcome.incomplete = true;
+                        outcome.coming.insert(name_of(&key));
+                    }
                     outcome.refused.push(row(&key, refused));
                 }
             }
@@ -295,7 +295,7 @@ async fn put_into_force(
             }
         }
     }
-    let table = routes.table(&agent.dispatcher);
+    let table = routes.table(&agent.dispatcher, &images);
     agent.dispatcher.swap(table, |key| images.contains_key(key), |key| set.revoked.contains(&key.digest));
     agent.loaded = Loaded { images, routes };
     Ok(())
@@ -307,6 +307,10 @@ fn prune(agent: &Agent, set: &ServingSet) {
     let loaded = agent.loaded.images.keys().flat_map(|key| [key.digest, key.statement]);
     let keep: BTreeSet<Digest> = named.chain(loaded).collect();
     agent.state.prune_blobs(|digest| keep.contains(&digest));
+}
+
+fn name_of(key: &ImageKey) -> VersionName {
+    (key.tenant.clone(), key.function.clone(), key.version)
 }
 
 fn row(key: &ImageKey, refused: Refused) -> RefusedVersion {
@@ -366,11 +370,16 @@ impl Routes {
         }
     }
 
-    fn table(&self, dispatcher: &Dispatcher) -> Table {
+    fn table(&self, dispatcher: &Dispatcher, images: &Images) -> Table {
         let mut table = Table::default();
         for ((tenant, function), route) in &self.0 {
-            let served = |key: &ImageKey| Arc::new(Served { id: dispatcher.function(key), key: key.clone() });
-            let versions = route.versions.iter().map(|(version, key)| (*version, served(key))).collect();
+            let served = |(version, key): (&VersionNumber, &ImageKey)| {
+                // Every route leads to an image; one without would have no statement to say who may call it.
+                let access = images.get(key)?.declared().access();
+                let id = dispatcher.function(key);
+                Some((*version, Arc::new(Served { id, key: key.clone(), access })))
+            };
+            let versions = route.versions.iter().filter_map(served).collect();
             let route = Route { aliases: route.aliases.clone(), versions };
             table.insert(tenant.clone(), function.clone(), route);
         }

@@ -69,6 +69,7 @@ pub(crate) fn set(epoch: u64) -> ServingSet {
         required_lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
         functions: Vec::new(),
         revoked: BTreeSet::new(),
+        call_keys: Vec::new(),
     }
 }
 
@@ -115,7 +116,7 @@ pub(crate) fn admission(key: &ImageKey) -> Admission {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: key.budget,
         memory_bytes: key.memory,
-        declared: Some(Declared::default()),
+        declared: Some(Declared { access: Some(mfaas_ident::Access::Public), ..Declared::default() }),
         source_upload: Digest::of(b"upload"),
         source_tree: Digest::of(b"tree"),
         toolchain: toolchain(),

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use super::Config;
+use super::{Config, SpeculationWish};
+use crate::grant::DoorGrants;
+use crate::serving::Sharing;
 
 const COMPLETE: &[(&str, &str)] = &[
     ("MFAAS_NODE_NAME", "node-1"),
@@ -34,12 +36,24 @@ fn defaults_fill_what_may_be_left_out() {
     assert_eq!(cores.into_iter().collect::<Vec<_>>(), [2, 3]);
     let isolated = with("MFAAS_ISOLATED_TENANTS", Some("umbrella, acme,")).unwrap().isolated;
     assert_eq!(isolated.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["acme", "umbrella"]);
-    assert_eq!(config.private_cordons, 32);
-    assert_eq!(with("MFAAS_PRIVATE_CORDONS", Some("0")).unwrap().private_cordons, 0);
-    assert_eq!(with("MFAAS_PRIVATE_CORDONS", Some("128")).unwrap().private_cordons, 128);
-    let tenants: Vec<String> = (0..120).map(|number| format!("tenant-{number}")).collect();
-    let left = with("MFAAS_ISOLATED_TENANTS", Some(&tenants.join(","))).unwrap();
-    assert_eq!(left.private_cordons, 8, "what the operator's own tenants leave");
+    assert_eq!((config.caller_share.rate, config.caller_share.concurrency), (100_000, 2_048));
+    assert_eq!(config.door_grants, DoorGrants::default(), "nothing but what is public");
+    assert_eq!(with("MFAAS_CALLER_RATE", Some("7")).unwrap().caller_share.rate, 7);
+    assert_eq!(with("MFAAS_CALLER_CONCURRENCY", Some("3")).unwrap().caller_share.concurrency, 3);
+    let granted = with("MFAAS_DOOR_CALLS", Some("acme/*")).unwrap().door_grants;
+    assert_eq!(granted, DoorGrants::parse("acme/*").unwrap());
+    assert_eq!(config.speculation, SpeculationWish::ALL);
+    let none = with("MFAAS_SPECULATION_CONTROLS", Some("none")).unwrap();
+    assert_eq!(none.speculation, SpeculationWish::NONE);
+    assert_eq!(config.sharing, Sharing::WithProtectionKeys);
+    for sharing in [Sharing::Never, Sharing::WithProtectionKeys, Sharing::TrustingTheCompiler] {
+        let said = with("MFAAS_SHARE_WORKERS", Some(&sharing.to_string())).unwrap();
+        assert_eq!(said.sharing, sharing);
+    }
+    assert!(config.worker_processes > config.workers, "a second tenant finds room");
+    assert_eq!(with("MFAAS_WORKER_PROCESSES", Some("300")).unwrap().worker_processes, 300);
+    let before = with("MFAAS_PRIVATE_CORDONS", Some("4")).unwrap();
+    assert_eq!(before.worker_processes, config.worker_processes, "it has no effect any more");
 }
 
 #[test]
@@ -58,9 +72,18 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_WORKERS", "many"),
         ("MFAAS_WORKER_CORES", "first"),
         ("MFAAS_ISOLATED_TENANTS", "acme,Not A Name"),
-        ("MFAAS_PRIVATE_CORDONS", "129"),
-        ("MFAAS_PRIVATE_CORDONS", "-1"),
-        ("MFAAS_PRIVATE_CORDONS", "all"),
+        ("MFAAS_SPECULATION_CONTROLS", "store-bypas"),
+        ("MFAAS_CALLER_RATE", "0"),
+        ("MFAAS_CALLER_RATE", "unlimited"),
+        ("MFAAS_CALLER_CONCURRENCY", "0"),
+        ("MFAAS_CALLER_CONCURRENCY", "-1"),
+        ("MFAAS_DOOR_CALLS", "acme"),
+        ("MFAAS_DOOR_CALLS", "*/hello"),
+        ("MFAAS_SHARE_WORKERS", "always"),
+        ("MFAAS_SHARE_WORKERS", "Never"),
+        ("MFAAS_WORKER_PROCESSES", "0"),
+        ("MFAAS_WORKER_PROCESSES", "4097"),
+        ("MFAAS_WORKER_PROCESSES", "all"),
     ] {
         let error = with(name, Some(value)).unwrap_err();
         assert!(error.starts_with(&format!("{name}: ")), "{value}: {error}");

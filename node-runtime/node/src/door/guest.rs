@@ -10,18 +10,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use mfaas_abi::Status;
-use mfaas_abi::frame::RequestFrame;
+use mfaas_abi::frame::{RequestFrame, encode_request};
 use mfaas_ident::{FunctionRef, TenantName};
 use mfaas_ring::door::{DoorEnd, is_gone};
 use mfaas_ring::{Answer, Bell, Completion, Job, RingError};
 use mfaas_rules::{Code, codes};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Inbox, SLOTS, refusal};
-use crate::serving::{Answered, Asked, Dispatcher, Way};
+use super::{Host, Inbox, SLOTS, refusal};
+use crate::grant::Grant;
+use crate::ingress::{CALLER, LOCAL, is_own};
+use crate::serving::{Answered, Asked, Way};
 
-/// Headers of the node itself, which no caller sets.
-const OWN_PREFIX: &str = "mfaas-";
+/// What the header with the caller's name adds to a frame.
+const CALLER_BYTES_MAX: usize = 32;
 
 /// What a number in a submission stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,8 +143,8 @@ impl Guest {
     }
 
     /// Takes what was submitted and writes what was answered. On an error the client is put out.
-    pub(super) fn attend(&mut self, dispatcher: &Arc<Dispatcher>) -> Result<(), RingError> {
-        let attended = self.take_calls(dispatcher).and_then(|()| self.write_answers());
+    pub(super) fn attend(&mut self, host: &Host) -> Result<(), RingError> {
+        let attended = self.take_calls(host).and_then(|()| self.write_answers());
         if attended.is_err() {
             self.leaves = true;
             // The client's waits end with its socket.
@@ -152,15 +154,15 @@ impl Guest {
     }
 
     /// Takes calls and gives them to the dispatcher; so many at a time, since a client may submit as fast as it is refused.
-    fn take_calls(&mut self, dispatcher: &Arc<Dispatcher>) -> Result<(), RingError> {
+    fn take_calls(&mut self, host: &Host) -> Result<(), RingError> {
         for _ in 0..SLOTS {
             if self.leaves {
                 break;
             }
             let mut frame = Vec::new();
             let Some(job) = self.end.take(&mut frame)? else { break };
-            let slot = match self.check(&job, &frame) {
-                Ok(()) => self.call(job.function, frame, dispatcher),
+            let slot = match self.checked(&job, &frame) {
+                Ok(frame) => self.call(job.function, frame, host),
                 Err(code) => Slot::Answered(Reply::Refused(code)),
             };
             self.waiting.push_back(slot);
@@ -168,26 +170,33 @@ impl Guest {
         Ok(())
     }
 
-    /// Whether a function may be called like this.
-    fn check(&self, job: &Job, frame: &[u8]) -> Result<(), Code> {
+    /// The call as a function may see it: with the name of its caller, which no client says itself.
+    fn checked(&self, job: &Job, frame: &[u8]) -> Result<Vec<u8>, Code> {
         self.targets.get(job.function as usize).ok_or(codes::MF0801)?;
         let request = RequestFrame::decode(frame).map_err(|_| codes::MF0809)?;
         // Names in a frame are lower-case.
-        if request.headers.iter().any(|(name, _)| name.starts_with(OWN_PREFIX)) {
+        if request.headers.iter().any(|(name, _)| is_own(name)) {
             return Err(codes::MF0809);
         }
-        Ok(())
+        let mut named = Vec::with_capacity(frame.len() + CALLER_BYTES_MAX);
+        let headers = request.headers.iter().chain([(CALLER, LOCAL)]);
+        encode_request(&mut named, request.method, request.path, headers, request.body)
+            .map_err(|_| codes::MF0809)?;
+        Ok(named)
     }
 
     /// Begins a call.
-    fn call(&self, function: u32, frame: Vec<u8>, dispatcher: &Arc<Dispatcher>) -> Slot {
-        let (dispatcher, targets) = (Arc::clone(dispatcher), Arc::clone(&self.targets));
+    fn call(&self, function: u32, frame: Vec<u8>, host: &Host) -> Slot {
+        let (dispatcher, targets) = (Arc::clone(&host.dispatcher), Arc::clone(&self.targets));
+        let grant = targets
+            .get(function as usize)
+            .map_or(Grant::NOTHING, |target| host.grants.grant(&target.tenant, &target.function.name));
         let called: Called = Box::pin(async move {
             let Some(Target { tenant, function }) = targets.get(function as usize) else {
                 return Reply::Refused(codes::MF0801);
             };
             let (function, selector) = (&function.name, function.selector.as_ref());
-            let asked = Asked { tenant, function, selector, wait_max: None, way: Way::Queued };
+            let asked = Asked { tenant, function, selector, wait_max: None, grant, way: Way::Queued };
             match dispatcher.call(asked, frame).await {
                 Ok(answered) => reply_of(answered),
                 Err(error) => Reply::Refused(refusal::of_error(&error)),

@@ -4,6 +4,9 @@
 //! ([`mfaas_ring::door`]), and one thread turns what all clients submit into calls of the dispatcher. A name is resolved for each
 //! call, so it follows its alias; answers go back in the order of submission.
 //!
+//! Whoever opens the socket is a caller of its own, `local`: it calls what is public, and what the operator grants it by name
+//! ([`DoorGrants`]). Nothing else is there for it.
+//!
 //! A client is as hostile as a worker: its frames are decoded before a function sees them, its ring is given up at the first
 //! breach, and what it may hold is bounded ([`CLIENTS_MAX`], [`SLOTS`]). The thread must never wait for one client.
 
@@ -21,6 +24,7 @@ use tokio::sync::watch;
 
 pub(crate) use socket::DoorSocket;
 
+use crate::grant::DoorGrants;
 use crate::serving::Dispatcher;
 use guest::Guest;
 
@@ -89,14 +93,17 @@ impl Inbox {
     }
 }
 
+/// Whom clients call, and what they may.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) grants: DoorGrants,
+}
+
 /// Serves until `stop` turns true, then lets what is on its way finish.
-pub(crate) async fn serve(
-    socket: DoorSocket,
-    dispatcher: Arc<Dispatcher>,
-    stop: watch::Receiver<bool>,
-) -> anyhow::Result<()> {
+pub(crate) async fn serve(socket: DoorSocket, host: Host, stop: watch::Receiver<bool>) -> anyhow::Result<()> {
     let inbox = Arc::new(Inbox::new());
-    let hall = Hall { inbox: Arc::clone(&inbox), dispatcher };
+    let hall = Hall { inbox: Arc::clone(&inbox), host };
     let thread = std::thread::Builder::new()
         .name("door".to_owned())
         .spawn(move || hall.run())
@@ -113,7 +120,7 @@ pub(crate) async fn serve(
 /// The thread's own.
 struct Hall {
     inbox: Arc<Inbox>,
-    dispatcher: Arc<Dispatcher>,
+    host: Host,
 }
 
 impl Hall {
@@ -154,7 +161,7 @@ impl Hall {
     }
 
     fn attend(&self, guest: &mut Guest) {
-        if let Err(error) = guest.attend(&self.dispatcher) {
+        if let Err(error) = guest.attend(&self.host) {
             tracing::warn!(client = guest.number(), %error, "a client of the door is put out");
             metrics::counter!("mfaas_door_violations_total").increment(1);
         }

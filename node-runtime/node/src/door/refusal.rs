@@ -9,6 +9,7 @@ use crate::serving::CallError;
 pub(super) fn of_error(error: &CallError) -> Code {
     match error {
         CallError::Unknown | CallError::Refused(Refusal::NotServed) => codes::MF0801,
+        CallError::NotLoaded => codes::MF0820,
         CallError::Refused(Refusal::NotLoadable) => codes::MF0709,
         CallError::Refused(Refusal::QueueFull { .. } | Refusal::NotServing | Refusal::DeadlinePassed) => {
             codes::MF0811

@@ -20,13 +20,14 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::guest::Target;
-use super::{CLIENTS_MAX, DoorSocket, SLOTS, refusal, serve};
+use super::{CLIENTS_MAX, DoorSocket, Host, SLOTS, refusal, serve};
+use crate::grant::DoorGrants;
 use crate::logs::LogSink;
-use crate::serving::{self, CallError};
+use crate::serving::{self, CallError, Table};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An open door of a node that serves nothing.
+/// An open door of a node that serves an empty set.
 struct Open {
     directory: tempfile::TempDir,
     stop: watch::Sender<bool>,
@@ -38,8 +39,10 @@ impl Open {
         let directory = tempfile::tempdir().unwrap();
         let socket = DoorSocket::bind(&directory.path().join("door")).unwrap();
         let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
+        dispatcher.swap(Table::default(), |_| true, |_| false);
         let (stop, stopping) = watch::channel(false);
-        let task = tokio::spawn(serve(socket, dispatcher, stopping));
+        let host = Host { dispatcher, grants: DoorGrants::default() };
+        let task = tokio::spawn(serve(socket, host, stopping));
         Self { directory, stop, task }
     }
 
@@ -86,7 +89,9 @@ async fn a_call_of_what_is_not_served_or_not_a_request_is_refused_with_its_code(
         let mut client = connect(&path).unwrap();
         assert_eq!(refusal_of(&mut client, &request(&[])), 801);
         assert_eq!(refusal_of(&mut client, b"no frame"), 809);
-        assert_eq!(refusal_of(&mut client, &request(&[("mfaas-version", "1")])), 809);
+        for own in ["mfaas-version", "mfaas-caller", "mfaas_caller"] {
+            assert_eq!(refusal_of(&mut client, &request(&[(own, "1")])), 809, "{own}");
+        }
     })
     .await;
     open.close().await;

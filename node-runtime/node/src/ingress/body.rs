@@ -1,124 +1,191 @@
-//! Bodies, in and out: bounded one by one and all together.
+//! Bodies, in and out: bounded one by one, for each peer, and all together.
 //!
-//! A connection of HTTP/2 carries many requests at once, so a bound for each of them bounds nothing. What large bodies hold comes out
-//! of one budget, and goes back to it when the last byte has left.
+//! What a large body holds is reserved as its bytes arrive, not when they are announced: a thousand requests that
+//! say they will send a mebibyte, and do not, hold nothing. Requests and answers have budgets of their own
+//! ([`super::bounds`]), so nobody can keep answers from leaving by sending bodies.
 
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::StatusCode;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body as _, Incoming};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use mfaas_abi::limits;
 use mfaas_rules::codes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::peers::{Budget, Full, Pass, Share};
 use super::problem::Problem;
 
-/// The body of every answer: whole, in one piece.
-pub(super) type Response = http::Response<Full<Bytes>>;
+/// What every request gets: whole, in one piece.
+pub(super) type Response = http::Response<Answer>;
 
 /// A whole request body must arrive within this.
 const BODY_WAIT_MAX: Duration = Duration::from_secs(15);
-/// What large bodies hold at once in KiB: 1 GiB.
-const HELD_KIB_MAX: usize = 1 << 20;
-/// Up to here a body is covered by the bound on connections and streams: 2 GiB if all of them carry one.
-const SMALL_BYTES_MAX: usize = 16 << 10;
-
-/// The budget of large bodies.
-#[derive(Debug, Clone)]
-pub(crate) struct Bodies(Arc<Semaphore>);
-
-impl Default for Bodies {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(HELD_KIB_MAX)))
-    }
-}
+/// Up to here a body is covered by the bound on requests, and needs no budget.
+pub(super) const SMALL_BYTES_MAX: usize = 16 << 10;
+/// When a caller may try again whose body found no room, in seconds.
+const RETRY_AFTER_S: u32 = 1;
 
 /// A request's body with its share of the budget.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) bytes: Bytes,
-    _share: Option<OwnedSemaphorePermit>,
+    /// As much as `bytes` takes, until the call is answered.
+    pub(super) share: Option<Share>,
 }
 
-impl Bodies {
-    /// Reads a request's body to its end.
-    pub(super) async fn read(&self, body: Incoming) -> Result<Received, Problem> {
-        if body.is_end_stream() {
-            return Ok(Received { bytes: Bytes::new(), _share: None });
-        }
-        let expected = body.size_hint();
-        if expected.lower() > limits::BODY_BYTES_MAX as u64 {
-            return Err(Problem::of(StatusCode::PAYLOAD_TOO_LARGE, codes::MF0809));
-        }
-        // Whoever does not say how much comes may send everything.
-        let announced = expected.upper().and_then(|bytes| usize::try_from(bytes).ok());
-        let share = self.share(announced.unwrap_or(limits::BODY_BYTES_MAX))?;
-        match tokio::time::timeout(BODY_WAIT_MAX, gather(body)).await {
-            Ok(read) => Ok(Received { bytes: read?, _share: share }),
-            Err(_) => {
-                Err(Problem::of(StatusCode::REQUEST_TIMEOUT, codes::MF0809)
-                    .detail("the body came too slowly"))
-            }
-        }
+/// Reads a request's body to its end.
+pub(super) async fn read(body: Incoming, pass: Option<&Pass>) -> Result<Received, Problem> {
+    if body.is_end_stream() {
+        return Ok(Received { bytes: Bytes::new(), share: None });
     }
-
-    /// A body to send that gives its share back once it is sent. Without room it is not sent.
-    pub(super) fn send(&self, body: &[u8]) -> Result<Full<Bytes>, Problem> {
-        Ok(match self.share(body.len())? {
-            Some(share) => Full::new(Bytes::from_owner(Held { bytes: body.to_vec(), _share: share })),
-            None => Full::new(Bytes::copy_from_slice(body)),
-        })
+    if body.size_hint().lower() > limits::BODY_BYTES_MAX as u64 {
+        return Err(too_large());
     }
-
-    /// A share for a body of at most `bytes`, if it needs one. Nobody waits for a share: who sends slowly
-    /// would hold up who does not.
-    fn share(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Problem> {
-        if bytes <= SMALL_BYTES_MAX {
-            return Ok(None);
-        }
-        let kib = bytes.min(limits::BODY_BYTES_MAX).div_ceil(1 << 10) as u32;
-        let share = Arc::clone(&self.0).try_acquire_many_owned(kib);
-        share.map(Some).map_err(|_| {
-            Problem::of(StatusCode::TOO_MANY_REQUESTS, codes::MF0811)
-                .detail("too many large bodies are on their way")
-                .retry_after(1)
-        })
+    let mut gathered = pin!(gather(body, pass));
+    // A small body mostly came with its head: then it needs no timer.
+    let first = poll_fn(|context| Poll::Ready(gathered.as_mut().poll(context))).await;
+    if let Poll::Ready(read) = first {
+        return read;
     }
+    tokio::time::timeout(BODY_WAIT_MAX, gathered).await.unwrap_or_else(|_| {
+        Err(Problem::of(StatusCode::REQUEST_TIMEOUT, codes::MF0809).detail("the body came too slowly"))
+    })
 }
 
-/// A body on its way out.
-struct Held {
-    bytes: Vec<u8>,
-    _share: OwnedSemaphorePermit,
+fn too_large() -> Problem {
+    Problem::of(StatusCode::PAYLOAD_TOO_LARGE, codes::MF0809)
 }
 
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
+/// Why there is no room for a body, or for a request at all.
+pub(super) fn no_room(full: Full, what: &str) -> Problem {
+    let (code, whose) = match full {
+        Full::Peer => (codes::MF0824, "of this address"),
+        Full::Node => (codes::MF0811, "of all callers"),
+    };
+    Problem::of(StatusCode::TOO_MANY_REQUESTS, code)
+        .detail(&format!("{what} {whose} are as many as may be"))
+        .retry_after(RETRY_AFTER_S)
 }
 
 /// All pieces; the one piece itself where there is one. Trailers mean nothing to a function.
-async fn gather(mut body: Incoming) -> Result<Bytes, Problem> {
+async fn gather(mut body: Incoming, pass: Option<&Pass>) -> Result<Received, Problem> {
     let mut first = Bytes::new();
-    let mut all = BytesMut::new();
+    let mut all = Vec::new();
+    let mut share = None;
     while let Some(piece) = body.frame().await {
         let broken = |_| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail("the body broke off");
         let Ok(piece) = piece.map_err(broken)?.into_data() else { continue };
-        if first.len() + all.len() + piece.len() > limits::BODY_BYTES_MAX {
-            return Err(Problem::of(StatusCode::PAYLOAD_TOO_LARGE, codes::MF0809));
+        let length = first.len() + all.len() + piece.len();
+        if length > limits::BODY_BYTES_MAX {
+            return Err(too_large());
         }
         if first.is_empty() && all.is_empty() {
+            reserve(&mut share, piece.len(), pass)?;
             first = piece;
             continue;
+        }
+        if all.capacity() < length {
+            // Twice as much each time, so that many small pieces are not copied over and over.
+            let capacity = length.next_power_of_two().min(limits::BODY_BYTES_MAX);
+            reserve(&mut share, capacity, pass)?;
+            all.reserve_exact(capacity - all.len());
         }
         if all.is_empty() {
             all.extend_from_slice(&std::mem::take(&mut first));
         }
         all.extend_from_slice(&piece);
     }
-    Ok(if all.is_empty() { first } else { all.freeze() })
+    Ok(Received { bytes: if all.is_empty() { first } else { all.into() }, share })
+}
+
+fn reserve(share: &mut Option<Share>, bytes: usize, pass: Option<&Pass>) -> Result<(), Problem> {
+    if bytes <= SMALL_BYTES_MAX {
+        return Ok(());
+    }
+    // Every request has one until its answer is made.
+    let Some(pass) = pass else { return Err(no_room(Full::Node, "large bodies")) };
+    let share = share.get_or_insert_with(|| pass.share(Budget::Requests));
+    share.grow_to(bytes).map_err(|full| no_room(full, "large bodies"))
+}
+
+/// The body of an answer. It is on its way for as long as this, or the bytes that it gave away, are somewhere.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    bytes: Bytes,
+    pass: Option<Pass>,
+}
+
+impl Answer {
+    /// What a function said: everything of `encoded` from `from` on, and nothing is copied.
+    pub(super) fn of_function(encoded: Vec<u8>, from: usize, pass: &mut Option<Pass>) -> Result<Self, Full> {
+        if from >= encoded.len() {
+            return Ok(Self::default());
+        }
+        let share = match pass {
+            Some(pass) if encoded.len() > SMALL_BYTES_MAX => {
+                let mut share = pass.share(Budget::Answers);
+                share.grow_to(encoded.len())?;
+                Some(share)
+            }
+            _ => None,
+        };
+        let held = Said { encoded, from, _pass: pass.take(), _share: share };
+        Ok(Self { bytes: Bytes::from_owner(held), pass: None })
+    }
+
+    /// Lets the request last until this is sent, unless its bytes see to it already.
+    pub(super) fn keep(&mut self, pass: Option<Pass>) {
+        self.pass = self.pass.take().or(pass);
+    }
+
+    /// As the answer to a question for the head alone.
+    pub(super) fn clear(&mut self) {
+        self.bytes = Bytes::new();
+    }
+}
+
+impl From<Bytes> for Answer {
+    fn from(bytes: Bytes) -> Self {
+        Self { bytes, pass: None }
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = std::mem::take(&mut self.bytes);
+        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.len() as u64)
+    }
+}
+
+/// A function's answer on its way out. hyper and h2 keep it until the peer has taken it.
+struct Said {
+    encoded: Vec<u8>,
+    from: usize,
+    _pass: Option<Pass>,
+    _share: Option<Share>,
+}
+
+impl AsRef<[u8]> for Said {
+    fn as_ref(&self) -> &[u8] {
+        &self.encoded[self.from..]
+    }
 }

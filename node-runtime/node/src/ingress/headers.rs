@@ -1,8 +1,7 @@
-//! Which headers pass, in both directions, and which the node adds.
+//! Which headers of a request pass, and which the node adds to an answer.
 
 use std::time::Duration;
 
-use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mfaas_ident::VersionNumber;
 
@@ -10,8 +9,6 @@ use mfaas_ident::VersionNumber;
 const NUMBER_BYTES: usize = 21;
 /// Two such numbers with what stands before each.
 const TIMING_BYTES_MAX: usize = 64;
-/// How many headers the node adds to an answer.
-pub(super) const ADDED: usize = 6;
 
 const VERSION: HeaderName = HeaderName::from_static("mfaas-version");
 const START: HeaderName = HeaderName::from_static("mfaas-start");
@@ -36,29 +33,13 @@ const HOP_BY_HOP: &[&str] = &[
 ];
 /// Not for a function to see: a browser adds them for the host, whichever port it talks to.
 const SECRET: &[&str] = &["authorization", "cookie", "cookie2"];
-/// Not for a function to say: they speak for the whole origin, or for the node.
-const FOR_ORIGIN: &[&str] = &[
-    "alt-svc",
-    "clear-site-data",
-    "content-length",
-    "content-security-policy",
-    "content-security-policy-report-only",
-    "date",
-    "nel",
-    "origin-agent-cluster",
-    "permissions-policy",
-    "report-to",
-    "reporting-endpoints",
-    "server",
-    "server-timing",
-    "service-worker-allowed",
-    "set-cookie",
-    "set-cookie2",
-    "strict-transport-security",
-    "x-content-type-options",
-];
-/// The node's own; a caller or a function that sends one is not believed.
-const OWN_PREFIX: &str = "mfaas-";
+/// Begins the node's own; a caller or a function that sends one is not believed.
+const OWN: &str = "mfaas";
+
+/// Whether a name, in lower case, is the node's own or could be taken for it: some read `_` as `-`.
+pub(crate) fn is_own(name: &str) -> bool {
+    name.strip_prefix(OWN).is_some_and(|rest| rest.starts_with(|next: char| !next.is_ascii_alphanumeric()))
+}
 
 /// What the caller said about its deadline; the error is a sentence.
 pub(super) fn wait_max(headers: &HeaderMap) -> Result<Option<Duration>, &'static str> {
@@ -74,30 +55,15 @@ pub(super) fn for_function(headers: &HeaderMap) -> impl Iterator<Item = (&str, &
         let name = name.as_str();
         let passes = !HOP_BY_HOP.contains(&name)
             && !SECRET.contains(&name)
-            && !name.starts_with(OWN_PREFIX)
+            && !is_own(name)
             && !named.iter().any(|listed| listed.eq_ignore_ascii_case(name));
         passes.then_some(name).zip(std::str::from_utf8(value.as_bytes()).ok())
     })
 }
 
 /// The host that was asked, where HTTP/2 says it elsewhere: a function sees the same by either version.
-pub(super) fn host(request: &Parts) -> Option<(&str, &str)> {
-    let authority = request.uri.authority().filter(|_| !request.headers.contains_key(header::HOST))?;
-    Some((header::HOST.as_str(), authority.as_str()))
-}
-
-/// Copies what a function may say into the response. What is not a header is left out: the frame
-/// was checked, so there is none.
-pub(super) fn from_function<'f>(into: &mut HeaderMap, headers: impl Iterator<Item = (&'f str, &'f str)>) {
-    for (name, value) in headers {
-        let passes =
-            !HOP_BY_HOP.contains(&name) && !FOR_ORIGIN.contains(&name) && !name.starts_with(OWN_PREFIX);
-        let parsed =
-            HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_bytes(value.as_bytes()).ok());
-        if let Some((name, value)) = parsed.filter(|_| passes) {
-            into.append(name, value);
-        }
-    }
+pub(super) fn host<'r>(headers: &HeaderMap, asked: Option<&'r str>) -> Option<(&'static str, &'r str)> {
+    asked.filter(|_| !headers.contains_key(header::HOST)).map(|asked| ("host", asked))
 }
 
 /// On every response of a function or about one: it is no page of this origin, and it is what its

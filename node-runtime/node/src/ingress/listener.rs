@@ -5,9 +5,9 @@
 //! looked at here.
 
 use std::convert::Infallible;
+use std::io::Write as _;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::Request;
@@ -16,13 +16,13 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::{Face, Hosts};
+use super::body::no_room;
+use super::peers::{Connection, Full, Peers, Place};
+use super::{Face, Hosts, meters};
 
-/// Connections at once. One more waits in the kernel's queue.
-const CONNECTIONS_MAX: usize = 2_048;
 /// Between a connection's start, or the last answer on it, and the end of the next request's head (HTTP/1.1). Not hyper's
 /// own limit: that one starts and ends a timer with each request.
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -70,35 +70,37 @@ const PREFACE: &[u8; 3] = b"PRI";
 pub(crate) async fn serve(
     listener: TcpListener,
     mut hosts: Hosts,
-    face: Arc<Face>,
+    (face, peers): (Arc<Face>, Arc<Peers>),
     mut stop: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    meters::bounds(peers.bounds());
     let mut connections = JoinSet::new();
     let pace = watch::Sender::new(Pace::default());
     let mut looks = tokio::time::interval(LOOK);
+    let mut refusals = Refusals::default();
     loop {
         let accepted = tokio::select! {
-            // The semaphore is never closed.
-            Ok(place) = Arc::clone(&places).acquire_owned() => tokio::select! {
-                accepted = listener.accept() => accepted.map(|(stream, _)| (stream.into_std(), place)),
-                _ = stop.changed() => break,
-                _ = looks.tick() => { pace.send_modify(Pace::look); continue }
-            },
+            accepted = listener.accept() => accepted,
             _ = stop.changed() => break,
-            _ = looks.tick() => { pace.send_modify(Pace::look); continue }
-        };
-        match accepted {
-            Ok((stream, place)) => {
-                let (face, pace) = (Arc::clone(&face), pace.subscribe());
-                let conversation = async move {
-                    if let Ok(stream) = moved_here(stream) {
-                        converse(stream, face, pace).await;
-                    }
-                    drop(place);
-                };
-                connections.spawn_on(conversation, &hosts.next());
+            _ = looks.tick() => {
+                pace.send_modify(Pace::look);
+                refusals.tell();
+                continue;
             }
+        };
+        match accepted.and_then(|(stream, address)| Ok((stream.into_std()?, address))) {
+            Ok((stream, address)) => match peers.admit(address.ip()) {
+                Ok(place) => {
+                    meters::accepted();
+                    let connection = Arc::clone(place.connection());
+                    let conversation = converse(stream, place, Arc::clone(&face), pace.subscribe());
+                    connection.ends_by(connections.spawn_on(conversation, &hosts.next()));
+                }
+                Err(full) => {
+                    refusals.note(full);
+                    turn_away(stream, full);
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -112,6 +114,46 @@ pub(crate) async fn serve(
     if tokio::time::timeout(DRAIN_WAIT_MAX, drained).await.is_err() {
         tracing::warn!("connections that did not end are dropped");
     }
+}
+
+/// Connections that were turned away since that was told last: one line for a flood of them.
+#[derive(Debug, Default)]
+struct Refusals {
+    by_peer_bound: u64,
+    by_bound_of_all: u64,
+}
+
+impl Refusals {
+    fn note(&mut self, full: Full) {
+        match full {
+            Full::Peer => {
+                self.by_peer_bound += 1;
+                meters::turned_away("peer");
+            }
+            Full::Node => {
+                self.by_bound_of_all += 1;
+                meters::turned_away("all");
+            }
+        }
+    }
+
+    fn tell(&mut self) {
+        let Self { by_peer_bound, by_bound_of_all } = std::mem::take(self);
+        if by_peer_bound + by_bound_of_all > 0 {
+            tracing::warn!(by_peer_bound, by_bound_of_all, "connections were turned away: none was idle");
+        }
+    }
+}
+
+/// Says why and closes. Best effort, and in HTTP/1.1 whatever the peer speaks: nothing of it was read.
+fn turn_away(mut stream: std::net::TcpStream, full: Full) {
+    let problem = no_room(full, "connections").to_json();
+    let head = "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
+                connection: close\r\n";
+    let answer = format!("{head}content-length: {}\r\n\r\n{problem}", problem.len());
+    // It fits into the kernel's buffer, and nobody waits.
+    let _ = stream.write_all(answer.as_bytes());
+    let _ = stream.shutdown(std::net::Shutdown::Write);
 }
 
 /// What all connections hear. None has a timer of its own while it waits: a thread that sleeps until a time costs each
@@ -136,12 +178,14 @@ async fn stopping(pace: &mut watch::Receiver<Pace>) {
     let _ = pace.wait_for(|pace| pace.stops).await;
 }
 
-/// The connection on the runtime of whoever asks; it was accepted on another one.
-fn moved_here(stream: std::io::Result<std::net::TcpStream>) -> std::io::Result<TcpStream> {
-    TcpStream::from_std(stream?)
-}
-
-async fn converse(stream: TcpStream, face: Arc<Face>, mut pace: watch::Receiver<Pace>) {
+async fn converse(
+    stream: std::net::TcpStream,
+    place: Place,
+    face: Arc<Face>,
+    mut pace: watch::Receiver<Pace>,
+) {
+    // On this runtime: it was accepted on another one.
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
     // Answers are small and complete: waiting to gather more only adds delay.
     let _ = stream.set_nodelay(true);
     // Without it a peer that takes nothing holds its answers until the kernel gives up, many minutes later.
@@ -151,27 +195,23 @@ async fn converse(stream: TcpStream, face: Arc<Face>, mut pace: watch::Receiver<
         () = stopping(&mut pace) => return,
     };
     let Ok(Some(version)) = version else { return };
-    let pulse = Arc::new(Pulse::default());
-    let beating = Arc::clone(&pulse);
+    let asked = Arc::clone(place.connection());
     let service = service_fn(move |request: Request<Incoming>| {
-        let (face, pulse) = (Arc::clone(&face), Arc::clone(&beating));
-        async move {
-            pulse.beat();
-            let response = face.answer(request).await;
-            pulse.beat();
-            Ok::<_, Infallible>(response)
-        }
+        let (face, connection) = (Arc::clone(&face), Arc::clone(&asked));
+        async move { Ok::<_, Infallible>(face.answer(request, &connection).await) }
     });
     let io = TokioIo::new(stream);
     // How a caller's connection breaks is the caller's matter.
     match version {
         Version::One => {
             let connection = http1_limits().serve_connection(io, service);
-            attend(connection, http1::Connection::graceful_shutdown, (&pulse, version), pace).await;
+            attend(connection, http1::Connection::graceful_shutdown, (place.connection(), version), pace)
+                .await;
         }
         Version::Two => {
             let connection = http2_limits().serve_connection(io, service);
-            attend(connection, http2::Connection::graceful_shutdown, (&pulse, version), pace).await;
+            attend(connection, http2::Connection::graceful_shutdown, (place.connection(), version), pace)
+                .await;
         }
     }
 }
@@ -220,34 +260,15 @@ fn http2_limits() -> http2::Builder<TokioExecutor> {
     builder
 }
 
-/// Counts beginnings and ends of requests on one connection.
-#[derive(Debug, Default)]
-struct Pulse(AtomicU64);
-
-impl Pulse {
-    fn beat(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn beats(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Whether every request that began has ended.
-    fn awaits_head(&self) -> bool {
-        self.beats().is_multiple_of(2)
-    }
-}
-
 /// Drives a connection to its end, and ends it when the node stops or nothing happens on it.
 async fn attend<C: Future>(
     connection: C,
     say_goodbye: fn(Pin<&mut C>),
-    (pulse, version): (&Pulse, Version),
+    (asked, version): (&Connection, Version),
     mut pace: watch::Receiver<Pace>,
 ) {
     let mut connection = pin!(connection);
-    let (mut beats, mut quiet) = (pulse.beats(), Duration::ZERO);
+    let (mut beats, mut quiet) = (asked.beats(), Duration::ZERO);
     loop {
         tokio::select! {
             biased;
@@ -258,11 +279,11 @@ async fn attend<C: Future>(
                 return;
             }
         }
-        let now = pulse.beats();
+        let now = asked.beats();
         quiet = if now == beats { quiet + LOOK } else { Duration::ZERO };
         beats = now;
         // Nothing was asked, so there is nothing to finish.
-        if matches!(version, Version::One) && pulse.awaits_head() && quiet >= HEAD_WAIT_MAX {
+        if matches!(version, Version::One) && asked.is_idle() && quiet >= HEAD_WAIT_MAX {
             return;
         }
         if quiet >= QUIET_MAX {

@@ -1,23 +1,28 @@
 //! The node's HTTP face: `ANY /f/{tenant}/{name}[@selector]`, and what operators look at.
 //!
-//! Requests are anybody's and answers are a tenant's: both are filtered ([`headers`]). Cookies and
+//! Requests are anybody's and answers are a tenant's: both are checked ([`validate`]) and filtered ([`headers`], [`answers`]). Cookies and
 //! credentials never reach a function and a function never speaks for the whole origin, because
 //! browsers send cookies to every port of a host. Must never wait for a slow sender without an
-//! end, or hold more bodies than their budget ([`body`]).
+//! end, hold more bodies than their budget ([`body`]), or let one peer use up what all share ([`peers`]).
 
+mod answers;
 mod body;
+mod bounds;
+mod callers;
 mod headers;
 mod hosts;
 mod listener;
 mod meters;
+mod peers;
 mod problem;
+mod validate;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, header};
-use http_body_util::Full;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use hyper::body::Incoming;
 use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_abi::{Status, frame};
@@ -27,20 +32,31 @@ use mfaas_ident::{FunctionRef, TenantName};
 use mfaas_ring::Completion;
 use mfaas_rules::codes;
 
+pub(crate) use bounds::Bounds;
+pub(crate) use callers::{CALLER, Callers, LOCAL, Share};
+pub(crate) use headers::is_own;
 pub(crate) use hosts::Hosts;
 pub(crate) use listener::serve;
+pub(crate) use meters::REQUEST_SECONDS;
+pub(crate) use peers::Peers;
 
-use body::{Bodies, Response};
+use body::{Answer, Received, Response};
+use bounds::PeerKey;
 use meters::Meters;
+use peers::{Connection, Pass};
 use problem::Problem;
 
 use crate::serving::{Answered, Asked, CallError, Dispatcher, Way};
 
 /// Room for what stands before the body of a frame, so that it mostly grows once.
 const FRAME_HEAD_BYTES: usize = 512;
+/// Headers of most answers: what the node adds, and two of the function's own.
+const HEADERS_EXPECTED: usize = 8;
 /// Where functions are called.
 const FUNCTIONS: &str = "/f/";
 
+/// When a caller may ask again for a function that is not loaded yet, in seconds: hundreds of images load in one.
+const LOADING_RETRY_AFTER_S: u32 = 1;
 /// When a caller may ask a node again that is being drained, in seconds: whoever balances calls has noticed by then.
 const DRAINING_RETRY_AFTER_S: u32 = 10;
 
@@ -49,28 +65,60 @@ const DRAINING_RETRY_AFTER_S: u32 = 10;
 pub(crate) struct Face {
     dispatcher: Arc<Dispatcher>,
     prometheus: PrometheusHandle,
-    bodies: Bodies,
+    callers: Arc<Callers>,
     meters: Meters,
+}
+
+/// What a call is answered with regard to.
+struct Asking<'r> {
+    parts: &'r Parts,
+    /// The host that the request names.
+    host: Option<&'r str>,
+    /// Where it comes from.
+    peer: PeerKey,
 }
 
 impl Face {
     /// Made after the recorder of metrics is installed.
-    pub(crate) fn new(dispatcher: Arc<Dispatcher>, prometheus: PrometheusHandle) -> Self {
-        Self { dispatcher, prometheus, bodies: Bodies::default(), meters: Meters::default() }
+    pub(crate) fn new(
+        dispatcher: Arc<Dispatcher>,
+        prometheus: PrometheusHandle,
+        callers: Arc<Callers>,
+    ) -> Self {
+        Self { dispatcher, prometheus, callers, meters: Meters::default() }
     }
 
-    /// Answers one request, whatever it is.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
-        let is_head = request.method() == Method::HEAD;
-        let mut response = if request.uri().path().starts_with(FUNCTIONS) {
-            self.invoke(request).await
-        } else {
-            self.operate(request.method(), request.uri().path())
+    /// Answers one request of a connection, whatever it is.
+    async fn answer(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> Response {
+        let pass = match connection.ask() {
+            Ok(pass) => pass,
+            Err(full) => return self.refuse(body::no_room(full, "requests")),
         };
-        if is_head {
+        // Whoever gives the answer's bytes away gives this with them: the request lasts as long as they do.
+        let mut pass = Some(pass);
+        let (parts, body) = request.into_parts();
+        let mut response = match validate::check(&parts) {
+            Err(problem) => self.refuse(problem),
+            Ok(host) if parts.uri.path().starts_with(FUNCTIONS) => {
+                let peer = connection.peer();
+                self.invoke(Asking { parts: &parts, host, peer }, body, &mut pass).await
+            }
+            Ok(_) => self.operate(&parts.method, parts.uri.path()),
+        };
+        let answer = response.body_mut();
+        if parts.method == Method::HEAD {
             // HTTP/2 would send it; HTTP/1.1 would not.
-            *response.body_mut() = Full::default();
+            answer.clear();
         }
+        answer.keep(pass);
+        response
+    }
+
+    /// The answer to what is no request that is taken.
+    fn refuse(&self, problem: Problem) -> Response {
+        let mut response = problem.into_response();
+        headers::harden(response.headers_mut());
+        self.meters.answered(&response);
         response
     }
 
@@ -109,45 +157,59 @@ impl Face {
         response
     }
 
-    async fn invoke(&self, request: Request<Incoming>) -> Response {
-        let mut response = match self.call(request).await {
-            Ok(answered) => self.answer_of(answered),
-            Err(problem) => problem.into_response(),
+    async fn invoke(&self, asking: Asking<'_>, body: Incoming, pass: &mut Option<Pass>) -> Response {
+        let began = Instant::now();
+        let answered = match self.call(&asking, body, pass.as_ref()).await {
+            Ok(answered) => answered,
+            Err(problem) => return self.refuse(problem),
         };
+        let served = Arc::clone(&answered.served);
+        let mut response = self.answer_of(answered, asking.host, pass);
         headers::harden(response.headers_mut());
         self.meters.answered(&response);
+        self.meters.took(&served, began.elapsed().as_secs_f64());
         response
     }
 
     /// Parses, reads and runs one call.
-    async fn call(&self, request: Request<Incoming>) -> Result<Answered, Problem> {
-        let (parts, body) = request.into_parts();
+    async fn call(
+        &self,
+        Asking { parts, host, peer }: &Asking<'_>,
+        body: Incoming,
+        pass: Option<&Pass>,
+    ) -> Result<Answered, Problem> {
         let (tenant, function) = target(parts.uri.path())?;
-        let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
-        let body = self.bodies.read(body).await?;
-
-        let mut encoded = Vec::with_capacity(body.bytes.len() + FRAME_HEAD_BYTES);
-        let passed = headers::for_function(&parts.headers).chain(headers::host(&parts));
-        frame::encode_request(&mut encoded, parts.method.as_str(), path, passed, &body.bytes)
-            .map_err(|e| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string()))?;
-
+        // Held until the answer is there.
+        let admitted = self.callers.admit(&self.dispatcher, *peer, &parts.headers, (&tenant, &function))?;
         let wait_max = headers::wait_max(&parts.headers)
             .map_err(|detail| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(detail))?;
+        let Received { bytes, share } = body::read(body, pass).await?;
+
+        let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
+        let mut encoded = Vec::with_capacity(bytes.len() + FRAME_HEAD_BYTES);
+        let passed = headers::for_function(&parts.headers)
+            .chain(headers::host(&parts.headers, *host))
+            .chain(admitted.header());
+        frame::encode_request(&mut encoded, parts.method.as_str(), path, passed, &bytes)
+            .map_err(|e| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(&e.to_string()))?;
+        // The frame holds as much: the body's share of the budget is its share now.
+        drop(bytes);
+
         let asked = Asked {
             tenant: &tenant,
             function: &function.name,
             selector: function.selector.as_ref(),
             wait_max,
+            grant: admitted.grant,
             way: Way::Direct,
         };
-        // The body's share of the budget is held until the answer is there: the frame holds as much.
         let answered = self.dispatcher.call(asked, encoded).await;
-        drop(body);
+        drop(share);
         answered.map_err(refused)
     }
 
     /// The response to an accepted call.
-    fn answer_of(&self, answered: Answered) -> Response {
+    fn answer_of(&self, answered: Answered, host: Option<&str>, pass: &mut Option<Pass>) -> Response {
         let Answered { outcome, completion, served, queued, ran } = answered;
         let mut cold = None;
         let mut run = ran;
@@ -157,7 +219,7 @@ impl Face {
                 // The worker's clock is finer but hostile: never more than what we saw ourselves.
                 run = Duration::from_nanos(completion.wall_ns).min(ran);
                 self.meters.ran(run.as_secs_f64());
-                self.finished(&completion)
+                finished(completion, (&served.key.tenant, host), pass)
             }
             (Outcome::Overdue, _) => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
             (Outcome::WaitedTooLong, _) => {
@@ -180,49 +242,58 @@ impl Face {
         headers::describe(response.headers_mut(), served.key.version, cold, queued, run);
         response
     }
+}
 
-    fn finished(&self, completion: &Completion) -> Response {
-        let bad_gateway = |code| Problem::of(StatusCode::BAD_GATEWAY, code).into_response();
-        match completion.status {
-            Status::Ok => self.respond(&completion.response),
-            Status::HandlerError => {
-                let mut response = self.respond(&completion.response);
-                if response.extensions().get::<problem::Shown>().is_none() {
-                    response.headers_mut().insert(headers::STATUS, HeaderValue::from_static("handler-error"));
-                }
-                response
+/// The answer of a call that ended, however it did.
+fn finished(completion: Completion, whom: (&TenantName, Option<&str>), pass: &mut Option<Pass>) -> Response {
+    let bad_gateway = |code| Problem::of(StatusCode::BAD_GATEWAY, code).into_response();
+    match completion.status {
+        Status::Ok => respond(completion.response, whom, pass),
+        Status::HandlerError => {
+            let mut response = respond(completion.response, whom, pass);
+            if response.extensions().get::<problem::Shown>().is_none() {
+                response.headers_mut().insert(headers::STATUS, HeaderValue::from_static("handler-error"));
             }
-            Status::Panicked => bad_gateway(codes::MF0802),
-            Status::OverBudget => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
-            Status::StackOverflow => bad_gateway(codes::MF0804),
-            Status::OutOfMemory => bad_gateway(codes::MF0805),
-            Status::Denied => bad_gateway(codes::MF0806),
-            Status::Fault => bad_gateway(codes::MF0807),
-            Status::Aborted => bad_gateway(codes::MF0814),
-            Status::BadOutput => bad_gateway(codes::MF0810),
+            response
         }
+        Status::Panicked => bad_gateway(codes::MF0802),
+        Status::OverBudget => Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0803).into_response(),
+        Status::StackOverflow => bad_gateway(codes::MF0804),
+        Status::OutOfMemory => bad_gateway(codes::MF0805),
+        Status::Denied => bad_gateway(codes::MF0806),
+        Status::Fault => bad_gateway(codes::MF0807),
+        Status::Aborted => bad_gateway(codes::MF0814),
+        Status::BadOutput => bad_gateway(codes::MF0810),
     }
+}
 
-    /// The function's own response, if its bytes are one.
-    fn respond(&self, encoded: &[u8]) -> Response {
-        let malformed = || Problem::of(StatusCode::BAD_GATEWAY, codes::MF0810).into_response();
-        let Ok(decoded) = frame::ResponseFrame::decode(encoded) else { return malformed() };
-        let Ok(status) = StatusCode::from_u16(decoded.status) else { return malformed() };
-        let body = match self.bodies.send(decoded.body) {
-            Ok(body) => body,
-            Err(problem) => return problem.into_response(),
-        };
-        let mut response = Response::new(body);
-        *response.status_mut() = status;
-        response.headers_mut().reserve(headers::ADDED);
-        headers::from_function(response.headers_mut(), decoded.headers.iter());
-        response
+/// The function's own response, if its bytes are one.
+fn respond(encoded: Vec<u8>, whom: (&TenantName, Option<&str>), pass: &mut Option<Pass>) -> Response {
+    let malformed = || Problem::of(StatusCode::BAD_GATEWAY, codes::MF0810).into_response();
+    let Ok(decoded) = frame::ResponseFrame::decode(&encoded) else { return malformed() };
+    let Ok(status) = StatusCode::from_u16(decoded.status) else { return malformed() };
+    let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
+    answers::take_over(&mut headers, decoded.headers.iter(), whom);
+    // A body where there may be none (RFC 9110 15.3.5, 15.3.6, 15.4.5) is the next answer for who reads it differently.
+    let has_no_body =
+        matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED);
+    let body_bytes = if has_no_body { 0 } else { decoded.body.len() };
+    // A frame ends with its body.
+    let from = encoded.len() - body_bytes;
+    match Answer::of_function(encoded, from, pass) {
+        Ok(body) => {
+            let mut response = Response::new(body);
+            *response.status_mut() = status;
+            *response.headers_mut() = headers;
+            response
+        }
+        Err(full) => body::no_room(full, "large answers").into_response(),
     }
 }
 
 /// Text for operators.
 fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response {
-    let mut response = Response::new(Full::new(text.into()));
+    let mut response = Response::new(Answer::from(text.into()));
     *response.status_mut() = status;
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
@@ -244,6 +315,9 @@ fn refused(error: CallError) -> Problem {
     match error {
         CallError::Unknown | CallError::Refused(Refusal::NotServed) => {
             Problem::of(StatusCode::NOT_FOUND, codes::MF0801)
+        }
+        CallError::NotLoaded => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0820).retry_after(LOADING_RETRY_AFTER_S)
         }
         CallError::Refused(Refusal::NotLoadable) => {
             Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0709)

@@ -1,36 +1,58 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod attacks;
+mod crowds;
+mod heads;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use mfaas_abi::{Status, frame, limits};
+use mfaas_attest::PrivateKey;
 use mfaas_dispatch::{Limits, Outcome, Refusal};
+use mfaas_ident::Access;
 use mfaas_ring::Completion;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::body::{Bodies, Response};
+use super::body::Response;
+use super::callers;
 use super::listener::{HEAD_BYTES_MAX, HEADERS_MAX};
-use super::{Face, Hosts, headers, refused, serve};
+use super::{Bounds, Callers, Face, Hosts, Peers, Share, headers, refused, serve};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
-use crate::serving::{self, Answered, CallError, Served};
+use crate::serving::{self, Answered, CallError, Served, Table};
 
 const BOTH: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
+/// More than a test uses.
+const SHARE: Share = Share { rate: 1_000_000, concurrency: 1_000_000 };
+
+/// Signs the tokens of [`client`].
+static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate().unwrap());
+
 fn face() -> Face {
-    let prometheus = PrometheusBuilder::new().build_recorder().handle();
-    let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
-    Face::new(dispatcher, prometheus)
+    let face = new_face();
+    face.dispatcher.swap(Table::default(), |_| true, |_| false);
+    face.callers.hold_keys(&[callers::tests::listed(&KEY)]);
+    face
 }
 
-/// The ingress of a node that serves nothing, on a port of its own.
+/// The face of a node that has just started.
+fn new_face() -> Face {
+    let prometheus = PrometheusBuilder::new().build_recorder().handle();
+    let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
+    Face::new(dispatcher, prometheus, Arc::new(Callers::new(SHARE)))
+}
+
+/// The ingress of a node that serves an empty set, on a port of its own.
 struct Open {
     address: SocketAddr,
     stop: watch::Sender<bool>,
@@ -39,14 +61,23 @@ struct Open {
 
 impl Open {
     async fn new() -> Self {
-        Self::on(Hosts::default()).await
+        Self::of(face(), Hosts::default(), Bounds::node()).await
     }
 
     async fn on(hosts: Hosts) -> Self {
+        Self::of(face(), hosts, Bounds::node()).await
+    }
+
+    async fn within(bounds: Bounds) -> Self {
+        Self::of(face(), Hosts::default(), bounds).await
+    }
+
+    async fn of(face: Face, hosts: Hosts, bounds: Bounds) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = watch::channel(false);
-        Self { address, stop, task: tokio::spawn(serve(listener, hosts, Arc::new(face()), stopping)) }
+        let parts = (Arc::new(face), Peers::new(bounds));
+        Self { address, stop, task: tokio::spawn(serve(listener, hosts, parts, stopping)) }
     }
 
     fn url(&self, path: &str) -> String {
@@ -59,14 +90,30 @@ impl Open {
     }
 }
 
-/// A client that speaks one version alone.
+/// A client that speaks one version alone, and may call everything of `acme`.
+/// What opens everything of `acme`.
+fn bearer() -> String {
+    format!("Bearer {}", callers::tests::token(&KEY, "acme", &["*"], |_| ()))
+}
+
 fn client(version: Version) -> reqwest::Client {
+    let bearer = HeaderValue::try_from(bearer()).unwrap();
+    of_version(version)
+        .default_headers(HeaderMap::from_iter([(header::AUTHORIZATION, bearer)]))
+        .build()
+        .unwrap()
+}
+
+/// A client that nobody knows.
+fn stranger(version: Version) -> reqwest::Client {
+    of_version(version).build().unwrap()
+}
+
+fn of_version(version: Version) -> reqwest::ClientBuilder {
     // Whether this or another test was first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder().tls_certs_only([]).no_proxy();
-    let builder =
-        if version == Version::HTTP_2 { builder.http2_prior_knowledge() } else { builder.http1_only() };
-    builder.build().unwrap()
+    if version == Version::HTTP_2 { builder.http2_prior_knowledge() } else { builder.http1_only() }
 }
 
 /// Status, headers and text of an answer in that version.
@@ -77,14 +124,21 @@ async fn ask(request: reqwest::RequestBuilder, version: Version) -> (StatusCode,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_without_a_set_lives_but_is_not_ready() {
-    let open = Open::new().await;
+async fn a_node_without_a_set_lives_but_is_not_ready_and_knows_no_name_yet() {
+    let open = Open::of(new_face(), Hosts::default(), Bounds::node()).await;
     for version in BOTH {
         let client = client(version);
         let status = async |path| ask(client.get(open.url(path)), version).await.0;
         assert_eq!(status("/healthz").await, StatusCode::OK);
         assert_eq!(status("/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(status("/metrics").await, StatusCode::OK);
+        let (called, headers, body) = ask(client.get(open.url("/f/acme/hello")), version).await;
+        assert_eq!(
+            (called, &headers[header::RETRY_AFTER]),
+            (StatusCode::SERVICE_UNAVAILABLE, &"1".parse().unwrap())
+        );
+        assert!(body.contains("\"code\":\"MF0820\""), "{body}");
+        assert_eq!(status("/f/ACME/hello").await, StatusCode::NOT_FOUND, "no name at all");
         let posted = ask(client.post(open.url("/healthz")), version).await;
         assert_eq!(posted.0, StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(posted.1[header::ALLOW], "GET,HEAD");
@@ -95,22 +149,25 @@ async fn a_node_without_a_set_lives_but_is_not_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_a_served_name_is_one_and_the_same_404() {
+async fn what_is_not_served_is_one_and_the_same_answer_and_what_is_no_name_a_404() {
     let open = Open::new().await;
     for version in BOTH {
-        let client = client(version);
-        for path in [
-            "/f/acme/hello",
-            "/f/acme/hello@0",
-            "/f/ACME/hello",
-            "/f/acme/..%2f",
-            "/f/acme/a@b@c",
-            "/f/",
-            "/x",
+        let client = stranger(version);
+        for (path, wanted, code) in [
+            ("/f/acme/hello", StatusCode::UNAUTHORIZED, "MF0816"),
+            ("/f/acme/hello@7", StatusCode::UNAUTHORIZED, "MF0816"),
+            ("/f/acme/hello@0", StatusCode::NOT_FOUND, "MF0801"),
+            ("/f/ACME/hello", StatusCode::NOT_FOUND, "MF0801"),
+            ("/f/acme/..%2f", StatusCode::NOT_FOUND, "MF0801"),
+            ("/f/acme/a@b@c", StatusCode::NOT_FOUND, "MF0801"),
+            ("/f/", StatusCode::NOT_FOUND, "MF0801"),
+            ("/x", StatusCode::NOT_FOUND, "MF0801"),
         ] {
-            let (status, _, body) = ask(client.get(open.url(path)), version).await;
-            assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
-            assert!(body.contains("\"code\":\"MF0801\""), "{path}: {body}");
+            let (status, headers, body) = ask(client.get(open.url(path)), version).await;
+            assert_eq!(status, wanted, "{path}");
+            assert!(body.contains(&format!("\"code\":\"{code}\"")), "{path}: {body}");
+            let challenge = headers.get(header::WWW_AUTHENTICATE).map(|value| value.as_bytes());
+            assert_eq!(challenge, (code == "MF0816").then_some(&b"Bearer"[..]), "{path}");
         }
     }
     open.close().await;
@@ -215,26 +272,11 @@ async fn connections_on_threads_of_their_own_are_served_and_ended() {
 }
 
 #[test]
-fn large_bodies_share_one_budget_and_give_it_back() {
-    let bodies = Bodies::default();
-    let large = vec![1; limits::BODY_BYTES_MAX];
-    let mut held: Vec<_> = (0..1024).map(|_| bodies.send(&large).unwrap()).collect();
-    let refused = bodies.send(&large).unwrap_err().into_response();
-    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
-    assert!(bodies.send(&large[..1_000]).is_ok(), "small ones need no share");
-    held.pop();
-    assert!(bodies.send(&large).is_ok(), "what was sent gives its share back");
-}
-
-#[test]
 fn a_function_sees_the_host_by_either_version() {
-    let seen = |request: http::Request<()>| {
-        let (parts, ()) = request.into_parts();
-        headers::host(&parts).map(|(name, value)| (name.to_owned(), value.to_owned()))
-    };
-    let request = || http::Request::get("http://node.example:7800/f/a/b");
-    assert_eq!(seen(request().body(()).unwrap()), Some(("host".to_owned(), "node.example:7800".to_owned())));
-    assert_eq!(seen(request().header("host", "said").body(()).unwrap()), None, "it is among the headers");
+    let mut headers = HeaderMap::new();
+    assert_eq!(headers::host(&headers, Some("node.example:7800")), Some(("host", "node.example:7800")));
+    headers.insert(header::HOST, HeaderValue::from_static("said"));
+    assert_eq!(headers::host(&headers, Some("said")), None, "it is among the headers");
 }
 
 fn completed(status: Status, response: Vec<u8>) -> Completion {
@@ -253,9 +295,10 @@ fn completed(status: Status, response: Vec<u8>) -> Completion {
 }
 
 fn answered(outcome: Outcome, completion: Option<Completion>) -> Response {
-    let served = Arc::new(Served { id: mfaas_dispatch::FunctionId(1), key: key("hello", 3) });
+    let served =
+        Arc::new(Served { id: mfaas_dispatch::FunctionId(1), key: key("hello", 3), access: Access::Public });
     let (queued, ran) = (Duration::from_micros(20), Duration::from_millis(2));
-    face().answer_of(Answered { outcome, completion, served, queued, ran })
+    face().answer_of(Answered { outcome, completion, served, queued, ran }, Some("node.example"), &mut None)
 }
 
 fn encoded(status: u16, headers: &[(&str, &str)]) -> Vec<u8> {
@@ -300,6 +343,7 @@ fn a_call_that_is_not_accepted_has_its_status() {
     assert_eq!(full.headers()[header::RETRY_AFTER], "7");
     for (error, wanted) in [
         (CallError::Unknown, 404),
+        (CallError::NotLoaded, 503),
         (CallError::Refused(Refusal::NotServed), 404),
         (CallError::Refused(Refusal::NotLoadable), 503),
         (CallError::Refused(Refusal::DeadlinePassed), 504),
@@ -329,6 +373,19 @@ fn an_answer_says_its_version_and_times_and_nothing_for_the_origin() {
         ("connection", "close"),
         ("mfaas-version", "99"),
         ("x-own", "1"),
+        ("x-fn-own", "1"),
+        ("x-accel-redirect", "/internal"),
+        ("www-authenticate", "Basic"),
+        ("accept-ch", "sec-ch-ua-model"),
+        ("set-login", "logged-in"),
+        ("origin-trial", "x"),
+        ("use-as-dictionary", "match=\"/*\""),
+        ("service-worker-allowed", "/"),
+        ("access-control-allow-credentials", "true"),
+        ("content-length", "99"),
+        ("transfer-encoding", "chunked"),
+        ("refresh", "0"),
+        ("link", "</f/other/x>; rel=preload"),
     ];
     let mut response = answered(Outcome::Finished, Some(completed(Status::Ok, encoded(200, &said))));
     headers::harden(response.headers_mut());
@@ -338,9 +395,28 @@ fn an_answer_says_its_version_and_times_and_nothing_for_the_origin() {
     assert_eq!(headers["server-timing"], "queue;dur=0.020, run;dur=1.5000");
     assert_eq!(headers["content-security-policy"], "sandbox");
     assert_eq!(headers["content-type"], "text/html");
-    assert_eq!(headers["x-own"], "1");
-    for gone in ["set-cookie", "clear-site-data", "connection"] {
-        assert!(!headers.contains_key(gone), "{gone}");
+    let passed = ["content-type", "x-fn-own"];
+    let own = [
+        "content-security-policy",
+        "x-content-type-options",
+        "mfaas-version",
+        "mfaas-start",
+        "server-timing",
+    ];
+    for name in headers.keys().map(http::HeaderName::as_str) {
+        assert!(passed.contains(&name) || own.contains(&name), "{name}");
+    }
+    assert_eq!(headers.len(), passed.len() + own.len());
+}
+
+#[test]
+fn where_there_is_no_body_none_is_sent() {
+    for (status, bytes) in [(200, 4), (204, 0), (205, 0), (304, 0), (206, 4)] {
+        let mut response = answered(Outcome::Finished, Some(completed(Status::Ok, encoded(status, &[]))));
+        assert_eq!(response.status().as_u16(), status);
+        assert_eq!(response.body().size_hint().exact(), Some(bytes), "{status}");
+        assert_eq!(response.body().is_end_stream(), bytes == 0, "{status}");
+        assert_eq!(response.body_mut().frame().now_or_never().unwrap().is_some(), bytes > 0, "{status}");
     }
 }
 

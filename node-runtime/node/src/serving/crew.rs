@@ -1,159 +1,113 @@
-//! The supervisors of worker processes: one thread for each place, which starts a worker, tells the
-//! dispatcher, waits for its end, tells that too, and starts the next one.
+//! The supervisors of worker processes: one thread for each, which starts the worker, tells the
+//! dispatcher, waits for its end, and tells that too. Who gets a worker and who loses one is the
+//! scheduler's to decide; this carries it out.
 //!
-//! The thread lives as long as the node: the kernel ends a worker with the thread that spawned it.
-//! There are as many places as the node may have workers at a time. One whose worker was parked and is
-//! gone is there for whatever cordon needs it next, which waits if there is none.
-//! Must never report a death before the process was waited for, and never give a place to another
-//! cordon while a worker of the one before lives there.
+//! The thread lives as long as its worker: the kernel ends a worker with the thread that spawned it.
+//! Must never report a death before the process was waited for, and never let a worker of a pool that
+//! tenants share serve without what the site trusts for that.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use mfaas_dispatch::{CordonId, SlabId, WorkerId};
+use mfaas_dispatch::{PoolKey, PoolKind, SlabId, WorkerId};
+use rustix::process::{Pid, setpriority_process};
 
 use super::intake::{Arrival, Event, Intake};
 use super::process::{StartError, WorkerProcess};
 use super::protection::Protection;
+use super::sharing::Sharing;
 use crate::cores::Cores;
 
-const RESTART_PAUSE_MIN: Duration = Duration::from_millis(20);
-const RESTART_PAUSE_MAX: Duration = Duration::from_secs(5);
-/// A worker that lived this long makes the next restart immediate again.
-const STEADY: Duration = Duration::from_secs(10);
-
-/// The memory that workers map.
-#[derive(Debug, Clone)]
-struct Slab {
-    id: SlabId,
-    memory: Arc<OwnedFd>,
-}
-
-#[derive(Debug)]
-struct Place {
-    cordon: CordonId,
-    /// Somebody wants a worker here.
-    wanted: bool,
-    /// No process is here, and none will be unless somebody wants it.
-    vacant: bool,
-    /// Grows with each worker, and with each cordon that gets the place: news about the one before mean
-    /// nothing to the next.
-    life: u32,
-}
+/// Workers that start at a time: each takes a core for a few milliseconds.
+const STARTING_MAX: usize = 4;
+/// How much less the kernel gives long calls than short ones where both want a core: a third.
+const LONG_NICENESS: i32 = 5;
+/// A supervisor's stack, in bytes. It calls little; there may be thousands.
+const STACK_BYTES: usize = 128 << 10;
 
 /// A worker that is to be started.
-#[derive(Debug)]
-struct Need {
-    id: WorkerId,
-    cordon: CordonId,
-    slab: Slab,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) id: WorkerId,
+    pub(crate) pool: PoolKey,
+    pub(crate) slab: SlabId,
 }
 
-impl Place {
-    /// Whether its keeper gives it to the next cordon that waits.
-    fn is_free(&self) -> bool {
-        self.vacant && !self.wanted
-    }
+/// The memory of a slab; none if it could not be made.
+#[derive(Debug, Clone)]
+struct Slab {
+    life: u32,
+    memory: Option<Arc<OwnedFd>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    slab: Option<Slab>,
-    places: Vec<Place>,
-    /// Cordons that wait for a place, each as often as it wants workers.
-    waiting: VecDeque<CordonId>,
-    keepers: Vec<JoinHandle<()>>,
+    slabs: HashMap<u32, Slab>,
+    /// Workers that are starting.
+    starting: usize,
+    /// Threads of this that have not ended.
+    threads: usize,
     closed: bool,
 }
 
-impl State {
-    /// Whether more workers wait than there are places that will be given to them.
-    fn is_short(&self) -> bool {
-        self.waiting.len() > self.places.iter().filter(|place| place.is_free()).count()
-    }
-}
-
-/// All places.
+/// All supervisors.
 #[derive(Debug)]
 pub(crate) struct Crew {
     program: PathBuf,
     cores: Cores,
-    places_max: usize,
     intake: Intake,
     protection: Arc<Protection>,
+    sharing: Sharing,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl Crew {
-    /// A crew without places. `program` is the worker's executable, `places_max` how many of them there
-    /// are at a time at most.
+    /// Supervisors of none. `program` is the worker's executable.
     pub(crate) fn new(
         program: PathBuf,
         cores: Cores,
-        places_max: usize,
         intake: Intake,
         protection: Arc<Protection>,
+        sharing: Sharing,
     ) -> Self {
         let (state, changed) = Default::default();
-        Self { program, cores, places_max, intake, protection, state, changed }
+        Self { program, cores, intake, protection, sharing, state, changed }
     }
 
-    /// Wants so many workers more for a cordon. Where there is no place for them, they wait for one.
-    pub(crate) fn man(self: &Arc<Self>, cordon: CordonId, workers: usize) -> std::io::Result<()> {
-        let mut state = self.lock();
-        state.waiting.extend(std::iter::repeat_n(cordon, workers));
-        self.changed.notify_all();
-        // Beyond the vacant places, which their keepers give away.
-        while !state.closed && state.places.len() < self.places_max && state.is_short() {
-            let Some(cordon) = state.waiting.pop_front() else { break };
-            let number = state.places.len();
-            state.places.push(Place { cordon, wanted: true, vacant: false, life: 0 });
-            let crew = Arc::clone(self);
-            let keeper = std::thread::Builder::new()
-                .name(format!("keeper-{number}"))
-                .spawn(move || crew.keep(number as u16))?;
-            state.keepers.push(keeper);
-        }
-        if state.is_short() {
-            tracing::warn!(cordon = cordon.0, "a worker waits for a place");
-        }
-        Ok(())
-    }
-
-    /// No worker is wanted at this place after this one, which leaves.
-    pub(crate) fn park(&self, worker: WorkerId) {
-        if let Some(place) = self.lock().places.get_mut(usize::from(worker.place))
-            && place.life == worker.life
-        {
-            place.wanted = false;
-        }
-        self.changed.notify_all();
-    }
-
-    /// Workers are wanted for this cordon again, or for the first time: `workers`, unless it has its places
-    /// still.
-    pub(crate) fn unpark(self: &Arc<Self>, cordon: CordonId, workers: usize) {
-        let missing = {
-            let mut state = self.lock();
-            let places = state.places.iter_mut().filter(|place| place.cordon == cordon);
-            let known = places.map(|place| place.wanted = true).count();
-            let waiting = state.waiting.iter().filter(|waiting| **waiting == cordon).count();
-            workers.saturating_sub(known + waiting)
-        };
-        if let Err(error) = self.man(cordon, missing) {
+    /// Starts a worker. Its arrival or its death is told, whatever happens.
+    pub(crate) fn spawn(self: &Arc<Self>, wanted: Wanted) {
+        self.lock().threads += 1;
+        let crew = Arc::clone(self);
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{}", wanted.id.place))
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                let ended = Ended { crew: &crew, id: wanted.id };
+                crew.supervise(&wanted);
+                drop(ended);
+            });
+        if let Err(error) = thread {
             tracing::error!(%error, "a supervisor cannot be started");
+            drop(Ended { crew: self, id: wanted.id });
         }
     }
 
-    /// Workers that start from now on map this slab.
-    pub(crate) fn give_slab(&self, id: SlabId, memory: OwnedFd) {
-        self.lock().slab = Some(Slab { id, memory: Arc::new(memory) });
+    /// Workers that start over this slab map this memory; without any they cannot start.
+    pub(crate) fn give_slab(&self, id: SlabId, memory: Option<OwnedFd>) {
+        let slab = Slab { life: id.life, memory: memory.map(Arc::new) };
+        self.lock().slabs.insert(id.number, slab);
         self.changed.notify_all();
+    }
+
+    /// No worker maps this slab any more, or will.
+    pub(crate) fn forget_slab(&self, id: SlabId) {
+        let mut state = self.lock();
+        if state.slabs.get(&id.number).is_some_and(|slab| slab.life == id.life) {
+            state.slabs.remove(&id.number);
+        }
     }
 
     /// No worker is started any more.
@@ -164,87 +118,105 @@ impl Crew {
 
     /// Whether every thread, and with it every worker, is gone. Only after [`Self::close`].
     pub(crate) fn is_gone(&self) -> bool {
-        let mut state = self.lock();
-        state.keepers.retain(|keeper| !keeper.is_finished());
-        state.keepers.is_empty()
+        self.lock().threads == 0
     }
 
-    /// A panic under the lock is a bug of ours; places and slab are still what they are.
+    /// A panic under the lock is a bug of ours; what it holds is still what it is.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fills one place until the node stops.
-    fn keep(&self, place: u16) {
-        if let Err(error) = self.cores.take_place(usize::from(place)) {
+    /// One worker from its start to its end.
+    fn supervise(&self, wanted: &Wanted) {
+        let (place, life) = (wanted.id.place, wanted.id.life);
+        if let Err(error) = self.cores.take_place(usize::from(place), wanted.pool.is_shared()) {
             tracing::warn!(place, %error, "a worker runs on other cores than it should");
         }
-        let mut pause = RESTART_PAUSE_MIN;
-        while let Some(need) = self.await_need(place) {
-            let born = Instant::now();
-            let orderly = match self.live(&need) {
-                Ok(orderly) => orderly,
-                Err(error) => {
-                    tracing::error!(place, %error, "a worker cannot be started yet");
-                    false
-                }
-            };
-            let steady = orderly || born.elapsed() > STEADY;
-            pause = if steady { RESTART_PAUSE_MIN } else { (pause * 2).min(RESTART_PAUSE_MAX) };
-            self.rest(pause);
+        let Some(memory) = self.await_turn(wanted.slab) else { return };
+        let started = self.start(wanted, &memory);
+        self.lock().starting -= 1;
+        self.changed.notify_all();
+        drop(memory);
+        let mut worker = match started {
+            Ok(worker) => worker,
+            Err(error) => {
+                tracing::error!(place, life, %error, "a worker cannot be started yet");
+                return;
+            }
+        };
+        let status = worker.wait();
+        if !status.success() {
+            metrics::counter!("mfaas_worker_restarts_total").increment(1);
+            tracing::warn!(place, life, pool = %wanted.pool, %status, "a worker ended by itself");
         }
     }
 
-    /// One worker from its start to its end; whether it left because it was asked to.
-    fn live(&self, need: &Need) -> Result<bool, StartError> {
-        let (id, cordon, slab) = (need.id, need.cordon, need.slab.id);
-        let (mut worker, ring, keys) = WorkerProcess::start(&self.program, need.slab.memory.as_fd())?;
-        self.protection.heard(keys);
+    /// Starts the process and tells that it is there.
+    fn start(&self, wanted: &Wanted, memory: &OwnedFd) -> Result<WorkerProcess, StartError> {
+        let (worker, ring, started) =
+            WorkerProcess::start(&self.program, memory.as_fd(), self.protection.speculation())?;
+        let shared = wanted.pool.is_shared();
+        if shared && !self.sharing.allows(started.keys.on) {
+            let reason = format!("tenants share a worker only with protection keys: {}", started.keys.reason);
+            return Err(StartError::Worker(reason));
+        }
+        self.protection.heard(started);
+        if wanted.pool.kind == PoolKind::Long {
+            be_nice(worker.pid());
+        }
         let process = worker.descriptor()?;
+        let (id, slab) = (wanted.id, wanted.slab);
         tracing::info!(
             place = id.place,
             life = id.life,
-            cordon = cordon.0,
+            pool = %wanted.pool,
             pid = worker.pid(),
             "a worker is ready"
         );
-        self.intake.say(Event::Arrived(Box::new(Arrival { id, cordon, slab, ring, process })));
-        let status = worker.wait();
-        self.intake.say(Event::Died(id));
-        if !status.success() {
-            metrics::counter!("mfaas_worker_restarts_total").increment(1);
-            tracing::warn!(place = id.place, life = id.life, %status, "a worker is replaced");
-        }
-        Ok(status.success())
+        self.intake.say(Event::Arrived(Box::new(Arrival { id, slab, ring, process })));
+        Ok(worker)
     }
 
-    /// Waits until a worker is wanted at the place and there is a slab for it; `None` when no more
-    /// are started. No process is at the place meanwhile, so any cordon may have it.
-    fn await_need(&self, place: u16) -> Option<Need> {
+    /// Waits for the slab, and until few enough others are starting. Nothing if the slab is gone for good
+    /// or the node stops.
+    fn await_turn(&self, slab: SlabId) -> Option<Arc<OwnedFd>> {
         let mut state = self.lock();
-        loop {
-            let State { slab, places, waiting, closed, .. } = &mut *state;
-            let here = places.get_mut(usize::from(place)).filter(|_| !*closed)?;
-            if !here.wanted
-                && let Some(cordon) = waiting.pop_front()
-            {
-                *here = Place { cordon, wanted: true, vacant: false, life: here.life + 1 };
-            }
-            here.vacant = !here.wanted;
-            if let Some(slab) = slab.as_ref().filter(|_| here.wanted) {
-                here.life += 1;
-                let id = WorkerId { place, life: here.life };
-                return Some(Need { id, cordon: here.cordon, slab: slab.clone() });
+        while !state.closed {
+            match state.slabs.get(&slab.number) {
+                Some(known) if known.life == slab.life => {
+                    let memory = known.memory.clone()?;
+                    if state.starting < STARTING_MAX {
+                        state.starting += 1;
+                        return Some(memory);
+                    }
+                }
+                Some(known) if known.life > slab.life => return None,
+                Some(_) | None => {}
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        None
     }
+}
 
-    /// Pauses, but not past the end of the node.
-    fn rest(&self, pause: Duration) {
-        let state = self.lock();
-        // Whatever ends the pause early, what follows looks at the state again.
-        drop(self.changed.wait_timeout_while(state, pause, |state| !state.closed));
+/// Tells the end of a worker that was wanted, whatever the way out.
+struct Ended<'a> {
+    crew: &'a Crew,
+    id: WorkerId,
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.crew.intake.say(Event::Died(self.id));
+        self.crew.lock().threads -= 1;
+    }
+}
+
+/// Long calls leave cores to short ones.
+fn be_nice(pid: u32) {
+    let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    if let Err(error) = setpriority_process(process, LONG_NICENESS) {
+        tracing::warn!(%error, "long calls have the priority of short ones");
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use mfaas_dispatch::{FunctionId, Loaded, Outcome, Refusal, Residency, Snapshot, TenantId};
-use mfaas_ident::{FunctionName, Selector, TenantName};
+use mfaas_ident::{Access, FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
@@ -18,12 +18,14 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Books;
-use super::cordons::{Cordons, NoCordon};
+use super::awaited::Awaited;
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
+use super::pools::Pools;
 use super::shared::SharedEngine;
 use super::table::{Served, Table};
 use crate::agent::{ImageKey, Refused, VerifiedImage};
+use crate::grant::Grant;
 use crate::orders::Standing;
 use crate::usage::Usage;
 
@@ -57,6 +59,8 @@ pub(crate) struct Answered {
 pub(crate) enum CallError {
     /// No such tenant, function, alias or version here.
     Unknown,
+    /// It is named by the set that the node is being brought to, or no set is in force yet.
+    NotLoaded,
     /// The scheduler did not accept it.
     Refused(Refusal),
     /// The node is being drained.
@@ -75,6 +79,8 @@ pub(crate) struct Asked<'a> {
     /// A call that waits longer for a worker is answered without running; the node's own limit holds
     /// if there is none.
     pub(crate) wait_max: Option<Duration>,
+    /// What the caller may call. A version that it does not open is none.
+    pub(crate) grant: Grant,
     pub(crate) way: Way,
 }
 
@@ -94,13 +100,13 @@ struct Numbers {
     tenants: HashMap<TenantName, TenantId>,
     /// What was defined and not retired.
     defined: HashSet<ImageKey>,
-    cordons: Cordons,
+    pools: Pools,
 }
 
 impl Numbers {
-    fn new(cordons: Cordons) -> Self {
+    fn new(pools: Pools) -> Self {
         let (functions, tenants, defined) = Default::default();
-        Self { functions, tenants, defined, cordons }
+        Self { functions, tenants, defined, pools }
     }
 
     fn function(&mut self, key: &ImageKey) -> FunctionId {
@@ -114,24 +120,23 @@ impl Numbers {
     }
 
     /// What the scheduler is told of an image: its declaration decides where it runs, and whether twice.
-    fn define(&mut self, image: &VerifiedImage) -> Result<(FunctionId, Loaded), NoCordon> {
+    fn define(&mut self, image: &VerifiedImage) -> (FunctionId, Loaded) {
         let (key, declared) = (image.key(), image.declared());
-        let cordon = self.cordons.enter(key, declared.isolation)?;
+        let tenant = self.tenant(&key.tenant);
         self.defined.insert(key.clone());
         let terms = Loaded {
-            tenant: self.tenant(&key.tenant),
-            cordon,
+            tenant,
+            pool: self.pools.of(key, declared.isolation, tenant),
             budget: key.budget,
             idempotent: declared.idempotent,
             bytes: image.bytes(),
             residency: Residency::Preloaded,
         };
-        Ok((self.function(key), terms))
+        (self.function(key), terms)
     }
 
     fn forget(&mut self, key: &ImageKey) {
         self.defined.remove(key);
-        self.cordons.leave(key);
     }
 }
 
@@ -141,8 +146,10 @@ pub(crate) struct Dispatcher {
     intake: Intake,
     engine: Arc<SharedEngine>,
     table: RwLock<Table>,
+    /// Names of this one that lead nowhere are on their way.
+    awaited: RwLock<Option<Awaited>>,
     numbers: Mutex<Numbers>,
-    /// Workers that the shared cordon is meant to have.
+    /// Workers that tenants share, and that are there from the start.
     workers: usize,
     /// A table was given, even if it is empty.
     serving: AtomicBool,
@@ -152,34 +159,68 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// The handle of the thread behind `intake`. `cordons` says who has workers of their own.
+    /// The handle of the thread behind `intake`. `pools` says which workers run what.
     pub(super) fn new(
         intake: Intake,
         engine: Arc<SharedEngine>,
         published: Arc<Mutex<Published>>,
         workers: usize,
-        cordons: Cordons,
+        pools: Pools,
         books: &Books,
     ) -> Self {
-        let (table, serving) = Default::default();
-        let numbers = Mutex::new(Numbers::new(cordons));
+        let (table, awaited, serving) = Default::default();
+        let numbers = Mutex::new(Numbers::new(pools));
         let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
-        Self { intake, engine, table, numbers, workers, serving, published, standing, usage }
+        Self { intake, engine, table, awaited, numbers, workers, serving, published, standing, usage }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
     pub(crate) async fn call(&self, asked: Asked<'_>, frame: Vec<u8>) -> Result<Answered, CallError> {
-        let Asked { tenant, function, selector, wait_max, way } = asked;
+        let Asked { tenant, function, selector, wait_max, grant, way } = asked;
         let wait_us_max = wait_max.map(|wait| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
         let since = ticks();
         let _inside = self.standing.enter().ok_or(CallError::Draining)?;
         let (reply, answer) = oneshot::channel();
         let named = |table: &Table| {
-            let served = Arc::clone(table.resolve(tenant, function, selector).ok_or(CallError::Unknown)?);
+            let Some(found) = table.resolve(tenant, function, selector) else {
+                return Err(self.not_found(tenant, function, selector));
+            };
+            if !grant.opens(found.access) {
+                return Err(CallError::Unknown);
+            }
+            let served = Arc::clone(found);
             Ok(Call { served, frame, since, wait_us_max, reply })
         };
         self.hand_in(named, way)?;
         answer.await.unwrap_or(Err(CallError::Gone))
+    }
+
+    /// Who may call the version that is named now.
+    pub(crate) fn access(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+    ) -> Option<Access> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.resolve(tenant, function, selector).map(|served| served.access)
+    }
+
+    /// Why a name leads nowhere.
+    fn not_found(
+        &self,
+        tenant: &TenantName,
+        function: &FunctionName,
+        selector: Option<&Selector>,
+    ) -> CallError {
+        let awaited = self.awaited.read().unwrap_or_else(PoisonError::into_inner);
+        let is_named = awaited.as_ref().is_some_and(|set| set.names(tenant, function, selector));
+        if is_named || !self.is_serving() { CallError::NotLoaded } else { CallError::Unknown }
+    }
+
+    /// What the node is being brought to.
+    pub(crate) fn await_set(&self, awaited: Awaited) {
+        *self.awaited.write().unwrap_or_else(PoisonError::into_inner) = Some(awaited);
     }
 
     /// Hands a call in that is named by the table: past the queue if the engine is at rest.
@@ -213,10 +254,7 @@ impl Dispatcher {
         let mut failed = Vec::new();
         let mut waiting = Vec::new();
         for image in images {
-            match self.define_one(image) {
-                Ok(heard) => waiting.push((image.key(), heard)),
-                Err(refused) => failed.push((image.key().clone(), refused)),
-            }
+            waiting.push((image.key(), self.define_one(image)));
         }
         let deadline = Instant::now() + DEFINE_WAIT_MAX;
         for (key, heard) in waiting {
@@ -235,7 +273,7 @@ impl Dispatcher {
         Ok(failed)
     }
 
-    /// Waits for all workers; some are enough at the deadline.
+    /// Waits for the shared workers, if there are any; some are enough at the deadline.
     async fn await_workers(&self, deadline: Instant) -> Result<(), Stalled> {
         loop {
             match self.snapshot().workers {
@@ -247,21 +285,15 @@ impl Dispatcher {
         }
     }
 
-    /// Tells the dispatcher of an image. One that declares that it wants workers of its own, where there
-    /// are none left, is not told of: it would run in those that tenants share.
-    fn define_one(
-        &self,
-        image: &Arc<VerifiedImage>,
-    ) -> Result<oneshot::Receiver<Result<(), String>>, Refused> {
+    /// Tells the dispatcher of an image.
+    fn define_one(&self, image: &Arc<VerifiedImage>) -> oneshot::Receiver<Result<(), String>> {
         let key = image.key();
-        let defined = self.numbers().define(image);
-        let (id, terms) =
-            defined.map_err(|none| Refused::new(codes::MF0712, format!("{key} is not taken: {none}")))?;
+        let (id, terms) = self.numbers().define(image);
         let (done, heard) = oneshot::channel();
-        let served = Arc::new(Served { id, key: key.clone() });
+        let served = Arc::new(Served { id, key: key.clone(), access: image.declared().access() });
         let definition = Definition { served, image: Arc::clone(image), terms, done };
         self.intake.say(Event::Define(Box::new(definition)));
-        Ok(heard)
+        heard
     }
 
     /// The scheduler's number of an image.
@@ -291,7 +323,6 @@ impl Dispatcher {
         let mut numbers = self.numbers();
         let gone: Vec<ImageKey> = numbers.defined.extract_if(|key| !kept(key)).collect();
         for key in gone {
-            numbers.cordons.leave(&key);
             let function = numbers.function(&key);
             self.intake.say(if revoked(&key) { Event::Withdraw(function) } else { Event::Retire(function) });
         }
@@ -343,11 +374,6 @@ impl Dispatcher {
     /// Counts of a moment ago.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.published.lock().unwrap_or_else(PoisonError::into_inner).snapshot
-    }
-
-    /// Tenants that have workers of their own.
-    pub(crate) fn private_cordons(&self) -> usize {
-        self.numbers().cordons.private()
     }
 
     /// Banned versions that are still routed to, with the crashes that led to the ban.

@@ -11,9 +11,9 @@
 //! worker is killed. A call is answered as lost only after its worker's process was waited for.
 
 mod caller;
+mod seat;
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,20 +23,21 @@ use mfaas_dispatch::{
     Command, Commands, FunctionId, JobId, Limits, Moment, Outcome, Scheduler, Snapshot, Standing, WorkerId,
 };
 use mfaas_ring::clock::{Rate, ticks};
-use mfaas_ring::{Completion, HostEnd, RingError, Submission, wait_any};
-use rustix::process::{Signal, pidfd_send_signal};
+use mfaas_ring::{Completion, RingError, Submission, wait_any};
+use rustix::process::Signal;
 use tokio::sync::oneshot;
 
-use super::crew::Crew;
+use super::Books;
+use super::crew::{Crew, Wanted};
 use super::dispatcher::{Answered, CallError};
 use super::intake::{Arrival, Call, Definition, Event, Outlet};
 use super::loading::Task;
 use super::process::RING_SLOTS;
 use super::scribe::Scribe;
 use super::table::Served;
-use super::{Books, PRIVATE_WORKERS};
 use crate::agent::VerifiedImage;
 use crate::orders::BanKey;
+use seat::Seat;
 
 /// Events taken in one turn, so that completions never wait behind a flood of calls.
 const EVENTS_AT_ONCE: usize = 64;
@@ -53,9 +54,6 @@ const PUBLISH_US: u64 = 10_000;
 const WAKE_EARLY: Duration = Duration::from_micros(20);
 /// The longest sleep; nothing depends on it.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
-/// While a worker has a call but shows no deadline that lies ahead, it is looked at again after as
-/// long as this has lasted, within these bounds, in microseconds.
-const LOOK_US: std::ops::RangeInclusive<u64> = 50..=10_000;
 /// A worker that shows one passed deadline after the other gets a signal this often at most, in
 /// microseconds: it must not decide what its watching costs.
 const SIGNAL_PAUSE_US: u64 = 20;
@@ -78,23 +76,6 @@ struct Ticket {
     started: Option<u64>,
 }
 
-/// A worker and the node's end of its ring.
-#[derive(Debug)]
-struct Seat {
-    id: WorkerId,
-    ring: HostEnd,
-    process: OwnedFd,
-    /// The ring broke the protocol: it is not read again.
-    poisoned: bool,
-    /// Since when its first call is there, in ticks.
-    since: u64,
-    /// The deadline that it was signalled for, and when it may be signalled again, in ticks.
-    signalled: u64,
-    signal_after: u64,
-    /// When it must have left, in ticks.
-    leave_by: Option<u64>,
-}
-
 /// A function that was defined.
 #[derive(Debug)]
 struct Known {
@@ -115,6 +96,8 @@ pub(crate) struct Engine {
     tickets: Vec<Option<Ticket>>,
     /// By the worker's place.
     seats: Vec<Option<Seat>>,
+    /// Places of the workers that have calls or are to leave: thousands of others may sleep.
+    active: Vec<usize>,
     known: HashMap<FunctionId, Known>,
     /// Who waits for a definition to be resident.
     pending: HashMap<FunctionId, Vec<oneshot::Sender<Result<(), String>>>>,
@@ -172,6 +155,7 @@ impl Engine {
             outlet,
             tickets: Vec::new(),
             seats: Vec::new(),
+            active: Vec::new(),
             known: HashMap::new(),
             pending: HashMap::new(),
             loader,
@@ -228,7 +212,20 @@ impl Engine {
 
     /// Whether no worker has a call.
     fn awaits_nobody(&self) -> bool {
-        self.seats.iter().flatten().all(|seat| seat.poisoned || seat.ring.in_flight() == 0)
+        !self.active_seats().any(Seat::is_busy)
+    }
+
+    fn active_seats(&self) -> impl Iterator<Item = &Seat> {
+        self.active.iter().filter_map(|place| self.seats[*place].as_ref())
+    }
+
+    /// Looks at the worker at a place until it has nothing to do and may stay.
+    fn activate(&mut self, place: usize) {
+        if let Some(seat) = &mut self.seats[place]
+            && !std::mem::replace(&mut seat.is_active, true)
+        {
+            self.active.push(place);
+        }
     }
 
     fn turn(&mut self) -> Turn {
@@ -299,7 +296,7 @@ impl Engine {
                 self.forget_retired(function);
             }
             Event::Withdraw(function) => {
-                self.scheduler.withdraw(now, function, &mut self.commands);
+                self.scheduler.withdraw(function, &mut self.commands);
                 self.forget_retired(function);
             }
             Event::Arrived(arrival) => self.arrived(*arrival),
@@ -309,22 +306,22 @@ impl Engine {
                 self.resolve(function, Ok(()));
             }
             Event::LoadFailed { function, slab, reason } => {
-                self.scheduler.load_failed(now, function, slab, &mut self.commands);
+                self.scheduler.load_failed(function, slab, &mut self.commands);
                 self.resolve(function, Err(reason));
             }
             Event::NoRoom { function, slab } => {
-                self.scheduler.no_room(now, function, slab, &mut self.commands);
+                self.scheduler.no_room(function, slab, &mut self.commands);
                 self.resolve(function, Err("the slab has no room for it".to_owned()));
             }
-            Event::Renewed(slab) => {
-                self.scheduler.renew(slab, &mut self.commands);
+            Event::Renewed => {
+                self.scheduler.renew(&mut self.commands);
                 let all: Vec<_> = self.pending.keys().copied().collect();
                 all.into_iter().for_each(|function| self.resolve(function, Ok(())));
             }
             Event::HoldBans => self.hold_bans(),
             Event::Stop(idle) => {
                 self.stopped = Some(idle);
-                self.scheduler.stop(now, &mut self.commands);
+                self.scheduler.stop(&mut self.commands);
             }
             Event::KillWorkers => self.seats.iter().flatten().for_each(|seat| seat.signal(Signal::KILL)),
             Event::Dismiss => {
@@ -378,16 +375,15 @@ impl Engine {
     }
 
     fn arrived(&mut self, arrival: Arrival) {
-        let Arrival { id, cordon, slab, ring, process } = arrival;
+        let Arrival { id, slab, ring, process } = arrival;
         let place = usize::from(id.place);
         if self.seats.len() <= place {
             self.seats.resize_with(place + 1, || None);
         }
-        let (poisoned, since, signalled, signal_after, leave_by) = (false, 0, 0, 0, None);
+        let (poisoned, since, signalled, signal_after, leave_by, is_active) = (false, 0, 0, 0, None, false);
         self.seats[place] =
-            Some(Seat { id, ring, process, poisoned, since, signalled, signal_after, leave_by });
-        if let Err(misuse) = self.scheduler.worker_ready(self.moment(), id, cordon, slab, &mut self.commands)
-        {
+            Some(Seat { id, ring, process, poisoned, since, signalled, signal_after, leave_by, is_active });
+        if let Err(misuse) = self.scheduler.worker_ready(self.moment(), id, slab, &mut self.commands) {
             tracing::error!(%misuse, "a worker is let go");
             self.let_go(place);
         } else if self.dismissed {
@@ -402,6 +398,7 @@ impl Engine {
             self.scheduler.worker_dying(worker);
             self.collect_from(place);
             self.seats[place] = None;
+            self.active.retain(|active| *active != place);
         }
         self.scheduler.worker_died(self.moment(), worker, &mut self.commands);
     }
@@ -409,8 +406,17 @@ impl Engine {
     /// Takes what busy workers have completed.
     fn collect(&mut self) -> bool {
         let mut worked = false;
-        for place in 0..self.seats.len() {
+        let mut at = 0;
+        while let Some(place) = self.active.get(at).copied() {
             worked |= self.collect_from(place);
+            match &mut self.seats[place] {
+                Some(seat) if seat.is_busy() || seat.leave_by.is_some() => at += 1,
+                Some(seat) => {
+                    seat.is_active = false;
+                    self.active.swap_remove(at);
+                }
+                None => drop(self.active.swap_remove(at)),
+            }
         }
         worked
     }
@@ -435,7 +441,7 @@ impl Engine {
 
     fn collect_one(&mut self, place: usize) -> Result<bool, RingError> {
         let Some(seat) = &mut self.seats[place] else { return Ok(false) };
-        if seat.poisoned || seat.ring.in_flight() == 0 || !seat.ring.collect(&mut self.completion)? {
+        if !seat.is_busy() || !seat.ring.collect(&mut self.completion)? {
             return Ok(false);
         }
         seat.since = ticks();
@@ -443,7 +449,8 @@ impl Engine {
         let over_budget = self.completion.status == Status::OverBudget;
         self.said = Some(job);
         let now = self.moment();
-        self.scheduler.completed(now, worker, job, over_budget, &mut self.commands);
+        let cpu_us = self.completion.cpu_ns / 1_000;
+        self.scheduler.completed(now, worker, job, cpu_us, over_budget, &mut self.commands);
         self.carry_out();
         self.said = None;
         Ok(true)
@@ -479,19 +486,20 @@ impl Engine {
                     seat.signal(Signal::KILL);
                 }
             }
-            Command::Replace { worker } => self.let_go(usize::from(worker.place)),
-            Command::Park { worker } => {
-                self.crew.park(worker);
-                self.let_go(usize::from(worker.place));
+            Command::Stop { worker } => self.let_go(usize::from(worker.place)),
+            Command::Spawn { worker, pool, slab } => {
+                self.tell_loader(Task::Open(slab));
+                self.crew.spawn(Wanted { id: worker, pool, slab });
             }
-            Command::Unpark { cordon } => self.crew.unpark(cordon, PRIVATE_WORKERS),
+            Command::CloseSlab { slab } => self.tell_loader(Task::Close(slab)),
+            Command::Suspect { function } => self.suspected(function),
             Command::Load { function, slab } => match self.known.get(&function) {
                 Some(known) => {
                     let image = Arc::clone(&known.image);
                     self.tell_loader(Task::Load { function, slab, image });
                 }
                 // Retired and let go of while its last calls waited for a new slab.
-                None => self.scheduler.load_failed(self.moment(), function, slab, &mut self.commands),
+                None => self.scheduler.load_failed(function, slab, &mut self.commands),
             },
             Command::Unload { function, slot, slab } => {
                 self.tell_loader(Task::Unload { slot, slab });
@@ -515,6 +523,9 @@ impl Engine {
         ticket.started = Some(now);
         if seat.ring.in_flight() == 0 {
             seat.since = now;
+        }
+        if !std::mem::replace(&mut seat.is_active, true) {
+            self.active.push(usize::from(worker.place));
         }
         let key = &ticket.call.served.key;
         let submission = Submission {
@@ -559,6 +570,11 @@ impl Engine {
         }
     }
 
+    fn suspected(&mut self, function: FunctionId) {
+        let Some(known) = self.known.get(&function) else { return };
+        tracing::warn!(function = %known.served.key, "a worker died that had run this function among others: it runs alone for a while");
+    }
+
     fn banned(&mut self, function: FunctionId, crashes: u32) {
         self.bans_changed = true;
         let Some(known) = self.known.get(&function) else { return };
@@ -585,8 +601,7 @@ impl Engine {
         match (self.bans.get(&BanKey::of(&known.served.key)), self.scheduler.ban_of(function)) {
             (Some(crashes), None) => {
                 self.bans_changed = true;
-                if let Err(misuse) = self.scheduler.ban(self.moment(), function, *crashes, &mut self.commands)
-                {
+                if let Err(misuse) = self.scheduler.ban(function, *crashes, &mut self.commands) {
                     tracing::error!(function = %known.served.key, %misuse, "a ban cannot be held");
                 }
             }
@@ -609,6 +624,7 @@ impl Engine {
         if let Some(seat) = self.seats.get_mut(place).and_then(Option::as_mut) {
             seat.ring.stop();
             seat.leave_by = Some(leave_by);
+            self.activate(place);
         }
     }
 
@@ -616,7 +632,8 @@ impl Engine {
     /// that did not leave.
     fn watch(&mut self, now: u64) {
         let pause = self.rate.ticks_of_us(SIGNAL_PAUSE_US);
-        for seat in self.seats.iter_mut().flatten() {
+        for place in &self.active {
+            let Some(seat) = &mut self.seats[*place] else { continue };
             if seat.leave_by.is_some_and(|leave_by| leave_by <= now) {
                 seat.leave_by = None;
                 seat.signal(Signal::KILL);
@@ -643,8 +660,9 @@ impl Engine {
 
     /// Sleeps until somebody rings or `timeout` is over.
     fn sleep(&mut self, timeout: Duration) {
-        let Self { outlet, seats, .. } = self;
-        let busy = || seats.iter().flatten().filter(|seat| !seat.poisoned && seat.ring.in_flight() > 0);
+        let Self { outlet, seats, active, .. } = self;
+        let seats = || active.iter().filter_map(|place| seats[*place].as_ref());
+        let busy = || seats().filter(|seat| seat.is_busy());
         let (door, mut look) = outlet.parts();
         let bells: Vec<_> = std::iter::once(door).chain(busy().map(|seat| seat.ring.bell())).collect();
         let ready = || look() || busy().any(|seat| seat.ring.is_ready());
@@ -657,36 +675,11 @@ impl Engine {
 
     fn until_next(&self) -> Duration {
         let now = ticks();
-        let seats = self.seats.iter().flatten();
-        let watched = seats.filter_map(|seat| seat.next_look(now, self.rate)).min();
+        let watched = self.active_seats().filter_map(|seat| seat.next_look(now, self.rate)).min();
         let watched = watched.map(|ticks| Duration::from_nanos(self.rate.ns_of(ticks)));
         let scheduled = self.scheduler.next_deadline();
         let scheduled = scheduled.map(|at| Duration::from_micros(at.since(self.moment()).max(1)));
         watched.into_iter().chain(scheduled).fold(SLEEP_MAX, Duration::min)
-    }
-}
-
-impl Seat {
-    fn signal(&self, signal: Signal) {
-        // A failure means that the process is gone, which its keeper reports.
-        let _ = pidfd_send_signal(&self.process, signal);
-    }
-
-    /// After how many ticks the worker is to be looked at again; `None` when it is idle.
-    fn next_look(&self, now: u64, rate: Rate) -> Option<u64> {
-        let leave = self.leave_by.map(|leave_by| leave_by.saturating_sub(now).max(1));
-        if self.ring.in_flight() == 0 {
-            return leave;
-        }
-        let deadline = self.ring.watch_deadline();
-        let bounds = (rate.ticks_of_us(*LOOK_US.start()), rate.ticks_of_us(*LOOK_US.end()));
-        let again = |since: u64| now.saturating_sub(since).clamp(bounds.0, bounds.1);
-        let look = match deadline {
-            0 => again(self.since),
-            ahead if ahead > now => ahead - now,
-            passed => again(passed),
-        };
-        Some(leave.map_or(look, |leave| leave.min(look)))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
-use mfaas_dispatch::{CordonId, FunctionId, Loaded, SlabId, WorkerId};
+use mfaas_dispatch::{FunctionId, Loaded, SlabId, WorkerId};
 use mfaas_ring::{Bell, HostEnd, WakeWord};
 use tokio::sync::{oneshot, watch};
 
@@ -46,7 +46,6 @@ pub(crate) struct Definition {
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) id: WorkerId,
-    pub(crate) cordon: CordonId,
     pub(crate) slab: SlabId,
     pub(crate) ring: HostEnd,
     /// Names the process even after another one got its number.
@@ -63,7 +62,7 @@ pub(crate) enum Event {
     /// Revoked: what did not start does not.
     Withdraw(FunctionId),
     Arrived(Box<Arrival>),
-    /// The process is gone and was waited for.
+    /// The process is gone and was waited for, or never came.
     Died(WorkerId),
     Loaded {
         function: FunctionId,
@@ -80,8 +79,8 @@ pub(crate) enum Event {
         function: FunctionId,
         slab: SlabId,
     },
-    /// The loader was replaced, and its slab with it.
-    Renewed(SlabId),
+    /// The loader was replaced, and its slabs with it.
+    Renewed,
     /// The bans in force are other ones now.
     HoldBans,
     /// Accept nothing more; say when everything is answered.

@@ -1,11 +1,10 @@
-//! The node's end of the loader: starts the process, hands it verified images, and keeps the slab's
-//! memory for the workers.
+//! The node's end of the loader: starts the process, asks it for slabs, and hands it verified images.
 //!
 //! Every call waits for the loader's one answer, so it belongs on a thread that may block. A loader that
-//! does not answer in time, breaks the protocol or ends is not used again: its slab is as good as
-//! lost, and whoever holds this starts another with a new slab.
+//! does not answer in time, breaks the protocol or ends is not used again: its slabs are as good as
+//! lost, and whoever holds this starts another with new slabs.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -21,12 +20,11 @@ use crate::agent::VerifiedImage;
 /// The longest that one answer may take: linking the largest admissible image takes some 50 ms.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// A running loader and its slab. Dropping it ends the process; workers that mapped the slab keep it.
+/// A running loader. Dropping it ends the process; workers that mapped a slab keep it.
 #[derive(Debug)]
 pub(crate) struct Loader {
     child: Child,
     socket: OwnedFd,
-    slab: OwnedFd,
     broken: bool,
 }
 
@@ -56,7 +54,7 @@ pub(crate) enum LoadError {
 }
 
 impl Loader {
-    /// Starts `program` and waits for its slab.
+    /// Starts `program` and waits until it listens.
     pub(crate) fn start(program: &Path) -> Result<Self, StartError> {
         let failed = |action: &str, error: &dyn std::fmt::Display| {
             StartError::Worker(format!("the loader: {action}: {error}"))
@@ -78,11 +76,11 @@ impl Loader {
         // The command holds our copy of the other end.
         drop(command);
         let mut starting = Starting { child: Some(child) };
-        let (answer, slab) = await_answer(&socket).map_err(|e| failed("its first message", &e))?;
-        match (answer, slab) {
-            (LoaderAnswer::Ready { abi_version: mfaas_abi::ABI_VERSION }, Some(slab)) => {
+        let first = await_answer(&socket).map_err(|e| failed("its first message", &e))?;
+        match first {
+            (LoaderAnswer::Ready { abi_version: mfaas_abi::ABI_VERSION }, None) => {
                 let child = starting.child.take().ok_or_else(|| failed("its process", &"gone"))?;
-                Ok(Self { child, socket, slab, broken: false })
+                Ok(Self { child, socket, broken: false })
             }
             (LoaderAnswer::Ready { abi_version }, _) => {
                 Err(failed("another release", &format!("it speaks version {abi_version} of the ABI")))
@@ -91,41 +89,41 @@ impl Loader {
         }
     }
 
-    /// The slab's memory, for workers to map.
-    pub(crate) fn slab(&self) -> BorrowedFd<'_> {
-        self.slab.as_fd()
-    }
-
     /// Process id, for logs.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
+    /// Makes an empty slab; its memory, for workers to map.
+    pub(crate) fn open(&mut self, slab: u32) -> Result<OwnedFd, LoadError> {
+        match self.ask(&LoaderRequest::Open { slab }, None)? {
+            (LoaderAnswer::Opened { slab: opened }, Some(memory)) if opened == slab => Ok(memory),
+            other => Err(self.not_done(other)),
+        }
+    }
+
+    /// Gives up a slab that no worker maps any more.
+    pub(crate) fn close(&mut self, slab: u32) -> Result<(), LoadError> {
+        match self.ask(&LoaderRequest::Close { slab }, None)? {
+            (LoaderAnswer::Closed { slab: closed }, None) if closed == slab => Ok(()),
+            other => Err(self.not_done(other)),
+        }
+    }
+
     /// Makes an image resident.
-    pub(crate) fn load(&mut self, image: &VerifiedImage) -> Result<Resident, LoadError> {
-        let request = LoaderRequest::Load { digest: image.key().digest.to_string() };
+    pub(crate) fn load(&mut self, slab: u32, image: &VerifiedImage) -> Result<Resident, LoadError> {
+        let request = LoaderRequest::Load { slab, digest: image.key().digest.to_string() };
         match self.ask(&request, Some(image.memory()))? {
-            LoaderAnswer::Loaded { slot, bytes, address } => Ok(Resident { slot, bytes, address }),
-            LoaderAnswer::Failed { full: true, .. } => Err(LoadError::Full),
-            LoaderAnswer::Failed { full: false, reason } => {
-                Err(LoadError::Refused(sanitise_line(&reason, REASON_BYTES_MAX)))
-            }
-            LoaderAnswer::Ready { .. } | LoaderAnswer::Unloaded { .. } => {
-                Err(self.broke("an answer to another request"))
-            }
+            (LoaderAnswer::Loaded { slot, bytes, address }, None) => Ok(Resident { slot, bytes, address }),
+            other => Err(self.not_done(other)),
         }
     }
 
     /// Takes away an image that no worker runs or will run.
-    pub(crate) fn unload(&mut self, slot: u32) -> Result<(), LoadError> {
-        match self.ask(&LoaderRequest::Unload { slot }, None)? {
-            LoaderAnswer::Unloaded { slot: gone } if gone == slot => Ok(()),
-            LoaderAnswer::Failed { reason, .. } => {
-                Err(LoadError::Refused(sanitise_line(&reason, REASON_BYTES_MAX)))
-            }
-            LoaderAnswer::Ready { .. } | LoaderAnswer::Loaded { .. } | LoaderAnswer::Unloaded { .. } => {
-                Err(self.broke("an answer to another request"))
-            }
+    pub(crate) fn unload(&mut self, slab: u32, slot: u32) -> Result<(), LoadError> {
+        match self.ask(&LoaderRequest::Unload { slab, slot }, None)? {
+            (LoaderAnswer::Unloaded { slot: gone }, None) if gone == slot => Ok(()),
+            other => Err(self.not_done(other)),
         }
     }
 
@@ -133,16 +131,22 @@ impl Loader {
         &mut self,
         request: &LoaderRequest,
         with: Option<BorrowedFd<'_>>,
-    ) -> Result<LoaderAnswer, LoadError> {
+    ) -> Result<(LoaderAnswer, Option<OwnedFd>), LoadError> {
         if self.broken {
             return Err(LoadError::Gone("it broke before".to_owned()));
         }
         let sent = send(&self.socket, request, with).map_err(|error| error.to_string());
-        let answer = sent.and_then(|()| await_answer(&self.socket));
+        sent.and_then(|()| await_answer(&self.socket)).map_err(|error| self.broke(&error))
+    }
+
+    /// The loader said no, or what answers no request of ours.
+    fn not_done(&mut self, answer: (LoaderAnswer, Option<OwnedFd>)) -> LoadError {
         match answer {
-            Ok((answer, None)) => Ok(answer),
-            Ok((_, Some(_))) => Err(self.broke("a descriptor that nobody asked for")),
-            Err(error) => Err(self.broke(&error)),
+            (LoaderAnswer::Failed { full: true, .. }, None) => LoadError::Full,
+            (LoaderAnswer::Failed { full: false, reason }, None) => {
+                LoadError::Refused(sanitise_line(&reason, REASON_BYTES_MAX))
+            }
+            _ => self.broke("an answer to another request"),
         }
     }
 

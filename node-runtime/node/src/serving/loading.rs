@@ -1,8 +1,8 @@
-//! The thread that talks to the loader: it asks for one image after the other and puts another loader
-//! in the place of one that is gone.
+//! The thread that talks to the loader: it asks for one slab or image after the other and puts another
+//! loader in the place of one that is gone.
 //!
-//! A loader's slab goes with it, so its replacement is a new slab: tasks that were meant for the old
-//! one mean nothing any more. An image that was in the loader's hands when it ended is tried once
+//! A loader's slabs go with it, so its replacement makes new ones: tasks that were meant for the old
+//! ones mean nothing any more. An image that was in the loader's hands when it ended is tried once
 //! more; a second time it is the image that is at fault.
 
 use std::collections::HashMap;
@@ -30,6 +30,10 @@ pub(crate) enum Task {
     Load { function: FunctionId, slab: SlabId, image: Arc<VerifiedImage> },
     /// Free a slot of this slab.
     Unload { slot: u32, slab: SlabId },
+    /// Have this slab, for a worker to map.
+    Open(SlabId),
+    /// Nobody needs this slab any more.
+    Close(SlabId),
 }
 
 /// The thread's state.
@@ -43,6 +47,8 @@ pub(crate) struct Loading {
     pub(crate) over: Arc<AtomicBool>,
     /// How many loaders ended over an image.
     pub(crate) ends: HashMap<FunctionId, u32>,
+    /// The life of each slab that the loader has, by its number.
+    pub(crate) slabs: HashMap<u32, u32>,
 }
 
 /// The loader cannot go on.
@@ -51,19 +57,19 @@ struct Gone;
 impl Loading {
     /// Runs until the dispatcher is gone.
     pub(crate) fn run(mut self) {
-        let mut slab = SlabId(0);
         let mut pause = RESTART_PAUSE_MIN;
         while !self.over.load(Ordering::Acquire) {
             match Loader::start(&self.program) {
                 Ok(mut loader) => {
                     pause = RESTART_PAUSE_MIN;
-                    match self.serve(&mut loader, slab) {
-                        Ok(()) => return,
-                        Err(Gone) => slab = SlabId(slab.0 + 1),
+                    tracing::info!(pid = loader.pid(), "a loader is ready");
+                    if self.serve(&mut loader).is_ok() {
+                        return;
                     }
                     metrics::counter!("mfaas_loader_restarts_total").increment(1);
-                    tracing::error!(slab = slab.0, "the loader is replaced, and its slab with it");
-                    self.intake.say(Event::Renewed(slab));
+                    tracing::error!("the loader is replaced, and its slabs with it");
+                    self.slabs.clear();
+                    self.intake.say(Event::Renewed);
                 }
                 Err(error) => {
                     tracing::error!(%error, "the loader cannot be started yet");
@@ -75,29 +81,67 @@ impl Loading {
     }
 
     /// Carries out tasks until there are none any more (`Ok`) or the loader is gone.
-    fn serve(&mut self, loader: &mut Loader, slab: SlabId) -> Result<(), Gone> {
-        let memory = loader.slab().try_clone_to_owned().map_err(|error| {
-            tracing::error!(%error, "the slab cannot be shared");
-            Gone
-        })?;
-        tracing::info!(slab = slab.0, pid = loader.pid(), "a loader is ready");
-        self.crew.give_slab(slab, memory);
+    fn serve(&mut self, loader: &mut Loader) -> Result<(), Gone> {
         while let Ok(task) = self.tasks.recv() {
             match task {
-                Task::Load { function, slab: meant, image } if meant == slab => {
-                    self.load(loader, slab, function, &image)?;
+                Task::Load { function, slab, image } => self.load(loader, slab, function, &image)?,
+                Task::Unload { slot, slab } => self.unload(loader, slab, slot)?,
+                Task::Open(slab) => {
+                    if let Err(reason) = self.open(loader, slab)? {
+                        tracing::error!(slab = slab.number, reason, "a slab cannot be made");
+                        self.crew.give_slab(slab, None);
+                    }
                 }
-                Task::Unload { slot, slab: meant } if meant == slab => {
-                    loader.unload(slot).map_err(|error| {
-                        tracing::error!(%error, slot, "a slot cannot be freed");
-                        Gone
-                    })?;
-                }
-                // Of a slab that went with its loader.
-                Task::Load { .. } | Task::Unload { .. } => {}
+                Task::Close(slab) => self.close(loader, slab)?,
             }
         }
         Ok(())
+    }
+
+    /// Has the slab made if it is not there. `Ok(Ok(false))` for one that is gone for good.
+    fn open(&mut self, loader: &mut Loader, slab: SlabId) -> Result<Result<bool, String>, Gone> {
+        match self.slabs.get(&slab.number) {
+            Some(life) if *life == slab.life => return Ok(Ok(true)),
+            Some(life) if *life > slab.life => return Ok(Ok(false)),
+            // Opened for a task that was meant for a loader before this one.
+            Some(life) => self.close(loader, SlabId { life: *life, ..slab })?,
+            None => {}
+        }
+        match loader.open(slab.number) {
+            Ok(memory) => {
+                self.slabs.insert(slab.number, slab.life);
+                self.crew.give_slab(slab, Some(memory));
+                Ok(Ok(true))
+            }
+            Err(LoadError::Gone(error)) => {
+                tracing::error!(error, "the loader ended over a slab");
+                Err(Gone)
+            }
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
+    fn close(&mut self, loader: &mut Loader, slab: SlabId) -> Result<(), Gone> {
+        if self.slabs.get(&slab.number) != Some(&slab.life) {
+            return Ok(());
+        }
+        self.slabs.remove(&slab.number);
+        self.crew.forget_slab(slab);
+        loader.close(slab.number).map_err(|error| {
+            tracing::error!(%error, slab = slab.number, "a slab cannot be closed");
+            Gone
+        })
+    }
+
+    fn unload(&mut self, loader: &mut Loader, slab: SlabId, slot: u32) -> Result<(), Gone> {
+        if self.slabs.get(&slab.number) != Some(&slab.life) {
+            // Of a slab that went with its loader.
+            return Ok(());
+        }
+        loader.unload(slab.number, slot).map_err(|error| {
+            tracing::error!(%error, slot, "a slot cannot be freed");
+            Gone
+        })
     }
 
     fn load(
@@ -107,10 +151,18 @@ impl Loading {
         function: FunctionId,
         image: &VerifiedImage,
     ) -> Result<(), Gone> {
-        match loader.load(image) {
+        match self.open(loader, slab)? {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(reason) => {
+                self.intake.say(Event::LoadFailed { function, slab, reason });
+                return Ok(());
+            }
+        }
+        match loader.load(slab.number, image) {
             Ok(resident) => {
                 self.ends.remove(&function);
-                tracing::debug!(function = %image.key(), slot = resident.slot, address = format_args!("{:#x}", resident.address), "an image is resident");
+                tracing::debug!(function = %image.key(), slab = slab.number, slot = resident.slot, address = format_args!("{:#x}", resident.address), "an image is resident");
                 let (slot, bytes) = (resident.slot, resident.bytes);
                 self.intake.say(Event::Loaded { function, slab, slot, bytes });
             }

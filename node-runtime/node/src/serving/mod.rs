@@ -1,26 +1,28 @@
-//! Serving: workers that map one slab of images, the loader that fills it, and the dispatcher between
-//! callers and workers.
+//! Serving: workers that map the slab of their tenant, the loader that fills it, and the dispatcher
+//! between callers and workers.
 //!
-//! Functions come and go while workers stay: the loader, the only process that can write the slab,
-//! puts an image into a slot, and the number of the slot names it in every worker. Threads here:
-//! `dispatcher` decides and moves calls ([`engine`]), which a caller does for it where that is quicker
-//! ([`shared`]); `loader` talks to the loader ([`loading`]), `keeper-N` starts and waits for the worker at
-//! place N ([`crew`]), `scribe` writes log lines. Which workers may run a function is found when it is
-//! defined ([`cordons`]).
+//! Functions come and go while workers stay: the loader, the only process that can write a slab,
+//! puts an image into a slot, and the number of the slot names it in every worker of that slab. Threads
+//! here: `dispatcher` decides and moves calls ([`engine`]), which a caller does for it where that is
+//! quicker ([`shared`]); `loader` talks to the loader ([`loading`]), `worker-N` starts and waits for the
+//! worker at place N ([`crew`]), `scribe` writes log lines. Which pool of workers runs a function is found
+//! when it is defined ([`pools`]); whether tenants share one is the site's choice ([`sharing`]).
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
 
-mod cordons;
+mod awaited;
 mod crew;
 mod dispatcher;
 mod engine;
 mod intake;
 mod loader;
 mod loading;
+mod pools;
 mod process;
 mod protection;
 mod scribe;
 mod shared;
+mod sharing;
 mod table;
 
 use std::collections::{BTreeSet, HashMap};
@@ -29,27 +31,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use mfaas_dispatch::{CordonId, Limits, WORKERS_CAP};
+use mfaas_dispatch::Limits;
 use mfaas_ident::TenantName;
 
+pub(crate) use awaited::{Awaited, VersionName};
 pub(crate) use dispatcher::{Answered, Asked, CallError, Dispatcher, Stalled, Way};
-pub(crate) use protection::Protection;
+pub(crate) use process::ask_protection;
+pub(crate) use protection::{Protection, parse_wish};
+pub(crate) use scribe::CALLS as LOGGED_CALLS;
+pub(crate) use sharing::Sharing;
 pub(crate) use table::{Route, Served, Table};
 
 use crate::cores::Cores;
 use crate::logs::LogSink;
 use crate::orders::Standing;
 use crate::usage::Usage;
-use cordons::Cordons;
 use crew::Crew;
 use engine::Engine;
 use intake::{Event, Intake};
 use loading::{Loading, Task};
+use pools::Pools;
 use scribe::Scribe;
 use shared::SharedEngine;
-
-/// Workers of a tenant that has its own.
-const PRIVATE_WORKERS: usize = 1;
 
 /// What a node serves with.
 #[derive(Debug, Default)]
@@ -58,22 +61,12 @@ pub(crate) struct Means {
     pub(crate) worker: PathBuf,
     /// The loader's.
     pub(crate) loader: PathBuf,
-    /// Workers that tenants share.
-    pub(crate) workers: usize,
-    /// Where they run.
+    /// Where workers run.
     pub(crate) cores: Cores,
-    /// Tenants that have workers of their own.
+    /// What tenants share workers with.
+    pub(crate) sharing: Sharing,
+    /// Tenants that have workers of their own where others share.
     pub(crate) isolated: BTreeSet<TenantName>,
-    /// Other tenants that may have workers of their own at a time, because their functions declare it.
-    pub(crate) private_cordons_max: usize,
-}
-
-impl Means {
-    /// Worker processes at a time, at most.
-    fn workers_max(&self) -> usize {
-        let private = self.isolated.len().saturating_add(self.private_cordons_max);
-        self.workers.saturating_add(private.saturating_mul(PRIVATE_WORKERS)).min(WORKERS_CAP)
-    }
 }
 
 /// What the dispatcher writes into and asks besides its own tables.
@@ -108,9 +101,9 @@ pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Resu
         intake: intake.clone(),
         over: Arc::clone(&over),
         ends: HashMap::new(),
+        slabs: HashMap::new(),
     };
     std::thread::Builder::new().name("loader".to_owned()).spawn(move || loading.run())?;
-    crew.man(CordonId::SHARED, means.workers)?;
     Ok((Arc::new(dispatcher), Fleet { crew, intake, over }))
 }
 
@@ -130,9 +123,9 @@ fn connect(limits: Limits, books: Books, means: &Means) -> std::io::Result<Conne
     let crew = Arc::new(Crew::new(
         means.worker.clone(),
         means.cores.clone(),
-        means.workers_max(),
         intake.clone(),
         Arc::clone(&books.protection),
+        means.sharing,
     ));
     let published = Arc::new(Mutex::default());
     let scribe = Scribe::start(Arc::clone(&books.logs))?;
@@ -140,9 +133,9 @@ fn connect(limits: Limits, books: Books, means: &Means) -> std::io::Result<Conne
     let mut engine = Engine::new(limits, outlet, loader, Arc::clone(&crew), scribe, books.clone(), published);
     engine.hold_bans();
     let engine = Arc::new(SharedEngine::new(engine, intake.clone()));
-    let cordons = Cordons::new(&means.isolated, means.private_cordons_max);
-    let dispatcher =
-        Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, means.workers, cordons, &books);
+    let pools = Pools::new(limits.shared_workers > 0, means.isolated.clone());
+    let workers = limits.shared_workers;
+    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, workers, pools, &books);
     std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run(lives))?;
     Ok((dispatcher, intake, crew, tasks))
 }

@@ -13,12 +13,14 @@ use std::time::{Duration, Instant};
 use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_ident::MemoryLimit;
 use mfaas_ring::preload::{
-    ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, KeysLine, PRELOAD_BYTES_MAX, Preload, StartLine,
+    CONTROL_BYTES_MAX, ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, PRELOAD_BYTES_MAX, Preload,
+    SpeculationWish, StartLine,
 };
 use mfaas_ring::{Geometry, HostEnd, WorkerState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::protection::Started;
 use crate::agent::sealed_memory;
 
 /// Mapping the slab and lock-down.
@@ -28,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Calls that one worker may hold; the scheduler's limit is not above it.
 pub(crate) const RING_SLOTS: u32 = 8;
 /// Everything that a worker may say while it starts.
-const REPORT_BYTES_MAX: usize = ERROR_BYTES_MAX * 6 + 100;
+const REPORT_BYTES_MAX: usize = (ERROR_BYTES_MAX + 3 * CONTROL_BYTES_MAX) * 6 + 300;
 
 /// Why a process did not become ready.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +38,28 @@ pub(crate) enum StartError {
     /// One sentence.
     #[error("{0}")]
     Worker(String),
+}
+
+/// Asks a worker that serves nobody what would hold calls on this machine.
+pub(crate) fn ask_protection(program: &Path, speculation: SpeculationWish) -> Result<Started, StartError> {
+    let wish = serde_json::to_string(&speculation).map_err(|e| failed("encoding a wish", e))?;
+    let mut command = Command::new(program);
+    command.args(["--protection", &wish]).env_clear().stdin(Stdio::null()).stderr(Stdio::inherit());
+    let said = command.output().map_err(|e| failed(&format!("starting {}", program.display()), e))?;
+    if !said.status.success() || said.stdout.len() > REPORT_BYTES_MAX {
+        return Err(failed("asking a worker what holds calls", said.status));
+    }
+    what_holds(&said.stdout)
+}
+
+/// What a worker says of itself.
+fn what_holds(line: &[u8]) -> Result<Started, StartError> {
+    match serde_json::from_slice(line).map_err(|e| failed("reading the worker's report", e))? {
+        StartLine::Mapped { slots: _, keys, speculation } => Ok(Started { keys, speculation }),
+        StartLine::Failed { error } => {
+            Err(failed("the worker cannot serve", mfaas_ident::sanitise_line(&error, ERROR_BYTES_MAX)))
+        }
+    }
 }
 
 fn failed(action: &str, cause: impl std::fmt::Display) -> StartError {
@@ -53,21 +77,22 @@ impl WorkerProcess {
     pub(crate) fn start(
         program: &Path,
         slab: BorrowedFd<'_>,
-    ) -> Result<(Self, HostEnd, KeysLine), StartError> {
+        speculation: SpeculationWish,
+    ) -> Result<(Self, HostEnd, Started), StartError> {
         let geometry = Geometry::new(RING_SLOTS).map_err(|e| failed("the ring's size", e))?;
         let (ring_fd, mut ring) = mfaas_ring::create(geometry).map_err(|e| failed("making the ring", e))?;
         let (mut report, report_fd) = std::io::pipe().map_err(|e| failed("making a pipe", e))?;
         let slab = slab.try_clone_to_owned().map_err(|e| failed("sharing the slab", e))?;
         let mappings = vec![
             FdMapping { parent_fd: ring_fd, child_fd: FD_RING },
-            FdMapping { parent_fd: settings()?, child_fd: FD_PRELOAD },
+            FdMapping { parent_fd: settings(speculation)?, child_fd: FD_PRELOAD },
             FdMapping { parent_fd: OwnedFd::from(report_fd), child_fd: FD_REPORT },
             FdMapping { parent_fd: slab, child_fd: FD_SLAB },
         ];
         let mut worker = Self { child: spawn(program, mappings)? };
-        let keys = worker.listen(&mut report)?;
+        let started = worker.listen(&mut report)?;
         worker.wait_ready(&mut ring)?;
-        Ok((worker, ring, keys))
+        Ok((worker, ring, started))
     }
 
     /// Process id, for logs.
@@ -92,15 +117,10 @@ impl WorkerProcess {
     }
 
     /// Reads what the worker says about its start until it closes the pipe.
-    fn listen(&mut self, report: &mut PipeReader) -> Result<KeysLine, StartError> {
+    fn listen(&mut self, report: &mut PipeReader) -> Result<Started, StartError> {
         let said = read_report(report)?;
         let Some(line) = said.lines().next() else { return Err(self.last_words()) };
-        match serde_json::from_str(line).map_err(|e| failed("reading the worker's report", e))? {
-            StartLine::Mapped { slots: _, keys } => Ok(keys),
-            StartLine::Failed { error } => {
-                Err(failed("the worker cannot serve", mfaas_ident::sanitise_line(&error, ERROR_BYTES_MAX)))
-            }
-        }
+        what_holds(line.as_bytes())
     }
 
     fn wait_ready(&mut self, ring: &mut HostEnd) -> Result<(), StartError> {
@@ -147,11 +167,12 @@ fn spawn(program: &Path, mappings: Vec<FdMapping>) -> Result<Child, StartError> 
 }
 
 /// Sealed settings. Made for each worker: readers would share one file position.
-fn settings() -> Result<OwnedFd, StartError> {
+fn settings(speculation: SpeculationWish) -> Result<OwnedFd, StartError> {
     let preload = Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
         memory_bytes_max: MemoryLimit::MAX.as_bytes(),
+        speculation,
     };
     let json = serde_json::to_vec(&preload).map_err(|e| failed("encoding the worker's settings", e))?;
     if json.len() > PRELOAD_BYTES_MAX {

@@ -1,51 +1,174 @@
 //! What holds a worker, in words: for the report to the server, and for metrics.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mfaas_ident::sanitise_line;
-use mfaas_ring::preload::KeysLine;
+use mfaas_ring::preload::{CONTROL_BYTES_MAX, ControlLine, KeysLine, SpeculationLine, SpeculationWish};
+
+use super::sharing::Sharing;
 
 /// A process of its own under an allow-list of system calls. It needs no namespaces, since no call
 /// that names a file, a process or a socket is on the list.
 const LEVEL: &str = "seccomp";
 
-/// Bytes of the reason that are kept; the report has room for them.
-const REASON_BYTES_MAX: usize = 300;
+/// Bytes of the reason for missing keys that are kept: a report has room for 500 of everything here.
+const REASON_BYTES_MAX: usize = 90;
 
-/// What the workers said about themselves last.
-#[derive(Debug, Default)]
-pub(crate) struct Protection(Mutex<Option<KeysLine>>);
+/// What a worker said about itself when it started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Started {
+    pub(crate) keys: KeysLine,
+    pub(crate) speculation: SpeculationLine,
+}
+
+/// What the workers are to take, what they said about themselves last, and who runs in them.
+#[derive(Debug)]
+pub(crate) struct Protection {
+    speculation: SpeculationWish,
+    said: Mutex<Option<Started>>,
+    /// What tenants share workers with; nothing while each has its own.
+    shared: OnceLock<Option<Sharing>>,
+}
+
+/// With every control over speculation.
+impl Default for Protection {
+    fn default() -> Self {
+        Self::taking(SpeculationWish::ALL)
+    }
+}
 
 impl Protection {
-    /// A worker started and said this. Said in the log when it is news.
-    pub(super) fn heard(&self, keys: KeysLine) {
+    /// Workers take these controls over speculation.
+    pub(crate) fn taking(speculation: SpeculationWish) -> Self {
+        Self { speculation, said: Mutex::new(None), shared: OnceLock::new() }
+    }
+
+    /// What a worker that starts is to take.
+    pub(crate) fn speculation(&self) -> SpeculationWish {
+        self.speculation
+    }
+
+    /// A worker said this. Said in the log when it is news.
+    pub(crate) fn heard(&self, said: Started) {
+        let Started { keys, speculation } = said;
         let keys = KeysLine { on: keys.on, reason: sanitise_line(&keys.reason, REASON_BYTES_MAX) };
-        let before = self.lock().replace(keys.clone());
-        if before.as_ref() == Some(&keys) {
+        let said = Started { keys, speculation: bounded(speculation) };
+        let before = self.lock().replace(said.clone());
+        if before.as_ref() == Some(&said) {
             return;
         }
-        if keys.on {
+        if said.keys.on {
             tracing::info!("calls run under protection keys");
         } else {
-            tracing::warn!(reason = keys.reason, "calls run without protection keys");
+            tracing::warn!(reason = said.keys.reason, "calls run without protection keys");
+        }
+        for (name, control) in controls(&said.speculation) {
+            metrics::gauge!("mfaas_speculation_control", "control" => name)
+                .set(f64::from(u8::from(control.holds)));
+            if control.holds {
+                tracing::info!(control = name, reason = control.reason, "a control over speculation holds");
+            } else {
+                tracing::warn!(
+                    control = name,
+                    reason = control.reason,
+                    "a control over speculation is missing"
+                );
+            }
+        }
+    }
+
+    /// Whether tenants share workers, for as long as the node runs. Said in the log.
+    pub(crate) fn pools_are(&self, shared: bool, sharing: Sharing) {
+        let shared = self.shared.get_or_init(|| shared.then_some(sharing));
+        match shared {
+            None => tracing::info!("each tenant has worker processes of its own"),
+            Some(Sharing::TrustingTheCompiler) if !self.keys_are_on() => {
+                tracing::warn!(
+                    "tenants share worker processes and nothing but the compiler keeps them apart"
+                );
+            }
+            Some(_) => tracing::info!("tenants share worker processes"),
         }
     }
 
     /// In a few words, with the reason for what is missing.
     pub(crate) fn text(&self) -> String {
-        match &*self.lock() {
-            Some(KeysLine { on: true, .. }) => format!("{LEVEL}, protection keys"),
-            Some(KeysLine { on: false, reason }) => format!("{LEVEL}, no protection keys: {reason}"),
-            None => LEVEL.to_owned(),
+        let pools = match self.shared.get() {
+            None => "",
+            Some(None) => ", a worker pool for each tenant",
+            Some(Some(Sharing::TrustingTheCompiler)) => {
+                ", one worker pool for all tenants (trusting the compiler)"
+            }
+            Some(Some(_)) => ", one worker pool for all tenants",
+        };
+        let said = self.lock();
+        let Some(Started { keys, speculation }) = &*said else { return format!("{LEVEL}{pools}") };
+        let mut text = match keys {
+            KeysLine { on: true, .. } => format!("{LEVEL}{pools}, protection keys"),
+            KeysLine { on: false, reason } => format!("{LEVEL}{pools}, no protection keys: {reason}"),
+        };
+        for (name, ControlLine { holds, reason }) in controls(speculation) {
+            let no = if *holds { "" } else { "no " };
+            text.push_str(&format!("; {no}{name}: {reason}"));
         }
+        text
+    }
+
+    /// Whether tenants share workers.
+    pub(crate) fn tenants_share(&self) -> bool {
+        self.shared.get().is_some_and(Option::is_some)
     }
 
     /// Whether the workers' calls run under protection keys.
     pub(crate) fn keys_are_on(&self) -> bool {
-        self.lock().as_ref().is_some_and(|keys| keys.on)
+        self.lock().as_ref().is_some_and(|said| said.keys.on)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<KeysLine>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Started>> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// The controls with the names that settings, report and metrics have for them.
+fn controls(line: &SpeculationLine) -> [(&'static str, &ControlLine); 3] {
+    [
+        ("indirect-branches", &line.indirect_branches),
+        ("store-bypass", &line.store_bypass),
+        ("core-scheduling", &line.core_scheduling),
+    ]
+}
+
+fn bounded(line: SpeculationLine) -> SpeculationLine {
+    let bounded = |control: ControlLine| ControlLine {
+        reason: sanitise_line(&control.reason, CONTROL_BYTES_MAX),
+        ..control
+    };
+    SpeculationLine {
+        indirect_branches: bounded(line.indirect_branches),
+        store_bypass: bounded(line.store_bypass),
+        core_scheduling: bounded(line.core_scheduling),
+    }
+}
+
+/// The controls whose names stand in a list with commas between them; `none` for none of them.
+pub(crate) fn parse_wish(list: &str) -> Result<SpeculationWish, String> {
+    let mut wish = SpeculationWish::NONE;
+    if list.trim() == "none" {
+        return Ok(wish);
+    }
+    for name in list.split(',').map(str::trim) {
+        match name {
+            "indirect-branches" => wish.indirect_branches = true,
+            "store-bypass" => wish.store_bypass = true,
+            "core-scheduling" => wish.core_scheduling = true,
+            other => {
+                let known = "indirect-branches, store-bypass, core-scheduling, or none alone";
+                return Err(format!("`{}` is none of {known}", sanitise_line(other, CONTROL_BYTES_MAX)));
+            }
+        }
+    }
+    Ok(wish)
+}
+
+#[cfg(test)]
+mod tests;

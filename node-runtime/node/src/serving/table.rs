@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use mfaas_dispatch::FunctionId;
-use mfaas_ident::{AliasName, FunctionName, Selector, TenantName, VersionNumber};
+use mfaas_ident::{Access, AliasName, FunctionName, Selector, TenantName, VersionNumber};
 
 use crate::agent::ImageKey;
 
@@ -20,6 +20,8 @@ pub(crate) struct Served {
     /// Its number in the scheduler.
     pub(crate) id: FunctionId,
     pub(crate) key: ImageKey,
+    /// Who may call it, by its signed statement.
+    pub(crate) access: Access,
 }
 
 /// The versions of one function and the aliases into them.

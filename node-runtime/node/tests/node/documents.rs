@@ -4,25 +4,38 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, KeyList, ListedKey, PrivateKey,
-    Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
+    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, CallClaims, CallKey, Declared, KeyList,
+    ListedKey, PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet,
+    Statement, sign, sign_call,
 };
 use mfaas_ident::{
-    AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
-    ToolchainId, VersionNumber,
+    Access, AliasName, Budget, CallScope, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
+    MemoryLimit, PersonName, TenantName, ToolchainId, VersionNumber,
 };
 
 use crate::server::Desk;
+
+/// Anybody may call it, and it declares nothing else.
+pub const PUBLIC: Declared =
+    Declared { idempotent: false, isolation: Isolation::Shared, access: Some(Access::Public) };
 
 /// A signer with its keys.
 pub struct Signer {
     pub root: PrivateKey,
     pub online: PrivateKey,
+    /// Signs call tokens. Sets without keys are published with this one.
+    pub calls: PrivateKey,
 }
 
 impl Signer {
     pub fn new() -> Self {
-        Self { root: PrivateKey::generate().unwrap(), online: PrivateKey::generate().unwrap() }
+        let [root, online, calls] = std::array::from_fn(|_| PrivateKey::generate().unwrap());
+        Self { root, online, calls }
+    }
+
+    /// A call token of `acme`.
+    pub fn token(&self, functions: &[&str]) -> String {
+        token(&self.calls, "acme", functions, |_| ())
     }
 
     pub fn key_list(&self) -> Vec<u8> {
@@ -41,7 +54,7 @@ impl Signer {
         artifact: &[u8],
         budget_us: u64,
     ) -> ServedVersion {
-        let declared = Some(Declared::default());
+        let declared = Some(PUBLIC);
         self.admit_as(desk, "acme", name, declared, &served(version, artifact, budget_us))
     }
 
@@ -70,8 +83,39 @@ impl Signer {
 
     /// Signs a set and puts it where the node asks for it.
     pub fn publish(&self, desk: &mut Desk, set: &ServingSet) {
-        desk.set = Some((set.epoch.0, sign(set, &[&self.online]).unwrap()));
+        let mut set = set.clone();
+        if set.call_keys.is_empty() {
+            set.call_keys = vec![listed(&self.calls)];
+        }
+        desk.set = Some((set.epoch.0, sign(&set, &[&self.online]).unwrap()));
     }
+}
+
+/// The key as a set names it.
+pub fn listed(key: &PrivateKey) -> CallKey {
+    let public = key.public();
+    CallKey { keyid: public.id(), public, not_after: Utc::now() + TimeDelta::hours(25) }
+}
+
+/// A call token, changed by `change`.
+pub fn token(
+    key: &PrivateKey,
+    tenant: &str,
+    functions: &[&str],
+    change: impl FnOnce(&mut CallClaims),
+) -> String {
+    let mut claims = CallClaims {
+        tenant: TenantName::parse(tenant).unwrap(),
+        caller: PersonName::parse("tests").unwrap(),
+        functions: CallScope::parse(functions).unwrap(),
+        issued_at: Utc::now(),
+        expires_at: Utc::now() + TimeDelta::hours(1),
+        id: "1".to_owned(),
+        rate: None,
+        concurrency: None,
+    };
+    change(&mut claims);
+    sign_call(&claims, key).unwrap()
 }
 
 /// A version with these bytes, about which nothing is stated yet.
@@ -100,6 +144,7 @@ pub fn set(epoch: u64, functions: &[ServedFunction]) -> ServingSet {
         required_lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
         functions,
         revoked: BTreeSet::new(),
+        call_keys: Vec::new(),
     }
 }
 

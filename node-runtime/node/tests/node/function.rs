@@ -8,6 +8,9 @@ use mfaas_shim::Reply;
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
+/// What nobody but its own tenant's worker may hold. It stands in the image once, in one piece.
+static CANARY: &str = "the canary of version VERSION_HERE sings in the workers of its own tenant and nowhere else";
+
 #[unsafe(no_mangle)]
 pub extern "C" fn mfaas_entry_v1(call: *mut mfaas_shim::Call) -> u32 {
     mfaas_shim::enter(call, handle)
@@ -24,6 +27,7 @@ fn handle(request: &RequestFrame<'_>) -> Reply {
             println!("a line");
             "logged".to_owned()
         }
+        b"canary" => CANARY.to_owned(),
         b"count" => format!("call {}", CALLS.fetch_add(1, Ordering::Relaxed) + 1),
         b"headers" => request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect(),
         _ => "version VERSION_HERE".to_owned(),

@@ -8,9 +8,8 @@ use mfaas_rules::codes;
 use rustix::process::Signal;
 
 use crate::documents::{function, set};
-use crate::program::{gone, kill};
 use crate::server::Server;
-use crate::{BUDGET_US, artifact, serve_slow, serving, settled, spin};
+use crate::{BUDGET_US, artifact, crash, serve_slow, serving, spin};
 
 fn order(server: &Server, availability: Availability, bans: Vec<Ban>) {
     server.desk().orders = Some(Orders { protocol: NODE_PROTOCOL, availability, bans });
@@ -93,7 +92,7 @@ async fn a_cordoned_node_serves_what_it_has_and_takes_the_rest_later() {
 
     let node = home.start().await;
     node.answers("hello", "version 1").await;
-    assert_eq!(node.call("hello@2", "").await.status, 404);
+    assert_eq!(node.call("hello@2", "").await.status, 503, "named, and not loaded before it is uncordoned");
     order(&server, Availability::Active, Vec::new());
     node.answers("hello", "version 2").await;
 }
@@ -105,11 +104,7 @@ async fn a_ban_outlives_the_node_and_holds_until_it_is_lifted() {
     serve_slow(&server, &signer, &node).await;
     let node = Arc::new(node);
     for _ in 0..3 {
-        let workers = settled(&node).await;
-        let call = spin(&node, "slow").await;
-        workers.iter().for_each(|pid| kill(*pid, Signal::KILL));
-        assert_eq!(call.await.unwrap().status, 503);
-        gone(&workers).await;
+        assert_eq!(crash(&node, "acme", "slow").await.status, 503);
     }
     let banned = async |node: &crate::program::Node| {
         for _ in 0..500 {

@@ -17,7 +17,12 @@ pub struct Home {
     directory: tempfile::TempDir,
     server: String,
     isolated: String,
-    private_cordons: u32,
+    sharing: Option<&'static str>,
+    processes: Option<usize>,
+    /// What programs that come through the door may call besides what is public.
+    door_calls: String,
+    /// Opens everything of `acme`.
+    token: String,
 }
 
 /// A running node.
@@ -42,17 +47,28 @@ impl Home {
         std::fs::write(directory.path().join("ca.pem"), server.ca_pem()).unwrap();
         std::fs::write(directory.path().join("root.pub"), signer.root.public().to_pem().unwrap()).unwrap();
         let server = format!("https://{}", server.address);
-        Self { directory, server, isolated: String::new(), private_cordons: 4 }
+        let (isolated, door_calls, token) = (String::new(), String::new(), signer.token(&["*"]));
+        Self { directory, server, isolated, sharing: None, processes: None, door_calls, token }
     }
 
-    /// From the next start on, so many tenants have workers of their own by what they declare.
-    pub fn give_cordons(&mut self, tenants: u32) {
-        self.private_cordons = tenants;
+    /// From the next start on, tenants share workers on these terms; nothing is said before.
+    pub fn share(&mut self, sharing: &'static str) {
+        self.sharing = Some(sharing);
+    }
+
+    /// From the next start on, there are at most so many worker processes.
+    pub fn bound(&mut self, processes: usize) {
+        self.processes = Some(processes);
     }
 
     /// From the next start on, this tenant has workers of its own.
     pub fn isolate(&mut self, tenant: &str) {
         self.isolated = tenant.to_owned();
+    }
+
+    /// From the next start on, this is open to whoever comes through the door.
+    pub fn open_door(&mut self, calls: &str) {
+        self.door_calls = calls.to_owned();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -70,10 +86,12 @@ impl Home {
             .env("MFAAS_INGRESS_LISTEN", "127.0.0.1:0")
             .env("MFAAS_WORKERS", "2")
             .env("MFAAS_ISOLATED_TENANTS", &self.isolated)
-            .env("MFAAS_PRIVATE_CORDONS", self.private_cordons.to_string())
             .env("MFAAS_ROOT_KEY_FILE", self.path("root.pub"))
             .env("MFAAS_READY_FILE", self.path("ready.json"))
             .env("MFAAS_DOOR_SOCKET", self.path("door.sock"))
+            .env("MFAAS_DOOR_CALLS", &self.door_calls)
+            .envs(self.sharing.map(|sharing| ("MFAAS_SHARE_WORKERS", sharing)))
+            .envs(self.processes.map(|count| ("MFAAS_WORKER_PROCESSES", count.to_string())))
             .stdin(Stdio::null());
         command
     }
@@ -101,7 +119,14 @@ impl Home {
         }
         let ready: serde_json::Value = serde_json::from_slice(&std::fs::read(&ready).unwrap()).unwrap();
         assert_eq!(ready["pid"], child.id());
-        let client = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+        let bearer = http::HeaderValue::try_from(format!("Bearer {}", self.token)).unwrap();
+        let headers = http::HeaderMap::from_iter([(http::header::AUTHORIZATION, bearer)]);
+        let client = reqwest::Client::builder()
+            .tls_certs_only([])
+            .no_proxy()
+            .default_headers(headers)
+            .build()
+            .unwrap();
         Node { child, ingress: format!("http://{}", ready["ingress"].as_str().unwrap()), client }
     }
 }

@@ -1,5 +1,7 @@
 //! Every form of the command line, and what is none.
 
+use mfaas_ring::preload::SpeculationWish;
+
 use super::{Call, Command};
 
 fn parse(line: &str) -> Option<Command> {
@@ -9,6 +11,9 @@ fn parse(line: &str) -> Option<Command> {
 #[test]
 fn every_form_is_understood() {
     assert_eq!(parse(""), Some(Command::Serve));
+    let wish = serde_json::to_string(&SpeculationWish::NONE).expect("valid");
+    assert_eq!(parse(&format!("--protection {wish}")), Some(Command::Protection(SpeculationWish::NONE)));
+
     assert_eq!(parse("--probe a.so"), Some(Command::Probe("a.so".into())));
     let call = Call {
         file: "a.so".into(),
@@ -24,6 +29,9 @@ fn every_form_is_understood() {
 #[test]
 fn anything_else_is_refused() {
     for line in [
+        "--protection",
+        "--protection a.so",
+        "--protection --raw",
         "--probe",
         "--probe a.so b.so",
         "--call",

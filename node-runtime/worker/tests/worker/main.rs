@@ -5,6 +5,7 @@
 mod alone;
 mod calls;
 mod served;
+mod speculation;
 
 /// The same functions as in the cage's tests, so that what passes there is denied here.
 #[path = "../../../cage/tests/cage/toolchain.rs"]
@@ -19,7 +20,7 @@ use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_cage::{SlabGeometry, SlabWriter, sealed_copy};
-use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, StartLine};
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationWish, StartLine};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 use rustix::process::{Pid, Signal};
 
@@ -43,13 +44,23 @@ fn budget_us() -> u32 {
 const SLAB: SlabGeometry = SlabGeometry { banks: 1, bank_bytes: 32 << 20, slots: 16 };
 
 fn preload() -> Preload {
-    Preload { abi_version: mfaas_abi::ABI_VERSION, node_pid: std::process::id(), memory_bytes_max: 4 << 20 }
+    Preload {
+        abi_version: mfaas_abi::ABI_VERSION,
+        node_pid: std::process::id(),
+        memory_bytes_max: 4 << 20,
+        speculation: SpeculationWish::ALL,
+    }
 }
 
 impl Node {
     /// Starts a worker with these images and waits until it is ready.
     fn start(images: &[&[u8]]) -> Self {
-        let mut node = Self::spawn(images, &preload());
+        Self::start_as(images, &preload())
+    }
+
+    /// The same with settings of its own.
+    fn start_as(images: &[&[u8]], preload: &Preload) -> Self {
+        let mut node = Self::spawn(images, preload);
         let deadline = Instant::now() + PATIENCE;
         while node.host.worker_state().expect("a known state") == WorkerState::Starting {
             assert!(node.child.try_wait().expect("our child").is_none(), "the worker is gone");

@@ -60,6 +60,32 @@ fn a_system_call_is_denied_under_lock_down() {
     assert!(node.stop().success());
 }
 
+/// The end that only lock-down makes. What the worker needs of its registers it has: it answers the next
+/// call, which finds its x87 unit and masks as the first did.
+#[test]
+fn registers_are_the_workers_again_after_a_denied_call() {
+    let mut node = node();
+    let masks = std::arch::is_x86_feature_detected!("avx512f");
+    let x87 = |node: &mut Node| {
+        let completion = node.call(HOSTILE, "Qf");
+        let frame = mfaas_abi::frame::ResponseFrame::decode(&completion.response).expect("a frame");
+        // Without where the unit was last: the kernel forgets that now and then.
+        [&frame.body[..12], &frame.body[24..]].concat()
+    };
+    let before = x87(&mut node);
+    for kind in "fecuwmxdnsF0G".chars() {
+        let status = node.status(HOSTILE, &format!("R{kind}s"));
+        assert!(matches!(status, Status::Denied | Status::Fault), "{kind}: {status}");
+        assert_eq!(node.ok(TENANT, "count"), "7 0 true 1 3 1 0", "after {kind}");
+        assert_eq!(x87(&mut node), before, "after {kind}");
+    }
+    if masks {
+        assert_eq!(node.status(HOSTILE, "Rks"), Status::Denied);
+        assert_eq!(node.ok(HOSTILE, "Qk"), "\0".repeat(32));
+    }
+    assert!(node.stop().success());
+}
+
 #[test]
 fn faults_end_the_call_and_not_the_worker() {
     let mut node = node();

@@ -9,7 +9,7 @@ use ra_ap_rustc_lexer::TokenKind;
 use super::bounds::Bounds;
 use super::items::{Function, Owner, bound_names, declared};
 use super::relations::Relation;
-use super::signature::{Names, Signature, Zone};
+use super::signature::{Names, Region, Signature, Zone};
 use super::{Crate, run::Run};
 use crate::token::Token;
 
@@ -64,9 +64,10 @@ pub(super) fn prepare<'a, 'b>(of: &'b Crate<'a, 'b>, function: &Function) -> Opt
         parts.push((Zone::Head, run.tokens[head.of_trait.clone()].to_vec()));
         parts.push((Zone::Head, run.tokens[head.self_type.clone()].to_vec()));
     }
-    let bounds = Bounds::read(of, function, &lists);
-    parts.extend(bounds.demands().into_iter().map(|range| (Zone::Bounds, run.tokens[range].to_vec())));
+    let mut bounds = Bounds::read(of, function, &lists)?;
+    parts.extend(bounds.demands().map(|tokens| (Zone::Bounds, tokens.clone())));
     let is_self_reference = self_reference(run, function);
+    let behind_self = behind_self(of, function, &parts);
 
     let (tokens, zones) = join(of, function, parts, &own)?;
     let run = Run::new(tokens, run.budget());
@@ -75,8 +76,41 @@ pub(super) fn prepare<'a, 'b>(of: &'b Crate<'a, 'b>, function: &Function) -> Opt
     if is_trait {
         names.parameters.insert("Self");
     }
-    let signature = Signature::read(&run, &zones, is_self_reference, &names)?;
+    let mut signature = Signature::read(&run, &zones, is_self_reference, &names)?;
+    signature.behind_self = behind_self;
+    let ranges = |zone: Zone| zones.iter().filter(move |(of, _)| *of == zone).map(|(_, range)| range.clone());
+    bounds.inputs(of, &run, &ranges(Zone::Input).collect::<Vec<_>>());
+    ranges(Zone::Output).for_each(|range| bounds.projections(of, &run, range));
     Some(Prepared { run, zones, signature, bounds })
+}
+
+/// What the `trait` around the function declares, if `Self` stands in its types; that of an `impl`, if
+/// an associated type of `Self` does that the impl does not define.
+fn behind_self<'a>(
+    of: &Crate<'a, '_>,
+    function: &Function,
+    parts: &[(Zone, Vec<Token<'a>>)],
+) -> BTreeSet<Region<'a>> {
+    let (generics, types) = match function.owner {
+        Some(Owner::Trait(index)) => (&of.items.traits[index].generics, None),
+        Some(Owner::Impl(index)) => (&of.items.impls[index].generics, Some(&of.items.impls[index].types)),
+        None => return BTreeSet::new(),
+    };
+    let own = parts.iter().filter(|(zone, _)| matches!(zone, Zone::Input | Zone::Output));
+    let is_named =
+        own.flat_map(|(_, tokens)| (0..tokens.len()).map(move |at| (tokens, at))).any(|(tokens, at)| {
+            let name =
+                crate::path::double_colon(tokens, at + 1).then(|| tokens.get(at + 3)?.word()).flatten();
+            let is_known = |name: &str| {
+                types.is_some_and(|types| types.iter().any(|(at, _)| of.run.word(*at) == Some(name)))
+            };
+            tokens[at].is_keyword("Self")
+                && if types.is_some() { name.is_some_and(|name| !is_known(name)) } else { true }
+        });
+    let regions = declared(of.run, generics.list.clone())
+        .into_iter()
+        .map(|name| if name.starts_with('\'') { Region::Named(name) } else { Region::Type(name) });
+    regions.filter(|_| is_named).collect()
 }
 
 /// The lists of generics and `where` clauses in scope, the function's own last.
@@ -150,7 +184,7 @@ fn join<'a>(
 }
 
 /// `Self` and `Self::Name` in a method of an impl become the types that they stand for.
-fn with_self<'a>(of: &Crate<'a, '_>, function: &Function, part: Vec<Token<'a>>) -> Vec<Token<'a>> {
+pub(super) fn with_self<'a>(of: &Crate<'a, '_>, function: &Function, part: Vec<Token<'a>>) -> Vec<Token<'a>> {
     let Some(Owner::Impl(index)) = function.owner else { return part };
     let owner = &of.items.impls[index];
     let run = of.run;

@@ -82,6 +82,8 @@ pub(super) struct Adt {
 #[derive(Debug, Default)]
 pub(super) struct Items {
     pub(super) functions: Vec<Function>,
+    /// Associated constants, as functions without inputs.
+    pub(super) constants: Vec<Function>,
     pub(super) impls: Vec<Impl>,
     pub(super) traits: Vec<Trait>,
     pub(super) aliases: Vec<Alias>,
@@ -122,6 +124,12 @@ impl Items {
             self.take_type(run, at, owner)
         } else if is_adt(run, at) {
             self.take_adt(run, at)
+        } else if owner.is_some()
+            && run.is_keyword(at, "const")
+            && run.word(at + 1).is_some()
+            && run.is(at + 2, TokenKind::Colon)
+        {
+            self.take_constant(run, at, owner)
         } else {
             at + 1
         }
@@ -189,6 +197,23 @@ impl Items {
             owner,
         });
         head_end + 1
+    }
+
+    /// Its value is stepped into, since a block can hold items.
+    fn take_constant(&mut self, run: &Run<'_, '_>, at: usize, owner: Option<Owner>) -> usize {
+        let ends = |at: usize| run.is(at, TokenKind::Semi) || run.is(at, TokenKind::Eq);
+        let end = run.scan_flat(at + 3, run.len(), ends);
+        let has_body = run.is(end, TokenKind::Eq);
+        let (generics, inputs) = (Generics::default(), end..end);
+        self.constants.push(Function {
+            name: at + 1,
+            generics,
+            inputs,
+            output: at + 3..end,
+            has_body,
+            owner,
+        });
+        end.max(at + 3)
     }
 
     fn take_type(&mut self, run: &Run<'_, '_>, at: usize, owner: Option<Owner>) -> usize {

@@ -13,7 +13,7 @@ use super::bounds::Bounds;
 use super::function::{Scope, generics};
 use super::items::{bound_names, declared};
 use super::run::Run;
-use super::signature::{Signature, Zone, function_type_at};
+use super::signature::{Region, Signature, Zone, function_type_at};
 use super::witness::{has_sink, has_source};
 use super::{Crate, Findings};
 use crate::token::Token;
@@ -62,6 +62,7 @@ fn relabelling<'a>(
     let mut tokens: Vec<Token<'a>> = Vec::new();
     let mut zones = Vec::new();
     let parts = of.run.split(inputs.clone()).into_iter().map(|range| (Zone::Input, range));
+    let names_self = inputs.clone().chain(output.clone()).any(|at| of.run.is_keyword(at, "Self"));
     for (zone, range) in parts.chain(std::iter::once((Zone::Output, output))) {
         let written = of.aliases.write_out(of.run.tokens[range].to_vec(), &[], of.run)?;
         let from = tokens.len();
@@ -77,10 +78,12 @@ fn relabelling<'a>(
     }
     let run = Run::new(tokens, of.run.budget());
     let names = Scope { parameters: parameters.clone(), bound: bound_names(&run), of };
-    let signature = Signature::read(&run, &zones, false, &names)?;
-    let bounds = enclosing_function(of, inputs.start)
-        .map(|function| Bounds::read(of, function, &generics(of, function)))
-        .unwrap_or_default();
+    let mut signature = Signature::read(&run, &zones, false, &names)?;
+    signature.behind_self.extend(around(of, inputs.start).into_iter().filter(|_| names_self));
+    let bounds = match enclosing_function(of, inputs.start) {
+        Some(function) => Bounds::read(of, function, &generics(of, function))?,
+        None => Bounds::default(),
+    };
     let witness = signature.witnesses.iter().find(|witness| {
         !witness.is_mutable
             && !bounds.says(witness.longer, witness.shorter)
@@ -88,6 +91,18 @@ fn relabelling<'a>(
             && has_sink(&signature, witness)
     });
     Some(witness.map(|witness| format!("{}: {}", witness.longer.shown(), witness.shorter.shown())))
+}
+
+/// Lifetimes and parameters of the `trait` or `impl` around `at`, which `Self` may stand for.
+fn around<'a>(of: &Crate<'a, '_>, at: usize) -> Vec<Region<'a>> {
+    let traits = of.items.traits.iter().map(|own| (&own.body, &own.generics.list));
+    let impls = of.items.impls.iter().map(|own| (&own.body, &own.generics.list));
+    traits
+        .chain(impls)
+        .filter(|(body, _)| body.contains(&at))
+        .flat_map(|(_, list)| declared(of.run, list.clone()))
+        .map(|name| if name.starts_with('\'') { Region::Named(name) } else { Region::Type(name) })
+        .collect()
 }
 
 /// The last function whose head begins before `at`; its bounds speak of its own lifetimes alone.

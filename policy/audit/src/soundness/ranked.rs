@@ -61,26 +61,17 @@ fn bound<'a>(
     let names = Scope { parameters: parameters.clone(), bound: BTreeSet::new(), of };
     let zones = arguments(&run).into_iter().map(|range| (Zone::Input, range)).collect::<Vec<_>>();
     let signature = Signature::read(&run, &zones, false, &names)?;
-    // The supertraits see a lifetime only if the trait is told of it by itself.
-    let names_lifetime = zones.iter().any(|(_, range)| {
-        range.len() == 1 && run.lifetime(range.start).is_some_and(|name| binder.contains(name))
-    });
     let in_binder = |region: Region<'_>| matches!(region, Region::Named(name) if binder.contains(name));
     let forgets = |witness: &&Witness<'a>| {
         let both = in_binder(witness.shorter) && in_binder(witness.longer);
         let either = in_binder(witness.shorter) || in_binder(witness.longer);
-        (both || (either && with_supertraits.is_some())) && (names_lifetime || is_subject(&run))
+        both || (either && with_supertraits.is_some())
     };
     let name = with_supertraits.or_else(|| (0..run.len()).filter_map(|at| run.word(at)).next());
     Some(signature.witnesses.iter().find(forgets).map(|witness| {
         let detail = format!("{}: {}", witness.longer.shown(), witness.shorter.shown());
         (name.unwrap_or_default(), detail)
     }))
-}
-
-/// The binder stands before a whole predicate: `for<'a> Type: Trait`.
-fn is_subject(run: &Run<'_, '_>) -> bool {
-    run.colon(0..run.len()).is_some()
 }
 
 /// The types in a bound: what stands before its colon, and the arguments of its traits. The

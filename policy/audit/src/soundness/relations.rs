@@ -88,7 +88,10 @@ impl<'a> Relations<'a> {
 
     /// What is known of the name at `at`, the last segment of a path; `None` if it may be foreign.
     pub(super) fn of(&self, run: &Run<'_, '_>, at: usize, types: &Types<'_>) -> Option<&[Relation<'a>]> {
-        let has_path = at >= 2 && run.is_double_colon(at - 2) && !types.is_local_path(run, at);
+        let is_path = at >= 2 && run.is_double_colon(at - 2);
+        // An associated type may have the name of a type.
+        let is_associated = at >= 3 && run.is_keyword(at - 3, "Self");
+        let has_path = is_path && (is_associated || !types.is_local_path(run, at));
         let name = run.word(at)?;
         if has_path || types.may_be_foreign(name) { None } else { self.known.get(name).map(Vec::as_slice) }
     }

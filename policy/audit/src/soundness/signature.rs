@@ -94,6 +94,9 @@ pub(super) trait Names {
 pub(super) struct Signature<'a> {
     pub(super) mentions: Vec<Mention<'a>>,
     pub(super) witnesses: Vec<Witness<'a>>,
+    /// What a mention of `Self`, or of an associated type of it, stands for beside itself: whatever
+    /// the `trait` or `impl` around the function declares.
+    pub(super) behind_self: BTreeSet<Region<'a>>,
     projections: Vec<Range<usize>>,
 }
 
@@ -118,7 +121,8 @@ impl<'a> Signature<'a> {
             }
         }
         resolve_elided_output(&mut mentions, has_self_reference);
-        let mut signature = Self { mentions, witnesses: Vec::new(), projections: Vec::new() };
+        let mut signature =
+            Self { mentions, witnesses: Vec::new(), behind_self: BTreeSet::new(), projections: Vec::new() };
         for (zone, range) in zones.iter().filter(|(zone, _)| *zone != Zone::Bounds) {
             for at in range.clone() {
                 signature.witnesses_at(run, at, range.end, *zone, names);
@@ -286,10 +290,6 @@ impl<'a> Signature<'a> {
 
     fn regions_in(&self, range: &Range<usize>) -> impl Iterator<Item = Region<'a>> {
         self.mentions_in(range).iter().map(|mention| mention.region)
-    }
-
-    pub(super) fn is_in_projection(&self, at: usize) -> bool {
-        self.projections.iter().any(|range| range.contains(&at))
     }
 
     fn mention_at(&self, at: usize) -> Option<Region<'a>> {

@@ -4,72 +4,15 @@
 //! believed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use ra_ap_rustc_lexer::TokenKind;
 
-use super::items::{Impl, Items, declared};
+use super::items::Items;
 use super::run::Run;
 use crate::path::use_tree;
 
 /// Types of std that demand `'static` of an argument.
 const STATIC_TYPES: &[&str] = &["LocalKey"];
-/// Traits of std that no closure implements, nor anything that holds one.
-const PLAIN_TRAITS: &[&str] = &[
-    "Add",
-    "AddAssign",
-    "Binary",
-    "BitAnd",
-    "BitOr",
-    "BitXor",
-    "BufRead",
-    "Deref",
-    "DerefMut",
-    "Div",
-    "Drop",
-    "FromStr",
-    "Index",
-    "IndexMut",
-    "LowerHex",
-    "Mul",
-    "Neg",
-    "Not",
-    "Octal",
-    "Read",
-    "Rem",
-    "Shl",
-    "Shr",
-    "Sub",
-    "TryFrom",
-    "TryInto",
-    "UpperHex",
-    "Write",
-    "Any",
-    "AsMut",
-    "AsRef",
-    "Borrow",
-    "BorrowMut",
-    "Clone",
-    "Copy",
-    "Debug",
-    "Default",
-    "Display",
-    "Eq",
-    "Error",
-    "From",
-    "Hash",
-    "Into",
-    "Ord",
-    "PartialEq",
-    "PartialOrd",
-    "Self",
-    "Send",
-    "Sized",
-    "Sync",
-    "ToOwned",
-    "ToString",
-    "Unpin",
-];
 /// Traits of std with the supertrait `'static`.
 const STATIC_TRAITS: &[&str] = &["Any"];
 
@@ -84,10 +27,10 @@ pub(super) struct Types<'a> {
     has_foreign_glob: bool,
     static_types: BTreeSet<&'a str>,
     static_traits: BTreeSet<&'a str>,
-    /// Own types that hold a projection of an argument.
-    pub(super) projecting: BTreeSet<&'a str>,
-    /// Own traits, and whether an associated type of one may name what its type does not.
-    traits: BTreeMap<&'a str, bool>,
+    /// Other names that imports give.
+    renamed: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    /// Own types that hold nothing but what their generics name.
+    plain: BTreeSet<&'a str>,
     /// Own traits whose supertraits take arguments.
     pub(super) with_supertraits: BTreeSet<&'a str>,
 }
@@ -97,13 +40,6 @@ impl<'a> Types<'a> {
         let mut types = Self { static_traits: STATIC_TRAITS.iter().copied().collect(), ..Self::default() };
         types.static_types.extend(STATIC_TYPES);
         types.imports(run, items);
-        for adt in &items.adts {
-            let Some(name) = run.word(adt.name) else { continue };
-            let parameters = declared(run, adt.parameters.clone());
-            if holds_projection(run, adt.definition.clone(), &parameters) {
-                types.projecting.insert(name);
-            }
-        }
         for own in &items.traits {
             let has_arguments = own.supertraits.clone().any(|at| run.is(at, TokenKind::Lt));
             let about_self = own.generics.clauses.clone().any(|at| run.is_keyword(at, "Self"));
@@ -111,8 +47,8 @@ impl<'a> Types<'a> {
                 types.with_supertraits.extend(run.word(own.name));
             }
         }
-        types.closures(run, items);
         types.close_static(run, items);
+        types.close_plain(run, items);
         types
     }
 
@@ -125,6 +61,9 @@ impl<'a> Types<'a> {
         for at in (0..run.len()).filter(|at| run.is_keyword(*at, "use")) {
             for leaf in use_tree(&run.tokens, at).0 {
                 let Some(head) = leaf.segments.first() else { continue };
+                if let (Some(alias), Some(name)) = (leaf.alias, leaf.segments.last()) {
+                    self.renamed.entry(alias).or_default().insert(name);
+                }
                 let is_glob = leaf.segments.last() == Some(&"*");
                 let is_prelude = leaf.segments.get(1) == Some(&"prelude");
                 if local.contains(head) && leaf.alias.is_none() {
@@ -134,49 +73,6 @@ impl<'a> Types<'a> {
                 self.imported.extend(leaf.alias.or(leaf.segments.last().copied()));
             }
         }
-    }
-
-    /// A closure's type does not name what it returns. An impl hands that on if an associated type
-    /// of it names a parameter that its own type does not, or what such a trait projects to.
-    fn closures(&mut self, run: &Run<'a, '_>, items: &Items) {
-        self.traits.extend(items.traits.iter().filter_map(|own| Some((run.word(own.name)?, false))));
-        loop {
-            let before = self.traits.values().filter(|hands_on| **hands_on).count();
-            for owner in &items.impls {
-                if !self.hands_on(run, owner) {
-                    continue;
-                }
-                for at in owner.of_trait.clone() {
-                    if let Some(own) = run.word(at).and_then(|word| self.traits.get_mut(word)) {
-                        *own = true;
-                    }
-                }
-            }
-            let after = self.traits.values().filter(|hands_on| **hands_on).count();
-            if before == after || !run.budget().pay(run.len()) {
-                return;
-            }
-        }
-    }
-
-    fn hands_on(&self, run: &Run<'a, '_>, owner: &Impl) -> bool {
-        let parameters = declared(run, owner.generics.list.clone());
-        let named: BTreeSet<&str> = owner.self_type.clone().filter_map(|at| run.word(at)).collect();
-        let mut bounds = owner.generics.list.clone().chain(owner.generics.clauses.clone());
-        let admits = bounds.any(|at| {
-            run.word(at).is_some_and(|word| !parameters.contains(&word) && self.may_be_closures(word))
-        });
-        owner.types.iter().flat_map(|(_, value)| value.clone()).any(|at| {
-            let Some(word) = run.word(at).filter(|word| parameters.contains(word)) else { return false };
-            let is_projected = run.is_double_colon(at + 1) || run.is_keyword(at + 1, "as");
-            !named.contains(word) || (is_projected && admits)
-        })
-    }
-
-    /// Whether closures, or types that hold one, may implement the trait `name`.
-    pub(super) fn may_be_closures(&self, name: &str) -> bool {
-        let is_foreign = !PLAIN_TRAITS.contains(&name) && name.starts_with(|c: char| c.is_uppercase());
-        self.traits.get(name).copied().unwrap_or(is_foreign)
     }
 
     /// Types and traits that demand `'static`, through others of the crate too. A type cannot demand
@@ -198,10 +94,57 @@ impl<'a> Types<'a> {
                     self.static_traits.extend(run.word(own.name));
                 }
             }
+            for (alias, names) in &self.renamed {
+                if names.iter().any(|name| self.static_types.contains(name)) {
+                    self.static_types.insert(alias);
+                }
+                if names.iter().any(|name| self.static_traits.contains(name)) {
+                    self.static_traits.insert(alias);
+                }
+            }
             if before == self.static_types.len() + self.static_traits.len() || !run.budget().pay(run.len()) {
                 return;
             }
         }
+    }
+
+    /// A type is plain if no field is a trait object, a pointer to a function, or of a type with a
+    /// lifetime that is none of these.
+    fn close_plain(&mut self, run: &Run<'a, '_>, items: &Items) {
+        self.plain = items.adts.iter().filter_map(|adt| run.word(adt.name)).collect();
+        let aliases: BTreeSet<&str> = items.aliases.iter().filter_map(|alias| run.word(alias.name)).collect();
+        loop {
+            let before = self.plain.len();
+            for adt in &items.adts {
+                let hides = adt.definition.clone().any(|at| {
+                    let takes_lifetime = run.is(at + 1, TokenKind::Lt) && run.lifetime(at + 2).is_some();
+                    let word = run.word(at).unwrap_or_default();
+                    ["dyn", "fn", "impl"].iter().any(|keyword| run.is_keyword(at, keyword))
+                        || aliases.contains(word)
+                        || takes_lifetime && !self.plain.contains(word)
+                });
+                if let Some(name) = run.word(adt.name).filter(|_| hides) {
+                    self.plain.remove(name);
+                }
+            }
+            if before == self.plain.len() || !run.budget().pay(run.len()) {
+                break;
+            }
+        }
+        self.plain = std::mem::take(&mut self.plain)
+            .into_iter()
+            .filter(|name| !self.may_be_foreign(name) && !self.renamed.contains_key(name))
+            .collect();
+    }
+
+    /// A type of the crate that holds nothing but what its generics name.
+    pub(super) fn is_plain(&self, name: &str) -> bool {
+        self.plain.contains(name)
+    }
+
+    /// Whether the trait `name` demands `'static` of what implements it.
+    pub(super) fn is_static_name(&self, name: &str) -> bool {
+        self.static_traits.contains(name)
     }
 
     /// `: 'static`, `+ 'static`, or a trait that means it.
@@ -209,6 +152,23 @@ impl<'a> Types<'a> {
         let is_bound = at > 0 && (run.is(at - 1, TokenKind::Colon) || run.is(at - 1, TokenKind::Plus));
         let is_static = run.lifetime(at) == Some("'static");
         (is_static && is_bound) || self.is_static_trait(run, at)
+    }
+
+    /// Names that an import or a path takes from another crate. What stands behind a type or a
+    /// parameter is an associated type.
+    pub(super) fn foreign(&self, run: &Run<'a, '_>) -> BTreeSet<&'a str> {
+        let is_foreign = |at: usize| {
+            let mut head = at;
+            while head >= 3 && run.is_double_colon(head - 2) && run.word(head - 3).is_some() {
+                head -= 3;
+            }
+            let is_type = run
+                .word(head)
+                .is_some_and(|word| word.starts_with(char::is_uppercase) && !self.imported.contains(word));
+            run.is_double_colon(at - 2) && !is_type && !self.is_local_path(run, at)
+        };
+        let by_path = (3..run.len()).filter(|at| is_foreign(*at));
+        self.imported.iter().copied().chain(by_path.filter_map(|at| run.word(at))).collect()
     }
 
     /// Names that an import may give to something of another crate.
@@ -237,12 +197,4 @@ impl<'a> Types<'a> {
     pub(super) fn demands_static(&self, run: &Run<'_, '_>, at: usize) -> bool {
         run.word(at).is_some_and(|word| self.static_types.contains(word))
     }
-}
-
-fn holds_projection(run: &Run<'_, '_>, definition: Range<usize>, parameters: &[&str]) -> bool {
-    definition.clone().any(|at| {
-        let is_parameter = run.word(at).is_some_and(|word| parameters.contains(&word));
-        let in_brackets = at > 0 && run.is(at - 1, TokenKind::Lt) && run.is_keyword(at + 1, "as");
-        is_parameter && (run.is_double_colon(at + 1) || in_brackets)
-    })
 }

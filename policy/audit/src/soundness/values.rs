@@ -1,7 +1,8 @@
 //! Which functions are used as values, not called.
 //!
 //! A function that is an argument stays what it is, and its callee's calls check what its types
-//! imply, unless a parameter is a pointer to a function. So in a crate that names no such pointer,
+//! imply, unless a parameter is a pointer to a function. So in a crate that names no such pointer, an
+//! adapter's argument,
 //! `items.map(Type::method)` is no use in this sense; `[a, b]` and `if c { a } else { b }`, which make
 //! pointers by themselves, always are.
 
@@ -12,6 +13,53 @@ use ra_ap_rustc_lexer::TokenKind;
 use super::Crate;
 use super::items::{Function, Impl, Owner, declared};
 use super::run::Run;
+
+/// Methods of std that call what they are given and keep no pointer to it. A place that holds one
+/// can be filled by any other: `pointers.push(f)`, `Some(f)`.
+const ADAPTERS: &[&str] = &[
+    "all",
+    "and_then",
+    "any",
+    "cmp_by",
+    "filter",
+    "filter_map",
+    "find",
+    "find_map",
+    "flat_map",
+    "fold",
+    "for_each",
+    "inspect",
+    "is_none_or",
+    "is_ok_and",
+    "is_some_and",
+    "map",
+    "map_err",
+    "map_or",
+    "map_or_else",
+    "map_while",
+    "max_by",
+    "max_by_key",
+    "min_by",
+    "min_by_key",
+    "or_else",
+    "partition",
+    "position",
+    "reduce",
+    "retain",
+    "rposition",
+    "scan",
+    "skip_while",
+    "sort_by",
+    "sort_by_cached_key",
+    "sort_by_key",
+    "sort_unstable_by",
+    "sort_unstable_by_key",
+    "take_while",
+    "then",
+    "try_fold",
+    "try_for_each",
+    "unwrap_or_else",
+];
 
 /// What stands before the name of a function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +86,7 @@ impl<'a> Values<'a> {
         let known = Known::new(of);
         let has_pointers =
             (0..run.len()).any(|at| run.is_keyword(at, "fn") && run.is(at + 1, TokenKind::OpenParen));
-        let in_parentheses = in_parentheses(run);
+        let adapters = in_adapters(run, &defined);
         let mut values = Self::default();
         let mut at = 0;
         while at < run.len() {
@@ -49,7 +97,7 @@ impl<'a> Values<'a> {
             if let Some(word) = run.word(at)
                 && defined.contains(word)
                 && is_value(run, at)
-                && (has_pointers || !(in_parentheses[at] && is_argument(run, at)))
+                && (has_pointers || !(adapters[at] && is_argument(run, at)))
             {
                 values.uses.entry(word).or_default().extend(known.qualifiers(of, at));
             }
@@ -171,17 +219,20 @@ fn self_names<'a>(of: &Crate<'a, '_>, at: usize) -> Vec<Qualifier<'a>> {
     }
 }
 
-/// For each token, whether the innermost bracket around it is a parenthesis.
-fn in_parentheses(run: &Run<'_, '_>) -> Vec<bool> {
+/// For each token, whether the innermost bracket around it holds the arguments of an adapter.
+fn in_adapters(run: &Run<'_, '_>, defined: &BTreeSet<&str>) -> Vec<bool> {
     let mut open: Vec<bool> = Vec::new();
     let mut inside = Vec::with_capacity(run.len());
-    for token in &run.tokens {
+    for (at, token) in run.tokens.iter().enumerate() {
         if token.closes() {
             open.pop();
         }
         inside.push(open.last().copied().unwrap_or_default());
         if token.opens() {
-            open.push(token.is(TokenKind::OpenParen));
+            let name = at.checked_sub(1).and_then(|at| run.word(at)).unwrap_or_default();
+            let is_method = at >= 2 && run.is(at - 2, TokenKind::Dot);
+            let is_adapter = ADAPTERS.contains(&name) && !defined.contains(name);
+            open.push(token.is(TokenKind::OpenParen) && is_method && is_adapter);
         }
     }
     inside

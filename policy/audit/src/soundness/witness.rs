@@ -6,14 +6,14 @@
 //! things have to come together: a type that implies the relation, the longer-lived data from
 //! somewhere else, and a place for it that names the shorter lifetime.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use mfaas_rules::facts::SoundnessShape;
 use ra_ap_rustc_lexer::TokenKind;
 
 use super::function::{Prepared, prepare};
-use super::items::Function;
+use super::opaque::static_opaque_type;
+use super::outlived::outlived_associated_type;
 use super::run::Run;
 use super::signature::{Mention, Region, Signature, Witness, Zone};
 use super::values::Values;
@@ -39,12 +39,25 @@ pub(super) fn functions(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Res
             };
             found.add(shape, "fn", name, shown(&witness));
         }
-        if let Some(detail) = outlived_projection(of, function, &prepared) {
+        if let Some(detail) = outlived_associated_type(of, function, &prepared) {
             found.add(SoundnessShape::OutlivedProjection, "fn", name, detail);
         }
-        if static_closure(&prepared) {
-            let detail = "the closure's type names a lifetime of the function".to_owned();
+        if let Some(detail) = static_opaque_type(of, &prepared) {
             found.add(SoundnessShape::StaticClosure, "fn", name, detail);
+        }
+    }
+    constants(of, found)
+}
+
+/// Associated constants can hold closures with the bounds of what they belong to.
+fn constants(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Result<(), String> {
+    for constant in &of.items.constants {
+        of.run.budget().check()?;
+        let name = of.name(constant.name);
+        let prepared =
+            prepare(of, constant).ok_or_else(|| format!("the type of `{name}` is too long to be read"))?;
+        if let Some(detail) = outlived_associated_type(of, constant, &prepared) {
+            found.add(SoundnessShape::OutlivedProjection, "const", name, detail);
         }
     }
     Ok(())
@@ -77,7 +90,7 @@ pub(super) fn has_source(run: &Run<'_, '_>, signature: &Signature<'_>, witness: 
         .collect();
     let steps = signature.witnesses.len() + signature.mentions.len() * same.len();
     // Whatever cannot be paid for is refused in the end.
-    if !run.budget().pay(steps) {
+    if !run.budget().pay(steps) || signature.behind_self.contains(&witness.longer) {
         return true;
     }
     signature.mentions.iter().any(|mention| {
@@ -107,124 +120,15 @@ fn brings_data(run: &Run<'_, '_>, mention: &Mention<'_>) -> bool {
 /// Somewhere the shorter lifetime is promised: in the output, in a parameter to write to, or
 /// nowhere at all for `'static`, since a thread-local will do.
 pub(super) fn has_sink(signature: &Signature<'_>, witness: &Witness<'_>) -> bool {
-    if witness.shorter == Region::Static || witness.zone == Zone::Output {
+    if witness.shorter == Region::Static
+        || witness.zone == Zone::Output
+        || signature.behind_self.contains(&witness.shorter)
+    {
         return true;
     }
     signature.mentions.iter().any(|mention| {
         mention.region == witness.shorter
             && mention.zone != Zone::Head
             && !witness.tokens.contains(&mention.at)
-    })
-}
-
-/// A parameter `P` that outlives some lifetime, and a value of the type `P::X` from elsewhere:
-/// rustc concludes that `P::X` outlives it too, which is false for closures
-/// (rust-lang/rust#84366).
-fn outlived_projection(
-    of: &Crate<'_, '_>,
-    function: &Function,
-    prepared: &Prepared<'_, '_>,
-) -> Option<String> {
-    if !function.has_body {
-        return None;
-    }
-    let signature = &prepared.signature;
-    let explicit = prepared.bounds.of_parameters.iter().map(|(parameter, shorter)| {
-        let shorter = if *shorter == "'static" { Region::Static } else { Region::Named(shorter) };
-        (*parameter, shorter, 0..0)
-    });
-    let implied = signature.witnesses.iter().filter_map(|witness| match witness.longer {
-        Region::Type(parameter) => Some((parameter, witness.shorter, witness.tokens.clone())),
-        Region::Static | Region::Named(_) | Region::Elided(_) => None,
-    });
-    explicit
-        .chain(implied)
-        .find(|(parameter, shorter, tokens)| {
-            prepared.bounds.admits_closure(of, parameter)
-                && !is_bounded(prepared, parameter, *shorter)
-                && keeps_projected(prepared, *shorter)
-                && brings_projected(of, prepared, parameter, tokens)
-        })
-        .map(|(parameter, shorter, _)| format!("{parameter}: {}", shorter.shown()))
-}
-
-/// The bounds speak of the projection itself.
-fn is_bounded(prepared: &Prepared<'_, '_>, parameter: &str, shorter: Region<'_>) -> bool {
-    let mut bounds = prepared.bounds.of_projections.iter();
-    bounds.any(|(of, by)| *of == parameter && (*by == "'static" || Region::Named(by) == shorter))
-}
-
-/// What is kept for `'static` may go anywhere; for another lifetime, into a trait object of the
-/// output that names it.
-fn keeps_projected(prepared: &Prepared<'_, '_>, shorter: Region<'_>) -> bool {
-    let mut mentions = prepared.signature.mentions.iter();
-    shorter == Region::Static
-        || (erases(prepared)
-            && mentions.any(|mention| mention.zone == Zone::Output && mention.region == shorter))
-}
-
-/// The output holds a type that does not show.
-fn erases(prepared: &Prepared<'_, '_>) -> bool {
-    let run = &prepared.run;
-    prepared.zones.iter().any(|(zone, range)| {
-        *zone == Zone::Output
-            && range.clone().any(|at| run.is_keyword(at, "dyn") || run.is_keyword(at, "impl"))
-    })
-}
-
-/// A parameter holds a value of a type `P::X`, beside what says how long `P` lives.
-fn brings_projected(
-    of: &Crate<'_, '_>,
-    prepared: &Prepared<'_, '_>,
-    parameter: &str,
-    tokens: &Range<usize>,
-) -> bool {
-    prepared.signature.mentions.iter().any(|mention| {
-        mention.region == Region::Type(parameter)
-            && mention.zone == Zone::Input
-            && !mention.in_function_type
-            && !tokens.contains(&mention.at)
-            && (is_projected(prepared, mention.at)
-                || (erases(prepared) && in_projecting_type(of, prepared, mention.at)))
-    })
-}
-
-/// `P::X` or `<P as …>::X` with `P` at `at`.
-fn is_projected(prepared: &Prepared<'_, '_>, at: usize) -> bool {
-    let run = &prepared.run;
-    (run.is_double_colon(at + 1) && run.word(at + 3).is_some()) || prepared.signature.is_in_projection(at)
-}
-
-/// `at` stands among the arguments of an own type that projects one of them.
-fn in_projecting_type(of: &Crate<'_, '_>, prepared: &Prepared<'_, '_>, at: usize) -> bool {
-    let run = &prepared.run;
-    (0..at).any(|name| {
-        let projects = run.word(name).is_some_and(|word| of.types.projecting.contains(word));
-        projects && run.is(name + 1, TokenKind::Lt) && (name + 1..run.behind_angles(name + 1)).contains(&at)
-    })
-}
-
-/// `-> impl Fn(…'a…) + 'static`: the closure is taken for `'static`, though its type is not
-/// (rust-lang/rust#112905).
-fn static_closure(prepared: &Prepared<'_, '_>) -> bool {
-    let run = &prepared.run;
-    let outputs = prepared.zones.iter().filter(|(zone, _)| *zone == Zone::Output);
-    outputs.flat_map(|(_, range)| range.clone()).any(|at| {
-        if !run.is_keyword(at, "impl") {
-            return false;
-        }
-        let end = run.type_end(at + 1, run.len(), true);
-        let is_static = (at + 1..end).any(|at| {
-            run.lifetime(at) == Some("'static")
-                && (run.is(at - 1, TokenKind::Plus) || run.is_keyword(at - 1, "impl"))
-        });
-        let names: BTreeSet<Region<'_>> = prepared
-            .signature
-            .mentions_in(&(at..end))
-            .iter()
-            .filter(|mention| mention.in_function_type)
-            .map(|mention| mention.region)
-            .collect();
-        is_static && names.iter().any(|region| matches!(region, Region::Named(_)))
     })
 }

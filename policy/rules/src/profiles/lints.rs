@@ -30,7 +30,7 @@ pub struct LintRow {
 /// Every soundness lint.
 pub const ROWS: &[LintRow] = &[
     LintRow {
-        id: "nested_reference_witness",
+        id: "nested_lifetime_witness",
         shape: SoundnessShape::WitnessAsValue,
         issue: 25_860,
         what: "used as a value, while its types imply a relation between lifetimes",
@@ -40,7 +40,7 @@ pub const ROWS: &[LintRow] = &[
         admitted: "fn keep<'s, 'l: 's>(_: &'s &'l (), v: &'l str) -> &'s str { v }\nlet f = keep;",
     },
     LintRow {
-        id: "nested_reference_function_type",
+        id: "nested_lifetime_function_type",
         shape: SoundnessShape::WitnessInFunctionType,
         issue: 25_860,
         what: "the type of a function implies a relation between lifetimes",
@@ -50,7 +50,7 @@ pub const ROWS: &[LintRow] = &[
         admitted: "let f: for<'s> fn(&'s &'s (), &'s str) -> &'s str = |_, v| v;",
     },
     LintRow {
-        id: "higher_ranked_witness",
+        id: "higher_ranked_relation",
         shape: SoundnessShape::HigherRankedWitness,
         issue: 84_591,
         what: "a bound for all lifetimes on a type that implies a relation between them",
@@ -60,7 +60,7 @@ pub const ROWS: &[LintRow] = &[
         admitted: "fn f<'a, 'b: 'a, S>() where S: Convert<'a, 'b, &'a &'b ()> {}",
     },
     LintRow {
-        id: "projection_in_impl_header",
+        id: "projection_impl_header",
         shape: SoundnessShape::ProjectionInHeader,
         issue: 100_051,
         what: "the header of the impl is an associated type",
@@ -70,7 +70,7 @@ pub const ROWS: &[LintRow] = &[
         admitted: "impl<'a, 'b> Stretch<'a, 'b> for () where 'a: 'b { … }",
     },
     LintRow {
-        id: "projection_witness",
+        id: "projection_relation",
         shape: SoundnessShape::ProjectionWitness,
         issue: 129_005,
         what: "an associated type in its signature implies a relation between lifetimes",
@@ -80,27 +80,27 @@ pub const ROWS: &[LintRow] = &[
         admitted: "fn f<'s, 'l: 's>(v: &'l str) -> <&'s &'l () as Give<&'s str>>::It { v }",
     },
     LintRow {
-        id: "outlived_projection",
+        id: "outlived_associated_type",
         shape: SoundnessShape::OutlivedProjection,
         issue: 84_366,
         what: "a parameter outlives a lifetime, and what it projects to is believed to do so too",
         why: "a closure may be 'static while what it returns is not",
-        instead: "Write the bound for the associated type as well (`P::Item: 'static`).",
+        instead: "Write the bound for the associated type as well (`P::Item: 'static`), or name the type (`Iterator<Item = u8>`).",
         refused: "fn keep<I: Iterator + 'static>(i: I, v: I::Item) -> Box<dyn Any> { … }",
         admitted: "fn keep<I: Iterator + 'static>(i: I, v: I::Item) -> Box<dyn Any> where I::Item: 'static { … }",
     },
     LintRow {
-        id: "static_closure",
+        id: "static_opaque_type",
         shape: SoundnessShape::StaticClosure,
         issue: 112_905,
-        what: "it returns a 'static function whose type names a lifetime",
-        why: "such a closure can be turned into one with another lifetime through `Any`",
-        instead: "Leave `'static` out, or let the function take every lifetime (`for<'a> Fn(&'a str)`).",
+        what: "it returns an `impl Trait` that is 'static by a bound or by `Any`, and names a lifetime or a type parameter that may have one",
+        why: "what it returns can be turned into the same with another lifetime through `Any`",
+        instead: "Leave `'static` out, bound the parameters by it (`T: 'static`), or take every lifetime (`for<'a> Fn(&'a str)`).",
         refused: "fn f<'a>() -> impl Fn(&'a str) -> &'a str + 'static { |s| s }",
         admitted: "fn f() -> impl for<'a> Fn(&'a str) -> &'a str + 'static { |s| s }",
     },
     LintRow {
-        id: "blanket_over_object",
+        id: "object_under_blanket",
         shape: SoundnessShape::BlanketOverObject,
         issue: 57_893,
         what: "a blanket impl sets an associated type for every type, trait objects of the same trait included",

@@ -30,6 +30,7 @@ rows! {
         ["package", "metadata", "mfaas", "memory"];
     "a promise about its calls, kept by nobody but their owner: it allows a node to run a lost one again": ["package", "metadata", "mfaas", "idempotent"];
     "asks for more isolation than others have, never for less": ["package", "metadata", "mfaas", "isolation"];
+    "who may call the function, of which its owner alone decides": ["package", "metadata", "mfaas", "access"];
     "a dependency from the registry": ["dependencies", "*"] ["dependencies", "*", "version"] ["dependencies", "*", "features"]
         ["dependencies", "*", "default-features"] ["dependencies", "*", "package"];
 }

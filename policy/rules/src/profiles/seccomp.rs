@@ -220,11 +220,12 @@ rows! {
 }
 
 rows! {
-    /// For the loader after it has made the slab. It reads images, links them into the slab, and
-    /// answers; a call without a row ends it.
+    /// For the loader. It makes slabs, reads images, links them, and answers; a call without a row ends
+    /// it.
     LOADER:
     "the node's requests, with the images as descriptors": recvmsg, sendmsg, close;
     "the sealed copy of an image, read": fstat, pread64, fcntl if [is_u32(1, F_GET_SEALS)];
+    "a slab: memory of a fixed size, sealed against others who would write it": memfd_create, ftruncate, fcntl if [is_u32(1, F_ADD_SEALS)];
     "std asks whether a descriptor is open before it closes it, with debug assertions": fcntl if [is_u32(1, F_GETFD)];
     "memory to work in": mmap if [masked(2, PROT_EXEC, 0)], munmap, mremap, brk, madvise, futex;
     "what it has to say before it ends": write;

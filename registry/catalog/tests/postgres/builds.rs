@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mfaas_catalog::{CatalogError, CrateRequest};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, EventKind, Stage};
-use mfaas_ident::CrateName;
+use mfaas_ident::{CrateName, TenantName};
 use mfaas_rules::{Finding, Layer, codes};
 
 use crate::fixture::{LONG, World, claim, tenant};
@@ -153,6 +153,66 @@ async fn a_waiting_deployment_goes_on_after_an_import() {
     crate::roles::import(&world).await;
     let again = world.claim("one").await;
     world.builder.finish_built(&again.lease, &claim(b"so")).await.unwrap();
+}
+
+/// A tenant that floods the queue waits for itself: whoever comes later with one deployment goes ahead of the rest.
+#[tokio::test]
+async fn a_lone_deployment_goes_ahead_of_another_tenants_flood() {
+    let world = World::new().await;
+    for number in 0..20 {
+        world.upload("flood", &format!("flood-{number}"), b"source").await;
+    }
+    let running = world.claim("one").await;
+    assert_eq!(running.tenant, tenant());
+    let (lone, third) = (TenantName::parse("lone").unwrap(), TenantName::parse("third").unwrap());
+    let first = world.upload_of(&lone, "hello", "lone-1", b"source").await;
+    let second = world.upload_of(&lone, "hello", "lone-2", b"source").await;
+    let other = world.upload_of(&third, "hello", "third-1", b"source").await;
+
+    let claimed = world.claim("two").await;
+    assert_eq!(claimed.lease.deployment(), first.id, "nothing of it runs, and its oldest comes first");
+    let claimed = world.claim("two").await;
+    assert_eq!(claimed.lease.deployment(), other.id, "each of the others has one running");
+    world.builder.finish_built(&claimed.lease, &claim(b"third")).await.unwrap();
+    let fourth = world.claim("two").await;
+    assert_eq!(fourth.tenant, tenant(), "one each runs: whose last turn was longest ago");
+    assert_eq!(world.claim("two").await.lease.deployment(), second.id, "two against one");
+    for lease in [&running.lease, &fourth.lease] {
+        world.builder.finish_built(lease, &claim(b"flood")).await.unwrap();
+    }
+    assert_eq!(world.claim("two").await.tenant, tenant(), "alone in the queue it has every turn");
+}
+
+/// With thousands waiting a claim walks from tenant to tenant, and through nobody's queue.
+#[tokio::test]
+async fn a_claim_looks_at_few_rows_of_a_long_queue() {
+    let world = World::new().await;
+    world.upload("hello", "key-0", b"source").await;
+    sqlx::raw_sql(
+        "INSERT INTO tenants (name) SELECT 'tenant-' || n FROM generate_series(1, 20) n;
+         WITH made AS (
+             INSERT INTO deployments (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person)
+             SELECT 'tenant-' || (1 + n % 20), 'flood', 'key-' || n, repeat('a', 64), 1, 'test', 'test'
+             FROM generate_series(1, 5000) n RETURNING id)
+         INSERT INTO builds (deployment_id) SELECT id FROM made;",
+    )
+    .execute(&world.sql)
+    .await
+    .unwrap();
+    sqlx::raw_sql("ANALYZE builds").execute(&world.sql).await.unwrap();
+    let read = "SELECT (coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint FROM pg_stat_user_tables
+                WHERE relname = 'builds'";
+    // A connection of the database tells its numbers once a second: so many claims as fit into that.
+    let (before, mut claims) = (world.count(read).await, 0);
+    let mut rows = 0;
+    while rows == 0 {
+        world.claim("one").await;
+        claims += 1;
+        assert!(claims < 200, "the database tells no numbers");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        rows = world.count(read).await - before;
+    }
+    assert!(rows / claims < 500, "{claims} claims have looked at {rows} rows of 5001");
 }
 
 fn diagnostic() -> Diagnostic {

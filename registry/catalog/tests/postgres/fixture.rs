@@ -72,10 +72,21 @@ impl World {
 
     /// Records an upload of `tenant` for `function` with these bytes.
     pub(crate) async fn upload(&self, function: &str, key: &str, bytes: &[u8]) -> Deployment {
-        let (tenant, function) = (tenant(), FunctionName::parse(function).unwrap());
-        self.server.ensure_tenant(&actor(), &tenant).await.unwrap();
+        self.upload_of(&tenant(), function, key, bytes).await
+    }
+
+    /// The same of another tenant.
+    pub(crate) async fn upload_of(
+        &self,
+        tenant: &TenantName,
+        function: &str,
+        key: &str,
+        bytes: &[u8],
+    ) -> Deployment {
+        let function = FunctionName::parse(function).unwrap();
+        self.server.ensure_tenant(&actor(), tenant).await.unwrap();
         let new = NewDeployment {
-            tenant: &tenant,
+            tenant,
             function: &function,
             person: &person("acme/ci"),
             idempotency_key: key,

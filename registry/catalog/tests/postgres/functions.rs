@@ -3,7 +3,7 @@
 use chrono::Utc;
 use mfaas_catalog::CatalogError;
 use mfaas_delivery::{LogBatch, LogLevel, LogLine, NODE_PROTOCOL};
-use mfaas_ident::{AliasName, Digest, Isolation, NodeName, TenantName, VersionNumber};
+use mfaas_ident::{Access, AliasName, Digest, Isolation, NodeName, TenantName, VersionNumber};
 
 use crate::fixture::{World, actor, function, tenant};
 
@@ -62,6 +62,7 @@ async fn what_a_version_declares_is_shown_and_without_a_word_it_declares_nothing
     let (tenant, name) = (tenant(), function("hello"));
     let version = world.server.version(&tenant, &name, number(1)).await.unwrap();
     assert_eq!((version.idempotent, version.isolation), (false, Isolation::Shared));
+    assert_eq!(version.access, Access::Tenant);
     let change = "UPDATE versions SET idempotent = true, isolation = 'process'";
     sqlx::query(change).execute(&world.sql).await.unwrap();
     let versions = world.server.versions(&tenant, &name, None, 10).await.unwrap();
@@ -69,6 +70,9 @@ async fn what_a_version_declares_is_shown_and_without_a_word_it_declares_nothing
     let unknown = "UPDATE versions SET isolation = 'thread'";
     let refused = sqlx::query(unknown).execute(&world.sql).await.unwrap_err();
     assert_eq!(refused.as_database_error().unwrap().constraint(), Some("versions_isolation_known"));
+    let unknown = "UPDATE versions SET access = 'everybody'";
+    let refused = sqlx::query(unknown).execute(&world.sql).await.unwrap_err();
+    assert_eq!(refused.as_database_error().unwrap().constraint(), Some("versions_access_known"));
     let by_server = sqlx::query(change).execute(&world.raw("mfaas_server").await).await.unwrap_err();
     assert_eq!(
         by_server.as_database_error().unwrap().code().unwrap(),

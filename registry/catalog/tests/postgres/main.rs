@@ -6,6 +6,7 @@ mod audit;
 mod bans;
 mod baseline;
 mod builds;
+mod call_keys;
 mod cluster;
 mod deployments;
 mod fixture;

@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use mfaas_attest::{Checker, DecisionUsed, Declared};
-use mfaas_ident::{Budget, Digest, Epoch, Isolation, ToolchainId};
+use mfaas_ident::{Access, Budget, Digest, Epoch, Isolation, ToolchainId};
 use sample::artifact;
 use world::{MANIFEST, World, toolchain};
 
@@ -50,24 +50,68 @@ fn what_the_manifest_declares_is_signed_and_shown() {
     let _signer = world.signer();
     let id = world.built(|_| {});
     assert_eq!(world.ended(id), outcome("admitted", &[]));
-    assert_eq!(world.statement(id).predicate.declared, Some(Declared::default()), "said, not left out");
+    let silent = Declared { access: Some(Access::Tenant), ..Declared::default() };
+    assert_eq!(world.statement(id).predicate.declared, Some(silent), "said, not left out");
     let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
-    let manifest =
-        format!("{MANIFEST}[package.metadata.mfaas]\nidempotent = true\nisolation = \"process\"\n");
-    let declared = Declared { idempotent: true, isolation: Isolation::Process };
+    let manifest = format!(
+        "{MANIFEST}[package.metadata.mfaas]\nidempotent = true\nisolation = \"process\"\naccess = \"token\"\n"
+    );
+    let declared = Declared { idempotent: true, isolation: Isolation::Process, access: Some(Access::Token) };
     let id = world.built_from(&manifest, source, |claim| claim.declared = declared);
     assert_eq!(world.ended(id), outcome("admitted", &[]));
     assert_eq!(world.statement(id).predicate.declared, Some(declared));
-    let rows = "SELECT count(*) FROM versions WHERE idempotent AND isolation = 'process'";
+    let rows =
+        "SELECT count(*) FROM versions WHERE idempotent AND isolation = 'process' AND access = 'token'";
     assert_eq!(world.count(rows), 1);
-    // A builder can neither take a process away nor let calls run twice.
+    // A builder can neither take a process away, nor let calls run twice, nor open a function.
     for lie in [
-        Declared { idempotent: true, isolation: Isolation::Shared },
-        Declared { idempotent: false, isolation: Isolation::Process },
+        Declared { isolation: Isolation::Shared, ..declared },
+        Declared { idempotent: false, ..declared },
+        Declared { access: Some(Access::Public), ..declared },
+        Declared { access: None, ..declared },
     ] {
         let id = world.built_from(&manifest, source, |claim| claim.declared = lie);
         assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "{lie:?}");
     }
+}
+
+#[test]
+fn a_silent_manifest_means_what_the_site_says_and_that_is_signed() {
+    let mut world = World::new();
+    let _signer = world.signer_with(&[("MFAAS_DEFAULT_ACCESS", "public")]);
+    let access = |world: &mut World, id| world.statement(id).predicate.declared.unwrap().access;
+    let id = world.built(|_| {});
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+    assert_eq!(access(&mut world, id), Some(Access::Public));
+    let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+    let manifest = format!("{MANIFEST}[package.metadata.mfaas]\naccess = \"tenant\"\n");
+    let id = world.built_from(&manifest, source, |claim| claim.declared.access = Some(Access::Tenant));
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+    assert_eq!(access(&mut world, id), Some(Access::Tenant), "what a manifest says counts more");
+    assert_eq!(world.count("SELECT count(*) FROM versions WHERE access = 'public'"), 1);
+}
+
+#[test]
+fn a_set_names_the_keys_for_calls_that_have_not_ended() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let first = world.set_after(0);
+    assert!(first.call_keys.is_empty());
+    let keys: Vec<_> = (0..2).map(|_| mfaas_attest::PrivateKey::generate().unwrap().public()).collect();
+    for (key, hours) in keys.iter().zip([24, -1]) {
+        let sql = "INSERT INTO call_keys (id, public_key, used_from, not_after)
+                   VALUES ($1, $2, now(), now() + make_interval(hours => $3))";
+        world.sql.execute(sql, &[&key.id().to_string(), &key.to_hex(), &hours]).unwrap();
+    }
+    world.sql.execute("SELECT bump_desired_generation()", &[]).unwrap();
+    let second = world.set_after(first.epoch.0);
+    let named: Vec<_> = second.call_keys.iter().map(|key| (key.keyid, key.public)).collect();
+    assert_eq!(named, [(keys[0].id(), keys[0])]);
+    // A row that lies about its key would make every node refuse every set: the database takes none.
+    let sql = "INSERT INTO call_keys (id, public_key, used_from, not_after)
+               VALUES (repeat('a', 64), $1, now(), now())";
+    let refused = world.sql.execute(sql, &[&keys[1].to_hex()]).unwrap_err();
+    assert_eq!(refused.as_db_error().unwrap().constraint(), Some("call_keys_named_by_digest"));
 }
 
 #[test]
@@ -82,7 +126,7 @@ fn what_the_builder_lies_about_is_found() {
         |claim| claim.artifact_bytes += 1,
         |claim| claim.toolchain = ToolchainId(Digest::of(b"my own rustc")),
         |claim| claim.lints.clear(),
-        |claim| claim.lints.retain(|lint| lint != "nested_reference_witness"),
+        |claim| claim.lints.retain(|lint| lint != "nested_lifetime_witness"),
         |claim| claim.lints.retain(|lint| lint != "next_solver_agreement"),
     ];
     for (number, lie) in lies.into_iter().enumerate() {

@@ -23,7 +23,7 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
@@ -33,6 +33,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../../../../migrations/0007_trials.sql"),
     include_str!("../../../../migrations/0008_usage.sql"),
     include_str!("../../../../migrations/0009_declared.sql"),
+    include_str!("../../../../migrations/0010_callers.sql"),
 ];
 
 /// Everything that a signer needs, without the signer.
@@ -82,7 +83,7 @@ impl World {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
             sql.batch_execute(
                 "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
-                 INSERT INTO _sqlx_migrations VALUES (9, true)",
+                 INSERT INTO _sqlx_migrations VALUES (10, true)",
             )
             .unwrap();
             for migration in MIGRATIONS {
@@ -143,9 +144,19 @@ impl World {
 
     /// Starts a signer and waits until it is ready.
     pub(crate) fn signer(&self) -> Signer {
+        self.signer_with(&[])
+    }
+
+    /// The same with more of an environment.
+    pub(crate) fn signer_with(&self, more: &[(&str, &str)]) -> Signer {
         let ready = self.dir.path().join(format!("ready-{}.json", Uuid::new_v4()));
-        let child =
-            self.command(&["serve"]).env("MFAAS_READY_FILE", &ready).stderr(Stdio::null()).spawn().unwrap();
+        let child = self
+            .command(&["serve"])
+            .env("MFAAS_READY_FILE", &ready)
+            .envs(more.iter().copied())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let signer = Signer(child);
         wait_for("the ready file", || ready.exists().then_some(()));
         signer

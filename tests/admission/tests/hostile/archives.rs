@@ -1,6 +1,7 @@
 //! Uploads as bytes: every file of `tests/archives`, and three that nobody wants to keep, through
 //! the whole road. None is ever unpacked by anything but the reader.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use anyhow::Context as _;
@@ -39,6 +40,11 @@ pub(crate) fn try_all(site: &Site) -> anyhow::Result<(usize, usize)> {
         wrong += usize::from(!right);
     }
     Ok((uploads.len(), wrong))
+}
+
+/// The code of each, by name.
+pub(crate) fn codes() -> anyhow::Result<BTreeMap<String, String>> {
+    Ok(uploads()?.into_iter().map(|upload| (upload.name, upload.code)).collect())
 }
 
 fn uploads() -> anyhow::Result<Vec<Upload>> {

@@ -1,8 +1,10 @@
-//! `mfaas bench node`: the node runtime beside the sides that it is compared to.
+//! `mfaas bench node` and `mfaas bench noisy-neighbour`: the node runtime beside the sides that it is
+//! compared to, and a tenant beside one that takes what it can.
 //!
 //! The work is a program of its own (`bench/`), which is built apart from what ships, since it
 //! brings wasmtime; what it prints goes to standard output as it is.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -13,24 +15,37 @@ use crate::settings::Context;
 const PROGRAM: &str = "mfaas-bench-node";
 /// How it comes to be there.
 const BUILD: &str = "(cd bench && cargo build --release)";
+/// What the program calls its other command.
+const NOISY_NEIGHBOUR: &str = "noisy-neighbour";
 
+/// What both commands have.
 #[derive(Debug, Default, clap::Args)]
-pub(super) struct BenchNode {
-    /// Measured rounds of every row, at least 9; one more warms up.
+struct Measuring {
+    /// Measured rounds of every row, at least 15; one more warms up.
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Rows to measure, separated by commas; all when absent (docs/bench-node.md lists them).
+    /// Rows to measure, separated by commas; all when absent (docs/bench-node.md and docs/noisy-neighbour.md
+    /// list them).
     #[arg(long, value_name = "ROWS")]
     rows: Option<String>,
     /// Write every figure of every round here.
     #[arg(long, value_name = "FILE")]
     json_file: Option<PathBuf>,
-    /// Draw latency by mode here.
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
     /// Two short rounds with few functions: shows that everything works, and no more.
     #[arg(long)]
     quick: bool,
+}
+
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct BenchNode {
+    #[command(flatten)]
+    measuring: Measuring,
+    /// Draw latency by mode here.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Numbers of tenants for the row `tenants`, separated by commas; 1, 100 and 1000 when absent.
+    #[arg(long, value_name = "NUMBERS")]
+    tenants: Option<String>,
     /// A function of a running node, for the row `http`.
     #[arg(long, value_name = "URL", requires = "node_pid")]
     node_url: Option<String>,
@@ -39,49 +54,76 @@ pub(super) struct BenchNode {
     node_pid: Option<u32>,
 }
 
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct BenchNoisyNeighbour {
+    #[command(flatten)]
+    measuring: Measuring,
+}
+
 impl BenchNode {
     /// Runs the program; exit code 1 when an aim is missed or something was not measured.
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let own = std::env::current_exe()
-            .map_err(|e| Failure::Local(format!("cannot find our own executable: {e}")))?;
-        let program = beside(&own)?;
-        let status = self
-            .command(&program, context.screen.is_json())
-            .status()
-            .map_err(Failure::io("cannot start", &program))?;
-        match status.code() {
-            Some(0) => Ok(Exit::Ok),
-            Some(2) => Err(Failure::Told(Exit::Usage)),
-            // It has said itself what is missing or missed.
-            Some(_) | None => Err(Failure::Told(Exit::Failed)),
-        }
+        run(&self.arguments(context.screen.is_json()))
     }
 
-    fn command(&self, program: &Path, json: bool) -> Command {
-        let mut command = Command::new(program);
-        command.stdin(Stdio::null());
-        let numbers = [("--rounds", self.rounds), ("--node-pid", self.node_pid)];
-        for (name, value) in numbers {
-            if let Some(value) = value {
-                command.arg(name).arg(value.to_string());
-            }
-        }
-        for (name, value) in [("--rows", &self.rows), ("--node-url", &self.node_url)] {
-            if let Some(value) = value {
-                command.arg(name).arg(value);
-            }
-        }
+    fn arguments(&self, json: bool) -> Vec<OsString> {
+        let mut arguments = self.measuring.arguments(json);
+        add(&mut arguments, "--svg", self.svg.as_ref());
+        add(&mut arguments, "--tenants", self.tenants.as_ref());
+        add(&mut arguments, "--node-url", self.node_url.as_ref());
+        add(&mut arguments, "--node-pid", self.node_pid.map(|process| process.to_string()));
+        arguments
+    }
+}
+
+impl BenchNoisyNeighbour {
+    /// As [`BenchNode::run`].
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        run(&self.arguments(context.screen.is_json()))
+    }
+
+    fn arguments(&self, json: bool) -> Vec<OsString> {
+        let mut arguments = vec![NOISY_NEIGHBOUR.into()];
+        arguments.extend(self.measuring.arguments(json));
+        arguments
+    }
+}
+
+impl Measuring {
+    fn arguments(&self, json: bool) -> Vec<OsString> {
+        let mut arguments = Vec::new();
+        add(&mut arguments, "--rounds", self.rounds.map(|rounds| rounds.to_string()));
+        add(&mut arguments, "--rows", self.rows.as_ref());
         // `-` is standard output, in the place of the text.
-        let json = self.json_file.clone().or_else(|| json.then(|| PathBuf::from("-")));
-        for (name, value) in [("--json", &json), ("--svg", &self.svg)] {
-            if let Some(value) = value {
-                command.arg(name).arg(value);
-            }
-        }
+        let file = self.json_file.clone().or_else(|| json.then(|| PathBuf::from("-")));
+        add(&mut arguments, "--json", file);
         if self.quick {
-            command.arg("--quick");
+            arguments.push("--quick".into());
         }
-        command
+        arguments
+    }
+}
+
+fn add(arguments: &mut Vec<OsString>, name: &str, value: Option<impl Into<OsString>>) {
+    if let Some(value) = value {
+        arguments.extend([name.into(), value.into()]);
+    }
+}
+
+fn run(arguments: &[OsString]) -> Result<Exit, Failure> {
+    let own = std::env::current_exe()
+        .map_err(|e| Failure::Local(format!("cannot find our own executable: {e}")))?;
+    let program = beside(&own)?;
+    let status = Command::new(&program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .status()
+        .map_err(Failure::io("cannot start", &program))?;
+    match status.code() {
+        Some(0) => Ok(Exit::Ok),
+        Some(2) => Err(Failure::Told(Exit::Usage)),
+        // It has said itself what is missing or missed.
+        Some(_) | None => Err(Failure::Told(Exit::Failed)),
     }
 }
 
@@ -98,28 +140,34 @@ fn beside(own: &Path) -> Result<PathBuf, Failure> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-    use super::*;
+    use std::ffi::OsStr;
 
-    fn words(bench: &BenchNode, json: bool) -> Vec<String> {
-        let command = bench.command(Path::new("/programs/mfaas-bench-node"), json);
-        command.get_args().map(|word| word.to_str().unwrap().to_owned()).collect()
-    }
+    use super::*;
 
     #[test]
     fn the_program_is_asked_for_what_was_typed_and_nothing_else() {
-        assert!(words(&BenchNode::default(), false).is_empty());
-        assert_eq!(words(&BenchNode::default(), true), ["--json", "-"]);
-        let full = BenchNode {
-            rounds: Some(11),
+        assert!(BenchNode::default().arguments(false).is_empty());
+        assert_eq!(BenchNode::default().arguments(true), ["--json", "-"]);
+        let measuring = || Measuring {
+            rounds: Some(16),
             rows: Some("warm,cold".to_owned()),
             json_file: Some("j".into()),
-            svg: Some("s".into()),
             quick: true,
+        };
+        let full = BenchNode {
+            measuring: measuring(),
+            svg: Some("s".into()),
+            tenants: Some("1,9".to_owned()),
             node_url: Some("u".to_owned()),
             node_pid: Some(7),
         };
-        let typed = "--rounds 11 --node-pid 7 --rows warm,cold --node-url u --json j --svg s --quick";
-        assert_eq!(words(&full, true).join(" "), typed);
+        let typed =
+            "--rounds 16 --rows warm,cold --json j --quick --svg s --tenants 1,9 --node-url u --node-pid 7";
+        assert_eq!(full.arguments(true).join(OsStr::new(" ")), typed);
+        let noisy = BenchNoisyNeighbour { measuring: measuring() };
+        let typed = "noisy-neighbour --rounds 16 --rows warm,cold --json j --quick";
+        assert_eq!(noisy.arguments(false).join(OsStr::new(" ")), typed);
+        assert_eq!(BenchNoisyNeighbour::default().arguments(true), ["noisy-neighbour", "--json", "-"]);
     }
 
     #[test]

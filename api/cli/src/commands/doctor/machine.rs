@@ -118,12 +118,12 @@ fn protection_keys() -> Check {
         cpu.lines().any(|line| line.starts_with("flags") && line.split(' ').any(|word| word == flag))
     };
     if has("ospke") {
-        Check::good(NAME, "offered by processor and kernel")
+        Check::good(NAME, "offered by processor and kernel: tenants may share worker processes")
     } else {
         Check::weaker(
             NAME,
-            "not offered",
-            "nothing to do: the process and its filters are the boundary without them",
+            "not offered: each tenant gets worker processes of its own",
+            "nothing to do, unless the node is told to let tenants share workers (MFAAS_SHARE_WORKERS)",
         )
     }
 }

@@ -36,13 +36,14 @@ fn a_damaged_or_newer_file_is_an_error_and_not_a_fresh_start() {
 fn a_file_from_before_tenants_could_ask_for_their_own_workers_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let home = Home::at(dir.path());
-    let config = UpConfig { private_cordons: Some(4), ..UpConfig::load_or_new(&home, PORTS).unwrap() };
+    let config = UpConfig { worker_processes: Some(40), ..UpConfig::load_or_new(&home, PORTS).unwrap() };
     config.save(&home).unwrap();
-    assert_eq!(UpConfig::load(&home).unwrap().unwrap().private_cordons, Some(4));
+    assert_eq!(UpConfig::load(&home).unwrap().unwrap().worker_processes, Some(40));
     let mut older = serde_json::to_value(&config).unwrap();
-    older.as_object_mut().unwrap().remove("private_cordons").unwrap();
+    older.as_object_mut().unwrap().remove("worker_processes").unwrap();
+    older["private_cordons"] = 4.into();
     std::fs::write(dir.path().join("up.json"), older.to_string()).unwrap();
-    assert_eq!(UpConfig::load(&home).unwrap().unwrap().private_cordons, None);
+    assert_eq!(UpConfig::load(&home).unwrap().unwrap().worker_processes, None);
 }
 
 #[test]

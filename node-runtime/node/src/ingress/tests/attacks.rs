@@ -121,7 +121,7 @@ async fn a_beginning_in_pieces_is_told_apart() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let said = String::from_utf8(rest(&mut one).await).unwrap();
-    assert!(said.starts_with("HTTP/1.1 404") && said.ends_with("alive\n"), "{said}");
+    assert!(said.starts_with("HTTP/1.1 501") && said.ends_with("alive\n"), "{said}");
     drop(two);
     open.close().await;
 }

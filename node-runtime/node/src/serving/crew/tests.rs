@@ -1,71 +1,151 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use mfaas_dispatch::{CordonId, WorkerId};
+use mfaas_dispatch::{PoolKey, PoolKind, SlabId, WorkerId};
 
-use super::Crew;
+use super::{Crew, STARTING_MAX, Wanted};
+use crate::agent::sealed_memory;
 use crate::cores::Cores;
-use crate::serving::intake::intake;
+use crate::serving::Sharing;
+use crate::serving::intake::{Event, Outlet, intake};
 
-/// A crew that never gets a slab, so that its keepers wait and no process is started.
-fn crew(places_max: usize) -> Arc<Crew> {
-    let (intake, _outlet, _lives) = intake();
-    Arc::new(Crew::new(PathBuf::new(), Cores::default(), places_max, intake, Arc::default()))
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Long enough that what must not happen would have.
+const A_WHILE: Duration = Duration::from_millis(200);
+const SLAB: SlabId = SlabId { number: 3, life: 2 };
+
+/// A crew whose workers are this program.
+fn crew(program: PathBuf) -> (Arc<Crew>, Outlet) {
+    let (intake, outlet, _lives) = intake();
+    let crew = Crew::new(program, Cores::default(), intake, Arc::default(), Sharing::Never);
+    (Arc::new(crew), outlet)
 }
 
-/// Cordon, wish and life of each place.
-fn places(crew: &Crew) -> Vec<(u32, bool, u32)> {
-    crew.lock().places.iter().map(|place| (place.cordon.0, place.wanted, place.life)).collect()
+fn wanted(place: u16) -> Wanted {
+    let pool = PoolKey { slab: SLAB.number, kind: PoolKind::Short };
+    Wanted { id: WorkerId { place, life: 1 }, pool, slab: SLAB }
 }
 
-/// Waits until the keepers have come to this.
-fn settles(crew: &Crew, expected: &[(u32, bool, u32)]) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while places(crew) != expected || crew.lock().places.iter().any(|place| place.vacant == place.wanted) {
-        assert!(Instant::now() < deadline, "{:?} is not {expected:?}", places(crew));
+/// Waits until so many deaths were told, and returns whose.
+fn deaths(outlet: &mut Outlet, count: usize) -> BTreeSet<u16> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut dead = BTreeSet::new();
+    while dead.len() < count {
+        match outlet.next() {
+            Some(Event::Died(id)) => assert!(dead.insert(id.place), "{id:?} died twice"),
+            Some(other) => panic!("{other:?}"),
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+        assert!(Instant::now() < deadline, "{dead:?}");
+    }
+    dead
+}
+
+fn ends(crew: &Crew) {
+    let deadline = Instant::now() + PATIENCE;
+    while !crew.is_gone() {
+        assert!(Instant::now() < deadline, "{crew:?}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-fn worker(place: u16, life: u32) -> WorkerId {
-    WorkerId { place, life }
+#[test]
+fn a_worker_waits_for_its_slab_and_for_no_other() {
+    let (crew, _outlet) = crew(PathBuf::new());
+    let (told, heard) = mpsc::channel();
+    let waits = Arc::clone(&crew);
+    let waiting = std::thread::spawn(move || told.send(waits.await_turn(SLAB).is_some()));
+    let memory = || Some(sealed_memory(b"").unwrap());
+    crew.give_slab(SlabId { number: SLAB.number + 1, ..SLAB }, memory());
+    crew.give_slab(SlabId { life: SLAB.life - 1, ..SLAB }, memory());
+    assert!(heard.recv_timeout(A_WHILE).is_err(), "neither is its own");
+    crew.give_slab(SLAB, memory());
+    assert_eq!(heard.recv_timeout(PATIENCE), Ok(true));
+    waiting.join().unwrap().unwrap();
 }
 
 #[test]
-fn there_are_never_more_places_than_allowed_and_who_finds_none_waits() {
-    let crew = crew(2);
-    crew.man(CordonId::SHARED, 1).unwrap();
-    crew.unpark(CordonId(1), 1);
-    crew.unpark(CordonId(2), 1);
-    crew.unpark(CordonId(2), 1);
-    settles(&crew, &[(0, true, 0), (1, true, 0)]);
-    assert_eq!(crew.lock().waiting, [CordonId(2)], "once");
-    crew.park(worker(1, 0));
-    settles(&crew, &[(0, true, 0), (2, true, 1)]);
-    assert!(crew.lock().waiting.is_empty());
-    // News of the worker that was there before mean nothing to the one that comes.
-    crew.park(worker(1, 0));
-    settles(&crew, &[(0, true, 0), (2, true, 1)]);
-    crew.close();
+fn who_can_have_no_slab_or_no_process_is_told_dead() {
+    let memory = || Some(sealed_memory(b"").unwrap());
+    let newer = SlabId { life: SLAB.life + 1, ..SLAB };
+    for (why, slab, memory) in [
+        ("it cannot be made", SLAB, None),
+        ("its number has another life", newer, memory()),
+        ("there is no such program", SLAB, memory()),
+    ] {
+        let (crew, mut outlet) = crew(PathBuf::from("/nonexistent/worker"));
+        crew.spawn(wanted(5));
+        std::thread::sleep(A_WHILE);
+        assert!(outlet.next().is_none(), "{why}: not before that is known");
+        crew.give_slab(slab, memory);
+        assert_eq!(deaths(&mut outlet, 1), BTreeSet::from([5]), "{why}");
+        ends(&crew);
+        assert_eq!(crew.lock().starting, 0, "{why}: others may start");
+    }
 }
 
 #[test]
-fn a_parked_place_is_its_cordons_until_another_needs_it() {
-    let crew = crew(4);
-    crew.unpark(CordonId(1), 1);
-    crew.park(worker(0, 0));
-    settles(&crew, &[(1, false, 0)]);
-    crew.unpark(CordonId(1), 1);
-    settles(&crew, &[(1, true, 0)]);
-    crew.park(worker(0, 0));
-    settles(&crew, &[(1, false, 0)]);
-    crew.unpark(CordonId(2), 1);
-    settles(&crew, &[(2, true, 1)]);
-    // Its place is another's now, so it gets a new one.
-    crew.unpark(CordonId(1), 1);
-    settles(&crew, &[(2, true, 1), (1, true, 0)]);
+fn news_of_a_slabs_old_life_take_nothing_from_the_new_one() {
+    let (crew, _outlet) = crew(PathBuf::new());
+    crew.give_slab(SLAB, Some(sealed_memory(b"").unwrap()));
+    crew.forget_slab(SlabId { life: SLAB.life - 1, ..SLAB });
+    assert!(crew.await_turn(SLAB).is_some());
+    crew.forget_slab(SLAB);
+    assert!(crew.lock().slabs.is_empty());
+}
+
+#[test]
+fn a_crew_that_closes_ends_everybody_who_waits_and_starts_nobody() {
+    let (crew, mut outlet) = crew(PathBuf::new());
+    (0..6).for_each(|place| crew.spawn(wanted(place)));
+    std::thread::sleep(A_WHILE);
+    assert!(!crew.is_gone());
     crew.close();
+    assert_eq!(deaths(&mut outlet, 6).len(), 6);
+    ends(&crew);
+    crew.spawn(wanted(6));
+    crew.give_slab(SLAB, Some(sealed_memory(b"").unwrap()));
+    assert_eq!(deaths(&mut outlet, 1), BTreeSet::from([6]));
+    ends(&crew);
+}
+
+/// A program that says that it was started, and ends when it may.
+fn slow_program(home: &Path) -> PathBuf {
+    let (program, here) = (home.join("worker"), home.display());
+    let script = format!(
+        "#!/bin/sh\n: > {here}/started.$$\nwhile [ ! -e {here}/go ]; do /bin/sleep 0.01; done\nexit 1\n"
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    program
+}
+
+fn started(home: &Path) -> usize {
+    let names = std::fs::read_dir(home).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_str().unwrap().starts_with("started.")).count()
+}
+
+#[test]
+fn few_start_at_a_time_and_the_others_come_after_them() {
+    const MORE: usize = STARTING_MAX + 2;
+    let home = tempfile::tempdir().unwrap();
+    let (crew, mut outlet) = crew(slow_program(home.path()));
+    crew.give_slab(SLAB, Some(sealed_memory(b"").unwrap()));
+    (0..MORE as u16).for_each(|place| crew.spawn(wanted(place)));
+    let deadline = Instant::now() + PATIENCE;
+    while started(home.path()) < STARTING_MAX {
+        assert!(Instant::now() < deadline, "{}", started(home.path()));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(A_WHILE);
+    assert_eq!(started(home.path()), STARTING_MAX);
+    std::fs::write(home.path().join("go"), "").unwrap();
+    assert_eq!(deaths(&mut outlet, MORE).len(), MORE);
+    assert_eq!(started(home.path()), MORE);
+    ends(&crew);
 }

@@ -1,18 +1,20 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command as Program};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use mfaas_abi::Status;
 use mfaas_attest::Declared;
-use mfaas_dispatch::{CordonId, Limits, Outcome, SlabId, WorkerId};
-use mfaas_ident::{AliasName, FunctionName, Isolation, TenantName};
+use mfaas_dispatch::{Limits, Outcome, SHARED_SLAB, SlabId, WorkerId};
+use mfaas_ident::{Access, AliasName, FunctionName, Isolation, TenantName};
 use mfaas_ring::clock::ticks;
 use mfaas_ring::{Answer, Geometry, Job, Next, WorkerEnd, WorkerState};
 use mfaas_rules::codes;
@@ -20,6 +22,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::agent::testing::{key, number};
 use crate::agent::{ImageKey, Refused, VerifiedImage};
+use crate::grant::Grant;
+use crate::serving::crew::Crew;
 use crate::serving::intake::{Arrival, Event, Intake};
 use crate::serving::loading::Task;
 use crate::serving::{
@@ -28,6 +32,7 @@ use crate::serving::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const WORKER: WorkerId = WorkerId { place: 0, life: 1 };
+const SHARED: SlabId = SlabId { number: SHARED_SLAB, life: 0 };
 
 /// A process that only waits. It goes with this, whatever way the test ends.
 struct Idle(Child);
@@ -40,21 +45,85 @@ impl Drop for Idle {
     }
 }
 
-/// A dispatcher with `acme/hello@1` in slot 7, whose loader and supervisor is the test.
+/// A dispatcher of a node with one shared worker and `acme/hello@1` in slot 7, whose loader is the
+/// test: it makes no slab, so that the crew waits and the test is the workers, too.
 struct Stage {
     dispatcher: Arc<Dispatcher>,
     intake: Intake,
+    crew: Arc<Crew>,
     tasks: Receiver<Task>,
+    /// Tasks that were passed over while a worker was awaited.
+    passed: RefCell<VecDeque<Task>>,
+    /// Slabs that were asked for, each for a worker that is to come.
+    asked: Cell<Vec<SlabId>>,
+    /// The shared worker: nothing is served before it is there.
+    first: Cell<Option<(WorkerEnd, OwnedFd, Idle)>>,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.crew.close();
+    }
 }
 
 impl Stage {
     async fn new() -> Self {
-        let means = Means { private_cordons_max: 1, ..Means::default() };
-        let (dispatcher, intake, _, tasks) = connect(Limits::NODE, Books::default(), &means).unwrap();
-        let stage = Self { dispatcher: Arc::new(dispatcher), intake, tasks };
+        let limits = Limits { shared_workers: 1, workers_max: 4, ..Limits::NODE };
+        let (dispatcher, intake, crew, tasks) = connect(limits, Books::default(), &Means::default()).unwrap();
+        let (passed, asked, first) = Default::default();
+        let stage = Self { dispatcher: Arc::new(dispatcher), intake, crew, tasks, passed, asked, first };
+        stage.first.set(Some(stage.life(WORKER, SHARED)));
         assert_eq!(stage.define(&key("hello", 1), 7).await, []);
         stage.route(&key("hello", 1));
         stage
+    }
+
+    /// The next task that is about an image.
+    fn task(&self) -> Task {
+        if let Some(task) = self.passed.borrow_mut().pop_front() {
+            return task;
+        }
+        loop {
+            match self.tasks.recv_timeout(PATIENCE).unwrap() {
+                Task::Open(slab) => self.note(slab),
+                other => return other,
+            }
+        }
+    }
+
+    /// Tasks that are about images and there already.
+    fn tasks_now(&self) -> Vec<Task> {
+        let mut now: Vec<_> = self.passed.borrow_mut().drain(..).collect();
+        loop {
+            match self.tasks.try_recv() {
+                Ok(Task::Open(slab)) => self.note(slab),
+                Ok(other) => now.push(other),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return now,
+            }
+        }
+    }
+
+    fn note(&self, slab: SlabId) {
+        let mut asked = self.asked.take();
+        asked.push(slab);
+        self.asked.set(asked);
+    }
+
+    /// Waits until a worker is wanted over this slab: who comes before is sent away.
+    fn await_wish(&self, slab: SlabId) {
+        loop {
+            let mut asked = self.asked.take();
+            let found = asked.iter().position(|asked| *asked == slab);
+            found.map(|at| asked.swap_remove(at));
+            self.asked.set(asked);
+            if found.is_some() {
+                return;
+            }
+            match self.tasks.recv_timeout(PATIENCE).unwrap() {
+                Task::Open(slab) => self.note(slab),
+                other => self.passed.borrow_mut().push_back(other),
+            }
+        }
     }
 
     /// Defines an image and answers for the loader.
@@ -71,7 +140,7 @@ impl Stage {
         let image = Arc::new(VerifiedImage::declaring_for_test(key.clone(), declared));
         let dispatcher = Arc::clone(&self.dispatcher);
         let defining = tokio::spawn(async move { dispatcher.define(&[image]).await.unwrap() });
-        match self.tasks.recv_timeout(PATIENCE).unwrap() {
+        match self.task() {
             Task::Load { function, slab, .. } => {
                 self.intake.say(Event::Loaded { function, slab, slot, bytes: 1 })
             }
@@ -81,7 +150,11 @@ impl Stage {
     }
 
     fn route(&self, live: &ImageKey) {
-        let served = Arc::new(Served { id: self.dispatcher.function(live), key: live.clone() });
+        let served = Arc::new(Served {
+            id: self.dispatcher.function(live),
+            key: live.clone(),
+            access: Access::Public,
+        });
         let mut route = Route::default();
         route.aliases.insert(AliasName::live(), live.version);
         route.versions.insert(live.version, served);
@@ -92,21 +165,33 @@ impl Stage {
 
     /// A worker whose end of the ring is the test's, and whose process only waits.
     fn worker(&self) -> (WorkerEnd, OwnedFd, Idle) {
-        self.life(WORKER, SlabId(0))
+        self.first.take().unwrap()
     }
 
+    /// The same over a slab.
     fn life(&self, id: WorkerId, slab: SlabId) -> (WorkerEnd, OwnedFd, Idle) {
-        self.life_in(CordonId::SHARED, id, slab)
-    }
-
-    fn life_in(&self, cordon: CordonId, id: WorkerId, slab: SlabId) -> (WorkerEnd, OwnedFd, Idle) {
+        self.await_wish(slab);
         let (fd, ring) = mfaas_ring::create(Geometry::new(8).unwrap()).unwrap();
         let mut end = WorkerEnd::attach(&fd).unwrap();
         end.set_state(WorkerState::Ready);
         let child = Program::new("sleep").arg("1000").spawn().unwrap();
         let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
-        self.intake.say(Event::Arrived(Box::new(Arrival { id, cordon, slab, ring, process })));
+        self.intake.say(Event::Arrived(Box::new(Arrival { id, slab, ring, process })));
         (end, fd, Idle(child))
+    }
+
+    /// The worker after the first one, with the call that waited for it. Where it has its place is the
+    /// scheduler's business, and who comes under another name is let go.
+    fn replacement(&self, slab: SlabId) -> (WorkerEnd, OwnedFd, Idle, Job) {
+        for id in [WorkerId { life: 2, ..WORKER }, WorkerId { place: 1, life: 1 }] {
+            let (mut end, fd, child) = self.life(id, slab);
+            match end.next(PATIENCE).unwrap() {
+                Next::Call(job) => return (end, fd, child, job),
+                Next::Stop => self.note(slab),
+                Next::Idle => panic!("{id:?} hears nothing"),
+            }
+        }
+        panic!("nobody is wanted");
     }
 
     fn call(&self) -> tokio::task::JoinHandle<Result<Answered, CallError>> {
@@ -116,8 +201,8 @@ impl Stage {
 
 async fn call(dispatcher: Arc<Dispatcher>) -> Result<Answered, CallError> {
     let (tenant, function) = (TenantName::parse("acme").unwrap(), FunctionName::parse("hello").unwrap());
-    let asked =
-        Asked { tenant: &tenant, function: &function, selector: None, wait_max: None, way: Way::Direct };
+    let (selector, wait_max, grant) = (None, None, Grant::NOTHING);
+    let asked = Asked { tenant: &tenant, function: &function, selector, wait_max, grant, way: Way::Direct };
     dispatcher.call(asked, b"frame".to_vec()).await
 }
 
@@ -230,8 +315,7 @@ async fn a_worker_that_breaks_its_ring_is_killed_and_its_calls_are_lost_once() {
     stage.intake.say(Event::Died(WORKER));
     // The default budget is too long for a second call behind the first: it waits for a worker.
     let (first, second) = (call, behind);
-    let (mut end, _fd, _child) = stage.life(WorkerId { life: 2, ..WORKER }, SlabId(0));
-    next(&mut end);
+    let (mut end, _fd, _child, _) = stage.replacement(SHARED);
     reply(&mut end, b"later");
     let outcomes = [first.await.unwrap().unwrap().outcome, second.await.unwrap().unwrap().outcome];
     assert!(outcomes.contains(&Outcome::Lost) && outcomes.contains(&Outcome::Finished), "{outcomes:?}");
@@ -248,9 +332,9 @@ async fn a_call_runs_again_only_when_its_signed_statement_says_that_it_may() {
         let call = stage.call();
         let first = next(&mut end);
         stage.intake.say(Event::Died(WORKER));
-        let (mut end, _fd, _child) = stage.life(WorkerId { life: 2, ..WORKER }, SlabId(0));
         if idempotent {
-            assert_eq!(next(&mut end), first, "the same call, with the same request");
+            let (mut end, _fd, _child, again) = stage.replacement(SHARED);
+            assert_eq!(again, first, "the same call, with the same request");
             reply(&mut end, b"again");
         }
         assert_eq!(call.await.unwrap().unwrap().outcome, expected);
@@ -266,25 +350,46 @@ async fn a_function_that_declares_it_waits_for_a_worker_of_its_own() {
     stage.route(&two);
     let (mut shared, _fd, _child) = stage.worker();
     let call = stage.call();
-    // A worker that comes before it is wanted is let go.
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while stage.dispatcher.snapshot().waiting == 0 {
-        assert!(std::time::Instant::now() < deadline, "a shared worker has it");
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    let (mut own, _fd, _child) = stage.life_in(CordonId(1), WorkerId { place: 1, life: 1 }, SlabId(0));
+    let own = SlabId { number: SHARED_SLAB + 1, life: 0 };
+    let (mut own, _fd, _child) = stage.life(WorkerId { place: 1, life: 1 }, own);
     assert_eq!(next(&mut own).function, 8);
     reply(&mut own, b"own");
     assert_eq!(call.await.unwrap().unwrap().completion.unwrap().response, b"own");
     assert!(matches!(shared.next(Duration::ZERO), Ok(Next::Idle)), "nothing came by there");
 
-    // The node of this test gives one tenant workers of its own.
+    // Another tenant that declares it has its own slab: nobody is refused.
     let stranger = ImageKey { tenant: TenantName::parse("umbrella").unwrap(), ..key("vault", 1) };
     let image = Arc::new(VerifiedImage::declaring_for_test(stranger.clone(), process));
-    let [(refused, why)] = &stage.dispatcher.define(&[image]).await.unwrap()[..] else { panic!("it is not") };
-    assert_eq!((refused, why.code), (&stranger, codes::MF0712));
-    let loads = stage.tasks.try_iter().any(|task| matches!(task, Task::Load { .. }));
-    assert!(!loads, "it is not even loaded");
+    let dispatcher = Arc::clone(&stage.dispatcher);
+    let defining = tokio::spawn(async move { dispatcher.define(&[image]).await.unwrap() });
+    let (function, slab) = loop {
+        // The slot of version 1 is freed meanwhile.
+        if let Task::Load { function, slab, .. } = stage.task() {
+            break (function, slab);
+        }
+    };
+    assert_eq!(slab, SlabId { number: SHARED_SLAB + 2, life: 0 });
+    stage.intake.say(Event::Loaded { function, slab, slot: 0, bytes: 1 });
+    assert_eq!(defining.await.unwrap(), []);
+}
+
+/// A worker that nobody asked for, or that maps what is no more, must not serve.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_not_wanted_or_maps_an_old_slab_is_let_go() {
+    let stage = Stage::new().await;
+    let (mut end, _fd, child) = stage.worker();
+    stage.note(SHARED);
+    let (mut stranger, _fd, _child) = stage.life(WorkerId { place: 3, life: 9 }, SHARED);
+    assert_eq!(stranger.next(PATIENCE).unwrap(), Next::Stop);
+    assert_eq!(end.next(Duration::ZERO).unwrap(), Next::Idle);
+    stage.intake.say(Event::Renewed);
+    assert_eq!(end.next(PATIENCE).unwrap(), Next::Stop);
+    drop(child);
+    stage.intake.say(Event::Died(WORKER));
+    stage.await_wish(SlabId { life: 1, ..SHARED });
+    stage.note(SHARED);
+    let (mut old, _fd, _child) = stage.life(WorkerId { life: 2, ..WORKER }, SHARED);
+    assert_eq!(old.next(PATIENCE).unwrap(), Next::Stop);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -297,10 +402,10 @@ async fn a_swap_loses_no_call_and_frees_the_slot_after_the_last_one() {
     stage.route(&key("hello", 2));
     let second = stage.call();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(stage.tasks.try_recv().is_err(), "a call still needs slot 7");
+    assert!(stage.tasks_now().is_empty(), "a call still needs slot 7");
     reply(&mut end, b"old");
     assert_eq!(call.await.unwrap().unwrap().served.key.version, number(1));
-    match stage.tasks.recv_timeout(PATIENCE).unwrap() {
+    match stage.task() {
         Task::Unload { slot, .. } => assert_eq!(slot, 7),
         other => panic!("{other:?}"),
     }
@@ -316,7 +421,7 @@ async fn an_image_that_cannot_be_loaded_is_named_with_its_sentence_and_stops_no_
     let images = [2, 3].map(|version| Arc::new(VerifiedImage::for_test(key("hello", version))));
     let defining = tokio::spawn(async move { dispatcher.define(&images).await.unwrap() });
     for _ in 0..2 {
-        match stage.tasks.recv_timeout(PATIENCE).unwrap() {
+        match stage.task() {
             Task::Load { function, slab, image } if image.key().version == number(2) => {
                 let reason = "it is odd".to_owned();
                 stage.intake.say(Event::LoadFailed { function, slab, reason });
@@ -336,19 +441,20 @@ async fn an_image_that_cannot_be_loaded_is_named_with_its_sentence_and_stops_no_
 async fn a_new_slab_is_filled_again_and_calls_wait_for_it() {
     let stage = Stage::new().await;
     let (_end, _fd, old) = stage.worker();
-    stage.intake.say(Event::Renewed(SlabId(1)));
+    stage.intake.say(Event::Renewed);
+    let renewed = SlabId { life: 1, ..SHARED };
     let call = stage.call();
-    let function = match stage.tasks.recv_timeout(PATIENCE).unwrap() {
-        Task::Load { function, slab: SlabId(1), .. } => function,
+    let function = match stage.task() {
+        Task::Load { function, slab, .. } if slab == renewed => function,
         other => panic!("{other:?}"),
     };
     drop(old);
     stage.intake.say(Event::Died(WORKER));
     // What the old loader still says about the old slab means nothing.
-    stage.intake.say(Event::Loaded { function, slab: SlabId(0), slot: 7, bytes: 1 });
-    stage.intake.say(Event::Loaded { function, slab: SlabId(1), slot: 3, bytes: 1 });
-    let (mut end, _fd, _child) = stage.life(WorkerId { life: 2, ..WORKER }, SlabId(1));
-    assert_eq!(next(&mut end).function, 3);
+    stage.intake.say(Event::Loaded { function, slab: SHARED, slot: 7, bytes: 1 });
+    stage.intake.say(Event::Loaded { function, slab: renewed, slot: 3, bytes: 1 });
+    let (mut end, _fd, _child, job) = stage.replacement(renewed);
+    assert_eq!(job.function, 3);
     reply(&mut end, b"again");
     assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished);
 }

@@ -1,4 +1,4 @@
-// nested_reference_witness
+// nested_lifetime_witness
 // An argument whose parameter is a pointer to a function.
 fn keep<'s, 'l>(_: &'s &'l (), v: &'l [u8]) -> &'s [u8] {
     v

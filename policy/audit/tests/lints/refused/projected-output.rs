@@ -1,4 +1,4 @@
-// projection_witness
+// projection_relation
 // What the output stands for shows no proof, and the function believes it nevertheless.
 trait Give<T> {
     type It;

@@ -1,0 +1,71 @@
+//! Call tokens: what nodes ask of callers.
+
+use chrono::{DateTime, Utc};
+use mfaas_ident::{CallScope, PersonName, TenantName};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Body of the request for a call token.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateCallToken {
+    /// Which functions of the tenant it opens: 1 to 32 names, or `*` for all but those with the access `token`,
+    /// which have to be named.
+    #[schema(value_type = Vec<String>)]
+    pub functions: CallScope,
+    /// Whom functions see as the caller; the person of the calling token when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub caller: Option<PersonName>,
+    /// How long it is good for, in seconds: at most a day, a quarter of an hour when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_s: Option<u32>,
+    /// Calls a second of each function on each node, where the node itself allows more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// Calls of each function on their way on each node, where the node itself allows more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+}
+
+/// A new call token. It is shown here and kept nowhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CallTokenCreated {
+    /// What a caller sends to a node: `Authorization: Bearer …`.
+    pub token: String,
+    /// Its name in the audit log.
+    pub id: String,
+    /// Whose functions it opens.
+    #[schema(value_type = String)]
+    pub tenant: TenantName,
+    /// Whom functions see, after the tenant and a slash.
+    #[schema(value_type = String)]
+    pub caller: PersonName,
+    /// Which functions.
+    #[schema(value_type = Vec<String>)]
+    pub functions: CallScope,
+    /// From when on it opens nothing.
+    pub expires_at: DateTime<Utc>,
+    /// SHA-256 of the public key that nodes check it with.
+    pub key_id: String,
+}
+
+/// Body of the request for another key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RotateCallKey {
+    /// A private key has leaked: the new one is used at once, and no token of the ones before counts any more.
+    #[serde(default)]
+    pub leaked: bool,
+}
+
+/// A key that call tokens are signed with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CallKeyView {
+    /// SHA-256 of the public key.
+    pub key_id: String,
+    /// From when on tokens are signed with it: nodes hear of it first.
+    pub used_from: DateTime<Utc>,
+    /// Until when its tokens count.
+    pub not_after: DateTime<Utc>,
+}

@@ -1,0 +1,198 @@
+//! A node with functions of many tenants, as it ships but for one choice: whether tenants share worker
+//! processes.
+//!
+//! It must never pass for one kind of node while it is the other: what its processes are is looked at,
+//! not what it was told.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+use super::home::Deployed;
+use super::node::{Started, Variable};
+use crate::function::Constants;
+use crate::functions::{Form, Kind};
+use crate::sides::Kit;
+use crate::sys::cpu::{descendants_micros, threads};
+use crate::sys::memory::{Held, descendants};
+
+/// What the kernel calls a worker of a node; it keeps 15 bytes of a name.
+const WORKER: &str = "mfaas-worker";
+/// What a node is given here. It shares one worker for each core, unless it is told otherwise.
+const CORES: usize = 2;
+/// After the last call until no thread of a node looks for another one.
+const REST: Duration = Duration::from_millis(100);
+/// A node that starts workers or loads images has this long to come to rest.
+const REST_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Of one core: less than this is rest.
+const REST_PERCENT: f64 = 5.0;
+
+/// Who shares worker processes with whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pools {
+    /// A pool of workers for each tenant.
+    PerTenant,
+    /// One pool for all tenants.
+    Shared,
+}
+
+impl Pools {
+    /// Both kinds.
+    pub const ALL: [Self; 2] = [Self::PerTenant, Self::Shared];
+
+    /// What measures call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PerTenant => "pools per tenant",
+            Self::Shared => "shared pool",
+        }
+    }
+
+    /// Whether it can be that `tenants` tenants were served by `workers` processes.
+    fn verify(self, workers: usize, tenants: usize) -> anyhow::Result<()> {
+        match self {
+            Self::PerTenant => ensure!(
+                workers >= tenants,
+                "{tenants} tenants were called and there are {workers} workers: they share some"
+            ),
+            Self::Shared => ensure!(
+                workers <= CORES,
+                "there are {workers} workers on {CORES} cores: tenants do not share them"
+            ),
+        }
+        Ok(())
+    }
+
+    /// What makes a node have such pools.
+    fn variables(self) -> Vec<Variable> {
+        let share = match self {
+            Self::PerTenant => "never",
+            Self::Shared => "trusting-the-compiler",
+        };
+        vec![("MFAAS_SHARE_WORKERS", share.into())]
+    }
+}
+
+/// What one tenant deploys.
+#[derive(Debug, Clone)]
+pub struct Tenant {
+    /// Its name.
+    pub name: String,
+    /// What its function does, and which of many it is.
+    pub constants: Constants,
+    /// CPU time of one call, in microseconds.
+    pub budget_us: u64,
+}
+
+impl Tenant {
+    /// A tenant whose function does `kind`; its number tells it from others.
+    pub fn new(name: impl Into<String>, kind: Kind, number: usize, budget_us: u64) -> Self {
+        Self { name: name.into(), constants: kind.constants(number as u64), budget_us }
+    }
+
+    fn deployed(&self, kit: &Kit) -> Deployed {
+        let image = kit.functions.file(Form::Hosted, &self.constants);
+        Deployed { tenant: self.name.clone(), image, budget_us: self.budget_us }
+    }
+}
+
+/// A function that can be called.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Where.
+    pub path: String,
+    /// What it must answer.
+    pub constants: Constants,
+}
+
+/// The node.
+#[derive(Debug)]
+pub struct Site {
+    started: Started,
+    pools: Pools,
+    targets: Vec<Target>,
+}
+
+impl Site {
+    /// Starts a node for these tenants and waits until the first one's function answers.
+    pub fn start(kit: &Kit, pools: Pools, tenants: &[Tenant]) -> anyhow::Result<Self> {
+        let deployed: Vec<Deployed> = tenants.iter().map(|tenant| tenant.deployed(kit)).collect();
+        let targets = tenants
+            .iter()
+            .zip(&deployed)
+            .map(|(tenant, deployed)| Target { path: deployed.path(), constants: tenant.constants })
+            .collect();
+        let started = Started::over(kit, &deployed, &pools.variables(&deployed))?;
+        Ok(Self { started, pools, targets })
+    }
+
+    /// Where it answers.
+    pub fn address(&self) -> SocketAddr {
+        self.started.address()
+    }
+
+    /// The functions, in the order of the tenants.
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// For the row.
+    pub fn protections(&self) -> String {
+        format!("all that the node runs with, {}; started for this row", self.pools.name())
+    }
+
+    /// Fails unless the node has the pools that it is named after, once `tenants` tenants were called.
+    pub fn verify_pools(&self, tenants: usize) -> anyhow::Result<()> {
+        let below = descendants(self.started.process())?;
+        self.pools.verify(below.iter().filter(|process| process.name == WORKER).count(), tenants)
+    }
+
+    /// Waits until nothing runs any more, neither a call nor a start.
+    pub fn rest(&self) -> anyhow::Result<()> {
+        let deadline = Instant::now() + REST_WAIT_MAX;
+        while self.percent(REST)? > REST_PERCENT {
+            ensure!(Instant::now() < deadline, "the node does not come to rest");
+        }
+        Ok(())
+    }
+
+    /// CPU time of all its processes while `window` passes, in percent of one core.
+    pub fn percent(&self, window: Duration) -> anyhow::Result<f64> {
+        let (begin, before) = (Instant::now(), self.spent()?);
+        std::thread::sleep(window);
+        Ok((self.spent()? - before).max(0.0) / begin.elapsed().as_secs_f64() / 1e4)
+    }
+
+    fn spent(&self) -> anyhow::Result<f64> {
+        let process = self.started.process();
+        let own: f64 = threads(process)?.iter().map(|thread| thread.micros).sum();
+        Ok(own + descendants_micros(process)?)
+    }
+
+    /// Memory of all its processes.
+    pub fn memory(&self) -> anyhow::Result<Held> {
+        Held::by_tree(self.started.process()).context("the node's memory")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_told_which_pools_to_have() {
+        assert_eq!(Pools::PerTenant.variables(), [("MFAAS_SHARE_WORKERS", "never".into())]);
+        assert_eq!(Pools::Shared.variables(), [("MFAAS_SHARE_WORKERS", "trusting-the-compiler".into())]);
+    }
+
+    #[test]
+    fn a_node_is_not_taken_for_what_it_is_not() {
+        assert!(Pools::PerTenant.verify(5, 5).is_ok() && Pools::PerTenant.verify(7, 5).is_ok());
+        assert!(Pools::PerTenant.verify(2, 5).is_err());
+        assert!(Pools::Shared.verify(2, 5).is_ok());
+        assert!(Pools::Shared.verify(5, 5).is_err());
+    }
+}

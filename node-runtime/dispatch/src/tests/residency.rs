@@ -1,0 +1,168 @@
+//! Which images are in their slabs.
+
+use super::*;
+use crate::Standing;
+
+#[test]
+fn a_cold_function_is_loaded_with_its_first_call() {
+    let mut scheduler = serving(1);
+    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
+    assert!(with(|commands| scheduler.define(FunctionId(3), cold, commands).unwrap()).is_empty());
+    let (first, commands) = submit(&mut scheduler, 0, 3);
+    assert_eq!(commands, [Command::Load { function: FunctionId(3), slab: SLAB }]);
+    let load = commands;
+    let (second, commands) = submit(&mut scheduler, 0, 3);
+    assert!(commands.is_empty(), "it is asked for once");
+    assert_eq!(carry_out_loads(&mut scheduler, 5, &load), [start(0, first, 3)]);
+    assert_eq!(completed(&mut scheduler, 6, 0, first)[1], start(0, second, 3));
+}
+
+#[test]
+fn what_cannot_be_loaded_is_refused_until_it_is_defined_again() {
+    let mut scheduler = serving(1);
+    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
+    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
+    let (job, _) = submit(&mut scheduler, 0, 3);
+    let failed = with(|out| scheduler.load_failed(FunctionId(3), SLAB, out));
+    assert_eq!(answers(&failed), [(job, Outcome::LoadFailed)]);
+    assert_eq!(refused(&mut scheduler, 2, 3), Refusal::NotLoadable);
+    define_as(&mut scheduler, 3, function(3));
+    submit(&mut scheduler, 3, 3);
+}
+
+#[test]
+fn the_least_recently_used_idle_function_makes_room() {
+    let mut scheduler = shared(LIMITS);
+    define_as(&mut scheduler, 0, Loaded { residency: Residency::Pinned, ..function(1) });
+    (1..10).for_each(|number| define(&mut scheduler, number, 1));
+    assert!(with(|out| scheduler.define(FunctionId(10), function(1), out).unwrap()).is_empty(), "it is full");
+    let mut running = None;
+    for number in [2, 3, 1, 4, 5, 6, 7, 8, 9, 2] {
+        let (job, _) = submit(&mut scheduler, 0, number);
+        if let Some(before) = running.replace(job) {
+            completed(&mut scheduler, 0, 0, before);
+        }
+    }
+    // 2 is the oldest but for its last call, which runs; 3 comes next.
+    let (_, commands) = submit(&mut scheduler, 1, 10);
+    let unload = Command::Unload { function: FunctionId(3), slot: 3, slab: SLAB };
+    assert_eq!(commands, [unload, Command::Load { function: FunctionId(10), slab: SLAB }]);
+    let large = Loaded { bytes: 101, ..function(1) };
+    let error = scheduler.define(FunctionId(11), large, &mut Commands::new()).unwrap_err();
+    assert_eq!(error, Misuse::ImageTooLarge { bytes: 101, limit: 100 });
+}
+
+#[test]
+fn what_needs_room_waits_until_something_is_idle() {
+    let mut scheduler = serving(1);
+    let large = Loaded { bytes: 95, residency: Residency::OnDemand, ..function(3) };
+    scheduler.define(FunctionId(3), large, &mut Commands::new()).unwrap();
+    let (running, _) = submit(&mut scheduler, 0, 1);
+    let (_, commands) = submit(&mut scheduler, 1, 3);
+    assert_eq!(commands, [Command::Unload { function: FunctionId(2), slot: 2, slab: SLAB }]);
+    let commands = completed(&mut scheduler, 2, 0, running);
+    let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SLAB };
+    assert_eq!(commands[1..], [unload, Command::Load { function: FunctionId(3), slab: SLAB }]);
+}
+
+#[test]
+fn an_image_that_fits_nowhere_takes_the_place_of_another() {
+    let mut scheduler = serving(1);
+    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
+    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
+    submit(&mut scheduler, 0, 3);
+    let no_room = |scheduler: &mut Scheduler| with(|out| scheduler.no_room(FunctionId(3), SLAB, out));
+    for victim in [1, 2] {
+        let unload = Command::Unload { function: FunctionId(victim), slot: victim, slab: SLAB };
+        let load = Command::Load { function: FunctionId(3), slab: SLAB };
+        assert_eq!(no_room(&mut scheduler), [unload, load]);
+    }
+    assert_eq!(answers(&no_room(&mut scheduler))[0].1, Outcome::LoadFailed, "the slab is empty");
+}
+
+#[test]
+fn a_revoked_function_is_not_run_even_if_it_was_accepted() {
+    let mut scheduler = serving(1);
+    let (running, _) = submit(&mut scheduler, 0, 2);
+    let (waits, _) = submit(&mut scheduler, 0, 2);
+    let commands = with(|out| scheduler.withdraw(FunctionId(2), out));
+    assert_eq!(answers(&commands), [(waits, Outcome::Withdrawn)]);
+    let commands = completed(&mut scheduler, 2, 0, running);
+    assert!(matches!(commands[1], Command::Unload { function: FunctionId(2), .. }));
+}
+
+#[test]
+fn new_slabs_replace_the_workers_and_load_again_what_was_used_last_first() {
+    let mut scheduler = serving(2);
+    let (running, _) = submit(&mut scheduler, 0, 1);
+    let commands = with(|out| scheduler.renew(out));
+    let slab = SlabId { number: 0, life: 1 };
+    let load = |number| Command::Load { function: FunctionId(number), slab };
+    assert_eq!(commands, [Command::Stop { worker: worker(1, 1) }, load(1), load(2)]);
+    let (waits, commands) = submit(&mut scheduler, 1, 1);
+    assert!(commands.is_empty());
+    let stale = with(|out| scheduler.loaded(Moment(2), FunctionId(1), SLAB, 1, 10, out));
+    assert!(stale.is_empty(), "news of the old slab");
+    assert_eq!(scheduler.standing(FunctionId(1)), Standing::Coming);
+    let commands = completed(&mut scheduler, 3, 0, running);
+    assert_eq!(commands[0], Command::Stop { worker: worker(0, 1) });
+    assert_eq!(commands[1..], [Command::Answer { job: running, outcome: Outcome::Finished }]);
+    let mut asked = died(&mut scheduler, 4, 0, 1);
+    asked.extend(with(|out| scheduler.loaded(Moment(5), FunctionId(1), slab, 7, 10, out)));
+    let id = worker(0, 2);
+    assert!(asked.contains(&Command::Spawn { worker: id, pool: PoolKey::SHARED, slab }), "{asked:?}");
+    let late = with(|out| scheduler.worker_ready(Moment(1_006), id, SLAB, out).unwrap());
+    assert_eq!(late[0], Command::Stop { worker: id }, "it maps the old slab");
+    let mut commands = died(&mut scheduler, 1_007, 0, 2);
+    commands.extend(late);
+    commands.extend(tick(&mut scheduler, 3_000));
+    commands.extend(ready(&mut scheduler, 3_000, &commands.clone()));
+    assert!(starts(&commands).iter().any(|(_, job)| *job == waits), "{commands:?}");
+}
+
+#[test]
+fn a_slab_that_nobody_needs_goes_away_and_comes_back_with_another_life() {
+    let mut scheduler = shared(LIMITS);
+    define_as(&mut scheduler, 3, own(3));
+    let (job, commands) = submit(&mut scheduler, 0, 3);
+    let (id, _) = spawns(&commands)[0];
+    ready(&mut scheduler, 1, &commands);
+    completed_by(&mut scheduler, 2, id, job);
+    let slab = SlabId { number: 3, life: 0 };
+    let commands = with(|out| scheduler.retire(FunctionId(3), out));
+    assert_eq!(commands, [Command::Unload { function: FunctionId(3), slot: 3, slab }], "a worker maps it");
+    assert_eq!(tick(&mut scheduler, 1_100), [Command::Stop { worker: id }]);
+    let commands = with(|out| scheduler.worker_died(Moment(1_200), id, out));
+    assert_eq!(commands, [Command::CloseSlab { slab }]);
+    let next = SlabId { number: 3, life: 1 };
+    let commands = with(|out| scheduler.define(FunctionId(3), own(3), out).unwrap());
+    assert_eq!(commands, [Command::Load { function: FunctionId(3), slab: next }]);
+    let stale = with(|out| scheduler.loaded(Moment(1_300), FunctionId(3), slab, 1, 10, out));
+    assert!(stale.is_empty() && scheduler.standing(FunctionId(3)) == Standing::Coming);
+    carry_out_loads(&mut scheduler, 1_400, &commands);
+    let (_, commands) = submit(&mut scheduler, 1_500, 3);
+    assert!(matches!(commands[..], [Command::Spawn { slab, .. }] if slab == next), "{commands:?}");
+}
+
+#[test]
+fn a_function_changes_its_slab_only_when_nothing_of_it_is_in_the_old_one() {
+    let mut scheduler = shared(LIMITS);
+    define(&mut scheduler, 3, 3);
+    let (running, _) = submit(&mut scheduler, 0, 3);
+    let (waits, _) = submit(&mut scheduler, 0, 3);
+    let moves = |scheduler: &mut Scheduler| scheduler.define(FunctionId(3), own(3), &mut Commands::new());
+    assert_eq!(moves(&mut scheduler), Err(Misuse::NoSuchPool(own(3).pool)));
+    // It does not fit any more after the loader's end, so that it is cold while its call waits.
+    with(|out| scheduler.renew(out));
+    with(|out| scheduler.load_failed(FunctionId(3), SlabId { number: 0, life: 1 }, out));
+    assert_eq!(scheduler.standing(FunctionId(3)), Standing::Cold);
+    assert_eq!(
+        moves(&mut scheduler),
+        Err(Misuse::NoSuchPool(own(3).pool)),
+        "its call waits for shared workers"
+    );
+    let mut commands = completed(&mut scheduler, 1, 0, running);
+    commands.extend(died(&mut scheduler, 2, 0, 1));
+    assert_eq!(answers(&ready(&mut scheduler, 3, &commands)), [(waits, Outcome::LoadFailed)]);
+    assert_eq!(moves(&mut scheduler), Ok(()));
+}

@@ -1,0 +1,399 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use chrono::{TimeDelta, Utc};
+use http::{HeaderMap, HeaderValue, header};
+use mfaas_attest::{CALL_TOKEN_LIFE, CallClaims, CallKey, Declared, PrivateKey, sign_call};
+use mfaas_dispatch::Limits;
+use mfaas_ident::{Access, AliasName, CallScope, FunctionRef, PersonName, TenantName};
+
+use super::limiter::{Limiter, Share};
+use super::recent::Recent;
+use super::tokens::Tokens;
+use super::{BAD_TOKENS, Callers, PeerKey};
+use crate::agent::VerifiedImage;
+use crate::agent::testing::key;
+use crate::logs::LogSink;
+use crate::serving::{self, Dispatcher, Route, Served, Table};
+
+/// More than a test uses.
+const MUCH: Share = Share { rate: 1_000_000, concurrency: 1_000_000 };
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The key as a serving set names it.
+pub(crate) fn listed(key: &PrivateKey) -> CallKey {
+    let public = key.public();
+    CallKey { keyid: public.id(), public, not_after: Utc::now() + TimeDelta::days(1) }
+}
+
+/// A token of that tenant for these functions, changed by `change`.
+pub(crate) fn token(
+    key: &PrivateKey,
+    tenant: &str,
+    functions: &[&str],
+    change: impl FnOnce(&mut CallClaims),
+) -> String {
+    let mut claims = CallClaims {
+        tenant: TenantName::parse(tenant).unwrap(),
+        caller: PersonName::parse("shop").unwrap(),
+        functions: CallScope::parse(functions).unwrap(),
+        issued_at: Utc::now(),
+        expires_at: Utc::now() + CALL_TOKEN_LIFE,
+        id: "1".to_owned(),
+        rate: None,
+        concurrency: None,
+    };
+    change(&mut claims);
+    sign_call(&claims, key).unwrap()
+}
+
+fn peer(text: &str) -> PeerKey {
+    PeerKey::of(text.parse::<IpAddr>().unwrap())
+}
+
+/// `acme` serves `open`, `own` and `named`, with one access each.
+fn dispatcher() -> Dispatcher {
+    let dispatcher = serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap();
+    let mut table = Table::default();
+    for (name, access) in [("open", Access::Public), ("own", Access::Tenant), ("named", Access::Token)] {
+        let key = key(name, 1);
+        let mut route = Route::default();
+        route.aliases.insert(AliasName::live(), key.version);
+        let served = Served { id: dispatcher.function(&key), key: key.clone(), access };
+        route.versions.insert(key.version, Arc::new(served));
+        table.insert(key.tenant.clone(), key.function.clone(), route);
+    }
+    dispatcher.swap(table, |_| true, |_| false);
+    dispatcher
+}
+
+/// Callers and what they ask.
+struct Stage {
+    callers: Callers,
+    dispatcher: Dispatcher,
+    key: PrivateKey,
+}
+
+impl Stage {
+    fn new(share: Share) -> Self {
+        let (callers, key) = (Callers::new(share), PrivateKey::generate().unwrap());
+        callers.hold_keys(&[listed(&key)]);
+        Self { callers, dispatcher: dispatcher(), key }
+    }
+
+    /// Status and code of a refusal, and what a caller is told besides; the name of the caller otherwise.
+    fn ask(&self, authorization: &[&str], function: &str) -> Result<Option<String>, (u16, String)> {
+        self.ask_from("10.0.0.1", authorization, function).map(|admitted| {
+            admitted.header().map(|(name, value)| {
+                assert_eq!(name, "mfaas-caller");
+                value.to_owned()
+            })
+        })
+    }
+
+    fn ask_from(
+        &self,
+        from: &str,
+        authorization: &[&str],
+        function: &str,
+    ) -> Result<super::Admitted, (u16, String)> {
+        let mut headers = HeaderMap::new();
+        for value in authorization {
+            headers.append(header::AUTHORIZATION, HeaderValue::try_from(*value).unwrap());
+        }
+        let (tenant, function) = function.split_once('/').unwrap();
+        let (tenant, function) =
+            (TenantName::parse(tenant).unwrap(), function.parse::<FunctionRef>().unwrap());
+        self.callers.admit(&self.dispatcher, peer(from), &headers, (&tenant, &function)).map_err(|problem| {
+            let response = problem.into_response();
+            let more = response.headers().get(header::WWW_AUTHENTICATE);
+            let more = more.or_else(|| response.headers().get(header::RETRY_AFTER));
+            let more = more.map_or("", |value| value.to_str().unwrap());
+            (response.status().as_u16(), more.to_owned())
+        })
+    }
+
+    fn bearer(&self, tenant: &str, functions: &[&str]) -> String {
+        format!("Bearer {}", token(&self.key, tenant, functions, |_| ()))
+    }
+}
+
+fn nobody() -> Result<Option<String>, (u16, String)> {
+    Err((401, "Bearer".to_owned()))
+}
+
+fn invalid() -> Result<Option<String>, (u16, String)> {
+    Err((401, "Bearer error=\"invalid_token\"".to_owned()))
+}
+
+fn closed() -> Result<Option<String>, (u16, String)> {
+    Err((403, "Bearer error=\"insufficient_scope\"".to_owned()))
+}
+
+#[test]
+fn each_access_opens_to_whom_it_says() {
+    let stage = Stage::new(MUCH);
+    let shop = Ok(Some("acme/shop".to_owned()));
+    assert_eq!(stage.ask(&[], "acme/open"), Ok(None), "anybody, and nobody in particular");
+    for closed_to_all in ["acme/own", "acme/named", "acme/own@1", "acme/missing", "umbrella/missing"] {
+        assert_eq!(stage.ask(&[], closed_to_all), nobody(), "{closed_to_all}");
+    }
+    let all = stage.bearer("acme", &["*"]);
+    assert_eq!(stage.ask(&[&all], "acme/open"), shop);
+    assert_eq!(stage.ask(&[&all], "acme/own"), shop);
+    let named = stage.bearer("acme", &["named", "own"]);
+    assert_eq!(stage.ask(&[&named], "acme/own"), shop);
+    assert_eq!(stage.ask(&[&named], "acme/named"), shop);
+    let other = stage.bearer("acme", &["other"]);
+    let stranger = stage.bearer("umbrella", &["*", "own", "named"]);
+    for function in ["acme/own", "acme/named", "acme/missing"] {
+        assert_eq!(stage.ask(&[&other], function), closed(), "{function}");
+        assert_eq!(stage.ask(&[&stranger], function), closed(), "{function}");
+    }
+    // Who is another tenant's caller calls what is public under that name.
+    assert_eq!(stage.ask(&[&stranger], "acme/open"), Ok(Some("umbrella/shop".to_owned())));
+}
+
+#[test]
+fn before_the_first_set_nobody_hears_that_anything_is_closed() {
+    let mut stage = Stage::new(MUCH);
+    let good = stage.bearer("acme", &["own"]);
+    stage.callers = Callers::new(MUCH);
+    let wait = || Err((503, "1".to_owned()));
+    assert_eq!(stage.ask(&[], "acme/open"), wait());
+    assert_eq!(stage.ask(&[&good], "acme/own"), wait());
+    stage.callers.hold_keys(&[]);
+    assert_eq!(stage.ask(&[], "acme/open"), Ok(None));
+    assert_eq!(stage.ask(&[&good], "acme/own"), invalid());
+}
+
+/// A star is no right to what has to be named: the dispatcher, which decides again with the version that runs, says that there is
+/// no such function.
+#[tokio::test]
+async fn what_has_to_be_named_is_not_there_for_a_star() {
+    use crate::serving::{Asked, CallError, Way};
+    let stage = Stage::new(MUCH);
+    let star = stage.bearer("acme", &["*"]);
+    for name in ["named", "missing"] {
+        let admitted = stage.ask_from("10.0.0.1", &[&star], &format!("acme/{name}")).unwrap();
+        let (tenant, function) = (TenantName::parse("acme").unwrap(), name.parse().unwrap());
+        let asked = Asked {
+            tenant: &tenant,
+            function: &function,
+            selector: None,
+            wait_max: None,
+            grant: admitted.grant,
+            way: Way::Direct,
+        };
+        assert_eq!(stage.dispatcher.call(asked, Vec::new()).await.unwrap_err(), CallError::Unknown, "{name}");
+    }
+}
+
+#[test]
+fn a_token_that_does_not_count_is_refused_even_where_none_is_needed() {
+    let stage = Stage::new(MUCH);
+    let good = stage.bearer("acme", &["own"]);
+    let other = token(&PrivateKey::generate().unwrap(), "acme", &["own"], |_| ());
+    let over = token(&stage.key, "acme", &["own"], |claims| {
+        claims.issued_at = Utc::now() - TimeDelta::minutes(10);
+        claims.expires_at = Utc::now() - TimeDelta::seconds(1);
+    });
+    let early = token(&stage.key, "acme", &["own"], |claims| {
+        claims.issued_at = Utc::now() + TimeDelta::minutes(2);
+    });
+    let bad = [format!("Bearer {other}"), format!("Bearer {over}"), format!("Bearer {early}")];
+    let bad = bad.iter().map(String::as_str).chain(["Bearer", "bearer x", "Bearer eyJhbGciOiJub25lIn0.e30."]);
+    for text in bad {
+        for function in ["acme/open", "acme/own", "acme/missing"] {
+            assert_eq!(stage.ask(&[text], function), invalid(), "{text} {function}");
+        }
+    }
+    assert_eq!(stage.ask(&[&good, &good], "acme/own"), invalid(), "which of them is it?");
+    assert_eq!(stage.ask(&["Basic YTpi"], "acme/open"), Ok(None), "meant for somebody else");
+    assert_eq!(stage.ask(&["Basic YTpi"], "acme/own"), nobody());
+    assert!(stage.ask(&[&good.replace("Bearer", "bEARER")], "acme/own").is_ok());
+}
+
+/// Checking a signature costs more than anything else here, so an address gets so many for nothing.
+#[test]
+fn an_address_that_tries_tokens_is_not_listened_to_for_a_while() {
+    let stage = Stage::new(MUCH);
+    let good = stage.bearer("acme", &["own"]);
+    assert!(stage.ask(&[&good], "acme/own").is_ok());
+    let tried: Vec<_> = (0..=BAD_TOKENS.rate + 20)
+        .map(|number| stage.ask(&[&format!("Bearer {number}")], "acme/own").unwrap_err().0)
+        .collect();
+    assert_eq!(tried[..BAD_TOKENS.rate as usize], vec![401; BAD_TOKENS.rate as usize]);
+    assert!(tried.contains(&429), "{tried:?}");
+    assert!(stage.ask(&[&good], "acme/own").is_ok(), "a token that is known is no attempt");
+    assert!(stage.ask_from("10.0.0.2", &["Bearer x"], "acme/own").unwrap_err().0 == 401);
+}
+
+#[test]
+fn keys_that_are_held_no_more_open_nothing_at_once() {
+    let stage = Stage::new(MUCH);
+    let (old, next) = (stage.bearer("acme", &["own"]), PrivateKey::generate().unwrap());
+    assert!(stage.ask(&[&old], "acme/own").is_ok());
+    stage.callers.hold_keys(&[listed(&next), listed(&stage.key)]);
+    assert!(stage.ask(&[&old], "acme/own").is_ok(), "until its last token is over");
+    let new = format!("Bearer {}", token(&next, "acme", &["own"], |_| ()));
+    assert!(stage.ask(&[&new], "acme/own").is_ok());
+    stage.callers.hold_keys(&[listed(&next)]);
+    assert_eq!(stage.ask(&[&old], "acme/own"), invalid());
+    assert!(stage.ask(&[&new], "acme/own").is_ok());
+}
+
+#[test]
+fn a_known_token_ends_with_its_time() {
+    let (tokens, key) = (Tokens::default(), PrivateKey::generate().unwrap());
+    tokens.hold_keys(&[listed(&key)]);
+    let text = token(&key, "acme", &["own"], |_| ());
+    let now = SystemTime::now();
+    assert!(tokens.known(&text, now).is_none(), "nobody has verified it");
+    tokens.verify(&text, now).unwrap();
+    assert!(tokens.known(&text, now).is_some());
+    assert!(tokens.known(&text, now + Duration::from_secs(14 * 60)).is_some());
+    assert!(tokens.known(&text, now + Duration::from_secs(15 * 60 + 1)).is_none());
+    assert!(tokens.known(&text, now - Duration::from_secs(3_600)).is_none(), "a clock that was set back");
+}
+
+#[test]
+fn what_is_remembered_is_bounded_and_what_is_used_stays() {
+    let recent = Recent::<u32, u32>::new(1_024);
+    for number in 0..50_000 {
+        recent.piece(&number).put(number, number);
+        assert_eq!(recent.piece(&0).get(&0), Some(&0), "after {number}");
+    }
+    assert_eq!(recent.count(), 1_024);
+    recent.clear();
+    assert_eq!(recent.count(), 0);
+}
+
+#[test]
+fn a_caller_gets_a_seconds_worth_and_then_its_rate() {
+    let (limiter, share) = (Limiter::default(), Share { rate: 4, concurrency: 100 });
+    let take = |whom: &str, at: u64| limiter.take_at(&whom, share, at).map(drop);
+    for _ in 0..4 {
+        assert_eq!(take("one", 0), Ok(()));
+    }
+    assert_eq!(take("one", 0), Err(1));
+    assert_eq!(take("other", 0), Ok(()), "everybody has a bucket of their own");
+    assert_eq!(take("one", SECOND_NS / 4 - 1), Err(1));
+    assert_eq!(take("one", SECOND_NS / 4), Ok(()));
+    assert_eq!(take("one", SECOND_NS / 4), Err(1));
+    for _ in 0..4 {
+        assert_eq!(take("one", 60 * SECOND_NS), Ok(()), "a minute saves no more than a second");
+    }
+    assert_eq!(take("one", 60 * SECOND_NS), Err(1));
+    let slow = Share { rate: 1, concurrency: 1 };
+    assert!(limiter.take_at(&"slow", slow, 0).is_ok());
+    assert_eq!(limiter.take_at(&"slow", slow, 1).map(drop), Err(1));
+}
+
+#[test]
+fn calls_on_their_way_are_counted_until_they_end() {
+    let (limiter, share) = (Limiter::default(), Share { rate: 1_000, concurrency: 2 });
+    let first = limiter.take_at(&"one", share, 0).unwrap();
+    let _second = limiter.take_at(&"one", share, 0).unwrap();
+    assert_eq!(limiter.take_at(&"one", share, 0).map(drop), Err(1));
+    drop(first);
+    assert!(limiter.take_at(&"one", share, 0).is_ok());
+}
+
+/// Forgetting a row must not forget calls: a caller that fills the table would have more of them at a time.
+#[test]
+fn a_row_with_calls_on_their_way_is_not_forgotten() {
+    let (limiter, share) = (Limiter::default(), Share { rate: 1_000, concurrency: 1 });
+    let held = limiter.take_at(&"held", share, 0).unwrap();
+    for number in 0..100_000_u32 {
+        assert!(limiter.take_at(&number, share, 0).is_ok());
+    }
+    assert_eq!(limiter.take_at(&"held", share, 0).map(drop), Err(1));
+    drop(held);
+    assert!(limiter.take_at(&"held", share, 0).is_ok());
+    // And where everybody is inside, one more is refused instead.
+    let inside: Vec<_> = (0..100_000_u32).map(|number| limiter.take_at(&number, share, 1)).collect();
+    assert!(inside.iter().any(Result::is_err));
+    assert!(inside.iter().filter(|taken| taken.is_ok()).count() <= 32_768);
+}
+
+#[test]
+fn each_caller_has_its_share_of_each_function_and_a_token_may_say_less() {
+    let stage = Stage::new(Share { rate: 3, concurrency: 100 });
+    let over = || (429, "1".to_owned());
+    for _ in 0..3 {
+        assert!(stage.ask(&[], "acme/open").is_ok());
+    }
+    assert_eq!(stage.ask(&[], "acme/open"), Err(over()));
+    let mine = stage.bearer("acme", &["*"]);
+    assert!(stage.ask(&[&mine], "acme/open").is_ok(), "a token is another caller than its address");
+    assert!(stage.ask_from("10.0.0.2", &[], "acme/open").is_ok());
+    let low = |claims: &mut CallClaims| {
+        claims.caller = PersonName::parse("slow").unwrap();
+        claims.rate = Some(1);
+    };
+    // Another token of the same caller is the same caller.
+    for (number, wanted) in [(1, true), (2, false)] {
+        let text = token(&stage.key, "acme", &["*"], |claims| {
+            low(claims);
+            claims.id = number.to_string();
+        });
+        assert_eq!(stage.ask(&[&format!("Bearer {text}")], "acme/own").is_ok(), wanted, "{number}");
+        assert_eq!(stage.ask(&[&format!("Bearer {text}")], "acme/open").is_ok(), wanted, "{number}");
+    }
+    let one = token(&stage.key, "acme", &["*"], |claims| {
+        claims.caller = PersonName::parse("narrow").unwrap();
+        claims.concurrency = Some(1);
+    });
+    let one = format!("Bearer {one}");
+    let _held = stage.ask_from("10.0.0.1", &[&one], "acme/own").unwrap();
+    assert_eq!(stage.ask(&[&one], "acme/own"), Err(over()));
+}
+
+#[test]
+fn an_address_is_one_party() {
+    assert_eq!(peer("::ffff:10.0.0.1"), peer("10.0.0.1"));
+    assert_eq!(peer("2001:db8:1:2::1"), peer("2001:db8:1:2:ffff::9"));
+    assert_ne!(peer("2001:db8:1:2::1"), peer("2001:db8:1:3::1"));
+    assert_ne!(peer("10.0.0.1"), peer("10.0.0.2"));
+}
+
+/// A statement from before does not say who may call: its image does, and says the tenant.
+#[test]
+fn an_image_whose_statement_is_silent_is_the_tenants() {
+    let silent = VerifiedImage::declaring_for_test(key("old", 1), Declared::default());
+    assert_eq!(silent.declared().access(), Access::Tenant);
+}
+
+/// `cargo test --release -p mfaas-node --bin mfaas-node what_a_token_costs -- --ignored --nocapture`
+#[test]
+#[ignore = "prints times, which are a machine's and not a promise"]
+#[expect(clippy::print_stdout, reason = "its figures are what it is for")]
+fn what_a_token_costs() {
+    let stage = Stage::new(Share { rate: 100_000_000, concurrency: 1_000 });
+    let (bearer, rounds) = (stage.bearer("acme", &["own"]), 200_000);
+    let time = |what: &str, rounds: u32, mut work: Box<dyn FnMut(u32) + '_>| {
+        let start = std::time::Instant::now();
+        (0..rounds).for_each(&mut work);
+        println!("{what}: {:.3} µs", start.elapsed().as_secs_f64() * 1e6 / f64::from(rounds));
+    };
+    let (mut headers, tenant) = (HeaderMap::new(), TenantName::parse("acme").unwrap());
+    let (open, own) = ("open".parse::<FunctionRef>().unwrap(), "own".parse::<FunctionRef>().unwrap());
+    let ask = |headers: &HeaderMap, function: &FunctionRef| {
+        drop(stage.callers.admit(&stage.dispatcher, peer("10.0.0.1"), headers, (&tenant, function)).unwrap());
+    };
+    let none = HeaderMap::new();
+    time("nobody, public", rounds, Box::new(|_| ask(&none, &open)));
+    headers.insert(header::AUTHORIZATION, HeaderValue::try_from(bearer).unwrap());
+    time("a known token", rounds, Box::new(|_| ask(&headers, &own)));
+    let fresh: Vec<_> = (0..2_000)
+        .map(|number| token(&stage.key, "acme", &["own"], |claims| claims.id = number.to_string()))
+        .collect();
+    let tokens = Tokens::default();
+    tokens.hold_keys(&[listed(&stage.key)]);
+    let now = SystemTime::now();
+    time("a new token", 2_000, Box::new(|number| drop(tokens.verify(&fresh[number as usize], now).unwrap())));
+}
