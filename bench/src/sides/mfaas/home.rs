@@ -16,8 +16,8 @@ use mfaas_attest::{
     Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
 };
 use mfaas_ident::{
-    Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
-    ToolchainId, VersionNumber,
+    Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit,
+    TenantName, ToolchainId, VersionNumber,
 };
 use mfaas_rules::profiles::lints;
 

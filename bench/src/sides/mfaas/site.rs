@@ -123,7 +123,7 @@ impl Site {
             .zip(&deployed)
             .map(|(tenant, deployed)| Target { path: deployed.path(), constants: tenant.constants })
             .collect();
-        let started = Started::over(kit, &deployed, &pools.variables(&deployed))?;
+        let started = Started::over(kit, &deployed, &pools.variables())?;
         Ok(Self { started, pools, targets })
     }
 
