@@ -3,7 +3,7 @@
 //! A caller shows a call token or is nobody but an address. What it may call stands in the function's signed statement
 //! ([`mfaas_ident::Access`]); whether a token counts is decided here alone, with the keys of the signed serving set. Must never
 //! let a caller without rights tell a function that exists from one that does not, pass a token on to a function, or hold more
-//! than its bounds ([`Recent`]).
+//! than its bounds ([`recent`]).
 
 mod limiter;
 mod recent;
