@@ -16,7 +16,6 @@ pub mod edge;
 pub mod extract;
 pub mod limits;
 pub mod live;
-pub mod logging;
 pub mod metrics;
 pub mod nodes;
 #[cfg(feature = "oidc")]

@@ -1,6 +1,7 @@
 //! `mfaas-server`: the REST interface, the console and the node protocol, and the commands that
 //! set them up. It never unpacks, compiles or signs: it holds no signing key and opens no upload.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -8,14 +9,15 @@ use mfaas_server::commands::{Arguments, run};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let outcome = mfaas_server::logging::install()
+    let outcome = mfaas_logging::start()
+        .map_err(anyhow::Error::from)
         .and_then(|()| Ok(tokio::runtime::Runtime::new()?))
         .and_then(|runtime| runtime.block_on(run(arguments)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Also when the log is not installed yet; whoever started us reads stderr.
-            mfaas_server::logging::last_words(&error);
+            let _ = writeln!(std::io::stderr(), "mfaas-server: {error:#}");
             ExitCode::FAILURE
         }
     }

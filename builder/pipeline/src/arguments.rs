@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::config::{self, AcquireConfig, LogConfig, ServeConfig};
+use crate::config::{self, AcquireConfig, ServeConfig};
 use crate::error::BuilderError;
-use crate::{acquire, check, deps, facts, log, serve, toolchain};
+use crate::{acquire, check, deps, facts, serve, toolchain};
 
 /// How the child of `facts` is called.
 pub(crate) const GEIGER_COMMAND: &str = "geiger";
@@ -143,15 +143,20 @@ impl Arguments {
     }
 }
 
+fn start_logging() -> Result<(), BuilderError> {
+    mfaas_logging::start()
+        .map_err(|error| BuilderError::Config { name: "logging", problem: error.to_string() })
+}
+
 impl Command {
     fn run(self) -> Result<ExitCode, BuilderError> {
         match self {
             Self::Serve => {
-                log::start(&LogConfig::from_environment()?)?;
+                start_logging()?;
                 serve::serve(&ServeConfig::from_environment()?)?;
             }
             Self::Acquire => {
-                log::start(&LogConfig::from_environment()?)?;
+                start_logging()?;
                 acquire::serve(&AcquireConfig::from_environment()?)?;
             }
             Self::Check { path, json, keep, limits, decisions } => {

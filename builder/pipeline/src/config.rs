@@ -80,15 +80,6 @@ pub(crate) struct CheckConfig {
     pub(crate) deps: Option<PathBuf>,
 }
 
-/// How this program logs.
-#[derive(Debug)]
-pub(crate) struct LogConfig {
-    /// `MFAAS_LOG`: a filter, default `info`.
-    pub(crate) filter: String,
-    /// `MFAAS_LOG_JSON=1`.
-    pub(crate) json: bool,
-}
-
 impl ServeConfig {
     /// Reads and checks every variable.
     pub(crate) fn from_environment() -> Result<Self, BuilderError> {
@@ -111,16 +102,6 @@ impl CheckConfig {
         Ok(Self {
             toolchain: optional("MFAAS_TOOLCHAIN_DIR")?.map(PathBuf::from),
             deps: optional("MFAAS_DEPS_DIR")?.map(PathBuf::from),
-        })
-    }
-}
-
-impl LogConfig {
-    /// Reads the variables; both are optional.
-    pub(crate) fn from_environment() -> Result<Self, BuilderError> {
-        Ok(Self {
-            filter: optional("MFAAS_LOG")?.unwrap_or_else(|| "info".to_owned()),
-            json: switch("MFAAS_LOG_JSON")?,
         })
     }
 }

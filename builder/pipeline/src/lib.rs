@@ -20,7 +20,6 @@ mod facts;
 mod flags;
 mod journal;
 mod layers;
-mod log;
 mod serve;
 mod stages;
 mod toolchain;

@@ -24,7 +24,6 @@ mod vitals;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use tokio::runtime::Runtime;
-use tracing_subscriber::EnvFilter;
 
 use config::{Config, Membership, environment};
 use cores::Cores;
@@ -51,7 +50,7 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    start_logging()?;
+    mfaas_logging::start()?;
     rustls::crypto::ring::default_provider()
         .install_default()
         .map_err(|_| anyhow::anyhow!("another TLS provider is already installed"))?;
@@ -72,16 +71,4 @@ fn runtime() -> anyhow::Result<Runtime> {
         .enable_all()
         .build()
         .context("starting the asynchronous runtime")
-}
-
-fn start_logging() -> anyhow::Result<()> {
-    let filter = environment("MFAAS_LOG").unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(filter).context("MFAAS_LOG")?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if environment("MFAAS_LOG_JSON").as_deref() == Some("1") {
-        builder.json().init();
-    } else {
-        builder.with_ansi(false).init();
-    }
-    Ok(())
 }

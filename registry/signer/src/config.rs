@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use mfaas_ident::Access;
-use tracing_subscriber::EnvFilter;
 
 /// What `serve` needs.
 #[derive(Debug)]
@@ -49,21 +48,4 @@ fn optional(name: &str) -> anyhow::Result<Option<String>> {
         Err(std::env::VarError::NotPresent) => Ok(None),
         Err(std::env::VarError::NotUnicode(_)) => bail!("{name} is not UTF-8"),
     }
-}
-
-/// Logs to stderr: `MFAAS_LOG` filters (default `info`), `MFAAS_LOG_JSON=1` makes JSON lines.
-pub(crate) fn start_logging() -> anyhow::Result<()> {
-    let filter = optional("MFAAS_LOG")?.unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(filter).context("MFAAS_LOG is not a log filter")?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        // A log file is read by programs; only a person at a terminal gets colours.
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
-    match optional("MFAAS_LOG_JSON")?.as_deref() {
-        Some("1") => builder.json().init(),
-        None | Some("0") => builder.init(),
-        Some(other) => bail!("MFAAS_LOG_JSON is {other:?}, expected 0 or 1"),
-    }
-    Ok(())
 }

@@ -46,7 +46,7 @@ fn run() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["serve"] | [] => {
-            config::start_logging()?;
+            mfaas_logging::start()?;
             serve::serve(ServeConfig::from_env()?)
         }
         ["init", "--root-dir", root_dir, "--keys-dir", keys_dir] => {

@@ -58,6 +58,7 @@ fn heavy_dependencies_have_one_owner() {
         ("iced-x86", "mfaas-inspect"),
         ("object_store", "mfaas-blobs"),
         ("landlock", "mfaas-confine"),
+        ("tracing-subscriber", "mfaas-logging"),
         ("ra-ap-rustc_lexer", "mfaas-audit"),
         ("toml_edit", "mfaas-audit"),
         // Not mfaas-audit: the signer links that, and must not link the parser of a display.

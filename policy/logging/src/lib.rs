@@ -1,0 +1,108 @@
+//! The log of every program: lines on stderr, as text or as JSON.
+//!
+//! What a line quotes was often written by strangers: a path, a header, a compiler's message. Must never let a character of it
+//! end the line, or steer a terminal: whoever reads the log takes every line for a program's own.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Which lines: a filter as in <https://docs.rs/tracing-subscriber/latest/tracing_subscriber/filter/struct.EnvFilter.html>,
+/// `info` by default.
+const FILTER: &str = "MFAAS_LOG";
+/// `1` makes each line a JSON object.
+const JSON: &str = "MFAAS_LOG_JSON";
+
+/// Why there is no log.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggingError {
+    /// The filter cannot be read.
+    #[error("MFAAS_LOG is not a log filter: {0}")]
+    Filter(String),
+    /// Neither 0 nor 1.
+    #[error("MFAAS_LOG_JSON is {0:?}; expected 0 or 1")]
+    Json(String),
+    /// A variable is not UTF-8.
+    #[error("{0} is not UTF-8")]
+    NotText(&'static str),
+    /// It was started before.
+    #[error("the log cannot be started: {0}")]
+    Started(String),
+}
+
+/// Starts logging as `MFAAS_LOG` and `MFAAS_LOG_JSON` say. Called once, before anything is logged.
+pub fn start() -> Result<(), LoggingError> {
+    let filter = read(FILTER)?.unwrap_or_else(|| "info".to_owned());
+    let filter = EnvFilter::try_new(filter).map_err(|error| LoggingError::Filter(error.to_string()))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Lines(io::stderr));
+    let started = match read(JSON)?.as_deref() {
+        Some("1") => log.json().try_init(),
+        None | Some("0") => log.with_ansi(false).try_init(),
+        Some(other) => return Err(LoggingError::Json(other.to_owned())),
+    };
+    started.map_err(|error| LoggingError::Started(error.to_string()))
+}
+
+/// A variable; an empty one is none.
+fn read(name: &'static str) -> Result<Option<String>, LoggingError> {
+    match std::env::var(name) {
+        Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(LoggingError::NotText(name)),
+    }
+}
+
+/// Makes writers that keep each event on one line.
+#[derive(Debug, Clone, Copy)]
+struct Lines<M>(M);
+
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Lines<M> {
+    type Writer = Line<M::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        Line(self.0.make_writer())
+    }
+}
+
+/// Is given one event at a time, whole, with the line feed that ends it.
+#[derive(Debug)]
+struct Line<W>(W);
+
+impl<W: Write> Write for Line<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let body = text.strip_suffix('\n').unwrap_or(&text);
+        let line = format!("{}\n", escaped(body));
+        self.0.write_all(line.as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Control characters and the other ends of lines as JSON writes them, which people read as well. A backslash stays one: in
+/// JSON it is doubled already, in a text nobody takes it for a line's end.
+fn escaped(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}');
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut line = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' => line.push_str("\\n"),
+            '\r' => line.push_str("\\r"),
+            '\t' => line.push_str("\\t"),
+            c if is_plain(c) => line.push(c),
+            c => line.push_str(&format!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    Cow::Owned(line)
+}
+
+#[cfg(test)]
+mod tests;
