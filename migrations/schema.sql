@@ -10,9 +10,11 @@ CREATE TABLE aliases (
     CONSTRAINT aliases_pkey PRIMARY KEY (tenant, function, alias),
     CONSTRAINT aliases_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
 );
-GRANT DELETE, INSERT, SELECT ON aliases TO mfaas_server;
-GRANT INSERT, SELECT ON aliases TO mfaas_signer;
+GRANT DELETE, SELECT ON aliases TO mfaas_server;
+GRANT SELECT ON aliases TO mfaas_signer;
+GRANT INSERT (tenant, function, alias, version) ON aliases TO mfaas_server;
 GRANT UPDATE (version, updated_at) ON aliases TO mfaas_server;
+GRANT INSERT (tenant, function, alias, version) ON aliases TO mfaas_signer;
 GRANT UPDATE (version, updated_at) ON aliases TO mfaas_signer;
 
 CREATE TABLE artifacts (
@@ -24,7 +26,8 @@ CREATE TABLE artifacts (
     CONSTRAINT artifacts_digest_sha256 CHECK ((digest ~ '^[0-9a-f]{64}$'::text))
 );
 GRANT SELECT ON artifacts TO mfaas_server;
-GRANT INSERT, SELECT ON artifacts TO mfaas_signer;
+GRANT SELECT ON artifacts TO mfaas_signer;
+GRANT INSERT (digest, bytes, toolchain) ON artifacts TO mfaas_signer;
 
 CREATE TABLE audit_head (
     one boolean NOT NULL DEFAULT true,
@@ -50,6 +53,18 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_log_by_subject ON public.audit_log USING btree (subject, action);
 GRANT SELECT ON audit_log TO mfaas_server;
 
+CREATE TABLE audit_pending (
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    role text NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    tenant text NOT NULL,
+    subject text NOT NULL,
+    detail jsonb NOT NULL,
+    CONSTRAINT audit_pending_pkey PRIMARY KEY (id)
+);
+CREATE CONSTRAINT TRIGGER audit_pending_chain AFTER INSERT ON public.audit_pending DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION chain_audit();
+
 CREATE TABLE bans (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
     told uuid NOT NULL,
@@ -71,7 +86,8 @@ CREATE TABLE bans (
 );
 CREATE UNIQUE INDEX bans_one_in_force ON public.bans USING btree (tenant, function, artifact) WHERE (lifted_at IS NULL);
 CREATE TRIGGER bans_orders AFTER INSERT OR UPDATE ON public.bans FOR EACH STATEMENT EXECUTE FUNCTION tell_orders();
-GRANT INSERT, SELECT ON bans TO mfaas_server;
+GRANT SELECT ON bans TO mfaas_server;
+GRANT INSERT (told, tenant, function, version, artifact, node, crashes) ON bans TO mfaas_server;
 GRANT UPDATE (lifted_at, lifted_by) ON bans TO mfaas_server;
 
 CREATE TABLE builders (
@@ -79,8 +95,9 @@ CREATE TABLE builders (
     seen_at timestamp with time zone NOT NULL DEFAULT now(),
     CONSTRAINT builders_pkey PRIMARY KEY (instance)
 );
-GRANT DELETE, INSERT, SELECT ON builders TO mfaas_builder;
+GRANT DELETE, SELECT ON builders TO mfaas_builder;
 GRANT SELECT ON builders TO mfaas_server;
+GRANT INSERT (instance) ON builders TO mfaas_builder;
 GRANT UPDATE (seen_at) ON builders TO mfaas_builder;
 
 CREATE TABLE builds (
@@ -95,6 +112,7 @@ CREATE TABLE builds (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     tenant text NOT NULL,
+    lease_role name,
     CONSTRAINT builds_pkey PRIMARY KEY (deployment_id),
     CONSTRAINT builds_claim_when_finished CHECK (((claim IS NULL) OR (finished_at IS NOT NULL))),
     CONSTRAINT builds_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
@@ -104,14 +122,17 @@ CREATE INDEX builds_by_tenant ON public.builds USING btree (tenant, queued_at, d
 CREATE INDEX builds_leased ON public.builds USING btree (tenant) WHERE ((finished_at IS NULL) AND (lease_expires_at IS NOT NULL));
 CREATE INDEX builds_queue ON public.builds USING btree (queued_at) WHERE (finished_at IS NULL);
 CREATE INDEX builds_turns ON public.builds USING btree (tenant, started_at);
+CREATE TRIGGER builds_begin BEFORE INSERT ON public.builds FOR EACH ROW EXECUTE FUNCTION begin_build();
+CREATE TRIGGER builds_change BEFORE UPDATE ON public.builds FOR EACH ROW EXECUTE FUNCTION check_build_change();
 CREATE TRIGGER builds_tenant BEFORE INSERT ON public.builds FOR EACH ROW EXECUTE FUNCTION builds_of_their_tenant();
 GRANT SELECT ON builds TO mfaas_acquirer;
 GRANT SELECT ON builds TO mfaas_builder;
-GRANT INSERT, SELECT ON builds TO mfaas_server;
+GRANT SELECT ON builds TO mfaas_server;
 GRANT SELECT ON builds TO mfaas_signer;
-GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, started_at, finished_at) ON builds TO mfaas_acquirer;
+GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, finished_at) ON builds TO mfaas_acquirer;
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, fencing_token, committed_token, claim, started_at, finished_at) ON builds TO mfaas_builder;
-GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, started_at, finished_at) ON builds TO mfaas_server;
+GRANT INSERT (deployment_id) ON builds TO mfaas_server;
+GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, finished_at) ON builds TO mfaas_server;
 GRANT UPDATE (finished_at) ON builds TO mfaas_signer;
 
 CREATE TABLE call_keys (
@@ -141,8 +162,9 @@ CREATE TABLE crate_archives (
     CONSTRAINT crate_archives_checksum_sha256 CHECK ((checksum ~ '^[0-9a-f]{64}$'::text)),
     CONSTRAINT crate_archives_version_unique UNIQUE (name, version)
 );
-GRANT INSERT, SELECT ON crate_archives TO mfaas_acquirer;
+GRANT SELECT ON crate_archives TO mfaas_acquirer;
 GRANT SELECT ON crate_archives TO mfaas_server;
+GRANT INSERT (checksum, name, version, bytes) ON crate_archives TO mfaas_acquirer;
 
 CREATE TABLE crate_deltas (
     key text NOT NULL,
@@ -155,8 +177,9 @@ CREATE TABLE crate_deltas (
     CONSTRAINT crate_deltas_key_sha256 CHECK ((key ~ '^[0-9a-f]{64}$'::text)),
     CONSTRAINT crate_deltas_to_fkey FOREIGN KEY (to_checksum) REFERENCES crate_archives(checksum)
 );
-GRANT INSERT, SELECT ON crate_deltas TO mfaas_acquirer;
+GRANT SELECT ON crate_deltas TO mfaas_acquirer;
 GRANT SELECT ON crate_deltas TO mfaas_server;
+GRANT INSERT (key, from_checksum, to_checksum, delta) ON crate_deltas TO mfaas_acquirer;
 
 CREATE TABLE crate_files (
     checksum text NOT NULL,
@@ -169,8 +192,9 @@ CREATE TABLE crate_files (
     CONSTRAINT crate_files_bytes_known CHECK ((bytes >= 0)),
     CONSTRAINT crate_files_path_length CHECK (((length(path) >= 1) AND (length(path) <= 500)))
 );
-GRANT INSERT, SELECT ON crate_files TO mfaas_acquirer;
+GRANT SELECT ON crate_files TO mfaas_acquirer;
 GRANT SELECT ON crate_files TO mfaas_server;
+GRANT INSERT (checksum, path, blob, bytes) ON crate_files TO mfaas_acquirer;
 
 CREATE TABLE crate_reports (
     key text NOT NULL,
@@ -182,8 +206,9 @@ CREATE TABLE crate_reports (
     CONSTRAINT crate_reports_key_sha256 CHECK ((key ~ '^[0-9a-f]{64}$'::text))
 );
 CREATE INDEX crate_reports_by_checksum ON public.crate_reports USING btree (checksum);
-GRANT INSERT, SELECT ON crate_reports TO mfaas_acquirer;
+GRANT SELECT ON crate_reports TO mfaas_acquirer;
 GRANT SELECT ON crate_reports TO mfaas_server;
+GRANT INSERT (key, checksum, report) ON crate_reports TO mfaas_acquirer;
 
 CREATE TABLE crate_requests (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -208,12 +233,15 @@ CREATE TABLE crate_requests (
     CONSTRAINT crate_requests_status_known CHECK ((status = ANY (ARRAY['open'::text, 'reviewing'::text, 'building'::text, 'ready'::text, 'denied'::text, 'failed'::text, 'withdrawn'::text, 'approved'::text, 'retried'::text])))
 );
 CREATE INDEX crate_requests_unfinished ON public.crate_requests USING btree (status, id) WHERE (status = ANY (ARRAY['open'::text, 'reviewing'::text, 'building'::text]));
+CREATE TRIGGER crate_requests_of_builder BEFORE INSERT OR UPDATE ON public.crate_requests FOR EACH ROW EXECUTE FUNCTION check_builder_holds();
 CREATE TRIGGER crate_requests_person BEFORE INSERT ON public.crate_requests FOR EACH ROW EXECUTE FUNCTION name_the_requester();
 GRANT SELECT ON crate_requests TO mfaas_acquirer;
-GRANT INSERT, SELECT ON crate_requests TO mfaas_builder;
-GRANT INSERT, SELECT ON crate_requests TO mfaas_server;
+GRANT SELECT ON crate_requests TO mfaas_builder;
+GRANT SELECT ON crate_requests TO mfaas_server;
 GRANT UPDATE (status, decided_at, chosen, detail) ON crate_requests TO mfaas_acquirer;
+GRANT INSERT (deployment_id, tenant, name, requirement, features, code, default_features) ON crate_requests TO mfaas_builder;
 GRANT UPDATE (requirement, features, code, status, decided_at, default_features, chosen, detail) ON crate_requests TO mfaas_builder;
+GRANT INSERT (tenant, name, requirement, features, code, default_features, requested_by, takeover) ON crate_requests TO mfaas_server;
 GRANT UPDATE (status, decided_at, detail) ON crate_requests TO mfaas_server;
 
 CREATE TABLE crates (
@@ -238,11 +266,13 @@ CREATE TABLE crates (
 );
 CREATE TRIGGER crates_decided BEFORE INSERT OR UPDATE ON public.crates FOR EACH ROW EXECUTE FUNCTION check_crate_decision();
 CREATE TRIGGER crates_policy_version AFTER INSERT OR DELETE OR UPDATE ON public.crates FOR EACH STATEMENT EXECUTE FUNCTION bump_policy_version();
-GRANT INSERT, SELECT ON crates TO mfaas_acquirer;
+GRANT SELECT ON crates TO mfaas_acquirer;
 GRANT SELECT ON crates TO mfaas_builder;
-GRANT INSERT, SELECT ON crates TO mfaas_server;
+GRANT SELECT ON crates TO mfaas_server;
 GRANT SELECT ON crates TO mfaas_signer;
+GRANT INSERT (name, version, checksum, features, direct, status, decided_by, reason, toolchain) ON crates TO mfaas_acquirer;
 GRANT UPDATE (checksum, features, direct, status, decided_by, decided_at, reason, toolchain, grants, expires_at) ON crates TO mfaas_acquirer;
+GRANT INSERT (name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope, toolchain, grants, expires_at, review_id) ON crates TO mfaas_server;
 GRANT UPDATE (checksum, features, direct, status, decided_by, decided_at, reason, toolchain, grants, expires_at, review_id) ON crates TO mfaas_server;
 
 CREATE TABLE dependency_caches (
@@ -256,9 +286,10 @@ CREATE TABLE dependency_caches (
     CONSTRAINT dependency_caches_key_sha256 CHECK ((key ~ '^[0-9a-f]{64}$'::text)),
     CONSTRAINT dependency_caches_key_unique UNIQUE (key)
 );
-GRANT INSERT, SELECT ON dependency_caches TO mfaas_acquirer;
+GRANT SELECT ON dependency_caches TO mfaas_acquirer;
 GRANT SELECT ON dependency_caches TO mfaas_builder;
 GRANT SELECT ON dependency_caches TO mfaas_server;
+GRANT INSERT (key, base, toolchain, lock) ON dependency_caches TO mfaas_acquirer;
 
 CREATE TABLE deployment_events (
     deployment_id uuid NOT NULL,
@@ -268,10 +299,15 @@ CREATE TABLE deployment_events (
     CONSTRAINT deployment_events_pkey PRIMARY KEY (deployment_id, seq),
     CONSTRAINT deployment_events_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id)
 );
-GRANT INSERT, SELECT ON deployment_events TO mfaas_acquirer;
-GRANT INSERT, SELECT ON deployment_events TO mfaas_builder;
-GRANT INSERT, SELECT ON deployment_events TO mfaas_server;
-GRANT INSERT, SELECT ON deployment_events TO mfaas_signer;
+CREATE TRIGGER deployment_events_of_builder BEFORE INSERT ON public.deployment_events FOR EACH ROW EXECUTE FUNCTION check_builder_holds();
+GRANT SELECT ON deployment_events TO mfaas_acquirer;
+GRANT SELECT ON deployment_events TO mfaas_builder;
+GRANT SELECT ON deployment_events TO mfaas_server;
+GRANT SELECT ON deployment_events TO mfaas_signer;
+GRANT INSERT (deployment_id, seq, body) ON deployment_events TO mfaas_acquirer;
+GRANT INSERT (deployment_id, seq, body) ON deployment_events TO mfaas_builder;
+GRANT INSERT (deployment_id, seq, body) ON deployment_events TO mfaas_server;
+GRANT INSERT (deployment_id, seq, body) ON deployment_events TO mfaas_signer;
 
 CREATE TABLE deployments (
     id uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -296,14 +332,19 @@ CREATE TABLE deployments (
     CONSTRAINT deployments_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name),
     CONSTRAINT deployments_version_when_admitted CHECK (((state = 'admitted'::text) = (version IS NOT NULL)))
 );
+CREATE INDEX deployments_built ON public.deployments USING btree (id) WHERE (state = 'built'::text);
 CREATE INDEX deployments_by_function ON public.deployments USING btree (tenant, function, created_at DESC);
+CREATE INDEX deployments_by_tenant ON public.deployments USING btree (tenant, created_at DESC);
+CREATE INDEX deployments_waiting ON public.deployments USING btree (id) WHERE (state = 'waiting'::text);
+CREATE TRIGGER deployments_begin BEFORE INSERT ON public.deployments FOR EACH ROW EXECUTE FUNCTION begin_deployment();
 CREATE TRIGGER deployments_transition BEFORE UPDATE ON public.deployments FOR EACH ROW EXECUTE FUNCTION check_deployment_transition();
 GRANT SELECT ON deployments TO mfaas_acquirer;
 GRANT SELECT ON deployments TO mfaas_builder;
-GRANT INSERT, SELECT ON deployments TO mfaas_server;
+GRANT SELECT ON deployments TO mfaas_server;
 GRANT SELECT ON deployments TO mfaas_signer;
 GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_acquirer;
 GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_builder;
+GRANT INSERT (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person) ON deployments TO mfaas_server;
 GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_server;
 GRANT UPDATE (state, diagnostics, version, last_event, updated_at) ON deployments TO mfaas_signer;
 
@@ -334,7 +375,8 @@ CREATE TABLE function_logs (
     CONSTRAINT function_logs_once UNIQUE (node, boot, line)
 );
 CREATE INDEX function_logs_by_function ON public.function_logs USING btree (tenant, function, id);
-GRANT DELETE, INSERT, SELECT ON function_logs TO mfaas_server;
+GRANT DELETE, SELECT ON function_logs TO mfaas_server;
+GRANT INSERT (tenant, function, version, node, boot, line, at, level, text) ON function_logs TO mfaas_server;
 
 CREATE TABLE functions (
     tenant text NOT NULL,
@@ -346,8 +388,9 @@ CREATE TABLE functions (
     CONSTRAINT functions_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name)
 );
 GRANT SELECT ON functions TO mfaas_server;
-GRANT INSERT, SELECT ON functions TO mfaas_signer;
+GRANT SELECT ON functions TO mfaas_signer;
 GRANT UPDATE (deleted_at) ON functions TO mfaas_server;
+GRANT INSERT (tenant, name, last_version) ON functions TO mfaas_signer;
 GRANT UPDATE (last_version, deleted_at) ON functions TO mfaas_signer;
 
 CREATE TABLE imported (
@@ -359,7 +402,8 @@ CREATE TABLE imported (
     CONSTRAINT imported_kind_known CHECK ((kind = ANY (ARRAY['advisories'::text, 'audits'::text])))
 );
 GRANT SELECT ON imported TO mfaas_acquirer;
-GRANT INSERT, SELECT ON imported TO mfaas_server;
+GRANT SELECT ON imported TO mfaas_server;
+GRANT INSERT (kind, body, imported_by) ON imported TO mfaas_server;
 GRANT UPDATE (body, imported_by, imported_at) ON imported TO mfaas_server;
 
 CREATE TABLE index_entries (
@@ -377,8 +421,9 @@ CREATE TABLE index_entries (
     CONSTRAINT index_entries_line_or_problem CHECK (((line IS NULL) = (problem <> ''::text)))
 );
 CREATE INDEX index_entries_by_lower_name ON public.index_entries USING btree (lower(name));
-GRANT INSERT, SELECT ON index_entries TO mfaas_acquirer;
+GRANT SELECT ON index_entries TO mfaas_acquirer;
 GRANT SELECT ON index_entries TO mfaas_server;
+GRANT INSERT (name, version, decided, decided_as, archive, line, problem, revision) ON index_entries TO mfaas_acquirer;
 GRANT UPDATE (decided_as, archive, line, problem, revision) ON index_entries TO mfaas_acquirer;
 
 CREATE TABLE join_tokens (
@@ -389,7 +434,8 @@ CREATE TABLE join_tokens (
     used_at timestamp with time zone,
     CONSTRAINT join_tokens_pkey PRIMARY KEY (secret_sha256)
 );
-GRANT INSERT, SELECT ON join_tokens TO mfaas_server;
+GRANT SELECT ON join_tokens TO mfaas_server;
+GRANT INSERT (secret_sha256, node, expires_at) ON join_tokens TO mfaas_server;
 GRANT UPDATE (used_at) ON join_tokens TO mfaas_server;
 
 CREATE TABLE key_lists (
@@ -399,7 +445,8 @@ CREATE TABLE key_lists (
     CONSTRAINT key_lists_pkey PRIMARY KEY (version)
 );
 GRANT SELECT ON key_lists TO mfaas_server;
-GRANT INSERT, SELECT ON key_lists TO mfaas_signer;
+GRANT SELECT ON key_lists TO mfaas_signer;
+GRANT INSERT (version, envelope) ON key_lists TO mfaas_signer;
 
 CREATE TABLE node_reports (
     node text NOT NULL,
@@ -411,7 +458,9 @@ CREATE TABLE node_reports (
     CONSTRAINT node_reports_pkey PRIMARY KEY (node),
     CONSTRAINT node_reports_node_fkey FOREIGN KEY (node) REFERENCES nodes(name)
 );
-GRANT INSERT, SELECT, UPDATE ON node_reports TO mfaas_server;
+GRANT SELECT ON node_reports TO mfaas_server;
+GRANT INSERT (node, boot, sequence, epoch, body) ON node_reports TO mfaas_server;
+GRANT UPDATE (boot, sequence, epoch, at, body) ON node_reports TO mfaas_server;
 GRANT SELECT (epoch) ON node_reports TO mfaas_signer;
 
 CREATE TABLE nodes (
@@ -426,7 +475,8 @@ CREATE TABLE nodes (
     CONSTRAINT nodes_certificate_unique UNIQUE (certificate_sha256)
 );
 CREATE TRIGGER nodes_orders AFTER UPDATE OF availability ON public.nodes FOR EACH STATEMENT EXECUTE FUNCTION tell_orders();
-GRANT INSERT, SELECT ON nodes TO mfaas_server;
+GRANT SELECT ON nodes TO mfaas_server;
+GRANT INSERT (name, certificate_sha256) ON nodes TO mfaas_server;
 GRANT UPDATE (certificate_sha256, cordoned, joined_at, availability, availability_since) ON nodes TO mfaas_server;
 
 CREATE TABLE policy_state (
@@ -453,8 +503,9 @@ CREATE TABLE request_members (
     CONSTRAINT request_members_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id)
 );
 CREATE INDEX request_members_by_review ON public.request_members USING btree (review_id);
-GRANT DELETE, INSERT, SELECT ON request_members TO mfaas_acquirer;
+GRANT DELETE, SELECT ON request_members TO mfaas_acquirer;
 GRANT SELECT ON request_members TO mfaas_server;
+GRANT INSERT (request_id, name, version, checksum, features, path, review_id) ON request_members TO mfaas_acquirer;
 
 CREATE TABLE review_deltas (
     review_id bigint NOT NULL,
@@ -476,8 +527,9 @@ CREATE TABLE review_deltas (
     CONSTRAINT review_deltas_problem_length CHECK ((length(problem) <= 1000)),
     CONSTRAINT review_deltas_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id)
 );
-GRANT INSERT, SELECT ON review_deltas TO mfaas_acquirer;
+GRANT SELECT ON review_deltas TO mfaas_acquirer;
 GRANT SELECT ON review_deltas TO mfaas_server;
+GRANT INSERT (review_id, volumes, from_version, from_checksum, from_features, from_scope, decided_by, decided_at, delta, problem) ON review_deltas TO mfaas_acquirer;
 
 CREATE TABLE reviews (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -508,8 +560,9 @@ CREATE TABLE reviews (
 CREATE INDEX reviews_by_crate ON public.reviews USING btree (name, version);
 CREATE UNIQUE INDEX reviews_one_open ON public.reviews USING btree (name, version, checksum, features, toolchain, scope) WHERE (state = 'open'::text);
 CREATE TRIGGER reviews_transition BEFORE UPDATE ON public.reviews FOR EACH ROW EXECUTE FUNCTION check_review_transition();
-GRANT INSERT, SELECT ON reviews TO mfaas_acquirer;
+GRANT SELECT ON reviews TO mfaas_acquirer;
 GRANT SELECT ON reviews TO mfaas_server;
+GRANT INSERT (name, version, checksum, features, toolchain, report, people, rules_revision, judgement, trial) ON reviews TO mfaas_acquirer;
 GRANT UPDATE (state, reason, closed_at, trial) ON reviews TO mfaas_acquirer;
 GRANT UPDATE (scope, grants, expires_at, state, reason, closed_at) ON reviews TO mfaas_server;
 
@@ -520,8 +573,9 @@ CREATE TABLE revocations (
     revoked_at timestamp with time zone NOT NULL DEFAULT now(),
     CONSTRAINT revocations_pkey PRIMARY KEY (artifact)
 );
-GRANT INSERT, SELECT ON revocations TO mfaas_server;
+GRANT SELECT ON revocations TO mfaas_server;
 GRANT SELECT ON revocations TO mfaas_signer;
+GRANT INSERT (artifact, reason, revoked_by) ON revocations TO mfaas_server;
 
 CREATE TABLE serving_sets (
     epoch bigint NOT NULL,
@@ -534,7 +588,8 @@ CREATE TABLE serving_sets (
     CONSTRAINT serving_sets_epoch_positive CHECK ((epoch >= 1))
 );
 GRANT SELECT ON serving_sets TO mfaas_server;
-GRANT DELETE, INSERT, SELECT ON serving_sets TO mfaas_signer;
+GRANT DELETE, SELECT ON serving_sets TO mfaas_signer;
+GRANT INSERT (epoch, generation, digest, envelope, issued_at, expires_at) ON serving_sets TO mfaas_signer;
 
 CREATE TABLE spot_notes (
     review_id bigint NOT NULL,
@@ -551,7 +606,8 @@ CREATE TABLE spot_notes (
 );
 CREATE TRIGGER spot_notes_allowed BEFORE INSERT OR UPDATE ON public.spot_notes FOR EACH ROW EXECUTE FUNCTION check_voice();
 GRANT SELECT ON spot_notes TO mfaas_acquirer;
-GRANT INSERT, SELECT ON spot_notes TO mfaas_server;
+GRANT SELECT ON spot_notes TO mfaas_server;
+GRANT INSERT (review_id, spot, state, note, person) ON spot_notes TO mfaas_server;
 GRANT UPDATE (state, note, person, at) ON spot_notes TO mfaas_server;
 
 CREATE TABLE statements (
@@ -563,14 +619,16 @@ CREATE TABLE statements (
     CONSTRAINT statements_artifact_fkey FOREIGN KEY (artifact) REFERENCES artifacts(digest)
 );
 GRANT SELECT ON statements TO mfaas_server;
-GRANT INSERT, SELECT ON statements TO mfaas_signer;
+GRANT SELECT ON statements TO mfaas_signer;
+GRANT INSERT (digest, artifact, envelope) ON statements TO mfaas_signer;
 
 CREATE TABLE tenants (
     name text NOT NULL,
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     CONSTRAINT tenants_pkey PRIMARY KEY (name)
 );
-GRANT INSERT, SELECT ON tenants TO mfaas_server;
+GRANT SELECT ON tenants TO mfaas_server;
+GRANT INSERT (name) ON tenants TO mfaas_server;
 
 CREATE TABLE tokens (
     id uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -593,7 +651,8 @@ CREATE TABLE tokens (
     CONSTRAINT tokens_vouched_by_known CHECK ((vouched_by = ANY (ARRAY['nobody'::text, 'admin'::text, 'provider'::text])))
 );
 CREATE TRIGGER tokens_person BEFORE INSERT ON public.tokens FOR EACH ROW EXECUTE FUNCTION name_the_person();
-GRANT INSERT, SELECT ON tokens TO mfaas_server;
+GRANT SELECT ON tokens TO mfaas_server;
+GRANT INSERT (tenant, name, secret_sha256, scopes, expires_at, person, vouched_by, made_by) ON tokens TO mfaas_server;
 GRANT UPDATE (revoked_at) ON tokens TO mfaas_server;
 
 CREATE TABLE toolchains (
@@ -604,9 +663,8 @@ CREATE TABLE toolchains (
     CONSTRAINT toolchains_pkey PRIMARY KEY (id)
 );
 GRANT SELECT ON toolchains TO mfaas_acquirer;
-GRANT INSERT, SELECT ON toolchains TO mfaas_server;
+GRANT SELECT ON toolchains TO mfaas_server;
 GRANT SELECT ON toolchains TO mfaas_signer;
-GRANT UPDATE (accepted, decided_by, decided_at) ON toolchains TO mfaas_server;
 
 CREATE TABLE usage_boots (
     node text NOT NULL,
@@ -618,7 +676,8 @@ CREATE TABLE usage_boots (
     CONSTRAINT usage_boots_pkey PRIMARY KEY (node, boot),
     CONSTRAINT usage_boots_node_fkey FOREIGN KEY (node) REFERENCES nodes(name)
 );
-GRANT DELETE, INSERT, SELECT ON usage_boots TO mfaas_server;
+GRANT DELETE, SELECT ON usage_boots TO mfaas_server;
+GRANT INSERT (node, boot, sequence) ON usage_boots TO mfaas_server;
 GRANT UPDATE (sequence, last_at, ended) ON usage_boots TO mfaas_server;
 
 CREATE TABLE usage_hours (
@@ -638,7 +697,8 @@ CREATE TABLE usage_hours (
     CONSTRAINT usage_hours_whole CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text)))
 );
 CREATE INDEX usage_hours_by_function ON public.usage_hours USING btree (tenant, function, hour);
-GRANT DELETE, INSERT, SELECT ON usage_hours TO mfaas_server;
+GRANT DELETE, SELECT ON usage_hours TO mfaas_server;
+GRANT INSERT (hour, tenant, function, version, calls, cpu_ns, run_ns, run_ns_max, queue_ns, memory_bytes_max) ON usage_hours TO mfaas_server;
 GRANT UPDATE (calls, cpu_ns, run_ns, run_ns_max, queue_ns, memory_bytes_max) ON usage_hours TO mfaas_server;
 
 CREATE TABLE usage_kills (
@@ -653,7 +713,8 @@ CREATE TABLE usage_kills (
     CONSTRAINT usage_kills_positive CHECK ((kills > 0)),
     CONSTRAINT usage_kills_reason_known CHECK ((reason = ANY (ARRAY['panicked'::text, 'over_budget'::text, 'stack_overflow'::text, 'out_of_memory'::text, 'denied'::text, 'fault'::text, 'aborted'::text, 'bad_output'::text, 'lost'::text, 'overdue'::text])))
 );
-GRANT INSERT, SELECT ON usage_kills TO mfaas_server;
+GRANT SELECT ON usage_kills TO mfaas_server;
+GRANT INSERT (hour, tenant, function, version, reason, kills) ON usage_kills TO mfaas_server;
 GRANT UPDATE (kills) ON usage_kills TO mfaas_server;
 
 CREATE TABLE usage_totals (
@@ -670,7 +731,8 @@ CREATE TABLE usage_totals (
     CONSTRAINT usage_totals_pkey PRIMARY KEY (node, boot, tenant, function, version),
     CONSTRAINT usage_totals_boot_fkey FOREIGN KEY (node, boot) REFERENCES usage_boots(node, boot) ON DELETE CASCADE
 );
-GRANT DELETE, INSERT, SELECT ON usage_totals TO mfaas_server;
+GRANT DELETE, SELECT ON usage_totals TO mfaas_server;
+GRANT INSERT (node, boot, tenant, function, version, calls, cpu_ns, run_ns, queue_ns, kills) ON usage_totals TO mfaas_server;
 GRANT UPDATE (calls, cpu_ns, run_ns, queue_ns, kills) ON usage_totals TO mfaas_server;
 
 CREATE TABLE version_crates (
@@ -686,7 +748,7 @@ CREATE TABLE version_crates (
 CREATE INDEX version_crates_by_crate ON public.version_crates USING btree (name, crate_version);
 GRANT SELECT ON version_crates TO mfaas_acquirer;
 GRANT SELECT ON version_crates TO mfaas_server;
-GRANT INSERT ON version_crates TO mfaas_signer;
+GRANT INSERT (tenant, function, version, name, crate_version, checksum) ON version_crates TO mfaas_signer;
 
 CREATE TABLE versions (
     tenant text NOT NULL,
@@ -719,8 +781,9 @@ CREATE TABLE versions (
 );
 CREATE INDEX versions_by_artifact ON public.versions USING btree (artifact);
 GRANT SELECT ON versions TO mfaas_server;
-GRANT INSERT, SELECT ON versions TO mfaas_signer;
+GRANT SELECT ON versions TO mfaas_signer;
 GRANT UPDATE (retired_at) ON versions TO mfaas_server;
+GRANT INSERT (tenant, function, version, deployment_id, artifact, statement, source_digest, handler, budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access) ON versions TO mfaas_signer;
 
 CREATE TABLE votes (
     review_id bigint NOT NULL,
@@ -739,7 +802,8 @@ CREATE TABLE votes (
 CREATE TRIGGER votes_allowed BEFORE INSERT ON public.votes FOR EACH ROW EXECUTE FUNCTION check_voice();
 CREATE TRIGGER votes_by_a_person BEFORE INSERT ON public.votes FOR EACH ROW EXECUTE FUNCTION check_speaker();
 GRANT SELECT ON votes TO mfaas_acquirer;
-GRANT INSERT, SELECT ON votes TO mfaas_server;
+GRANT SELECT ON votes TO mfaas_server;
+GRANT INSERT (review_id, person, approve, note, actor, token_id) ON votes TO mfaas_server;
 
 CREATE SEQUENCE fencing_token AS bigint MINVALUE 1 NO CYCLE;
 GRANT USAGE ON fencing_token TO mfaas_builder;
@@ -750,18 +814,10 @@ CREATE OR REPLACE FUNCTION public.append_audit(actor text, action text, tenant t
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public'
 AS $function$
-DECLARE
-    head    audit_head%ROWTYPE;
-    moment  timestamptz := date_trunc('microseconds', clock_timestamp());
-    number  bigint;
-    link    text;
 BEGIN
-    SELECT * INTO head FROM audit_head FOR UPDATE;
-    number := head.seq + 1;
-    link := audit_hash(head.hash, number, moment, session_user::text, actor, action, tenant, subject, detail);
-    INSERT INTO audit_log VALUES (number, moment, session_user, actor, action, tenant, subject, detail, link);
-    UPDATE audit_head SET seq = number, hash = link;
-    RETURN number;
+    INSERT INTO audit_pending (role, actor, action, tenant, subject, detail)
+    VALUES (session_user, actor, action, tenant, subject, detail);
+    RETURN 0;
 END $function$;
 
 CREATE OR REPLACE FUNCTION public.append_event(deployment uuid, body jsonb)
@@ -789,6 +845,40 @@ AS $function$
         subject, detail::text
     ]) WITH ORDINALITY AS fields (field, position)
 $function$;
+
+CREATE OR REPLACE FUNCTION public.begin_build()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    NEW.attempt := 0;
+    NEW.lease_holder := NULL;
+    NEW.lease_expires_at := NULL;
+    NEW.lease_role := NULL;
+    NEW.fencing_token := NULL;
+    NEW.committed_token := NULL;
+    NEW.claim := NULL;
+    NEW.queued_at := now();
+    NEW.started_at := NULL;
+    NEW.finished_at := NULL;
+    RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.begin_deployment()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    NEW.state := 'received';
+    NEW.diagnostics := '[]';
+    NEW.version := NULL;
+    NEW.last_event := 0;
+    NEW.created_at := now();
+    NEW.updated_at := now();
+    RETURN NEW;
+END $function$;
 
 CREATE OR REPLACE FUNCTION public.builds_of_their_tenant()
  RETURNS trigger
@@ -820,6 +910,86 @@ AS $function$
 BEGIN
     UPDATE policy_state SET version = version + 1;
     RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.chain_audit()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE
+    head    audit_head%ROWTYPE;
+    moment  timestamptz;
+    number  bigint;
+    link    text;
+BEGIN
+    DELETE FROM audit_pending WHERE id = NEW.id;
+    SELECT * INTO head FROM audit_head FOR UPDATE;
+    -- Behind the lock, so that times do not fall along the chain.
+    moment := date_trunc('microseconds', clock_timestamp());
+    number := head.seq + 1;
+    link := audit_hash(head.hash, number, moment, NEW.role, NEW.actor, NEW.action, NEW.tenant, NEW.subject, NEW.detail);
+    INSERT INTO audit_log
+    VALUES (number, moment, NEW.role, NEW.actor, NEW.action, NEW.tenant, NEW.subject, NEW.detail, link);
+    UPDATE audit_head SET seq = number, hash = link;
+    RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.check_build_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE program name := program_of(current_user);
+BEGIN
+    IF program = 'mfaas_builder' THEN
+        IF OLD.finished_at IS NOT NULL THEN
+            RAISE EXCEPTION 'build % has ended', OLD.deployment_id
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_ended';
+        END IF;
+        IF OLD.lease_role <> session_user AND OLD.lease_expires_at >= now() THEN
+            RAISE EXCEPTION 'another builder holds build %', OLD.deployment_id
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_of_another';
+        END IF;
+        IF NEW.lease_expires_at > now() + interval '1 hour' THEN
+            RAISE EXCEPTION 'a lease lasts an hour at most'
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_lease_bounded';
+        END IF;
+        -- Tokens are granted here: whoever writes another number gets the next one.
+        IF NEW.fencing_token IS DISTINCT FROM OLD.fencing_token THEN
+            NEW.fencing_token := nextval('fencing_token');
+        END IF;
+        IF NEW.finished_at IS NOT NULL THEN
+            NEW.finished_at := now();
+        END IF;
+        NEW.lease_role := session_user;
+    ELSIF program IN ('mfaas_server', 'mfaas_acquirer') THEN
+        IF OLD.claim IS NOT NULL OR NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = OLD.deployment_id
+                                                AND d.state IN ('received', 'waiting')) THEN
+            RAISE EXCEPTION 'build % does not wait', OLD.deployment_id
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_not_waiting';
+        END IF;
+        NEW.lease_role := NULL;
+    ELSIF program = 'mfaas_signer' AND NEW IS DISTINCT FROM OLD THEN
+        RAISE EXCEPTION 'a signer changes no build'
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_not_by_signer';
+    END IF;
+    RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.check_builder_holds()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    IF program_of(current_user) = 'mfaas_builder'
+        AND (NEW.deployment_id IS NULL OR NOT holds_build(NEW.deployment_id)) THEN
+        RAISE EXCEPTION 'a builder speaks of what it builds'
+            USING ERRCODE = 'check_violation', CONSTRAINT = TG_TABLE_NAME || '_of_builder';
+    END IF;
+    RETURN NEW;
 END $function$;
 
 CREATE OR REPLACE FUNCTION public.check_crate_decision()
@@ -858,25 +1028,35 @@ CREATE OR REPLACE FUNCTION public.check_deployment_transition()
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'public'
 AS $function$
+DECLARE
+    program  name := program_of(current_user);
+    may      boolean;
 BEGIN
-    IF NEW.state IS DISTINCT FROM OLD.state AND NOT (OLD.state, NEW.state) IN (
-        ('received', 'building'), ('received', 'failed'),
-        ('building', 'received'), ('building', 'built'), ('building', 'refused'), ('building', 'waiting'),
-        ('building', 'failed'),
-        ('built', 'admitted'), ('built', 'refused'), ('built', 'failed'),
-        ('waiting', 'received'), ('waiting', 'refused')
-    ) THEN
-        RAISE EXCEPTION 'a deployment cannot go from % to %', OLD.state, NEW.state
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_transition';
-    END IF;
-    IF current_user = 'mfaas_builder' AND NEW.state IS DISTINCT FROM OLD.state
-        AND (NEW.state = 'admitted' OR OLD.state NOT IN ('received', 'building')) THEN
-        RAISE EXCEPTION 'a builder may not do this'
+    IF program = 'mfaas_builder' AND NOT holds_build(OLD.id) THEN
+        RAISE EXCEPTION 'a builder changes what it builds'
             USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_of_builder';
     END IF;
-    IF current_user = 'mfaas_acquirer' AND NEW.state IS DISTINCT FROM OLD.state AND OLD.state <> 'waiting' THEN
-        RAISE EXCEPTION 'an acquirer may not do this'
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_of_acquirer';
+    IF NEW.state IS DISTINCT FROM OLD.state THEN
+        IF NOT (OLD.state, NEW.state) IN (
+            ('received', 'building'), ('received', 'failed'),
+            ('building', 'received'), ('building', 'built'), ('building', 'refused'), ('building', 'waiting'),
+            ('building', 'failed'),
+            ('built', 'admitted'), ('built', 'refused'), ('built', 'failed'),
+            ('waiting', 'received'), ('waiting', 'refused')
+        ) THEN
+            RAISE EXCEPTION 'a deployment cannot go from % to %', OLD.state, NEW.state
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_transition';
+        END IF;
+        may := CASE program
+            WHEN 'mfaas_builder' THEN OLD.state IN ('received', 'building')
+            WHEN 'mfaas_signer' THEN OLD.state = 'built'
+            WHEN '' THEN true
+            ELSE OLD.state = 'waiting'
+        END;
+        IF NOT may THEN
+            RAISE EXCEPTION '% may not move a deployment out of %', program, OLD.state
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_of_' || substr(program, 7);
+        END IF;
     END IF;
     NEW.updated_at := now();
     RETURN NEW;
@@ -978,6 +1158,16 @@ CREATE OR REPLACE FUNCTION public.hold_policy_version()
  SET search_path TO 'pg_catalog', 'public'
 AS $function$ SELECT version FROM policy_state FOR SHARE $function$;
 
+CREATE OR REPLACE FUNCTION public.holds_build(deployment uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+    SELECT EXISTS (SELECT 1 FROM builds b WHERE b.deployment_id = deployment AND b.lease_role = session_user
+                   AND (b.finished_at IS NULL OR b.finished_at = now()))
+$function$;
+
 CREATE OR REPLACE FUNCTION public.name_the_person()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1017,6 +1207,30 @@ CREATE OR REPLACE FUNCTION public.person_of_token(tenant text, name text)
  IMMUTABLE
  SET search_path TO 'pg_catalog', 'public'
 AS $function$ SELECT left(tenant || '/' || regexp_replace(lower(name), '[^a-z0-9._@+:/-]', '_', 'g'), 200) $function$;
+
+CREATE OR REPLACE FUNCTION public.program_of(who name)
+ RETURNS name
+ LANGUAGE plpgsql
+ STABLE
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE programs name[];
+BEGIN
+    IF EXISTS (SELECT 1 FROM pg_roles r WHERE r.rolname = who AND (r.rolsuper OR r.oid =
+               (SELECT c.relowner FROM pg_class c WHERE c.oid = 'public.builds'::regclass))) THEN
+        RETURN '';
+    END IF;
+    WITH RECURSIVE held AS (
+        SELECT oid, rolname FROM pg_roles WHERE rolname = who
+        UNION
+        SELECT r.oid, r.rolname FROM held h JOIN pg_auth_members m ON m.member = h.oid JOIN pg_roles r ON r.oid = m.roleid)
+    SELECT array_agg(rolname) INTO programs FROM held
+    WHERE rolname IN ('mfaas_server', 'mfaas_builder', 'mfaas_signer', 'mfaas_acquirer');
+    IF cardinality(programs) IS DISTINCT FROM 1 THEN
+        RAISE EXCEPTION 'the role % is not one of the programs', who USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN programs[1];
+END $function$;
 
 CREATE OR REPLACE FUNCTION public.tell_orders()
  RETURNS trigger

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use mfaas_catalog::{Actor, AllowlistSeed, Catalog, NewToken, RolePasswords};
+use mfaas_catalog::{Actor, AllowlistSeed, Catalog, CatalogError, NewToken, RolePasswords};
 use mfaas_ident::{NodeName, PersonName, Role, Scope, TenantName};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -156,7 +156,14 @@ async fn create_join_token(node: &NodeName) -> anyhow::Result<()> {
 
 async fn import_allowlist(path: &Path) -> anyhow::Result<()> {
     let seed = read_seed(path).with_context(|| path.display().to_string())?;
-    let changed = connect().await?.import_allowlist(&Actor::program(views::SEED), &seed).await?;
+    let imported = connect().await?.import_allowlist(&Actor::program(views::SEED), &seed).await;
+    let changed = match imported {
+        Err(CatalogError::Denied) => anyhow::bail!(
+            "only the owner of the database imports an allowlist, which says what toolchains count: set MFAAS_DATABASE_URL to \
+             the owner's"
+        ),
+        imported => imported?,
+    };
     tracing::info!(crates = seed.crates.len(), changed, "the allowlist is imported");
     Ok(())
 }

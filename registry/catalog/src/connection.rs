@@ -72,7 +72,9 @@ impl std::fmt::Debug for RolePasswords {
 /// Brings the schema up to date as the owner, and gives the roles a login where a password is
 /// given. Idempotent.
 pub async fn migrate(owner_url: &str, passwords: &RolePasswords) -> Result<(), CatalogError> {
-    let mut connection = PgConnection::connect_with(&options(owner_url)?).await?;
+    // Without the limits of the programs: an index over a million rows takes its time.
+    let options: PgConnectOptions = owner_url.parse()?;
+    let mut connection = PgConnection::connect_with(&options.application_name("mfaas-migrate")).await?;
     MIGRATIONS.run(&mut connection).await.map_err(|e| CatalogError::Schema { reason: e.to_string() })?;
     let roles = [
         ("mfaas_server", &passwords.server),

@@ -24,7 +24,7 @@ pub enum CatalogError {
     /// The role may not do this.
     #[error("the database role may not do this")]
     Denied,
-    /// No connection within the time limit, or the server went away: try again.
+    /// No connection within the time limit, the server went away, or another transaction was in the way: try again.
     #[error("the database is not available")]
     Unavailable(#[source] sqlx::Error),
     /// The schema is not the one that this build was made for.
@@ -45,6 +45,10 @@ const CONSTRAINTS: &[(&str, &str)] = &[
     ("aliases_version_fkey", "the function has no such version"),
     ("deployments_state_transition", "the deployment is in another state by now"),
     ("deployments_state_of_builder", "the deployment is not the builder's any more"),
+    ("deployments_state_of_server", "the deployment does not wait any more"),
+    ("builds_ended", "the build has ended"),
+    ("builds_of_another", "another builder holds the build"),
+    ("builds_not_waiting", "the build does not wait"),
     ("deployments_idempotency_key_length", "the idempotency key has to have 1 to 200 characters"),
     ("tokens_scopes_known", "a token needs at least one known scope"),
     ("crates_checksum_sha256", "a crate's checksum has to be 64 hexadecimal digits"),
@@ -105,8 +109,10 @@ impl From<sqlx::Error> for CatalogError {
                 }
                 match cause.code().as_deref() {
                     Some("42501") => Self::Denied,
-                    // 57P0x: the server shuts down; 53300: too many connections; 08: connection.
-                    Some("57P01" | "57P02" | "57P03" | "53300") => Self::Unavailable(error),
+                    // 57P0x: the server shuts down; 53300: too many connections; 40001 and 40P01: two transactions met.
+                    Some("57P01" | "57P02" | "57P03" | "53300" | "40001" | "40P01") => {
+                        Self::Unavailable(error)
+                    }
                     _ => Self::Database(error),
                 }
             }

@@ -70,7 +70,7 @@ pub(crate) fn next(client: &mut Client, desk: &Desk, deferred: &[Uuid]) -> anyho
     let id = row.deployment;
     let result = end(tx, desk, &row);
     match result {
-        Err(error) if !client.is_closed() => Ok(Looked::Broken(id, error)),
+        Err(error) if !client.is_closed() && !ledger::is_contention(&error) => Ok(Looked::Broken(id, error)),
         other => other,
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
 }
 
 /// The last migration that this build needs.
-const SCHEMA_VERSION: i64 = 10;
+const SCHEMA_VERSION: i64 = 14;
 
 /// Refuses a database whose schema is older than this build.
 pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
@@ -297,7 +297,7 @@ pub(crate) fn desired_generation(client: &mut impl GenericClient) -> anyhow::Res
     Ok(client.query_one("SELECT generation FROM desired_generation", &[])?.try_get(0)?)
 }
 
-/// What nodes should serve, in one snapshot (the caller's transaction is repeatable read).
+/// What nodes should serve, in the snapshot of the caller's transaction, which is repeatable read.
 ///
 /// Revoked artifacts and those of toolchains that are no longer accepted are left out, with the
 /// aliases that name them.
@@ -305,16 +305,20 @@ pub(crate) fn desired(tx: &mut Transaction<'_>) -> anyhow::Result<Desired> {
     let toolchains = tx.query("SELECT id FROM toolchains WHERE accepted", &[])?;
     let revoked = tx.query("SELECT artifact FROM revocations", &[])?;
     let rows = tx.query(
-        "SELECT v.tenant, v.function, v.version, v.artifact, v.statement, v.budget_us, v.memory_bytes,
-                ARRAY(SELECT a.alias FROM aliases a WHERE a.tenant = v.tenant AND a.function = v.function
+        "SELECT f.tenant, f.name AS function, v.version, v.artifact, v.statement, v.budget_us, v.memory_bytes,
+                ARRAY(SELECT a.alias FROM aliases a WHERE a.tenant = f.tenant AND a.function = f.name
                       AND a.version = v.version) AS aliases
-         FROM (SELECT *, row_number() OVER (PARTITION BY tenant, function ORDER BY version DESC) AS age
-               FROM versions WHERE retired_at IS NULL) v
-         JOIN functions f ON f.tenant = v.tenant AND f.name = v.function AND f.deleted_at IS NULL
+         FROM functions f
+         CROSS JOIN LATERAL (
+             (SELECT r.version, r.artifact, r.statement, r.budget_us, r.memory_bytes, r.toolchain FROM versions r
+              WHERE r.tenant = f.tenant AND r.function = f.name AND r.retired_at IS NULL
+              ORDER BY r.version DESC LIMIT $1)
+             UNION
+             SELECT n.version, n.artifact, n.statement, n.budget_us, n.memory_bytes, n.toolchain
+             FROM aliases a JOIN versions n ON n.tenant = a.tenant AND n.function = a.function AND n.version = a.version
+             WHERE a.tenant = f.tenant AND a.function = f.name AND n.retired_at IS NULL) v
          JOIN toolchains t ON t.id = v.toolchain AND t.accepted
-         WHERE NOT EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact)
-           AND (v.age <= $1 OR EXISTS (SELECT 1 FROM aliases a WHERE a.tenant = v.tenant
-                                       AND a.function = v.function AND a.version = v.version))",
+         WHERE f.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact)",
         &[&RECENT_VERSIONS],
     )?;
     let call_keys = tx.query(
@@ -330,24 +334,37 @@ pub(crate) fn desired(tx: &mut Transaction<'_>) -> anyhow::Result<Desired> {
     })
 }
 
-/// Stores a serving set, forgets old ones, and wakes whoever passes it on.
+/// Stores a serving set, forgets old ones, and wakes whoever passes it on. `false` when another signer stored one of that
+/// epoch.
 pub(crate) fn store_set(
     tx: &mut Transaction<'_>,
     set: &mfaas_attest::ServingSet,
     generation: i64,
     envelope: &str,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let (epoch, digest) = (i64::try_from(set.epoch.0)?, Digest::of(envelope.as_bytes()).to_string());
-    tx.execute(
+    let stored = tx.execute(
         "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6)",
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT ON CONSTRAINT serving_sets_pkey DO NOTHING",
         &[&epoch, &generation, &digest, &envelope, &set.issued_at, &set.expires_at],
     )?;
+    if stored == 0 {
+        return Ok(false);
+    }
     tx.execute("DELETE FROM serving_sets WHERE epoch <= $1", &[&(epoch - SERVING_SETS_KEPT)])?;
     let detail = json!({"generation": generation, "digest": digest, "functions": set.functions.len()});
     audit(tx, "serving_set.signed", "", &epoch.to_string(), &detail)?;
     tx.execute("SELECT pg_notify('mfaas_serving_set', $1)", &[&epoch.to_string()])?;
-    Ok(())
+    Ok(true)
+}
+
+/// Whether the database ended a transaction because another one stood in its way: the same again may succeed at once.
+pub(crate) fn is_contention(error: &anyhow::Error) -> bool {
+    use postgres::error::SqlState;
+    let database = error.chain().find_map(|cause| cause.downcast_ref::<postgres::Error>());
+    database.and_then(postgres::Error::code).is_some_and(|code| {
+        *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
+    })
 }
 
 /// Publishes a key list; repeating the newest one changes nothing, an older one is an error.

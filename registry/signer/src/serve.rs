@@ -20,6 +20,8 @@ use crate::{keys, ledger, serving};
 
 /// How long a wake-up is waited for; a lost notification costs this much.
 const POLL: Duration = Duration::from_secs(1);
+/// Before the same is tried again that another transaction has ended.
+const CONTENTION_PAUSE: Duration = Duration::from_millis(20);
 /// How long a deployment is left alone after something of ours went wrong with it.
 const DEFER: Duration = Duration::from_secs(5);
 /// How often something may go wrong with a deployment before it is failed.
@@ -53,7 +55,15 @@ pub(crate) fn serve(config: ServeConfig) -> anyhow::Result<()> {
     let mut deferred = HashMap::new();
     while !stop.load(Ordering::Relaxed) {
         if let Err(error) = work(&mut client, &desk, &mut deferred, &stop) {
-            tracing::error!(error = format!("{error:#}"), "the signer lost its database, connecting again");
+            if ledger::is_contention(&error) {
+                tracing::warn!(error = format!("{error:#}"), "another program was in the way; trying again");
+                std::thread::sleep(CONTENTION_PAUSE);
+                continue;
+            }
+            tracing::error!(
+                error = format!("{error:#}"),
+                "the signer cannot work with its database; connecting again"
+            );
             std::thread::sleep(POLL);
             match ledger::connect(&config.database_url) {
                 Ok(fresh) => client = fresh,

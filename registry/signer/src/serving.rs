@@ -47,6 +47,9 @@ impl Situation {
 }
 
 /// Signs the next serving set if one is due; returns its epoch.
+///
+/// What nodes should serve is read in one snapshot, which ends before anything is written: whoever writes in a snapshot fails
+/// as soon as somebody else has written meanwhile. A change that comes between the two makes the next set due.
 pub(crate) fn sign_if_due(
     client: &mut Client,
     key: &PrivateKey,
@@ -55,18 +58,33 @@ pub(crate) fn sign_if_due(
     if !Situation::look(client)?.is_due(now) {
         return Ok(None);
     }
-    let mut tx = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start()?;
+    let Some((situation, desired)) = read_desired(client, now)? else { return Ok(None) };
+    let set = next_set(&situation, desired, now);
+    let envelope = sign(&set, &[key])?;
+    verify::<ServingSet>(&envelope, &Trust::of_key(Purpose::ServingSet, key.public()))?;
+    let mut tx = client.transaction()?;
+    let last = ledger::last_set(&mut tx)?.map(|last| last.epoch);
+    if last != situation.last.as_ref().map(|last| last.epoch) {
+        // Another signer was faster.
+        return Ok(None);
+    }
+    if !ledger::store_set(&mut tx, &set, situation.generation, std::str::from_utf8(&envelope)?)? {
+        return Ok(None);
+    }
+    tx.commit()?;
+    Ok(Some(set.epoch))
+}
+
+/// What to sign, unless it is not due any more.
+fn read_desired(client: &mut Client, now: DateTime<Utc>) -> anyhow::Result<Option<(Situation, Desired)>> {
+    let snapshot = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+    let mut tx = snapshot.start()?;
     let situation = Situation::look(&mut tx)?;
     if !situation.is_due(now) {
         return Ok(None);
     }
-    let set = next_set(&situation, ledger::desired(&mut tx)?, now);
-    let envelope = sign(&set, &[key])?;
-    verify::<ServingSet>(&envelope, &Trust::of_key(Purpose::ServingSet, key.public()))?;
-    ledger::store_set(&mut tx, &set, situation.generation, std::str::from_utf8(&envelope)?)?;
-    // Two signers that come here at once want the same epoch; the key of the table lets one win.
-    tx.commit()?;
-    Ok(Some(set.epoch))
+    let desired = ledger::desired(&mut tx)?;
+    Ok(Some((situation, desired)))
 }
 
 fn next_set(situation: &Situation, desired: Desired, now: DateTime<Utc>) -> ServingSet {

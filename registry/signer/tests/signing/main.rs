@@ -9,11 +9,14 @@ mod sample;
 mod world;
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mfaas_attest::{Checker, DecisionUsed, Declared};
 use mfaas_ident::{Access, Budget, Digest, Epoch, Isolation, ToolchainId};
 use sample::artifact;
+use uuid::Uuid;
 use world::{MANIFEST, World, toolchain};
 
 fn outcome(state: &str, codes: &[&str]) -> (String, Vec<String>) {
@@ -273,6 +276,77 @@ fn killed_signers_and_two_at_once_admit_each_deployment_exactly_once() {
     assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'version.admitted'"), 12);
     let set = world.set_after(0);
     assert!(set.functions[0].versions.len() <= 12);
+}
+
+/// Every change that anybody makes writes an audit row: a signer that cannot sign between two of them never signs.
+#[test]
+fn sets_are_signed_while_audit_rows_never_stop_coming() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let first = world.set_after(0);
+    let noise = Arc::new(AtomicBool::new(true));
+    for _ in 0..2 {
+        let (mut other, noise) = (world.connect("mfaas_server"), Arc::clone(&noise));
+        // Not joined: a test that fails must not wait for it. It ends with the database at the latest.
+        std::thread::spawn(move || {
+            while noise.load(Ordering::Relaxed)
+                && other.batch_execute("SELECT append_audit('test', 'noise', '', '', '{}')").is_ok()
+            {
+            }
+        });
+    }
+    let mut epoch = first.epoch;
+    for _ in 0..10 {
+        world.sql.execute("SELECT bump_desired_generation()", &[]).unwrap();
+        epoch = world.set_after(epoch.0).epoch;
+    }
+    noise.store(false, Ordering::Relaxed);
+    assert!(world.count("SELECT count(*) FROM audit_log WHERE action = 'noise'") > 10);
+    assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'serving_set.signed'"), 11);
+}
+
+/// With the rights of the server's database role and of the blob store: another program under an honest source.
+#[test]
+fn a_taken_over_server_gets_nothing_signed() {
+    let mut world = World::new();
+    let honest = world.built(|_| {});
+    let _signer = world.signer();
+    assert_eq!(world.ended(honest), outcome("admitted", &[]));
+    let mut server = world.connect("mfaas_server");
+    let denied = |error: postgres::Error| {
+        let cause = error.as_db_error().unwrap().clone();
+        (cause.code().code().to_owned(), cause.constraint().map(str::to_owned))
+    };
+    // What was signed before: finished rows, made at once.
+    let copy = "INSERT INTO deployments (id, tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, state)
+                SELECT gen_random_uuid(), tenant, 'pay', 'forged', source_digest, source_bytes, submitted_by, 'built'
+                FROM deployments";
+    assert_eq!(denied(server.execute(copy, &[]).unwrap_err()).0, "42501");
+    let rows = "INSERT INTO deployments (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by)
+                SELECT tenant, 'pay', 'forged', source_digest, source_bytes, submitted_by FROM deployments RETURNING id";
+    let id: Uuid = server.query_one(rows, &[]).unwrap().get(0);
+    let claimed =
+        "INSERT INTO builds (deployment_id, attempt, fencing_token, committed_token, claim, finished_at)
+                   SELECT $1, 1, 1, 1, claim, now() FROM builds LIMIT 1";
+    assert_eq!(denied(server.execute(claimed, &[&id]).unwrap_err()).0, "42501");
+    server.execute("INSERT INTO builds (deployment_id) VALUES ($1)", &[&id]).unwrap();
+    assert_eq!(denied(server.execute("UPDATE builds SET claim = '{}'", &[]).unwrap_err()).0, "42501");
+    for state in ["building", "built", "failed"] {
+        let moved = server.execute("UPDATE deployments SET state = $2 WHERE id = $1", &[&id, &state]);
+        let constraint = denied(moved.unwrap_err()).1.unwrap();
+        assert!(constraint.starts_with("deployments_state_"), "{state}: {constraint}");
+    }
+    // A build that was admitted is not opened again.
+    let reopened =
+        server.execute("UPDATE builds SET finished_at = NULL WHERE deployment_id = $1", &[&honest]);
+    assert_eq!(denied(reopened.unwrap_err()).1.as_deref(), Some("builds_not_waiting"));
+    let accepted = server.execute("UPDATE toolchains SET accepted = true", &[]);
+    assert_eq!(denied(accepted.unwrap_err()).0, "42501");
+    // An honest deployment after it: the signer has been there.
+    let next = world.built(|_| {});
+    assert_eq!(world.ended(next), outcome("admitted", &[]));
+    assert_eq!(world.count("SELECT count(*) FROM versions WHERE function = 'pay'"), 0);
+    assert_eq!(world.count("SELECT count(*) FROM statements"), 2);
 }
 
 #[test]

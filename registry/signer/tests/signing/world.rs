@@ -23,7 +23,7 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 14] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
@@ -34,6 +34,10 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("../../../../migrations/0008_usage.sql"),
     include_str!("../../../../migrations/0009_declared.sql"),
     include_str!("../../../../migrations/0010_callers.sql"),
+    include_str!("../../../../migrations/0011_turns.sql"),
+    include_str!("../../../../migrations/0012_audit_at_commit.sql"),
+    include_str!("../../../../migrations/0013_rights.sql"),
+    include_str!("../../../../migrations/0014_indexes.sql"),
 ];
 
 /// Everything that a signer needs, without the signer.
@@ -83,13 +87,13 @@ impl World {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
             sql.batch_execute(
                 "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
-                 INSERT INTO _sqlx_migrations VALUES (10, true)",
+                 INSERT INTO _sqlx_migrations VALUES (14, true)",
             )
             .unwrap();
             for migration in MIGRATIONS {
                 sql.batch_execute(migration).unwrap();
             }
-            sql.batch_execute("ALTER ROLE mfaas_signer LOGIN").unwrap();
+            sql.batch_execute("ALTER ROLE mfaas_signer LOGIN; ALTER ROLE mfaas_server LOGIN").unwrap();
         }
         sql.batch_execute("INSERT INTO tenants (name) VALUES ('acme')").unwrap();
         let toolchain = toolchain().to_string();
@@ -177,6 +181,11 @@ impl World {
         self.runtime.block_on(self.blobs.put(Bytes::copy_from_slice(bytes))).unwrap()
     }
 
+    /// A connection with the rights of that role.
+    pub(crate) fn connect(&self, role: &str) -> Client {
+        Client::connect(&Cluster::get().url(&self.database, role), NoTls).unwrap()
+    }
+
     /// Where a blob lies, for damage.
     pub(crate) fn blob(&self, digest: &Digest) -> PathBuf {
         let name = digest.to_string();
@@ -227,10 +236,11 @@ impl World {
             )
             .unwrap();
         self.sql.execute("UPDATE deployments SET state = 'building' WHERE id = $1", &[&id]).unwrap();
+        self.sql.execute("INSERT INTO builds (deployment_id) VALUES ($1)", &[&id]).unwrap();
         let row = self
             .sql
             .query_one(
-                "INSERT INTO builds (deployment_id, attempt, fencing_token) VALUES ($1, 1, nextval('fencing_token'))
+                "UPDATE builds SET attempt = 1, fencing_token = nextval('fencing_token') WHERE deployment_id = $1
                  RETURNING fencing_token",
                 &[&id],
             )
