@@ -29,7 +29,7 @@ pub use nearest::nearest;
 
 /// Names this set of rows and limits in signed statements. It changes with every row, which
 /// `tests/snapshot.rs` enforces.
-pub const POLICY_REVISION: &str = "2026-11.7";
+pub const POLICY_REVISION: &str = "2026-11.8";
 
 #[cfg(test)]
 mod tests;

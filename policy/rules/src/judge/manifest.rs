@@ -4,13 +4,17 @@ use crate::{
     Finding, Layer, Span, codes,
     facts::{ManifestFact, ManifestFacts},
     limits,
-    profiles::manifest_keys::{BUILD_SCRIPT_KEYS, ROWS},
+    profiles::manifest_keys::{BUILD_SCRIPT_KEYS, RESERVED_FUNCTION_NAME, ROWS},
 };
 
 /// Refusals of Cargo.toml; empty = nothing to say against it. Dependencies are judged apart.
 pub fn judge_manifest(manifest: &ManifestFacts) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         manifest.facts.iter().filter_map(|(fact, span)| judge_fact(fact, span.clone())).collect();
+    if let Some(name) = manifest.name.as_ref().filter(|name| is_reserved(name.as_str())) {
+        let message = format!("`package.name`: `{name}` is reserved: crates of the platform are called so");
+        findings.push(Finding::new(codes::MF0207, Layer::Manifest, message));
+    }
     if let Some(first) = manifest.dependencies.get(limits::MANIFEST.dependencies_max) {
         let finding = Finding::new(
             codes::MF0202,
@@ -51,6 +55,10 @@ fn is_allowed(path: &[String]) -> bool {
         row.path.len() == path.len()
             && row.path.iter().zip(path).all(|(allowed, written)| *allowed == "*" || allowed == written)
     })
+}
+
+fn is_reserved(name: &str) -> bool {
+    name.strip_prefix(RESERVED_FUNCTION_NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 fn is_build_script(path: &[String]) -> bool {

@@ -49,6 +49,9 @@ pub const RESERVED_CRATE_NAMES: &[&str] = &[
     "mfaas_shim",
 ];
 
+/// Functions named so, or with this before a `-`, would pass for crates of ours: in a list, a log, a URL.
+pub const RESERVED_FUNCTION_NAME: &str = "mfaas";
+
 /// Keys with a code of their own, so that the answer says more than "not allowed".
 pub const BUILD_SCRIPT_KEYS: &[&[&str]] =
     &[&["package", "build"], &["package", "links"], &["build-dependencies"]];

@@ -1,3 +1,5 @@
+use mfaas_ident::FunctionName;
+
 use super::codes;
 use crate::{
     facts::{ManifestFact, ManifestFacts},
@@ -55,4 +57,18 @@ fn sources_and_values_have_their_codes() {
     let bad = ManifestFact::BadValue { key: "package.metadata.mfaas.handler".into(), reason: "no".into() };
     assert_eq!(judged(bad), ["MF0207"]);
     assert_eq!(judged(ManifestFact::Unreadable("no".into())), ["MF0201"]);
+}
+
+#[test]
+fn no_function_is_called_as_a_crate_of_the_platform() {
+    let named = |name: &str| ManifestFacts {
+        name: Some(FunctionName::parse(name).expect("a function's name")),
+        ..ManifestFacts::default()
+    };
+    for ours in ["mfaas", "mfaas-core", "mfaas-abi"] {
+        assert_eq!(codes(&judge_manifest(&named(ours))), ["MF0207"], "{ours}");
+    }
+    for theirs in ["core", "my-mfaas", "mfaasd"] {
+        assert!(judge_manifest(&named(theirs)).is_empty(), "{theirs}");
+    }
 }
