@@ -81,6 +81,52 @@ fn builder_dies_while_compiling() {
     stack.invariants();
 }
 
+/// That a process exists says nothing about what it can do.
+#[test]
+fn status_says_what_the_programs_say() {
+    let stack = Stack::start();
+    let home = stack.home().to_str().unwrap();
+    let well = stack.cli(["status", "--home", home]).ok();
+    assert!(well.stdout.contains(" ready") && !well.stdout.contains("not ready"), "{}", well.stdout);
+    stack.signal(Program::Server, Signal::STOP);
+    let stopped = stack.cli(["status", "--home", home]).exits(1);
+    assert!(stopped.stdout.contains("server was stopped"), "{}", stopped.stdout);
+    stack.signal(Program::Server, Signal::CONT);
+    // All processes of the database, as on a machine whose disk does not answer any more.
+    let state = stack.state();
+    let postgres = state["programs"].as_array().unwrap().iter().find(|program| program["name"] == "postgres");
+    let main = i32::try_from(postgres.unwrap()["pid"].as_i64().unwrap()).unwrap();
+    let signal = |signal| {
+        for pid in children_of(main).into_iter().chain([main]) {
+            // A backend may just have ended.
+            let _ = rustix::process::kill_process(Pid::from_raw(pid).unwrap(), signal);
+        }
+    };
+    signal(Signal::STOP);
+    let dead = stack.cli(["--json", "status", "--home", home]).exits(1);
+    signal(Signal::CONT);
+    let at = |name: &str| {
+        let programs = dead.json()["programs"].as_array().unwrap().clone();
+        let place = programs.iter().position(|program| program["name"] == name).unwrap();
+        dead.json()["conditions"][place]["is"].clone()
+    };
+    assert_eq!((at("postgres"), at("server")), ("stopped".into(), "not_ready".into()), "{}", dead.stdout);
+    wait_for("the server to be ready again", Duration::from_secs(30), || {
+        (stack.cli(["status", "--home", home]).code == 0).then_some(())
+    });
+}
+
+fn children_of(parent: i32) -> Vec<i32> {
+    let pids =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let is_child = |pid: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        fields.split_ascii_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    pids.filter(is_child).collect()
+}
+
 /// A table lock holds the signer inside of its transaction while it is killed.
 #[test]
 fn signer_dies_while_signing() {

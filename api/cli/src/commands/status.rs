@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use futures::future::join_all;
 use mfaas_ident::FunctionName;
 use mfaas_wire::{DeploymentView, Endpoint, FunctionView, Page};
 use serde::Serialize;
@@ -10,8 +11,10 @@ use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
+use crate::supervise::health;
 use crate::supervise::layout::Home;
-use crate::supervise::state::{Lock, State};
+use crate::supervise::processes::stat;
+use crate::supervise::state::{Lock, ProgramState, State};
 
 /// Show how a function is served; without a name, how the programs of this machine are.
 #[derive(Debug, clap::Args)]
@@ -32,6 +35,48 @@ struct FunctionStatus {
     deployments: Vec<DeploymentView>,
 }
 
+/// The programs of this machine at one moment.
+#[derive(Debug, Serialize)]
+struct MachineStatus<'a> {
+    #[serde(flatten)]
+    state: &'a State,
+    /// In the order of `programs`.
+    conditions: Vec<Condition>,
+}
+
+/// How a program is: by its own word where it answers questions, by the kernel's where it does not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "is", content = "why")]
+enum Condition {
+    /// It says that it can work.
+    Ready,
+    /// It says why it cannot, or does not answer.
+    NotReady(String),
+    /// Its process runs; nobody can ask it.
+    Runs,
+    /// A signal or a debugger stopped its process.
+    Stopped,
+    /// Its process has ended.
+    Gone,
+}
+
+impl Condition {
+    fn is_well(&self) -> bool {
+        matches!(self, Self::Ready | Self::Runs)
+    }
+
+    /// In a table; the reason is told below it.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::NotReady(_) => "not ready",
+            Self::Runs => "runs",
+            Self::Stopped => "stopped",
+            Self::Gone => "gone",
+        }
+    }
+}
+
 /// How many of the newest deployments are shown.
 const DEPLOYMENTS_SHOWN: usize = 5;
 
@@ -40,20 +85,22 @@ impl Status {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         match &self.name {
             Some(name) => of_function(context, name).await,
-            None => self.of_machine(context),
+            None => self.of_machine(context).await,
         }
     }
 
-    /// What the supervisor says, checked against what the kernel says.
-    fn of_machine(&self, context: &Context) -> Result<Exit, Failure> {
+    /// What the supervisor says, the kernel, and each program that can be asked.
+    async fn of_machine(&self, context: &Context) -> Result<Exit, Failure> {
         let home = home_of(self.home.as_deref())?;
         let state = State::load(&home)?;
         let Some(state) = state.filter(|_| Lock::is_held(&home).unwrap_or(false)) else {
             return Err(nothing_runs(&home)?);
         };
-        let alive: Vec<i32> = state.alive().map(|program| program.pid).collect();
-        context.screen.result(&state, || machine(&state, &alive))?;
-        Ok(if alive.len() == state.programs.len() { Exit::Ok } else { Exit::Failed })
+        let http = health::client()?;
+        let asked = state.programs.iter().map(|program| condition(&http, &state, program));
+        let status = MachineStatus { state: &state, conditions: join_all(asked).await };
+        context.screen.result(&status, || machine(&status))?;
+        Ok(if status.conditions.iter().all(Condition::is_well) { Exit::Ok } else { Exit::Failed })
     }
 }
 
@@ -69,22 +116,54 @@ fn nothing_runs(home: &Home) -> Result<Failure, Failure> {
     }))
 }
 
-fn machine(state: &State, alive: &[i32]) -> String {
+async fn condition(http: &reqwest::Client, state: &State, program: &ProgramState) -> Condition {
+    match stat(program.pid).filter(|stat| !stat.ended && stat.start_ticks == program.start_ticks) {
+        None => return Condition::Gone,
+        Some(stat) if stat.stopped => return Condition::Stopped,
+        Some(_) => {}
+    }
+    let address = match program.name.as_str() {
+        "server" => state.addresses.http.as_ref(),
+        "node" => state.addresses.ingress.as_ref(),
+        _ => None,
+    };
+    match address {
+        Some(address) => {
+            health::ask(http, address).await.map_or_else(Condition::NotReady, |()| Condition::Ready)
+        }
+        None => Condition::Runs,
+    }
+}
+
+fn machine(MachineStatus { state, conditions }: &MachineStatus<'_>) -> String {
     let rows: Vec<Vec<String>> = state
         .programs
         .iter()
-        .map(|program| {
+        .zip(conditions)
+        .map(|(program, condition)| {
             let listens = program.ready.as_ref().map_or(String::new(), brief);
             let restarts = program.restarts.to_string();
-            let life = if alive.contains(&program.pid) { "runs" } else { "gone" };
             vec![
                 program.name.clone(),
                 program.pid.to_string(),
                 user(program.uid),
-                life.to_owned(),
+                condition.word().to_owned(),
                 restarts,
                 listens,
             ]
+        })
+        .collect();
+    let reasons: String = state
+        .programs
+        .iter()
+        .zip(conditions)
+        .filter_map(|(program, condition)| match condition {
+            Condition::NotReady(why) => Some(format!("{} is not ready: {why}\n", program.name)),
+            Condition::Stopped => {
+                Some(format!("{} was stopped: `kill -CONT {}` lets it go on\n", program.name, program.pid))
+            }
+            Condition::Gone => Some(format!("{} has ended and is being started again\n", program.name)),
+            Condition::Ready | Condition::Runs => None,
         })
         .collect();
     let privileges = if state.one_uid {
@@ -94,10 +173,10 @@ fn machine(state: &State, alive: &[i32]) -> String {
     };
     let toolchain = state.toolchain.as_deref().map_or("-", |id| id.get(..12).unwrap_or(id));
     format!(
-        "{}\nmfaas {} · {} · {privileges} · toolchain {toolchain}",
+        "{}\n{reasons}mfaas {} · {} · {privileges} · toolchain {toolchain}",
         table(&["program", "pid", "user", "state", "restarts", "says"], &rows),
         state.version,
-        phase(state),
+        if conditions.iter().all(Condition::is_well) { phase(state) } else { "not ready".to_owned() },
     )
 }
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod config;
 mod files;
+pub(crate) mod health;
 pub(crate) mod identity;
 pub(crate) mod launch;
 pub(crate) mod layout;

@@ -12,6 +12,8 @@ pub(crate) struct Stat {
     pub(crate) parent: i32,
     /// Whether the process has ended and only waits to be reaped (field 3 is `Z` or `X`).
     pub(crate) ended: bool,
+    /// Whether it was stopped by a signal or a debugger (field 3 is `T` or `t`).
+    pub(crate) stopped: bool,
     /// Fields 14 to 17, user and system time of the process and of its reaped children, in ticks.
     pub(crate) cpu_ticks: u64,
     /// Field 22.
@@ -33,6 +35,7 @@ pub(crate) fn parse_stat(line: &str) -> Option<Stat> {
     Some(Stat {
         parent: fields.get(1)?.parse().ok()?,
         ended: matches!(*fields.first()?, "Z" | "X"),
+        stopped: matches!(*fields.first()?, "T" | "t"),
         cpu_ticks: u64::try_from(cpu).ok()?,
         start_ticks: u64::try_from(number(19)?).ok()?,
     })

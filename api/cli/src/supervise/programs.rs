@@ -37,7 +37,11 @@ pub(crate) struct Programs<'a> {
 
 impl Programs<'_> {
     fn base(&self, role: Role, name: &str) -> Launch {
-        Launch::new(role, self.siblings.path(name)).env("MFAAS_LOG", self.log)
+        let launch = Launch::new(role, self.siblings.path(name)).env("MFAAS_LOG", self.log);
+        match std::env::var_os("MFAAS_LOG_JSON") {
+            Some(json) => launch.env("MFAAS_LOG_JSON", json),
+            None => launch,
+        }
     }
 
     fn blobs_url(&self) -> OsString {
@@ -162,7 +166,7 @@ impl Programs<'_> {
     }
 }
 
-/// How this machine reaches others is the one thing that a program takes from whoever started it.
+/// How this machine reaches others, and how logs look, is all that a program takes from whoever started it.
 fn with_network(launch: Launch) -> Launch {
     NETWORK_VARIABLES.iter().fold(launch, |launch, name| match std::env::var_os(name) {
         Some(value) => launch.env(name, value),

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use mfaas_ident::Access;
 use mfaas_ident::{PersonName, Scope, Voucher};
-use mfaas_wire::{NodeView, Page};
+use mfaas_wire::{Availability, NodeState, NodeView, Page};
 
 use super::config::{OWNER_ROLE, SERVER_ROLE, UpConfig, write_atomically};
 use super::files;
+use super::health;
 use super::identity::{Identities, Role};
 use super::launch::{Siblings, run_as_self};
 use super::layout::Home;
@@ -30,8 +31,8 @@ const FIRST_TENANT: &str = "default";
 /// The largest public document (certificate, key, key list) that is copied, in bytes.
 const PUBLIC_BYTES_MAX: u64 = 64 << 10;
 
-/// How long the node may take to report its first serving set.
-const FIRST_REPORT_LIMIT: Duration = Duration::from_secs(60);
+/// How long the node may take to serve what is desired.
+const SERVING_LIMIT: Duration = Duration::from_secs(60);
 
 /// What `mfaas up` was asked for, apart from the home and the ports.
 #[derive(Debug, Clone)]
@@ -66,7 +67,7 @@ pub(crate) struct Wishes {
     pub(crate) log: String,
 }
 
-/// Sets up and starts everything; returns when the node has reported its first serving set.
+/// Sets up and starts everything; returns when the node serves what is desired.
 pub(crate) fn bring_up(
     supervisor: &mut Supervisor<'_>,
     home: &Home,
@@ -111,8 +112,8 @@ pub(crate) fn bring_up(
         s.start(programs.acquirer(&toolchain, &dependencies)?)?;
         s.wait_ready(Role::Acquirer).map(drop)
     })?;
-    supervisor.step("node", |s| start_node(s, &programs, identities, &addresses))?;
-    supervisor.step("first serving set", |s| wait_for_report(s, config, wishes, &addresses))
+    let ingress = supervisor.step("node", |s| start_node(s, &programs, identities, &addresses))?;
+    supervisor.step("serving set", |s| wait_until_serving(s, config, wishes, &addresses, &ingress))
 }
 
 /// Where the server listens.
@@ -267,7 +268,7 @@ fn start_node(
     programs: &Programs<'_>,
     identities: &Identities,
     addresses: &ServerAddresses,
-) -> Result<(), Failure> {
+) -> Result<String, Failure> {
     let home = programs.home;
     let node = programs.node(&addresses.nodes, &format!("127.0.0.1:{}", programs.config.ports.ingress));
     if !home.join("node/state/node.pem").is_file() {
@@ -283,42 +284,50 @@ fn start_node(
     let ready = supervisor.wait_ready(Role::Node)?;
     let ingress = text(&ready, "ingress")?;
     supervisor.relaunch_as(Role::Node, |launch| with_env(launch, "MFAAS_INGRESS_LISTEN", &ingress));
-    supervisor.state_mut().addresses.ingress = Some(ingress);
-    Ok(())
+    supervisor.state_mut().addresses.ingress = Some(ingress.clone());
+    Ok(ingress)
 }
 
-/// Waits until our node serves what is desired.
-fn wait_for_report(
+/// Waits until our node serves what is desired. What the server knows of it may be of an earlier run, so the node is asked too.
+fn wait_until_serving(
     supervisor: &mut Supervisor<'_>,
     config: &UpConfig,
     wishes: &Wishes,
     addresses: &ServerAddresses,
+    ingress: &str,
 ) -> Result<(), Failure> {
     let mut profile = Profile::load(&wishes.profile)?;
     profile.server = Some(format!("http://{}", addresses.http));
     let client = Client::of_profile(&profile)?;
+    let http = health::client()?;
     let begin = Instant::now();
     loop {
         let nodes: Result<Page<NodeView>, Failure> = block_on(async { client.get("/v1/nodes").await });
-        let seen = match &nodes {
-            Ok(page) => page.items.iter().find(|node| node.name.as_str() == config.node_name),
-            Err(_) => None,
-        };
-        if seen
-            .is_some_and(|node| node.state == mfaas_wire::NodeState::Ready && node.reported_epoch.is_some())
-        {
-            return Ok(());
-        }
-        if begin.elapsed() >= FIRST_REPORT_LIMIT {
-            let why = match (&nodes, seen) {
-                (Err(error), _) => error.to_string(),
-                (Ok(_), None) => "the server does not know it".to_owned(),
-                (Ok(_), Some(node)) => format!("it is {} {}", node.state.as_str(), node.problems.join("; ")),
-            };
-            return Err(Failure::Local(format!("the node has not reported a serving set: {why}")));
+        let serving = reported(&nodes, &config.node_name).and_then(|node| match node.availability {
+            // It says that it is not ready, and is not meant to be.
+            Availability::Draining => Ok(()),
+            Availability::Active | Availability::Cordoned => {
+                block_on(async { Ok(health::ask(&http, ingress).await) }).map_err(|e| e.to_string())?
+            }
+        });
+        let Err(why) = serving else { return Ok(()) };
+        if begin.elapsed() >= SERVING_LIMIT {
+            return Err(Failure::Local(format!("the node does not serve: {why}")));
         }
         supervisor.pause(Duration::from_millis(50))?;
         supervisor.tend()?;
+    }
+}
+
+/// The node that the server counts on, or why it does not.
+fn reported<'a>(nodes: &'a Result<Page<NodeView>, Failure>, name: &str) -> Result<&'a NodeView, String> {
+    let page = nodes.as_ref().map_err(ToString::to_string)?;
+    let node = page.items.iter().find(|node| node.name.as_str() == name);
+    let node = node.ok_or("the server does not know it")?;
+    if node.state == NodeState::Ready && node.reported_epoch.is_some() {
+        Ok(node)
+    } else {
+        Err(format!("it is {} {}", node.state.as_str(), node.problems.join("; ")))
     }
 }
 

@@ -1,5 +1,7 @@
 //! For whoever keeps the server running: is it alive, can it work, what does it count.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
@@ -9,6 +11,9 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::refusal::Refusal;
+
+/// How long database and blob store may take to say that they are there.
+const READY_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Answer of a health route.
 #[derive(Debug, Serialize, ToSchema)]
@@ -38,9 +43,15 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<axum::Json<Health>,
     if app.stop.is_cancelled() {
         return Err(Refusal::unavailable("The server is stopping.", "stop was requested"));
     }
-    app.catalog.ready().await?;
-    app.blobs.ready().await?;
-    Ok(axum::Json(Health { status: "ok" }))
+    let ready = async {
+        app.catalog.ready().await?;
+        app.blobs.ready().await?;
+        Ok(axum::Json(Health { status: "ok" }))
+    };
+    // Whoever asks gives up soon, and then knows less.
+    tokio::time::timeout(READY_WAIT_MAX, ready).await.unwrap_or_else(|_| {
+        Err(Refusal::unavailable("The database or the blob store does not answer.", "no answer in time"))
+    })
 }
 
 /// Numbers in Prometheus' text format.

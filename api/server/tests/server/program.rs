@@ -65,7 +65,12 @@ fn an_operator_sets_up_and_serves_and_stops() {
     assert_eq!(ok(run(&own, dir.path(), &["join-token", "create", "--node", "node-1"])).len(), 64);
     let seed = serde_json::json!({"format": 1, "toolchain": "0".repeat(64), "crates": []});
     std::fs::write(dir.path().join("allowlist.json"), seed.to_string()).unwrap();
-    ok(run(&own, dir.path(), &["allowlist", "import", dir.path().join("allowlist.json").to_str().unwrap()]));
+    let list = dir.path().join("allowlist.json");
+    let import = ["allowlist", "import", list.to_str().unwrap()];
+    let denied = run(&own, dir.path(), &import);
+    let told = String::from_utf8(denied.stderr).unwrap();
+    assert!(!denied.status.success() && told.contains("only the owner"), "{told}");
+    ok(run(&owner, dir.path(), &import));
     serves_and_stops(&own, dir.path(), &token);
 }
 

@@ -84,6 +84,11 @@ impl Callers {
         self.tokens.hold_keys(keys);
     }
 
+    /// Whether a set is in force, with its keys for call tokens: before that nothing is known of any name.
+    pub(super) fn know_names(&self, dispatcher: &Dispatcher) -> bool {
+        self.tokens.are_ready() && dispatcher.is_serving()
+    }
+
     /// Decides about a call by its head.
     pub(super) fn admit(
         &self,
@@ -95,8 +100,7 @@ impl Callers {
         if dispatcher.standing().availability() == Availability::Draining {
             return Err(refused(CallError::Draining));
         }
-        if !self.tokens.are_ready() || !dispatcher.is_serving() {
-            // Of no name is anything known yet.
+        if !self.know_names(dispatcher) {
             return Err(refused(CallError::NotLoaded));
         }
         let caller = self.identify(peer, headers)?;

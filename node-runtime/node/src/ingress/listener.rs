@@ -4,7 +4,6 @@
 //! The first bytes say which of the two it is. hyper-util's own way to tell waits for them without an end, so they are
 //! looked at here.
 
-use std::convert::Infallible;
 use std::io::Write as _;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -196,10 +195,7 @@ async fn converse(
     };
     let Ok(Some(version)) = version else { return };
     let asked = Arc::clone(place.connection());
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (face, connection) = (Arc::clone(&face), Arc::clone(&asked));
-        async move { Ok::<_, Infallible>(face.answer(request, &connection).await) }
-    });
+    let service = service_fn(move |request: Request<Incoming>| Arc::clone(&face).answer(request, &asked));
     let io = TokioIo::new(stream);
     // How a caller's connection breaks is the caller's matter.
     match version {

@@ -17,6 +17,7 @@ mod peers;
 mod problem;
 mod validate;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -88,30 +89,37 @@ impl Face {
         Self { dispatcher, prometheus, callers, meters: Meters::default() }
     }
 
-    /// Answers one request of a connection, whatever it is.
-    async fn answer(&self, request: Request<Incoming>, connection: &Arc<Connection>) -> Response {
-        let pass = match connection.ask() {
-            Ok(pass) => pass,
-            Err(full) => return self.refuse(body::no_room(full, "requests")),
-        };
-        // Whoever gives the answer's bytes away gives this with them: the request lasts as long as they do.
-        let mut pass = Some(pass);
+    /// Answers one request of a connection, whatever it is. Taken apart before the future is made, which hyper moves: what it
+    /// holds twice is copied with each request.
+    fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        connection: &Arc<Connection>,
+    ) -> impl Future<Output = Result<Response, Infallible>> + use<> {
+        let peer = connection.peer();
+        let pass = connection.ask();
         let (parts, body) = request.into_parts();
-        let mut response = match validate::check(&parts) {
-            Err(problem) => self.refuse(problem),
-            Ok(host) if parts.uri.path().starts_with(FUNCTIONS) => {
-                let peer = connection.peer();
-                self.invoke(Asking { parts: &parts, host, peer }, body, &mut pass).await
+        async move {
+            // Whoever gives the answer's bytes away gives this with them: the request lasts as long as they do.
+            let mut pass = match pass {
+                Ok(pass) => Some(pass),
+                Err(full) => return Ok(self.refuse(body::no_room(full, "requests"))),
+            };
+            let mut response = match validate::check(&parts) {
+                Err(problem) => self.refuse(problem),
+                Ok(host) if parts.uri.path().starts_with(FUNCTIONS) => {
+                    self.invoke(Asking { parts: &parts, host, peer }, body, &mut pass).await
+                }
+                Ok(_) => self.operate(&parts.method, parts.uri.path()),
+            };
+            let answer = response.body_mut();
+            if parts.method == Method::HEAD {
+                // HTTP/2 would send it; HTTP/1.1 would not.
+                answer.clear();
             }
-            Ok(_) => self.operate(&parts.method, parts.uri.path()),
-        };
-        let answer = response.body_mut();
-        if parts.method == Method::HEAD {
-            // HTTP/2 would send it; HTTP/1.1 would not.
-            answer.clear();
+            answer.keep(pass);
+            Ok(response)
         }
-        answer.keep(pass);
-        response
     }
 
     /// The answer to what is no request that is taken.
@@ -142,7 +150,7 @@ impl Face {
     fn ready(&self) -> Response {
         if self.dispatcher.standing().availability() == Availability::Draining {
             plain(StatusCode::SERVICE_UNAVAILABLE, "the node is being drained\n")
-        } else if self.dispatcher.is_serving() {
+        } else if self.callers.know_names(&self.dispatcher) {
             plain(StatusCode::OK, "ready\n")
         } else {
             plain(StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n")
