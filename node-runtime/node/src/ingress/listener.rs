@@ -11,14 +11,16 @@ use std::time::Duration;
 
 use http::Request;
 use hyper::body::Incoming;
+use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::body::no_room;
+use super::fairness::Lane;
 use super::peers::{Connection, Full, Peers, Place};
 use super::{Face, Hosts, meters};
 
@@ -92,8 +94,11 @@ pub(crate) async fn serve(
                 Ok(place) => {
                     meters::accepted();
                     let connection = Arc::clone(place.connection());
-                    let conversation = converse(stream, place, Arc::clone(&face), pace.subscribe());
-                    connection.ends_by(connections.spawn_on(conversation, &hosts.next()));
+                    let (host, lanes) = hosts.next();
+                    let lane = lanes.of(connection.peer());
+                    let parts = (Arc::clone(&face), Arc::clone(&lane));
+                    let conversation = lane.queued(converse(stream, place, parts, pace.subscribe()));
+                    connection.ends_by(connections.spawn_on(conversation, host));
                 }
                 Err(full) => {
                     refusals.note(full);
@@ -180,7 +185,7 @@ async fn stopping(pace: &mut watch::Receiver<Pace>) {
 async fn converse(
     stream: std::net::TcpStream,
     place: Place,
-    face: Arc<Face>,
+    (face, lane): (Arc<Face>, Arc<Lane>),
     mut pace: watch::Receiver<Pace>,
 ) {
     // On this runtime: it was accepted on another one.
@@ -205,7 +210,7 @@ async fn converse(
                 .await;
         }
         Version::Two => {
-            let connection = http2_limits().serve_connection(io, service);
+            let connection = http2_limits(lane).serve_connection(io, service);
             attend(connection, http2::Connection::graceful_shutdown, (place.connection(), version), pace)
                 .await;
         }
@@ -240,8 +245,18 @@ fn http1_limits() -> http1::Builder {
     builder
 }
 
-fn http2_limits() -> http2::Builder<TokioExecutor> {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+/// Where the requests of a connection in HTTP/2 run, each in a task of its own.
+#[derive(Debug, Clone)]
+struct OnLane(Arc<Lane>);
+
+impl<F: Future<Output: Send> + Send + 'static> Executor<F> for OnLane {
+    fn execute(&self, request: F) {
+        tokio::spawn(Arc::clone(&self.0).queued(request));
+    }
+}
+
+fn http2_limits(lane: Arc<Lane>) -> http2::Builder<OnLane> {
+    let mut builder = http2::Builder::new(OnLane(lane));
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)

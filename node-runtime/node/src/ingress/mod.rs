@@ -9,6 +9,7 @@ mod answers;
 mod body;
 mod bounds;
 mod callers;
+mod fairness;
 mod headers;
 mod hosts;
 mod listener;

@@ -19,6 +19,7 @@ use mfaas_dispatch::{Limits, Outcome, Refusal};
 use mfaas_ident::Access;
 use mfaas_ring::Completion;
 use tokio::net::TcpListener;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -52,6 +53,14 @@ fn new_face() -> Face {
     Face::new(dispatcher, prometheus, Arc::new(Callers::new(SHARE)))
 }
 
+/// Threads as a node has them; the test's own where it has one alone, since it may have stopped the clock.
+fn hosts() -> Hosts {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::CurrentThread => Hosts::here(),
+        _ => Hosts::start(2).unwrap(),
+    }
+}
+
 /// The ingress of a node that serves an empty set, on a port of its own.
 struct Open {
     address: SocketAddr,
@@ -61,7 +70,7 @@ struct Open {
 
 impl Open {
     async fn new() -> Self {
-        Self::of(face(), Hosts::default(), Bounds::node()).await
+        Self::of(face(), hosts(), Bounds::node()).await
     }
 
     async fn on(hosts: Hosts) -> Self {
@@ -69,7 +78,7 @@ impl Open {
     }
 
     async fn within(bounds: Bounds) -> Self {
-        Self::of(face(), Hosts::default(), bounds).await
+        Self::of(face(), hosts(), bounds).await
     }
 
     async fn of(face: Face, hosts: Hosts, bounds: Bounds) -> Self {
@@ -125,7 +134,7 @@ async fn ask(request: reqwest::RequestBuilder, version: Version) -> (StatusCode,
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_without_a_set_lives_but_is_not_ready_and_knows_no_name_yet() {
-    let open = Open::of(new_face(), Hosts::default(), Bounds::node()).await;
+    let open = Open::of(new_face(), hosts(), Bounds::node()).await;
     for version in BOTH {
         let client = client(version);
         let status = async |path| ask(client.get(open.url(path)), version).await.0;
