@@ -88,6 +88,9 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0710, 403),
     (codes::MF0711, 503),
     (codes::MF0712, 503),
+    (codes::MF0713, 503),
+    (codes::MF0714, 503),
+    (codes::MF0715, 503),
     // Invocation.
     (codes::MF0801, 404),
     (codes::MF0802, 500),

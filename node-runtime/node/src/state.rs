@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use mfaas_attest::SetOrder;
 use mfaas_ident::{AliasName, Digest, Epoch, FunctionName, TenantName, VersionNumber};
 
 const SEEN_FILE: &str = "seen.json";
@@ -35,7 +36,7 @@ pub(crate) struct StateError {
     source: io::Error,
 }
 
-/// The highest numbers ever seen; none of them shrinks.
+/// The newest documents ever seen; none is followed by an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seen {
@@ -45,6 +46,23 @@ pub(crate) struct Seen {
     pub(crate) issued_at: Option<DateTime<Utc>>,
     /// Of a key list with a good signature.
     pub(crate) key_list_version: u32,
+    /// What the set of that epoch named. Nothing in the record of the release before.
+    #[serde(default)]
+    pub(crate) set_key_list_version: u32,
+}
+
+impl Seen {
+    /// Where the newest set stands.
+    pub(crate) fn set_order(&self) -> SetOrder {
+        let Self { epoch, issued_at, set_key_list_version: key_list_version, .. } = *self;
+        SetOrder { key_list_version, epoch, issued_at }
+    }
+
+    /// Takes the place of a newer set.
+    pub(crate) fn see_set(&mut self, order: SetOrder) {
+        let SetOrder { key_list_version, epoch, issued_at } = order;
+        *self = Self { epoch, issued_at, set_key_list_version: key_list_version, ..*self };
+    }
 }
 
 /// Where an alias led on a node that takes no new versions.

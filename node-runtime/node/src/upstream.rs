@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use mfaas_delivery::{BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, Report, UsageReport};
-use mfaas_ident::{Digest, Epoch};
+use mfaas_ident::Digest;
 use mfaas_rules::Code;
 use reqwest::{Certificate, Client, Identity, Method, Response, StatusCode, redirect};
 
@@ -101,13 +101,14 @@ impl Upstream {
             .map_err(|e| UpstreamError::Malformed { path: path.to_owned(), reason: e.to_string() })
     }
 
-    /// The envelope of a serving set after `epoch`, or `None` when there was none for a while.
+    /// The envelope of a serving set that does not have the digest `known`, or `None` when there was none for a while.
     pub(crate) async fn serving_set(
         &self,
-        after: Epoch,
+        known: Option<Digest>,
         bytes_max: usize,
     ) -> Result<Option<Vec<u8>>, UpstreamError> {
-        let path = format!("/node/v1/serving-set?after={after}&wait={}", POLL_WAIT.as_secs());
+        let known = known.map_or(String::new(), |digest| format!("&known={digest}"));
+        let path = format!("/node/v1/serving-set?wait={}{known}", POLL_WAIT.as_secs());
         self.poll(&path, bytes_max).await
     }
 

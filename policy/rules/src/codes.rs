@@ -173,6 +173,9 @@ table! {
     MF0710 "The node is not known, or its join token is not valid.", "Create a new token with `mfaas-server join-token create`; a token joins one node once.";
     MF0711 "The node is cordoned and takes no new versions.", "It serves what it had; `mfaas node uncordon` lets it take the rest.";
     MF0712 "The node has no worker process of its own left for the function's tenant.", "Update the node: from this release on it starts worker processes for every tenant.";
+    MF0713 "A serving set is for nodes that know a newer key list.", "The node asks for the list and takes the set then; the operator has to look at who withholds it.";
+    MF0714 "A serving set's epoch is too far ahead of the last.", "The node keeps what it serves; the operator has to look for a stolen key.";
+    MF0715 "The key list has expired.", "The node keeps serving and loads nothing new; the operator renews the list: `mfaas-signer rotate --renew`.";
 
     MF0801 "No such function is served here.", "Check tenant, name and version with `mfaas list`; a new version takes a moment to arrive.";
     MF0802 "The function panicked.", "See `mfaas logs` for the message; the next call starts from a clean state.";

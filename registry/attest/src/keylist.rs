@@ -17,8 +17,19 @@ pub struct KeyList {
     pub version: u32,
     /// When it was signed.
     pub issued_at: DateTime<Utc>,
+    /// From this moment on it vouches for no key: a list that is withheld from a node must not keep a stolen key good for
+    /// ever. A list of the release before has no end of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<DateTime<Utc>>,
     /// The keys.
     pub keys: Vec<ListedKey>,
+}
+
+impl KeyList {
+    /// Whether it vouches for no key any more.
+    pub fn is_expired(&self, now: DateTime<Utc>) -> bool {
+        self.expires_at.is_some_and(|end| now >= end)
+    }
 }
 
 /// One key of the list; a key with two purposes has two rows.
@@ -46,6 +57,9 @@ impl Payload for KeyList {
         }
         if self.keys.len() > KEYS_MAX {
             return Err(format!("{} keys, the limit is {KEYS_MAX}", self.keys.len()));
+        }
+        if self.expires_at.is_some_and(|end| end <= self.issued_at) {
+            return Err("the key list ends before it begins".to_owned());
         }
         for key in &self.keys {
             if key.keyid != key.public.id() {

@@ -184,14 +184,18 @@ impl Trust {
     }
 
     /// The same with the keys of a verified list, replacing those of any earlier list; keys past
-    /// their `not_after` at `now` are left out.
+    /// their `not_after` at `now` are left out, and all of them if the list is expired.
     pub fn with_list(
         &self,
         list: &crate::Verified<crate::KeyList>,
         now: chrono::DateTime<chrono::Utc>,
     ) -> Self {
         let roots = self.keys.iter().filter(|(purpose, _)| *purpose == Purpose::Root).copied();
-        let listed = list.keys.iter().filter(|k| k.not_after > now).map(|k| (k.purpose, k.public));
+        let listed = list
+            .keys
+            .iter()
+            .filter(|k| k.not_after > now && !list.is_expired(now))
+            .map(|k| (k.purpose, k.public));
         Self { keys: roots.chain(listed).collect() }
     }
 

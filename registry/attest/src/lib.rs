@@ -27,7 +27,9 @@ pub use claim::BuildClaim;
 pub use dsse::{Envelope, Payload, Verified, sign, verify};
 pub use keylist::{KeyList, ListedKey};
 pub use keys::{KeyId, PrivateKey, PublicKey, Purpose, Trust};
-pub use serving::{SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet};
+pub use serving::{
+    EPOCHS_AHEAD_MAX, SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet, SetOrder,
+};
 pub use slsa::{BuildDefinition, BuildMetadata, Builder, Provenance, ResourceDescriptor, RunDetails};
 pub use statement::{
     ADMISSION_V1, ADMISSION_V2, ADMISSION_V3, Admission, CageLevel, Check, Checker, DecisionUsed, Declared,

@@ -26,8 +26,13 @@ const CALL_KEYS_MAX: usize = 16;
 pub struct ServingSet {
     /// Format of this document; 1.
     pub version: u32,
-    /// Only grows, across restarts of everything.
+    /// Only grows, across restarts of everything, as long as the key list is the same.
     pub epoch: Epoch,
+    /// The newest key list when it was signed: whoever holds an older one must not believe the set. A set of a newer list
+    /// is newer whatever its epoch is, so numbers that a stolen key has used up end with that key. A set of the release
+    /// before names none.
+    #[serde(default, skip_serializing_if = "is_none_named")]
+    pub key_list_version: u32,
     /// When it was signed.
     pub issued_at: DateTime<Utc>,
     /// At most [`SERVING_SET_VALID_HOURS`] later.
@@ -78,6 +83,24 @@ pub struct ServedVersion {
     pub memory_bytes: MemoryLimit,
 }
 
+/// Where a set stands among all sets: the greater, the newer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct SetOrder {
+    /// See [`ServingSet::key_list_version`].
+    pub key_list_version: u32,
+    /// See [`ServingSet::epoch`].
+    pub epoch: Epoch,
+    /// The same epoch again is the same state signed anew.
+    pub issued_at: Option<DateTime<Utc>>,
+}
+
+/// How far epochs may jump under one key list: what a stolen key signs must not use up the numbers.
+pub const EPOCHS_AHEAD_MAX: u64 = 1_000_000;
+
+fn is_none_named(version: &u32) -> bool {
+    *version == 0
+}
+
 impl ServingSet {
     /// The format that this build writes and reads.
     pub const FORMAT: u32 = 1;
@@ -87,6 +110,12 @@ impl ServingSet {
         // At the beginning of time there is no earlier moment to be skewed to.
         let earliest = self.issued_at.checked_sub_signed(TimeDelta::minutes(5));
         now >= self.expires_at || earliest.is_some_and(|earliest| now < earliest)
+    }
+
+    /// Where it stands among all sets.
+    pub fn order(&self) -> SetOrder {
+        let Self { key_list_version, epoch, issued_at, .. } = *self;
+        SetOrder { key_list_version, epoch, issued_at: Some(issued_at) }
     }
 
     /// The function of that name.

@@ -91,6 +91,7 @@ pub(crate) fn serving_set() -> ServingSet {
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(7),
+        key_list_version: 0,
         issued_at: at(0),
         expires_at: at(24 * 3600),
         accepted_toolchains: BTreeSet::from([ToolchainId(Digest::of(b"rustc"))]),
@@ -109,7 +110,12 @@ pub(crate) fn serving_set() -> ServingSet {
 
 fn key_list(key: &PublicKey) -> KeyList {
     let row = |purpose| ListedKey { keyid: key.id(), public: *key, purpose, not_after: at(100) };
-    KeyList { version: 1, issued_at: at(0), keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)] }
+    KeyList {
+        version: 1,
+        issued_at: at(0),
+        expires_at: None,
+        keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)],
+    }
 }
 
 fn trust(purpose: Purpose, key: &PrivateKey) -> Trust {

@@ -24,6 +24,17 @@ pub struct StoredServingSet {
     pub expires_at: DateTime<Utc>,
 }
 
+/// Which serving set somebody has already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// None that it could go on with.
+    Nothing,
+    /// The one with this digest. After a failover the newest set may be another one of the same epoch, or of an earlier one.
+    Set(Digest),
+    /// One of this epoch: all that a node of the release before says.
+    Epoch(Epoch),
+}
+
 /// A signed statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredStatement {
@@ -36,16 +47,30 @@ pub struct StoredStatement {
 }
 
 impl Catalog {
-    /// The newest serving set, if its epoch is above `after`.
-    pub async fn serving_set_after(&self, after: Epoch) -> Result<Option<StoredServingSet>, CatalogError> {
+    /// The newest serving set, unless that is the one that is held.
+    pub async fn serving_set_unless(&self, held: &Held) -> Result<Option<StoredServingSet>, CatalogError> {
+        let (epoch, digest) = match held {
+            Held::Nothing => (0, None),
+            Held::Epoch(epoch) => (int8(epoch.0), None),
+            Held::Set(digest) => (0, Some(digest.to_string())),
+        };
         let row = sqlx::query(
-            "SELECT epoch, envelope, issued_at, expires_at FROM serving_sets
-             WHERE epoch > $1 ORDER BY epoch DESC LIMIT 1",
+            "SELECT epoch, envelope, issued_at, expires_at
+             FROM (SELECT * FROM serving_sets ORDER BY epoch DESC LIMIT 1) newest
+             WHERE epoch > $1 AND digest IS DISTINCT FROM $2",
         )
-        .bind(int8(after.0))
+        .bind(epoch)
+        .bind(digest)
         .fetch_optional(&self.pool)
         .await?;
         Ok(row.as_ref().map(serving_set).transpose()?)
+    }
+
+    /// The digest of the newest serving set's envelope, as it is stored.
+    pub async fn serving_set_digest(&self) -> Result<Option<String>, CatalogError> {
+        Ok(sqlx::query_scalar("SELECT digest FROM serving_sets ORDER BY epoch DESC LIMIT 1")
+            .fetch_optional(&self.pool)
+            .await?)
     }
 
     /// The envelope of the newest key list.

@@ -9,9 +9,9 @@ mod status;
 
 use std::time::Duration;
 
-use mfaas_catalog::{Catalog, CatalogError, Channel, NodeStatus, StoredServingSet};
+use mfaas_catalog::{Catalog, CatalogError, Channel, Held, NodeStatus, StoredServingSet};
 use mfaas_delivery::{MessageError, Orders, Report};
-use mfaas_ident::{Digest, Epoch, NodeName};
+use mfaas_ident::{Digest, NodeName};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ pub use status::{Difference, Summary};
 
 /// The longest time that a node may be kept waiting.
 pub const LONG_POLL_MAX: Duration = Duration::from_secs(30);
-/// How often the newest epoch is looked up without a wake-up; a lost notification costs this much.
+/// How often the newest set is looked up without a wake-up; a lost notification costs this much.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How often the orders of waiting nodes are looked up without a wake-up.
 const ORDERS_LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -38,13 +38,14 @@ pub enum PushError {
     Catalog(#[from] CatalogError),
 }
 
-/// Watchers of the newest epoch and of orders for all the nodes that wait on this server.
+/// Watchers of the newest set and of orders for all the nodes that wait on this server.
 ///
 /// Dropping it stops them.
 #[derive(Debug)]
 pub struct Push {
     catalog: Catalog,
-    newest: watch::Receiver<Epoch>,
+    /// The digest of the newest set.
+    newest: watch::Receiver<Option<String>>,
     /// Changes with every hint that somebody's orders may have changed.
     orders: watch::Receiver<u64>,
     watchers: [JoinHandle<()>; 2],
@@ -59,37 +60,37 @@ impl Drop for Push {
 impl Push {
     /// Starts watching. Needs a tokio runtime.
     pub fn start(catalog: Catalog) -> Self {
-        let (sender, newest) = watch::channel(Epoch(0));
+        let (sender, newest) = watch::channel(None);
         let (hint, orders) = watch::channel(0);
         let watchers = [
-            tokio::spawn(watch_epochs(catalog.clone(), sender)),
+            tokio::spawn(watch_sets(catalog.clone(), sender)),
             tokio::spawn(watch_orders(catalog.clone(), hint)),
         ];
         Self { catalog, newest, orders, watchers }
     }
 
-    /// The newest serving set as soon as its epoch is above `after`; `None` after `wait`
+    /// The newest serving set as soon as it is another one than `held`; `None` after `wait`
     /// ([`LONG_POLL_MAX`] at most).
     ///
-    /// A node that asks with an epoch above ours gets nothing: it has seen what this server has
-    /// not, for example a database restored from a backup, and must not be led back.
+    /// A node may hold what this server has never seen, for example after a failover that lost it. It is given what there is,
+    /// and is never led back by it: what is older it refuses.
     pub async fn desired_for(
         &self,
         node: &NodeName,
-        after: Epoch,
+        held: Held,
         wait: Duration,
     ) -> Result<Option<StoredServingSet>, PushError> {
         let until = Instant::now() + wait.min(LONG_POLL_MAX);
         let mut newest = self.newest.clone();
         loop {
-            // Look before waiting: the watcher may be behind the database, never ahead of it.
-            if let Some(set) = self.catalog.serving_set_after(after).await? {
+            // What is signed from here on is seen by the wait below.
+            newest.mark_unchanged();
+            if let Some(set) = self.catalog.serving_set_unless(&held).await? {
                 tracing::debug!(%node, epoch = %set.epoch, "handed out a serving set");
                 return Ok(Some(set));
             }
-            let changed = newest.wait_for(|epoch| *epoch > after);
-            match tokio::time::timeout_at(until, changed).await {
-                Ok(Ok(_)) => {}
+            match tokio::time::timeout_at(until, newest.changed()).await {
+                Ok(Ok(())) => {}
                 // Time is up, or the watcher has ended with the server.
                 Ok(Err(_)) | Err(_) => return Ok(None),
             }
@@ -169,8 +170,8 @@ async fn follow_orders(catalog: &Catalog, hint: &watch::Sender<u64>) -> Result<(
     }
 }
 
-/// Keeps `newest` at the newest epoch, for ever.
-async fn watch_epochs(catalog: Catalog, newest: watch::Sender<Epoch>) {
+/// Keeps `newest` at the newest set's digest, for ever.
+async fn watch_sets(catalog: Catalog, newest: watch::Sender<Option<String>>) {
     loop {
         if let Err(error) = follow(&catalog, &newest).await {
             tracing::warn!(%error, "lost the watch on serving sets, starting again");
@@ -179,13 +180,11 @@ async fn watch_epochs(catalog: Catalog, newest: watch::Sender<Epoch>) {
     }
 }
 
-async fn follow(catalog: &Catalog, newest: &watch::Sender<Epoch>) -> Result<(), CatalogError> {
+async fn follow(catalog: &Catalog, newest: &watch::Sender<Option<String>>) -> Result<(), CatalogError> {
     let mut wakes = catalog.listen(&[Channel::ServingSet]).await?;
     loop {
-        let known = *newest.borrow();
-        if let Some(set) = catalog.serving_set_after(known).await? {
-            newest.send_replace(set.epoch);
-        }
+        let digest = catalog.serving_set_digest().await?;
+        newest.send_if_modified(|known| std::mem::replace(known, digest.clone()) != digest);
         // Whatever woke us, the answer is to look.
         wakes.next(LOOK_EVERY).await?;
     }

@@ -8,7 +8,7 @@ mod cluster;
 use std::time::{Duration, Instant};
 
 use cluster::{Cluster, OWNER};
-use mfaas_catalog::{Actor, Catalog, RolePasswords, migrate};
+use mfaas_catalog::{Actor, Catalog, Held, RolePasswords, migrate};
 use mfaas_delivery::{Availability, Condition, NODE_PROTOCOL, Orders, Report, SetState};
 use mfaas_ident::{Digest, Epoch, NodeName};
 use mfaas_push::{Push, PushError};
@@ -35,11 +35,12 @@ impl World {
 
     /// What the signer does when it has signed a set.
     fn publish(&self, epoch: u64) {
+        let digest = digest(epoch);
         let status = std::process::Command::new("psql")
             .args(["-q", "-d", &self.url, "-c"])
             .arg(format!(
                 "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
-                 VALUES ({epoch}, 1, 'd', 'set {epoch}', now(), now() + interval '1 hour');
+                 VALUES ({epoch}, 1, '{digest}', 'set {epoch}', now(), now() + interval '1 hour');
                  NOTIFY mfaas_serving_set"
             ))
             .status()
@@ -58,22 +59,45 @@ impl World {
         Some((serde_json::from_slice(&bytes).unwrap(), Digest::of(&bytes)))
     }
 
-    async fn ask(&self, after: u64, wait: Duration) -> Option<String> {
-        let set = self.push.desired_for(&self.node, Epoch(after), wait).await.unwrap();
+    async fn ask(&self, held: Held, wait: Duration) -> Option<String> {
+        let set = self.push.desired_for(&self.node, held, wait).await.unwrap();
         set.map(|set| set.envelope)
     }
 }
 
+fn digest(epoch: u64) -> Digest {
+    Digest::of(format!("set {epoch}").as_bytes())
+}
+
+fn after(epoch: u64) -> Held {
+    Held::Epoch(Epoch(epoch))
+}
+
+fn with(epoch: u64) -> Held {
+    Held::Set(digest(epoch))
+}
+
 #[tokio::test]
-async fn a_newer_set_is_given_at_once_and_an_older_one_never() {
+async fn another_set_is_given_at_once_and_the_same_never() {
     let world = World::new().await;
-    assert_eq!(world.ask(0, SHORT).await, None);
+    assert_eq!(world.ask(Held::Nothing, SHORT).await, None);
     world.publish(1);
     world.publish(2);
-    assert_eq!(world.ask(0, Duration::ZERO).await.as_deref(), Some("set 2"), "the newest, not the next");
-    assert_eq!(world.ask(1, LONG).await.as_deref(), Some("set 2"));
-    assert_eq!(world.ask(2, SHORT).await, None);
-    assert_eq!(world.ask(9, SHORT).await, None, "a node that has seen more is not led back");
+    let newest = world.ask(Held::Nothing, Duration::ZERO).await;
+    assert_eq!(newest.as_deref(), Some("set 2"), "the newest, not the next");
+    assert_eq!(world.ask(with(1), LONG).await.as_deref(), Some("set 2"));
+    assert_eq!(world.ask(with(2), SHORT).await, None);
+    let lost = world.ask(with(9), LONG).await;
+    assert_eq!(lost.as_deref(), Some("set 2"), "what a failover has lost is no reason to say nothing");
+}
+
+#[tokio::test]
+async fn a_node_of_the_release_before_asks_by_epoch() {
+    let world = World::new().await;
+    world.publish(2);
+    assert_eq!(world.ask(after(1), LONG).await.as_deref(), Some("set 2"));
+    assert_eq!(world.ask(after(2), SHORT).await, None);
+    assert_eq!(world.ask(after(9), SHORT).await, None);
 }
 
 #[tokio::test]
@@ -81,7 +105,7 @@ async fn a_waiting_node_is_woken_by_the_signature() {
     let world = World::new().await;
     world.publish(1);
     let start = Instant::now();
-    let (answer, ()) = tokio::join!(world.ask(1, LONG), async {
+    let (answer, ()) = tokio::join!(world.ask(with(1), LONG), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         world.publish(2);
     });

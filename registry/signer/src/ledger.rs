@@ -55,6 +55,8 @@ pub(crate) struct Desired {
     pub(crate) functions: Vec<ServedFunction>,
     pub(crate) revoked: BTreeSet<Digest>,
     pub(crate) call_keys: Vec<CallKey>,
+    /// The newest key list; 0 before the first.
+    pub(crate) key_list_version: u32,
 }
 
 /// The newest serving set, without its content.
@@ -326,7 +328,9 @@ pub(crate) fn desired(tx: &mut Transaction<'_>) -> anyhow::Result<Desired> {
          ORDER BY made_at DESC, id LIMIT $1",
         &[&CALL_KEYS],
     )?;
+    let key_list = tx.query_one("SELECT coalesce(max(version), 0) FROM key_lists", &[])?;
     Ok(Desired {
+        key_list_version: u32::try_from(key_list.try_get::<_, i32>(0)?)?,
         call_keys: call_keys.iter().map(call_key).collect::<anyhow::Result<_>>()?,
         toolchains: toolchains.iter().map(|row| text(row, "id")).collect::<anyhow::Result<_>>()?,
         functions: served_functions(&rows)?,

@@ -10,6 +10,9 @@ use mfaas_attest::{KeyList, ListedKey, PublicKey, Purpose};
 
 /// How long nodes accept what a listed key signed, unless a later list renews it.
 const KEY_VALID_DAYS: i64 = 365;
+/// How long nodes accept the list: a key that was taken out of it lives on for so long on a node that never gets the next.
+/// As long as its keys, so that no site has to renew more often than it had to.
+const LIST_VALID_DAYS: i64 = KEY_VALID_DAYS;
 /// How long nodes go on accepting serving sets of a key that was replaced: time to start the
 /// signer anew, and for nodes that are away to come back.
 const OVERLAP_DAYS: i64 = 7;
@@ -27,7 +30,7 @@ pub(crate) enum Change {
 
 /// The list of a new installation.
 pub(crate) fn first_list(online: &PublicKey, now: DateTime<Utc>) -> KeyList {
-    KeyList { version: 1, issued_at: now, keys: rows(online, now).to_vec() }
+    list(1, rows(online, now).to_vec(), now)
 }
 
 /// The list after `list`: `present` has been the online key, `online` is from now on (the same for
@@ -48,7 +51,11 @@ pub(crate) fn next_list(
     let kept = earlier.filter(|row| change != Change::ReplaceLeaked || row.public != *present);
     let kept = kept.map(|row| ListedKey { not_after: kept_until(row, change, now), ..row.clone() });
     let keys = kept.chain(rows(online, now)).collect();
-    Ok(KeyList { version: list.version + 1, issued_at: now, keys })
+    Ok(self::list(list.version + 1, keys, now))
+}
+
+fn list(version: u32, keys: Vec<ListedKey>, now: DateTime<Utc>) -> KeyList {
+    KeyList { version, issued_at: now, expires_at: Some(now + TimeDelta::days(LIST_VALID_DAYS)), keys }
 }
 
 fn kept_until(row: &ListedKey, change: Change, now: DateTime<Utc>) -> DateTime<Utc> {

@@ -1,7 +1,9 @@
 //! The serving set: signed whenever nodes should serve something else, and before it expires.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mfaas_attest::{PrivateKey, Purpose, SERVING_SET_VALID_HOURS, ServingSet, Trust, sign, verify};
+use mfaas_attest::{
+    EPOCHS_AHEAD_MAX, PrivateKey, Purpose, SERVING_SET_VALID_HOURS, ServingSet, Trust, sign, verify,
+};
 use mfaas_ident::Epoch;
 use mfaas_rules::profiles::lints;
 use postgres::{Client, GenericClient, IsolationLevel};
@@ -11,8 +13,6 @@ use crate::ledger::{self, Desired, LastSet};
 
 /// A set with less validity than this left is signed anew.
 const RENEW_BEFORE_HOURS: i64 = 12;
-/// A node that reports an epoch further ahead than this lies; it must not use up the numbers.
-const EPOCHS_AHEAD_MAX: u64 = 1_000_000;
 
 /// What decides whether a set is due, and which epoch it gets.
 struct Situation {
@@ -39,6 +39,7 @@ impl Situation {
         })
     }
 
+    /// What the next epoch must be above. A node that reports one further ahead than nodes take lies, or follows a stolen key.
     fn highest_seen(&self) -> Epoch {
         let last = self.last.as_ref().map_or(Epoch(0), |last| last.epoch);
         let believable = self.reported.0 <= last.0.saturating_add(EPOCHS_AHEAD_MAX);
@@ -91,6 +92,7 @@ fn next_set(situation: &Situation, desired: Desired, now: DateTime<Utc>) -> Serv
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(situation.highest_seen().0 + 1),
+        key_list_version: desired.key_list_version,
         issued_at: now,
         expires_at: now + TimeDelta::hours(SERVING_SET_VALID_HOURS),
         accepted_toolchains: desired.toolchains,

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use mfaas_catalog::{CatalogError, Charged, JoinedNode, Told};
+use mfaas_catalog::{CatalogError, Charged, Held, JoinedNode, Told};
 use mfaas_delivery::{
     BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, MessageError, NODE_PROTOCOL, Report,
     UsageReport,
@@ -69,23 +69,35 @@ pub(super) async fn join(
     }))
 }
 
-/// What a node has and how long it would wait for something newer.
+/// Which set a node has, by the digest of its envelope, and how long it would wait for another one.
 #[derive(Debug, Deserialize)]
-pub(super) struct PollQuery {
-    after: u64,
+pub(super) struct SetQuery {
+    known: Option<Digest>,
+    /// The epoch, from a node of the release before.
+    after: Option<u64>,
     #[serde(default)]
     wait: u64,
 }
 
-/// The newest serving set, as soon as there is one above `after`; 204 when the wait is over.
+impl SetQuery {
+    fn held(&self) -> Held {
+        match (self.known, self.after) {
+            (Some(digest), _) => Held::Set(digest),
+            (None, Some(epoch)) => Held::Epoch(Epoch(epoch)),
+            (None, None) => Held::Nothing,
+        }
+    }
+}
+
+/// The newest serving set, as soon as it is another one than the node has; 204 when the wait is over.
 pub(super) async fn serving_set(
     State(app): State<App>,
     Extension(node): Extension<JoinedNode>,
-    Query(query): Query<PollQuery>,
+    Query(query): Query<SetQuery>,
 ) -> Result<Response, Refusal> {
     let wait = Duration::from_secs(query.wait);
     let found = tokio::select! {
-        found = app.push.desired_for(&node.name, Epoch(query.after), wait) => found?,
+        found = app.push.desired_for(&node.name, query.held(), wait) => found?,
         () = app.stop.cancelled() => None,
     };
     Ok(match found {

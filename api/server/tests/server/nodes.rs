@@ -88,7 +88,7 @@ async fn everything_but_join_needs_the_current_certificate_of_a_node() {
     let stranger = client(&server, None);
     let digest = "0".repeat(64);
     let routes = [
-        ("GET", "/node/v1/serving-set?after=0".to_owned()),
+        ("GET", "/node/v1/serving-set".to_owned()),
         ("GET", "/node/v1/key-list".to_owned()),
         ("GET", format!("/node/v1/artifacts/{digest}")),
         ("GET", format!("/node/v1/statements/{digest}")),
@@ -109,7 +109,7 @@ async fn everything_but_join_needs_the_current_certificate_of_a_node() {
     }
     // A second join makes another certificate the current one; the first is worth nothing then.
     let newer = joined(&server, "node-1").await;
-    let url = server.node_url("/node/v1/serving-set?after=0");
+    let url = server.node_url("/node/v1/serving-set");
     assert_eq!(node.get(&url).send().await.unwrap().status(), 403);
     assert_eq!(newer.get(&url).send().await.unwrap().status(), 204);
 }
@@ -129,7 +129,7 @@ async fn a_waiting_node_gets_a_new_serving_set_at_once() {
     let server = Server::start().await;
     let node = joined(&server, "node-1").await;
     let begun = Instant::now();
-    let url = server.node_url("/node/v1/serving-set?after=0&wait=20");
+    let url = server.node_url("/node/v1/serving-set?wait=20");
     let waiting = tokio::spawn(node.get(&url).send());
     tokio::time::sleep(Duration::from_millis(300)).await;
     server.db.sql(
@@ -141,8 +141,12 @@ async fn a_waiting_node_gets_a_new_serving_set_at_once() {
     assert_eq!(response.status(), 200);
     assert_eq!(response.text().await.unwrap(), "{\"signed\":  \"as it is\"}", "not one byte may change");
     assert!(begun.elapsed() < Duration::from_secs(10));
-    let nothing = node.get(server.node_url("/node/v1/serving-set?after=7")).send().await.unwrap();
-    assert_eq!(nothing.status(), 204);
+    let status = async |query: &str| {
+        node.get(server.node_url(&format!("/node/v1/serving-set?{query}"))).send().await.unwrap().status()
+    };
+    assert_eq!(status(&format!("known={}", "0".repeat(64))).await, 204);
+    assert_eq!(status(&format!("known={}", "1".repeat(64))).await, 200, "another set, whatever its epoch");
+    assert_eq!((status("after=7").await.as_u16(), status("after=6").await.as_u16()), (204, 200));
 }
 
 #[tokio::test]

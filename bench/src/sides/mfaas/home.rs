@@ -154,13 +154,14 @@ fn version(deployed: &Deployed) -> anyhow::Result<ServedVersion> {
 fn key_list(online: &PrivateKey, now: DateTime<Utc>) -> KeyList {
     let public = online.public();
     let row = |purpose| ListedKey { keyid: public.id(), public, purpose, not_after: now + VALID };
-    KeyList { version: 1, issued_at: now, keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)] }
+    KeyList { version: 1, issued_at: now, expires_at: None, keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)] }
 }
 
 fn serving_set(functions: Vec<ServedFunction>, now: DateTime<Utc>) -> ServingSet {
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(1),
+        key_list_version: 0,
         issued_at: now,
         expires_at: now + VALID,
         accepted_toolchains: BTreeSet::from([toolchain()]),

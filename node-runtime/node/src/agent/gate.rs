@@ -1,11 +1,14 @@
 //! Which documents this node believes: the decisions, without files, clocks or sockets.
 //!
 //! The chain starts at the pinned root key. A key list counts when that key signed it and no newer
-//! one was seen; a serving set counts when a listed key signed it and no higher epoch was seen,
-//! before this start included ([`Seen`] is durable). Nothing in here ever lowers a number.
+//! one was seen; a serving set counts when a key of the list that it names, or of a newer one, signed it and no newer set was
+//! seen ([`SetOrder`](mfaas_attest::SetOrder)), before this start included ([`Seen`] is durable). Nothing in here goes back.
 
 use chrono::{DateTime, Utc};
-use mfaas_attest::{AttestError, KeyList, Payload, PublicKey, ServingSet, Trust, Verified};
+use mfaas_attest::{
+    AttestError, EPOCHS_AHEAD_MAX, KeyList, Payload, PublicKey, ServingSet, SetOrder, Trust, Verified,
+};
+use mfaas_ident::Epoch;
 use mfaas_rules::{Code, codes};
 
 use crate::state::Seen;
@@ -82,25 +85,47 @@ impl Gate {
         Ok(())
     }
 
-    /// Judges a serving set by signature, epoch and time, in this order.
+    /// Judges a serving set by signature, key list, order and time, in this order.
     ///
     /// The same epoch again is the same state signed anew (for a longer validity), so it must not
     /// have been signed earlier than the one seen.
     pub(crate) fn serving_set(&mut self, envelope: &[u8], now: DateTime<Utc>) -> Result<Admitted, Refused> {
+        if let Some(list) = self.list.as_ref().filter(|list| list.is_expired(now)) {
+            let message = format!("key list {} has expired: no key counts until the next one", list.version);
+            return Err(Refused::new(codes::MF0715, message));
+        }
         let set = mfaas_attest::verify::<ServingSet>(envelope, &self.trust(now)).map_err(|e| {
             let code = set_code(&e);
             Refused::new(code, format!("the serving set: {e}"))
         })?;
-        let older = set.epoch < self.seen.epoch
-            || (set.epoch == self.seen.epoch && self.seen.issued_at.is_some_and(|seen| set.issued_at < seen));
-        if older {
-            let message = format!("epoch {} after epoch {} was seen", set.epoch, self.seen.epoch);
-            return Err(Refused::new(codes::MF0702, message));
-        }
-        self.seen.epoch = set.epoch;
-        self.seen.issued_at = Some(set.issued_at);
+        self.check_order(set.order())?;
+        self.seen.see_set(set.order());
         let set = Box::new(set);
         Ok(if set.is_expired(now) { Admitted::Expired(set) } else { Admitted::Valid(set) })
+    }
+}
+
+impl Gate {
+    /// Whether a set may follow the ones that were seen.
+    fn check_order(&self, set: SetOrder) -> Result<(), Refused> {
+        let held = self.list.as_ref().map_or(0, |list| list.version);
+        if set.key_list_version > held {
+            let message =
+                format!("it is for nodes that know key list {}, this one has {held}", set.key_list_version);
+            return Err(Refused::new(codes::MF0713, message));
+        }
+        let seen = self.seen.set_order();
+        if set < seen {
+            let message = format!("epoch {} after epoch {} was seen", set.epoch, seen.epoch);
+            return Err(Refused::new(codes::MF0702, message));
+        }
+        // The first set of a key list may have any number: nothing that an earlier list's keys did counts against it.
+        let is_first = seen.epoch == Epoch(0) || set.key_list_version > seen.key_list_version;
+        if !is_first && set.epoch.0 - seen.epoch.0 > EPOCHS_AHEAD_MAX {
+            let message = format!("epoch {} after epoch {}: too far ahead", set.epoch, seen.epoch);
+            return Err(Refused::new(codes::MF0714, message));
+        }
+        Ok(())
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use chrono::Utc;
 use mfaas_attest::{PublicKey, ServingSet, Verified};
 use mfaas_delivery::SetState;
-use mfaas_ident::Epoch;
+use mfaas_ident::Digest;
 use mfaas_rules::codes;
 use tokio::sync::watch;
 
@@ -143,9 +143,9 @@ impl Agent {
 
     /// One long question, interrupted for what cannot wait that long.
     async fn follow(&mut self) -> Result<(), Trouble> {
-        let after = self.asked_after();
+        let known = self.known();
         let question = self.upstream.clone();
-        let answer = question.serving_set(after, SET_BYTES_MAX);
+        let answer = question.serving_set(known, SET_BYTES_MAX);
         tokio::pin!(answer);
         let started = tokio::time::Instant::now();
         loop {
@@ -170,14 +170,10 @@ impl Agent {
         }
     }
 
-    /// The epoch after which the server is to answer at once. An expired set is asked for again,
-    /// since the same state may have been signed anew.
-    fn asked_after(&self) -> Epoch {
-        match &self.set {
-            Some(set) if set.is_expired(Utc::now()) => Epoch(set.epoch.0.saturating_sub(1)),
-            Some(set) => set.epoch,
-            None => Epoch(0),
-        }
+    /// The set that the server need not send. One that came from the future may be asked for again, so an expired one is not known.
+    fn known(&self) -> Option<Digest> {
+        let set = self.set.as_ref().filter(|set| !set.is_expired(Utc::now()));
+        set.map(|set| set.digest())
     }
 
     async fn refresh_key_list(&mut self) -> Result<(), Trouble> {

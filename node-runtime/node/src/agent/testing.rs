@@ -36,7 +36,7 @@ impl Keys {
         let public = self.online.public();
         let row = |purpose| ListedKey { keyid: public.id(), public, purpose, not_after };
         let keys = vec![row(Purpose::Artifact), row(Purpose::ServingSet)];
-        sign(&KeyList { version, issued_at: now(), keys }, &[&self.root]).unwrap()
+        sign(&KeyList { version, issued_at: now(), expires_at: None, keys }, &[&self.root]).unwrap()
     }
 
     pub(crate) fn sign(&self, set: &ServingSet) -> Vec<u8> {
@@ -62,6 +62,7 @@ pub(crate) fn set(epoch: u64) -> ServingSet {
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(epoch),
+        key_list_version: 0,
         issued_at: now(),
         expires_at: now() + TimeDelta::hours(12),
         accepted_toolchains: BTreeSet::from([toolchain()]),

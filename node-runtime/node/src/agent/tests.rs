@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use chrono::TimeDelta;
-use mfaas_attest::{Admission, PrivateKey, ServingSet, Trust};
+use mfaas_attest::{Admission, EPOCHS_AHEAD_MAX, KeyList, PrivateKey, ServingSet, Trust};
 use mfaas_ident::{Budget, Digest, Epoch, FunctionName, TenantName, ToolchainId};
 use mfaas_rules::{Code, codes};
 
@@ -113,6 +113,71 @@ fn an_expired_set_loads_nothing_but_its_epoch_counts() {
     future.expires_at = now() + TimeDelta::hours(2);
     assert!(matches!(gate.serving_set(&keys.sign(&future), now()).unwrap(), Admitted::Expired(_)));
     assert_eq!(refusal(&mut gate, &keys.sign(&set(8))), codes::MF0702);
+}
+
+/// A set of that epoch for nodes that know that key list.
+fn under(key_list_version: u32, epoch: u64) -> ServingSet {
+    ServingSet { key_list_version, ..set(epoch) }
+}
+
+#[test]
+fn a_set_waits_for_the_key_list_that_it_names() {
+    let keys = Keys::generate();
+    let mut gate = gate(&keys);
+    let envelope = keys.sign(&under(2, 5));
+    assert_eq!(refusal(&mut gate, &envelope), codes::MF0713, "a newer list exists, and is withheld");
+    assert_eq!(gate.seen().epoch, Epoch(0), "what is refused is not seen");
+    gate.key_list(&keys.list(2)).unwrap();
+    assert!(gate.serving_set(&envelope, now()).is_ok());
+    assert_eq!(refusal(&mut gate, &keys.sign(&under(1, 6))), codes::MF0702, "of an earlier list");
+}
+
+#[test]
+fn numbers_that_a_stolen_key_used_up_end_with_the_key() {
+    let (keys, state) = (Keys::generate(), tempfile::tempdir().unwrap());
+    let state = StateDir::open(state.path()).unwrap();
+    let mut gate = gate(&keys);
+    gate.serving_set(&keys.sign(&under(1, 7)), now()).unwrap();
+    assert_eq!(refusal(&mut gate, &keys.sign(&under(1, u64::MAX))), codes::MF0714);
+    // Who holds the key takes smaller steps.
+    let far = 7 + EPOCHS_AHEAD_MAX;
+    gate.serving_set(&keys.sign(&under(1, far)), now()).unwrap();
+    assert_eq!(refusal(&mut gate, &keys.sign(&under(1, 8))), codes::MF0702);
+
+    let fresh = Keys { online: PrivateKey::generate().unwrap(), root: keys.root };
+    gate.key_list(&fresh.list(2)).unwrap();
+    gate.serving_set(&fresh.sign(&under(2, 8)), now()).unwrap();
+    assert_eq!(gate.seen().epoch, Epoch(8));
+    let stolen = Keys { root: fresh.root, ..keys };
+    assert_eq!(
+        refusal(&mut gate, &stolen.sign(&under(2, far + 1))),
+        codes::MF0701,
+        "it is in no list any more"
+    );
+    state.record_seen(&gate.seen()).unwrap();
+    assert_eq!(state.seen().unwrap(), gate.seen(), "and after a restart");
+}
+
+#[test]
+fn an_expired_list_vouches_for_no_key() {
+    let keys = Keys::generate();
+    let list = |version, expires_at| {
+        let envelope = keys.list(version);
+        let trust = Trust::pinned(keys.root.public());
+        let list = mfaas_attest::verify::<KeyList>(&envelope, &trust).unwrap().into_inner();
+        mfaas_attest::sign(&KeyList { expires_at: Some(expires_at), ..list }, &[&keys.root]).unwrap()
+    };
+    let mut gate = Gate::new(keys.root.public(), Seen::default());
+    gate.key_list(&list(1, now() + TimeDelta::seconds(1))).unwrap();
+    gate.serving_set(&keys.sign(&set(5)), now()).unwrap();
+    let later = now() + TimeDelta::seconds(1);
+    let refused = gate.serving_set(&keys.sign(&set(6)), later).unwrap_err();
+    assert_eq!(refused.code, codes::MF0715);
+    let (key, statement) = state(key("hello", 1), admission(&key("hello", 1)), &keys.online);
+    let judged = image::verify(&set(6), &key, b"", &statement, &gate.trust(later));
+    assert_eq!(judged.unwrap_err().code, codes::MF0602, "nor for statements");
+    gate.key_list(&list(2, later + TimeDelta::hours(1))).unwrap();
+    gate.serving_set(&keys.sign(&set(6)), later).unwrap();
 }
 
 /// Judges `acme/hello@1` in a set that names it, with an artifact of these bytes.

@@ -42,7 +42,7 @@ impl Signer {
         let (public, not_after) = (self.online.public(), Utc::now() + TimeDelta::hours(1));
         let row = |purpose| ListedKey { keyid: public.id(), public, purpose, not_after };
         let keys = vec![row(Purpose::Artifact), row(Purpose::ServingSet)];
-        sign(&KeyList { version: 1, issued_at: Utc::now(), keys }, &[&self.root]).unwrap()
+        sign(&KeyList { version: 1, issued_at: Utc::now(), expires_at: None, keys }, &[&self.root]).unwrap()
     }
 
     /// Puts artifact and statement of `acme/{name}@{version}` where the node fetches them.
@@ -87,7 +87,7 @@ impl Signer {
         if set.call_keys.is_empty() {
             set.call_keys = vec![listed(&self.calls)];
         }
-        desk.set = Some((set.epoch.0, sign(&set, &[&self.online]).unwrap()));
+        desk.set = Some(sign(&set, &[&self.online]).unwrap());
     }
 }
 
@@ -137,6 +137,7 @@ pub fn set(epoch: u64, functions: &[ServedFunction]) -> ServingSet {
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(epoch),
+        key_list_version: 0,
         issued_at: Utc::now(),
         expires_at: Utc::now() + TimeDelta::hours(12),
         accepted_toolchains: BTreeSet::from([toolchain()]),

@@ -328,7 +328,7 @@ async fn a_restarted_node_serves_without_its_server_and_refuses_an_old_set() {
     let node = home.start().await;
     node.answers("hello", "version 2").await;
     // The replayed set claims to be newer on the outside; what is signed says epoch 1.
-    server.desk().set = Some((99, old.1));
+    server.desk().set = Some(old);
     server.desk().reports.clear();
     server.up().await;
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -376,7 +376,7 @@ async fn a_flipped_byte_or_another_key_stops_that_function_alone() {
 async fn a_set_of_another_key_changes_nothing() {
     let (server, _signer, _home, node) = serving().await;
     let foreign = sign(&set(9, &[]), &[&Signer::new().online]).unwrap();
-    server.desk().set = Some((9, foreign));
+    server.desk().set = Some(foreign);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(node.call("hello", "").await.body, "version 1");
     let report = server.reported("a report", |_| true).await;

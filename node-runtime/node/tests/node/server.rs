@@ -34,7 +34,7 @@ pub const TOKEN: &str = "join-me";
 pub struct Desk {
     pub key_list: Vec<u8>,
     /// Epoch and envelope.
-    pub set: Option<(u64, Vec<u8>)>,
+    pub set: Option<Vec<u8>>,
     pub blobs: HashMap<Digest, Vec<u8>>,
     pub reports: Vec<Report>,
     pub lines: Vec<LogLine>,
@@ -186,12 +186,12 @@ async fn join(
 
 async fn serving_set(
     State(shared): State<Shared>,
-    Query(query): Query<HashMap<String, u64>>,
+    Query(query): Query<HashMap<String, String>>,
 ) -> Result<Vec<u8>, StatusCode> {
-    let deadline = Instant::now() + Duration::from_secs(query["wait"].min(5));
+    let deadline = Instant::now() + Duration::from_secs(query["wait"].parse::<u64>().unwrap().min(5));
     while Instant::now() < deadline {
-        if let Some((epoch, envelope)) = &shared.desk.lock().unwrap().set
-            && *epoch > query["after"]
+        if let Some(envelope) = &shared.desk.lock().unwrap().set
+            && query.get("known") != Some(&Digest::of(envelope).to_string())
         {
             return Ok(envelope.clone());
         }

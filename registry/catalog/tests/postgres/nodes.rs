@@ -1,6 +1,6 @@
 //! Nodes: joining once, reports in order, desired against reported.
 
-use mfaas_catalog::CatalogError;
+use mfaas_catalog::{CatalogError, Held};
 use mfaas_delivery::{Condition, NODE_PROTOCOL, Report, SetState};
 use mfaas_ident::{Digest, Epoch, NodeName};
 
@@ -68,8 +68,8 @@ async fn the_newest_report_counts_and_convergence_follows() {
     );
     assert_eq!(world.server.nodes().await.unwrap()[0].reported(), Epoch(0));
 
-    let newest = world.server.serving_set_after(Epoch(6)).await.unwrap().unwrap();
+    let newest = world.server.serving_set_unless(&Held::Epoch(Epoch(6))).await.unwrap().unwrap();
     assert_eq!((newest.epoch, newest.envelope.as_str()), (Epoch(7), "e"));
-    assert_eq!(world.server.serving_set_after(Epoch(7)).await.unwrap(), None);
+    assert_eq!(world.server.serving_set_unless(&Held::Epoch(Epoch(7))).await.unwrap(), None);
     assert_eq!(world.server.key_list().await.unwrap(), None);
 }

@@ -13,6 +13,7 @@ fn world() -> (PrivateKey, PrivateKey, Vec<u8>) {
     let list = KeyList {
         version: 1,
         issued_at,
+        expires_at: None,
         keys: vec![ListedKey {
             keyid: online.public().id(),
             public: online.public(),
