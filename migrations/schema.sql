@@ -37,6 +37,7 @@ CREATE TABLE audit_head (
     CONSTRAINT audit_head_one_row CHECK (one)
 );
 GRANT SELECT ON audit_head TO mfaas_server;
+GRANT SELECT ON audit_head TO mfaas_signer;
 
 CREATE TABLE audit_log (
     seq bigint NOT NULL,
@@ -784,6 +785,7 @@ GRANT SELECT ON versions TO mfaas_server;
 GRANT SELECT ON versions TO mfaas_signer;
 GRANT UPDATE (retired_at) ON versions TO mfaas_server;
 GRANT INSERT (tenant, function, version, deployment_id, artifact, statement, source_digest, handler, budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access) ON versions TO mfaas_signer;
+GRANT UPDATE (statement) ON versions TO mfaas_signer;
 
 CREATE TABLE votes (
     review_id bigint NOT NULL,

@@ -12,7 +12,7 @@ pub(crate) struct ServeConfig {
     pub(crate) database_url: String,
     /// Where uploads and artifacts are.
     pub(crate) blobs_url: String,
-    /// Holds `online.key`.
+    /// Holds the online keys.
     pub(crate) keys_dir: PathBuf,
     /// Written once the loop runs.
     pub(crate) ready_file: Option<PathBuf>,

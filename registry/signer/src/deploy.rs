@@ -17,11 +17,12 @@ use uuid::Uuid;
 
 use crate::examine::{CHECKS, Case, Examined, Refusal, examine};
 use crate::ledger::{self, BuiltRow, SignedStatement};
+use crate::rotation::OnlineKeys;
 
 /// What signing needs besides the database.
 pub(crate) struct Desk {
     pub(crate) blobs: Blobs,
-    pub(crate) key: PrivateKey,
+    pub(crate) keys: OnlineKeys<PrivateKey>,
     /// Who may call a function whose manifest does not say.
     pub(crate) default_access: Access,
     /// Runs the blob store's requests; everything else here is synchronous.
@@ -111,7 +112,7 @@ fn decide(tx: &mut Transaction<'_>, desk: &Desk, row: &BuiltRow, watch: &Watch) 
     examined.declared.access.get_or_insert(desk.default_access);
     let version = ledger::next_version(tx, &row.tenant, &row.function)?;
     let admission = admission(row, &claim, examined, version, allowlist.policy_version);
-    let envelope = sign_and_check(&desk.key, &admission)?;
+    let envelope = sign_and_check(&desk.keys.statements, &admission)?;
     let digest = Digest::of(envelope.as_bytes());
     ledger::admit(tx, &SignedStatement { admission: &admission, digest, envelope: &envelope })?;
     ledger::append_event(tx, row.deployment, &watch.finished())?;

@@ -77,7 +77,7 @@ pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
 }
 
 /// The last migration that this build needs.
-const SCHEMA_VERSION: i64 = 14;
+const SCHEMA_VERSION: i64 = 16;
 
 /// Refuses a database whose schema is older than this build.
 pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
@@ -393,6 +393,93 @@ pub(crate) fn publish_key_list(database_url: &str, version: u32, envelope: &str)
     // The last set may be by a key that counts no more.
     tx.batch_execute("SELECT bump_desired_generation()")?;
     Ok(tx.commit()?)
+}
+
+/// A version that can be called, as its row says, and its statement.
+pub(crate) struct AdmittedVersion {
+    pub(crate) tenant: TenantName,
+    pub(crate) function: FunctionName,
+    pub(crate) version: VersionNumber,
+    pub(crate) deployment: DeploymentId,
+    pub(crate) artifact: Digest,
+    pub(crate) source: Digest,
+    pub(crate) envelope: String,
+}
+
+impl AdmittedVersion {
+    /// For people.
+    pub(crate) fn name(&self) -> String {
+        format!("{}/{}@{}", self.tenant, self.function, self.version)
+    }
+}
+
+/// Every key list that was published, with its version.
+pub(crate) fn key_lists(client: &mut Client) -> anyhow::Result<Vec<(u32, String)>> {
+    let rows = client.query("SELECT version, envelope FROM key_lists ORDER BY version", &[])?;
+    let list = |row: &Row| Ok((u32::try_from(row.try_get::<_, i32>(0)?)?, row.try_get(1)?));
+    rows.iter().map(list).collect()
+}
+
+/// Versions that are not retired behind that one, at most `limit`; nobody else changes them until the transaction ends.
+pub(crate) fn admitted_after(
+    tx: &mut Transaction<'_>,
+    after: Option<&AdmittedVersion>,
+    limit: i64,
+) -> anyhow::Result<Vec<AdmittedVersion>> {
+    let (tenant, function, version) = match after {
+        Some(last) => (last.tenant.as_str(), last.function.as_str(), i32::try_from(last.version.get())?),
+        None => ("", "", 0),
+    };
+    let rows = tx.query(
+        "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.source_digest, s.envelope
+         FROM versions v JOIN statements s ON s.digest = v.statement
+         WHERE (v.tenant, v.function, v.version) > ($1, $2, $3) AND v.retired_at IS NULL
+         ORDER BY v.tenant, v.function, v.version LIMIT $4 FOR UPDATE OF v",
+        &[&tenant, &function, &version, &limit],
+    )?;
+    let admitted = |row: &Row| {
+        Ok(AdmittedVersion {
+            tenant: text(row, "tenant")?,
+            function: text(row, "function")?,
+            version: VersionNumber::new(u32::try_from(row.try_get::<_, i32>("version")?)?)?,
+            deployment: DeploymentId(row.try_get("deployment_id")?),
+            artifact: text(row, "artifact")?,
+            source: text(row, "source_digest")?,
+            envelope: row.try_get("envelope")?,
+        })
+    };
+    rows.iter().map(admitted).collect()
+}
+
+/// Gives a version another statement about the same.
+pub(crate) fn replace_statement(
+    tx: &mut Transaction<'_>,
+    version: &AdmittedVersion,
+    digest: &Digest,
+    envelope: &str,
+) -> anyhow::Result<()> {
+    let digest = digest.to_string();
+    tx.execute(
+        "INSERT INTO statements (digest, artifact, envelope) VALUES ($1, $2, $3)",
+        &[&digest, &version.artifact.to_string(), &envelope],
+    )?;
+    tx.execute(
+        "UPDATE versions SET statement = $4 WHERE tenant = $1 AND function = $2 AND version = $3",
+        &[
+            &version.tenant.as_str(),
+            &version.function.as_str(),
+            &i32::try_from(version.version.get())?,
+            &digest,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Notes that so many statements were signed again, and makes a serving set due that names them.
+pub(crate) fn record_resigned(tx: &mut Transaction<'_>, statements: u64, key: KeyId) -> anyhow::Result<()> {
+    audit(tx, "statements.resigned", "", &key.to_string(), &json!({"statements": statements}))?;
+    tx.query_one("SELECT bump_desired_generation()", &[])?;
+    Ok(())
 }
 
 fn audit(

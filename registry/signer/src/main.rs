@@ -13,6 +13,7 @@ mod examine;
 mod keys;
 mod ledger;
 mod process;
+mod resign;
 mod rotation;
 mod serve;
 mod serving;
@@ -22,12 +23,13 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 
 use crate::config::ServeConfig;
-use crate::rotation::Change;
+use crate::rotation::{Change, Leaked};
 
 const USAGE: &str = "usage: mfaas-signer serve
        mfaas-signer init --root-dir DIR --keys-dir DIR
-       mfaas-signer rotate [--renew | --leaked] --root-dir DIR --keys-dir DIR
-       mfaas-signer publish-keylist FILE";
+       mfaas-signer rotate [--renew | --leaked [statements | serving-sets]] --root-dir DIR --keys-dir DIR
+       mfaas-signer publish-keylist FILE
+       mfaas-signer resign FILE";
 
 #[expect(clippy::print_stderr, reason = "the one place where this program speaks to a terminal")]
 fn main() -> ExitCode {
@@ -52,18 +54,35 @@ fn run() -> anyhow::Result<()> {
         ["init", "--root-dir", root_dir, "--keys-dir", keys_dir] => {
             keys::init(root_dir.as_ref(), keys_dir.as_ref())
         }
-        ["rotate", "--root-dir", root_dir, "--keys-dir", keys_dir] => {
-            rotate(root_dir, keys_dir, Change::Replace)
+        ["rotate", how @ .., "--root-dir", root_dir, "--keys-dir", keys_dir] => {
+            rotate(root_dir, keys_dir, change(how)?)
         }
-        ["rotate", "--renew", "--root-dir", root_dir, "--keys-dir", keys_dir] => {
-            rotate(root_dir, keys_dir, Change::Renew)
-        }
-        ["rotate", "--leaked", "--root-dir", root_dir, "--keys-dir", keys_dir] => {
-            rotate(root_dir, keys_dir, Change::ReplaceLeaked)
-        }
+        ["resign", file] => resign(file.as_ref()),
         ["publish-keylist", file] => keys::publish(file.as_ref(), &config::required("MFAAS_DATABASE_URL")?),
         _ => bail!(USAGE),
     }
+}
+
+fn change(how: &[&str]) -> anyhow::Result<Change> {
+    Ok(match how {
+        [] => Change::Replace,
+        ["--renew"] => Change::Renew,
+        ["--leaked"] => Change::ReplaceLeaked(Leaked::Both),
+        ["--leaked", "statements"] => Change::ReplaceLeaked(Leaked::Statements),
+        ["--leaked", "serving-sets"] => Change::ReplaceLeaked(Leaked::Sets),
+        _ => bail!(USAGE),
+    })
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the answer of the command")]
+fn resign(file: &std::path::Path) -> anyhow::Result<()> {
+    let done = resign::resign(file)?;
+    println!("{} statements are signed again, {} were signed by the present key", done.signed, done.kept);
+    for left in &done.left {
+        eprintln!("mfaas-signer: {left}");
+    }
+    anyhow::ensure!(done.left.is_empty(), "{} statements stay as they were", done.left.len());
+    Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "the answer of the command")]

@@ -17,41 +17,85 @@ const LIST_VALID_DAYS: i64 = KEY_VALID_DAYS;
 /// signer anew, and for nodes that are away to come back.
 const OVERLAP_DAYS: i64 = 7;
 
-/// What happens to the present online key.
+/// The keys that the signer holds. Whoever steals one of them can do what that one is for and nothing else; in an
+/// installation from before there were two, both are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OnlineKeys<K> {
+    /// Signs the statements about artifacts.
+    pub(crate) statements: K,
+    /// Signs serving sets.
+    pub(crate) sets: K,
+}
+
+/// Which of the two was stolen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaked {
+    Statements,
+    Sets,
+    Both,
+}
+
+/// What happens to the present online keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It stays and is valid for another [`KEY_VALID_DAYS`], as are the statements of its predecessors.
+    /// They stay and are valid for another [`KEY_VALID_DAYS`], as are the statements of their predecessors.
     Renew,
-    /// Another one takes its place; it overlaps for [`OVERLAP_DAYS`], its statements stay valid.
+    /// Others take their place; they overlap for [`OVERLAP_DAYS`], their statements stay valid.
     Replace,
-    /// Another one takes its place and nothing that it signed counts any more.
-    ReplaceLeaked,
+    /// Others take the place of those that were stolen, and nothing that these signed counts any more.
+    ReplaceLeaked(Leaked),
+}
+
+impl Change {
+    /// Which keys are made anew.
+    pub(crate) fn replaces(self) -> OnlineKeys<bool> {
+        let (statements, sets) = match self {
+            Self::Renew => (false, false),
+            Self::Replace | Self::ReplaceLeaked(Leaked::Both) => (true, true),
+            Self::ReplaceLeaked(Leaked::Statements) => (true, false),
+            Self::ReplaceLeaked(Leaked::Sets) => (false, true),
+        };
+        OnlineKeys { statements, sets }
+    }
 }
 
 /// The list of a new installation.
-pub(crate) fn first_list(online: &PublicKey, now: DateTime<Utc>) -> KeyList {
+pub(crate) fn first_list(online: &OnlineKeys<PublicKey>, now: DateTime<Utc>) -> KeyList {
     list(1, rows(online, now).to_vec(), now)
 }
 
-/// The list after `list`: `present` has been the online key, `online` is from now on (the same for
-/// [`Change::Renew`]). Rows whose time is over are left out.
+/// The list after `before`: `present` have been the online keys, `online` are from now on (the same where nothing is replaced).
+/// Rows whose time is over are left out.
 pub(crate) fn next_list(
-    list: &KeyList,
-    present: &PublicKey,
-    online: &PublicKey,
+    before: &KeyList,
+    present: &OnlineKeys<PublicKey>,
+    online: &OnlineKeys<PublicKey>,
     change: Change,
     now: DateTime<Utc>,
 ) -> anyhow::Result<KeyList> {
-    ensure!(
-        list.keys.iter().any(|row| row.public == *present),
-        "the key list does not name the online key {}: these directories do not belong together",
-        present.id()
-    );
-    let earlier = list.keys.iter().filter(|row| row.public != *online && row.not_after > now);
-    let kept = earlier.filter(|row| change != Change::ReplaceLeaked || row.public != *present);
+    for key in [present.statements, present.sets] {
+        // After a rotation that broke off, the list may not name a stolen key any more.
+        ensure!(
+            before.keys.iter().any(|row| row.public == key) || matches!(change, Change::ReplaceLeaked(_)),
+            "the key list does not name the online key {}: these directories do not belong together",
+            key.id()
+        );
+    }
+    let new = rows(online, now);
+    let is_new =
+        |row: &ListedKey| new.iter().any(|new| (new.purpose, new.public) == (row.purpose, row.public));
+    let is_stolen = |row: &ListedKey| {
+        let replaced = change.replaces();
+        matches!(change, Change::ReplaceLeaked(_))
+            && ((replaced.statements && row.public == present.statements)
+                || (replaced.sets && row.public == present.sets))
+    };
+    // A key that was both and was stolen as one of them is stolen.
+    ensure!(!new.iter().any(is_stolen), "both keys are the same in this installation: replace both");
+    let kept = before.keys.iter().filter(|row| !is_new(row) && row.not_after > now && !is_stolen(row));
     let kept = kept.map(|row| ListedKey { not_after: kept_until(row, change, now), ..row.clone() });
-    let keys = kept.chain(rows(online, now)).collect();
-    Ok(self::list(list.version + 1, keys, now))
+    let keys = kept.chain(new.clone()).collect();
+    Ok(list(before.version + 1, keys, now))
 }
 
 fn list(version: u32, keys: Vec<ListedKey>, now: DateTime<Utc>) -> KeyList {
@@ -61,21 +105,17 @@ fn list(version: u32, keys: Vec<ListedKey>, now: DateTime<Utc>) -> KeyList {
 fn kept_until(row: &ListedKey, change: Change, now: DateTime<Utc>) -> DateTime<Utc> {
     match (row.purpose, change) {
         (Purpose::Artifact, Change::Renew) => row.not_after.max(now + TimeDelta::days(KEY_VALID_DAYS)),
-        (Purpose::ServingSet, Change::Replace | Change::ReplaceLeaked) => {
+        (Purpose::ServingSet, Change::Replace | Change::ReplaceLeaked(_)) => {
             row.not_after.min(now + TimeDelta::days(OVERLAP_DAYS))
         }
         (Purpose::Artifact | Purpose::ServingSet | Purpose::Root, _) => row.not_after,
     }
 }
 
-fn rows(key: &PublicKey, now: DateTime<Utc>) -> [ListedKey; 2] {
+fn rows(online: &OnlineKeys<PublicKey>, now: DateTime<Utc>) -> [ListedKey; 2] {
     let not_after = now + TimeDelta::days(KEY_VALID_DAYS);
-    [Purpose::Artifact, Purpose::ServingSet].map(|purpose| ListedKey {
-        keyid: key.id(),
-        public: *key,
-        purpose,
-        not_after,
-    })
+    [(Purpose::Artifact, online.statements), (Purpose::ServingSet, online.sets)]
+        .map(|(purpose, public)| ListedKey { keyid: public.id(), public, purpose, not_after })
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::config::ServeConfig;
 use crate::deploy::{self, Desk, Looked};
+use crate::rotation::OnlineKeys;
 use crate::{keys, ledger, serving};
 
 /// How long a wake-up is waited for; a lost notification costs this much.
@@ -51,7 +52,8 @@ pub(crate) fn serve(config: ServeConfig) -> anyhow::Result<()> {
     if let Some(file) = &config.ready_file {
         write_ready(file)?;
     }
-    tracing::info!(key = %desk.key.public().id(), "the signer serves");
+    let OnlineKeys { statements, sets } = desk.keys.public();
+    tracing::info!(statements = %statements.id(), sets = %sets.id(), "the signer serves");
     let mut deferred = HashMap::new();
     while !stop.load(Ordering::Relaxed) {
         if let Err(error) = work(&mut client, &desk, &mut deferred, &stop) {
@@ -78,7 +80,7 @@ pub(crate) fn serve(config: ServeConfig) -> anyhow::Result<()> {
 fn open_desk(config: &ServeConfig) -> anyhow::Result<Desk> {
     Ok(Desk {
         blobs: Blobs::open(&config.blobs_url)?,
-        key: keys::load(&config.keys_dir)?,
+        keys: keys::load(&config.keys_dir)?,
         default_access: config.default_access,
         runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
     })
@@ -91,7 +93,7 @@ fn work(client: &mut Client, desk: &Desk, deferred: &mut Deferrals, stop: &Atomi
             deferred.iter().filter(|(_, d)| d.since.elapsed() < DEFER).map(|(id, _)| *id).collect();
         let looked = deploy::next(client, desk, &waiting)?;
         // After each one: a node should not wait for the whole queue.
-        if let Some(epoch) = serving::sign_if_due(client, &desk.key, Utc::now())? {
+        if let Some(epoch) = serving::sign_if_due(client, &desk.keys.sets, Utc::now())? {
             tracing::info!(%epoch, "signed a serving set");
         }
         match looked {

@@ -3,10 +3,19 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{KeyList, PrivateKey, PublicKey, Purpose, Trust, sign, verify};
 
-use super::{Change, first_list, next_list};
+use super::{Change, Leaked, OnlineKeys, first_list, next_list};
 
 fn key() -> PublicKey {
     PrivateKey::generate().unwrap().public()
+}
+
+/// One key for both, as in an installation from before there were two.
+fn single(key: PublicKey) -> OnlineKeys<PublicKey> {
+    OnlineKeys { statements: key, sets: key }
+}
+
+fn two() -> OnlineKeys<PublicKey> {
+    OnlineKeys { statements: key(), sets: key() }
 }
 
 fn start() -> DateTime<Utc> {
@@ -25,23 +34,26 @@ fn both(days: i64) -> Vec<(Purpose, i64)> {
 
 #[test]
 fn a_replaced_key_signs_sets_for_a_week_and_its_statements_stay() {
-    let (old, new) = (key(), key());
-    let first = first_list(&old, start());
+    let (old, new) = (key(), two());
+    let first = first_list(&single(old), start());
     assert_eq!(days(&first, &old), both(365));
     let later = start() + TimeDelta::days(100);
-    let second = next_list(&first, &old, &new, Change::Replace, later).unwrap();
+    let second = next_list(&first, &single(old), &new, Change::Replace, later).unwrap();
     assert_eq!((second.version, second.issued_at), (2, later));
+    assert_eq!(second.expires_at, Some(later + TimeDelta::days(365)));
     assert_eq!(days(&second, &old), [(Purpose::Artifact, 365), (Purpose::ServingSet, 107)]);
-    assert_eq!(days(&second, &new), both(465));
+    assert_eq!(days(&second, &new.statements), [(Purpose::Artifact, 465)]);
+    assert_eq!(days(&second, &new.sets), [(Purpose::ServingSet, 465)]);
 }
 
 #[test]
 fn renewing_keeps_an_installation_alive_with_all_that_it_ever_admitted() {
     let (old, new) = (key(), key());
-    let mut list = next_list(&first_list(&old, start()), &old, &new, Change::Replace, start()).unwrap();
+    let first = first_list(&single(old), start());
+    let mut list = next_list(&first, &single(old), &single(new), Change::Replace, start()).unwrap();
     for year in 1..=5 {
         let now = start() + TimeDelta::days(360 * year);
-        list = next_list(&list, &new, &new, Change::Renew, now).unwrap();
+        list = next_list(&list, &single(new), &single(new), Change::Renew, now).unwrap();
         assert_eq!(days(&list, &new), both(360 * year + 365));
         assert_eq!(days(&list, &old), [(Purpose::Artifact, 360 * year + 365)], "its last set is long gone");
     }
@@ -49,25 +61,66 @@ fn renewing_keeps_an_installation_alive_with_all_that_it_ever_admitted() {
 }
 
 #[test]
-fn a_leaked_key_counts_for_nothing() {
-    let (old, new) = (key(), key());
-    let next = next_list(&first_list(&old, start()), &old, &new, Change::ReplaceLeaked, start()).unwrap();
-    assert_eq!((days(&next, &old), days(&next, &new)), (vec![], both(365)));
+fn a_leaked_key_counts_for_nothing_and_the_other_one_stays() {
+    let old = two();
+    let first = first_list(&old, start());
+    let later = start() + TimeDelta::days(10);
+    let next = |online: &OnlineKeys<PublicKey>, leaked| {
+        next_list(&first, &old, online, Change::ReplaceLeaked(leaked), later).unwrap()
+    };
+    let new = two();
+    let list = next(&new, Leaked::Both);
+    assert_eq!((days(&list, &old.statements), days(&list, &old.sets)), (vec![], vec![]));
+    assert_eq!(days(&list, &new.statements), [(Purpose::Artifact, 375)]);
+
+    let list = next(&OnlineKeys { sets: new.sets, ..old }, Leaked::Sets);
+    assert_eq!(days(&list, &old.sets), []);
+    assert_eq!(days(&list, &new.sets), [(Purpose::ServingSet, 375)]);
+    assert_eq!(days(&list, &old.statements), [(Purpose::Artifact, 375)], "no statement is lost");
+
+    let list = next(&OnlineKeys { statements: new.statements, ..old }, Leaked::Statements);
+    assert_eq!(days(&list, &old.statements), []);
+    assert_eq!(days(&list, &old.sets), [(Purpose::ServingSet, 375)]);
 }
 
 #[test]
-fn a_key_of_another_installation_is_refused() {
-    let list = first_list(&key(), start());
-    assert!(next_list(&list, &key(), &key(), Change::Replace, start()).is_err());
+fn a_single_key_cannot_leak_by_half() {
+    let (old, new) = (key(), key());
+    let first = first_list(&single(old), start());
+    let next =
+        |online, leaked| next_list(&first, &single(old), &online, Change::ReplaceLeaked(leaked), start());
+    assert!(next(OnlineKeys { statements: old, sets: new }, Leaked::Sets).is_err());
+    assert!(next(OnlineKeys { statements: new, sets: old }, Leaked::Statements).is_err());
+    let list = next(two(), Leaked::Both).unwrap();
+    assert_eq!(days(&list, &old), []);
+}
+
+#[test]
+fn a_rotation_that_broke_off_can_be_done_again() {
+    let (old, unused, new) = (two(), two(), two());
+    // The list was written, the keys were not.
+    let broken = |change| next_list(&first_list(&old, start()), &old, &unused, change, start()).unwrap();
+    for change in [Change::Replace, Change::ReplaceLeaked(Leaked::Both)] {
+        let list = next_list(&broken(change), &old, &new, change, start()).unwrap();
+        assert_eq!(days(&list, &new.sets), [(Purpose::ServingSet, 365)], "{change:?}");
+    }
+}
+
+#[test]
+fn keys_of_another_installation_are_refused() {
+    let list = first_list(&two(), start());
+    for change in [Change::Replace, Change::Renew] {
+        assert!(next_list(&list, &two(), &two(), change, start()).is_err());
+    }
 }
 
 #[test]
 fn a_thousand_rotations_make_no_list_that_nodes_refuse() {
     let root = PrivateKey::generate().unwrap();
-    let mut present = key();
+    let mut present = two();
     let mut list = first_list(&present, start());
     for day in 0..1_000 {
-        let (next, now) = (key(), start() + TimeDelta::days(7 * day));
+        let (next, now) = (two(), start() + TimeDelta::days(7 * day));
         list = next_list(&list, &present, &next, Change::Replace, now).unwrap();
         present = next;
     }

@@ -372,7 +372,7 @@ fn an_epoch_that_a_node_has_seen_is_never_signed_again() {
 #[test]
 fn keys_are_made_once_and_kept_from_others() {
     let world = World::new();
-    let online = world.keys().join("online.key");
+    let online = world.keys().join("statements.key");
     let before = std::fs::read(&online).unwrap();
     assert_eq!(std::fs::metadata(&online).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::metadata(world.keys()).unwrap().permissions().mode() & 0o777, 0o700);

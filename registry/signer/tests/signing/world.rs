@@ -6,9 +6,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    BuildClaim, CageLevel, Declared, KeyList, PublicKey, ServingSet, Statement, Trust, Verified, verify,
+    BuildClaim, CageLevel, Declared, KeyList, ListedKey, PrivateKey, PublicKey, Purpose, ServingSet,
+    Statement, Trust, Verified, sign, verify,
 };
 use mfaas_blobs::Blobs;
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
@@ -23,7 +24,7 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 14] = [
+const MIGRATIONS: [&str; 15] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
@@ -38,6 +39,7 @@ const MIGRATIONS: [&str; 14] = [
     include_str!("../../../../migrations/0012_audit_at_commit.sql"),
     include_str!("../../../../migrations/0013_rights.sql"),
     include_str!("../../../../migrations/0014_indexes.sql"),
+    include_str!("../../../../migrations/0016_signer.sql"),
 ];
 
 /// Everything that a signer needs, without the signer.
@@ -87,7 +89,7 @@ impl World {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
             sql.batch_execute(
                 "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
-                 INSERT INTO _sqlx_migrations VALUES (14, true)",
+                 INSERT INTO _sqlx_migrations VALUES (16, true)",
             )
             .unwrap();
             for migration in MIGRATIONS {
@@ -140,6 +142,31 @@ impl World {
         let output = self.command(&[&["rotate"], how, &dirs].concat()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(self.publish(&root.join("keylist.json")).status.success());
+    }
+
+    /// Signs the statements again that another key has signed.
+    pub(crate) fn resign(&self) -> Output {
+        let list = self.root().join("keylist.json");
+        self.command(&["resign", list.to_str().unwrap()]).output().unwrap()
+    }
+
+    pub(crate) fn key_file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.keys().join(name)).unwrap()
+    }
+
+    /// Makes it an installation of the release before, whose one key signed everything.
+    pub(crate) fn back_to_one_key(&mut self) {
+        let root =
+            PrivateKey::from_pem(&std::fs::read_to_string(self.root().join("root.key")).unwrap()).unwrap();
+        let online = PrivateKey::from_pem(&self.key_file("statements.key")).unwrap().public();
+        let not_after = Utc::now() + TimeDelta::days(365);
+        let row = |purpose| ListedKey { keyid: online.id(), public: online, purpose, not_after };
+        let keys = vec![row(Purpose::Artifact), row(Purpose::ServingSet)];
+        let list = KeyList { version: 2, issued_at: Utc::now(), expires_at: None, keys };
+        std::fs::write(self.root().join("keylist.json"), sign(&list, &[&root]).unwrap()).unwrap();
+        std::fs::rename(self.keys().join("statements.key"), self.keys().join("online.key")).unwrap();
+        std::fs::remove_file(self.keys().join("serving-sets.key")).unwrap();
+        assert!(self.publish(&self.root().join("keylist.json")).status.success());
     }
 
     pub(crate) fn publish(&self, file: &std::path::Path) -> Output {
