@@ -3,16 +3,18 @@
 //! Three documents travel in DSSE envelopes (<https://github.com/secure-systems-lab/dsse>), each
 //! with its own payload type, so that no signature of one kind can stand in for another:
 //! the **artifact statement** ([`Statement`], an in-toto Statement v1 whose predicate is
-//! `admission/v3` with the SLSA v1 provenance inside it), the **serving set** ([`ServingSet`])
+//! `admission/v4` with the SLSA v1 provenance inside it), the **serving set** ([`ServingSet`])
 //! and the root-signed **key list** ([`KeyList`]). Callers show another kind, call tokens ([`CallClaims`]), whose keys the serving set names.
 //!
 //! A [`Verified`] value exists only because [`verify`] made it. This crate must never read a
 //! clock, a file or a socket: the time is an argument, and bytes come from the caller. It must
-//! never accept what it does not know: unknown fields, purposes and payload types are refusals.
+//! never accept what it does not know: unknown fields, purposes and payload types are refusals, but for fields that a
+//! statement calls optional ([`Fields`]).
 
 mod call;
 mod claim;
 mod dsse;
+mod fields;
 mod keylist;
 mod keys;
 mod serving;
@@ -25,6 +27,7 @@ pub use call::{
 };
 pub use claim::BuildClaim;
 pub use dsse::{Envelope, Payload, Verified, sign, verify};
+pub use fields::Fields;
 pub use keylist::{KeyList, ListedKey};
 pub use keys::{KeyId, PrivateKey, PublicKey, Purpose, Trust};
 pub use serving::{
@@ -32,8 +35,8 @@ pub use serving::{
 };
 pub use slsa::{BuildDefinition, BuildMetadata, Builder, Provenance, ResourceDescriptor, RunDetails};
 pub use statement::{
-    ADMISSION_V1, ADMISSION_V2, ADMISSION_V3, Admission, CageLevel, Check, Checker, DecisionUsed, Declared,
-    Statement, Subject,
+    ADMISSION_V1, ADMISSION_V2, ADMISSION_V3, ADMISSION_V4, Admission, CageLevel, Check, Checker,
+    DecisionUsed, Declared, Statement, Subject,
 };
 
 /// Why bytes are not a document that we sign or believe.

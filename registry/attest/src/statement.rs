@@ -1,10 +1,11 @@
-//! The artifact statement: in-toto Statement v1 with the predicate `admission/v3`, or one of the older two.
+//! The artifact statement: in-toto Statement v1 with the predicate `admission/v4`, or one of the older three.
 //!
 //! One statement, one predicate, one signature: the admission decision with the SLSA provenance
 //! as its field `provenance`. Versioned by the predicate type; a reader that meets a field it does
 //! not know refuses, because an unknown field may be a restriction. v2 is v1 and what the function
 //! declares; a statement of v1 has no such field, and its function declared nothing. v3 is v2 and who may call the function;
-//! where that is not stated, its tenant may. `bindings` and `calls` are reserved and must be empty.
+//! where that is not stated, its tenant may. v4 says that in `fields`, where what comes later will be, critical or optional
+//! ([`Fields`]); it is the last version. `bindings` and `calls` are reserved and must be empty.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +14,11 @@ use mfaas_ident::{
     TenantName, ToolchainId, VersionNumber,
 };
 
-use crate::{Payload, Provenance, Purpose};
+use crate::{Fields, Payload, Provenance, Purpose};
 
 /// The predicate type of statements that are written now.
+pub const ADMISSION_V4: &str = "https://mfaas.dev/attestation/admission/v4";
+/// The predicate type of statements from before fields were critical or optional.
 pub const ADMISSION_V3: &str = "https://mfaas.dev/attestation/admission/v3";
 /// The predicate type of statements from before it was stated who may call a function.
 pub const ADMISSION_V2: &str = "https://mfaas.dev/attestation/admission/v2";
@@ -82,6 +85,9 @@ pub struct Admission {
     /// What the function declares; absent in v1 alone, where it means the default.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub declared: Option<Declared>,
+    /// What not every release knows; absent before v4.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Fields>,
     /// SHA-256 of the upload as the server recorded it, before any builder saw it.
     pub source_upload: Digest,
     /// Digest over the unpacked tree, recomputed by the signer.
@@ -121,7 +127,7 @@ pub struct Declared {
     pub idempotent: bool,
     /// Which workers may run it. A node that cannot give what is asked for does not run it.
     pub isolation: Isolation,
-    /// Who may call it, the site's default filled in; present in v3 alone.
+    /// Who may call it, the site's default filled in; in statements, present in v3 alone.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
 }
@@ -189,12 +195,20 @@ impl Statement {
 }
 
 impl Admission {
+    /// What the function declares, wherever this version of the statement says it.
+    pub fn declares(&self) -> Declared {
+        let declared = self.declared.unwrap_or_default();
+        let access = self.fields.as_ref().and_then(Fields::access);
+        Declared { access: access.or(declared.access), ..declared }
+    }
+
     /// The type that its fields make it.
     fn predicate_type(&self) -> &'static str {
-        match self.declared {
-            Some(Declared { access: Some(_), .. }) => ADMISSION_V3,
-            Some(Declared { access: None, .. }) => ADMISSION_V2,
-            None => ADMISSION_V1,
+        match (&self.fields, self.declared) {
+            (Some(_), _) => ADMISSION_V4,
+            (None, Some(Declared { access: Some(_), .. })) => ADMISSION_V3,
+            (None, Some(Declared { access: None, .. })) => ADMISSION_V2,
+            (None, None) => ADMISSION_V1,
         }
     }
 
@@ -216,12 +230,22 @@ impl Payload for Statement {
             return Err("not an in-toto Statement v1".to_owned());
         }
         match self.predicate_type.as_str() {
-            ADMISSION_V1 | ADMISSION_V2 | ADMISSION_V3
+            ADMISSION_V1 | ADMISSION_V2 | ADMISSION_V3 | ADMISSION_V4
                 if self.predicate_type == self.predicate.predicate_type() => {}
             ADMISSION_V1 => return Err("admission/v1 declares nothing, and this does".to_owned()),
             ADMISSION_V2 => return Err("admission/v2 without what it declares, or with more".to_owned()),
-            ADMISSION_V3 => return Err("admission/v3 without who may call the function".to_owned()),
-            _ => return Err("a predicate type other than admission/v1, v2 and v3".to_owned()),
+            ADMISSION_V3 => {
+                return Err("admission/v3 without who may call the function, or with more".to_owned());
+            }
+            ADMISSION_V4 => return Err("admission/v4 without its fields".to_owned()),
+            _ => return Err("a predicate type other than admission/v1 to v4".to_owned()),
+        }
+        if let Some(fields) = &self.predicate.fields {
+            fields.check()?;
+            // Who may call is said once.
+            if !matches!(self.predicate.declared, Some(Declared { access: None, .. })) {
+                return Err("admission/v4 without what the function declares, or with more".to_owned());
+            }
         }
         if self.subject != [self.predicate.subject()] {
             return Err("the subject is not what the predicate admits".to_owned());

@@ -13,8 +13,9 @@ use proptest::prelude::*;
 
 use crate::{
     Admission, AttestError, BuildDefinition, BuildMetadata, Builder, CageLevel, Check, Checker, DecisionUsed,
-    Declared, KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose, ResourceDescriptor,
-    RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, Trust, dsse, sign, verify,
+    Declared, Fields, KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose,
+    ResourceDescriptor, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, Trust, dsse, sign,
+    verify,
 };
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -37,11 +38,8 @@ fn statement() -> Statement {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: Budget::DEFAULT,
         memory_bytes: MemoryLimit::DEFAULT,
-        declared: Some(Declared {
-            idempotent: true,
-            isolation: Isolation::Process,
-            access: Some(Access::Token),
-        }),
+        declared: Some(Declared { idempotent: true, isolation: Isolation::Process, access: None }),
+        fields: Some(Fields::new(Access::Token)),
         source_upload: Digest::of(b"tar"),
         source_tree: Digest::of(b"tree"),
         toolchain: ToolchainId(Digest::of(b"rustc")),
@@ -137,11 +135,13 @@ fn what_was_signed_comes_back() {
     assert_eq!(verified.digest(), Digest::of(&bytes));
     let json: serde_json::Value = serde_json::to_value(statement()).unwrap();
     assert_eq!(json["_type"], "https://in-toto.io/Statement/v1");
-    assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v3");
+    assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v4");
     assert_eq!(
         json["predicate"]["declared"],
-        serde_json::json!({"idempotent": true, "isolation": "process", "access": "token"})
+        serde_json::json!({"idempotent": true, "isolation": "process"})
     );
+    assert_eq!(json["predicate"]["fields"], serde_json::json!({"critical": {"access": "token"}}));
+    assert_eq!(statement().predicate.declares().access, Some(Access::Token));
     assert_eq!(json["subject"][0]["name"], "acme/hello@1");
     assert_eq!(json["predicate"]["provenance"]["buildDefinition"]["buildType"], Provenance::BUILD_TYPE);
 }
@@ -150,14 +150,14 @@ fn what_was_signed_comes_back() {
 #[test]
 fn an_older_statement_means_no_second_run_and_shared_workers() {
     let key = key();
-    let older = Statement::new(Admission { declared: None, ..statement().predicate });
+    let older = Statement::new(Admission { declared: None, fields: None, ..statement().predicate });
     let json = serde_json::to_value(&older).unwrap();
     assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v1");
     assert!(json["predicate"].get("declared").is_none(), "the bytes are those of the older release: {json}");
     let bytes = sign(&older, &[&key]).unwrap();
     let read = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap().into_inner();
     assert_eq!(read, older);
-    let declared = read.predicate.declared.unwrap_or_default();
+    let declared = read.predicate.declares();
     assert_eq!(declared, Declared { idempotent: false, isolation: Isolation::Shared, access: None });
     assert_eq!(declared.access(), Access::Tenant);
 }
@@ -167,14 +167,85 @@ fn an_older_statement_means_no_second_run_and_shared_workers() {
 fn a_statement_that_does_not_say_who_may_call_means_the_tenant() {
     let key = key();
     let silent = Declared { idempotent: true, isolation: Isolation::Process, access: None };
-    let older = Statement::new(Admission { declared: Some(silent), ..statement().predicate });
+    let older = Statement::new(Admission { declared: Some(silent), fields: None, ..statement().predicate });
     let json = serde_json::to_value(&older).unwrap();
     assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v2");
     let declared = serde_json::json!({"idempotent": true, "isolation": "process"});
     assert_eq!(json["predicate"]["declared"], declared, "the bytes are those of the older release");
     let bytes = sign(&older, &[&key]).unwrap();
     let read = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap().into_inner();
-    assert_eq!(read.predicate.declared.map(|declared| declared.access()), Some(Access::Tenant));
+    assert_eq!(read.predicate.declares().access(), Access::Tenant);
+}
+
+/// As the release before wrote it.
+fn statement_v3() -> Statement {
+    let Admission { declared, .. } = statement().predicate;
+    let declared = declared.map(|declared| Declared { access: Some(Access::Token), ..declared });
+    Statement::new(Admission { declared, fields: None, ..statement().predicate })
+}
+
+#[test]
+fn a_statement_of_the_release_before_says_who_may_call_where_it_did() {
+    let key = key();
+    let json = serde_json::to_value(statement_v3()).unwrap();
+    assert_eq!(json["predicateType"], "https://mfaas.dev/attestation/admission/v3");
+    let declared = serde_json::json!({"idempotent": true, "isolation": "process", "access": "token"});
+    assert_eq!(json["predicate"]["declared"], declared, "the bytes are those of the older release");
+    assert!(json["predicate"].get("fields").is_none());
+    let bytes = sign(&statement_v3(), &[&key]).unwrap();
+    let read = verify::<Statement>(&bytes, &trust(Purpose::Artifact, &key)).unwrap().into_inner();
+    assert_eq!((read.predicate.declares().access(), read), (Access::Token, statement_v3()));
+}
+
+/// What a release to come may write: a restriction that this one does not know, and a remark.
+#[test]
+fn an_unknown_critical_field_is_refused_and_an_unknown_optional_one_kept() {
+    let key = key();
+    let good = serde_json::to_value(statement()).unwrap();
+    let read = |fields: serde_json::Value| {
+        let mut document = good.clone();
+        document["predicate"]["fields"] = fields;
+        verify::<Statement>(&signed_as_it_is(&document, &key), &trust(Purpose::Artifact, &key))
+    };
+    let remark = serde_json::json!({"team": {"name": "maps", "floor": 3}});
+    let kept = read(serde_json::json!({"critical": {"access": "tenant"}, "optional": remark})).unwrap();
+    let fields = kept.predicate.fields.clone().unwrap();
+    assert_eq!(serde_json::to_value(fields.unknown()).unwrap(), remark);
+    assert_eq!(kept.predicate.declares().access(), Access::Tenant);
+    let again = sign(kept.get(), &[&key]).unwrap();
+    let again = verify::<Statement>(&again, &trust(Purpose::Artifact, &key)).unwrap();
+    assert_eq!(again.get(), kept.get(), "signed again, it says the same");
+
+    let refusal = |fields| match read(fields) {
+        Err(AttestError::Inconsistent { reason }) => reason,
+        other => panic!("{other:?}"),
+    };
+    let restricted = refusal(serde_json::json!({"critical": {"access": "token", "regions": ["eu"]}}));
+    assert_eq!(restricted, "the critical field `regions` is not known to this release: update it");
+    for (fields, why) in [
+        (serde_json::json!({"critical": {}}), "who may call"),
+        (serde_json::json!({"critical": {"access": "anybody"}}), "who may call"),
+        (serde_json::json!({"critical": {"access": null}}), "who may call"),
+        (serde_json::json!({"critical": {}, "optional": {"access": "public"}}), "who may call"),
+        (
+            serde_json::json!({"critical": {"access": "token"}, "optional": {"access": "public"}}),
+            "critical and optional",
+        ),
+        (serde_json::json!({"critical": {"access": "token"}, "optional": {"Team": 1}}), "is called Team"),
+        (serde_json::json!({"critical": {"access": "token"}, "optional": {"": 1}}), "is called"),
+        (
+            serde_json::json!({"critical": {"access": "token"}, "optional":
+                (0..33).map(|n| ("a".repeat(n + 1), n)).collect::<std::collections::BTreeMap<_, _>>()}),
+            "33 optional fields",
+        ),
+    ] {
+        let said = refusal(fields.clone());
+        assert!(said.contains(why), "{fields}: {said}");
+    }
+    for fields in [serde_json::json!(null), serde_json::json!({"critical": {"access": "token"}, "other": {}})]
+    {
+        assert!(matches!(read(fields), Err(AttestError::Malformed { .. })));
+    }
 }
 
 /// One that was kept from the release before, for the fuzzer; its first byte says what it is.
@@ -206,7 +277,7 @@ fn signed_as_it_is(document: &serde_json::Value, key: &PrivateKey) -> Vec<u8> {
 #[test]
 fn version_and_declarations_fit_together_or_nothing_is_believed() {
     let key = key();
-    let good = serde_json::to_value(statement()).unwrap();
+    let good = serde_json::to_value(statement_v3()).unwrap();
     let read = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut document = good.clone();
         change(&mut document);
@@ -214,10 +285,16 @@ fn version_and_declarations_fit_together_or_nothing_is_believed() {
     };
     assert!(read(&|_| ()).is_ok());
     let v1 = "https://mfaas.dev/attestation/admission/v1";
-    let inconsistent: [&dyn Fn(&mut serde_json::Value); 5] = [
+    let inconsistent: [&dyn Fn(&mut serde_json::Value); 8] = [
         &|document| document["predicateType"] = v1.into(),
         &|document| document["predicateType"] = v1.replace("v1", "v2").into(),
         &|document| document["predicateType"] = v1.replace("v1", "v4").into(),
+        &|document| document["predicateType"] = v1.replace("v1", "v5").into(),
+        &|document| document["predicate"]["fields"] = serde_json::json!({"critical": {"access": "token"}}),
+        &|document| {
+            document["predicateType"] = v1.replace("v1", "v4").into();
+            document["predicate"]["fields"] = serde_json::json!({"critical": {"access": "token"}});
+        },
         &|document| drop(document["predicate"]["declared"].as_object_mut().unwrap().remove("access")),
         &|document| drop(document["predicate"].as_object_mut().unwrap().remove("declared")),
     ];

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use mfaas_attest::{
-    Admission, BuildClaim, BuildDefinition, BuildMetadata, Builder, Check, Checker, PrivateKey, Provenance,
-    Purpose, ResourceDescriptor, RunDetails, Statement, Trust, sign, verify,
+    Admission, BuildClaim, BuildDefinition, BuildMetadata, Builder, Check, Checker, Declared, Fields,
+    PrivateKey, Provenance, Purpose, ResourceDescriptor, RunDetails, Statement, Trust, sign, verify,
 };
 use mfaas_blobs::{BlobError, Blobs};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
@@ -186,7 +186,8 @@ fn admission(
         handler: examined.handler,
         budget_us: examined.budget,
         memory_bytes: examined.memory,
-        declared: Some(examined.declared),
+        declared: Some(Declared { access: None, ..examined.declared }),
+        fields: Some(Fields::new(examined.declared.access())),
         source_upload: row.source_digest,
         source_tree: examined.source_tree,
         toolchain: claim.toolchain,

@@ -179,7 +179,7 @@ pub(crate) fn admit(tx: &mut Transaction<'_>, signed: &SignedStatement<'_>) -> a
     let (tenant, function) = (a.tenant.as_str(), a.function.as_str());
     let (artifact, statement) = (a.artifact.to_string(), signed.digest.to_string());
     let version = i32::try_from(a.version.get())?;
-    let declared = a.declared.unwrap_or_default();
+    let declared = a.declares();
     tx.execute(
         "INSERT INTO artifacts (digest, bytes, toolchain) VALUES ($1, $2, $3)
          ON CONFLICT ON CONSTRAINT artifacts_pkey DO NOTHING",

@@ -1,6 +1,7 @@
 //! `mfaas verify`: believes nobody but the pinned root key. Fetches artifact, statement and key
 //! list and checks that they belong together, on this machine.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use mfaas_attest::{KeyList, Statement, Trust, Verified};
@@ -34,6 +35,25 @@ struct Proof {
     idempotent: bool,
     isolation: Isolation,
     access: Access,
+    /// What the statement says beyond what this release knows; nothing follows from it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    other: BTreeMap<String, serde_json::Value>,
+}
+
+impl Proof {
+    /// For people.
+    fn text(&self) -> String {
+        let Self { name, artifact, signed_by, key_list_version, toolchain, source_tree, .. } = self;
+        let mut text = format!(
+            "{name} is what was signed\n  artifact   {artifact}\n  signed by  key {signed_by} of key list {key_list_version}\n  toolchain  {toolchain}\n  source     {source_tree}\n  isolation  {}\n  idempotent {}\n  callers    {}",
+            self.isolation, self.idempotent, self.access
+        );
+        for (field, value) in &self.other {
+            let value = mfaas_ident::sanitise_line(&value.to_string(), 200);
+            text.push_str(&format!("\n  {field} {value} (not known to this release)"));
+        }
+        text
+    }
 }
 
 impl Verify {
@@ -52,20 +72,7 @@ impl Verify {
             client.get_bytes(&format!("/v1/artifacts/{digest}/statement{which}")).await.map_err(unknown)?;
         let wanted = named.map(|(function, view)| (function, view.version));
         let proof = prove(&Trust::pinned(root), &artifact, &list_bytes, &statement_bytes, wanted.as_ref())?;
-        context.screen.result(&proof, || {
-            format!(
-                "{} is what was signed\n  artifact   {}\n  signed by  key {} of key list {}\n  toolchain  {}\n  source     {}\n  isolation  {}\n  idempotent {}\n  callers    {}",
-                proof.name,
-                proof.artifact,
-                proof.signed_by,
-                proof.key_list_version,
-                proof.toolchain,
-                proof.source_tree,
-                proof.isolation,
-                proof.idempotent,
-                proof.access
-            )
-        })?;
+        context.screen.result(&proof, || proof.text())?;
         Ok(Exit::Ok)
     }
 
@@ -152,7 +159,7 @@ fn prove(
             admission.function, admission.version
         )));
     }
-    let declared = admission.declared.unwrap_or_default();
+    let declared = admission.declares();
     Ok(Proof {
         name: format!("{}/{}@{}", admission.tenant, admission.function, admission.version),
         artifact: digest,
@@ -165,6 +172,7 @@ fn prove(
         idempotent: declared.idempotent,
         isolation: declared.isolation,
         access: declared.access(),
+        other: admission.fields.as_ref().map_or_else(BTreeMap::new, |fields| fields.unknown().clone()),
     })
 }
 

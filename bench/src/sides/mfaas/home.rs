@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, KeyList, ListedKey, PrivateKey,
-    Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
+    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, Fields, KeyList, ListedKey,
+    PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
 };
 use mfaas_ident::{
     Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit,
@@ -154,7 +154,12 @@ fn version(deployed: &Deployed) -> anyhow::Result<ServedVersion> {
 fn key_list(online: &PrivateKey, now: DateTime<Utc>) -> KeyList {
     let public = online.public();
     let row = |purpose| ListedKey { keyid: public.id(), public, purpose, not_after: now + VALID };
-    KeyList { version: 1, issued_at: now, expires_at: None, keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)] }
+    KeyList {
+        version: 1,
+        issued_at: now,
+        expires_at: None,
+        keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)],
+    }
 }
 
 fn serving_set(functions: Vec<ServedFunction>, now: DateTime<Utc>) -> ServingSet {
@@ -197,7 +202,8 @@ fn admission(
         budget_us: served.budget_us,
         memory_bytes: served.memory_bytes,
         // What is measured is a call, not its token.
-        declared: Some(Declared { access: Some(Access::Public), ..Declared::default() }),
+        declared: Some(Declared::default()),
+        fields: Some(Fields::new(Access::Public)),
         source_upload: nothing,
         source_tree: nothing,
         toolchain: toolchain(),

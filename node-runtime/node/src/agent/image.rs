@@ -142,7 +142,7 @@ fn check_paper(
     let statement = verified_statement(key, statement, trust)?;
     check_identity(key, &statement)?;
     check_requirements(set, &statement)?;
-    Ok(statement.predicate.declared.unwrap_or_default())
+    Ok(statement.predicate.declares())
 }
 
 /// Whether the set forbids the artifact, whatever else it says.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, KeyList, ListedKey, PrivateKey,
-    Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
+    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, Fields, KeyList, ListedKey,
+    PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
 };
 use mfaas_ident::{
     AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
@@ -117,7 +117,8 @@ pub(crate) fn admission(key: &ImageKey) -> Admission {
         handler: HandlerPath::parse("handle").unwrap(),
         budget_us: key.budget,
         memory_bytes: key.memory,
-        declared: Some(Declared { access: Some(mfaas_ident::Access::Public), ..Declared::default() }),
+        declared: Some(Declared::default()),
+        fields: Some(Fields::new(mfaas_ident::Access::Public)),
         source_upload: Digest::of(b"upload"),
         source_tree: Digest::of(b"tree"),
         toolchain: toolchain(),

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, CallClaims, CallKey, Declared, KeyList,
-    ListedKey, PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet,
-    Statement, sign, sign_call,
+    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, CallClaims, CallKey, Declared, Fields,
+    KeyList, ListedKey, PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion,
+    ServingSet, Statement, sign, sign_call,
 };
 use mfaas_ident::{
     Access, AliasName, Budget, CallScope, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
@@ -71,7 +71,8 @@ impl Signer {
         let (served, artifact) = served;
         let statement = Statement::new(Admission {
             tenant: TenantName::parse(tenant).unwrap(),
-            declared,
+            declared: declared.map(|declared| Declared { access: None, ..declared }),
+            fields: declared.map(|declared| Fields::new(declared.access())),
             ..admission(name, served)
         });
         let statement = sign(&statement, &[&self.online]).unwrap();
@@ -175,6 +176,7 @@ fn admission(name: &str, served: &ServedVersion) -> Admission {
         budget_us: served.budget_us,
         memory_bytes: served.memory_bytes,
         declared: None,
+        fields: None,
         source_upload: Digest::of(b"upload"),
         source_tree: Digest::of(b"tree"),
         toolchain: toolchain(),

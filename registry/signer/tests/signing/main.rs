@@ -54,7 +54,7 @@ fn what_the_manifest_declares_is_signed_and_shown() {
     let id = world.built(|_| {});
     assert_eq!(world.ended(id), outcome("admitted", &[]));
     let silent = Declared { access: Some(Access::Tenant), ..Declared::default() };
-    assert_eq!(world.statement(id).predicate.declared, Some(silent), "said, not left out");
+    assert_eq!(world.statement(id).predicate.declares(), silent, "said, not left out");
     let source = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
     let manifest = format!(
         "{MANIFEST}[package.metadata.mfaas]\nidempotent = true\nisolation = \"process\"\naccess = \"token\"\n"
@@ -62,7 +62,7 @@ fn what_the_manifest_declares_is_signed_and_shown() {
     let declared = Declared { idempotent: true, isolation: Isolation::Process, access: Some(Access::Token) };
     let id = world.built_from(&manifest, source, |claim| claim.declared = declared);
     assert_eq!(world.ended(id), outcome("admitted", &[]));
-    assert_eq!(world.statement(id).predicate.declared, Some(declared));
+    assert_eq!(world.statement(id).predicate.declares(), declared);
     let rows =
         "SELECT count(*) FROM versions WHERE idempotent AND isolation = 'process' AND access = 'token'";
     assert_eq!(world.count(rows), 1);
@@ -82,7 +82,7 @@ fn what_the_manifest_declares_is_signed_and_shown() {
 fn a_silent_manifest_means_what_the_site_says_and_that_is_signed() {
     let mut world = World::new();
     let _signer = world.signer_with(&[("MFAAS_DEFAULT_ACCESS", "public")]);
-    let access = |world: &mut World, id| world.statement(id).predicate.declared.unwrap().access;
+    let access = |world: &mut World, id| world.statement(id).predicate.fields.clone().unwrap().access();
     let id = world.built(|_| {});
     assert_eq!(world.ended(id), outcome("admitted", &[]));
     assert_eq!(access(&mut world, id), Some(Access::Public));

@@ -1,0 +1,71 @@
+//! What a statement says beyond what every release knows, each field critical or optional.
+//!
+//! A reader that meets a critical field which it does not know refuses the statement: the field may restrict what it admits.
+//! An optional one it keeps and shows, and nothing follows from it. Whoever adds a field decides which of the two it is, and a
+//! release never moves one from one to the other.
+
+use std::collections::BTreeMap;
+
+use mfaas_ident::Access;
+use serde_json::Value;
+
+/// Critical: who may call the function.
+const ACCESS: &str = "access";
+/// Fields of each kind.
+const FIELDS_MAX: usize = 32;
+/// Bytes of a name.
+const NAME_BYTES_MAX: usize = 40;
+
+/// The fields of one admission.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fields {
+    critical: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    optional: BTreeMap<String, Value>,
+}
+
+impl Fields {
+    /// Those that this release writes.
+    pub fn new(access: Access) -> Self {
+        let critical = BTreeMap::from([(ACCESS.to_owned(), access.as_str().into())]);
+        Self { critical, optional: BTreeMap::new() }
+    }
+
+    /// Who may call the function.
+    pub fn access(&self) -> Option<Access> {
+        self.critical.get(ACCESS)?.as_str().and_then(|word| Access::parse(word).ok())
+    }
+
+    /// Optional fields that this release does not know, for whoever looks.
+    pub fn unknown(&self) -> &BTreeMap<String, Value> {
+        &self.optional
+    }
+
+    /// Whether this release knows everything that it has to.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        for (kind, fields) in [("critical", &self.critical), ("optional", &self.optional)] {
+            if fields.len() > FIELDS_MAX {
+                return Err(format!("{} {kind} fields, the limit is {FIELDS_MAX}", fields.len()));
+            }
+            if let Some(name) = fields.keys().find(|name| !is_name(name)) {
+                return Err(format!("a {kind} field is called {}", mfaas_ident::sanitise_line(name, 80)));
+            }
+        }
+        if let Some(name) = self.critical.keys().find(|name| *name != ACCESS) {
+            return Err(format!("the critical field `{name}` is not known to this release: update it"));
+        }
+        if let Some(name) = self.critical.keys().find(|name| self.optional.contains_key(*name)) {
+            return Err(format!("the field `{name}` is critical and optional"));
+        }
+        match self.access() {
+            Some(_) => Ok(()),
+            None => Err("nothing is said that makes sense of who may call the function".to_owned()),
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let fits = (1..=NAME_BYTES_MAX).contains(&name.len());
+    fits && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
