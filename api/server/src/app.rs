@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use metrics_exporter_prometheus::PrometheusHandle;
+use mfaas_attest::AuditHead;
 use mfaas_blobs::Blobs;
 use mfaas_catalog::Catalog;
 use mfaas_push::Push;
@@ -61,6 +62,8 @@ pub struct Shared {
     pub uploads: Arc<Semaphore>,
     /// One permit for each open event stream.
     pub streams: Arc<Semaphore>,
+    /// How far this server has computed the audit chain.
+    pub audited: Mutex<AuditHead>,
     /// Cancelled when the server stops.
     pub stop: CancellationToken,
 }
@@ -100,6 +103,7 @@ impl App {
             node_requests: Arc::new(Semaphore::new(limits::NODE_REQUESTS_MAX)),
             uploads: Arc::new(Semaphore::new(limits::UPLOADS_MAX)),
             streams: Arc::new(Semaphore::new(limits::STREAMS_MAX)),
+            audited: Mutex::new(AuditHead::START),
             stop: CancellationToken::new(),
         })))
     }

@@ -3,8 +3,8 @@
 
 use chrono::Utc;
 use mfaas_catalog::{
-    Alarm, Alias, AuditRow, BanRow, Baseline, ConcernedVersion, CrateRow, Deployment, Function, Request,
-    RequestMember, ReviewDelta, ReviewRow, SpotNote, StoredLine, Token, Usage, Version,
+    Alarm, Alias, AuditLink, AuditRow, BanRow, Baseline, ConcernedVersion, CrateRow, Deployment, Function,
+    Request, RequestMember, ReviewDelta, ReviewRow, SpotNote, StoredLine, Token, Usage, Version,
 };
 use mfaas_delivery as delivery;
 use mfaas_ident::{AliasName, FunctionName, TenantName, ToolchainId, sanitise, sanitise_line};
@@ -483,6 +483,11 @@ pub fn audit(row: AuditRow) -> wire::AuditEntry {
         detail: row.detail,
         hash: row.hash,
     }
+}
+
+/// A row of the audit log as its hash covers it: a cleaned one would have another hash. Whoever shows it cleans it.
+pub fn audit_link(link: AuditLink) -> wire::AuditLink {
+    wire::AuditLink { row: link.row, fields: link.fields, hash: link.hash }
 }
 
 /// A line of a function's log, made harmless for whoever reads it.

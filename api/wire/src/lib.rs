@@ -21,7 +21,7 @@ pub use mfaas_delivery::{Availability, Condition, DeploymentState, EventKind, Le
 pub use operation::{BanView, SetAvailability, UsageRowView, UsageView, duration_text};
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use reviews::{
-    AlarmView, AllowlistView, AuditsImported, ChainView, ConcernedView, DeltaSizeView, DeltaView,
+    AlarmView, AllowlistView, AuditLink, AuditsImported, ConcernedView, DeltaSizeView, DeltaView,
     FileDeltaView, GiveVoice, ImportAdvisories, ImportView, MarkSpot, MemberView, NearestView, ReadingView,
     RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView, RevokeCrate, SpotView,
     VoiceView, VolumeView,

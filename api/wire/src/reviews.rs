@@ -458,14 +458,16 @@ pub struct AlarmView {
     pub concerned: Vec<ConcernedView>,
 }
 
-/// Whether the audit chain holds.
+/// One row of the audit log as its hash covers it: SHA-256 over `length:field` (lengths in bytes) of the hash of the row before
+/// in hexadecimal (64 zeros before the first), of the row's number, and of the fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ChainView {
-    /// True when every row matches its hash and none is missing.
-    pub holds: bool,
-    /// How many rows were computed again.
-    pub rows: i64,
-    /// Where it breaks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
+pub struct AuditLink {
+    /// The row's number; grows by one.
+    #[schema(minimum = 1)]
+    pub row: u64,
+    /// Microseconds since 1970, role, actor, action, tenant, subject, detail.
+    pub fields: [String; 7],
+    /// What should come out.
+    #[schema(value_type = String)]
+    pub hash: Digest,
 }

@@ -16,7 +16,7 @@ impl Digest {
     }
 
     /// Takes a finished digest, for callers that hash a stream.
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 

@@ -11,6 +11,7 @@
 //! never accept what it does not know: unknown fields, purposes and payload types are refusals, but for fields that a
 //! statement calls optional ([`Fields`]).
 
+mod audit;
 mod call;
 mod claim;
 mod dsse;
@@ -21,6 +22,7 @@ mod serving;
 mod slsa;
 mod statement;
 
+pub use audit::AuditHead;
 pub use call::{
     CALL_CLOCK_SKEW, CALL_TOKEN_BYTES_MAX, CALL_TOKEN_LIFE, CALL_TOKEN_LIFE_MAX, CallClaims, CallKey,
     CallTokenError, sign_call, verify_call,

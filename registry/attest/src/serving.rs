@@ -11,7 +11,7 @@ use mfaas_ident::{
     VersionNumber,
 };
 
-use crate::{CallKey, Payload, Purpose};
+use crate::{AuditHead, CallKey, Payload, Purpose};
 
 /// How long a set may be valid, in hours.
 pub const SERVING_SET_VALID_HOURS: i64 = 24;
@@ -51,6 +51,9 @@ pub struct ServingSet {
     /// that nodes of that release read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub call_keys: Vec<CallKey>,
+    /// Where the audit log ended when it was signed; a set of the release before does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit_head: Option<AuditHead>,
 }
 
 /// One function of the set.

@@ -103,6 +103,7 @@ pub(crate) fn serving_set() -> ServingSet {
         }],
         revoked: BTreeSet::from([Digest::of(b"one")]),
         call_keys: Vec::new(),
+        audit_head: None,
     }
 }
 

@@ -4,15 +4,16 @@
 //! function in the database does not make a changed row look right.
 
 use chrono::{DateTime, Utc};
+use mfaas_attest::AuditHead;
 use mfaas_ident::Digest;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
-use crate::decode::Decoded;
+use crate::decode::{Decoded, int8, parsed, unsigned};
 use crate::{Actor, Catalog, CatalogError};
 
 /// Rows read at once by the verification.
-const PAGE_ROWS: i64 = 1_000;
+const PAGE_ROWS: u32 = 1_000;
 
 /// One row.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,29 +45,29 @@ pub enum ChainError {
     #[error("audit row {expected} is missing; {found} comes next")]
     Gap {
         /// The number that should come.
-        expected: i64,
+        expected: u64,
         /// The number that came.
-        found: i64,
+        found: u64,
     },
     /// A row was changed.
     #[error("audit row {seq} does not match its hash")]
     Changed {
         /// Which one.
-        seq: i64,
+        seq: u64,
     },
     /// The end is not where the head says.
     #[error("the audit log ends at row {found}, the head names row {expected}")]
     Cut {
         /// The head's number.
-        expected: i64,
+        expected: u64,
         /// The last row's number.
-        found: i64,
+        found: u64,
     },
 }
 
 impl ChainError {
     /// How many rows hold before the break.
-    pub fn rows(&self) -> i64 {
+    pub fn rows(&self) -> u64 {
         match self {
             Self::Gap { expected, .. } => expected - 1,
             Self::Changed { seq } => seq - 1,
@@ -124,79 +125,74 @@ impl Catalog {
         Ok(rows.iter().map(audit_row).collect::<Result<_, _>>()?)
     }
 
-    /// Computes the whole chain again. `Ok(Ok(rows))` when it holds.
-    pub async fn verify_audit(&self) -> Result<Result<i64, ChainError>, CatalogError> {
-        let head = sqlx::query("SELECT seq, hash FROM audit_head").fetch_one(&self.pool).await?;
-        let (head_seq, head_hash): (i64, String) = (head.try_get("seq")?, head.try_get("hash")?);
-        let (mut seq, mut hash) = (0_i64, "0".repeat(64));
-        while seq < head_seq {
-            let page = self.chain_page(seq, head_seq).await?;
-            let Some(last) = page.last().map(|link| (link.seq, link.hash.clone())) else { break };
-            if let Err(error) = check_page(&page, seq, &hash) {
-                return Ok(Err(error));
+    /// Computes the chain again from `start`, which somebody has computed before, to its head. `Ok(Ok(head))` when it holds.
+    pub async fn verify_audit(
+        &self,
+        start: AuditHead,
+    ) -> Result<Result<AuditHead, ChainError>, CatalogError> {
+        let row = sqlx::query("SELECT seq, hash FROM audit_head").fetch_one(&self.pool).await?;
+        let end = AuditHead { row: unsigned(&row, "seq")?, hash: parsed(&row, "hash")? };
+        let mut head = start;
+        while head.row < end.row {
+            let page = self.audit_links(head.row, PAGE_ROWS).await?;
+            if page.is_empty() {
+                break;
             }
-            (seq, hash) = last;
+            for link in page.iter().take_while(|link| link.row <= end.row) {
+                head = match link.follows(head) {
+                    Ok(next) => next,
+                    Err(error) => return Ok(Err(error)),
+                };
+            }
         }
-        if seq == head_seq && hash == head_hash {
-            Ok(Ok(seq))
-        } else {
-            Ok(Err(ChainError::Cut { expected: head_seq, found: seq }))
-        }
+        Ok(if head == end { Ok(end) } else { Err(ChainError::Cut { expected: end.row, found: head.row }) })
     }
 
-    async fn chain_page(&self, after: i64, until: i64) -> Result<Vec<Link>, CatalogError> {
+    /// Rows behind `after` as their hashes cover them, oldest first, at most `limit`.
+    pub async fn audit_links(&self, after: u64, limit: u32) -> Result<Vec<AuditLink>, CatalogError> {
         let rows = sqlx::query(
             "SELECT seq, (extract(epoch FROM at) * 1000000)::bigint::text AS at_us, role, actor, action, tenant,
                     subject, detail::text AS detail_text, hash
-             FROM audit_log WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3",
+             FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2",
         )
-        .bind(after)
-        .bind(until)
-        .bind(PAGE_ROWS)
+        .bind(int8(after))
+        .bind(i64::from(limit))
         .fetch_all(&self.pool)
         .await?;
         Ok(rows.iter().map(link).collect::<Result<_, _>>()?)
     }
 }
 
-/// A row as the hash sees it.
-struct Link {
-    seq: i64,
-    fields: Vec<String>,
-    hash: String,
+/// A row as its hash covers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditLink {
+    /// Its number.
+    pub row: u64,
+    /// Microseconds since 1970, role, actor, action, tenant, subject, detail: in this order, as the database writes them.
+    pub fields: [String; 7],
+    /// What should come out.
+    pub hash: Digest,
 }
 
-fn check_page(page: &[Link], mut seq: i64, previous: &str) -> Result<(), ChainError> {
-    let mut previous = previous;
-    for link in page {
-        if link.seq != seq + 1 {
-            return Err(ChainError::Gap { expected: seq + 1, found: link.seq });
+impl AuditLink {
+    /// The head behind this row, if it is the next one behind `head`.
+    fn follows(&self, head: AuditHead) -> Result<AuditHead, ChainError> {
+        if self.row != head.row + 1 {
+            return Err(ChainError::Gap { expected: head.row + 1, found: self.row });
         }
-        if chain_hash(previous, &link.fields) != link.hash {
-            return Err(ChainError::Changed { seq: link.seq });
-        }
-        seq = link.seq;
-        previous = &link.hash;
+        let number = self.row.to_string();
+        let next = head.next([number.as_str()].into_iter().chain(self.fields.iter().map(String::as_str)));
+        if next.hash == self.hash { Ok(next) } else { Err(ChainError::Changed { seq: self.row }) }
     }
-    Ok(())
 }
 
-/// SHA-256 over `length:field` of the previous hash and of every field; lengths in bytes.
-fn chain_hash(previous: &str, fields: &[String]) -> String {
-    let mut input = format!("{}:{previous}", previous.len());
-    for field in fields {
-        input.push_str(&format!("{}:{field}", field.len()));
+fn link(row: &PgRow) -> Decoded<AuditLink> {
+    let mut fields: [String; 7] = Default::default();
+    let columns = ["at_us", "role", "actor", "action", "tenant", "subject", "detail_text"];
+    for (field, column) in fields.iter_mut().zip(columns) {
+        *field = row.try_get(column)?;
     }
-    Digest::of(input.as_bytes()).to_string()
-}
-
-fn link(row: &PgRow) -> Decoded<Link> {
-    let seq: i64 = row.try_get("seq")?;
-    let mut fields = vec![seq.to_string()];
-    for column in ["at_us", "role", "actor", "action", "tenant", "subject", "detail_text"] {
-        fields.push(row.try_get(column)?);
-    }
-    Ok(Link { seq, fields, hash: row.try_get("hash")? })
+    Ok(AuditLink { row: unsigned(row, "seq")?, fields, hash: parsed(row, "hash")? })
 }
 
 fn audit_row(row: &PgRow) -> Decoded<AuditRow> {

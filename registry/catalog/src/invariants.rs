@@ -2,7 +2,7 @@
 //!
 //! Needs a role that may read everything (`mfaas_server` or the owner). Reads only.
 
-use mfaas_attest::{ServingSet, Statement, Trust, verify};
+use mfaas_attest::{AuditHead, ServingSet, Statement, Trust, verify};
 use mfaas_blobs::{BlobError, Blobs};
 use mfaas_ident::Digest;
 use sqlx::Row as _;
@@ -111,7 +111,7 @@ pub async fn check(catalog: &Catalog, blobs: &Blobs, trust: &Trust) -> Result<Ve
     }
     check_artifacts(catalog, blobs, trust, &mut found).await?;
     check_sets(catalog, trust, &mut found).await?;
-    if let Err(broken) = catalog.verify_audit().await? {
+    if let Err(broken) = catalog.verify_audit(AuditHead::START).await? {
         found.push(Violation { invariant: "I8", what: broken.to_string() });
     }
     Ok(found)

@@ -37,7 +37,7 @@ pub use acquiring::{
     Acquirer, DependencyCache, Extra, MemberOutcome, ResolvedMember, ResolvedRequest, is_allowed,
 };
 pub use allowlist::{AllowlistSeed, CrateRow};
-pub use audit::{AuditRow, ChainError};
+pub use audit::{AuditLink, AuditRow, ChainError};
 pub use bans::{BanRow, NODE_BANS_MAX, Told};
 pub use baseline::{Baseline, Comparison, ReviewDelta, Uncompared};
 pub use builds::{BUILD_ATTEMPTS_MAX, ClaimedBuild, CrateRequest, Lease};

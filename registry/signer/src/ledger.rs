@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
-use mfaas_attest::{Admission, CallKey, KeyId, ServedFunction, ServedVersion};
+use mfaas_attest::{Admission, AuditHead, CallKey, KeyId, ServedFunction, ServedVersion};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event};
 use mfaas_ident::{DeploymentId, Digest, Epoch, FunctionName, TenantName, ToolchainId, VersionNumber};
 use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus};
@@ -55,6 +55,8 @@ pub(crate) struct Desired {
     pub(crate) functions: Vec<ServedFunction>,
     pub(crate) revoked: BTreeSet<Digest>,
     pub(crate) call_keys: Vec<CallKey>,
+    /// Where the audit log ends.
+    pub(crate) audit_head: AuditHead,
     /// The newest key list; 0 before the first.
     pub(crate) key_list_version: u32,
 }
@@ -329,7 +331,12 @@ pub(crate) fn desired(tx: &mut Transaction<'_>) -> anyhow::Result<Desired> {
         &[&CALL_KEYS],
     )?;
     let key_list = tx.query_one("SELECT coalesce(max(version), 0) FROM key_lists", &[])?;
+    let audit = tx.query_one("SELECT seq, hash FROM audit_head", &[])?;
     Ok(Desired {
+        audit_head: AuditHead {
+            row: u64::try_from(audit.try_get::<_, i64>("seq")?)?,
+            hash: text(&audit, "hash")?,
+        },
         key_list_version: u32::try_from(key_list.try_get::<_, i32>(0)?)?,
         call_keys: call_keys.iter().map(call_key).collect::<anyhow::Result<_>>()?,
         toolchains: toolchains.iter().map(|row| text(row, "id")).collect::<anyhow::Result<_>>()?,

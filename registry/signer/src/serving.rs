@@ -101,5 +101,6 @@ fn next_set(situation: &Situation, desired: Desired, now: DateTime<Utc>) -> Serv
         functions: desired.functions,
         revoked: desired.revoked,
         call_keys: desired.call_keys,
+        audit_head: Some(desired.audit_head),
     }
 }

@@ -266,9 +266,28 @@ fn an_advisory_raises_the_alarm(stack: &Stack, alice: &str) {
 }
 
 fn the_record_holds_and_a_changed_row_is_found(stack: &Stack) {
-    let _ = stack.cli(["audit", "--verify"]).ok();
+    let whole = stack.cli(["audit", "--verify", "--all", "--json"]).ok().json();
+    assert!(whole["signed_row"].as_u64().is_some_and(|row| row > 0), "{whole}");
+    let again = stack.cli(["audit", "--verify", "--json"]).ok().json();
+    assert!(again["computed"].as_u64() < whole["computed"].as_u64(), "it goes on from there: {again}");
     let mut sql = stack.sql();
     sql.batch_execute("UPDATE audit_log SET actor = 'nobody' WHERE action = 'review.approved'").unwrap();
-    let run = stack.cli(["audit", "--verify"]);
+    let run = stack.cli(["audit", "--verify", "--all"]);
     assert_eq!(run.code, 9, "{}", run.stdout);
+    // The whole chain anew, as who has the database can: it holds in itself, and is not what was signed.
+    sql.batch_execute(
+        "DO $$ DECLARE r audit_log%ROWTYPE; link text := repeat('0', 64); BEGIN
+             FOR r IN SELECT * FROM audit_log ORDER BY seq LOOP
+                 link := audit_hash(link, r.seq, r.at, r.role, r.actor, r.action, r.tenant, r.subject, r.detail);
+                 UPDATE audit_log SET hash = link WHERE seq = r.seq;
+             END LOOP;
+             UPDATE audit_head SET hash = link;
+         END $$",
+    )
+    .unwrap();
+    for how in [&["audit", "--verify", "--all"][..], &["audit", "--verify"]] {
+        let run = stack.cli(how);
+        assert_eq!(run.code, 9, "{how:?}: {}", run.stdout);
+        assert!(run.stdout.contains("is another one than"), "{}", run.stdout);
+    }
 }

@@ -1,8 +1,9 @@
 //! `mfaas audit`: who did what, and whether the record of it still holds.
 
+mod chain;
 mod table;
 
-use mfaas_wire::{AuditEntry, ChainView, Page};
+use mfaas_wire::{AuditEntry, Page};
 
 use crate::failure::{Exit, Failure};
 use crate::screen;
@@ -14,9 +15,13 @@ use crate::settings::Context;
 pub(crate) struct Audit {
     #[command(subcommand)]
     command: Option<AuditCommand>,
-    /// Compute the whole chain of hashes again; ends with 9 if a row was changed, added or removed.
+    /// Compute the chain of hashes again from where the last time ended, and compare it with what the newest serving set names;
+    /// ends with 9 if a row was changed, added or removed.
     #[arg(long, conflicts_with_all = ["after", "limit"])]
     verify: bool,
+    /// With --verify: from the first row.
+    #[arg(long, requires = "verify")]
+    all: bool,
     /// Show what comes behind this row.
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: i64,
@@ -40,7 +45,7 @@ impl Audit {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         match &self.command {
             Some(AuditCommand::Table(table)) => table.run(context),
-            None if self.verify => verify(context).await,
+            None if self.verify => chain::verify(context, self.all).await,
             None => self.list(context).await,
         }
     }
@@ -57,15 +62,6 @@ impl Audit {
         }
         Ok(Exit::Ok)
     }
-}
-
-async fn verify(context: &Context) -> Result<Exit, Failure> {
-    let view: ChainView = context.client()?.get("/v1/audit/verification").await?;
-    context.screen.result(&view, || match &view.problem {
-        None => format!("the chain holds: {} rows", view.rows),
-        Some(problem) => format!("the chain is broken: {problem}"),
-    })?;
-    Ok(if view.holds { Exit::Ok } else { Exit::Unverified })
 }
 
 fn row(entry: &AuditEntry) -> Vec<String> {

@@ -2,6 +2,8 @@
 //!
 //! The whole chain is computed again for the first page only: later pages are the same chain.
 
+use std::sync::PoisonError;
+
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -30,7 +32,7 @@ struct AuditPage {
 /// Whether it holds.
 struct Chain {
     holds: bool,
-    rows: i64,
+    rows: u64,
     problem: String,
 }
 
@@ -76,9 +78,14 @@ pub(super) async fn show(
     html(&page, &page.frame.nonce)
 }
 
+/// Whether what was added since the last look holds; what was looked at before is not computed again for each page.
 async fn chain(app: &App) -> Result<Chain, Refusal> {
-    Ok(match app.catalog.verify_audit().await? {
-        Ok(rows) => Chain { holds: true, rows, problem: String::new() },
+    let known = *app.audited.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(match app.catalog.verify_audit(known).await? {
+        Ok(head) => {
+            *app.audited.lock().unwrap_or_else(PoisonError::into_inner) = head;
+            Chain { holds: true, rows: head.row, problem: String::new() }
+        }
         Err(error) => Chain { holds: false, rows: error.rows(), problem: error.to_string() },
     })
 }

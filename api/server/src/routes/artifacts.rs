@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use mfaas_blobs::BlobError;
+use mfaas_catalog::Held;
 use mfaas_ident::{Digest, Scope, ToolchainId};
 use mfaas_rules::codes;
 use mfaas_rules::limits::BINARY;
@@ -79,6 +80,16 @@ pub(super) async fn statement(
 pub(super) async fn keys(State(app): State<App>, _caller: Caller) -> Result<Response, Refusal> {
     let list = app.catalog.key_list().await?.ok_or_else(|| Refusal::not_found("key list yet"))?;
     Ok(envelope_response(list))
+}
+
+/// The newest serving set, as nodes get it.
+#[utoipa::path(
+    get, path = "/v1/serving-set", tag = "registry", operation_id = "serving_set",
+    responses((status = 200, description = "A DSSE envelope", body = serde_json::Value, content_type = "application/json"))
+)]
+pub(super) async fn serving_set(State(app): State<App>, _caller: Caller) -> Result<Response, Refusal> {
+    let set = app.catalog.serving_set_unless(&Held::Nothing).await?;
+    Ok(envelope_response(set.ok_or_else(|| Refusal::not_found("serving set yet"))?.envelope))
 }
 
 /// A signed envelope as it is stored: a byte that changed on the way would break the signature.

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use mfaas_catalog::NewToken;
 use mfaas_ident::{Role, Scope};
-use mfaas_wire::{AuditEntry, ChainView, CreateToken, Page, Removed, TokenCreated, TokenView, WhoAmI};
+use mfaas_wire::{AuditEntry, AuditLink, CreateToken, Page, Removed, TokenCreated, TokenView, WhoAmI};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -140,18 +140,23 @@ pub(super) async fn audit(
     Ok(axum::Json(page(views, limit, |view: &AuditEntry| view.seq.to_string())))
 }
 
-/// Computes the whole audit chain again.
+/// The audit log as its hashes cover it, for whoever computes the chain again.
 #[utoipa::path(
-    get, path = "/v1/audit/verification", tag = "operation", operation_id = "verify_audit",
-    responses((status = 200, body = ChainView))
+    get, path = "/v1/audit/chain", tag = "operation", operation_id = "audit_chain",
+    params(
+        ("after" = Option<i64>, Query, description = "`next` of the page before"),
+        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+    ),
+    responses((status = 200, body = Page<AuditLink>))
 )]
-pub(super) async fn verify_audit(
+pub(super) async fn audit_chain(
     State(app): State<App>,
     _caller: Caller,
-) -> Result<axum::Json<ChainView>, Refusal> {
-    let view = match app.catalog.verify_audit().await? {
-        Ok(rows) => ChainView { holds: true, rows, problem: None },
-        Err(error) => ChainView { holds: false, rows: error.rows(), problem: Some(error.to_string()) },
-    };
-    Ok(axum::Json(view))
+    Query(query): Query<AuditQuery>,
+) -> Result<axum::Json<Page<AuditLink>>, Refusal> {
+    let limit = rows(query.limit);
+    let after = u64::try_from(query.after.unwrap_or(0)).unwrap_or(0);
+    let found = app.catalog.audit_links(after, limit + 1).await?;
+    let views = found.into_iter().map(views::audit_link).collect();
+    Ok(axum::Json(page(views, limit, |view: &AuditLink| view.row.to_string())))
 }

@@ -175,6 +175,7 @@ fn serving_set(functions: Vec<ServedFunction>, now: DateTime<Utc>) -> ServingSet
         functions,
         revoked: BTreeSet::new(),
         call_keys: Vec::new(),
+        audit_head: None,
     }
 }
 

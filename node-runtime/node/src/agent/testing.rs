@@ -71,6 +71,7 @@ pub(crate) fn set(epoch: u64) -> ServingSet {
         functions: Vec::new(),
         revoked: BTreeSet::new(),
         call_keys: Vec::new(),
+        audit_head: None,
     }
 }
 

@@ -147,6 +147,7 @@ pub fn set(epoch: u64, functions: &[ServedFunction]) -> ServingSet {
         functions,
         revoked: BTreeSet::new(),
         call_keys: Vec::new(),
+        audit_head: None,
     }
 }
 

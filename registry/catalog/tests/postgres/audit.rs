@@ -1,6 +1,6 @@
 //! The audit chain, and the checker of invariants, against damage.
 
-use mfaas_attest::{PrivateKey, Purpose, Trust};
+use mfaas_attest::{AuditHead, PrivateKey, Purpose, Trust};
 use mfaas_blobs::Blobs;
 use mfaas_catalog::{ChainError, invariants};
 
@@ -11,14 +11,29 @@ async fn the_chain_holds_and_every_kind_of_damage_shows() {
     let world = World::new().await;
     world.admitted("hello", "one").await;
     world.admitted("hello", "two").await;
-    let rows = world.server.verify_audit().await.unwrap().unwrap();
-    assert_eq!(rows, world.count("SELECT count(*) FROM audit_log").await);
+    let head = world.server.verify_audit(AuditHead::START).await.unwrap().unwrap();
+    assert_eq!(i64::try_from(head.row).unwrap(), world.count("SELECT count(*) FROM audit_log").await);
     let page = world.server.audit_after(2, 3).await.unwrap();
     assert_eq!(page.iter().map(|row| row.seq).collect::<Vec<_>>(), [3, 4, 5]);
     assert_eq!(page[0].role, "mfaas_builder");
 
+    // Whoever has computed the chain goes on from there.
+    world.admitted("hello", "three").await;
+    let later = world.server.verify_audit(head).await.unwrap().unwrap();
+    assert!(later.row > head.row);
+    let another = AuditHead { hash: AuditHead::START.hash, ..head };
+    let changed = Err(ChainError::Changed { seq: head.row + 1 });
+    assert_eq!(
+        world.server.verify_audit(another).await.unwrap(),
+        changed,
+        "it is not the same chain any more"
+    );
+
     world.damage("UPDATE audit_log SET actor = 'nobody' WHERE seq = 3").await;
-    assert_eq!(world.server.verify_audit().await.unwrap(), Err(ChainError::Changed { seq: 3 }));
+    assert_eq!(
+        world.server.verify_audit(AuditHead::START).await.unwrap(),
+        Err(ChainError::Changed { seq: 3 })
+    );
     // Even with a hash that fits the changed row, the next one gives it away.
     world
         .damage(
@@ -26,20 +41,23 @@ async fn the_chain_holds_and_every_kind_of_damage_shows() {
                  actor, action, tenant, subject, detail) WHERE seq = 3",
         )
         .await;
-    assert_eq!(world.server.verify_audit().await.unwrap(), Err(ChainError::Changed { seq: 4 }));
+    assert_eq!(
+        world.server.verify_audit(AuditHead::START).await.unwrap(),
+        Err(ChainError::Changed { seq: 4 })
+    );
 }
 
 #[tokio::test]
 async fn a_removed_row_and_a_cut_end_show() {
     let world = World::new().await;
     world.admitted("hello", "one").await;
-    let last = world.count("SELECT max(seq) FROM audit_log").await;
+    let last = u64::try_from(world.count("SELECT max(seq) FROM audit_log").await).unwrap();
     world.damage("DELETE FROM audit_log WHERE seq = (SELECT max(seq) FROM audit_log)").await;
     let cut = Err(ChainError::Cut { expected: last, found: last - 1 });
-    assert_eq!(world.server.verify_audit().await.unwrap(), cut);
+    assert_eq!(world.server.verify_audit(AuditHead::START).await.unwrap(), cut);
     world.damage("DELETE FROM audit_log WHERE seq = 2").await;
     let gap = Err(ChainError::Gap { expected: 2, found: 3 });
-    assert_eq!(world.server.verify_audit().await.unwrap(), gap);
+    assert_eq!(world.server.verify_audit(AuditHead::START).await.unwrap(), gap);
 }
 
 #[tokio::test]

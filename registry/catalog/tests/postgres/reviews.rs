@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use mfaas_attest::AuditHead;
 use mfaas_catalog::{
     Acquirer, AdvisoryImport, CatalogError, CrateFile, CrateRequest, DependencyCache, MemberOutcome,
     NewRequest, NewVoice, Request, RequestStatus, ResolvedMember, ResolvedRequest, Revocation, Severity,
@@ -191,7 +192,7 @@ async fn a_deployment_waits_is_decided_about_and_goes_on() {
     let (request, members) = world.server.request(Some(&tenant()), request.id).await.unwrap();
     assert_eq!((request.status, request.chosen), (RequestStatus::Ready, Some(version())));
     assert_eq!((members.len(), members[0].review), (1, Some(review)));
-    world.server.verify_audit().await.unwrap().unwrap();
+    world.server.verify_audit(AuditHead::START).await.unwrap().unwrap();
 }
 
 #[tokio::test]

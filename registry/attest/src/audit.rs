@@ -1,0 +1,34 @@
+//! Where the audit log ends: a chain of hashes, whose head each serving set names.
+//!
+//! Who can write the whole database can write the whole chain anew. What is signed elsewhere cannot be, so a row that a signed
+//! head covers stays what it was.
+
+use mfaas_ident::Digest;
+
+/// The end of the chain at some moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditHead {
+    /// The number of the last row; 0 before the first.
+    pub row: u64,
+    /// Its hash.
+    pub hash: Digest,
+}
+
+impl AuditHead {
+    /// Before the first row.
+    pub const START: Self = Self { row: 0, hash: Digest::from_bytes([0; 32]) };
+
+    /// The head behind the next row. `fields` are the row's as the database hashes them: its number, its time in microseconds
+    /// since 1970, role, actor, action, tenant, subject and detail. A hash covers `length:field` of the hash before and of every
+    /// field, lengths in bytes.
+    #[must_use]
+    pub fn next<'a>(self, fields: impl IntoIterator<Item = &'a str>) -> Self {
+        let previous = self.hash.to_string();
+        let mut input = format!("{}:{previous}", previous.len());
+        for field in fields {
+            input.push_str(&format!("{}:{field}", field.len()));
+        }
+        Self { row: self.row + 1, hash: Digest::of(input.as_bytes()) }
+    }
+}
