@@ -56,6 +56,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0410, 500),
     (codes::MF0411, 422),
     (codes::MF0412, 422),
+    (codes::MF0413, 503),
     // Binary.
     (codes::MF0501, 500),
     (codes::MF0502, 422),

@@ -141,6 +141,7 @@ table! {
     MF0410 "The build was lost three times and has been given up.", "Deploy again; if it happens again, ask the operator for the log of this deployment.";
     MF0411 "A dependency's build has touched what is not its own.", "Do not allow the crate: its macro or build script attacks others. The operator has its name in the log.";
     MF0412 "A macro has expanded differently when the source was compiled.", "Call the crates whose macros the source uses through their functions; a macro that is not the same each time cannot be checked.";
+    MF0413 "The build service cannot work at the moment.", "Nothing: the deployment is kept, and is built as soon as the service works again.";
 
     MF0501 "The result is not an x86-64 shared object.", "This is a fault of the build; report it.";
     MF0502 "The image has segments that could be written and run, or that do not fit the file.", "This does not come from ordinary source; remove tricks with sections and statics.";

@@ -23,7 +23,7 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 14] = [
+const MIGRATIONS: [&str; 15] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
@@ -38,6 +38,7 @@ const MIGRATIONS: [&str; 14] = [
     include_str!("../../../../migrations/0012_audit_at_commit.sql"),
     include_str!("../../../../migrations/0013_rights.sql"),
     include_str!("../../../../migrations/0014_indexes.sql"),
+    include_str!("../../../../migrations/0015_postponed.sql"),
 ];
 
 /// Everything that a signer needs, without the signer.
@@ -87,7 +88,7 @@ impl World {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
             sql.batch_execute(
                 "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
-                 INSERT INTO _sqlx_migrations VALUES (14, true)",
+                 INSERT INTO _sqlx_migrations VALUES (15, true)",
             )
             .unwrap();
             for migration in MIGRATIONS {
