@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use chrono::Utc;
 use mfaas_blobs::Blobs;
+use mfaas_delivery::DeploymentState;
 use mfaas_ident::DeploymentId;
 use postgres::Client;
 use postgres::fallible_iterator::FallibleIterator as _;
@@ -96,6 +97,10 @@ fn work(client: &mut Client, desk: &Desk, deferred: &mut Deferrals, stop: &Atomi
         }
         match looked {
             Looked::Idle => break,
+            Looked::Done(deployment, DeploymentState::Received) => {
+                tracing::warn!(%deployment, "a deployment was built under other rules and is built again");
+                deferred.remove(&deployment.0);
+            }
             Looked::Done(deployment, state) => {
                 tracing::info!(%deployment, %state, "ended a deployment");
                 deferred.remove(&deployment.0);

@@ -206,6 +206,8 @@ async fn a_rebuild_is_kept_for_a_builder_of_the_same_rules_for_a_while() {
         world.builder.finish_built(&claimed.lease, &claim(b"so")).await.unwrap();
         claimed
     };
+    let early = rebuild(&world, POLICY_REVISION).await.unwrap_err();
+    assert!(early.to_string().contains("a signer changes no build"), "it is not built: {early}");
     let first = built("one").await;
     assert_eq!(first.attempt, 1);
     rebuild(&world, "of-tomorrow").await.unwrap();

@@ -136,10 +136,29 @@ fn what_the_builder_lies_about_is_found() {
         let id = world.built(lie);
         assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "lie {number}");
     }
-    let id = world.built(|claim| claim.policy_revision = "of another release".to_owned());
-    assert_eq!(world.ended(id), outcome("failed", &["MF0604"]));
     assert_eq!(world.count("SELECT count(*) FROM versions"), 0);
     assert_eq!(world.count("SELECT count(*) FROM functions"), 0, "nothing of it is stored as a function");
+}
+
+/// During an update builder and signer have different rules for a while; nobody's deployment ends by that.
+#[test]
+fn what_was_built_under_other_rules_is_built_again_once() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let other = "of another release";
+    let lucky = world.built(|claim| claim.policy_revision = other.to_owned());
+    let unlucky = world.built(|claim| claim.policy_revision = other.to_owned());
+    for id in [lucky, unlucky] {
+        assert_eq!(world.ended(id), outcome("received", &[]));
+    }
+    let open = "SELECT count(*) FROM builds WHERE finished_at IS NULL AND claim IS NULL AND attempt = 0
+                AND committed_token IS NULL AND lease_expires_at IS NULL AND not_before <= now()";
+    assert_eq!(world.count(open), 2);
+    world.built_again(lucky, mfaas_rules::POLICY_REVISION);
+    assert_eq!(world.ended(lucky), outcome("admitted", &[]));
+    world.built_again(unlucky, other);
+    assert_eq!(world.ended(unlucky), outcome("failed", &["MF0604"]));
+    assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'signing.rebuild'"), 2);
 }
 
 #[test]
