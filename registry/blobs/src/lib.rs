@@ -104,6 +104,26 @@ impl BlobError {
     }
 }
 
+/// Bytes that were received and have no name yet.
+#[derive(Debug)]
+pub struct Incoming {
+    place: Path,
+    digest: Digest,
+    bytes: u64,
+}
+
+impl Incoming {
+    /// Their SHA-256.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// How many.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
 /// A store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Blobs {
@@ -145,26 +165,25 @@ impl Blobs {
         let digest = Digest::of(&bytes);
         let incoming = self.incoming();
         self.store.put(&incoming, bytes.into()).await.map_err(self.failed())?;
-        self.publish(&incoming, &digest).await?;
+        self.rename(&incoming, &digest).await?;
         Ok(digest)
     }
 
-    /// Stores a stream of at most `bytes_max` bytes, hashing while it flows; returns name and size.
+    /// Receives a stream of at most `bytes_max` bytes, hashing while it flows. Nobody finds them by their name before
+    /// [`Self::publish`]; what is not published is for [`Self::discard`].
     ///
     /// Nothing stays behind when the stream fails or is too long.
-    pub async fn put_stream<S, E>(&self, stream: S, bytes_max: u64) -> Result<(Digest, u64), BlobError>
+    pub async fn receive<S, E>(&self, stream: S, bytes_max: u64) -> Result<Incoming, BlobError>
     where
         S: Stream<Item = Result<Bytes, E>>,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let incoming = self.incoming();
-        let mut writer =
-            BufWriter::with_capacity(Arc::clone(&self.store), incoming.clone(), WRITE_BUFFER_BYTES);
+        let place = self.incoming();
+        let mut writer = BufWriter::with_capacity(Arc::clone(&self.store), place.clone(), WRITE_BUFFER_BYTES);
         match self.copy(stream, &mut writer, bytes_max).await {
             Ok((digest, bytes)) => {
                 writer.shutdown().await.map_err(|source| self.io(source))?;
-                self.publish(&incoming, &digest).await?;
-                Ok((digest, bytes))
+                Ok(Incoming { place, digest, bytes })
             }
             Err(error) => {
                 // The first error is the one to tell; what is left is swept later.
@@ -172,6 +191,16 @@ impl Blobs {
                 Err(error)
             }
         }
+    }
+
+    /// Gives received bytes their name; the same bytes again are harmless.
+    pub async fn publish(&self, incoming: &Incoming) -> Result<(), BlobError> {
+        self.rename(&incoming.place, &incoming.digest).await
+    }
+
+    /// Throws received bytes away that were not published.
+    pub async fn discard(&self, incoming: &Incoming) -> Result<(), BlobError> {
+        self.store.delete(&incoming.place).await.map_err(self.failed())
     }
 
     /// The bytes of that name, hashed again; at most `bytes_max`.
@@ -242,7 +271,7 @@ impl Blobs {
         Ok(removed)
     }
 
-    async fn publish(&self, incoming: &Path, digest: &Digest) -> Result<(), BlobError> {
+    async fn rename(&self, incoming: &Path, digest: &Digest) -> Result<(), BlobError> {
         self.store.rename(incoming, &self.place(digest)).await.map_err(self.failed())
     }
 

@@ -18,6 +18,14 @@ pub enum CatalogError {
     /// The idempotency key was used for another upload.
     #[error("the idempotency key was used for another upload")]
     IdempotencyKeyReused,
+    /// The tenant has as much in the queue as it may have.
+    #[error("the queue holds {deployments} deployments of the tenant with {bytes} bytes of source")]
+    QueueFull {
+        /// How many deployments it has there.
+        deployments: u64,
+        /// How many bytes of source.
+        bytes: u64,
+    },
     /// A newer lease was granted, or the build is finished: the caller's work is void.
     #[error("the build is no longer held with this fencing token")]
     Fenced,

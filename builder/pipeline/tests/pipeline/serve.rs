@@ -5,7 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mfaas_blobs::Blobs;
-use mfaas_catalog::{Actor, Catalog, Deployment, NewDeployment, Recorded, RolePasswords, migrate};
+use mfaas_catalog::{
+    Actor, Catalog, CatalogError, Deployment, NewDeployment, QueueLimits, Recorded, RolePasswords, migrate,
+};
 use mfaas_delivery::{DeploymentState, EventKind, Stage};
 use mfaas_harness::SmallDisk;
 use mfaas_ident::{DeploymentId, FunctionName, PersonName, TenantName};
@@ -59,7 +61,9 @@ impl Registry {
             source_digest,
             source_bytes,
         };
-        match self.catalog.record_deployment(&actor, &new).await.unwrap() {
+        let limits = QueueLimits { deployments_max: 100, source_bytes_max: 1 << 30 };
+        let stored = async { Ok::<(), CatalogError>(()) };
+        match self.catalog.record_deployment(&actor, &new, &limits, stored).await.unwrap() {
             Recorded::Created(deployment) => deployment.id,
             Recorded::Repeated(_) => panic!("a fresh key was used before"),
         }
