@@ -13,7 +13,7 @@ use mfaas_catalog::{CatalogError, ClaimedBuild, CrateRequest, Lease};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
 use mfaas_rules::limits::{ARCHIVE, HEARTBEAT_SECONDS, LEASE_SECONDS};
 use mfaas_rules::{Finding, Layer};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::{RETRY_AFTER, Shop};
@@ -74,14 +74,24 @@ async fn until_answered<T, F>(shop: &Shop, ask: impl Fn() -> F) -> Result<T, Cat
 where
     F: Future<Output = Result<T, CatalogError>>,
 {
-    let mut stopping = shop.stopping.subscribe();
+    ask_until_answered(&shop.unanswered, shop.stopping.subscribe(), ask).await
+}
+
+async fn ask_until_answered<T, F>(
+    unanswered: &AtomicUsize,
+    mut stopping: watch::Receiver<bool>,
+    ask: impl Fn() -> F,
+) -> Result<T, CatalogError>
+where
+    F: Future<Output = Result<T, CatalogError>>,
+{
     let mut waiting = None;
     loop {
         match ask().await {
             Err(error) if error.is_transient() && !*stopping.borrow_and_update() => {
                 if waiting.is_none() {
                     tracing::warn!(%error, "the database does not answer; asking until it does");
-                    waiting = Some(Waiting::new(&shop.unanswered));
+                    waiting = Some(Waiting::new(unanswered));
                 }
                 // An error means that the program is at its end, and the next try is the last.
                 let _ = tokio::time::timeout(RETRY_AFTER, stopping.changed()).await;
@@ -275,3 +285,6 @@ async fn write_events(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -238,7 +238,7 @@ impl World {
         self.sql
             .execute(
                 "UPDATE builds SET claim = $2, finished_at = now(), committed_token = $3 WHERE deployment_id = $1",
-                &[&id, &serde_json::to_value(&claim).unwrap(), &token],
+                &[&id, &serde_json::to_value(claim).unwrap(), &token],
             )
             .unwrap();
         self.sql.execute("UPDATE deployments SET state = 'built' WHERE id = $1", &[&id]).unwrap();
