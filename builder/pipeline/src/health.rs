@@ -20,9 +20,14 @@ const STORE_ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Looks for a reason why no build can succeed here.
 pub(crate) async fn check(workshop: &Workshop, blobs: &Blobs) -> Result<(), BuilderError> {
-    has_room_for_builds(workshop, 1)?;
-    takes_bytes(&workshop.work)?;
-    is_there(workshop)?;
+    let local = workshop.clone();
+    // A disk that does not answer must not hold up the renewal of leases.
+    let looked = tokio::task::spawn_blocking(move || {
+        has_room_for_builds(&local, 1)?;
+        takes_bytes(&local.work)?;
+        is_there(&local)
+    });
+    looked.await.map_err(|_| BuilderError::Panicked)??;
     match tokio::time::timeout(STORE_ANSWER_MAX, blobs.writable()).await {
         Ok(answer) => Ok(answer?),
         Err(_) => Err(blobs.silent(STORE_ANSWER_MAX).into()),

@@ -55,7 +55,7 @@ const CLAIM: &str = "
               AND (c.lease_expires_at IS NULL OR c.lease_expires_at < now())
               AND (c.not_before IS NULL OR c.not_before <= now())
               AND (c.rebuild_for IS NULL OR c.rebuild_for = $6
-                   OR c.not_before <= now() - make_interval(secs => $7))
+                   OR coalesce(c.not_before, c.queued_at) <= now() - make_interval(secs => $7))
               AND (c.lease_holder IS DISTINCT FROM $1
                    OR c.lease_expires_at < now() - make_interval(secs => $4)
                    OR NOT EXISTS (SELECT 1 FROM builders o WHERE o.instance <> $1
@@ -202,11 +202,12 @@ impl Catalog {
         self.builder_alive(&lease.instance).await?;
         let held = sqlx::query(
             "UPDATE builds SET lease_expires_at = now() + make_interval(secs => $3)
-             WHERE deployment_id = $1 AND fencing_token = $2 AND finished_at IS NULL",
+             WHERE deployment_id = $1 AND fencing_token = $2 AND finished_at IS NULL AND lease_holder = $4",
         )
         .bind(lease.deployment.0)
         .bind(lease.token.0)
         .bind(ttl.as_secs_f64())
+        .bind(&lease.instance)
         .execute(&self.pool)
         .await?
         .rows_affected();
@@ -312,12 +313,12 @@ impl Catalog {
             .bind(Json(&waits))
             .execute(&mut *tx)
             .await?;
+        append_event(&mut tx, lease.deployment.0, &Event::state(Stage::Claim, DeploymentState::Received))
+            .await?;
         // Once: a fault that lasts for a day is no news every minute.
         if row.try_get::<i32, _>("postponed")? == 1 {
             append_event(&mut tx, lease.deployment.0, &Event::diagnostics(Stage::Claim, waits)).await?;
         }
-        append_event(&mut tx, lease.deployment.0, &Event::state(Stage::Claim, DeploymentState::Received))
-            .await?;
         tx.commit().await?;
         Ok(Duration::from_secs_f64(row.try_get::<f64, _>("pause")?.max(0.0)))
     }
@@ -466,12 +467,15 @@ fn waits_for_the_service() -> Diagnostic {
     Diagnostic { level: Level::Warning, ..Diagnostic::from(&finding) }
 }
 
-/// Locks the build and checks that `lease` is the newest one and still open.
+/// Locks the build and checks that `lease` is the newest one and still open. What was given back is not held any more:
+/// whoever asks twice, because no answer came, gives back once.
 async fn fence(connection: &mut PgConnection, lease: &Lease) -> Result<(), CatalogError> {
     let held: Option<i64> = sqlx::query_scalar(
-        "SELECT fencing_token FROM builds WHERE deployment_id = $1 AND finished_at IS NULL FOR UPDATE",
+        "SELECT fencing_token FROM builds
+         WHERE deployment_id = $1 AND finished_at IS NULL AND lease_holder = $2 FOR UPDATE",
     )
     .bind(lease.deployment.0)
+    .bind(&lease.instance)
     .fetch_optional(connection)
     .await?
     .flatten();

@@ -383,6 +383,16 @@ pub(crate) fn is_contention(error: &anyhow::Error) -> bool {
     })
 }
 
+/// Whether the database has run out of something, was told to end a statement, or has lost its disk: that says nothing
+/// about the deployment, which is signed when the database works again.
+pub(crate) fn is_shortage(error: &anyhow::Error) -> bool {
+    // Classes of SQLSTATE: connections, resources, intervention by an operator or a limit, errors of the system.
+    const CLASSES: [&str; 4] = ["08", "53", "57", "58"];
+    let database = error.chain().find_map(|cause| cause.downcast_ref::<postgres::Error>());
+    let code = database.and_then(postgres::Error::code);
+    code.is_some_and(|code| CLASSES.iter().any(|class| code.code().starts_with(class)))
+}
+
 /// Publishes a key list; repeating the newest one changes nothing, an older one is an error.
 pub(crate) fn publish_key_list(database_url: &str, version: u32, envelope: &str) -> anyhow::Result<()> {
     let mut client = connect(database_url)?;

@@ -31,7 +31,7 @@ const BROKEN_MAX: u32 = 3;
 /// A deployment that has to wait.
 struct Deferral {
     since: Instant,
-    /// How often it went wrong; a blob store that does not answer does not count.
+    /// How often it went wrong; a blob store that does not answer does not count, nor a database that is short of something.
     broken: u32,
 }
 
@@ -111,7 +111,8 @@ fn work(client: &mut Client, desk: &Desk, deferred: &mut Deferrals, stop: &Atomi
             }
             Looked::Broken(deployment, error) => {
                 tracing::error!(%deployment, error = format!("{error:#}"), "a deployment cannot be signed");
-                if defer(deferred, deployment, 1) >= BROKEN_MAX {
+                let counts = u32::from(!ledger::is_shortage(&error));
+                if defer(deferred, deployment, counts) >= BROKEN_MAX {
                     deploy::give_up(client, deployment)?;
                     deferred.remove(&deployment.0);
                 }

@@ -15,8 +15,8 @@ fn a_full_or_broken_disk_is_the_machines_fault_wherever_it_shows() {
     for errno in
         [Errno::NOSPC, Errno::DQUOT, Errno::IO, Errno::ROFS, Errno::MFILE, Errno::NFILE, Errno::NOMEM]
     {
-        assert!(BuilderError::io("/work")(io(errno)).is_of_the_machine(), "{errno:?}");
-        let unpack = UnpackError::Disk { path: "/work/src".to_owned(), source: io(errno) };
+        assert!(BuilderError::io("/scratch")(io(errno)).is_of_the_machine(), "{errno:?}");
+        let unpack = UnpackError::Disk { path: "/scratch/src".to_owned(), source: io(errno) };
         assert!(BuilderError::Unpack(unpack).is_of_the_machine(), "{errno:?}");
     }
     let blobs = BlobError::Io { place: "file:///blobs".to_owned(), source: io(Errno::NOSPC) };

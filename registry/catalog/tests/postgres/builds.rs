@@ -136,6 +136,10 @@ async fn a_fault_of_ours_costs_no_attempt_and_a_pause_that_grows() {
         let pause = world.builder.postpone(&claimed.lease, cause).await.unwrap().as_secs_f64();
         let most = (f64::from(POSTPONED_SECONDS_MIN) * 2_f64.powi(round)).min(POSTPONED_SECONDS_MAX.into());
         assert!((most / 2.0..=most).contains(&pause), "round {round}: {pause} of {most} s");
+        let again = world.builder.postpone(&claimed.lease, cause).await;
+        assert!(matches!(again, Err(CatalogError::Fenced)), "it was given back: {again:?}");
+        // However long this test takes.
+        world.damage("UPDATE builds SET not_before = not_before + interval '1 hour'").await;
         assert!(world.builder.claim("one", LONG).await.unwrap().is_none(), "round {round}: it waits");
         assert_eq!(world.server.count_postponed_builds().await.unwrap(), 1);
         let now = world.server.deployment(&tenant(), deployment.id).await.unwrap();
@@ -174,6 +178,7 @@ async fn a_postponed_build_holds_nobody_up_and_not_for_ever() {
     let later = world.upload("hello", "key-2", b"source").await;
     let claimed = world.claim("one").await;
     world.builder.postpone(&claimed.lease, "a disk").await.unwrap();
+    world.damage("UPDATE builds SET not_before = not_before + interval '1 hour'").await;
     assert_eq!(world.claim("one").await.lease.deployment(), later.id);
     // A builder that was taken over keeps no build from the others for longer than a lease lasts.
     let builder = world.raw("mfaas_builder").await;
@@ -216,7 +221,9 @@ async fn a_rebuild_is_kept_for_a_builder_of_the_same_rules_for_a_while() {
         1
     );
     assert!(world.builder.claim("one", LONG).await.unwrap().is_none(), "it has the rules of today");
-    world.damage("UPDATE builds SET not_before = now() - interval '10 minutes'").await;
+    world.damage("UPDATE builds SET not_before = NULL, queued_at = now() - interval '9 minutes'").await;
+    assert!(world.builder.claim("one", LONG).await.unwrap().is_none(), "the same after a review");
+    world.damage("UPDATE builds SET queued_at = now() - interval '10 minutes'").await;
     let second = built("one").await;
     assert_eq!((second.lease.deployment(), second.attempt), (deployment.id, 1));
     assert!(second.lease.token() > first.lease.token());
