@@ -1,5 +1,7 @@
 //! Directories with room, without, and none.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use super::*;
 
 #[test]

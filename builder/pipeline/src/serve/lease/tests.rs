@@ -1,5 +1,7 @@
 //! Endings beside a database that does not answer.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use mfaas_catalog::Catalog;
 
 use super::*;
