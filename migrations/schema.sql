@@ -94,12 +94,14 @@ GRANT UPDATE (lifted_at, lifted_by) ON bans TO mfaas_server;
 CREATE TABLE builders (
     instance text NOT NULL,
     seen_at timestamp with time zone NOT NULL DEFAULT now(),
-    CONSTRAINT builders_pkey PRIMARY KEY (instance)
+    unwell text,
+    CONSTRAINT builders_pkey PRIMARY KEY (instance),
+    CONSTRAINT builders_unwell_length CHECK ((length(unwell) <= 500))
 );
 GRANT DELETE, SELECT ON builders TO mfaas_builder;
 GRANT SELECT ON builders TO mfaas_server;
 GRANT INSERT (instance) ON builders TO mfaas_builder;
-GRANT UPDATE (seen_at) ON builders TO mfaas_builder;
+GRANT UPDATE (seen_at, unwell) ON builders TO mfaas_builder;
 
 CREATE TABLE builds (
     deployment_id uuid NOT NULL,
@@ -114,13 +116,20 @@ CREATE TABLE builds (
     finished_at timestamp with time zone,
     tenant text NOT NULL,
     lease_role name,
+    not_before timestamp with time zone,
+    postponed integer NOT NULL DEFAULT 0,
+    postponed_because text,
+    rebuild_for text,
     CONSTRAINT builds_pkey PRIMARY KEY (deployment_id),
     CONSTRAINT builds_claim_when_finished CHECK (((claim IS NULL) OR (finished_at IS NOT NULL))),
     CONSTRAINT builds_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
-    CONSTRAINT builds_only_highest_token_commits CHECK (((committed_token IS NULL) OR ((fencing_token IS NOT NULL) AND (committed_token = fencing_token))))
+    CONSTRAINT builds_only_highest_token_commits CHECK (((committed_token IS NULL) OR ((fencing_token IS NOT NULL) AND (committed_token = fencing_token)))),
+    CONSTRAINT builds_postponed_because_length CHECK ((length(postponed_because) <= 500)),
+    CONSTRAINT builds_rebuild_for_length CHECK (((length(rebuild_for) >= 1) AND (length(rebuild_for) <= 100)))
 );
 CREATE INDEX builds_by_tenant ON public.builds USING btree (tenant, queued_at, deployment_id) WHERE (finished_at IS NULL);
 CREATE INDEX builds_leased ON public.builds USING btree (tenant) WHERE ((finished_at IS NULL) AND (lease_expires_at IS NOT NULL));
+CREATE INDEX builds_postponed ON public.builds USING btree (deployment_id) WHERE ((finished_at IS NULL) AND (postponed_because IS NOT NULL));
 CREATE INDEX builds_queue ON public.builds USING btree (queued_at) WHERE (finished_at IS NULL);
 CREATE INDEX builds_turns ON public.builds USING btree (tenant, started_at);
 CREATE TRIGGER builds_begin BEFORE INSERT ON public.builds FOR EACH ROW EXECUTE FUNCTION begin_build();
@@ -131,10 +140,10 @@ GRANT SELECT ON builds TO mfaas_builder;
 GRANT SELECT ON builds TO mfaas_server;
 GRANT SELECT ON builds TO mfaas_signer;
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, finished_at) ON builds TO mfaas_acquirer;
-GRANT UPDATE (attempt, lease_holder, lease_expires_at, fencing_token, committed_token, claim, started_at, finished_at) ON builds TO mfaas_builder;
+GRANT UPDATE (attempt, lease_holder, lease_expires_at, fencing_token, committed_token, claim, started_at, finished_at, not_before, postponed, postponed_because) ON builds TO mfaas_builder;
 GRANT INSERT (deployment_id) ON builds TO mfaas_server;
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, finished_at) ON builds TO mfaas_server;
-GRANT UPDATE (finished_at) ON builds TO mfaas_signer;
+GRANT UPDATE (finished_at, rebuild_for) ON builds TO mfaas_signer;
 
 CREATE TABLE call_keys (
     id text NOT NULL,
@@ -864,6 +873,10 @@ BEGIN
     NEW.queued_at := now();
     NEW.started_at := NULL;
     NEW.finished_at := NULL;
+    NEW.not_before := NULL;
+    NEW.postponed := 0;
+    NEW.postponed_because := NULL;
+    NEW.rebuild_for := NULL;
     RETURN NEW;
 END $function$;
 
@@ -943,7 +956,9 @@ CREATE OR REPLACE FUNCTION public.check_build_change()
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'public'
 AS $function$
-DECLARE program name := program_of(current_user);
+DECLARE
+    program   name := program_of(current_user);
+    revision  text;
 BEGIN
     IF program = 'mfaas_builder' THEN
         IF OLD.finished_at IS NOT NULL THEN
@@ -957,6 +972,10 @@ BEGIN
         IF NEW.lease_expires_at > now() + interval '1 hour' THEN
             RAISE EXCEPTION 'a lease lasts an hour at most'
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_lease_bounded';
+        END IF;
+        IF NEW.not_before > now() + interval '1 hour' THEN
+            RAISE EXCEPTION 'a build is postponed for an hour at most'
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_postponed_bounded';
         END IF;
         -- Tokens are granted here: whoever writes another number gets the next one.
         IF NEW.fencing_token IS DISTINCT FROM OLD.fencing_token THEN
@@ -973,9 +992,26 @@ BEGIN
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_not_waiting';
         END IF;
         NEW.lease_role := NULL;
+        NEW.not_before := NULL;
+        NEW.postponed := 0;
+        NEW.postponed_because := NULL;
     ELSIF program = 'mfaas_signer' AND NEW IS DISTINCT FROM OLD THEN
-        RAISE EXCEPTION 'a signer changes no build'
-            USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_not_by_signer';
+        revision := NEW.rebuild_for;
+        IF revision IS NOT DISTINCT FROM OLD.rebuild_for OR revision IS NULL
+            OR NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = OLD.deployment_id AND d.state = 'built') THEN
+            RAISE EXCEPTION 'a signer changes no build'
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_not_by_signer';
+        END IF;
+        NEW := OLD;
+        NEW.rebuild_for := revision;
+        NEW.attempt := 0;
+        NEW.lease_holder := NULL;
+        NEW.lease_expires_at := NULL;
+        NEW.lease_role := NULL;
+        NEW.committed_token := NULL;
+        NEW.claim := NULL;
+        NEW.finished_at := NULL;
+        NEW.not_before := now();
     END IF;
     RETURN NEW;
 END $function$;
@@ -1043,10 +1079,16 @@ BEGIN
             ('received', 'building'), ('received', 'failed'),
             ('building', 'received'), ('building', 'built'), ('building', 'refused'), ('building', 'waiting'),
             ('building', 'failed'),
-            ('built', 'admitted'), ('built', 'refused'), ('built', 'failed'),
+            ('built', 'admitted'), ('built', 'refused'), ('built', 'failed'), ('built', 'received'),
             ('waiting', 'received'), ('waiting', 'refused')
         ) THEN
             RAISE EXCEPTION 'a deployment cannot go from % to %', OLD.state, NEW.state
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_transition';
+        END IF;
+        -- What has a claim is signed or ended; only a build that is open again goes back.
+        IF OLD.state = 'built' AND NEW.state = 'received'
+            AND EXISTS (SELECT 1 FROM builds b WHERE b.deployment_id = OLD.id AND b.finished_at IS NOT NULL) THEN
+            RAISE EXCEPTION 'the build of % has ended', OLD.id
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_transition';
         END IF;
         may := CASE program

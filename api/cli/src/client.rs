@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use mfaas_wire::{IDEMPOTENCY_KEY, PROBLEM_MEDIA_TYPE, Problem, UPLOAD_MEDIA_TYPE};
-use reqwest::{Method, RequestBuilder, Response, Url};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -20,6 +20,10 @@ const EXCHANGE_LIMIT: Duration = Duration::from_secs(60);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// How often an upload is tried when the connection breaks.
 const UPLOAD_TRIES: u32 = 4;
+/// How often an upload waits for room in the tenant's queue before that is an answer.
+const ROOM_WAITS: u32 = 12;
+/// The longest such wait, whatever the server says.
+const ROOM_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The server when nobody names one.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7700";
@@ -120,7 +124,7 @@ impl Client {
     }
 
     /// Uploads an archive. A broken connection is tried again with the same key, so that one
-    /// command makes one deployment.
+    /// command makes one deployment; a server without room for it is asked again when it says so, for some minutes.
     pub(crate) async fn upload<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -129,22 +133,27 @@ impl Client {
         let key = uuid::Uuid::new_v4().to_string();
         let archive = bytes_of(archive);
         let mut pause = Duration::from_millis(200);
-        for attempt in 1.. {
+        let (mut attempt, mut waits) = (0, 0);
+        loop {
+            attempt += 1;
             let request = self
                 .request(Method::POST, path)?
                 .header(IDEMPOTENCY_KEY, &key)
                 .header(reqwest::header::CONTENT_TYPE, UPLOAD_MEDIA_TYPE)
                 .body(archive.clone());
-            match self.send(request, path).await {
-                Err(Failure::Unreachable { .. }) if attempt < UPLOAD_TRIES => {}
+            match self.exchange(request).await {
+                Err(Failure::Unreachable { .. }) if attempt < UPLOAD_TRIES => {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
                 Err(failure) => return Err(failure),
-                Ok(response) => return self.json(response, path).await,
+                Ok(response) if response.status() == StatusCode::TOO_MANY_REQUESTS && waits < ROOM_WAITS => {
+                    (attempt, waits) = (0, waits + 1);
+                    tokio::time::sleep(retry_after(&response)).await;
+                }
+                Ok(response) => return self.json(accepted(response, path).await?, path).await,
             }
-            tokio::time::sleep(pause).await;
-            pause *= 2;
         }
-        // The loop has no other end than a return.
-        Err(Failure::Local("the upload was given up".to_owned()))
     }
 
     /// Opens an event stream behind `after`; the answer has no time limit of its own.
@@ -177,14 +186,13 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder, path: &str) -> Result<Response, Failure> {
-        let response = request
-            .send()
-            .await
-            .map_err(|e| Failure::Unreachable { what: self.server().to_owned(), cause: innermost(&e) })?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        Err(refusal(response, path).await)
+        accepted(self.exchange(request).await?, path).await
+    }
+
+    /// Whatever the server answers.
+    async fn exchange(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let unreachable = |e| Failure::Unreachable { what: self.server().to_owned(), cause: innermost(&e) };
+        request.send().await.map_err(unreachable)
     }
 
     async fn json<T: DeserializeOwned>(&self, response: Response, path: &str) -> Result<T, Failure> {
@@ -192,6 +200,18 @@ impl Client {
         serde_json::from_slice(&bytes)
             .map_err(|e| Failure::Protocol { what: format!("{}{path}", self.server()), cause: e.to_string() })
     }
+}
+
+/// When the server wants to be asked again; in a second if it does not say.
+fn retry_after(response: &Response) -> Duration {
+    let header = response.headers().get(reqwest::header::RETRY_AFTER);
+    let seconds = header.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(1);
+    Duration::from_secs(seconds).min(ROOM_WAIT_MAX)
+}
+
+/// An answer that is no refusal.
+async fn accepted(response: Response, path: &str) -> Result<Response, Failure> {
+    if response.status().is_success() { Ok(response) } else { Err(refusal(response, path).await) }
 }
 
 /// The problem document of a refusal; an answer without one becomes a plain failure.

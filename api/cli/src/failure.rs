@@ -40,9 +40,9 @@ impl Exit {
         match code {
             "MF0204" | "MF0205" | "MF0206" => Self::Waiting,
             // Refused by the linker for what policy does not offer, or for what a dependency does; the others of the
-            // family are the compiler's, two are faults on the server's side.
+            // family are the compiler's, three are faults on the server's side.
             "MF0407" | "MF0411" | "MF0412" | "MF0604" => Self::Refused,
-            "MF0409" | "MF0410" => Self::Failed,
+            "MF0409" | "MF0410" | "MF0413" => Self::Failed,
             "MF0601" | "MF0602" | "MF0606" => Self::Unverified,
             _ => match code.get(..4) {
                 Some("MF01" | "MF02" | "MF03" | "MF05") => Self::Refused,

@@ -24,6 +24,7 @@ use crate::console::{self, Sessions};
 use crate::live::News;
 use crate::oidc::{self, Provider};
 use crate::refusal::Refusal;
+use crate::tenant_uploads::TenantUploads;
 use crate::{access, edge, limits, nodes, routes};
 
 /// A handle on the state of the process; cheap to clone.
@@ -60,6 +61,8 @@ pub struct Shared {
     pub node_requests: Arc<Semaphore>,
     /// One permit for each upload that is received.
     pub uploads: Arc<Semaphore>,
+    /// Of which tenants those are.
+    pub tenant_uploads: TenantUploads,
     /// One permit for each open event stream.
     pub streams: Arc<Semaphore>,
     /// How far this server has computed the audit chain.
@@ -102,6 +105,7 @@ impl App {
             requests: Arc::new(Semaphore::new(limits::REQUESTS_MAX)),
             node_requests: Arc::new(Semaphore::new(limits::NODE_REQUESTS_MAX)),
             uploads: Arc::new(Semaphore::new(limits::UPLOADS_MAX)),
+            tenant_uploads: TenantUploads::default(),
             streams: Arc::new(Semaphore::new(limits::STREAMS_MAX)),
             audited: Mutex::new(AuditHead::START),
             stop: CancellationToken::new(),

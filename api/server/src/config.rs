@@ -4,6 +4,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use mfaas_catalog::QueueLimits;
+
+use crate::limits;
+
 /// Why the configuration is no good.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ConfigError {
@@ -42,6 +46,10 @@ pub struct ServeConfig {
     pub public_url: Option<String>,
     /// `MFAAS_OIDC_FILE`: the configuration of the OpenID provider; none when absent.
     pub oidc_file: Option<PathBuf>,
+    /// `MFAAS_TENANT_QUEUED` and `MFAAS_TENANT_QUEUED_BYTES`: what one tenant may have in the queue.
+    pub tenant_queue: QueueLimits,
+    /// `MFAAS_TENANT_UPLOADS`: uploads of one tenant that are received at once.
+    pub tenant_uploads: usize,
     /// `MFAAS_READY_FILE`.
     pub ready_file: Option<PathBuf>,
 }
@@ -74,9 +82,38 @@ impl ServeConfig {
             hosts: hosts(var),
             public_url: public_url(var)?,
             oidc_file: optional(var, "MFAAS_OIDC_FILE").map(PathBuf::from),
+            tenant_queue: QueueLimits {
+                deployments_max: number(var, "MFAAS_TENANT_QUEUED", limits::TENANT_QUEUED_DEFAULT)?,
+                source_bytes_max: number(
+                    var,
+                    "MFAAS_TENANT_QUEUED_BYTES",
+                    limits::TENANT_QUEUED_BYTES_DEFAULT,
+                )?,
+            },
+            tenant_uploads: tenant_uploads(var)?,
             ready_file: optional(var, "MFAAS_READY_FILE").map(PathBuf::from),
         })
     }
+}
+
+/// A whole number from 1.
+fn number(
+    var: &dyn Fn(&str) -> Option<String>,
+    name: &'static str,
+    default: u64,
+) -> Result<u64, ConfigError> {
+    let Some(text) = optional(var, name) else { return Ok(default) };
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or(ConfigError::Invalid { name, reason: "expected a whole number from 1".to_owned() })
+}
+
+/// No more than there are for all.
+fn tenant_uploads(var: &dyn Fn(&str) -> Option<String>) -> Result<usize, ConfigError> {
+    let name = "MFAAS_TENANT_UPLOADS";
+    let uploads = number(var, name, limits::TENANT_UPLOADS_DEFAULT as u64)?;
+    let uploads = usize::try_from(uploads).ok().filter(|uploads| *uploads <= limits::UPLOADS_MAX);
+    let reason = || format!("expected a number up to {}", limits::UPLOADS_MAX);
+    uploads.ok_or_else(|| ConfigError::Invalid { name, reason: reason() })
 }
 
 /// Where the private keys for call tokens lie.

@@ -27,6 +27,7 @@ mod program;
 pub mod refusal;
 pub mod routes;
 mod serve;
+pub mod tenant_uploads;
 pub mod token;
 pub mod views;
 pub mod voices;

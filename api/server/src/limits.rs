@@ -13,6 +13,16 @@ pub const REQUESTS_MAX: usize = 256;
 pub const NODE_REQUESTS_MAX: usize = 2_048;
 /// Uploads that are received at once.
 pub const UPLOADS_MAX: usize = 16;
+/// Those of one tenant, by default: three others find room beside it.
+pub const TENANT_UPLOADS_DEFAULT: usize = 4;
+/// Deployments that one tenant may have in the queue, by default.
+pub const TENANT_QUEUED_DEFAULT: u64 = 1_000;
+/// Bytes of source that one tenant may have in the queue, by default.
+pub const TENANT_QUEUED_BYTES_DEFAULT: u64 = 1 << 30;
+/// After what time a tenant whose queue is full is told to come back, in seconds.
+pub const QUEUE_RETRY_AFTER_S: u32 = 10;
+/// How long the blob store may take to give an upload its name: the row of the deployment is locked meanwhile.
+pub const PUBLISH_TIME_MAX: Duration = Duration::from_secs(10);
 /// Event streams that are open at once.
 pub const STREAMS_MAX: usize = 256;
 /// How long an event stream lives at most; a client resumes with `Last-Event-ID`.

@@ -11,6 +11,8 @@ use http::StatusCode;
 use mfaas_rules::{Code, codes};
 use mfaas_wire::Problem;
 
+use crate::limits;
+
 /// Why a request does not get what it asked for.
 #[derive(Debug, Clone)]
 pub struct Refusal(Arc<Inner>);
@@ -52,6 +54,11 @@ impl Refusal {
     /// More at once than a limit allows.
     pub fn busy(detail: &str) -> Self {
         Self::new(codes::MF0912, detail).retry_after(1)
+    }
+
+    /// More than one tenant may have of what all share.
+    pub fn share(detail: impl AsRef<str>) -> Self {
+        Self::new(codes::MF0917, detail).retry_after(limits::QUEUE_RETRY_AFTER_S)
     }
 
     fn with(problem: Problem, cause: Option<String>) -> Self {

@@ -56,6 +56,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0410, 500),
     (codes::MF0411, 422),
     (codes::MF0412, 422),
+    (codes::MF0413, 503),
     // Binary.
     (codes::MF0501, 500),
     (codes::MF0502, 422),
@@ -130,6 +131,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0912, 429),
     (codes::MF0913, 403),
     (codes::MF0914, 403),
+    (codes::MF0917, 429),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

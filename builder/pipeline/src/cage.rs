@@ -10,9 +10,10 @@ use std::time::Duration;
 use mfaas_attest::CageLevel;
 use mfaas_rules::limits::CompileLimits;
 pub(crate) use mfaas_sandbox::Filter;
-use mfaas_sandbox::{Access, CageSpec, Cancel, Exit, Level, Mount, Placement};
+use mfaas_sandbox::{Access, CageSpec, Cancel, Exit, Level, Mount, Placement, SandboxError};
 
 use crate::error::BuilderError;
+use crate::health;
 
 /// A directory or file of the host, the path under which a command finds it, and what it may do
 /// with it.
@@ -153,7 +154,12 @@ impl Cage {
     }
 
     /// Runs one command to its end. Blocks.
+    ///
+    /// A command that did not succeed while there was less room to write than it may use was stopped by our disk, or may
+    /// have been: that is no verdict about what it worked on.
     pub(crate) fn run(&self, job: Job) -> Result<Ran, BuilderError> {
+        let writable: Vec<PathBuf> =
+            job.views.iter().filter(|view| view.access.writable()).map(|view| view.host.clone()).collect();
         let mounts = job
             .views
             .into_iter()
@@ -170,12 +176,20 @@ impl Cage {
             minimum: self.level,
             filter: job.filter,
         };
-        let failed = |error: mfaas_sandbox::SandboxError| BuilderError::Cage(error.to_string());
+        let failed = |error: SandboxError| match &error {
+            SandboxError::Lost(_) => BuilderError::CageLost(error.to_string()),
+            SandboxError::Refused { .. } | SandboxError::Helper { .. } => {
+                BuilderError::Cage(error.to_string())
+            }
+        };
         let cage = mfaas_sandbox::Cage::new(spec, &self.helper).map_err(failed)?;
         let outcome = cage.run(&self.cancel).map_err(failed)?;
         match outcome.exit {
             Exit::Cancelled => Err(BuilderError::Cancelled),
             exit => {
+                if !exit.success() && matches!(exit, Exit::Code(_) | Exit::Signal(_)) {
+                    writable.iter().try_for_each(|directory| health::has_quota(directory))?;
+                }
                 Ok(Ran { exit, stdout: outcome.stdout, stderr: outcome.stderr, limits, cpu: outcome.cpu })
             }
         }

@@ -1,14 +1,17 @@
 //! What can go wrong in this program that is not the tenant's fault. What *is* the tenant's
 //! fault is a finding, never an error.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use mfaas_rules::Code;
+use mfaas_unpack::UnpackError;
+use rustix::io::Errno;
 
 use crate::acquire::AcquireError;
 
-/// An internal failure. While a build is running it costs one attempt; at the command line it
-/// ends the program.
+/// An internal failure. While a build is running it costs one attempt, or none where the machine is at fault; at the
+/// command line it ends the program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuilderError {
     /// A variable of the environment is missing or not usable.
@@ -63,6 +66,17 @@ pub(crate) enum BuilderError {
     /// The cage could not be set up, or is weaker than the configured minimum.
     #[error("the build cage: {0}")]
     Cage(String),
+    /// The cage was set up and lost before it said how the command ended. What ran in it may have done that.
+    #[error("the build cage: {0}")]
+    CageLost(String),
+    /// There is no room for scratch files.
+    #[error("the scratch directory {}: {problem}", path.display())]
+    Scratch {
+        /// The directory.
+        path: PathBuf,
+        /// What is missing, as a sentence fragment.
+        problem: String,
+    },
     /// A thread of this program ended by a panic, which its log shows.
     #[error("a build's thread panicked")]
     Panicked,
@@ -71,7 +85,7 @@ pub(crate) enum BuilderError {
     Cancelled,
     /// The source could not be written to our own disk.
     #[error("the source tree: {0}")]
-    Unpack(#[source] mfaas_unpack::UnpackError),
+    Unpack(#[source] UnpackError),
     /// The program of the throw-away load is not beside this one.
     #[error("mfaas-worker is not beside this program, at {}", .0.display())]
     WorkerMissing(PathBuf),
@@ -79,7 +93,7 @@ pub(crate) enum BuilderError {
     #[error("{0}")]
     Acquire(#[from] AcquireError),
     /// The registry's database did not do what it was asked.
-    #[error("the registry: {0}")]
+    #[error("the registry: {}", with_causes(.0))]
     Catalog(#[from] mfaas_catalog::CatalogError),
     /// The blob store did not do what it was asked.
     #[error("the blob store: {0}")]
@@ -92,4 +106,54 @@ impl BuilderError {
         let path = path.as_ref().to_path_buf();
         move |source| Self::Io { path, source }
     }
+
+    /// Whether the machine failed, and not the build: the same source is built as soon as the machine works. What a
+    /// source could bring about (a crash of this program or of the cage) is not among these, or it would be tried for ever.
+    pub(crate) fn is_of_the_machine(&self) -> bool {
+        match self {
+            Self::Io { source, .. } | Self::Unpack(UnpackError::Disk { source, .. }) => {
+                is_of_the_system(source)
+            }
+            Self::Catalog(error) => error.is_transient(),
+            Self::Blobs(error) => error.is_transient(),
+            Self::Cage(_)
+            | Self::Scratch { .. }
+            | Self::Toolchain { .. }
+            | Self::Deps { .. }
+            | Self::WorkerMissing(_) => true,
+            Self::Config { .. }
+            | Self::Command { .. }
+            | Self::Unit { .. }
+            | Self::CageLost(_)
+            | Self::Panicked
+            | Self::Cancelled
+            | Self::Unpack(_)
+            | Self::Acquire(_) => false,
+        }
+    }
 }
+
+/// Whether the operating system has run out of something, or a device has failed.
+fn is_of_the_system(error: &std::io::Error) -> bool {
+    let kind = matches!(
+        error.kind(),
+        ErrorKind::StorageFull
+            | ErrorKind::QuotaExceeded
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::OutOfMemory
+            | ErrorKind::StaleNetworkFileHandle
+            | ErrorKind::TimedOut
+    );
+    kind || [Errno::IO, Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// An error and what is behind it, on one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests;

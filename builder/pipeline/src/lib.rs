@@ -18,6 +18,7 @@ mod error;
 mod exceeded;
 mod facts;
 mod flags;
+mod health;
 mod journal;
 mod layers;
 mod serve;

@@ -9,7 +9,8 @@ mod lease;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use mfaas_attest::CageLevel;
 use mfaas_blobs::Blobs;
@@ -23,6 +24,7 @@ use crate::cage::Cage;
 use crate::config::ServeConfig;
 use crate::deps::Deps;
 use crate::error::BuilderError;
+use crate::health;
 use crate::stages::{self, Workshop};
 use crate::toolchain::Toolchain;
 use crate::workspace::InstanceDirectory;
@@ -34,6 +36,9 @@ const CONNECTIONS_MAX: u32 = 4;
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How long it waits before it tries a database again that did not answer.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
+/// How long the machine is believed to be well before it is looked at again. A build that it lets down is a reason to
+/// look at once.
+const WELL_FOR: Duration = Duration::from_secs(30);
 /// How long running builds may go on after SIGTERM before they are given back.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
 /// How long cancelled builds may take to clear up.
@@ -55,6 +60,11 @@ struct Shop {
     instance: String,
     /// Turns true when running builds are to be cancelled.
     stopping: watch::Sender<bool>,
+    /// A build was let down by the machine since it was looked at.
+    let_down: AtomicBool,
+    /// How many renewals and endings wait for a database that does not answer. Until they are through nothing is
+    /// claimed: a lease that ran out meanwhile may be this program's own.
+    unanswered: AtomicUsize,
 }
 
 impl Shop {
@@ -114,7 +124,9 @@ async fn run(config: &ServeConfig, workshop: Workshop, instance: String) -> Resu
     let deps = tokio::sync::Mutex::new(workshop.deps.clone());
     let site_deps = config.site_deps.clone();
     let stopping = watch::Sender::new(false);
-    let shop = Arc::new(Shop { catalog, blobs, workshop, site_deps, deps, instance, stopping });
+    let (let_down, unanswered) = Default::default();
+    let shop = Shop { catalog, blobs, workshop, site_deps, deps, instance, stopping, let_down, unanswered };
+    let shop = Arc::new(shop);
     tracing::info!(
         instance = %shop.instance, toolchain = %shop.workshop.toolchain.id(), deps = %shop.workshop.deps.key(),
         cage = ?shop.workshop.cage.level(), limits = %mfaas_sandbox::tree_limits(mfaas_sandbox::Filter::Compiler), "serving"
@@ -133,6 +145,7 @@ async fn run(config: &ServeConfig, workshop: Workshop, instance: String) -> Resu
 /// Claims and starts builds until told to stop. A database that does not answer is waited for.
 async fn work_until(shop: &Arc<Shop>, builds: &mut JoinSet<()>, stop: &mut Shutdown) {
     let slots = std::thread::available_parallelism().map_or(1, usize::from).min(BUILDS_MAX);
+    let mut health = Health::default();
     loop {
         let mut wakes = match shop.catalog.listen(&[Channel::Builds]).await {
             Ok(wakes) => wakes,
@@ -145,7 +158,10 @@ async fn work_until(shop: &Arc<Shop>, builds: &mut JoinSet<()>, stop: &mut Shutd
             }
         };
         loop {
-            while builds.len() < slots && claim_one(shop, builds).await {}
+            while builds.len() < slots
+                && health.allows(shop, builds.len()).await
+                && claim_one(shop, builds).await
+            {}
             tokio::select! {
                 () = stop.requested() => return,
                 Some(_) = builds.join_next(), if !builds.is_empty() => {}
@@ -156,6 +172,53 @@ async fn work_until(shop: &Arc<Shop>, builds: &mut JoinSet<()>, stop: &mut Shutd
             }
         }
         tokio::time::sleep(RETRY_AFTER).await;
+    }
+}
+
+/// What is known of the machine.
+#[derive(Debug, Default)]
+struct Health {
+    /// When it was found well.
+    well_at: Option<Instant>,
+    /// It was found unwell, and that was said.
+    unwell: bool,
+}
+
+impl Health {
+    /// Whether a build may be taken beside `running` others. Says once what is wrong, and once that it is not any more.
+    async fn allows(&mut self, shop: &Shop, running: usize) -> bool {
+        if shop.unanswered.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
+        // With little room there are fewer builds at a time, which is nothing to complain about.
+        if running > 0 && health::has_room_for_builds(&shop.workshop, running + 1).is_err() {
+            return false;
+        }
+        let let_down = shop.let_down.swap(false, Ordering::Relaxed);
+        let is_recent = !let_down && self.well_at.is_some_and(|at| at.elapsed() < WELL_FOR);
+        if is_recent && health::has_room_for_builds(&shop.workshop, 1).is_ok() {
+            return true;
+        }
+        let found = health::check(&shop.workshop, &shop.blobs).await;
+        self.well_at = found.is_ok().then(Instant::now);
+        self.tell(shop, found.as_ref().err().map(ToString::to_string)).await;
+        found.is_ok()
+    }
+
+    async fn tell(&mut self, shop: &Shop, cause: Option<String>) {
+        match &cause {
+            Some(cause) if !self.unwell => {
+                tracing::error!(cause, "this machine cannot build; no builds are taken until it can");
+            }
+            None if self.unwell => tracing::info!("this machine can build again"),
+            _ => {}
+        }
+        if (self.unwell || cause.is_some())
+            && let Err(error) = shop.catalog.builder_is(&shop.instance, cause.as_deref()).await
+        {
+            tracing::warn!(%error, "the registry was not told how this machine is");
+        }
+        self.unwell = cause.is_some();
     }
 }
 

@@ -141,6 +141,7 @@ table! {
     MF0410 "The build was lost three times and has been given up.", "Deploy again; if it happens again, ask the operator for the log of this deployment.";
     MF0411 "A dependency's build has touched what is not its own.", "Do not allow the crate: its macro or build script attacks others. The operator has its name in the log.";
     MF0412 "A macro has expanded differently when the source was compiled.", "Call the crates whose macros the source uses through their functions; a macro that is not the same each time cannot be checked.";
+    MF0413 "The build service cannot work at the moment.", "Nothing: the deployment is kept, and is built as soon as the service works again.";
 
     MF0501 "The result is not an x86-64 shared object.", "This is a fault of the build; report it.";
     MF0502 "The image has segments that could be written and run, or that do not fit the file.", "This does not come from ordinary source; remove tricks with sections and statics.";
@@ -215,4 +216,5 @@ table! {
     MF0912 "Too many requests at once.", "Try again after the time named in Retry-After.";
     MF0913 "A token that decides about dependencies has to name its person.", "Ask an admin for a token that names you: `mfaas token create NAME --role reviewer --person YOU`.";
     MF0914 "Nobody was signed in by the identity provider.", "Try again from the sign-in page; if it stays, ask the operator which groups have a role here.";
+    MF0917 "The tenant has used up its share of the build queue.", "Wait for some of the tenant's deployments to end, and try again after the time named in Retry-After.";
 }

@@ -214,6 +214,17 @@ pub const BUILD_ATTEMPTS_MAX: u32 = 3;
 pub const LEASE_SECONDS: u32 = 30;
 /// How often a builder renews its lease.
 pub const HEARTBEAT_SECONDS: u32 = 10;
+/// The first pause of a build that a fault of the machine has put back; each further one is twice as long.
+pub const POSTPONED_SECONDS_MIN: u32 = 2;
+/// The longest such pause: this is how long after the end of a fault a deployment waits at most.
+pub const POSTPONED_SECONDS_MAX: u32 = 60;
+/// How long a build that the signer wants made under its own rules is kept for a builder that has them.
+pub const REBUILD_PREFERRED_SECONDS: u32 = 600;
+/// Free bytes that a builder's scratch directory has to have for each build: twice what the compiler may write, and the
+/// source. With less a builder takes no build, and what its compiler does not finish is not held against the source.
+pub const SCRATCH_FREE_BYTES_MIN: u64 = 2 * COMPILE.file_bytes_max + ARCHIVE.unpacked_bytes_max;
+/// Free files and directories that it has to have for each build, where the file system has a number of them.
+pub const SCRATCH_FREE_FILES_MIN: u64 = 4 * ARCHIVE.entries_max as u64;
 
 /// Limits of reading a dependency's directory for its reviewer. More than this is listed as not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

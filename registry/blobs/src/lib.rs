@@ -23,6 +23,8 @@ use tokio::io::AsyncWriteExt as _;
 
 /// Bytes held back before a write turns into a multipart upload (S3 wants at least 5 MiB a part).
 const WRITE_BUFFER_BYTES: usize = 8 << 20;
+/// What is written to find out whether the store takes bytes.
+const PROBE_BYTES: usize = 64 << 10;
 /// What a crashed writer left in `incoming/` is removed after this time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3_600);
 
@@ -61,11 +63,23 @@ pub enum BlobError {
     #[error("the bytes could not be received")]
     Source(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The store failed; trying again may help.
-    #[error("the blob store is not available")]
-    Store(#[source] object_store::Error),
-    /// The directory failed; trying again may help.
-    #[error("the blob store is not available")]
-    Io(#[from] std::io::Error),
+    #[error("the blob store {place} is not available: {source}")]
+    Store {
+        /// Its address.
+        place: String,
+        /// The cause.
+        #[source]
+        source: object_store::Error,
+    },
+    /// The directory, or the end of a stream, failed; trying again may help.
+    #[error("the blob store {place} is not available: {source}")]
+    Io {
+        /// Its address.
+        place: String,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
 }
 
 impl BlobError {
@@ -75,14 +89,14 @@ impl BlobError {
             Self::Corrupt { .. } => Some(codes::MF0601),
             Self::Missing { .. } => Some(codes::MF0607),
             Self::TooLarge { .. } => Some(codes::MF0101),
-            Self::Address { .. } | Self::Source(_) | Self::Store(_) | Self::Io(_) => None,
+            Self::Address { .. } | Self::Source(_) | Self::Store { .. } | Self::Io { .. } => None,
         }
     }
 
     /// True when the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Store(_) | Self::Io(_) | Self::Source(_) => true,
+            Self::Store { .. } | Self::Io { .. } | Self::Source(_) => true,
             Self::Address { .. } | Self::Missing { .. } | Self::Corrupt { .. } | Self::TooLarge { .. } => {
                 false
             }
@@ -90,10 +104,32 @@ impl BlobError {
     }
 }
 
+/// Bytes that were received and have no name yet.
+#[derive(Debug)]
+pub struct Incoming {
+    place: Path,
+    digest: Digest,
+    bytes: u64,
+}
+
+impl Incoming {
+    /// Their SHA-256.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// How many.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
 /// A store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Blobs {
     store: Arc<dyn ObjectStore>,
+    /// Its address, for errors.
+    url: Arc<str>,
     prefix: Path,
     /// Set for a directory, whose abandoned files have to be found by hand.
     directory: Option<PathBuf>,
@@ -112,7 +148,7 @@ impl Blobs {
             let store = LocalFileSystem::new_with_prefix(&directory).map_err(|e| address(&e.to_string()))?;
             // A row that names a blob is durable, so the blob has to be as well.
             let store = Arc::new(store.with_fsync(true));
-            return Ok(Self { store, prefix: Path::default(), directory: Some(directory) });
+            return Ok(Self { store, url: url.into(), prefix: Path::default(), directory: Some(directory) });
         }
         let rest =
             url.strip_prefix("s3://").ok_or_else(|| address("it starts with neither file:// nor s3://"))?;
@@ -121,34 +157,33 @@ impl Blobs {
             .with_bucket_name(bucket)
             .build()
             .map_err(|e| address(&e.to_string()))?;
-        Ok(Self { store: Arc::new(store), prefix: Path::from(prefix), directory: None })
+        Ok(Self { store: Arc::new(store), url: url.into(), prefix: Path::from(prefix), directory: None })
     }
 
     /// Stores `bytes`; storing the same bytes again is harmless.
     pub async fn put(&self, bytes: Bytes) -> Result<Digest, BlobError> {
         let digest = Digest::of(&bytes);
         let incoming = self.incoming();
-        self.store.put(&incoming, bytes.into()).await.map_err(BlobError::Store)?;
-        self.publish(&incoming, &digest).await?;
+        self.store.put(&incoming, bytes.into()).await.map_err(self.failed())?;
+        self.rename(&incoming, &digest).await?;
         Ok(digest)
     }
 
-    /// Stores a stream of at most `bytes_max` bytes, hashing while it flows; returns name and size.
+    /// Receives a stream of at most `bytes_max` bytes, hashing while it flows. Nobody finds them by their name before
+    /// [`Self::publish`]; what is not published is for [`Self::discard`].
     ///
     /// Nothing stays behind when the stream fails or is too long.
-    pub async fn put_stream<S, E>(&self, stream: S, bytes_max: u64) -> Result<(Digest, u64), BlobError>
+    pub async fn receive<S, E>(&self, stream: S, bytes_max: u64) -> Result<Incoming, BlobError>
     where
         S: Stream<Item = Result<Bytes, E>>,
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let incoming = self.incoming();
-        let mut writer =
-            BufWriter::with_capacity(Arc::clone(&self.store), incoming.clone(), WRITE_BUFFER_BYTES);
-        match copy(stream, &mut writer, bytes_max).await {
+        let place = self.incoming();
+        let mut writer = BufWriter::with_capacity(Arc::clone(&self.store), place.clone(), WRITE_BUFFER_BYTES);
+        match self.copy(stream, &mut writer, bytes_max).await {
             Ok((digest, bytes)) => {
-                writer.shutdown().await?;
-                self.publish(&incoming, &digest).await?;
-                Ok((digest, bytes))
+                writer.shutdown().await.map_err(|source| self.io(source))?;
+                Ok(Incoming { place, digest, bytes })
             }
             Err(error) => {
                 // The first error is the one to tell; what is left is swept later.
@@ -158,17 +193,27 @@ impl Blobs {
         }
     }
 
+    /// Gives received bytes their name; the same bytes again are harmless.
+    pub async fn publish(&self, incoming: &Incoming) -> Result<(), BlobError> {
+        self.rename(&incoming.place, &incoming.digest).await
+    }
+
+    /// Throws received bytes away that were not published.
+    pub async fn discard(&self, incoming: &Incoming) -> Result<(), BlobError> {
+        self.store.delete(&incoming.place).await.map_err(self.failed())
+    }
+
     /// The bytes of that name, hashed again; at most `bytes_max`.
     pub async fn get(&self, digest: &Digest, bytes_max: u64) -> Result<Bytes, BlobError> {
         let missing = |error| match error {
             object_store::Error::NotFound { .. } => BlobError::Missing { digest: *digest },
-            other => BlobError::Store(other),
+            other => self.failed()(other),
         };
         let found = self.store.get(&self.place(digest)).await.map_err(missing)?;
         if found.meta.size > bytes_max {
             return Err(BlobError::TooLarge { bytes_max });
         }
-        let bytes = found.bytes().await.map_err(BlobError::Store)?;
+        let bytes = found.bytes().await.map_err(self.failed())?;
         let hash = Digest::of(&bytes);
         if hash == *digest { Ok(bytes) } else { Err(BlobError::Corrupt { digest: *digest, found: hash }) }
     }
@@ -178,7 +223,7 @@ impl Blobs {
         match self.store.head(&self.place(digest)).await {
             Ok(_) => Ok(true),
             Err(object_store::Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(BlobError::Store(error)),
+            Err(error) => Err(self.failed()(error)),
         }
     }
 
@@ -187,10 +232,28 @@ impl Blobs {
         self.exists(&Digest::of(b"")).await.map(|_| ())
     }
 
+    /// Answers when the store takes bytes: a full one answers every question, and takes none.
+    pub async fn writable(&self) -> Result<(), BlobError> {
+        let probe = self.incoming();
+        let stored = self.store.put(&probe, Bytes::from_static(&[0; PROBE_BYTES]).into()).await;
+        let stored = stored.map(drop).map_err(self.failed());
+        // What is left of a probe that failed is swept like any other file there.
+        let removed = self.store.delete(&probe).await.map_err(self.failed());
+        stored.and(removed)
+    }
+
+    /// The error of a store that has not answered for that long.
+    pub fn silent(&self, waited: Duration) -> BlobError {
+        let reason = format!("no answer within {} s", waited.as_secs());
+        self.io(std::io::Error::new(std::io::ErrorKind::TimedOut, reason))
+    }
+
     /// Removes what crashed writers left behind more than an hour ago; returns how many files.
     pub async fn sweep(&self) -> Result<u64, BlobError> {
         match &self.directory {
-            Some(directory) => sweep_directory(directory.join("incoming"), ABANDONED_AFTER),
+            Some(directory) => {
+                sweep_directory(directory.join("incoming"), ABANDONED_AFTER).map_err(|source| self.io(source))
+            }
             None => self.sweep_store().await,
         }
     }
@@ -199,17 +262,49 @@ impl Blobs {
         let (mut removed, now) = (0, SystemTime::now());
         let mut left = self.store.list(Some(&self.prefix.clone().join("incoming")));
         while let Some(object) = left.next().await {
-            let object = object.map_err(BlobError::Store)?;
+            let object = object.map_err(self.failed())?;
             if now.duration_since(object.last_modified.into()).is_ok_and(|age| age > ABANDONED_AFTER) {
-                self.store.delete(&object.location).await.map_err(BlobError::Store)?;
+                self.store.delete(&object.location).await.map_err(self.failed())?;
                 removed += 1;
             }
         }
         Ok(removed)
     }
 
-    async fn publish(&self, incoming: &Path, digest: &Digest) -> Result<(), BlobError> {
-        self.store.rename(incoming, &self.place(digest)).await.map_err(BlobError::Store)
+    async fn rename(&self, incoming: &Path, digest: &Digest) -> Result<(), BlobError> {
+        self.store.rename(incoming, &self.place(digest)).await.map_err(self.failed())
+    }
+
+    async fn copy<S, E>(
+        &self,
+        stream: S,
+        writer: &mut BufWriter,
+        bytes_max: u64,
+    ) -> Result<(Digest, u64), BlobError>
+    where
+        S: Stream<Item = Result<Bytes, E>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let mut stream = std::pin::pin!(stream);
+        let (mut hash, mut total) = (Sha256::new(), 0_u64);
+        while let Some(piece) = stream.next().await {
+            let piece = piece.map_err(|e| BlobError::Source(e.into()))?;
+            total += piece.len() as u64;
+            if total > bytes_max {
+                return Err(BlobError::TooLarge { bytes_max });
+            }
+            hash.update(&piece);
+            writer.put(piece).await.map_err(self.failed())?;
+        }
+        Ok((Digest::from_bytes(hash.finalize().into()), total))
+    }
+
+    fn failed(&self) -> impl Fn(object_store::Error) -> BlobError {
+        |source| BlobError::Store { place: self.url.to_string(), source }
+    }
+
+    fn io(&self, source: std::io::Error) -> BlobError {
+        BlobError::Io { place: self.url.to_string(), source }
     }
 
     fn incoming(&self) -> Path {
@@ -222,27 +317,8 @@ impl Blobs {
     }
 }
 
-async fn copy<S, E>(stream: S, writer: &mut BufWriter, bytes_max: u64) -> Result<(Digest, u64), BlobError>
-where
-    S: Stream<Item = Result<Bytes, E>>,
-    E: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let mut stream = std::pin::pin!(stream);
-    let (mut hash, mut total) = (Sha256::new(), 0_u64);
-    while let Some(piece) = stream.next().await {
-        let piece = piece.map_err(|e| BlobError::Source(e.into()))?;
-        total += piece.len() as u64;
-        if total > bytes_max {
-            return Err(BlobError::TooLarge { bytes_max });
-        }
-        hash.update(&piece);
-        writer.put(piece).await.map_err(BlobError::Store)?;
-    }
-    Ok((Digest::from_bytes(hash.finalize().into()), total))
-}
-
 /// Everything in `incoming` older than `age`, half-written staging files included.
-fn sweep_directory(incoming: PathBuf, age: Duration) -> Result<u64, BlobError> {
+fn sweep_directory(incoming: PathBuf, age: Duration) -> std::io::Result<u64> {
     if !incoming.is_dir() {
         return Ok(0);
     }

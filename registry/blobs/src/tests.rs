@@ -22,6 +22,17 @@ fn pieces(pieces: &[&'static [u8]]) -> impl stream::Stream<Item = Result<Bytes, 
     stream::iter(pieces.iter().map(|p| Ok(Bytes::from_static(p))).collect::<Vec<_>>())
 }
 
+/// Receives and publishes, as the server does with what it records.
+async fn stored(
+    blobs: &Blobs,
+    stream: impl stream::Stream<Item = Result<Bytes, std::io::Error>>,
+    bytes_max: u64,
+) -> Result<(Digest, u64), BlobError> {
+    let incoming = blobs.receive(stream, bytes_max).await?;
+    blobs.publish(&incoming).await?;
+    Ok((incoming.digest(), incoming.bytes()))
+}
+
 fn file(dir: &Path, digest: &Digest) -> std::path::PathBuf {
     let name = digest.to_string();
     dir.join("sha256").join(&name[..2]).join(name)
@@ -42,9 +53,9 @@ async fn bytes_come_back_under_their_digest() {
 #[tokio::test]
 async fn a_stream_is_hashed_while_it_flows() {
     let (_dir, blobs) = store();
-    let (digest, bytes) = blobs.put_stream(pieces(&[b"he", b"", b"llo"]), 5).await.unwrap();
+    let (digest, bytes) = stored(&blobs, pieces(&[b"he", b"", b"llo"]), 5).await.unwrap();
     assert_eq!((digest, bytes), (Digest::of(b"hello"), 5));
-    let (empty, bytes) = blobs.put_stream(pieces(&[]), 5).await.unwrap();
+    let (empty, bytes) = stored(&blobs, pieces(&[]), 5).await.unwrap();
     assert_eq!((empty, bytes), (Digest::of(b""), 0));
     assert_eq!(blobs.get(&empty, 0).await.unwrap(), b"".as_slice());
 }
@@ -54,7 +65,7 @@ async fn a_large_stream_goes_through_a_multipart_upload() {
     let (dir, blobs) = store();
     let piece = Bytes::from(vec![7_u8; 3 << 20]);
     let stream = stream::iter((0..4).map(|_| Ok::<_, std::io::Error>(piece.clone())).collect::<Vec<_>>());
-    let (digest, bytes) = blobs.put_stream(stream, 12 << 20).await.unwrap();
+    let (digest, bytes) = stored(&blobs, stream, 12 << 20).await.unwrap();
     assert_eq!(bytes, 12 << 20);
     assert_eq!(blobs.get(&digest, 12 << 20).await.unwrap().len(), 12 << 20);
     assert_eq!(std::fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
@@ -63,15 +74,39 @@ async fn a_large_stream_goes_through_a_multipart_upload() {
 #[tokio::test]
 async fn too_long_and_broken_streams_leave_nothing() {
     let (dir, blobs) = store();
-    let error = blobs.put_stream(pieces(&[b"hel", b"lo"]), 4).await.unwrap_err();
+    let error = stored(&blobs, pieces(&[b"hel", b"lo"]), 4).await.unwrap_err();
     assert!(matches!(error, BlobError::TooLarge { bytes_max: 4 }));
     let piece = Bytes::from(vec![7_u8; 9 << 20]);
     let broken = stream::iter([Ok(piece), Err(std::io::Error::other("gone"))]);
-    let error = blobs.put_stream(broken, 20 << 20).await.unwrap_err();
+    let error = stored(&blobs, broken, 20 << 20).await.unwrap_err();
     assert!(matches!(error, BlobError::Source(_)) && error.is_transient());
     let incoming = dir.path().join("incoming");
     let left = if incoming.is_dir() { std::fs::read_dir(incoming).unwrap().count() } else { 0 };
     assert_eq!((left, dir.path().join("sha256").exists()), (0, false));
+}
+
+#[tokio::test]
+async fn what_is_discarded_never_had_a_name() {
+    let (dir, blobs) = store();
+    let incoming = blobs.receive(pieces(&[b"hello"]), 5).await.unwrap();
+    assert_eq!((incoming.digest(), incoming.bytes()), (Digest::of(b"hello"), 5));
+    assert!(!blobs.exists(&incoming.digest()).await.unwrap());
+    blobs.discard(&incoming).await.unwrap();
+    assert_eq!(std::fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
+    assert!(!dir.path().join("sha256").exists());
+}
+
+#[tokio::test]
+async fn a_probe_tells_whether_bytes_are_taken_and_leaves_none() {
+    let (dir, blobs) = store();
+    blobs.writable().await.unwrap();
+    assert_eq!(std::fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
+    std::fs::remove_dir_all(dir.path()).unwrap();
+    std::fs::write(dir.path(), b"no directory any more").unwrap();
+    let error = blobs.writable().await.unwrap_err();
+    assert!(error.is_transient(), "{error}");
+    assert!(error.to_string().contains(&format!("file://{}", dir.path().display())), "{error}");
+    std::fs::remove_file(dir.path()).unwrap();
 }
 
 #[tokio::test]

@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use mfaas_attest::BuildClaim;
-use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
+use mfaas_delivery::{DeploymentState, Diagnostic, Event, Level, Stage};
 use mfaas_ident::{CrateName, DeploymentId, Digest, FencingToken, FunctionName, TenantName};
-use mfaas_rules::{Code, Finding, Layer, codes};
+use mfaas_rules::limits::{POSTPONED_SECONDS_MAX, POSTPONED_SECONDS_MIN, REBUILD_PREFERRED_SECONDS};
+use mfaas_rules::{Code, Finding, Layer, POLICY_REVISION, codes};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
@@ -25,11 +26,15 @@ const BUILDER_ALIVE_SECONDS: i32 = 30;
 /// How long a lost build is kept for another instance while one is alive.
 const PREFER_OTHER_SECONDS: i32 = 30;
 
+/// The longest cause of a fault that is kept for operators.
+const CAUSE_BYTES_MAX: usize = 480;
+
 /// The lock of the database that a claim holds; any number that nobody else takes.
 const CLAIMS_LOCK: i64 = 0x6D66_6161_735F_636C;
 
 /// `waiting` steps from tenant to tenant through an index, so a claim looks at a few rows for each tenant with open
-/// builds, and not at each open build. A lost build keeps nobody from their turn: only leases that run count.
+/// builds, and not at each open build. A lost build keeps nobody from their turn: only leases that run count. What the
+/// signer wants built under its own rules is kept for a builder that has them, for a while.
 const CLAIM: &str = "
     WITH RECURSIVE waiting AS (
         (SELECT tenant FROM builds WHERE finished_at IS NULL ORDER BY tenant LIMIT 1)
@@ -48,16 +53,19 @@ const CLAIM: &str = "
             SELECT c.deployment_id FROM builds c
             WHERE c.tenant = t.tenant AND c.finished_at IS NULL AND c.attempt < $3
               AND (c.lease_expires_at IS NULL OR c.lease_expires_at < now())
+              AND (c.not_before IS NULL OR c.not_before <= now())
+              AND (c.rebuild_for IS NULL OR c.rebuild_for = $6
+                   OR coalesce(c.not_before, c.queued_at) <= now() - make_interval(secs => $7))
               AND (c.lease_holder IS DISTINCT FROM $1
                    OR c.lease_expires_at < now() - make_interval(secs => $4)
                    OR NOT EXISTS (SELECT 1 FROM builders o WHERE o.instance <> $1
-                                  AND o.seen_at > now() - make_interval(secs => $5)))
+                                  AND o.unwell IS NULL AND o.seen_at > now() - make_interval(secs => $5)))
             ORDER BY c.queued_at, c.deployment_id LIMIT 1) oldest
         JOIN builds b ON b.deployment_id = oldest.deployment_id
         ORDER BY t.running, t.last_turn NULLS FIRST, b.queued_at, b.deployment_id
         LIMIT 1 FOR UPDATE OF b SKIP LOCKED)
     UPDATE builds b SET attempt = b.attempt + 1, lease_holder = $1,
-           lease_expires_at = now() + make_interval(secs => $2),
+           lease_expires_at = now() + make_interval(secs => $2), postponed_because = NULL,
            fencing_token = nextval('fencing_token'), started_at = coalesce(b.started_at, now())
     FROM next, deployments d
     WHERE b.deployment_id = next.deployment_id AND d.id = next.deployment_id
@@ -172,13 +180,15 @@ impl Catalog {
             .bind(BUILD_ATTEMPTS_MAX)
             .bind(f64::from(PREFER_OTHER_SECONDS))
             .bind(f64::from(BUILDER_ALIVE_SECONDS))
+            .bind(POLICY_REVISION)
+            .bind(f64::from(REBUILD_PREFERRED_SECONDS))
             .fetch_optional(&mut *tx)
             .await?;
         let Some(claimed) = row.as_ref().map(|row| claimed(row, instance)).transpose()? else {
             return Ok(None);
         };
         let id = claimed.lease.deployment.0;
-        sqlx::query("UPDATE deployments SET state = 'building' WHERE id = $1")
+        sqlx::query("UPDATE deployments SET state = 'building', diagnostics = '[]' WHERE id = $1")
             .bind(id)
             .execute(&mut *tx)
             .await?;
@@ -192,11 +202,12 @@ impl Catalog {
         self.builder_alive(&lease.instance).await?;
         let held = sqlx::query(
             "UPDATE builds SET lease_expires_at = now() + make_interval(secs => $3)
-             WHERE deployment_id = $1 AND fencing_token = $2 AND finished_at IS NULL",
+             WHERE deployment_id = $1 AND fencing_token = $2 AND finished_at IS NULL AND lease_holder = $4",
         )
         .bind(lease.deployment.0)
         .bind(lease.token.0)
         .bind(ttl.as_secs_f64())
+        .bind(&lease.instance)
         .execute(&self.pool)
         .await?
         .rows_affected();
@@ -276,8 +287,44 @@ impl Catalog {
         Ok(tx.commit().await?)
     }
 
-    /// Ends an attempt that went wrong on our side: the attempt counts and another may start at
-    /// once, or, when it was the last, the next claim fails the build with MF0410.
+    /// Puts a build back that a fault of the machine ended (a full disk, a store that does not answer): the attempt does
+    /// not count, and the build waits for a pause that doubles each time, with jitter so that a queue does not come back
+    /// at once. `cause` is for operators; the tenant is told MF0413. Returns the pause.
+    pub async fn postpone(&self, lease: &Lease, cause: &str) -> Result<Duration, CatalogError> {
+        let mut tx = self.begin().await?;
+        fence(&mut tx, lease).await?;
+        let row = sqlx::query(
+            "UPDATE builds SET attempt = attempt - 1, lease_holder = NULL, lease_expires_at = NULL,
+                    postponed = postponed + 1, postponed_because = $2,
+                    not_before = now() + make_interval(secs =>
+                        least($4, $3 * power(2, least(postponed, 30))) * (0.5 + random() / 2))
+             WHERE deployment_id = $1
+             RETURNING postponed, extract(epoch FROM not_before - now())::float8 AS pause",
+        )
+        .bind(lease.deployment.0)
+        .bind(mfaas_ident::sanitise_line(cause, CAUSE_BYTES_MAX))
+        .bind(f64::from(POSTPONED_SECONDS_MIN))
+        .bind(f64::from(POSTPONED_SECONDS_MAX))
+        .fetch_one(&mut *tx)
+        .await?;
+        let waits = vec![waits_for_the_service()];
+        sqlx::query("UPDATE deployments SET state = 'received', diagnostics = $2 WHERE id = $1")
+            .bind(lease.deployment.0)
+            .bind(Json(&waits))
+            .execute(&mut *tx)
+            .await?;
+        append_event(&mut tx, lease.deployment.0, &Event::state(Stage::Claim, DeploymentState::Received))
+            .await?;
+        // Once: a fault that lasts for a day is no news every minute.
+        if row.try_get::<i32, _>("postponed")? == 1 {
+            append_event(&mut tx, lease.deployment.0, &Event::diagnostics(Stage::Claim, waits)).await?;
+        }
+        tx.commit().await?;
+        Ok(Duration::from_secs_f64(row.try_get::<f64, _>("pause")?.max(0.0)))
+    }
+
+    /// Ends an attempt that went wrong on our side and may be the source's doing: the attempt counts and another may
+    /// start at once, or, when it was the last, the next claim fails the build with MF0410.
     pub async fn give_up_attempt(&self, lease: &Lease) -> Result<(), CatalogError> {
         let mut tx = self.begin().await?;
         fence(&mut tx, lease).await?;
@@ -289,6 +336,40 @@ impl Catalog {
         .await?;
         notify(&mut tx, "mfaas_builds", lease.deployment).await?;
         Ok(tx.commit().await?)
+    }
+
+    /// Says why this instance takes no builds at the moment; `None` when it does again.
+    pub async fn builder_is(&self, instance: &str, unwell: Option<&str>) -> Result<(), CatalogError> {
+        self.builder_alive(instance).await?;
+        sqlx::query("UPDATE builders SET unwell = $2 WHERE instance = $1")
+            .bind(instance)
+            .bind(unwell.map(|cause| mfaas_ident::sanitise_line(cause, CAUSE_BYTES_MAX)))
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// How many instances were seen lately, and take builds (`well`) or say why they do not.
+    pub async fn count_builders(&self, well: bool) -> Result<u64, CatalogError> {
+        let row = sqlx::query(
+            "SELECT count(*) AS count FROM builders
+             WHERE seen_at > now() - make_interval(secs => $2) AND (unwell IS NULL) = $1",
+        )
+        .bind(well)
+        .bind(f64::from(BUILDER_ALIVE_SECONDS))
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(unsigned(&row, "count")?)
+    }
+
+    /// How many builds wait because a fault of ours has put them back.
+    pub async fn count_postponed_builds(&self) -> Result<u64, CatalogError> {
+        let row = sqlx::query(
+            "SELECT count(*) AS count FROM builds WHERE finished_at IS NULL AND postponed_because IS NOT NULL",
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(unsigned(&row, "count")?)
     }
 
     /// This instance is leaving; it must not keep lost builds waiting for it.
@@ -379,12 +460,22 @@ impl Catalog {
     }
 }
 
-/// Locks the build and checks that `lease` is the newest one and still open.
+/// What a tenant is told while a fault of ours lasts: neither the fault nor the machine.
+fn waits_for_the_service() -> Diagnostic {
+    let message = "The deployment waits for the build service, which cannot work at the moment.";
+    let finding = Finding::new(codes::MF0413, Layer::Cage, message);
+    Diagnostic { level: Level::Warning, ..Diagnostic::from(&finding) }
+}
+
+/// Locks the build and checks that `lease` is the newest one and still open. What was given back is not held any more:
+/// whoever asks twice, because no answer came, gives back once.
 async fn fence(connection: &mut PgConnection, lease: &Lease) -> Result<(), CatalogError> {
     let held: Option<i64> = sqlx::query_scalar(
-        "SELECT fencing_token FROM builds WHERE deployment_id = $1 AND finished_at IS NULL FOR UPDATE",
+        "SELECT fencing_token FROM builds
+         WHERE deployment_id = $1 AND finished_at IS NULL AND lease_holder = $2 FOR UPDATE",
     )
     .bind(lease.deployment.0)
+    .bind(&lease.instance)
     .fetch_optional(connection)
     .await?
     .flatten();

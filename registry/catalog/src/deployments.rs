@@ -65,6 +65,15 @@ pub enum Recorded {
     Repeated(Deployment),
 }
 
+/// What one tenant may have in the queue, that which is being built included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// Deployments.
+    pub deployments_max: u64,
+    /// Bytes of their sources together.
+    pub source_bytes_max: u64,
+}
+
 /// How many deployments are in a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateCount {
@@ -75,36 +84,28 @@ pub struct StateCount {
 }
 
 impl Catalog {
-    /// Records an upload and queues it, once per idempotency key.
+    /// Records an upload and queues it, once per idempotency key. `store` is what makes the bytes last: it is awaited
+    /// when the deployment is new and there is room for it, and what is recorded stands when it has succeeded.
     ///
     /// # Errors
-    /// [`CatalogError::IdempotencyKeyReused`] when the key was used for other bytes or another function.
-    pub async fn record_deployment(
+    /// [`CatalogError::IdempotencyKeyReused`] when the key was used for other bytes or another function;
+    /// [`CatalogError::QueueFull`] when the tenant has no room in the queue. Either way nothing was stored.
+    pub async fn record_deployment<E: From<CatalogError>>(
         &self,
         actor: &Actor,
         new: &NewDeployment<'_>,
-    ) -> Result<Recorded, CatalogError> {
+        limits: &QueueLimits,
+        store: impl Future<Output = Result<(), E>>,
+    ) -> Result<Recorded, E> {
         let mut tx = self.begin().await?;
-        let id: Option<uuid::Uuid> = sqlx::query_scalar(
-            "INSERT INTO deployments (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)
-             ON CONFLICT ON CONSTRAINT deployments_idempotency_key_unique DO NOTHING RETURNING id",
-        )
-        .bind(new.tenant.as_str())
-        .bind(new.function.as_str())
-        .bind(new.idempotency_key)
-        .bind(new.source_digest.to_string())
-        .bind(int8(new.source_bytes))
-        .bind(actor.as_str())
-        .bind(new.person.as_str())
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some(id) = id else {
-            tx.rollback().await?;
-            return self.repeated(new).await;
+        let Some(id) = insert(&mut tx, actor, new).await? else {
+            tx.rollback().await.map_err(CatalogError::from)?;
+            return Ok(self.repeated(new).await?);
         };
+        demand_room(&mut tx, new, limits).await?;
         queue(&mut tx, actor, new, id).await?;
-        tx.commit().await?;
+        store.await?;
+        tx.commit().await.map_err(CatalogError::from)?;
         Ok(Recorded::Created(self.deployment(new.tenant, DeploymentId(id)).await?))
     }
 
@@ -209,6 +210,57 @@ impl Catalog {
         };
         Ok(rows.iter().map(count).collect::<Result<_, _>>()?)
     }
+}
+
+/// The row of a new deployment; `None` if the tenant's key was used before.
+async fn insert(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    new: &NewDeployment<'_>,
+) -> Result<Option<uuid::Uuid>, CatalogError> {
+    let id = sqlx::query_scalar(
+        "INSERT INTO deployments (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
+         ON CONFLICT ON CONSTRAINT deployments_idempotency_key_unique DO NOTHING RETURNING id",
+    )
+    .bind(new.tenant.as_str())
+    .bind(new.function.as_str())
+    .bind(new.idempotency_key)
+    .bind(new.source_digest.to_string())
+    .bind(int8(new.source_bytes))
+    .bind(actor.as_str())
+    .bind(new.person.as_str())
+    .fetch_optional(connection)
+    .await?;
+    Ok(id)
+}
+
+/// The locks under which deployments of one tenant are counted; any number that nobody else takes.
+const QUEUE_LOCKS: i32 = 0x6D66_7175;
+
+/// Refuses what the tenant has no room for. One after another, or two would take the same last place.
+async fn demand_room(
+    connection: &mut PgConnection,
+    new: &NewDeployment<'_>,
+    limits: &QueueLimits,
+) -> Result<(), CatalogError> {
+    sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))")
+        .bind(QUEUE_LOCKS)
+        .bind(new.tenant.as_str())
+        .execute(&mut *connection)
+        .await?;
+    let row = sqlx::query(
+        "SELECT count(*) AS deployments, coalesce(sum(d.source_bytes), 0)::bigint AS bytes
+         FROM builds b JOIN deployments d ON d.id = b.deployment_id
+         WHERE b.tenant = $1 AND b.finished_at IS NULL",
+    )
+    .bind(new.tenant.as_str())
+    .fetch_one(connection)
+    .await?;
+    let (deployments, bytes): (u64, u64) = (unsigned(&row, "deployments")?, unsigned(&row, "bytes")?);
+    let fits = deployments < limits.deployments_max
+        && bytes.saturating_add(new.source_bytes) <= limits.source_bytes_max;
+    if fits { Ok(()) } else { Err(CatalogError::QueueFull { deployments, bytes }) }
 }
 
 /// Everything that belongs to a new deployment row.

@@ -18,6 +18,14 @@ pub enum CatalogError {
     /// The idempotency key was used for another upload.
     #[error("the idempotency key was used for another upload")]
     IdempotencyKeyReused,
+    /// The tenant has as much in the queue as it may have.
+    #[error("the queue holds {deployments} deployments of the tenant with {bytes} bytes of source")]
+    QueueFull {
+        /// How many deployments it has there.
+        deployments: u64,
+        /// How many bytes of source.
+        bytes: u64,
+    },
     /// A newer lease was granted, or the build is finished: the caller's work is void.
     #[error("the build is no longer held with this fencing token")]
     Fenced,
@@ -49,6 +57,7 @@ const CONSTRAINTS: &[(&str, &str)] = &[
     ("builds_ended", "the build has ended"),
     ("builds_of_another", "another builder holds the build"),
     ("builds_not_waiting", "the build does not wait"),
+    ("builds_postponed_bounded", "a build is postponed for an hour at most"),
     ("deployments_idempotency_key_length", "the idempotency key has to have 1 to 200 characters"),
     ("tokens_scopes_known", "a token needs at least one known scope"),
     ("crates_checksum_sha256", "a crate's checksum has to be 64 hexadecimal digits"),
@@ -109,8 +118,12 @@ impl From<sqlx::Error> for CatalogError {
                 }
                 match cause.code().as_deref() {
                     Some("42501") => Self::Denied,
-                    // 57P0x: the server shuts down; 53300: too many connections; 40001 and 40P01: two transactions met.
-                    Some("57P01" | "57P02" | "57P03" | "53300" | "40001" | "40P01") => {
+                    // 57P0x: the server shuts down; 57014: it took too long; 40001 and 40P01: two transactions met.
+                    Some("57P01" | "57P02" | "57P03" | "57014" | "40001" | "40P01") => {
+                        Self::Unavailable(error)
+                    }
+                    // Connections, resources (a full disk, too many connections) and errors of the system.
+                    Some(code) if ["08", "53", "58"].iter().any(|class| code.starts_with(class)) => {
                         Self::Unavailable(error)
                     }
                     _ => Self::Database(error),

@@ -44,7 +44,7 @@ pub use builds::{BUILD_ATTEMPTS_MAX, ClaimedBuild, CrateRequest, Lease};
 pub use call_keys::{Before, CALL_KEY_LIFE, CALL_KEY_SETTLE, CallKeyRow, IssuedCall};
 pub use connection::{Actor, Catalog, RolePasswords, migrate};
 pub use crate_files::CrateFile;
-pub use deployments::{Deployment, NewDeployment, Recorded, StateCount};
+pub use deployments::{Deployment, NewDeployment, QueueLimits, Recorded, StateCount};
 pub use error::CatalogError;
 pub use functions::{Alias, Function, Version};
 pub use importing::{AdvisoryImport, Alarm};

@@ -1,4 +1,4 @@
-//! One built deployment: examined, signed and admitted in one transaction, or refused in one.
+//! One built deployment: examined, signed and admitted in one transaction, or refused or put back in one.
 
 use std::time::Instant;
 
@@ -45,6 +45,8 @@ pub(crate) enum Looked {
 /// Why a row is not admitted now.
 enum Stop {
     Refusal(Refusal),
+    /// It was built under another revision of the rules than ours.
+    Rebuild,
     Later(BlobError),
     Broken(anyhow::Error),
 }
@@ -95,6 +97,15 @@ fn end(mut tx: Transaction<'_>, desk: &Desk, row: &BuiltRow) -> anyhow::Result<L
             refuse(&mut tx, row, &refusal)?;
             refusal.state
         }
+        Err(Stop::Rebuild) => {
+            ledger::rebuild(&mut tx, row, POLICY_REVISION)?;
+            ledger::append_event(
+                &mut tx,
+                row.deployment,
+                &Event::state(Stage::Sign, DeploymentState::Received),
+            )?;
+            DeploymentState::Received
+        }
         Err(Stop::Later(error)) => return Ok(Looked::Deferred(row.deployment, error)),
         Err(Stop::Broken(error)) => return Err(error),
     };
@@ -104,6 +115,10 @@ fn end(mut tx: Transaction<'_>, desk: &Desk, row: &BuiltRow) -> anyhow::Result<L
 
 fn decide(tx: &mut Transaction<'_>, desk: &Desk, row: &BuiltRow, watch: &Watch) -> Result<(), Stop> {
     let claim = accept_claim(tx, row)?;
+    // Once for each revision of ours: a builder that goes on with other rules is refused after that.
+    if claim.policy_revision != POLICY_REVISION && row.rebuild_for.as_deref() != Some(POLICY_REVISION) {
+        return Err(Stop::Rebuild);
+    }
     let upload = fetch(desk, &row.source_digest, ARCHIVE.upload_bytes_max)?;
     let artifact = fetch(desk, &claim.artifact, BINARY.file_bytes_max)?;
     let allowlist = ledger::hold_allowlist(tx, &row.tenant, &claim.toolchain)?;

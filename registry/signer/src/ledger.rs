@@ -38,6 +38,8 @@ pub(crate) struct BuiltRow {
     pub(crate) fencing_token: Option<i64>,
     /// The token that ended the build.
     pub(crate) committed_token: Option<i64>,
+    /// The revision of the rules for which it was built again, if it was.
+    pub(crate) rebuild_for: Option<String>,
     pub(crate) received_at: DateTime<Utc>,
     pub(crate) built_at: DateTime<Utc>,
 }
@@ -93,7 +95,7 @@ pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
 pub(crate) fn next_built(tx: &mut Transaction<'_>, deferred: &[Uuid]) -> anyhow::Result<Option<BuiltRow>> {
     let row = tx.query_opt(
         "SELECT d.id, d.tenant, d.function, d.source_digest, d.created_at, b.claim, b.fencing_token,
-                b.committed_token, b.finished_at
+                b.committed_token, b.rebuild_for, b.finished_at
          FROM deployments d JOIN builds b ON b.deployment_id = d.id
          WHERE d.state = 'built' AND b.finished_at IS NOT NULL AND NOT d.id = ANY($1)
          ORDER BY b.finished_at, d.id LIMIT 1 FOR UPDATE OF d, b SKIP LOCKED",
@@ -106,7 +108,7 @@ pub(crate) fn next_built(tx: &mut Transaction<'_>, deferred: &[Uuid]) -> anyhow:
 pub(crate) fn built(tx: &mut Transaction<'_>, id: DeploymentId) -> anyhow::Result<Option<BuiltRow>> {
     let row = tx.query_opt(
         "SELECT d.id, d.tenant, d.function, d.source_digest, d.created_at, b.claim, b.fencing_token,
-                b.committed_token, b.finished_at
+                b.committed_token, b.rebuild_for, b.finished_at
          FROM deployments d JOIN builds b ON b.deployment_id = d.id
          WHERE d.state = 'built' AND d.id = $1 FOR UPDATE OF d, b SKIP LOCKED",
         &[&id.0],
@@ -123,6 +125,7 @@ fn built_row(row: &Row) -> anyhow::Result<BuiltRow> {
         claim: row.try_get::<_, Option<Value>>("claim")?.unwrap_or(Value::Null),
         fencing_token: row.try_get("fencing_token")?,
         committed_token: row.try_get("committed_token")?,
+        rebuild_for: row.try_get("rebuild_for")?,
         received_at: row.try_get("created_at")?,
         built_at: row.try_get("finished_at")?,
     })
@@ -268,6 +271,19 @@ pub(crate) fn refuse(
     audit(tx, action, row.tenant.as_str(), &row.deployment.to_string(), &json!({"codes": codes}))
 }
 
+/// Puts a deployment back into the queue, to be built under this revision of the rules.
+pub(crate) fn rebuild(tx: &mut Transaction<'_>, row: &BuiltRow, revision: &str) -> anyhow::Result<()> {
+    let id = row.deployment.to_string();
+    // The database opens the build again; all that is the signer's to say is what for.
+    tx.execute(
+        "UPDATE builds SET rebuild_for = $2 WHERE deployment_id = $1",
+        &[&row.deployment.0, &revision],
+    )?;
+    tx.execute("UPDATE deployments SET state = 'received' WHERE id = $1", &[&row.deployment.0])?;
+    tx.execute("SELECT pg_notify('mfaas_builds', $1)", &[&id])?;
+    audit(tx, "signing.rebuild", row.tenant.as_str(), &id, &json!({"policy_revision": revision}))
+}
+
 /// Appends an event to a deployment's stream.
 pub(crate) fn append_event(tx: &mut Transaction<'_>, id: DeploymentId, event: &Event) -> anyhow::Result<()> {
     tx.query_one("SELECT append_event($1, $2)", &[&id.0, &serde_json::to_value(event)?])?;
@@ -376,6 +392,16 @@ pub(crate) fn is_contention(error: &anyhow::Error) -> bool {
     database.and_then(postgres::Error::code).is_some_and(|code| {
         *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
     })
+}
+
+/// Whether the database has run out of something, was told to end a statement, or has lost its disk: that says nothing
+/// about the deployment, which is signed when the database works again.
+pub(crate) fn is_shortage(error: &anyhow::Error) -> bool {
+    // Classes of SQLSTATE: connections, resources, intervention by an operator or a limit, errors of the system.
+    const CLASSES: [&str; 4] = ["08", "53", "57", "58"];
+    let database = error.chain().find_map(|cause| cause.downcast_ref::<postgres::Error>());
+    let code = database.and_then(postgres::Error::code);
+    code.is_some_and(|code| CLASSES.iter().any(|class| code.code().starts_with(class)))
 }
 
 /// Publishes a key list; repeating the newest one changes nothing, an older one is an error.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use chrono::Utc;
 use mfaas_blobs::Blobs;
+use mfaas_delivery::DeploymentState;
 use mfaas_ident::DeploymentId;
 use postgres::Client;
 use postgres::fallible_iterator::FallibleIterator as _;
@@ -31,7 +32,7 @@ const BROKEN_MAX: u32 = 3;
 /// A deployment that has to wait.
 struct Deferral {
     since: Instant,
-    /// How often it went wrong; a blob store that does not answer does not count.
+    /// How often it went wrong; a blob store that does not answer does not count, nor a database that is short of something.
     broken: u32,
 }
 
@@ -98,6 +99,10 @@ fn work(client: &mut Client, desk: &Desk, deferred: &mut Deferrals, stop: &Atomi
         }
         match looked {
             Looked::Idle => break,
+            Looked::Done(deployment, DeploymentState::Received) => {
+                tracing::warn!(%deployment, "a deployment was built under other rules and is built again");
+                deferred.remove(&deployment.0);
+            }
             Looked::Done(deployment, state) => {
                 tracing::info!(%deployment, %state, "ended a deployment");
                 deferred.remove(&deployment.0);
@@ -108,7 +113,8 @@ fn work(client: &mut Client, desk: &Desk, deferred: &mut Deferrals, stop: &Atomi
             }
             Looked::Broken(deployment, error) => {
                 tracing::error!(%deployment, error = format!("{error:#}"), "a deployment cannot be signed");
-                if defer(deferred, deployment, 1) >= BROKEN_MAX {
+                let counts = u32::from(!ledger::is_shortage(&error));
+                if defer(deferred, deployment, counts) >= BROKEN_MAX {
                     deploy::give_up(client, deployment)?;
                     deferred.remove(&deployment.0);
                 }

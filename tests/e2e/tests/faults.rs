@@ -6,11 +6,12 @@ use std::{
     collections::BTreeMap,
     fs,
     os::unix::process::CommandExt as _,
+    path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
-use mfaas_harness::{Program, Stack, package, wait_for};
+use mfaas_harness::{Program, SmallDisk, Stack, package, wait_for};
 use rustix::process::{Pid, Signal};
 
 fn source(text: &str) -> Vec<u8> {
@@ -220,6 +221,62 @@ fn node_dies_while_it_loads() {
     }
     nothing_is_left_open(stack);
     stack.invariants();
+}
+
+/// The disk of the blob store is full while deployments are built. When it has room again all of them are served.
+#[test]
+fn a_full_blob_store_ends_nobodys_deployment() {
+    let stack = &Stack::start();
+    let Some(disk) = blobs_on_a_small_disk(stack) else { return };
+    let builder = stack.signal(Program::Builder, Signal::STOP);
+    let ids: Vec<String> =
+        (0..4).map(|number| stack.upload("kept", source(&format!("full {number}")))).collect();
+    disk.fill();
+    rustix::process::kill_process(builder, Signal::CONT).unwrap();
+    let full =
+        "SELECT count(*) FROM builders WHERE unwell LIKE '%blobs%No space left on device (os error 28)'";
+    let mut sql = stack.sql();
+    wait_for("the builder to find the store full", Duration::from_secs(120), || {
+        (sql.query_one(full, &[]).unwrap().get::<_, i64>(0) > 0).then_some(())
+    });
+    let metrics = stack.api("GET", "/metrics", vec![]).text();
+    assert!(metrics.contains("mfaas_builders{health=\"unwell\"} 1\n"), "{metrics}");
+    disk.clear();
+    for id in &ids {
+        let view = stack.settled(id);
+        assert_eq!((&view["state"], attempts_of(stack, id)), (&"admitted".into(), 1), "{view}");
+        assert_eq!(versions_of(stack, id), 1);
+    }
+    for version in 1..=ids.len() {
+        wait_for("the node to serve it", Duration::from_secs(60), || {
+            let url = format!("{}/f/default/kept@{version}", stack.ingress());
+            let served = stack.try_request("POST", &url, &[], vec![]).ok()?;
+            (served.status == 200 && served.text().starts_with("full ")).then_some(())
+        });
+    }
+    let log = fs::read_to_string(stack.home().join("logs/builder.log")).unwrap();
+    for (once, said) in [("this machine cannot build;", "well"), ("this machine can build again", "unwell")] {
+        assert_eq!(log.matches(once).count(), 1, "it was {said} before: {log}");
+    }
+    nothing_is_left_open(stack);
+    stack.invariants();
+}
+
+/// Starts the installation anew with its blobs on a disk of their own.
+fn blobs_on_a_small_disk(stack: &Stack) -> Option<SmallDisk> {
+    let _ = stack.down().ok();
+    let (blobs, kept) = (stack.home().join("blobs"), tempfile::tempdir().unwrap());
+    let copy = |from: &Path, to: &Path| {
+        let status = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().unwrap();
+        assert!(status.success(), "cp -a {} {}", from.display(), to.display());
+    };
+    copy(&blobs, kept.path());
+    let disk = SmallDisk::mount(&blobs, 64 << 20);
+    if disk.is_some() {
+        copy(kept.path(), &blobs);
+    }
+    stack.up();
+    disk
 }
 
 /// A builder sleeps past its lease, another one takes over, the first wakes up.

@@ -13,6 +13,7 @@ mod invariants;
 mod package;
 mod review;
 mod seed;
+mod small_disk;
 mod stack;
 
 pub use answer::{Answer, Run};
@@ -20,6 +21,7 @@ pub use archive::{Archive, pack_directory};
 pub use browser::{browse, demand_browser, pictures};
 pub use installed::{Installed, builder, worker};
 pub use package::{Package, package};
+pub use small_disk::SmallDisk;
 pub use stack::{Program, Stack, wait_for};
 
 use std::path::{Path, PathBuf};

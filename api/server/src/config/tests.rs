@@ -36,6 +36,10 @@ fn what_is_missing_or_unfit_is_named() {
         ("MFAAS_NODE_LISTEN", "nowhere"),
         ("MFAAS_PUBLIC_URL", "javascript:alert(1)"),
         ("MFAAS_PUBLIC_URL", "/x"),
+        ("MFAAS_TENANT_QUEUED", "0"),
+        ("MFAAS_TENANT_QUEUED_BYTES", "1GiB"),
+        ("MFAAS_TENANT_UPLOADS", "0"),
+        ("MFAAS_TENANT_UPLOADS", "17"),
     ] {
         let error = parse(&[(name, value)]).unwrap_err().to_string();
         assert!(error.contains(name), "{error} does not name {name}");

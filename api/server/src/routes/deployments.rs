@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use futures::{Stream, StreamExt as _};
 use http::{HeaderMap, StatusCode};
-use mfaas_blobs::BlobError;
+use mfaas_blobs::{BlobError, Incoming};
 use mfaas_catalog::{NewDeployment, Recorded};
 use mfaas_ident::{DeploymentId, FunctionName};
 use mfaas_rules::codes;
@@ -32,6 +32,9 @@ use crate::live::Follow;
 use crate::refusal::Refusal;
 use crate::{limits, views};
 
+/// What a caller is told of a blob store that fails.
+const STORE_AWAY: &str = "The blob store is not available.";
+
 /// Uploads the source of a function; answers before anything is compiled.
 #[utoipa::path(
     post, path = "/v1/functions/{name}/deployments", tag = "deployments", operation_id = "create_deployment",
@@ -43,6 +46,7 @@ use crate::{limits, views};
     responses(
         (status = 202, description = "Stored and queued", body = DeploymentAccepted),
         (status = 413, description = "Larger than 10 MiB (MF0101)", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "The tenant has used up its share of the queue (MF0917), or the server is busy (MF0912)", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The key was used for another upload (MF0905)", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -54,19 +58,31 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Response, Refusal> {
     let key = idempotency_key(&headers)?;
+    let place = app.tenant_uploads.take(&caller.tenant, app.config.tenant_uploads);
+    let _place = place.ok_or_else(|| {
+        Refusal::share(format!("{} uploads of the tenant are being received.", app.config.tenant_uploads))
+    })?;
     let permit = app.uploads.clone().try_acquire_owned();
     let _permit = permit.map_err(|_| Refusal::busy("The server receives as many uploads as it may."))?;
-    let (source_digest, source_bytes) = receive(&app, &headers, body).await?;
+    let incoming = receive(&app, &headers, body).await?;
+    let source_bytes = incoming.bytes();
     let new = NewDeployment {
         tenant: &caller.tenant,
         function: &name,
         person: &caller.token.person,
         idempotency_key: &key,
-        source_digest,
+        source_digest: incoming.digest(),
         source_bytes,
     };
-    let recorded = app.catalog.record_deployment(&caller.actor(), &new).await?;
-    let (Recorded::Created(deployment) | Recorded::Repeated(deployment)) = recorded;
+    let limits = &app.config.tenant_queue;
+    let recorded =
+        app.catalog.record_deployment(&caller.actor(), &new, limits, publish(&app, &incoming)).await;
+    if !matches!(recorded, Ok(Recorded::Created(_)))
+        && let Err(error) = app.blobs.discard(&incoming).await
+    {
+        tracing::warn!(%error, "an upload that was not recorded is left to the sweep");
+    }
+    let (Recorded::Created(deployment) | Recorded::Repeated(deployment)) = recorded?;
     metrics::counter!("mfaas_upload_bytes_total").increment(source_bytes);
     let events_url = format!("/v1/deployments/{}/events", deployment.id);
     let deployment = views::deployment(deployment, &app.review_url());
@@ -87,8 +103,17 @@ fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
     Err(Refusal::invalid("`Idempotency-Key` is given once and has 1 to 200 visible ASCII characters."))
 }
 
+/// Gives an upload its name, for good.
+async fn publish(app: &App, incoming: &Incoming) -> Result<(), Refusal> {
+    let unavailable = |cause: &dyn std::fmt::Display| Refusal::unavailable(STORE_AWAY, cause);
+    match timeout(limits::PUBLISH_TIME_MAX, app.blobs.publish(incoming)).await {
+        Ok(published) => published.map_err(|error| unavailable(&error)),
+        Err(elapsed) => Err(unavailable(&elapsed)),
+    }
+}
+
 /// Streams the body into the blob store under the byte budget.
-async fn receive(app: &App, headers: &HeaderMap, body: Body) -> Result<(mfaas_ident::Digest, u64), Refusal> {
+async fn receive(app: &App, headers: &HeaderMap, body: Body) -> Result<Incoming, Refusal> {
     let mut stream = Box::pin(with_pause_limit(body));
     let announced = headers
         .get(http::header::CONTENT_LENGTH)
@@ -98,15 +123,19 @@ async fn receive(app: &App, headers: &HeaderMap, body: Body) -> Result<(mfaas_id
         drain(&mut stream).await;
         return Err(too_large());
     }
-    match app.blobs.put_stream(&mut stream, UPLOAD_BYTES_MAX).await {
-        Ok((_, 0)) => Err(Refusal::invalid("The upload is empty.")),
-        Ok(stored) => Ok(stored),
+    match app.blobs.receive(&mut stream, UPLOAD_BYTES_MAX).await {
+        Ok(incoming) if incoming.bytes() == 0 => {
+            // An error leaves it to the sweep.
+            let _ = app.blobs.discard(&incoming).await;
+            Err(Refusal::invalid("The upload is empty."))
+        }
+        Ok(incoming) => Ok(incoming),
         Err(BlobError::TooLarge { .. }) => {
             drain(&mut stream).await;
             Err(too_large())
         }
         Err(BlobError::Source(cause)) => Err(Refusal::invalid("The upload broke off.").because(cause)),
-        Err(error) => Err(Refusal::unavailable("The blob store is not available.", error)),
+        Err(error) => Err(Refusal::unavailable(STORE_AWAY, error)),
     }
 }
 

@@ -67,6 +67,11 @@ pub(super) async fn metrics(State(app): State<App>) -> Result<Response, Refusal>
         let nodes = app.catalog.count_nodes(availability).await?;
         metrics::gauge!("mfaas_nodes", "availability" => availability.as_str()).set(nodes as f64);
     }
+    for (well, health) in [(true, "well"), (false, "unwell")] {
+        let builders = app.catalog.count_builders(well).await?;
+        metrics::gauge!("mfaas_builders", "health" => health).set(builders as f64);
+    }
+    metrics::gauge!("mfaas_builds_postponed").set(app.catalog.count_postponed_builds().await? as f64);
     metrics::gauge!("mfaas_bans").set(app.catalog.count_bans().await? as f64);
     let streams = crate::limits::STREAMS_MAX - app.streams.available_permits();
     metrics::gauge!("mfaas_event_streams").set(streams as f64);

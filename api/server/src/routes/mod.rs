@@ -140,6 +140,9 @@ impl From<CatalogError> for Refusal {
             CatalogError::IdempotencyKeyReused => {
                 Self::new(codes::MF0905, "The idempotency key was used for another upload.")
             }
+            CatalogError::QueueFull { deployments, bytes } => Self::share(format!(
+                "The tenant has {deployments} deployments with {bytes} bytes of source in the queue, and no room for this one."
+            )),
             CatalogError::Fenced => Self::new(codes::MF0605, error.to_string()),
             CatalogError::Unavailable(cause) => Self::unavailable("The database is not available.", cause),
             CatalogError::Schema { reason } => {

@@ -122,15 +122,13 @@ async fn another_tenants_deployment_is_not_found() {
     );
 }
 
-#[tokio::test]
-async fn one_upload_too_many_at_once_is_told_to_come_back() {
-    let server = Server::start().await;
-    let token = server.token("a", &[Scope::Deploy]).await;
+/// Uploads that begin and do not go on, and the first answer that comes while they wait.
+async fn slow_uploads(server: &Server, token: &str, number: usize) -> (Vec<std::net::TcpStream>, String) {
     let address = server.url("").trim_start_matches("http://").to_owned();
     let head = format!(
         "POST /v1/functions/hello/deployments HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\ncontent-length: 1000\r\n\r\nhalf"
     );
-    let slow: Vec<_> = (0..=limits::UPLOADS_MAX)
+    let slow: Vec<_> = (0..number)
         .map(|_| {
             let mut stream = std::net::TcpStream::connect(&address).unwrap();
             stream.write_all(head.as_bytes()).unwrap();
@@ -140,21 +138,85 @@ async fn one_upload_too_many_at_once_is_told_to_come_back() {
         .collect();
     // Nobody sends on, so whoever is answered was one too many.
     let until = Instant::now() + Duration::from_secs(20);
-    let answer = loop {
+    loop {
         let answered = slow.iter().find_map(|mut stream| {
             let mut bytes = [0; 4_096];
             stream.read(&mut bytes).ok().map(|length| String::from_utf8_lossy(&bytes[..length]).into_owned())
         });
         if let Some(answer) = answered {
-            break answer;
+            return (slow, answer);
         }
         assert!(Instant::now() < until, "nobody was answered");
         tokio::time::sleep(Duration::from_millis(10)).await;
-    };
-    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("MF0912"), "{answer}");
-    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
-    drop(slow);
-    while server.upload("hello", &token, vec![1]).await.status != 202 {
+    }
+}
+
+/// Uploads until there is a place.
+async fn upload_at_last(server: &Server, token: &str) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while server.upload("hello", token, vec![1]).await.status != 202 {
         assert!(Instant::now() < until, "places are not given back");
     }
+}
+
+#[tokio::test]
+async fn one_upload_too_many_at_once_is_told_to_come_back() {
+    let most = limits::UPLOADS_MAX.to_string();
+    let server = Server::start_with(&[("MFAAS_TENANT_UPLOADS", &most)]).await;
+    let (token, other) =
+        (server.token("a", &[Scope::Deploy]).await, server.token("b", &[Scope::Deploy]).await);
+    let (slow, _) = slow_uploads(&server, &token, limits::UPLOADS_MAX + 1).await;
+    let answer = server.upload("hello", &other, vec![1]).await;
+    assert_eq!((answer.status, answer.code().as_str(), answer.header("retry-after")), (429, "MF0912", "1"));
+    drop(slow);
+    upload_at_last(&server, &other).await;
+}
+
+/// A tenant whose senders are slow keeps its own others waiting, and nobody else's.
+#[tokio::test]
+async fn slow_senders_keep_places_of_their_own_tenant_only() {
+    let server = Server::start().await;
+    let (token, other) =
+        (server.token("a", &[Scope::Deploy]).await, server.token("b", &[Scope::Deploy]).await);
+    let (slow, answer) = slow_uploads(&server, &token, limits::TENANT_UPLOADS_DEFAULT + 1).await;
+    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("MF0917"), "{answer}");
+    assert!(answer.contains("retry-after: 10\r\n"), "{answer}");
+    assert_eq!(server.upload("hello", &other, vec![1]).await.status, 202);
+    drop(slow);
+    upload_at_last(&server, &token).await;
+}
+
+/// Beyond a tenant's share of the queue an upload leaves neither row nor blob, and when there is room it is taken.
+#[tokio::test]
+async fn a_tenants_share_of_the_queue_is_bounded() {
+    let bounds = [("MFAAS_TENANT_QUEUED", "3"), ("MFAAS_TENANT_QUEUED_BYTES", "20")];
+    let server = Server::start_with(&bounds).await;
+    let (token, other) =
+        (server.token("a", &[Scope::Deploy]).await, server.token("b", &[Scope::Deploy]).await);
+    let send = async |key: &str, bytes: &'static str| {
+        let request = server.request("POST", "/v1/functions/hello/deployments", &token);
+        server.send(request.header("idempotency-key", key).body(bytes)).await
+    };
+    let kept = |rows: usize, blobs: usize| {
+        assert_eq!(server.db.sql("SELECT count(*) FROM deployments"), rows.to_string());
+        assert_eq!(files(&server.dir().join("blobs")).len(), blobs);
+    };
+    assert_eq!(send("one", "12345678").await.status, 202);
+    assert_eq!(send("two", "abcdefgh").await.status, 202);
+    let large = send("three", "more than four").await;
+    assert_eq!((large.status, large.code().as_str(), large.header("retry-after")), (429, "MF0917", "10"));
+    kept(2, 2);
+    assert_eq!(send("three", "four").await.status, 202);
+    assert_eq!(send("four", "").await.code(), "MF0904");
+    assert_eq!(send("four", "5").await.code(), "MF0917");
+    assert_eq!(send("one", "12345678").await.status, 202, "it is there already");
+    assert_eq!(send("one", "9").await.code(), "MF0905");
+    kept(3, 3);
+    assert_eq!(server.upload("hello", &other, b"another tenant's".to_vec()).await.status, 202);
+    server.db.sql(
+        "UPDATE builds SET finished_at = now() WHERE deployment_id IN
+                   (SELECT id FROM deployments WHERE idempotency_key = 'two') RETURNING attempt",
+    );
+    assert_eq!(send("four", "5").await.status, 202);
+    kept(5, 5);
 }

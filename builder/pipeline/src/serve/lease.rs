@@ -5,6 +5,7 @@
 //! newer lease: nothing here commits without the fencing token.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mfaas_blobs::BlobError;
@@ -12,10 +13,10 @@ use mfaas_catalog::{CatalogError, ClaimedBuild, CrateRequest, Lease};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
 use mfaas_rules::limits::{ARCHIVE, HEARTBEAT_SECONDS, LEASE_SECONDS};
 use mfaas_rules::{Finding, Layer};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::Shop;
+use super::{RETRY_AFTER, Shop};
 use crate::error::BuilderError;
 use crate::journal::{Journal, Progress, Review, Stop};
 use crate::stages::{self, ProvenArtifact};
@@ -49,15 +50,70 @@ pub(super) async fn carry_out(
     match result {
         Ok(state) => Ok(state),
         Err(BuilderError::Cancelled) => {
-            shop.catalog.release(lease).await?;
+            until_answered(shop, || shop.catalog.release(lease)).await?;
             Ok(DeploymentState::Received)
         }
         // A newer lease decides: there is nothing to give back.
         Err(error @ BuilderError::Catalog(CatalogError::Fenced)) => Err(error),
+        Err(error) if error.is_of_the_machine() => {
+            let cause = error.to_string();
+            let pause = until_answered(shop, || shop.catalog.postpone(lease, &cause)).await?;
+            tracing::warn!(deployment = %lease.deployment(), cause, ?pause, "the build is put back");
+            shop.let_down.store(true, Ordering::Relaxed);
+            Ok(DeploymentState::Received)
+        }
         Err(error) => {
-            shop.catalog.give_up_attempt(lease).await?;
+            until_answered(shop, || shop.catalog.give_up_attempt(lease)).await?;
             Err(error)
         }
+    }
+}
+
+/// Asks the database until it answers, or the program stops. An outage is no reason to lose a build that is done.
+async fn until_answered<T, F>(shop: &Shop, ask: impl Fn() -> F) -> Result<T, CatalogError>
+where
+    F: Future<Output = Result<T, CatalogError>>,
+{
+    ask_until_answered(&shop.unanswered, shop.stopping.subscribe(), ask).await
+}
+
+async fn ask_until_answered<T, F>(
+    unanswered: &AtomicUsize,
+    mut stopping: watch::Receiver<bool>,
+    ask: impl Fn() -> F,
+) -> Result<T, CatalogError>
+where
+    F: Future<Output = Result<T, CatalogError>>,
+{
+    let mut waiting = None;
+    loop {
+        match ask().await {
+            Err(error) if error.is_transient() && !*stopping.borrow_and_update() => {
+                if waiting.is_none() {
+                    tracing::warn!(%error, "the database does not answer; asking until it does");
+                    waiting = Some(Waiting::new(unanswered));
+                }
+                // An error means that the program is at its end, and the next try is the last.
+                let _ = tokio::time::timeout(RETRY_AFTER, stopping.changed()).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// One who waits for the database, while it lives.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -74,7 +130,9 @@ impl Heartbeat {
         let task = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(Duration::from_secs(HEARTBEAT_SECONDS.into())).await;
-                match shop.catalog.heartbeat(&lease, Duration::from_secs(LEASE_SECONDS.into())).await {
+                let renew =
+                    async || shop.catalog.heartbeat(&lease, Duration::from_secs(LEASE_SECONDS.into())).await;
+                match until_answered(&shop, renew).await {
                     Ok(()) => {}
                     Err(CatalogError::Fenced) => break,
                     // The lease may outlast a short outage; if not, the commit finds out.
@@ -160,11 +218,11 @@ async fn commit(shop: &Shop, lease: &Lease, ending: Ending) -> Result<Deployment
                     found: stored,
                 }));
             }
-            shop.catalog.finish_built(lease, artifact.claim()).await?;
+            until_answered(shop, || shop.catalog.finish_built(lease, artifact.claim())).await?;
             Ok(DeploymentState::Built)
         }
         Ending::Refused(stage, diagnostics) => {
-            shop.catalog.finish_refused(lease, stage, &diagnostics).await?;
+            until_answered(shop, || shop.catalog.finish_refused(lease, stage, &diagnostics)).await?;
             Ok(DeploymentState::Refused)
         }
         Ending::Waiting(review) => {
@@ -180,11 +238,11 @@ async fn commit(shop: &Shop, lease: &Lease, ending: Ending) -> Result<Deployment
                     code: wanted.code,
                 })
                 .collect();
-            shop.catalog.finish_waiting(lease, &diagnostics, &requests).await?;
+            until_answered(shop, || shop.catalog.finish_waiting(lease, &diagnostics, &requests)).await?;
             Ok(DeploymentState::Waiting)
         }
         Ending::Failed(stage, diagnostics) => {
-            shop.catalog.finish_failed(lease, stage, &diagnostics).await?;
+            until_answered(shop, || shop.catalog.finish_failed(lease, stage, &diagnostics)).await?;
             Ok(DeploymentState::Failed)
         }
     }
@@ -227,3 +285,6 @@ async fn write_events(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

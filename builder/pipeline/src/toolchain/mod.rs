@@ -66,6 +66,11 @@ impl Toolchain {
         self.root.join(COMPILER_PART)
     }
 
+    /// The compiler on the host.
+    pub(crate) fn compiler_file(&self) -> PathBuf {
+        self.compiler_root().join("bin/rustc")
+    }
+
     /// The stub libc and the empty archives; `/link` in the cage.
     pub(crate) fn link_root(&self) -> PathBuf {
         self.root.join(LINK_PART)

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use mfaas_harness::builder;
+use mfaas_harness::{SmallDisk, builder};
 
+use crate::installed::installed;
 use crate::package::{Package, check};
 
 #[test]
@@ -146,4 +147,24 @@ fn without_a_toolchain_the_check_says_what_it_did_not_do() {
     }
     assert_eq!((empty.status.code(), &report["outcome"]), (Some(1), &"incomplete".into()));
     assert_eq!(report["skipped"].as_array().unwrap().len(), 6);
+}
+
+/// What the compiler does not finish on a full disk says nothing about the source.
+#[test]
+fn a_full_disk_is_no_refusal() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(directory.path(), 32 << 10) else { return };
+    let package = Package::new("pub fn handle(request: &[u8]) -> Vec<u8> { request.to_vec() }\n");
+    let check = || {
+        let mut command = installed().builder();
+        command.args(["check", "--json"]).arg(package.path()).env("TMPDIR", directory.path());
+        command.output().unwrap()
+    };
+    let output = check();
+    let told =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("the scratch directory") && !told.contains("MF04"), "{told}");
+    disk.resize(1 << 30);
+    assert!(check().status.success());
 }

@@ -5,8 +5,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mfaas_blobs::Blobs;
-use mfaas_catalog::{Actor, Catalog, Deployment, NewDeployment, Recorded, RolePasswords, migrate};
+use mfaas_catalog::{
+    Actor, Catalog, CatalogError, Deployment, NewDeployment, QueueLimits, Recorded, RolePasswords, migrate,
+};
 use mfaas_delivery::{DeploymentState, EventKind, Stage};
+use mfaas_harness::SmallDisk;
 use mfaas_ident::{DeploymentId, FunctionName, PersonName, TenantName};
 
 use crate::cluster::{Cluster, OWNER};
@@ -58,7 +61,9 @@ impl Registry {
             source_digest,
             source_bytes,
         };
-        match self.catalog.record_deployment(&actor, &new).await.unwrap() {
+        let limits = QueueLimits { deployments_max: 100, source_bytes_max: 1 << 30 };
+        let stored = async { Ok::<(), CatalogError>(()) };
+        match self.catalog.record_deployment(&actor, &new, &limits, stored).await.unwrap() {
             Recorded::Created(deployment) => deployment.id,
             Recorded::Repeated(_) => panic!("a fresh key was used before"),
         }
@@ -226,4 +231,62 @@ async fn what_a_killed_builder_leaves_is_cleared_by_the_next() {
     // One directory: the new one's own.
     assert_eq!(std::fs::read_dir(&first.work).unwrap().count(), 1);
     second.stop();
+}
+
+/// More than the builds of a large machine may use at a time; nothing of it is memory until it is written.
+const LARGE: u64 = 16 << 30;
+
+/// Without room for scratch files nothing is claimed, and when there is room everything is built.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_builder_without_room_takes_nothing_until_it_has_some() {
+    let registry = Registry::new().await;
+    let work = registry.home.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let Some(disk) = SmallDisk::mount(&work, 64 << 20) else { return };
+    let builder = registry.start_builder();
+    let good = registry.deploy(&Package::new(ECHO)).await;
+    let bad = registry.deploy(&Package::new("pub fn handle(_: &[u8]) -> Vec<u8> { 1 }\n")).await;
+    let started = Instant::now();
+    while registry.catalog.count_builders(false).await.unwrap() == 0 {
+        assert!(started.elapsed() < WAIT_MAX, "the builder does not say that it is unwell");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for id in [good, bad] {
+        let waits = registry.catalog.deployment(&tenant(), id).await.unwrap();
+        assert_eq!((waits.state, waits.attempt), (DeploymentState::Received, 0));
+    }
+    disk.resize(LARGE);
+    let ended = |deployment: &Deployment| {
+        !matches!(deployment.state, DeploymentState::Received | DeploymentState::Building)
+    };
+    assert_eq!(registry.wait_for(good, ended).await.state, DeploymentState::Built);
+    assert_eq!(registry.wait_for(bad, ended).await.state, DeploymentState::Refused);
+    assert_eq!(registry.catalog.count_builders(true).await.unwrap(), 1);
+    builder.stop();
+}
+
+/// The blob store fills up between the claim and the end: the work is done again when it has room.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_artifact_that_cannot_be_stored_costs_no_attempt() {
+    let registry = Registry::new().await;
+    let Some(disk) = SmallDisk::mount(&registry.home.path().join("blobs"), 4 << 20) else { return };
+    let mut ids = Vec::new();
+    for number in 0..3 {
+        let source = format!("pub fn handle(_: &[u8]) -> Vec<u8> {{ vec![{number}] }}\n");
+        ids.push(registry.deploy(&Package::new(&source)).await);
+    }
+    let builder = registry.start_builder();
+    registry.wait_for_stage(ids[0], Stage::Unpack).await;
+    disk.fill();
+    let started = Instant::now();
+    while registry.catalog.count_postponed_builds().await.unwrap() == 0 {
+        assert!(started.elapsed() < WAIT_MAX, "no build is put back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    disk.clear();
+    for id in ids {
+        let built = registry.wait_for(id, |deployment| deployment.state == DeploymentState::Built).await;
+        assert_eq!(built.attempt, 1);
+    }
+    builder.stop();
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use mfaas_catalog::{CatalogError, CrateRequest};
-use mfaas_delivery::{DeploymentState, Diagnostic, Event, EventKind, Stage};
+use mfaas_delivery::{DeploymentState, Diagnostic, Event, EventKind, Level, Stage};
 use mfaas_ident::{CrateName, TenantName};
-use mfaas_rules::{Finding, Layer, codes};
+use mfaas_rules::limits::{POSTPONED_SECONDS_MAX, POSTPONED_SECONDS_MIN};
+use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
 
 use crate::fixture::{LONG, World, claim, tenant};
 
@@ -65,6 +66,7 @@ async fn a_zombie_commits_nothing() {
     fenced(world.builder.finish_failed(&zombie.lease, Stage::Compile, &[diagnostic()]).await);
     fenced(world.builder.release(&zombie.lease).await);
     fenced(world.builder.give_up_attempt(&zombie.lease).await);
+    fenced(world.builder.postpone(&zombie.lease, "a disk").await.map(drop));
 
     world.builder.finish_built(&heir.lease, &claim(b"good")).await.unwrap();
     fenced(world.builder.finish_built(&heir.lease, &claim(b"again")).await);
@@ -120,6 +122,146 @@ async fn a_released_build_costs_no_attempt_and_a_given_up_one_does() {
     assert!(second.lease.token() > first.lease.token());
     world.builder.give_up_attempt(&second.lease).await.unwrap();
     assert_eq!(world.claim("one").await.attempt, 2);
+}
+
+/// A machine that fails for a day costs a deployment time, and nothing else.
+#[tokio::test]
+async fn a_fault_of_ours_costs_no_attempt_and_a_pause_that_grows() {
+    let world = World::new().await;
+    let deployment = world.upload("hello", "key-1", b"source").await;
+    for round in 0..12_i32 {
+        let claimed = world.claim("one").await;
+        assert_eq!(claimed.attempt, 1, "round {round}");
+        let cause = "the blob store file:///blobs: No space left on device (os error 28)";
+        let pause = world.builder.postpone(&claimed.lease, cause).await.unwrap().as_secs_f64();
+        let most = (f64::from(POSTPONED_SECONDS_MIN) * 2_f64.powi(round)).min(POSTPONED_SECONDS_MAX.into());
+        assert!((most / 2.0..=most).contains(&pause), "round {round}: {pause} of {most} s");
+        let again = world.builder.postpone(&claimed.lease, cause).await;
+        assert!(matches!(again, Err(CatalogError::Fenced)), "it was given back: {again:?}");
+        // However long this test takes.
+        world.damage("UPDATE builds SET not_before = not_before + interval '1 hour'").await;
+        assert!(world.builder.claim("one", LONG).await.unwrap().is_none(), "round {round}: it waits");
+        assert_eq!(world.server.count_postponed_builds().await.unwrap(), 1);
+        let now = world.server.deployment(&tenant(), deployment.id).await.unwrap();
+        let told: Vec<_> = now.diagnostics.iter().map(|d| (d.code, d.level)).collect();
+        assert_eq!((now.state, told), (DeploymentState::Received, vec![(codes::MF0413, Level::Warning)]));
+        assert!(!now.diagnostics[0].message.contains("blob"), "the fault is not the tenant's to know");
+        world.damage("UPDATE builds SET not_before = now()").await;
+    }
+    let events = world.server.events_after(&tenant(), deployment.id, 0, 100).await.unwrap();
+    assert_eq!(events.iter().filter(|event| event.kind == EventKind::Diagnostic).count(), 1, "told once");
+    let claimed = world.claim("one").await;
+    let now = world.server.deployment(&tenant(), deployment.id).await.unwrap();
+    assert_eq!((now.state, now.diagnostics), (DeploymentState::Building, vec![]));
+    assert_eq!(world.server.count_postponed_builds().await.unwrap(), 0);
+    world.builder.finish_built(&claimed.lease, &claim(b"so")).await.unwrap();
+}
+
+#[tokio::test]
+async fn two_builds_that_are_put_back_together_do_not_come_back_together() {
+    let world = World::new().await;
+    for number in 0..8 {
+        world.upload("hello", &format!("key-{number}"), b"source").await;
+    }
+    let mut pauses = std::collections::BTreeSet::new();
+    for _ in 0..8 {
+        let claimed = world.claim("one").await;
+        pauses.insert(world.builder.postpone(&claimed.lease, "a disk").await.unwrap());
+    }
+    assert!(pauses.len() > 1, "{pauses:?}");
+}
+
+#[tokio::test]
+async fn a_postponed_build_holds_nobody_up_and_not_for_ever() {
+    let world = World::new().await;
+    world.upload("hello", "key-1", b"source").await;
+    let later = world.upload("hello", "key-2", b"source").await;
+    let claimed = world.claim("one").await;
+    world.builder.postpone(&claimed.lease, "a disk").await.unwrap();
+    world.damage("UPDATE builds SET not_before = not_before + interval '1 hour'").await;
+    assert_eq!(world.claim("one").await.lease.deployment(), later.id);
+    // A builder that was taken over keeps no build from the others for longer than a lease lasts.
+    let builder = world.raw("mfaas_builder").await;
+    let long = "UPDATE builds SET not_before = now() + interval '2 hours'";
+    let error = sqlx::query(long).execute(&builder).await.unwrap_err();
+    assert!(error.to_string().contains("an hour at most"), "{error}");
+}
+
+#[tokio::test]
+async fn an_unwell_builder_is_counted_as_such_and_nothing_is_kept_for_it() {
+    let world = World::new().await;
+    world.upload("hello", "key-1", b"source").await;
+    world.builder.claim("one", SHORT).await.unwrap().unwrap();
+    world.builder.builder_is("two", Some("/work: no room")).await.unwrap();
+    let count = async |well| world.server.count_builders(well).await.unwrap();
+    assert_eq!((count(true).await, count(false).await), (1, 1));
+    pass(SHORT).await;
+    assert_eq!(world.claim("one").await.attempt, 2, "two is alive, and takes none");
+    world.builder.builder_is("two", None).await.unwrap();
+    assert_eq!((count(true).await, count(false).await), (2, 0));
+}
+
+/// What the signer wants built by other rules goes to a builder that has them, and after a while to any.
+#[tokio::test]
+async fn a_rebuild_is_kept_for_a_builder_of_the_same_rules_for_a_while() {
+    let world = World::new().await;
+    let deployment = world.upload("hello", "key-1", b"source").await;
+    let built = async |by: &str| {
+        let claimed = world.claim(by).await;
+        world.builder.finish_built(&claimed.lease, &claim(b"so")).await.unwrap();
+        claimed
+    };
+    let early = rebuild(&world, POLICY_REVISION).await.unwrap_err();
+    assert!(early.to_string().contains("a signer changes no build"), "it is not built: {early}");
+    let first = built("one").await;
+    assert_eq!(first.attempt, 1);
+    rebuild(&world, "of-tomorrow").await.unwrap();
+    assert_eq!(
+        world.count("SELECT count(*) FROM builds WHERE claim IS NULL AND finished_at IS NULL").await,
+        1
+    );
+    assert!(world.builder.claim("one", LONG).await.unwrap().is_none(), "it has the rules of today");
+    world.damage("UPDATE builds SET not_before = NULL, queued_at = now() - interval '9 minutes'").await;
+    assert!(world.builder.claim("one", LONG).await.unwrap().is_none(), "the same after a review");
+    world.damage("UPDATE builds SET queued_at = now() - interval '10 minutes'").await;
+    let second = built("one").await;
+    assert_eq!((second.lease.deployment(), second.attempt), (deployment.id, 1));
+    assert!(second.lease.token() > first.lease.token());
+    let again = rebuild(&world, "of-tomorrow").await.unwrap_err();
+    assert!(again.to_string().contains("has ended"), "once for each revision: {again}");
+    rebuild(&world, POLICY_REVISION).await.unwrap();
+    built("one").await;
+}
+
+/// What the signer's transaction does.
+async fn rebuild(world: &World, revision: &str) -> Result<(), sqlx::Error> {
+    let mut tx = world.raw("mfaas_signer").await.begin().await?;
+    sqlx::query("UPDATE builds SET rebuild_for = $1").bind(revision).execute(&mut *tx).await?;
+    sqlx::query("UPDATE deployments SET state = 'received'").execute(&mut *tx).await?;
+    tx.commit().await
+}
+
+/// A database without room or time is not a statement that is wrong.
+#[tokio::test]
+async fn a_database_that_is_short_of_something_may_be_asked_again() {
+    let world = World::new().await;
+    for (code, is_transient) in [
+        ("08006", true),
+        ("53100", true),
+        ("53200", true),
+        ("53300", true),
+        ("57014", true),
+        ("57P01", true),
+        ("58030", true),
+        ("40001", true),
+        ("23514", false),
+        ("22P02", false),
+        ("42501", false),
+    ] {
+        let raise = format!("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{code}'; END $$");
+        let error = sqlx::raw_sql(sqlx::AssertSqlSafe(raise)).execute(&world.sql).await.unwrap_err();
+        assert_eq!(CatalogError::from(error).is_transient(), is_transient, "{code}");
+    }
 }
 
 #[tokio::test]
@@ -183,36 +325,55 @@ async fn a_lone_deployment_goes_ahead_of_another_tenants_flood() {
     assert_eq!(world.claim("two").await.tenant, tenant(), "alone in the queue it has every turn");
 }
 
-/// With thousands waiting a claim walks from tenant to tenant, and through nobody's queue.
+/// Beside a long history, and with thousands waiting, a claim walks from tenant to tenant, and through nobody's queue.
+/// What is counted is what the database did: rows it looked at, and tables it read from end to end.
 #[tokio::test]
 async fn a_claim_looks_at_few_rows_of_a_long_queue() {
     let world = World::new().await;
     world.upload("hello", "key-0", b"source").await;
+    // Without triggers, which would take a minute: every column is as they would leave it.
     sqlx::raw_sql(
-        "INSERT INTO tenants (name) SELECT 'tenant-' || n FROM generate_series(1, 20) n;
+        "SET session_replication_role = replica;
+         INSERT INTO tenants (name) SELECT 'tenant-' || n FROM generate_series(1, 20) n;
          WITH made AS (
-             INSERT INTO deployments (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person)
-             SELECT 'tenant-' || (1 + n % 20), 'flood', 'key-' || n, repeat('a', 64), 1, 'test', 'test'
-             FROM generate_series(1, 5000) n RETURNING id)
-         INSERT INTO builds (deployment_id) SELECT id FROM made;",
+             INSERT INTO deployments (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person, state)
+             SELECT 'tenant-' || (1 + n % 20), 'flood', 'key-' || n, repeat('a', 64), 1, 'test', 'test',
+                    CASE WHEN n <= 5000 THEN 'received' ELSE 'refused' END
+             FROM generate_series(1, 125000) n RETURNING id, tenant, state)
+         INSERT INTO builds (deployment_id, tenant, attempt, fencing_token, committed_token, started_at, finished_at)
+         SELECT id, tenant, ended::int, t, t, e, e FROM (
+             SELECT id, tenant, state = 'refused' AS ended, CASE WHEN state = 'refused' THEN 0 END AS t,
+                    CASE WHEN state = 'refused' THEN now() END AS e FROM made) made;
+         SET session_replication_role = origin;
+         ANALYZE builds; ANALYZE deployments",
     )
     .execute(&world.sql)
     .await
     .unwrap();
-    sqlx::raw_sql("ANALYZE builds").execute(&world.sql).await.unwrap();
     let read = "SELECT (coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint FROM pg_stat_user_tables
                 WHERE relname = 'builds'";
-    // A connection of the database tells its numbers once a second: so many claims as fit into that.
-    let (before, mut claims) = (world.count(read).await, 0);
-    let mut rows = 0;
-    while rows == 0 {
+    let scans =
+        "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables WHERE relname IN ('builds', 'deployments')";
+    let (rows_before, scans_before) = (world.count(read).await, world.count(scans).await);
+    let claims = 20;
+    for number in 1..=claims {
         world.claim("one").await;
-        claims += 1;
-        assert!(claims < 200, "the database tells no numbers");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        rows = world.count(read).await - before;
+        // What goes on beside it is no slower for a long history either.
+        world.upload("hello", &format!("key-{number}"), b"source").await;
+        world.server.count_postponed_builds().await.unwrap();
     }
-    assert!(rows / claims < 500, "{claims} claims have looked at {rows} rows of 5001");
+    // A connection tells its numbers when it ends, at the latest.
+    world.builder.close().await;
+    world.server.close().await;
+    let open = "SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND usename IN ('mfaas_builder', 'mfaas_server')";
+    while world.count(open).await > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let rows = (world.count(read).await - rows_before) / claims;
+    assert!((1..500).contains(&rows), "a claim and an upload have looked at {rows} rows of 125001");
+    let scanned = world.count(scans).await - scans_before;
+    assert_eq!(scanned, 0, "a claim or an upload has read a table from end to end");
 }
 
 fn diagnostic() -> Diagnostic {

@@ -1,12 +1,14 @@
 //! Receiving: idempotency, states, events, wake-ups.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mfaas_catalog::{CatalogError, Channel, NewDeployment, Recorded, Wake};
-use mfaas_delivery::{DeploymentState, EventKind};
+use mfaas_catalog::{Catalog, CatalogError, Channel, NewDeployment, QueueLimits, Recorded, Wake};
+use mfaas_delivery::{DeploymentState, EventKind, Stage};
 use mfaas_ident::{DeploymentId, Digest, TenantName};
 
-use crate::fixture::{World, actor, function, person, tenant};
+use crate::fixture::{WIDE, World, actor, function, person, record, tenant};
 
 #[tokio::test]
 async fn the_same_key_and_bytes_give_the_same_deployment() {
@@ -22,7 +24,7 @@ async fn the_same_key_and_bytes_give_the_same_deployment() {
         source_digest: Digest::of(b"source"),
         source_bytes: 6,
     };
-    let recorded = world.server.record_deployment(&actor(), &again).await.unwrap();
+    let recorded = record(&world.server, &again).await.unwrap();
     assert_eq!(recorded, Recorded::Repeated(first));
     assert_eq!(world.count("SELECT count(*) FROM deployments").await, 1);
     assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'deployment.received'").await, 1);
@@ -42,7 +44,7 @@ async fn the_same_key_for_other_bytes_or_another_function_is_a_conflict() {
             source_digest: Digest::of(bytes),
             source_bytes: bytes.len() as u64,
         };
-        let error = world.server.record_deployment(&actor(), &new).await.unwrap_err();
+        let error = record(&world.server, &new).await.unwrap_err();
         assert!(matches!(error, CatalogError::IdempotencyKeyReused), "{error:?}");
     }
 }
@@ -64,7 +66,7 @@ async fn twenty_repeats_at_once_make_one_deployment() {
                     source_digest: Digest::of(b"source"),
                     source_bytes: 6,
                 };
-                match server.record_deployment(&actor(), &new).await.unwrap() {
+                match record(&server, &new).await.unwrap() {
                     Recorded::Created(d) => (true, d.id),
                     Recorded::Repeated(d) => (false, d.id),
                 }
@@ -93,7 +95,7 @@ async fn an_empty_idempotency_key_is_told_in_words() {
         source_digest,
         source_bytes: 1,
     };
-    let error = world.server.record_deployment(&actor(), &new).await.unwrap_err();
+    let error = record(&world.server, &new).await.unwrap_err();
     assert_eq!(error.to_string(), "the idempotency key has to have 1 to 200 characters");
 }
 
@@ -147,4 +149,78 @@ async fn a_listener_is_woken_by_an_upload_and_its_event() {
     let events = world.server.events_after(&tenant(), id, 0, 10).await.unwrap();
     assert_eq!((events[0].seq, events[0].kind), (1, EventKind::State));
     assert!(events[0].at.is_some());
+}
+
+/// Uploads under bounds of three deployments and a hundred bytes; counts what was stored.
+async fn send_bounded(
+    server: Catalog,
+    key: String,
+    source_bytes: u64,
+    stored: Arc<AtomicUsize>,
+) -> Result<Recorded, CatalogError> {
+    let (tenant, name) = (tenant(), function("hello"));
+    let new = NewDeployment {
+        tenant: &tenant,
+        function: &name,
+        person: &person("acme/ci"),
+        idempotency_key: &key,
+        source_digest: Digest::of(key.as_bytes()),
+        source_bytes,
+    };
+    let limits = QueueLimits { deployments_max: 3, source_bytes_max: 100 };
+    let store = async {
+        stored.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    };
+    server.record_deployment(&actor(), &new, &limits, store).await
+}
+
+/// Two uploads do not take the same last place, and what does not fit stores nothing.
+#[tokio::test]
+async fn a_queue_that_is_full_for_one_tenant_takes_no_more_of_it() {
+    let world = World::new().await;
+    world.server.ensure_tenant(&actor(), &tenant()).await.unwrap();
+    let stored = Arc::new(AtomicUsize::new(0));
+    let send = |key: String, bytes| send_bounded(world.server.clone(), key, bytes, stored.clone());
+    let tasks: Vec<_> = (0..8).map(|number| tokio::spawn(send(format!("key-{number}"), 10))).collect();
+    let mut refused = 0;
+    for task in tasks {
+        match task.await.unwrap() {
+            Ok(_) => {}
+            Err(CatalogError::QueueFull { deployments: 3, bytes: 30 }) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!((refused, stored.load(Ordering::Relaxed)), (5, 3));
+    assert_eq!(world.count("SELECT count(*) FROM deployments").await, 3);
+    let claimed = world.claim("one").await;
+    world.builder.finish_refused(&claimed.lease, Stage::Audit, &[]).await.unwrap();
+    assert!(matches!(send("large".to_owned(), 81).await, Err(CatalogError::QueueFull { .. })));
+    assert!(matches!(send("fits".to_owned(), 80).await, Ok(Recorded::Created(_))));
+}
+
+/// What fails to be stored was never recorded.
+#[tokio::test]
+async fn a_deployment_whose_bytes_are_not_stored_is_none() {
+    let world = World::new().await;
+    let (tenant, name) = (tenant(), function("hello"));
+    world.server.ensure_tenant(&actor(), &tenant).await.unwrap();
+    let new = NewDeployment {
+        tenant: &tenant,
+        function: &name,
+        person: &person("acme/ci"),
+        idempotency_key: "key-1",
+        source_digest: Digest::of(b"source"),
+        source_bytes: 6,
+    };
+    let store = async { Err(CatalogError::Denied) };
+    assert!(matches!(
+        world.server.record_deployment(&actor(), &new, &WIDE, store).await,
+        Err(CatalogError::Denied)
+    ));
+    assert_eq!(
+        world.count("SELECT (SELECT count(*) FROM deployments) + (SELECT count(*) FROM builds)").await,
+        0
+    );
+    assert!(matches!(record(&world.server, &new).await, Ok(Recorded::Created(_))), "the key is free");
 }

@@ -17,7 +17,7 @@ use mfaas_attest::{Checker, DecisionUsed, Declared};
 use mfaas_ident::{Access, Budget, Digest, Epoch, Isolation, ToolchainId};
 use sample::artifact;
 use uuid::Uuid;
-use world::{MANIFEST, World, toolchain};
+use world::{MANIFEST, World, toolchain, wait_for};
 
 fn outcome(state: &str, codes: &[&str]) -> (String, Vec<String>) {
     (state.to_owned(), codes.iter().map(|code| (*code).to_owned()).collect())
@@ -136,10 +136,29 @@ fn what_the_builder_lies_about_is_found() {
         let id = world.built(lie);
         assert_eq!(world.ended(id), outcome("failed", &["MF0603"]), "lie {number}");
     }
-    let id = world.built(|claim| claim.policy_revision = "of another release".to_owned());
-    assert_eq!(world.ended(id), outcome("failed", &["MF0604"]));
     assert_eq!(world.count("SELECT count(*) FROM versions"), 0);
     assert_eq!(world.count("SELECT count(*) FROM functions"), 0, "nothing of it is stored as a function");
+}
+
+/// During an update builder and signer have different rules for a while; nobody's deployment ends by that.
+#[test]
+fn what_was_built_under_other_rules_is_built_again_once() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    let other = "of another release";
+    let lucky = world.built(|claim| claim.policy_revision = other.to_owned());
+    let unlucky = world.built(|claim| claim.policy_revision = other.to_owned());
+    for id in [lucky, unlucky] {
+        assert_eq!(world.ended(id), outcome("received", &[]));
+    }
+    let open = "SELECT count(*) FROM builds WHERE finished_at IS NULL AND claim IS NULL AND attempt = 0
+                AND committed_token IS NULL AND lease_expires_at IS NULL AND not_before <= now()";
+    assert_eq!(world.count(open), 2);
+    world.built_again(lucky, mfaas_rules::POLICY_REVISION);
+    assert_eq!(world.ended(lucky), outcome("admitted", &[]));
+    world.built_again(unlucky, other);
+    assert_eq!(world.ended(unlucky), outcome("failed", &["MF0604"]));
+    assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'signing.rebuild'"), 2);
 }
 
 #[test]
@@ -276,6 +295,25 @@ fn killed_signers_and_two_at_once_admit_each_deployment_exactly_once() {
     assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'version.admitted'"), 12);
     let set = world.set_after(0);
     assert!(set.functions[0].versions.len() <= 12);
+}
+
+/// A database without room for the row fails nobody's deployment, however long it lasts.
+#[test]
+fn what_a_full_database_does_not_take_is_signed_when_it_has_room() {
+    let mut world = World::new();
+    let full = "CREATE SEQUENCE refused; GRANT USAGE ON SEQUENCE refused TO mfaas_signer;
+                CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    PERFORM nextval('refused');
+                    RAISE EXCEPTION 'no room' USING ERRCODE = '53100';
+                END $$;
+                CREATE TRIGGER no_room BEFORE INSERT ON versions FOR EACH ROW EXECUTE FUNCTION no_room()";
+    world.sql.batch_execute(full).unwrap();
+    let id = world.built(|_| {});
+    let _signer = world.signer();
+    // One more than after which what goes wrong is given up.
+    wait_for("the fourth try", || (world.count("SELECT last_value FROM refused") > 3).then_some(()));
+    world.sql.batch_execute("DROP TRIGGER no_room ON versions").unwrap();
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
 }
 
 /// Every change that anybody makes writes an audit row: a signer that cannot sign between two of them never signs.

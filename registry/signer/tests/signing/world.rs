@@ -24,7 +24,7 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 15] = [
+const MIGRATIONS: [&str; 16] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
@@ -39,6 +39,7 @@ const MIGRATIONS: [&str; 15] = [
     include_str!("../../../../migrations/0012_audit_at_commit.sql"),
     include_str!("../../../../migrations/0013_rights.sql"),
     include_str!("../../../../migrations/0014_indexes.sql"),
+    include_str!("../../../../migrations/0015_postponed.sql"),
     include_str!("../../../../migrations/0016_signer.sql"),
 ];
 
@@ -242,14 +243,32 @@ impl World {
         self.put(artifact());
         alter(&mut claim);
         let (id, token) = self.queue(&source_digest, upload.as_bytes().len());
+        self.finish(id, token, &claim);
+        id
+    }
+
+    /// What a builder of that revision does to a deployment that was put back into the queue.
+    pub(crate) fn built_again(&mut self, id: Uuid, revision: &str) {
+        let recorded = "SELECT source_digest FROM deployments WHERE id = $1";
+        let digest: String = self.sql.query_one(recorded, &[&id]).unwrap().get(0);
+        let bytes = self.runtime.block_on(self.blobs.get(&digest.parse().unwrap(), 1 << 20)).unwrap();
+        let tree = mfaas_unpack::Upload::new(bytes.to_vec()).unwrap().unpack().unwrap();
+        let claim = BuildClaim { policy_revision: revision.to_owned(), ..claim(&tree) };
+        self.sql.execute("UPDATE deployments SET state = 'building' WHERE id = $1", &[&id]).unwrap();
+        let granted = "UPDATE builds SET attempt = 1, fencing_token = nextval('fencing_token')
+                       WHERE deployment_id = $1 AND finished_at IS NULL RETURNING fencing_token";
+        let token = self.sql.query_one(granted, &[&id]).unwrap().get(0);
+        self.finish(id, token, &claim);
+    }
+
+    fn finish(&mut self, id: Uuid, token: i64, claim: &BuildClaim) {
         self.sql
             .execute(
                 "UPDATE builds SET claim = $2, finished_at = now(), committed_token = $3 WHERE deployment_id = $1",
-                &[&id, &serde_json::to_value(&claim).unwrap(), &token],
+                &[&id, &serde_json::to_value(claim).unwrap(), &token],
             )
             .unwrap();
         self.sql.execute("UPDATE deployments SET state = 'built' WHERE id = $1", &[&id]).unwrap();
-        id
     }
 
     /// What server and builder do to a deployment until it is built; returns it with its token.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mfaas_wire::{Event, EventKind};
 
 use super::Outcome;
+use super::outcome::WAITS_FOR_THE_SERVICE;
 use crate::client::{Client, innermost};
 use crate::events::Parser;
 use crate::failure::Failure;
@@ -88,8 +89,12 @@ fn show(context: &Context, spinner: &Spinner, event: &Event) {
                 spinner.message(state.as_str());
             }
         }
-        // Shown once and together, at the end.
-        EventKind::Diagnostic => {}
+        // Shown once and together, at the end, but for what is over by then.
+        EventKind::Diagnostic => {
+            if event.diagnostics.iter().any(|diagnostic| diagnostic.code == WAITS_FOR_THE_SERVICE) {
+                spinner.message("waiting for the build service");
+            }
+        }
     }
 }
 

@@ -22,6 +22,9 @@ const ASK_FOR_FACTS_EVERY: Duration = Duration::from_millis(500);
 /// Refusals of a node that no waiting helps against: another tenant would have to leave first.
 const FINAL_REFUSALS: [&str; 1] = ["MF0712"];
 
+/// The code of a deployment that is in the queue again because of a fault of the site's.
+pub(super) const WAITS_FOR_THE_SERVICE: &str = "MF0413";
+
 /// One finished stage with its times in milliseconds.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct StageTime {
@@ -68,8 +71,8 @@ impl Outcome {
     /// Takes an event in; true when it is the last.
     pub(crate) fn take(&mut self, event: Event) -> bool {
         for diagnostic in event.diagnostics {
-            // A verdict repeats what its stage has already said.
-            if !self.diagnostics.contains(&diagnostic) {
+            // A verdict repeats what its stage has already said; what was waited for is over at the end.
+            if diagnostic.code != WAITS_FOR_THE_SERVICE && !self.diagnostics.contains(&diagnostic) {
                 self.diagnostics.push(diagnostic);
             }
         }

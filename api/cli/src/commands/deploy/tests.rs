@@ -2,8 +2,8 @@
 
 use mfaas_wire::{DeploymentState, Diagnostic, Endpoint, Level};
 
-use super::outcome::refused_by_all;
-use super::{Packing, exit_of, name_of_package, pack};
+use super::outcome::{WAITS_FOR_THE_SERVICE, refused_by_all};
+use super::{Outcome, Packing, exit_of, name_of_package, pack};
 use crate::failure::Exit;
 
 fn diagnostic(code: &str, level: Level) -> Diagnostic {
@@ -31,6 +31,28 @@ fn the_first_error_tells_the_kind_of_refusal() {
     assert_eq!(exit_of(DeploymentState::Waiting, &[]), Exit::Waiting);
     assert_eq!(exit_of(DeploymentState::Failed, &[]), Exit::Failed);
     assert_eq!(exit_of(DeploymentState::Admitted, &[]), Exit::Ok);
+}
+
+/// A fault of the site's is told while it lasts: at the end it would stand beside a version that is served.
+#[test]
+fn what_was_waited_for_is_not_told_at_the_end() {
+    let zero = "0".repeat(64);
+    let deployment = serde_json::json!({
+        "id": "00000000-0000-0000-0000-000000000000", "tenant": "acme", "function": "hello", "state": "received",
+        "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z", "source_digest": zero,
+        "source_bytes": 1, "attempts": 0,
+    });
+    let mut outcome = Outcome::accepted(serde_json::from_value(deployment).unwrap());
+    for code in [WAITS_FOR_THE_SERVICE, "MF0301"] {
+        let event = serde_json::json!({
+            "seq": 1, "at": "2026-01-01T00:00:00Z", "stage": "claim", "kind": "diagnostic",
+            "diagnostics": [diagnostic(code, Level::Warning)],
+        });
+        assert!(!outcome.take(serde_json::from_value(event).unwrap()), "it is not the last");
+    }
+    let told: Vec<&str> = outcome.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
+    assert_eq!(told, ["MF0301"]);
+    assert_eq!(WAITS_FOR_THE_SERVICE, mfaas_rules::codes::MF0413.id());
 }
 
 #[test]
