@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -12,7 +13,7 @@ use mfaas_blobs::Blobs;
 use mfaas_catalog::Catalog;
 use mfaas_push::Push;
 use mfaas_rules::codes;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 
@@ -22,7 +23,9 @@ use crate::config::{ConfigError, ServeConfig};
 use crate::console::{self, Sessions};
 use crate::live::News;
 use crate::oidc::{self, Provider};
+use crate::pools::Pools;
 use crate::refusal::Refusal;
+use crate::tally::Tally;
 use crate::{access, edge, limits, nodes, routes};
 
 /// A handle on the state of the process; cheap to clone.
@@ -53,12 +56,12 @@ pub struct Shared {
     pub push: Push,
     /// What Prometheus scrapes.
     pub metrics: PrometheusHandle,
-    /// One permit for each request that is worked on.
-    pub requests: Arc<Semaphore>,
-    /// The same for nodes.
-    pub node_requests: Arc<Semaphore>,
-    /// One permit for each upload that is received.
-    pub uploads: Arc<Semaphore>,
+    /// When the numbers that are counted in the database were, or were tried to be, counted last.
+    pub counted: Mutex<Option<Instant>>,
+    /// Permits of requests that are worked on.
+    pub pools: Pools,
+    /// Refusals without a log line of their own.
+    pub tally: Tally,
     /// One permit for each open event stream.
     pub streams: Arc<Semaphore>,
     /// Cancelled when the server stops.
@@ -96,9 +99,9 @@ impl App {
             sessions: Sessions::new(limits::SESSIONS_MAX, limits::SESSION_LIFE),
             news: News::default(),
             metrics,
-            requests: Arc::new(Semaphore::new(limits::REQUESTS_MAX)),
-            node_requests: Arc::new(Semaphore::new(limits::NODE_REQUESTS_MAX)),
-            uploads: Arc::new(Semaphore::new(limits::UPLOADS_MAX)),
+            counted: Mutex::default(),
+            pools: Pools::default(),
+            tally: Tally::default(),
             streams: Arc::new(Semaphore::new(limits::STREAMS_MAX)),
             stop: CancellationToken::new(),
         })))
@@ -118,7 +121,8 @@ pub fn http_router(app: &App) -> (Router, OpenApi) {
         .merge(routes::index_router())
         .merge(console::router())
         .fallback(no_route)
-        .layer(DefaultBodyLimit::max(limits::JSON_BYTES_MAX))
+        // The gate has measured bodies; only an upload goes past it, and its handler measures it.
+        .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), access::gate))
         .layer(from_fn(console::problem_page_for_browsers))
         .layer(from_fn_with_state(app.clone(), edge::edge))
@@ -130,7 +134,7 @@ pub fn http_router(app: &App) -> (Router, OpenApi) {
 pub fn node_router(app: &App) -> Router {
     nodes::router()
         .fallback(no_route)
-        .layer(DefaultBodyLimit::max(limits::NODE_BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), nodes::gate))
         .layer(from_fn_with_state(app.clone(), edge::node_edge))
         .with_state(app.clone())

@@ -3,6 +3,9 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::limits::{self, Deadlines};
 
 /// Why the configuration is no good.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -44,6 +47,10 @@ pub struct ServeConfig {
     pub oidc_file: Option<PathBuf>,
     /// `MFAAS_READY_FILE`.
     pub ready_file: Option<PathBuf>,
+    /// How long callers may take: [`Deadlines::SERVER`]. No variable; tests wait less.
+    pub deadlines: Deadlines,
+    /// How long counted numbers are served: [`limits::COUNTS_LIFE`]. No variable, either.
+    pub counts_life: Duration,
 }
 
 /// Hand-written so that no password reaches a log.
@@ -75,6 +82,8 @@ impl ServeConfig {
             public_url: public_url(var)?,
             oidc_file: optional(var, "MFAAS_OIDC_FILE").map(PathBuf::from),
             ready_file: optional(var, "MFAAS_READY_FILE").map(PathBuf::from),
+            deadlines: Deadlines::SERVER,
+            counts_life: limits::COUNTS_LIFE,
         })
     }
 }

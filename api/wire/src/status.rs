@@ -127,6 +127,8 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0912, 429),
     (codes::MF0913, 403),
     (codes::MF0914, 403),
+    (codes::MF0915, 408),
+    (codes::MF0916, 415),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

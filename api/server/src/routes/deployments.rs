@@ -20,7 +20,7 @@ use mfaas_wire::{
     UPLOAD_BYTES_MAX,
 };
 use serde::Deserialize;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
 use super::reviews::whole;
@@ -28,6 +28,7 @@ use super::{page, rows};
 use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{Path, Query};
+use crate::limits::Deadlines;
 use crate::live::Follow;
 use crate::refusal::Refusal;
 use crate::{limits, views};
@@ -54,8 +55,6 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Response, Refusal> {
     let key = idempotency_key(&headers)?;
-    let permit = app.uploads.clone().try_acquire_owned();
-    let _permit = permit.map_err(|_| Refusal::busy("The server receives as many uploads as it may."))?;
     let (source_digest, source_bytes) = receive(&app, &headers, body).await?;
     let new = NewDeployment {
         tenant: &caller.tenant,
@@ -89,7 +88,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
 
 /// Streams the body into the blob store under the byte budget.
 async fn receive(app: &App, headers: &HeaderMap, body: Body) -> Result<(mfaas_ident::Digest, u64), Refusal> {
-    let mut stream = Box::pin(with_pause_limit(body));
+    let mut stream = Box::pin(in_time(body, &app.config.deadlines));
     let announced = headers
         .get(http::header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -105,21 +104,30 @@ async fn receive(app: &App, headers: &HeaderMap, body: Body) -> Result<(mfaas_id
             drain(&mut stream).await;
             Err(too_large())
         }
+        Err(BlobError::Source(cause)) if is_late(&*cause) => {
+            Err(Refusal::slow("The upload came too slowly."))
+        }
         Err(BlobError::Source(cause)) => Err(Refusal::invalid("The upload broke off.").because(cause)),
         Err(error) => Err(Refusal::unavailable("The blob store is not available.", error)),
     }
+}
+
+/// What [`in_time`] says of a sender.
+fn is_late(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
 fn too_large() -> Refusal {
     Refusal::new(codes::MF0101, format!("The upload is larger than {UPLOAD_BYTES_MAX} bytes."))
 }
 
-/// The body's pieces; a sender that pauses too long has gone.
-fn with_pause_limit(body: Body) -> impl Stream<Item = io::Result<Bytes>> {
+/// The body's pieces; a sender that pauses too long, or takes too long in all, has had its time.
+fn in_time(body: Body, deadlines: &Deadlines) -> impl Stream<Item = io::Result<Bytes>> + use<> {
+    let (ends_at, pause_max) = (Instant::now() + deadlines.upload, deadlines.body_pause);
     let mut stream = body.into_data_stream();
     async_stream::stream! {
         loop {
-            match timeout(limits::UPLOAD_PAUSE_MAX, stream.next()).await {
+            match timeout_at(ends_at.min(Instant::now() + pause_max), stream.next()).await {
                 Ok(None) => return,
                 Ok(Some(piece)) => yield piece.map_err(io::Error::other),
                 Err(_) => {
