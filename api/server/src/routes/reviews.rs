@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::{page, rows};
 use crate::access::Caller;
 use crate::app::App;
-use crate::extract::{Import, Json, Path, Query};
+use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
 use crate::{limits, views, voices};
 
@@ -273,7 +273,7 @@ pub(super) async fn revoke(
 pub(super) async fn import_advisories(
     State(app): State<App>,
     caller: Caller,
-    Import(body): Import<ImportAdvisories>,
+    Json(body): Json<ImportAdvisories>,
 ) -> Result<axum::Json<ImportView>, Refusal> {
     let alarms = if body.dry_run {
         app.catalog.alarms(&body.set).await?
@@ -304,7 +304,7 @@ pub(super) async fn import_advisories(
 pub(super) async fn import_audits(
     State(app): State<App>,
     caller: Caller,
-    Import(set): Import<AuditSet>,
+    Json(set): Json<AuditSet>,
 ) -> Result<axum::Json<AuditsImported>, Refusal> {
     app.catalog.import_audits(&caller.actor(), &set).await?;
     Ok(axum::Json(AuditsImported { audits: set.audits.len(), unread: set.unread.len() }))

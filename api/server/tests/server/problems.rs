@@ -24,12 +24,16 @@ async fn what_does_not_exist_or_does_not_parse_is_a_problem_document() {
         let answer = server.send(server.request(method, path, &token)).await;
         assert_eq!((answer.status, answer.code().as_str()), (status, code), "{method} {path}: {answer:?}");
     }
+    let reviewer = server.token("a", &[Scope::Review]).await;
     let put = server.request("PUT", "/v1/functions/hello/aliases/live", &token);
     let not_json = server.send(put.header("content-type", "application/json").body("{")).await;
     assert_eq!((not_json.status, not_json.code().as_str()), (400, "MF0904"));
     let no_type =
         server.send(server.request("PUT", "/v1/functions/hello/aliases/live", &token).body("{}")).await;
-    assert_eq!(no_type.code(), "MF0904");
+    assert_eq!((no_type.status, no_type.code().as_str()), (415, "MF0916"));
+    let import = server.request("PUT", "/v1/imports/audits", &reviewer).header("content-type", "text/plain");
+    let other_type = server.send(import.body("{}")).await;
+    assert_eq!((other_type.status, other_type.code().as_str()), (415, "MF0916"));
     let unknown = serde_json::json!({"version": 1, "force": true});
     let put = server.request("PUT", "/v1/functions/hello/aliases/live", &token).json(&unknown);
     assert_eq!(server.send(put).await.code(), "MF0904", "unknown members are refused");
