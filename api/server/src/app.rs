@@ -116,6 +116,7 @@ impl App {
 /// The routes of the HTTP listener with their gate and their edge, and the API's description.
 pub fn http_router(app: &App) -> (Router, OpenApi) {
     let (api, description) = routes::router().split_for_parts();
+    let description = routes::complete(description);
     let router = api
         .merge(routes::description_route(&description))
         .merge(routes::index_router())

@@ -73,11 +73,11 @@ pub const DRAIN_BYTES_MAX: u64 = 16 << 20;
 pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Rows of a page when the caller names no number.
-pub const PAGE_ROWS_DEFAULT: u32 = 100;
+pub const PAGE_ROWS_DEFAULT: u32 = mfaas_wire::schema::PAGE_ROWS_DEFAULT;
 /// Rows of a page at most.
-pub const PAGE_ROWS_MAX: u32 = 1_000;
+pub const PAGE_ROWS_MAX: u32 = mfaas_wire::schema::PAGE_ROWS_MAX;
 /// The longest idempotency key, in bytes.
-pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 200;
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = mfaas_wire::schema::IDEMPOTENCY_KEY_BYTES_MAX;
 /// The longest name of a token, in characters.
 pub const TOKEN_NAME_CHARS_MAX: usize = 80;
 
@@ -228,7 +228,7 @@ pub const NOTE_CHARS_MAX: usize = 4_000;
 /// Features in one request for a crate.
 pub const FEATURES_MAX: usize = 64;
 /// The name of a feature, in bytes.
-pub const FEATURE_BYTES_MAX: usize = 64;
+pub const FEATURE_BYTES_MAX: usize = mfaas_wire::schema::FEATURE_BYTES_MAX;
 
 /// How often refusals that had no log line of their own are told, in one line.
 pub const TALLY_PERIOD: Duration = Duration::from_secs(10);

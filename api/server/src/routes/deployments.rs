@@ -15,8 +15,9 @@ use mfaas_catalog::{NewDeployment, Recorded};
 use mfaas_ident::{DeploymentId, FunctionName};
 use mfaas_rules::codes;
 use mfaas_rules::review::ReviewState;
+use mfaas_wire::schema;
 use mfaas_wire::{
-    DeploymentAccepted, DeploymentState, DeploymentView, Event, IDEMPOTENCY_KEY, Page, Problem, RequestView,
+    DeploymentAccepted, DeploymentState, DeploymentView, IDEMPOTENCY_KEY, Page, Problem, RequestView,
     UPLOAD_BYTES_MAX,
 };
 use serde::Deserialize;
@@ -24,7 +25,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
 use super::reviews::whole;
-use super::{page, rows};
+use super::{cursor, page, rows};
 use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{Path, Query};
@@ -37,10 +38,10 @@ use crate::{limits, views};
 #[utoipa::path(
     post, path = "/v1/functions/{name}/deployments", tag = "deployments", operation_id = "create_deployment",
     params(
-        ("name" = String, Path, description = "The function"),
-        ("Idempotency-Key" = Option<String>, Header, description = "A repeat with the same key and bytes answers with the first deployment"),
+        ("name" = inline(schema::FunctionName), Path, description = "The function"),
+        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header, description = "A repeat with the same key and bytes answers with the first deployment"),
     ),
-    request_body(content = Vec<u8>, content_type = "application/gzip", description = "tar.gz of the crate, at most 10 MiB"),
+    request_body(content = inline(schema::Binary), content_type = "application/gzip", description = "tar.gz of the crate, at most 10 MiB"),
     responses(
         (status = 202, description = "Stored and queued", body = DeploymentAccepted),
         (status = 413, description = "Larger than 10 MiB (MF0101)", body = Problem, content_type = "application/problem+json"),
@@ -80,7 +81,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
         (Some(value), None) => value.to_str().unwrap_or(""),
         (Some(_), Some(_)) => "",
     };
-    if (1..=limits::IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len()) {
+    let is_visible = key.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_visible && (1..=limits::IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len()) {
         return Ok(key.to_owned());
     }
     Err(Refusal::invalid("`Idempotency-Key` is given once and has 1 to 200 visible ASCII characters."))
@@ -194,7 +196,7 @@ fn review_url(app: &App, requests: &[RequestView]) -> String {
 #[derive(Debug, Deserialize)]
 pub struct StreamQuery {
     /// The same as `Last-Event-ID`, for clients that cannot set a header.
-    after: Option<u64>,
+    after: Option<i64>,
 }
 
 /// The deployment's events as server-sent events; `id` counts up, `event` is the kind. Ends when
@@ -203,10 +205,10 @@ pub struct StreamQuery {
     get, path = "/v1/deployments/{id}/events", tag = "deployments", operation_id = "follow_deployment",
     params(
         ("id" = Uuid, Path, description = "The deployment"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "Resume behind this event"),
-        ("after" = Option<u64>, Query, description = "The same, for clients that cannot set a header"),
+        ("Last-Event-ID" = inline(Option<schema::RowCursor>), Header, description = "Resume behind this event"),
+        ("after" = inline(Option<schema::RowCursor>), Query, description = "The same, for clients that cannot set a header"),
     ),
-    responses((status = 200, description = "Events, one JSON object each", body = Event, content_type = "text/event-stream"))
+    responses((status = 200, description = "Events, one JSON object each", body = inline(schema::EventFrame), content_type = "text/event-stream"))
 )]
 pub async fn events(
     State(app): State<App>,
@@ -215,14 +217,17 @@ pub async fn events(
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Refusal> {
+    let asked_for = cursor(query.after)?;
     let after = match headers.get("last-event-id") {
-        None => query.after.unwrap_or(0),
+        None => asked_for,
         Some(value) => value
             .to_str()
             .ok()
             .and_then(|text| text.parse().ok())
+            .filter(|after| *after >= 0)
             .ok_or_else(|| Refusal::invalid("`Last-Event-ID` is a whole number."))?,
     };
+    let after = after.unsigned_abs();
     let permit = app.streams.clone().try_acquire_owned();
     let permit = permit.map_err(|_| Refusal::busy("The server has as many open streams as it may."))?;
     let stream = Follow::new(&app, caller.tenant, id, after).await?.stream();
@@ -245,9 +250,9 @@ pub(super) struct ListQuery {
 #[utoipa::path(
     get, path = "/v1/functions/{name}/deployments", tag = "deployments", operation_id = "list_deployments",
     params(
-        ("name" = String, Path, description = "The function"),
-        ("after" = Option<String>, Query, description = "`next` of the page before"),
-        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+        ("name" = inline(schema::FunctionName), Path, description = "The function"),
+        ("after" = Option<DateTime<Utc>>, Query, description = "`next` of the page before"),
+        ("limit" = inline(Option<schema::PageRows>), Query, description = "How many rows at most"),
     ),
     responses((status = 200, body = Page<DeploymentView>))
 )]
@@ -257,7 +262,7 @@ pub(super) async fn list_of_function(
     Path(name): Path<FunctionName>,
     Query(query): Query<ListQuery>,
 ) -> Result<axum::Json<Page<DeploymentView>>, Refusal> {
-    let limit = rows(query.limit);
+    let limit = rows(query.limit)?;
     let found = app.catalog.deployments(&caller.tenant, Some(&name), query.after, limit + 1).await?;
     let review_url = app.review_url();
     let views = found.into_iter().map(|row| views::deployment(row, &review_url)).collect();
