@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::limits::{self, Deadlines};
+use crate::limits::{self, Bounds, Deadlines};
 
 /// Why the configuration is no good.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct ServeConfig {
     pub ready_file: Option<PathBuf>,
     /// How long callers may take: [`Deadlines::SERVER`]. No variable; tests wait less.
     pub deadlines: Deadlines,
+    /// Connections on the HTTP listener: [`Bounds::HTTP`]. No variable, either.
+    pub http_bounds: Bounds,
     /// How long counted numbers are served: [`limits::COUNTS_LIFE`]. No variable, either.
     pub counts_life: Duration,
 }
@@ -83,6 +85,7 @@ impl ServeConfig {
             oidc_file: optional(var, "MFAAS_OIDC_FILE").map(PathBuf::from),
             ready_file: optional(var, "MFAAS_READY_FILE").map(PathBuf::from),
             deadlines: Deadlines::SERVER,
+            http_bounds: Bounds::HTTP,
             counts_life: limits::COUNTS_LIFE,
         })
     }

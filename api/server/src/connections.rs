@@ -13,17 +13,8 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::{self, Deadlines};
+use crate::limits::{self, Bounds, Deadlines};
 use crate::metrics;
-
-/// Connections at once.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// Of everybody.
-    pub(crate) connections_max: usize,
-    /// Of one peer: an IPv4 address, or an IPv6 /64, which is what one customer is given.
-    pub(crate) peer_connections_max: usize,
-}
 
 /// Whose bound is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,15 +3,23 @@
 
 use std::time::Duration;
 
-/// Connections that are open at once on the HTTP listener. For one more the oldest idle one leaves; if there is none,
-/// it is MF0912.
-pub const HTTP_CONNECTIONS_MAX: usize = 2_048;
-/// Of these, of one peer. The listener is on the loopback, where a proxy and all programs of the machine are one peer.
-pub const HTTP_PEER_CONNECTIONS_MAX: usize = 1_536;
-/// Connections that are open at once on the node listener; a node waits on two of them.
-pub const NODE_CONNECTIONS_MAX: usize = 4_096;
-/// Of these, of one peer: the nodes behind one address.
-pub const NODE_PEER_CONNECTIONS_MAX: usize = 1_024;
+/// Connections that are open at once on a listener. For one more the one that has been idle longest leaves; if none is
+/// idle, it is MF0912.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Of everybody.
+    pub connections_max: usize,
+    /// Of one peer: an IPv4 address, or an IPv6 /64, which is what one customer is given.
+    pub peer_connections_max: usize,
+}
+
+impl Bounds {
+    /// The HTTP listener is on the loopback, where a proxy and all programs of the machine are one peer.
+    pub const HTTP: Self = Self { connections_max: 2_048, peer_connections_max: 1_536 };
+    /// A node waits on two connections. One peer is all nodes behind one address.
+    pub const NODES: Self = Self { connections_max: 4_096, peer_connections_max: 1_024 };
+}
+
 /// Requests at once on one connection (HTTP/2). RFC 9113 6.5.2 recommends no less.
 pub const STREAMS_PER_CONNECTION_MAX: u32 = 100;
 /// What is read ahead of one request's head (HTTP/1.1), in bytes.
@@ -117,7 +125,7 @@ impl Deadlines {
         body: Duration::from_secs(60),
         anonymous_body: Duration::from_secs(10),
         upload: Duration::from_secs(300),
-        work: Duration::from_secs(60),
+        work: Duration::from_secs(120),
     };
 }
 

@@ -84,9 +84,12 @@ impl Pools {
         &self,
         looking: impl Future<Output = Result<T, Refusal>>,
     ) -> Result<T, Refusal> {
-        let busy = || Refusal::busy("The server looks up as many tokens as it may.");
-        let permit = timeout(limits::LOOKUP_WAIT_MAX, self.lookups.acquire()).await.map_err(|_| busy())?;
-        let _permit = permit.map_err(|_| busy())?;
+        let waiting = timeout(limits::LOOKUP_WAIT_MAX, self.lookups.acquire()).await;
+        // Either too many ask, or the database is so slow that a few are too many.
+        let Ok(Ok(_permit)) = waiting else {
+            let cause = format!("as many lookups as may be ({}) took too long", limits::LOOKUPS_MAX);
+            return Err(Refusal::unavailable("The server cannot look up who calls at the moment.", cause));
+        };
         looking.await
     }
 

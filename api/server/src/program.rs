@@ -13,7 +13,6 @@ use tokio::task::JoinHandle;
 use crate::app::{App, http_router, node_router};
 use crate::authority::Authority;
 use crate::config::ServeConfig;
-use crate::connections::Bounds;
 use crate::serve::{Listener, serve};
 use crate::{limits, metrics, nodes};
 
@@ -45,20 +44,14 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
     let http_side = Listener {
         name: "http",
         socket: http_listener,
-        bounds: Bounds {
-            connections_max: limits::HTTP_CONNECTIONS_MAX,
-            peer_connections_max: limits::HTTP_PEER_CONNECTIONS_MAX,
-        },
+        bounds: app.config.http_bounds,
         tls: None,
         router: http_routes,
     };
     let node_side = Listener {
         name: "nodes",
         socket: node_listener,
-        bounds: Bounds {
-            connections_max: limits::NODE_CONNECTIONS_MAX,
-            peer_connections_max: limits::NODE_PEER_CONNECTIONS_MAX,
-        },
+        bounds: limits::Bounds::NODES,
         tls: Some(acceptor),
         router: node_router(&app),
     };

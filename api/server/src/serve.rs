@@ -24,8 +24,8 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
 use crate::app::App;
-use crate::connections::{Bounds, Connection, Connections, Full, Place};
-use crate::limits;
+use crate::connections::{Connection, Connections, Full, Place};
+use crate::limits::{self, Bounds};
 use crate::nodes::Peer;
 use crate::tally::About;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mfaas_ident::Scope;
-use mfaas_server::limits::Deadlines;
+use mfaas_server::limits::{Bounds, Deadlines};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -45,6 +45,11 @@ async fn sender(address: &str, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     stream
+}
+
+/// Whether it is open, and nothing has come yet.
+fn is_waiting(stream: &TcpStream) -> bool {
+    stream.try_read(&mut [0; 1]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 /// What comes until the server closes the connection.
@@ -90,10 +95,7 @@ async fn slow_senders_keep_nobody_from_an_answer() {
     let sign_in = server.request("POST", "/sign-in", "").form(&[("token", token.as_str())]);
     assert_eq!(server.send(sign_in).await.status, 303);
     // Meanwhile is what it was: none of them has an answer.
-    for stream in &senders {
-        let read = stream.try_read(&mut [0; 1]);
-        assert!(read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock), "a sender is gone");
-    }
+    assert!(senders.iter().all(is_waiting), "a sender is gone");
 }
 
 #[tokio::test]
@@ -185,6 +187,46 @@ fn without_certificate(server: &Server, protocol: &str) -> tokio_rustls::TlsConn
     config.alpn_protocols =
         [protocol].iter().filter(|name| !name.is_empty()).map(|name| name.as_bytes().to_vec()).collect();
     tokio_rustls::TlsConnector::from(std::sync::Arc::new(config))
+}
+
+#[tokio::test]
+async fn the_oldest_idle_connection_makes_room_and_a_busy_one_does_not() {
+    let bounds = Bounds { connections_max: 4, peer_connections_max: 3 };
+    let change = |config: &mut mfaas_server::config::ServeConfig| {
+        (config.http_bounds, config.deadlines) = (bounds, PATIENT);
+    };
+    let server = Server::start_as(&[], change).await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    let address = address(&server);
+    let health = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    // Silent, or sending slowly what anybody may send: neither is worth more than a new connection.
+    let (silent, slow) =
+        (sender(&address, b"").await, sender(&address, half_a_sign_in(&address).as_bytes()).await);
+    let third = sender(&address, b"").await;
+    let answer = until_closed(sender(&address, health.as_bytes()).await).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(until_closed(silent).await, "", "the oldest is still open");
+    drop((slow, third));
+    // Uploads of a known caller are worked on: nobody is put out for a stranger. Before their heads are read they are
+    // idle, too, so one may have to be begun again.
+    let mut uploads: Vec<TcpStream> = Vec::new();
+    let refused = async {
+        loop {
+            uploads.retain(is_waiting);
+            while uploads.len() < bounds.peer_connections_max {
+                uploads.push(sender(&address, half_an_upload(&address, &token).as_bytes()).await);
+            }
+            // A stranger who came at once would take the place of the one that was begun last, for ever.
+            tokio::time::sleep(SHORT).await;
+            let (mut stranger, mut said) = (sender(&address, b"").await, Vec::new());
+            let read = timeout(SHORT, stranger.read_to_end(&mut said)).await;
+            if read.is_ok() && !said.is_empty() {
+                return String::from_utf8_lossy(&said).into_owned();
+            }
+        }
+    };
+    let said = timeout(CLOSED_WITHIN, refused).await.expect("the bound does not hold");
+    assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("MF0912"), "{said}");
 }
 
 /// Behind the name of the table is a view that counts who reads it.
