@@ -17,6 +17,9 @@ use mfaas_rules::codes;
 
 use crate::app::App;
 use crate::console::Session;
+use crate::limits;
+use crate::oidc::CALLBACK_PATH;
+use crate::pools::{Pool, work};
 use crate::refusal::Refusal;
 use crate::token::Secret;
 
@@ -34,13 +37,16 @@ pub enum Access {
     Session(Scope),
 }
 
+/// Where sources are sent to.
+const UPLOAD_PATH: &str = "/v1/functions/{name}/deployments";
+
 /// Every route of the HTTP listener. `GET` rows answer `HEAD` too.
 pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/healthz", Access::Open),
     ("GET", "/readyz", Access::Open),
     ("GET", "/metrics", Access::Open),
     ("GET", "/openapi.json", Access::Open),
-    ("POST", "/v1/functions/{name}/deployments", Access::Token(Scope::Deploy)),
+    ("POST", UPLOAD_PATH, Access::Token(Scope::Deploy)),
     ("GET", "/v1/functions/{name}/deployments", Access::Token(Scope::Read)),
     ("GET", "/v1/deployments/{id}", Access::Token(Scope::Read)),
     ("GET", "/v1/deployments/{id}/events", Access::Token(Scope::Read)),
@@ -130,11 +136,34 @@ pub async fn gate(State(app): State<App>, mut request: Request, next: Next) -> R
     let Some(access) = access_of(request.method(), &template) else {
         return no_row(request.method(), &template);
     };
+    let (pool, bytes_max) = intake(request.method(), &template, access);
     match admit(&app, &mut request, access).await {
-        Ok(true) => next.run(request).await,
+        Ok(true) => match pool {
+            Some(pool) => work(&app, pool, bytes_max, request, next).await,
+            None => next.run(request).await,
+        },
         Ok(false) => Redirect::to("/sign-in").into_response(),
         Err(refusal) => refusal.into_response(),
     }
+}
+
+/// Which permits a route takes, and how many bytes of a body. None for the one answer that has to come whatever else
+/// the server does; it costs nothing.
+fn intake(method: &Method, template: &str, access: Access) -> (Option<Pool>, usize) {
+    let pool = match (access, template) {
+        (Access::Open, "/healthz") => None,
+        (Access::Open, "/readyz" | "/metrics") => Some(Pool::Health),
+        (Access::Open, "/sign-in/provider" | CALLBACK_PATH) => Some(Pool::Provider),
+        (Access::Open, _) => Some(Pool::Anonymous),
+        (Access::Token(_), UPLOAD_PATH) if method == Method::POST => Some(Pool::Upload),
+        (Access::Token(_) | Access::Registry(_) | Access::Session(_), _) => Some(Pool::Known),
+    };
+    let bytes_max = match (access, template) {
+        (Access::Open, _) => limits::ANONYMOUS_BYTES_MAX,
+        (_, "/v1/imports/advisories" | "/v1/imports/audits") => limits::IMPORT_BYTES_MAX,
+        (Access::Token(_) | Access::Registry(_) | Access::Session(_), _) => limits::JSON_BYTES_MAX,
+    };
+    (pool, bytes_max)
 }
 
 /// Puts the caller's token (and session) into the request. `false` when a page has to ask for a
@@ -204,7 +233,8 @@ async fn bearer_or_bare(app: &App, headers: &HeaderMap, scope: Scope) -> Result<
 pub async fn authenticate(app: &App, text: &str, scope: Scope) -> Result<Token, Refusal> {
     let unknown = || Refusal::new(codes::MF0901, "The token is not known, has expired or was withdrawn.");
     let (id, secret) = Secret::parse(text).ok_or_else(unknown)?;
-    let token = app.catalog.authenticate(&secret.hash()).await?.ok_or_else(unknown)?;
+    let looking = async { Ok(app.catalog.authenticate(&secret.hash()).await?) };
+    let token = app.pools.look_up(looking).await?.ok_or_else(unknown)?;
     if token.id != id {
         return Err(unknown());
     }
@@ -215,7 +245,8 @@ pub async fn authenticate(app: &App, text: &str, scope: Scope) -> Result<Token, 
 /// sessions at once.
 async fn session(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Option<(Session, Token)>, Refusal> {
     let Some(session) = app.sessions.of(headers) else { return Ok(None) };
-    match app.catalog.authenticate(&session.secret_sha256).await? {
+    let looking = async { Ok(app.catalog.authenticate(&session.secret_sha256).await?) };
+    match app.pools.look_up(looking).await? {
         Some(token) => Ok(Some((session, require(token, scope)?))),
         None => Ok(None),
     }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -23,7 +24,9 @@ use crate::config::{ConfigError, ServeConfig};
 use crate::console::{self, Sessions};
 use crate::live::News;
 use crate::oidc::{self, Provider};
+use crate::pools::Pools;
 use crate::refusal::Refusal;
+use crate::tally::Tally;
 use crate::tenant_uploads::TenantUploads;
 use crate::{access, edge, limits, nodes, routes};
 
@@ -55,14 +58,14 @@ pub struct Shared {
     pub push: Push,
     /// What Prometheus scrapes.
     pub metrics: PrometheusHandle,
-    /// One permit for each request that is worked on.
-    pub requests: Arc<Semaphore>,
-    /// The same for nodes.
-    pub node_requests: Arc<Semaphore>,
-    /// One permit for each upload that is received.
-    pub uploads: Arc<Semaphore>,
-    /// Of which tenants those are.
+    /// When the numbers that are counted in the database were, or were tried to be, counted last.
+    pub counted: tokio::sync::Mutex<Option<Instant>>,
+    /// Permits of requests that are worked on.
+    pub pools: Pools,
+    /// Of which tenants the uploads are that are being received.
     pub tenant_uploads: TenantUploads,
+    /// Refusals without a log line of their own.
+    pub tally: Tally,
     /// One permit for each open event stream.
     pub streams: Arc<Semaphore>,
     /// How far this server has computed the audit chain.
@@ -102,10 +105,10 @@ impl App {
             sessions: Sessions::new(limits::SESSIONS_MAX, limits::SESSION_LIFE),
             news: News::default(),
             metrics,
-            requests: Arc::new(Semaphore::new(limits::REQUESTS_MAX)),
-            node_requests: Arc::new(Semaphore::new(limits::NODE_REQUESTS_MAX)),
-            uploads: Arc::new(Semaphore::new(limits::UPLOADS_MAX)),
+            counted: tokio::sync::Mutex::default(),
+            pools: Pools::default(),
             tenant_uploads: TenantUploads::default(),
+            tally: Tally::default(),
             streams: Arc::new(Semaphore::new(limits::STREAMS_MAX)),
             audited: Mutex::new(AuditHead::START),
             stop: CancellationToken::new(),
@@ -121,12 +124,14 @@ impl App {
 /// The routes of the HTTP listener with their gate and their edge, and the API's description.
 pub fn http_router(app: &App) -> (Router, OpenApi) {
     let (api, description) = routes::router().split_for_parts();
+    let description = routes::complete(description);
     let router = api
         .merge(routes::description_route(&description))
         .merge(routes::index_router())
         .merge(console::router())
         .fallback(no_route)
-        .layer(DefaultBodyLimit::max(limits::JSON_BYTES_MAX))
+        // The gate has measured bodies; only an upload goes past it, and its handler measures it.
+        .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), access::gate))
         .layer(from_fn(console::problem_page_for_browsers))
         .layer(from_fn_with_state(app.clone(), edge::edge))
@@ -138,7 +143,7 @@ pub fn http_router(app: &App) -> (Router, OpenApi) {
 pub fn node_router(app: &App) -> Router {
     nodes::router()
         .fallback(no_route)
-        .layer(DefaultBodyLimit::max(limits::NODE_BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), nodes::gate))
         .layer(from_fn_with_state(app.clone(), edge::node_edge))
         .with_state(app.clone())

@@ -3,10 +3,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::limits::{self, Bounds, Deadlines};
 
 use mfaas_catalog::QueueLimits;
-
-use crate::limits;
 
 /// Why the configuration is no good.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -52,6 +53,12 @@ pub struct ServeConfig {
     pub tenant_uploads: usize,
     /// `MFAAS_READY_FILE`.
     pub ready_file: Option<PathBuf>,
+    /// How long callers may take: [`Deadlines::SERVER`]. No variable; tests wait less.
+    pub deadlines: Deadlines,
+    /// Connections on the HTTP listener: [`Bounds::HTTP`]. No variable, either.
+    pub http_bounds: Bounds,
+    /// How long counted numbers are served: [`limits::COUNTS_LIFE`]. No variable, either.
+    pub counts_life: Duration,
 }
 
 /// Hand-written so that no password reaches a log.
@@ -92,6 +99,9 @@ impl ServeConfig {
             },
             tenant_uploads: tenant_uploads(var)?,
             ready_file: optional(var, "MFAAS_READY_FILE").map(PathBuf::from),
+            deadlines: Deadlines::SERVER,
+            http_bounds: Bounds::HTTP,
+            counts_life: limits::COUNTS_LIFE,
         })
     }
 }

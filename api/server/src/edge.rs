@@ -17,7 +17,9 @@ use mfaas_wire::{PROBLEM_MEDIA_TYPE, REQUEST_ID};
 
 use crate::app::App;
 use crate::metrics;
+use crate::pools::ToKnownCaller;
 use crate::refusal::Refusal;
+use crate::tally::About;
 
 /// The id of a request, for the log and for the caller. Always made here: an id that a caller
 /// chose could point into somebody else's log lines.
@@ -38,11 +40,11 @@ pub async fn edge(State(app): State<App>, mut request: Request, next: Next) -> R
     let seen = Seen::of(&request);
     request.extensions_mut().insert(RequestId(seen.id.clone()));
     request.extensions_mut().insert(Nonce(uuid::Uuid::new_v4().simple().to_string()));
-    let response = match admit(&app, &request) {
-        Ok(_permit) => next.run(request).await,
+    let response = match check_host(&app, &request) {
+        Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
-    let mut response = finish(response, &seen);
+    let mut response = finish(&app, response, &seen);
     safety_headers(response.headers_mut());
     metrics::answered(&seen.route, &seen.method, response.status(), begun.elapsed());
     response
@@ -53,11 +55,7 @@ pub async fn node_edge(State(app): State<App>, mut request: Request, next: Next)
     let begun = Instant::now();
     let seen = Seen::of(&request);
     request.extensions_mut().insert(RequestId(seen.id.clone()));
-    let response = match app.node_requests.clone().try_acquire_owned() {
-        Ok(_permit) => next.run(request).await,
-        Err(_) => Refusal::busy("Too many nodes ask at once.").into_response(),
-    };
-    let response = finish(response, &seen);
+    let response = finish(&app, next.run(request).await, &seen);
     metrics::answered(&seen.route, &seen.method, response.status(), begun.elapsed());
     response
 }
@@ -83,12 +81,6 @@ impl Seen {
     }
 }
 
-fn admit(app: &App, request: &Request) -> Result<tokio::sync::OwnedSemaphorePermit, Refusal> {
-    check_host(app, request)?;
-    let permit = app.requests.clone().try_acquire_owned();
-    permit.map_err(|_| Refusal::busy("The server works on as many requests as it may."))
-}
-
 /// Answers only to its own names. A page of a stranger whose name was re-bound to 127.0.0.1
 /// sends the stranger's name, and gets nothing.
 fn check_host(app: &App, request: &Request) -> Result<(), Refusal> {
@@ -112,10 +104,10 @@ fn host_name(host: &str) -> &str {
 }
 
 /// Turns a refusal into its body, logs it, and names the request in the answer.
-fn finish(mut response: Response, seen: &Seen) -> Response {
+fn finish(app: &App, mut response: Response, seen: &Seen) -> Response {
     let refusal = response.extensions_mut().remove::<Refusal>().or_else(|| foreign_failure(&response));
     if let Some(refusal) = refusal {
-        log_once(&refusal, seen);
+        log_once(app, &refusal, response.extensions().get::<ToKnownCaller>().is_some(), seen);
         if response.extensions().get::<Shown>().is_none() {
             response = problem_response(&refusal, &seen.id, response.headers());
         }
@@ -135,6 +127,10 @@ fn foreign_failure(response: &Response) -> Option<Refusal> {
     let (code, detail) = match status {
         StatusCode::NOT_FOUND => (codes::MF0911, "There is no such route."),
         StatusCode::METHOD_NOT_ALLOWED => (codes::MF0911, "The route does not have this method."),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            (codes::MF0916, "The body is of another type than this route takes.")
+        }
+        StatusCode::REQUEST_TIMEOUT => (codes::MF0915, "The request came too slowly."),
         StatusCode::PAYLOAD_TOO_LARGE => (codes::MF0907, "The body is larger than this route takes."),
         status if status.is_client_error() => (codes::MF0904, "The request is not valid."),
         _ => (codes::MF0909, "The server could not finish the request."),
@@ -162,8 +158,17 @@ fn problem_response(refusal: &Refusal, request_id: &str, earlier: &HeaderMap) ->
     response
 }
 
-fn log_once(refusal: &Refusal, seen: &Seen) {
+/// The one line of a refusal; where there are many, most are only counted.
+fn log_once(app: &App, refusal: &Refusal, to_known_caller: bool, seen: &Seen) {
     let problem = refusal.problem();
+    let about = match (refusal.http_status().is_server_error(), to_known_caller) {
+        (true, _) => About::Ourselves,
+        (false, true) => About::KnownCaller,
+        (false, false) => About::Anybody,
+    };
+    if !app.tally.has_line(about, &problem.code) {
+        return;
+    }
     let (request_id, method, path) = (&seen.id, seen.method.as_str(), &seen.path);
     let (code, status) = (&problem.code, problem.status);
     if refusal.http_status().is_server_error() {

@@ -11,6 +11,7 @@ pub mod authority;
 mod call_keys;
 pub mod commands;
 pub mod config;
+mod connections;
 pub mod console;
 pub mod edge;
 pub mod extract;
@@ -23,10 +24,12 @@ pub mod oidc;
 #[cfg(not(feature = "oidc"))]
 #[path = "oidc/off.rs"]
 pub mod oidc;
+mod pools;
 mod program;
 pub mod refusal;
 pub mod routes;
 mod serve;
+mod tally;
 pub mod tenant_uploads;
 pub mod token;
 pub mod views;

@@ -3,14 +3,49 @@
 
 use std::time::Duration;
 
-/// Connections that are open at once on the HTTP listener; further ones wait in the kernel.
-pub const HTTP_CONNECTIONS_MAX: usize = 1_024;
-/// Connections that are open at once on the node listener; a node waits on two of them.
-pub const NODE_CONNECTIONS_MAX: usize = 2_048;
-/// Requests that are worked on at once; one more is MF0912.
+/// Connections that are open at once on a listener. For one more the one that has been idle longest leaves; if none is
+/// idle, it is MF0912.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Of everybody.
+    pub connections_max: usize,
+    /// Of one peer: an IPv4 address, or an IPv6 /64, which is what one customer is given.
+    pub peer_connections_max: usize,
+}
+
+impl Bounds {
+    /// The HTTP listener is on the loopback, where a proxy and all programs of the machine are one peer.
+    pub const HTTP: Self = Self { connections_max: 2_048, peer_connections_max: 1_536 };
+    /// A node waits on two connections. One peer is all nodes behind one address.
+    pub const NODES: Self = Self { connections_max: 4_096, peer_connections_max: 1_024 };
+}
+
+/// Requests at once on one connection (HTTP/2). RFC 9113 6.5.2 recommends no less.
+pub const STREAMS_PER_CONNECTION_MAX: u32 = 100;
+/// What is read ahead of one request's head (HTTP/1.1), in bytes.
+pub const HEAD_BYTES_MAX: usize = 64 << 10;
+/// What a peer may send on one stream before we read it (HTTP/2), in bytes.
+pub const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+/// The same for all streams of a connection.
+pub const CONNECTION_WINDOW_BYTES: u32 = 256 << 10;
+
+/// Requests with a token or a session that are worked on at once; one more is MF0912. This and the next six are apart,
+/// so that who fills one of them keeps nobody else from an answer.
 pub const REQUESTS_MAX: usize = 256;
+/// Requests of anybody: pages without a sign-in, the form of one, the description.
+pub const ANONYMOUS_REQUESTS_MAX: usize = 32;
+/// Requests that begin or end a sign-in with the provider; each may wait for it.
+pub const PROVIDER_REQUESTS_MAX: usize = 16;
+/// Requests for readiness and for numbers. `/healthz` needs nothing, and has no limit.
+pub const HEALTH_REQUESTS_MAX: usize = 8;
+/// Tokens and certificates that are looked up at once; further requests wait, [`LOOKUP_WAIT_MAX`] at most.
+pub const LOOKUPS_MAX: usize = 8;
+/// How long a request waits for that.
+pub const LOOKUP_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Requests of nodes that are worked on at once, long polls included: two of each node.
 pub const NODE_REQUESTS_MAX: usize = 2_048;
+/// Nodes that join at once.
+pub const JOINS_MAX: usize = 8;
 /// Uploads that are received at once.
 pub const UPLOADS_MAX: usize = 16;
 /// Those of one tenant, by default: three others find room beside it.
@@ -36,6 +71,17 @@ pub const STREAM_POLL: Duration = Duration::from_secs(1);
 
 /// Bodies other than uploads, in bytes.
 pub const JSON_BYTES_MAX: usize = 64 << 10;
+/// Bodies that anybody may send, in bytes: a token in a form.
+pub const ANONYMOUS_BYTES_MAX: usize = 4 << 10;
+/// A request to join, in bytes: a token and a certificate request.
+pub const JOIN_BYTES_MAX: usize = 64 << 10;
+/// What anybody's bodies hold together while they arrive and are worked on, in bytes; beyond it MF0912. This and the
+/// next two count what has arrived, nothing that was announced.
+pub const ANONYMOUS_BODIES_BYTES_MAX: usize = 16 << 20;
+/// The same of callers with a token or a session.
+pub const BODIES_BYTES_MAX: usize = 128 << 20;
+/// The same of nodes.
+pub const NODE_BODIES_BYTES_MAX: usize = 256 << 20;
 /// A node's report or log batch, in bytes: 100,000 rows of about 300 bytes.
 pub const NODE_BODY_BYTES_MAX: usize = 32 << 20;
 /// What is read and thrown away of an upload that is too large, in bytes, so that the client
@@ -43,22 +89,70 @@ pub const NODE_BODY_BYTES_MAX: usize = 32 << 20;
 pub const DRAIN_BYTES_MAX: u64 = 16 << 20;
 /// How long that reading may take.
 pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
-/// The longest pause between two pieces of an upload.
-pub const UPLOAD_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Rows of a page when the caller names no number.
-pub const PAGE_ROWS_DEFAULT: u32 = 100;
+pub const PAGE_ROWS_DEFAULT: u32 = mfaas_wire::schema::PAGE_ROWS_DEFAULT;
 /// Rows of a page at most.
-pub const PAGE_ROWS_MAX: u32 = 1_000;
+pub const PAGE_ROWS_MAX: u32 = mfaas_wire::schema::PAGE_ROWS_MAX;
 /// The longest idempotency key, in bytes.
-pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 200;
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = mfaas_wire::schema::IDEMPOTENCY_KEY_BYTES_MAX;
 /// The longest name of a token, in characters.
 pub const TOKEN_NAME_CHARS_MAX: usize = 80;
 
-/// How long the request line and the headers may take to arrive.
-pub const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a TLS handshake may take.
-pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long callers may take. What is late is MF0915 where there is a request to answer, and else the end of its
+/// connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadlines {
+    /// A TLS handshake.
+    pub handshake: Duration,
+    /// From then, or from the beginning of a connection without TLS, to the end of the first request's head: the first
+    /// byte is in it, and the preface of HTTP/2.
+    pub first_request: Duration,
+    /// The head of a later request, from the answer before it (HTTP/1.1).
+    pub head: Duration,
+    /// A connection on which nothing is asked. Longer than `body`, which may still arrive.
+    pub idle: Duration,
+    /// Between two pieces of a body.
+    pub body_pause: Duration,
+    /// A body from its head to its end.
+    pub body: Duration,
+    /// The same where anybody may send it.
+    pub anonymous_body: Duration,
+    /// The same for an upload: 10 MiB at 35 KB a second.
+    pub upload: Duration,
+    /// From the end of a request's body to the head of its answer; an upload has it behind its own time.
+    pub work: Duration,
+}
+
+impl Deadlines {
+    /// What holds.
+    pub const SERVER: Self = Self {
+        handshake: Duration::from_secs(10),
+        first_request: Duration::from_secs(10),
+        head: Duration::from_secs(10),
+        idle: Duration::from_secs(90),
+        body_pause: Duration::from_secs(15),
+        body: Duration::from_secs(60),
+        anonymous_body: Duration::from_secs(10),
+        upload: Duration::from_secs(300),
+        work: Duration::from_secs(120),
+    };
+}
+
+/// An answer that is still on its way after this time ends with its connection: longer than an event stream lives.
+pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(3_900);
+/// Sent bytes that the peer does not take in this time end the connection, in milliseconds.
+pub const UNTAKEN_MS_MAX: u32 = 30_000;
+/// How often a quiet peer is asked whether it lives (HTTP/2).
+pub const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// How long it may take to say so.
+pub const PING_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often a connection's time is looked at: one that is due ends so much later at most.
+pub const CONNECTION_LOOK: Duration = Duration::from_secs(5);
+/// What a connection that has to end still gets to finish.
+pub const PARTING_TIME_MAX: Duration = Duration::from_secs(5);
+/// After a failed accept.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long open requests get to end when the server stops.
 pub const DRAIN_CONNECTIONS_MAX: Duration = Duration::from_secs(8);
 
@@ -73,12 +167,10 @@ pub const NODE_SILENT_S: i64 = 30;
 pub const SESSIONS_MAX: usize = 1_000;
 /// How long a console session lives.
 pub const SESSION_LIFE: Duration = Duration::from_secs(12 * 3_600);
-/// Attempts to sign in with a provider that are under way at once; the oldest goes first.
-pub const SIGN_IN_ATTEMPTS_MAX: usize = 1_000;
-/// How long an attempt may take.
+/// How long an attempt to sign in with the provider may take.
 pub const SIGN_IN_ATTEMPT_LIFE: Duration = Duration::from_secs(600);
-/// Requests that talk with the provider at once.
-pub const PROVIDER_TALKS_MAX: usize = 16;
+/// Attempts that are remembered as answered, so that each counts once; the oldest is forgotten first.
+pub const SIGN_IN_ANSWERS_MAX: usize = 4_096;
 /// How long a connection to the provider may take.
 pub const PROVIDER_CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long one answer of the provider may take.
@@ -154,7 +246,16 @@ pub const NOTE_CHARS_MAX: usize = 4_000;
 /// Features in one request for a crate.
 pub const FEATURES_MAX: usize = 64;
 /// The name of a feature, in bytes.
-pub const FEATURE_BYTES_MAX: usize = 64;
+pub const FEATURE_BYTES_MAX: usize = mfaas_wire::schema::FEATURE_BYTES_MAX;
+
+/// How often refusals that had no log line of their own are told, in one line.
+pub const TALLY_PERIOD: Duration = Duration::from_secs(10);
+/// Lines about refused requests of anybody in such a time, and about connections that came to nothing.
+pub const ANONYMOUS_LINES_MAX: u64 = 20;
+/// Lines about refused requests of known callers, and about requests that failed, each, in such a time.
+pub const KNOWN_LINES_MAX: u64 = 200;
+/// How long numbers that are counted in the database are served before they are counted again.
+pub const COUNTS_LIFE: Duration = Duration::from_secs(10);
 
 /// How often the blob store is swept of what broken uploads left behind.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(3_600);

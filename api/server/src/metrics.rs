@@ -7,6 +7,8 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use mfaas_catalog::Charged;
 
+use crate::connections::Full;
+
 static RECORDER: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
 
 /// Upper edges of the duration buckets, in seconds.
@@ -32,12 +34,42 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
 fn describe() {
     metrics::describe_counter!("mfaas_http_requests_total", "Answered requests by route, method and status.");
     metrics::describe_histogram!("mfaas_http_request_seconds", "Time until the answer's headers, by route.");
+    metrics::describe_gauge!("mfaas_http_connections", "Open connections by listener.");
+    metrics::describe_counter!(
+        "mfaas_http_connections_evicted_total",
+        "Idle connections that made room, by the bound that was reached."
+    );
+    metrics::describe_counter!(
+        "mfaas_http_connections_refused_total",
+        "Connections that were turned away, none being idle."
+    );
     metrics::describe_gauge!("mfaas_deployments", "Deployments by state.");
+    metrics::describe_gauge!(
+        "mfaas_counted_seconds",
+        "When deployments, nodes and bans were counted, in seconds since 1970."
+    );
     metrics::describe_gauge!("mfaas_event_streams", "Open event streams.");
     metrics::describe_counter!("mfaas_usage_reports_total", "Reports of usage by what became of them.");
     metrics::describe_gauge!("mfaas_bans", "Bans in force.");
     metrics::describe_gauge!("mfaas_nodes", "Nodes by what they are to take.");
     metrics::describe_counter!("mfaas_upload_bytes_total", "Bytes of accepted uploads.");
+}
+
+/// Connections that are open on a listener.
+pub(crate) fn connections(listener: &'static str, open: usize) {
+    metrics::gauge!("mfaas_http_connections", "listener" => listener).set(open as f64);
+}
+
+/// Counts an idle connection that made room for another one.
+pub(crate) fn gave_up(listener: &'static str, full: Full) {
+    metrics::counter!("mfaas_http_connections_evicted_total", "listener" => listener, "bound" => full.as_str())
+        .increment(1);
+}
+
+/// Counts a connection that found no place.
+pub(crate) fn turned_away(listener: &'static str, full: Full) {
+    metrics::counter!("mfaas_http_connections_refused_total", "listener" => listener, "bound" => full.as_str())
+        .increment(1);
 }
 
 /// Counts one answer.

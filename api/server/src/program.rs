@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::app::{App, http_router, node_router};
 use crate::authority::Authority;
 use crate::config::ServeConfig;
-use crate::serve::serve;
+use crate::serve::{Listener, serve};
 use crate::{limits, metrics, nodes};
 
 /// A server that answers.
@@ -41,18 +41,27 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
     let app = App::new(config, http, catalog, blobs, authority, metrics::install()?)?;
     app.call_keys.ensure(&app.catalog).await.context("MFAAS_CALL_KEYS_DIR")?;
     let (http_routes, _) = http_router(&app);
+    let http_side = Listener {
+        name: "http",
+        socket: http_listener,
+        bounds: app.config.http_bounds,
+        tls: None,
+        router: http_routes,
+    };
+    let node_side = Listener {
+        name: "nodes",
+        socket: node_listener,
+        bounds: limits::Bounds::NODES,
+        tls: Some(acceptor),
+        router: node_router(&app),
+    };
     let tasks = vec![
-        tokio::spawn(serve(http_listener, limits::HTTP_CONNECTIONS_MAX, None, http_routes, app.stop.clone())),
-        tokio::spawn(serve(
-            node_listener,
-            limits::NODE_CONNECTIONS_MAX,
-            Some(acceptor),
-            node_router(&app),
-            app.stop.clone(),
-        )),
+        tokio::spawn(serve(http_side, app.clone())),
+        tokio::spawn(serve(node_side, app.clone())),
         tokio::spawn(listen(app.clone())),
         tokio::spawn(sweep(app.clone())),
         tokio::spawn(forget(app.clone())),
+        tokio::spawn(tell_refusals(app.clone())),
     ];
     if let Some(path) = ready_file {
         write_ready_file(&path, http, nodes).context("MFAAS_READY_FILE")?;
@@ -124,6 +133,16 @@ async fn forget(app: App) {
         tokio::select! {
             () = tokio::time::sleep(limits::SWEEP_EVERY) => {}
             () = app.stop.cancelled() => return,
+        }
+    }
+}
+
+/// Tells now and then what was refused without a line of its own.
+async fn tell_refusals(app: App) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(limits::TALLY_PERIOD) => app.tally.tell(),
+            () = app.stop.cancelled() => return app.tally.tell(),
         }
     }
 }

@@ -51,6 +51,11 @@ impl Refusal {
         Self::with(Problem::new(codes::MF0910, detail), Some(cause.to_string())).retry_after(5)
     }
 
+    /// Bytes of the caller came later than they may.
+    pub fn slow(detail: &str) -> Self {
+        Self::new(codes::MF0915, detail)
+    }
+
     /// More at once than a limit allows.
     pub fn busy(detail: &str) -> Self {
         Self::new(codes::MF0912, detail).retry_after(1)

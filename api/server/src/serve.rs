@@ -1,10 +1,12 @@
-//! Listeners: accepts connections under a limit, speaks HTTP/1.1 and HTTP/2 over them, with TLS
-//! on the node side, and ends them in order when the server stops.
+//! Listeners: accept connections under bounds, speak HTTP/1.1 and HTTP/2 over them, with TLS on the node side, and end
+//! those on which nothing happens. When the server stops, they end in order.
 //!
-//! axum's own server has neither a limit on connections nor a time limit on headers, and does not
-//! hand the client's certificate to the routes.
+//! axum's own server has neither a bound on connections nor time limits, and does not hand the client's certificate to
+//! the routes. No wait for a peer here is without an end.
 
 use std::convert::Infallible;
+use std::io::Write as _;
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -12,102 +14,180 @@ use axum::body::Body;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use mfaas_rules::codes;
+use mfaas_wire::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use crate::limits;
+use crate::app::App;
+use crate::connections::{Connection, Connections, Full, Place};
+use crate::limits::{self, Bounds};
 use crate::nodes::Peer;
+use crate::tally::About;
 
-/// Serves `router` on `listener` until `stop`, then lets open requests end within
-/// [`limits::DRAIN_CONNECTIONS_MAX`]. With `tls`, every request carries its connection's [`Peer`].
-pub(crate) async fn serve(
-    listener: TcpListener,
-    connections_max: usize,
-    tls: Option<TlsAcceptor>,
-    router: Router,
-    stop: CancellationToken,
-) {
-    let permits = Arc::new(Semaphore::new(connections_max));
-    let open = GracefulShutdown::new();
-    while let Some((stream, permit)) = next(&listener, &permits, &stop).await {
-        let (router, tls, watcher) = (router.clone(), tls.clone(), open.watcher());
-        tokio::spawn(async move {
-            connection(stream, tls, router, watcher).await;
-            drop(permit);
-        });
+/// A listener and what it serves.
+pub(crate) struct Listener {
+    /// As metrics call it.
+    pub(crate) name: &'static str,
+    pub(crate) socket: TcpListener,
+    pub(crate) bounds: Bounds,
+    /// With it, every request carries its connection's [`Peer`].
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) router: Router,
+}
+
+/// Serves until the server stops, then lets open requests end within [`limits::DRAIN_CONNECTIONS_MAX`].
+pub(crate) async fn serve(listener: Listener, app: App) {
+    let Listener { name, socket, bounds, tls, router } = listener;
+    let places = Connections::new(name, bounds);
+    let mut open = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = socket.accept() => accepted,
+            () = app.stop.cancelled() => break,
+        };
+        match accepted {
+            Ok((stream, address)) => match places.admit(address.ip()) {
+                Ok(place) => {
+                    open.spawn(converse(stream, place, tls.clone(), router.clone(), app.clone()));
+                }
+                Err(full) => {
+                    app.tally.count("connection");
+                    turn_away(stream, tls.is_some(), full);
+                }
+            },
+            Err(error) => {
+                // Out of descriptors, or a peer that left: pause instead of spinning.
+                if app.tally.has_line(About::Anybody, "accept") {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                }
+                tokio::time::sleep(limits::ACCEPT_PAUSE).await;
+            }
+        }
+        while open.try_join_next().is_some() {}
     }
-    drop(listener);
-    if timeout(limits::DRAIN_CONNECTIONS_MAX, open.shutdown()).await.is_err() {
+    drop(socket);
+    let drained = async { while open.join_next().await.is_some() {} };
+    if timeout(limits::DRAIN_CONNECTIONS_MAX, drained).await.is_err() {
         tracing::warn!("connections were still open at the end of the drain and are cut");
     }
 }
 
-/// The next connection with its permit; `None` when the server stops.
-async fn next(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-    stop: &CancellationToken,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    loop {
-        let permit = tokio::select! {
-            permit = permits.clone().acquire_owned() => permit.ok()?,
-            () = stop.cancelled() => return None,
-        };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stop.cancelled() => return None,
-        };
-        match accepted {
-            Ok((stream, _)) => return Some((stream, permit)),
-            Err(error) => {
-                // Out of descriptors, or a peer that left: pause instead of spinning.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-            }
-        }
+/// Says why, where that can be said before TLS, and closes. Best effort: nothing of the peer was read.
+fn turn_away(stream: TcpStream, is_tls: bool, full: Full) {
+    if is_tls {
+        return;
+    }
+    let detail = match full {
+        Full::Peer => "Connections of this address are as many as may be, and none is idle.",
+        Full::All => "Connections are as many as may be, and none is idle.",
+    };
+    let problem = serde_json::to_string(&Problem::new(codes::MF0912, detail)).unwrap_or_default();
+    let head = "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
+                connection: close\r\n";
+    let answer = format!("{head}content-length: {}\r\n\r\n{problem}", problem.len());
+    // It fits into the kernel's buffer, and nobody waits.
+    if let Ok(mut stream) = stream.into_std() {
+        let _ = stream.write_all(answer.as_bytes());
+        let _ = stream.shutdown(std::net::Shutdown::Write);
     }
 }
 
-async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, watcher: Watcher) {
+async fn converse(stream: TcpStream, place: Place, tls: Option<TlsAcceptor>, router: Router, app: App) {
     // Answers are small and latency counts; failure costs only that.
     let _ = stream.set_nodelay(true);
-    let Some(tls) = tls else { return speak(stream, None, router, watcher).await };
-    match timeout(limits::HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
+    // Without it a peer that takes nothing holds its answers until the kernel gives up, many minutes later.
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, limits::UNTAKEN_MS_MAX);
+    let connection = place.connection();
+    let Some(tls) = tls else { return speak(stream, None, connection, router, &app).await };
+    let handshake = timeout(app.config.deadlines.handshake, tls.accept(stream));
+    let shaken = tokio::select! {
+        shaken = handshake => shaken,
+        () = connection.given_up() => return,
+        () = app.stop.cancelled() => return,
+    };
+    match shaken {
         Ok(Ok(stream)) => {
             let peer = Peer::of(stream.get_ref().1);
-            speak(stream, Some(peer), router, watcher).await;
+            connection.touch();
+            speak(stream, Some(peer), connection, router, &app).await;
         }
-        Ok(Err(error)) => tracing::info!(%error, "a node's TLS handshake failed"),
-        Err(_) => tracing::info!("a node's TLS handshake took too long"),
+        Ok(Err(error)) if app.tally.has_line(About::Anybody, "handshake") => {
+            tracing::info!(%error, "a node's TLS handshake failed");
+        }
+        Err(_) if app.tally.has_line(About::Anybody, "handshake") => {
+            tracing::info!("a node's TLS handshake took too long");
+        }
+        Ok(Err(_)) | Err(_) => {}
     }
 }
 
-async fn speak<S>(stream: S, peer: Option<Peer>, router: Router, watcher: Watcher)
+async fn speak<S>(stream: S, peer: Option<Peer>, state: &Arc<Connection>, router: Router, app: &App)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let asked = Arc::clone(state);
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+        asked.asked();
         let (router, peer) = (router.clone(), peer.clone());
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(Arc::clone(&asked));
         async move {
-            let mut request = request.map(Body::new);
             if let Some(peer) = peer {
                 request.extensions_mut().insert(peer);
             }
             Ok::<_, Infallible>(router.oneshot(request).await.unwrap_or_else(|never| match never {}))
         }
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits::HEADER_TIME_MAX);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(100);
-    let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-    // A connection that breaks is the peer's business; the requests on it were logged.
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection ended with an error");
+    let builder = protocol(app);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    loop {
+        // Looked at again meanwhile: the end of a request brings it nearer.
+        let ends_at = Instant::from_std(state.ends_at(&app.config.deadlines));
+        let look_at = ends_at.min(Instant::now() + limits::CONNECTION_LOOK);
+        tokio::select! {
+            biased;
+            // A connection that breaks is the peer's business; the requests on it were logged.
+            outcome = connection.as_mut() => {
+                if let Err(error) = outcome {
+                    tracing::debug!(%error, "a connection ended with an error");
+                }
+                return;
+            }
+            () = state.given_up() => return,
+            () = app.stop.cancelled() => break,
+            () = sleep_until(look_at) => {
+                if state.ends_at(&app.config.deadlines) <= std::time::Instant::now() {
+                    break;
+                }
+            }
+        }
     }
+    connection.as_mut().graceful_shutdown();
+    let parting =
+        if app.stop.is_cancelled() { limits::DRAIN_CONNECTIONS_MAX } else { limits::PARTING_TIME_MAX };
+    let _ = timeout(parting, connection).await;
+}
+
+/// HTTP/1.1 and HTTP/2 with what a peer may hold before its requests are known.
+fn protocol(app: &App) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.config.deadlines.head)
+        .max_buf_size(limits::HEAD_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits::STREAMS_PER_CONNECTION_MAX)
+        .initial_stream_window_size(limits::STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(limits::CONNECTION_WINDOW_BYTES)
+        .keep_alive_interval(limits::PING_INTERVAL)
+        .keep_alive_timeout(limits::PING_WAIT_MAX);
+    builder
 }

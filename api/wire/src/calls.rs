@@ -5,26 +5,31 @@ use mfaas_ident::{CallScope, PersonName, TenantName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::schema;
+
 /// Body of the request for a call token.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateCallToken {
     /// Which functions of the tenant it opens: 1 to 32 names, or `*` for all but those with the access `token`,
     /// which have to be named.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<schema::CallScopeEntry>, min_items = 1, max_items = 32)]
     pub functions: CallScope,
     /// Whom functions see as the caller; the person of the calling token when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::PersonName>)]
     pub caller: Option<PersonName>,
     /// How long it is good for, in seconds: at most a day, a quarter of an hour when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 86_400)]
     pub ttl_s: Option<u32>,
     /// Calls a second of each function on each node, where the node itself allows more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 4_294_967_295_u32)]
     pub rate: Option<u32>,
     /// Calls of each function on their way on each node, where the node itself allows more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 4_294_967_295_u32)]
     pub concurrency: Option<u32>,
 }
 
@@ -36,13 +41,13 @@ pub struct CallTokenCreated {
     /// Its name in the audit log.
     pub id: String,
     /// Whose functions it opens.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// Whom functions see, after the tenant and a slash.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::PersonName)]
     pub caller: PersonName,
     /// Which functions.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<schema::CallScopeEntry>)]
     pub functions: CallScope,
     /// From when on it opens nothing.
     pub expires_at: DateTime<Utc>,

@@ -6,6 +6,8 @@ use mfaas_rules::{Finding, Layer, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::schema;
+
 use crate::render;
 
 /// One thing that happened to a deployment.
@@ -67,6 +69,7 @@ impl From<&Span> for SourceSpan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Diagnostic {
     /// The stable code; `MF0401` stands for everything that rustc says.
+    #[schema(value_type = schema::ErrorCode)]
     pub code: String,
     /// How bad it is.
     pub level: Level,

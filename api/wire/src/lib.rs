@@ -12,6 +12,7 @@ mod operation;
 mod problem;
 pub mod render;
 mod reviews;
+pub mod schema;
 mod status;
 mod views;
 

@@ -8,6 +8,8 @@ use mfaas_ident::{Digest, FunctionName, NodeName, TenantName, VersionNumber};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::schema;
+
 /// What calls used, summed up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageView {
@@ -29,13 +31,13 @@ pub struct UsageRowView {
     /// When the period begins; of a total, the first hour in which the version was used.
     pub from: DateTime<Utc>,
     /// Whose it is.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// The function.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::FunctionName)]
     pub function: FunctionName,
     /// The version.
-    #[schema(value_type = u32)]
+    #[schema(value_type = schema::VersionNumber)]
     pub version: VersionNumber,
     /// Calls that reached a worker, however they ended.
     pub calls: u64,
@@ -89,19 +91,19 @@ pub struct BanView {
     /// Its number, with which it is lifted.
     pub id: i64,
     /// Whose it is.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// The function.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::FunctionName)]
     pub function: FunctionName,
     /// The version that crashed.
-    #[schema(value_type = u32)]
+    #[schema(value_type = schema::VersionNumber)]
     pub version: VersionNumber,
     /// The artifact; another version of the same bytes is banned with it.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub digest: Digest,
     /// The node on which it crashed.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::NodeName)]
     pub node: NodeName,
     /// How often its worker crashed there.
     pub crashes: u32,

@@ -5,6 +5,7 @@ use mfaas_rules::Code;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::schema;
 use crate::{Diagnostic, status_of};
 
 /// The media type of a [`Problem`].
@@ -22,10 +23,12 @@ pub struct Problem {
     /// The code's sentence, the same for every occurrence.
     pub title: String,
     /// The HTTP status, repeated in the body so that a saved document stands alone.
+    #[schema(minimum = 400, maximum = 599)]
     pub status: u16,
     /// What happened this time, one sentence, sanitised.
     pub detail: String,
     /// The stable code, for example `MF0301`.
+    #[schema(value_type = schema::ErrorCode)]
     pub code: String,
     /// What to do about it.
     pub hint: String,
@@ -37,7 +40,7 @@ pub struct Problem {
     pub diagnostics: Vec<Diagnostic>,
     /// The dependency that waits for a decision.
     #[serde(rename = "crate", default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::CrateName>)]
     pub crate_name: Option<CrateName>,
     /// Where a reviewer decides about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,17 +11,21 @@ use mfaas_rules::review::{ReviewState, SpotState, Terms};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::schema;
+
 /// Body of a request for a crate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestCrate {
     /// The crate.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::CrateName)]
     pub name: CrateName,
     /// Which versions would do, as in a manifest.
+    #[schema(min_length = 1)]
     pub requirement: String,
     /// Features beside the default ones.
     #[serde(default)]
+    #[schema(value_type = Vec<schema::FeatureName>, max_items = 64)]
     pub features: Vec<String>,
     /// Whether the default features are wanted.
     #[serde(default = "yes")]
@@ -39,7 +43,7 @@ fn yes() -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AllowlistView {
     /// The compiler that they are for.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub toolchain: ToolchainId,
     /// Grows with every decision.
     pub policy_version: i64,
@@ -54,18 +58,18 @@ pub struct RequestView {
     /// Its number.
     pub id: i64,
     /// Whose function needs it.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// The deployment that waits for it; absent when a person asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<Uuid>)]
     pub deployment: Option<DeploymentId>,
     /// Who asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::PersonName>)]
     pub requested_by: Option<PersonName>,
     /// The crate.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::CrateName)]
     pub name: CrateName,
     /// The requirement as written, sanitised.
     pub requirement: String,
@@ -106,7 +110,7 @@ pub struct NearestView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MemberView {
     /// The crate.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::CrateName)]
     pub name: CrateName,
     /// Its version.
     pub version: String,
@@ -117,7 +121,7 @@ pub struct MemberView {
     pub review: Option<i64>,
     /// Where that review stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::ReviewState>)]
     pub state: Option<ReviewState>,
     /// How much that review has to read; absent until it was compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,12 +162,12 @@ pub struct ReviewView {
     /// Its number.
     pub id: i64,
     /// The crate.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::CrateName)]
     pub name: CrateName,
     /// Its version.
     pub version: String,
     /// SHA-256 of the `.crate` file.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub checksum: Digest,
     /// Features that it is to be compiled with.
     pub features: Vec<String>,
@@ -184,7 +188,7 @@ pub struct ReviewView {
     #[schema(value_type = Object)]
     pub terms: Terms,
     /// Where it stands.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::ReviewState)]
     pub state: ReviewState,
     /// The words that ended it, sanitised.
     #[serde(default)]
@@ -195,7 +199,7 @@ pub struct ReviewView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_at: Option<DateTime<Utc>>,
     /// Who asked.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<schema::PersonName>)]
     pub requesters: Vec<PersonName>,
     /// Deployments that wait for it.
     pub waiting: u32,
@@ -237,7 +241,7 @@ pub struct DeltaView {
     /// That version.
     pub from: String,
     /// SHA-256 of its `.crate` file.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub from_checksum: Digest,
     /// Who decided about it: people, `rules` and their revision, or `seed` for what ships.
     pub decided_by: String,
@@ -245,7 +249,7 @@ pub struct DeltaView {
     pub decided_at: DateTime<Utc>,
     /// The tenant that it is allowed for; everybody when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::TenantName>)]
     pub tenant: Option<TenantName>,
     /// Somebody has looked at it: it does not merely ship.
     pub reviewed: bool,
@@ -292,7 +296,7 @@ pub struct FileDeltaView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VoiceView {
     /// Whose.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::PersonName)]
     pub person: PersonName,
     /// For or against.
     pub approve: bool,
@@ -308,12 +312,12 @@ pub struct SpotView {
     /// File, line, column and kind, sanitised.
     pub spot: String,
     /// What is there.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::SpotState)]
     pub state: SpotState,
     /// Why, sanitised.
     pub note: String,
     /// Who looked last.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::PersonName)]
     pub person: PersonName,
     /// When.
     pub at: DateTime<Utc>,
@@ -326,6 +330,7 @@ pub struct GiveVoice {
     /// For or against.
     pub approve: bool,
     /// Why, 1 to 4,000 characters; whoever is refused reads it.
+    #[schema(min_length = 1, max_length = 4_000)]
     pub note: String,
     /// The terms of a yes; those that stand already, or none, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -338,11 +343,13 @@ pub struct GiveVoice {
 #[serde(deny_unknown_fields)]
 pub struct MarkSpot {
     /// File, line, column and kind.
+    #[schema(min_length = 1, max_length = 4_000)]
     pub spot: String,
     /// What is there.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::SpotState)]
     pub state: SpotState,
     /// Why, 2,000 characters at most.
+    #[schema(max_length = 2_000)]
     #[serde(default)]
     pub note: String,
 }
@@ -364,6 +371,7 @@ pub struct RevokeCrate {
     /// What happens to what runs.
     pub severity: RevocationSeverity,
     /// Why, 1 to 4,000 characters; whoever is refused reads it.
+    #[schema(min_length = 1, max_length = 4_000)]
     pub reason: String,
     /// Only say what it concerns.
     #[serde(default)]
@@ -374,7 +382,7 @@ pub struct RevokeCrate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RevocationView {
     /// The crate.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::CrateName)]
     pub name: CrateName,
     /// Its version.
     pub version: String,
@@ -388,19 +396,19 @@ pub struct RevocationView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConcernedView {
     /// Owner.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// Function.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::FunctionName)]
     pub function: FunctionName,
     /// Version.
-    #[schema(value_type = u32)]
+    #[schema(value_type = schema::VersionNumber)]
     pub version: VersionNumber,
     /// Its artifact.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub artifact: Digest,
     /// The aliases that name it today.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<schema::AliasName>)]
     pub aliases: Vec<AliasName>,
     /// True when nodes must not run it.
     pub revoked: bool,
@@ -450,7 +458,7 @@ pub struct AlarmView {
     /// Its title, sanitised.
     pub title: String,
     /// The crate.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::CrateName)]
     pub name: CrateName,
     /// Its version.
     pub version: String,
@@ -463,11 +471,11 @@ pub struct AlarmView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditLink {
     /// The row's number; grows by one.
-    #[schema(minimum = 1)]
+    #[schema(value_type = schema::RowId)]
     pub row: u64,
     /// Microseconds since 1970, role, actor, action, tenant, subject, detail.
     pub fields: [String; 7],
     /// What should come out.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub hash: Digest,
 }

@@ -131,6 +131,8 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0912, 429),
     (codes::MF0913, 403),
     (codes::MF0914, 403),
+    (codes::MF0915, 408),
+    (codes::MF0916, 415),
     (codes::MF0917, 429),
 ];
 

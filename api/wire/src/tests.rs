@@ -132,3 +132,31 @@ fn an_event_needs_only_what_it_has() {
     .unwrap();
     assert_eq!((event.wall_ms, event.cpu_ms, event.version), (Some(12.0), Some(11.5), None));
 }
+
+/// The longest text that a schema lets through is one that the type takes, and the next is not.
+#[test]
+fn schemas_have_the_bounds_of_the_types_that_parse() {
+    use mfaas_ident::{AliasName, CrateName, FunctionName, NodeName, PersonName, TenantName, VersionNumber};
+    use utoipa::PartialSchema as _;
+
+    use crate::schema;
+
+    let bound =
+        |schema: serde_json::Value, key: &str| usize::try_from(schema[key].as_u64().unwrap()).unwrap();
+    let fits = |parse: &dyn Fn(&str) -> bool, schema: utoipa::openapi::RefOr<utoipa::openapi::Schema>| {
+        let longest = bound(serde_json::to_value(schema).unwrap(), "maxLength");
+        assert!(parse(&"a".repeat(longest)) && !parse(&"a".repeat(longest + 1)) && !parse(""), "{longest}");
+    };
+    fits(&|text| TenantName::parse(text).is_ok(), schema::TenantName::schema());
+    fits(&|text| FunctionName::parse(text).is_ok(), schema::FunctionName::schema());
+    fits(&|text| AliasName::parse(text).is_ok(), schema::AliasName::schema());
+    fits(&|text| NodeName::parse(text).is_ok(), schema::NodeName::schema());
+    fits(&|text| CrateName::parse(text).is_ok(), schema::CrateName::schema());
+    fits(&|text| PersonName::parse(text).is_ok(), schema::PersonName::schema());
+    fits(&|text| mfaas_ident::Digest::parse(text).is_ok(), schema::Digest::schema());
+    let version = serde_json::to_value(schema::VersionNumber::schema()).unwrap();
+    let highest = u32::try_from(bound(version, "maximum")).unwrap();
+    assert!(VersionNumber::new(highest).is_ok() && VersionNumber::new(highest + 1).is_err());
+    let scopes = serde_json::to_value(schema::Scope::schema()).unwrap();
+    assert_eq!(scopes["enum"], serde_json::to_value(mfaas_ident::Scope::ALL).unwrap());
+}

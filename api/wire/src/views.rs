@@ -9,6 +9,7 @@ use mfaas_ident::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::schema;
 use crate::{Availability, Condition, DeploymentState, Diagnostic, Problem, RequestView};
 
 /// One page of a list.
@@ -37,10 +38,10 @@ pub struct DeploymentView {
     #[schema(value_type = Uuid)]
     pub id: DeploymentId,
     /// The owner.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// The function it is for.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::FunctionName)]
     pub function: FunctionName,
     /// Where it is.
     pub state: DeploymentState,
@@ -49,7 +50,7 @@ pub struct DeploymentView {
     /// When it reached its present state, by the database's clock.
     pub updated_at: DateTime<Utc>,
     /// SHA-256 of the uploaded bytes, as this server counted them.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub source_digest: Digest,
     /// Size of the upload, in bytes.
     pub source_bytes: u64,
@@ -57,7 +58,7 @@ pub struct DeploymentView {
     pub attempts: u32,
     /// The version it became, once admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<schema::VersionNumber>)]
     pub version: Option<VersionNumber>,
     /// Why it was refused, waits or failed.
     #[serde(default)]
@@ -78,19 +79,19 @@ pub struct DeploymentView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FunctionView {
     /// The owner.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// Unique within the owner.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::FunctionName)]
     pub name: FunctionName,
     /// When its first version was admitted.
     pub created_at: DateTime<Utc>,
     /// The version that `live` names, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<schema::VersionNumber>)]
     pub live_version: Option<VersionNumber>,
     /// The newest version.
-    #[schema(value_type = u32)]
+    #[schema(value_type = schema::VersionNumber)]
     pub latest_version: VersionNumber,
 }
 
@@ -98,24 +99,24 @@ pub struct FunctionView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VersionView {
     /// 1, 2, 3, …
-    #[schema(value_type = u32)]
+    #[schema(value_type = schema::VersionNumber)]
     pub version: VersionNumber,
     /// The upload it came from.
     #[schema(value_type = Uuid)]
     pub deployment: DeploymentId,
     /// SHA-256 of the artifact.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub artifact_digest: Digest,
     /// Size of the artifact, in bytes.
     pub artifact_bytes: u64,
     /// SHA-256 of the signed statement's envelope.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub statement_digest: Digest,
     /// SHA-256 of the uploaded source.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub source_digest: Digest,
     /// The toolchain that compiled it.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Digest)]
     pub toolchain: ToolchainId,
     /// When it was admitted.
     pub created_at: DateTime<Utc>,
@@ -128,11 +129,11 @@ pub struct VersionView {
     pub idempotent: bool,
     /// Declared: `shared` workers, or those of its tenant's own `process`.
     #[serde(default)]
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Isolation)]
     pub isolation: Isolation,
     /// Who may call it: `public`, `tenant` or `token`.
     #[serde(default)]
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Access)]
     pub access: Access,
     /// The handler's path in the tenant's crate.
     pub handler: String,
@@ -143,7 +144,7 @@ pub struct VersionView {
     /// Whether nodes must not load it any more.
     pub revoked: bool,
     /// The aliases that name it now.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<schema::AliasName>)]
     pub aliases: Vec<AliasName>,
 }
 
@@ -151,10 +152,10 @@ pub struct VersionView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AliasView {
     /// For example `live`.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::AliasName)]
     pub alias: AliasName,
     /// What it names.
-    #[schema(value_type = u32)]
+    #[schema(value_type = schema::VersionNumber)]
     pub version: VersionNumber,
     /// When it was last moved.
     pub updated_at: DateTime<Utc>,
@@ -165,7 +166,7 @@ pub struct AliasView {
 #[serde(deny_unknown_fields)]
 pub struct MoveAlias {
     /// The version that the alias shall name.
-    #[schema(value_type = u32)]
+    #[schema(value_type = schema::VersionNumber)]
     pub version: VersionNumber,
 }
 
@@ -180,17 +181,17 @@ pub struct Removed {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Endpoint {
     /// The node.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::NodeName)]
     pub node: NodeName,
     /// `http://host:port/f/{tenant}/{name}`; absent while the node has not reported an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The version that the node says `live` is; absent when it serves none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<schema::VersionNumber>)]
     pub live_version: Option<VersionNumber>,
     /// Every version that the node says it has loaded.
-    #[schema(value_type = Vec<u32>)]
+    #[schema(value_type = Vec<schema::VersionNumber>)]
     pub loaded_versions: Vec<VersionNumber>,
     /// Every version that the node says it does not serve, and why.
     #[serde(default)]
@@ -206,9 +207,10 @@ pub struct Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NodeRefusal {
     /// The version.
-    #[schema(value_type = u32)]
+    #[schema(value_type = schema::VersionNumber)]
     pub version: VersionNumber,
     /// Stable code.
+    #[schema(value_type = schema::ErrorCode)]
     pub code: String,
     /// The node's words, sanitised.
     pub message: String,
@@ -246,7 +248,7 @@ impl NodeState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NodeView {
     /// Its name, the CN of its certificate.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::NodeName)]
     pub name: NodeName,
     /// How it is doing.
     pub state: NodeState,
@@ -316,7 +318,7 @@ impl CrateStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CrateView {
     /// The crate.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::CrateName)]
     pub name: CrateName,
     /// The exact version that is offered; on a waiting request, what was asked for.
     pub version: String,
@@ -345,26 +347,26 @@ pub struct TokenView {
     /// The public half of the token.
     pub id: String,
     /// What the token opens.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// What its owner calls it.
     pub name: String,
     /// Whose voice it speaks with.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::PersonName)]
     pub person: PersonName,
     /// Who says that it is them: `nobody` for a token that speaks for itself and never in a review, `admin`, or
     /// the OpenID `provider`.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Voucher)]
     pub vouched_by: Voucher,
     /// Who made it, as audit rows name them.
     #[serde(default)]
     pub made_by: String,
     /// `viewer`, `deployer`, `reviewer`, `operator` or `admin`; absent when the scopes make none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::Role>)]
     pub role: Option<Role>,
     /// What it may do.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<schema::Scope>)]
     pub scopes: Vec<Scope>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
@@ -390,23 +392,24 @@ pub struct TokenCreated {
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
     /// What to call it, 1 to 80 characters.
+    #[schema(min_length = 1, max_length = 80)]
     pub name: String,
     /// What it may do: `viewer`, `deployer`, `reviewer`, `operator` or `admin`. Either this or `scopes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::Role>)]
     pub role: Option<Role>,
     /// The same scope by scope; nothing that the calling token may not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<schema::Scope>)]
     pub scopes: Vec<Scope>,
     /// The tenant that it opens; the caller's own when absent, another only for `admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::TenantName>)]
     pub tenant: Option<TenantName>,
     /// Whose voice it speaks with. A token that reviews has to name one; others speak for themselves, as
     /// `tenant/name`, when it is absent. Two tokens of one person are one voice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::PersonName>)]
     pub person: Option<PersonName>,
 }
 
@@ -418,10 +421,10 @@ pub struct LogLine {
     /// When the node took it.
     pub at: DateTime<Utc>,
     /// The node that ran the invocation.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::NodeName)]
     pub node: NodeName,
     /// The version that spoke.
-    #[schema(value_type = u32)]
+    #[schema(value_type = schema::VersionNumber)]
     pub version: VersionNumber,
     /// `error`, `warn`, `info` or `debug`.
     pub level: String,
@@ -433,24 +436,24 @@ pub struct LogLine {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhoAmI {
     /// The tenant that it opens.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// The token's public half.
     pub token_id: String,
     /// What its owner calls it.
     pub token_name: String,
     /// Whose voice it speaks with.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::PersonName)]
     pub person: PersonName,
     /// Who says that it is them: `nobody`, `admin` or `provider`.
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::Voucher)]
     pub vouched_by: Voucher,
     /// `viewer`, `deployer`, `reviewer`, `operator` or `admin`; absent when the scopes make none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<schema::Role>)]
     pub role: Option<Role>,
     /// What it may do.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<schema::Scope>)]
     pub scopes: Vec<Scope>,
     /// The version of the server.
     pub server_version: String,

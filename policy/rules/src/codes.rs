@@ -216,5 +216,7 @@ table! {
     MF0912 "Too many requests at once.", "Try again after the time named in Retry-After.";
     MF0913 "A token that decides about dependencies has to name its person.", "Ask an admin for a token that names you: `mfaas token create NAME --role reviewer --person YOU`.";
     MF0914 "Nobody was signed in by the identity provider.", "Try again from the sign-in page; if it stays, ask the operator which groups have a role here.";
+    MF0915 "The request came too slowly.", "Send it again over a faster connection and without pauses; the limits are in docs/operations.md.";
+    MF0916 "The body is not of a type that this route takes.", "Send JSON with `Content-Type: application/json`; the interface is described at /openapi.json.";
     MF0917 "The tenant has used up its share of the build queue.", "Wait for some of the tenant's deployments to end, and try again after the time named in Retry-After.";
 }

@@ -8,7 +8,7 @@ mod peer;
 mod protocol;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -17,6 +17,7 @@ use mfaas_rules::codes;
 
 use crate::app::App;
 use crate::limits;
+use crate::pools::{Pool, work};
 use crate::refusal::Refusal;
 
 pub use peer::{Peer, TlsError, acceptor};
@@ -27,7 +28,7 @@ const JOIN: &str = "/node/v1/join";
 /// The node protocol.
 pub fn router() -> Router<App> {
     Router::new()
-        .route(JOIN, post(protocol::join).layer(DefaultBodyLimit::max(limits::JSON_BYTES_MAX)))
+        .route(JOIN, post(protocol::join))
         .route("/node/v1/serving-set", get(protocol::serving_set))
         .route("/node/v1/key-list", get(protocol::key_list))
         .route("/node/v1/artifacts/{digest}", get(protocol::artifact))
@@ -42,14 +43,15 @@ pub fn router() -> Router<App> {
 /// The gate: a layer around every route of the node listener.
 pub async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let joins = request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == JOIN);
-    if !joins {
-        let peer = request.extensions().get::<Peer>().cloned();
-        match node_of(&app, peer).await {
-            Ok(node) => request.extensions_mut().insert(node),
-            Err(refusal) => return refusal.into_response(),
-        };
+    if joins {
+        return work(&app, Pool::Join, limits::JOIN_BYTES_MAX, request, next).await;
     }
-    next.run(request).await
+    let peer = request.extensions().get::<Peer>().cloned();
+    match node_of(&app, peer).await {
+        Ok(node) => request.extensions_mut().insert(node),
+        Err(refusal) => return refusal.into_response(),
+    };
+    work(&app, Pool::Node, limits::NODE_BODY_BYTES_MAX, request, next).await
 }
 
 /// The node that the connection's certificate belongs to today.
@@ -57,7 +59,8 @@ async fn node_of(app: &App, peer: Option<Peer>) -> Result<JoinedNode, Refusal> {
     let stranger = |detail| Refusal::new(codes::MF0710, detail);
     let certificate =
         peer.and_then(|peer| peer.certificate).ok_or_else(|| stranger("No client certificate."))?;
-    let found = app.catalog.node_by_certificate(&certificate.sha256).await?;
+    let looking = async { Ok(app.catalog.node_by_certificate(&certificate.sha256).await?) };
+    let found = app.pools.look_up(looking).await?;
     let node = found.ok_or_else(|| stranger("The certificate is not the current one of any node."))?;
     // The catalog knows the certificate by its digest; that its name agrees is a second look at
     // the same fact, made by other code.

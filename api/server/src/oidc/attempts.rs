@@ -1,22 +1,29 @@
-//! Attempts to sign in that are under way. Each is bound to one browser by a cookie, counts once, and ends by
-//! itself.
+//! Attempts to sign in that are under way. Each is bound to one browser by a cookie, counts once, and ends by itself.
+//!
+//! Nothing is kept of an attempt here: the cookie is random bytes and a time with our tag, and what only we may know
+//! follows from it and a key of this process. So anybody may begin as many as they like, and takes nothing from others.
 //!
 //! The cookie is `SameSite=Lax` and not `Strict` like that of a session: the browser has to send it when the
 //! provider leads it back. It opens nothing; without the state of the answer it is worth nothing.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::HeaderMap;
 use mfaas_ident::Digest;
 use openidconnect::{CsrfToken, Nonce, PkceCodeVerifier};
+use ring::error::Unspecified;
+use ring::hmac::{HMAC_SHA256, Key, sign, verify};
+use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::console::cookie_value;
-use crate::token::random_hex;
 
 const COOKIE_NAME: &str = "mfaas_sign_in";
-const COOKIE_BYTES: usize = 32;
+const RANDOM_BYTES: usize = 32;
+/// The second of the process's life in which it began, and random bytes.
+const SEED_BYTES: usize = 8 + RANDOM_BYTES;
+const TAG_BYTES: usize = 32;
 
 /// What only we know of an attempt.
 pub(super) struct Attempt {
@@ -27,40 +34,73 @@ pub(super) struct Attempt {
 
 /// Those of this process.
 pub(super) struct Attempts {
-    open: Mutex<HashMap<Digest, (Instant, Attempt)>>,
-    attempts_max: usize,
+    key: Key,
+    since: Instant,
     life: Duration,
+    /// Attempts that were answered, oldest first.
+    answered: Mutex<VecDeque<Digest>>,
+    answers_max: usize,
 }
 
 impl Attempts {
-    pub(super) fn new(attempts_max: usize, life: Duration) -> Self {
-        Self { open: Mutex::new(HashMap::new()), attempts_max, life }
+    pub(super) fn new(answers_max: usize, life: Duration) -> Result<Self, Unspecified> {
+        let key = Key::generate(HMAC_SHA256, &SystemRandom::new())?;
+        Ok(Self { key, since: Instant::now(), life, answered: Mutex::default(), answers_max })
     }
 
-    /// Keeps an attempt; answers with the value of `Set-Cookie`. Where there are too many the oldest goes.
-    pub(super) fn begin(&self, attempt: Attempt, secure: bool) -> Result<String, rand::rand_core::OsError> {
-        let value = random_hex::<COOKIE_BYTES>()?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, (begun, _)| begun.elapsed() < self.life);
-        while open.len() >= self.attempts_max {
-            let Some(oldest) = open.iter().min_by_key(|(_, (begun, _))| *begun).map(|(key, _)| *key) else {
-                break;
-            };
-            open.remove(&oldest);
-        }
-        open.insert(Digest::of(value.as_bytes()), (Instant::now(), attempt));
-        Ok(cookie(&value, self.life.as_secs(), secure))
+    /// A new attempt and the value of `Set-Cookie`.
+    pub(super) fn begin(&self, secure: bool) -> Result<(Attempt, String), Unspecified> {
+        let mut seed = [0; SEED_BYTES];
+        let (second, random) = seed.split_at_mut(SEED_BYTES - RANDOM_BYTES);
+        second.copy_from_slice(&self.since.elapsed().as_secs().to_be_bytes());
+        SystemRandom::new().fill(random)?;
+        let value = format!("{}{}", hex::encode(seed), self.derive("cookie", &seed));
+        Ok((self.attempt(&seed), cookie(&value, self.life.as_secs(), secure)))
     }
 
-    /// Takes the attempt of this browser out, whatever comes of it: a second answer finds none. `None` when
-    /// there is none, when it is over, or when the answer has another state.
+    /// The attempt of this browser, over now whatever comes of it: a second answer finds none. `None` when there is
+    /// none, when it is over, or when the answer has another state.
     pub(super) fn take(&self, headers: &HeaderMap, state: &str) -> Option<Attempt> {
-        let value = cookie_value(headers, COOKIE_NAME).filter(|value| value.len() == 2 * COOKIE_BYTES)?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let (begun, attempt) = open.remove(&Digest::of(value.as_bytes()))?;
+        let value = hex::decode(cookie_value(headers, COOKIE_NAME)?).ok()?;
+        let (seed, tag) = value.split_at_checked(SEED_BYTES).filter(|(_, tag)| tag.len() == TAG_BYTES)?;
+        let message = [b"cookie", seed].concat();
+        verify(&self.key, &message, tag).ok()?;
+        let begun = Duration::from_secs(u64::from_be_bytes(*seed.first_chunk()?));
+        if self.since.elapsed() >= begun + self.life || !self.is_first_answer(seed) {
+            return None;
+        }
+        let attempt = self.attempt(seed);
         // Hashes are compared, so that the time it takes says nothing about the state.
         let fits = Digest::of(state.as_bytes()) == Digest::of(attempt.state.secret().as_bytes());
-        (fits && begun.elapsed() < self.life).then_some(attempt)
+        fits.then_some(attempt)
+    }
+
+    /// Remembers that an attempt was answered. Whoever makes us forget that gains an answer with a code that the
+    /// provider has taken already.
+    fn is_first_answer(&self, seed: &[u8]) -> bool {
+        let seed = Digest::of(seed);
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        if answered.contains(&seed) {
+            return false;
+        }
+        if answered.len() >= self.answers_max {
+            answered.pop_front();
+        }
+        answered.push_back(seed);
+        true
+    }
+
+    fn attempt(&self, seed: &[u8]) -> Attempt {
+        Attempt {
+            state: CsrfToken::new(self.derive("state", seed)),
+            nonce: Nonce::new(self.derive("nonce", seed)),
+            verifier: PkceCodeVerifier::new(self.derive("verifier", seed)),
+        }
+    }
+
+    /// Each purpose has a word of its own, so that none of the values tells another one.
+    fn derive(&self, purpose: &str, seed: &[u8]) -> String {
+        hex::encode(sign(&self.key, &[purpose.as_bytes(), seed].concat()))
     }
 }
 

@@ -25,12 +25,12 @@ use openidconnect::core::{
     CoreTokenType,
 };
 use openidconnect::{
-    AccessTokenHash, AuthType, AuthorizationCode, Client, ClientId, ClientSecret, CsrfToken,
-    EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet, IdTokenFields, IssuerUrl, Nonce,
-    OAuth2TokenResponse as _, PkceCodeChallenge, RedirectUrl, RequestTokenError, Scope,
-    StandardErrorResponse, StandardTokenResponse, TokenResponse as _,
+    AccessTokenHash, AuthType, AuthorizationCode, Client, ClientId, ClientSecret, EmptyExtraTokenFields,
+    EndpointMaybeSet, EndpointNotSet, EndpointSet, IdTokenFields, IssuerUrl, OAuth2TokenResponse as _,
+    PkceCodeChallenge, RedirectUrl, RequestTokenError, Scope, StandardErrorResponse, StandardTokenResponse,
+    TokenResponse as _,
 };
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 
 use self::attempts::{Attempt, Attempts};
 use self::claims::{Extra, Told};
@@ -43,6 +43,9 @@ use mfaas_rules::codes;
 
 /// The path that the provider sends browsers back to.
 pub const CALLBACK_PATH: &str = "/sign-in/callback";
+
+/// Why nothing can begin on a machine that is broken in this way.
+const NO_RANDOMNESS: &str = "the machine gives no random bytes";
 
 /// The algorithms whose signatures count. None that uses the client's secret as a key, which more people know
 /// than may sign somebody in, and of course not none.
@@ -109,9 +112,6 @@ pub enum SignInError {
     /// No group has a role.
     #[error("None of your groups has a role on this site.")]
     NoRole(String),
-    /// Too many at once.
-    #[error("Too many people sign in at once.")]
-    Busy,
 }
 
 impl From<SignInError> for Refusal {
@@ -119,7 +119,6 @@ impl From<SignInError> for Refusal {
         let sentence = error.to_string();
         match error {
             SignInError::Unreachable(cause) => Self::unavailable(&sentence, cause),
-            SignInError::Busy => Self::busy(&sentence),
             SignInError::Attempt => Self::new(codes::MF0914, sentence),
             SignInError::Declined(cause)
             | SignInError::Invalid(cause)
@@ -159,7 +158,6 @@ pub struct Provider {
     web: Web,
     attempts: Attempts,
     known: Mutex<Option<Known>>,
-    talks: Semaphore,
 }
 
 /// What discovery said last, or that it failed.
@@ -185,9 +183,9 @@ impl Provider {
             settings,
             redirect,
             web,
-            attempts: Attempts::new(limits::SIGN_IN_ATTEMPTS_MAX, limits::SIGN_IN_ATTEMPT_LIFE),
+            attempts: Attempts::new(limits::SIGN_IN_ANSWERS_MAX, limits::SIGN_IN_ATTEMPT_LIFE)
+                .map_err(|_| invalid(NO_RANDOMNESS.to_owned()))?,
             known: Mutex::new(None),
-            talks: Semaphore::new(limits::PROVIDER_TALKS_MAX),
         })
     }
 
@@ -208,24 +206,18 @@ impl Provider {
 
     /// Begins an attempt: where the browser goes, and the cookie that binds the attempt to it.
     pub async fn begin(&self, secure: bool) -> Result<(String, String), SignInError> {
-        let _talk = self.talks.try_acquire().map_err(|_| SignInError::Busy)?;
         let client = self.client(&*self.metadata().await?);
-        let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
+        let (attempt, cookie) =
+            self.attempts.begin(secure).map_err(|_| SignInError::Unreachable(NO_RANDOMNESS.to_owned()))?;
+        let Attempt { state, nonce, verifier } = attempt;
+        let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
         let scopes = self.settings.scopes.iter().cloned().map(Scope::new);
-        let (url, state, nonce) = client
-            .authorize_url(
-                CoreAuthenticationFlow::AuthorizationCode,
-                CsrfToken::new_random,
-                Nonce::new_random,
-            )
+        let (url, _, _) = client
+            .authorize_url(CoreAuthenticationFlow::AuthorizationCode, || state, || nonce)
             .add_scopes(scopes)
             .set_pkce_challenge(challenge)
             .url();
         self.web.check(&url).map_err(|error| SignInError::Invalid(error.to_string()))?;
-        let cookie = self
-            .attempts
-            .begin(Attempt { state, nonce, verifier }, secure)
-            .map_err(|error| SignInError::Unreachable(error.to_string()))?;
         Ok((url.to_string(), cookie))
     }
 
@@ -245,7 +237,6 @@ impl Provider {
             return Err(SignInError::Declined(mfaas_ident::sanitise_line(&error, 200)));
         }
         let code = answer.code.ok_or_else(|| SignInError::Declined("no code".to_owned()))?;
-        let _talk = self.talks.try_acquire().map_err(|_| SignInError::Busy)?;
         let metadata = self.metadata().await?;
         let outcome = self.exchange(&self.client(&metadata), code, attempt).await;
         if matches!(outcome, Err(SignInError::Invalid(_))) {

@@ -9,6 +9,7 @@ use mfaas_catalog::Held;
 use mfaas_ident::{Digest, Scope, ToolchainId};
 use mfaas_rules::codes;
 use mfaas_rules::limits::BINARY;
+use mfaas_wire::schema;
 use mfaas_wire::{AllowlistView, CrateView, Page};
 use serde::Deserialize;
 
@@ -21,8 +22,8 @@ use crate::{limits, views};
 /// The bytes of an artifact.
 #[utoipa::path(
     get, path = "/v1/artifacts/{digest}", tag = "registry", operation_id = "artifact",
-    params(("digest" = String, Path, description = "SHA-256 of the artifact")),
-    responses((status = 200, description = "The shared object", body = Vec<u8>, content_type = "application/octet-stream"))
+    params(("digest" = inline(schema::Digest), Path, description = "SHA-256 of the artifact")),
+    responses((status = 200, description = "The shared object", body = inline(schema::Binary), content_type = "application/octet-stream"))
 )]
 pub(super) async fn artifact(
     State(app): State<App>,
@@ -57,8 +58,8 @@ pub(super) struct StatementQuery {
 #[utoipa::path(
     get, path = "/v1/artifacts/{digest}/statement", tag = "registry", operation_id = "statement",
     params(
-        ("digest" = String, Path, description = "SHA-256 of the artifact"),
-        ("statement" = Option<String>, Query, description = "`statement_digest` of a version"),
+        ("digest" = inline(schema::Digest), Path, description = "SHA-256 of the artifact"),
+        ("statement" = inline(Option<schema::Digest>), Query, description = "`statement_digest` of a version"),
     ),
     responses((status = 200, description = "A DSSE envelope", body = serde_json::Value, content_type = "application/json"))
 )]
@@ -120,7 +121,7 @@ pub(super) struct AllowlistQuery {
 /// The decisions that a build of the caller's tenant is judged by at this moment.
 #[utoipa::path(
     get, path = "/v1/allowlist", tag = "registry", operation_id = "show_allowlist",
-    params(("toolchain" = Option<String>, Query, description = "For which compiler; the one accepted last by default")),
+    params(("toolchain" = inline(Option<schema::Digest>), Query, description = "For which compiler; the one accepted last by default")),
     responses((status = 200, body = AllowlistView))
 )]
 pub(super) async fn allowlist(

@@ -1,6 +1,7 @@
 //! Bans: what crashed workers on some node and therefore runs on none.
 
 use axum::extract::State;
+use mfaas_wire::schema;
 use mfaas_wire::{BanView, Page};
 
 use crate::access::Sight;
@@ -13,7 +14,7 @@ use crate::views;
 /// Bans in force, newest first: of the caller's tenant, for scope `operate` of all.
 #[utoipa::path(
     get, path = "/v1/bans", tag = "operation", operation_id = "list_bans",
-    params(("tenant" = Option<String>, Query, description = "One tenant; for scope `operate` all when absent, for others their own")),
+    params(("tenant" = inline(Option<schema::TenantName>), Query, description = "One tenant; for scope `operate` all when absent, for others their own")),
     responses((status = 200, body = Page<BanView>))
 )]
 pub(super) async fn list(State(app): State<App>, sight: Sight) -> Result<axum::Json<Page<BanView>>, Refusal> {
@@ -24,7 +25,7 @@ pub(super) async fn list(State(app): State<App>, sight: Sight) -> Result<axum::J
 /// Lifts a ban: nodes run the artifact again, and ban it again if it crashes again.
 #[utoipa::path(
     delete, path = "/v1/bans/{id}", tag = "operation", operation_id = "lift_ban",
-    params(("id" = i64, Path, description = "The ban")),
+    params(("id" = inline(schema::RowId), Path, description = "The ban")),
     responses((status = 200, body = BanView))
 )]
 pub(super) async fn lift(

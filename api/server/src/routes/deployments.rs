@@ -15,19 +15,21 @@ use mfaas_catalog::{NewDeployment, Recorded};
 use mfaas_ident::{DeploymentId, FunctionName};
 use mfaas_rules::codes;
 use mfaas_rules::review::ReviewState;
+use mfaas_wire::schema;
 use mfaas_wire::{
-    DeploymentAccepted, DeploymentState, DeploymentView, Event, IDEMPOTENCY_KEY, Page, Problem, RequestView,
+    DeploymentAccepted, DeploymentState, DeploymentView, IDEMPOTENCY_KEY, Page, Problem, RequestView,
     UPLOAD_BYTES_MAX,
 };
 use serde::Deserialize;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
 use super::reviews::whole;
-use super::{page, rows};
+use super::{cursor, page, rows};
 use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{Path, Query};
+use crate::limits::Deadlines;
 use crate::live::Follow;
 use crate::refusal::Refusal;
 use crate::{limits, views};
@@ -39,10 +41,10 @@ const STORE_AWAY: &str = "The blob store is not available.";
 #[utoipa::path(
     post, path = "/v1/functions/{name}/deployments", tag = "deployments", operation_id = "create_deployment",
     params(
-        ("name" = String, Path, description = "The function"),
-        ("Idempotency-Key" = Option<String>, Header, description = "A repeat with the same key and bytes answers with the first deployment"),
+        ("name" = inline(schema::FunctionName), Path, description = "The function"),
+        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header, description = "A repeat with the same key and bytes answers with the first deployment"),
     ),
-    request_body(content = Vec<u8>, content_type = "application/gzip", description = "tar.gz of the crate, at most 10 MiB"),
+    request_body(content = inline(schema::Binary), content_type = "application/gzip", description = "tar.gz of the crate, at most 10 MiB"),
     responses(
         (status = 202, description = "Stored and queued", body = DeploymentAccepted),
         (status = 413, description = "Larger than 10 MiB (MF0101)", body = Problem, content_type = "application/problem+json"),
@@ -62,8 +64,6 @@ pub(super) async fn create(
     let _place = place.ok_or_else(|| {
         Refusal::share(format!("{} uploads of the tenant are being received.", app.config.tenant_uploads))
     })?;
-    let permit = app.uploads.clone().try_acquire_owned();
-    let _permit = permit.map_err(|_| Refusal::busy("The server receives as many uploads as it may."))?;
     let incoming = receive(&app, &headers, body).await?;
     let source_bytes = incoming.bytes();
     let new = NewDeployment {
@@ -97,7 +97,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
         (Some(value), None) => value.to_str().unwrap_or(""),
         (Some(_), Some(_)) => "",
     };
-    if (1..=limits::IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len()) {
+    let is_visible = key.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_visible && (1..=limits::IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len()) {
         return Ok(key.to_owned());
     }
     Err(Refusal::invalid("`Idempotency-Key` is given once and has 1 to 200 visible ASCII characters."))
@@ -114,7 +115,7 @@ async fn publish(app: &App, incoming: &Incoming) -> Result<(), Refusal> {
 
 /// Streams the body into the blob store under the byte budget.
 async fn receive(app: &App, headers: &HeaderMap, body: Body) -> Result<Incoming, Refusal> {
-    let mut stream = Box::pin(with_pause_limit(body));
+    let mut stream = Box::pin(in_time(body, &app.config.deadlines));
     let announced = headers
         .get(http::header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -134,21 +135,30 @@ async fn receive(app: &App, headers: &HeaderMap, body: Body) -> Result<Incoming,
             drain(&mut stream).await;
             Err(too_large())
         }
+        Err(BlobError::Source(cause)) if is_late(&*cause) => {
+            Err(Refusal::slow("The upload came too slowly."))
+        }
         Err(BlobError::Source(cause)) => Err(Refusal::invalid("The upload broke off.").because(cause)),
         Err(error) => Err(Refusal::unavailable(STORE_AWAY, error)),
     }
+}
+
+/// What [`in_time`] says of a sender.
+fn is_late(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
 fn too_large() -> Refusal {
     Refusal::new(codes::MF0101, format!("The upload is larger than {UPLOAD_BYTES_MAX} bytes."))
 }
 
-/// The body's pieces; a sender that pauses too long has gone.
-fn with_pause_limit(body: Body) -> impl Stream<Item = io::Result<Bytes>> {
+/// The body's pieces; a sender that pauses too long, or takes too long in all, has had its time.
+fn in_time(body: Body, deadlines: &Deadlines) -> impl Stream<Item = io::Result<Bytes>> + use<> {
+    let (ends_at, pause_max) = (Instant::now() + deadlines.upload, deadlines.body_pause);
     let mut stream = body.into_data_stream();
     async_stream::stream! {
         loop {
-            match timeout(limits::UPLOAD_PAUSE_MAX, stream.next()).await {
+            match timeout_at(ends_at.min(Instant::now() + pause_max), stream.next()).await {
                 Ok(None) => return,
                 Ok(Some(piece)) => yield piece.map_err(io::Error::other),
                 Err(_) => {
@@ -215,7 +225,7 @@ fn review_url(app: &App, requests: &[RequestView]) -> String {
 #[derive(Debug, Deserialize)]
 pub struct StreamQuery {
     /// The same as `Last-Event-ID`, for clients that cannot set a header.
-    after: Option<u64>,
+    after: Option<i64>,
 }
 
 /// The deployment's events as server-sent events; `id` counts up, `event` is the kind. Ends when
@@ -224,10 +234,10 @@ pub struct StreamQuery {
     get, path = "/v1/deployments/{id}/events", tag = "deployments", operation_id = "follow_deployment",
     params(
         ("id" = Uuid, Path, description = "The deployment"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "Resume behind this event"),
-        ("after" = Option<u64>, Query, description = "The same, for clients that cannot set a header"),
+        ("Last-Event-ID" = inline(Option<schema::RowCursor>), Header, description = "Resume behind this event"),
+        ("after" = inline(Option<schema::RowCursor>), Query, description = "The same, for clients that cannot set a header"),
     ),
-    responses((status = 200, description = "Events, one JSON object each", body = Event, content_type = "text/event-stream"))
+    responses((status = 200, description = "Events, one JSON object each", body = inline(schema::EventFrame), content_type = "text/event-stream"))
 )]
 pub async fn events(
     State(app): State<App>,
@@ -236,14 +246,17 @@ pub async fn events(
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Refusal> {
+    let asked_for = cursor(query.after)?;
     let after = match headers.get("last-event-id") {
-        None => query.after.unwrap_or(0),
+        None => asked_for,
         Some(value) => value
             .to_str()
             .ok()
             .and_then(|text| text.parse().ok())
+            .filter(|after| *after >= 0)
             .ok_or_else(|| Refusal::invalid("`Last-Event-ID` is a whole number."))?,
     };
+    let after = after.unsigned_abs();
     let permit = app.streams.clone().try_acquire_owned();
     let permit = permit.map_err(|_| Refusal::busy("The server has as many open streams as it may."))?;
     let stream = Follow::new(&app, caller.tenant, id, after).await?.stream();
@@ -266,9 +279,9 @@ pub(super) struct ListQuery {
 #[utoipa::path(
     get, path = "/v1/functions/{name}/deployments", tag = "deployments", operation_id = "list_deployments",
     params(
-        ("name" = String, Path, description = "The function"),
-        ("after" = Option<String>, Query, description = "`next` of the page before"),
-        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+        ("name" = inline(schema::FunctionName), Path, description = "The function"),
+        ("after" = Option<DateTime<Utc>>, Query, description = "`next` of the page before"),
+        ("limit" = inline(Option<schema::PageRows>), Query, description = "How many rows at most"),
     ),
     responses((status = 200, body = Page<DeploymentView>))
 )]
@@ -278,7 +291,7 @@ pub(super) async fn list_of_function(
     Path(name): Path<FunctionName>,
     Query(query): Query<ListQuery>,
 ) -> Result<axum::Json<Page<DeploymentView>>, Refusal> {
-    let limit = rows(query.limit);
+    let limit = rows(query.limit)?;
     let found = app.catalog.deployments(&caller.tenant, Some(&name), query.after, limit + 1).await?;
     let review_url = app.review_url();
     let views = found.into_iter().map(|row| views::deployment(row, &review_url)).collect();

@@ -2,10 +2,11 @@
 
 use axum::extract::State;
 use mfaas_ident::{AliasName, FunctionName, VersionNumber};
+use mfaas_wire::schema;
 use mfaas_wire::{AliasView, FunctionView, LogLine, MoveAlias, Page, Problem, Removed, VersionView};
 use serde::Deserialize;
 
-use super::{page, rows};
+use super::{cursor, page, rows};
 use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{Json, Path, Query};
@@ -23,9 +24,9 @@ pub(super) struct ListQuery {
 #[utoipa::path(
     get, path = "/v1/functions", tag = "functions", operation_id = "list_functions",
     params(
-        ("after" = Option<String>, Query, description = "`next` of the page before"),
-        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
-        ("tenant" = Option<String>, Query, description = "Another tenant, for scope `admin`; on every route"),
+        ("after" = inline(Option<schema::FunctionName>), Query, description = "`next` of the page before"),
+        ("limit" = inline(Option<schema::PageRows>), Query, description = "How many rows at most"),
+        ("tenant" = inline(Option<schema::TenantName>), Query, description = "Another tenant, for scope `admin`; on every route"),
     ),
     responses((status = 200, body = Page<FunctionView>))
 )]
@@ -34,7 +35,7 @@ pub(super) async fn list(
     caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<axum::Json<Page<FunctionView>>, Refusal> {
-    let limit = rows(query.limit);
+    let limit = rows(query.limit)?;
     let found = app.catalog.functions(&caller.tenant, query.after.as_ref(), limit + 1).await?;
     let views = found.into_iter().map(views::function).collect();
     Ok(axum::Json(page(views, limit, |view: &FunctionView| view.name.to_string())))
@@ -43,7 +44,7 @@ pub(super) async fn list(
 /// One function.
 #[utoipa::path(
     get, path = "/v1/functions/{name}", tag = "functions", operation_id = "show_function",
-    params(("name" = String, Path, description = "The function")),
+    params(("name" = inline(schema::FunctionName), Path, description = "The function")),
     responses((status = 200, body = FunctionView))
 )]
 pub(super) async fn show(
@@ -57,7 +58,7 @@ pub(super) async fn show(
 /// Deletes a function: nodes stop serving it, its record stays.
 #[utoipa::path(
     delete, path = "/v1/functions/{name}", tag = "functions", operation_id = "delete_function",
-    params(("name" = String, Path, description = "The function")),
+    params(("name" = inline(schema::FunctionName), Path, description = "The function")),
     responses((status = 200, body = Removed))
 )]
 pub(super) async fn delete(
@@ -80,9 +81,9 @@ pub(super) struct VersionsQuery {
 #[utoipa::path(
     get, path = "/v1/functions/{name}/versions", tag = "functions", operation_id = "list_versions",
     params(
-        ("name" = String, Path, description = "The function"),
-        ("after" = Option<u32>, Query, description = "`next` of the page before"),
-        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+        ("name" = inline(schema::FunctionName), Path, description = "The function"),
+        ("after" = inline(Option<schema::VersionNumber>), Query, description = "`next` of the page before"),
+        ("limit" = inline(Option<schema::PageRows>), Query, description = "How many rows at most"),
     ),
     responses((status = 200, body = Page<VersionView>))
 )]
@@ -92,7 +93,7 @@ pub(super) async fn versions(
     Path(name): Path<FunctionName>,
     Query(query): Query<VersionsQuery>,
 ) -> Result<axum::Json<Page<VersionView>>, Refusal> {
-    let limit = rows(query.limit);
+    let limit = rows(query.limit)?;
     app.catalog.function(&caller.tenant, &name).await?;
     let found = app.catalog.versions(&caller.tenant, &name, query.after, limit + 1).await?;
     let aliases = app.catalog.aliases(&caller.tenant, &name).await?;
@@ -103,7 +104,7 @@ pub(super) async fn versions(
 /// One version.
 #[utoipa::path(
     get, path = "/v1/functions/{name}/versions/{version}", tag = "functions", operation_id = "show_version",
-    params(("name" = String, Path, description = "The function"), ("version" = u32, Path, description = "The version")),
+    params(("name" = inline(schema::FunctionName), Path, description = "The function"), ("version" = inline(schema::VersionNumber), Path, description = "The version")),
     responses((status = 200, body = VersionView))
 )]
 pub(super) async fn version(
@@ -119,7 +120,7 @@ pub(super) async fn version(
 /// The aliases of a function.
 #[utoipa::path(
     get, path = "/v1/functions/{name}/aliases", tag = "functions", operation_id = "list_aliases",
-    params(("name" = String, Path, description = "The function")),
+    params(("name" = inline(schema::FunctionName), Path, description = "The function")),
     responses((status = 200, body = Page<AliasView>))
 )]
 pub(super) async fn aliases(
@@ -135,7 +136,7 @@ pub(super) async fn aliases(
 /// Makes or moves an alias; a rollback is a move of `live` to an older version.
 #[utoipa::path(
     put, path = "/v1/functions/{name}/aliases/{alias}", tag = "functions", operation_id = "move_alias",
-    params(("name" = String, Path, description = "The function"), ("alias" = String, Path, description = "For example `live`")),
+    params(("name" = inline(schema::FunctionName), Path, description = "The function"), ("alias" = inline(schema::AliasName), Path, description = "For example `live`")),
     request_body = MoveAlias,
     responses(
         (status = 200, body = AliasView),
@@ -163,9 +164,9 @@ pub(super) struct LogQuery {
 #[utoipa::path(
     get, path = "/v1/functions/{name}/logs", tag = "functions", operation_id = "list_logs",
     params(
-        ("name" = String, Path, description = "The function"),
-        ("after" = Option<i64>, Query, description = "`seq` of the last line seen"),
-        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+        ("name" = inline(schema::FunctionName), Path, description = "The function"),
+        ("after" = inline(Option<schema::RowCursor>), Query, description = "`seq` of the last line seen"),
+        ("limit" = inline(Option<schema::PageRows>), Query, description = "How many rows at most"),
     ),
     responses((status = 200, body = Page<LogLine>))
 )]
@@ -175,9 +176,10 @@ pub(super) async fn logs(
     Path(name): Path<FunctionName>,
     Query(query): Query<LogQuery>,
 ) -> Result<axum::Json<Page<LogLine>>, Refusal> {
-    let limit = rows(query.limit);
+    let limit = rows(query.limit)?;
+    let after = cursor(query.after)?;
     app.catalog.function(&caller.tenant, &name).await?;
-    let found = app.catalog.logs_after(&caller.tenant, &name, query.after.unwrap_or(0).max(0), limit).await?;
+    let found = app.catalog.logs_after(&caller.tenant, &name, after, limit).await?;
     let next =
         if found.len() == limit as usize { found.last().map(|line| line.id.to_string()) } else { None };
     Ok(axum::Json(Page { items: found.into_iter().map(views::log_line).collect(), next }))

@@ -1,10 +1,11 @@
 //! For whoever keeps the server running: is it alive, can it work, what does it count.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
+use mfaas_catalog::CatalogError;
 use mfaas_wire::{Availability, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -59,7 +60,25 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<axum::Json<Health>,
     get, path = "/metrics", tag = "operation", operation_id = "metrics", security(()),
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
-pub(super) async fn metrics(State(app): State<App>) -> Result<Response, Refusal> {
+pub(super) async fn metrics(State(app): State<App>) -> Response {
+    // Whoever comes while somebody counts gets what was counted before: scrapes must not queue for the database.
+    if let Ok(mut counted) = app.counted.try_lock()
+        && counted.is_none_or(|at| at.elapsed() >= app.config.counts_life)
+    {
+        *counted = Some(Instant::now());
+        if let Err(error) = count(&app).await {
+            tracing::warn!(%error, "deployments, nodes and bans could not be counted");
+        }
+    }
+    let streams = crate::limits::STREAMS_MAX - app.streams.available_permits();
+    metrics::gauge!("mfaas_event_streams").set(streams as f64);
+    app.metrics.run_upkeep();
+    let headers = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (headers, app.metrics.render()).into_response()
+}
+
+/// Counts what is in the database. It reads all deployments.
+async fn count(app: &App) -> Result<(), CatalogError> {
     for row in app.catalog.deployment_counts().await? {
         metrics::gauge!("mfaas_deployments", "state" => row.state.as_str()).set(row.count as f64);
     }
@@ -73,9 +92,6 @@ pub(super) async fn metrics(State(app): State<App>) -> Result<Response, Refusal>
     }
     metrics::gauge!("mfaas_builds_postponed").set(app.catalog.count_postponed_builds().await? as f64);
     metrics::gauge!("mfaas_bans").set(app.catalog.count_bans().await? as f64);
-    let streams = crate::limits::STREAMS_MAX - app.streams.available_permits();
-    metrics::gauge!("mfaas_event_streams").set(streams as f64);
-    app.metrics.run_upkeep();
-    let headers = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    Ok((headers, app.metrics.render()).into_response())
+    metrics::gauge!("mfaas_counted_seconds").set(chrono::Utc::now().timestamp() as f64);
+    Ok(())
 }

@@ -6,6 +6,7 @@ mod artifacts;
 mod bans;
 mod calls;
 mod deployments;
+mod description;
 mod functions;
 mod health;
 mod index;
@@ -30,6 +31,7 @@ use crate::refusal::Refusal;
 
 pub use artifacts::{artifact_response, crate_views, envelope_response};
 pub use deployments::events as follow_events;
+pub use description::complete;
 pub use index::router as index_router;
 pub use nodes::node_view;
 pub use reviews::check_note;
@@ -39,7 +41,8 @@ pub use usage::{UsageParameters, usage_view};
 #[openapi(
     info(
         title = "mfaas",
-        description = "Deploys hostile Rust source as native functions. Errors are problem documents (RFC 9457)."
+        description = "Deploys hostile Rust source as native functions. Errors are problem documents (RFC 9457).",
+        contact(name = "mfaas")
     ),
     modifiers(&BearerTokens),
     security(("token" = [])),
@@ -118,9 +121,17 @@ pub fn description_route(description: &utoipa::openapi::OpenApi) -> Router<App> 
     Router::new().route("/openapi.json", get(answer))
 }
 
-/// Rows that a caller asked for, within the limits.
-fn rows(limit: Option<u32>) -> u32 {
-    limit.unwrap_or(limits::PAGE_ROWS_DEFAULT).clamp(1, limits::PAGE_ROWS_MAX)
+/// Rows that a caller asked for.
+fn rows(limit: Option<u32>) -> Result<u32, Refusal> {
+    let rows = limit.unwrap_or(limits::PAGE_ROWS_DEFAULT);
+    let fits = (1..=limits::PAGE_ROWS_MAX).contains(&rows).then_some(rows);
+    fits.ok_or_else(|| Refusal::invalid(format!("`limit` is 1 to {}.", limits::PAGE_ROWS_MAX)))
+}
+
+/// Behind which row a caller wants to read on; 0 is before all.
+fn cursor(after: Option<i64>) -> Result<i64, Refusal> {
+    let fits = Some(after.unwrap_or(0)).filter(|after| *after >= 0);
+    fits.ok_or_else(|| Refusal::invalid("`after` is 0 or more."))
 }
 
 /// A page out of rows of which one more than `limit` was asked for; `cursor` names the last row

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use mfaas_catalog::NodeStatus;
 use mfaas_delivery::{Report, SetState};
 use mfaas_ident::{FunctionName, NodeName, TenantName, VersionNumber, sanitise_line};
+use mfaas_wire::schema;
 use mfaas_wire::{Availability, Endpoint, NodeState, NodeView, Page, SetAvailability};
 
 use crate::access::{Caller, Sight};
@@ -36,7 +37,7 @@ pub(super) async fn list(
 /// Says what a node is to take: everything, no new versions, or no new calls either.
 #[utoipa::path(
     put, path = "/v1/nodes/{name}/availability", tag = "operation", operation_id = "set_availability",
-    params(("name" = String, Path, description = "The node")),
+    params(("name" = inline(schema::NodeName), Path, description = "The node")),
     request_body = SetAvailability,
     responses((status = 200, body = NodeView))
 )]
@@ -105,7 +106,7 @@ fn problems(report: &Report) -> Vec<String> {
 /// Where the function answers, node by node, and which version each says it has.
 #[utoipa::path(
     get, path = "/v1/functions/{name}/endpoints", tag = "functions", operation_id = "list_endpoints",
-    params(("name" = String, Path, description = "The function")),
+    params(("name" = inline(schema::FunctionName), Path, description = "The function")),
     responses((status = 200, body = Page<Endpoint>))
 )]
 pub(super) async fn endpoints(

@@ -8,16 +8,17 @@ use mfaas_catalog::{AdvisoryImport, NewRequest, Request, RequestMember, Revocati
 use mfaas_ident::{CrateName, Scope};
 use mfaas_rules::crate_facts::AuditSet;
 use mfaas_rules::review::{ReviewState, Terms};
+use mfaas_wire::schema;
 use mfaas_wire::{
     AuditsImported, GiveVoice, ImportAdvisories, ImportView, MarkSpot, Page, RequestCrate, RequestView,
     ReviewView, RevocationSeverity, RevocationView, RevokeCrate,
 };
 use serde::Deserialize;
 
-use super::{page, rows};
+use super::{cursor, page, rows};
 use crate::access::Caller;
 use crate::app::App;
-use crate::extract::{Import, Json, Path, Query};
+use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
 use crate::{limits, views, voices};
 
@@ -85,7 +86,7 @@ pub(super) async fn requests(
 /// One request with the crates that it comes down to.
 #[utoipa::path(
     get, path = "/v1/requests/{id}", tag = "dependencies", operation_id = "show_request",
-    params(("id" = i64, Path, description = "The request")),
+    params(("id" = inline(schema::RowId), Path, description = "The request")),
     responses((status = 200, body = RequestView))
 )]
 pub(super) async fn show_request(
@@ -129,9 +130,9 @@ pub(super) struct ReviewQuery {
 #[utoipa::path(
     get, path = "/v1/reviews", tag = "dependencies", operation_id = "list_reviews",
     params(
-        ("state" = Option<String>, Query, description = "`open`, `approved`, `denied`, `revoked` or `withdrawn`"),
-        ("after" = Option<i64>, Query, description = "`next` of the page before"),
-        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+        ("state" = inline(Option<schema::ReviewState>), Query, description = "`open`, `approved`, `denied`, `revoked` or `withdrawn`"),
+        ("after" = inline(Option<schema::RowCursor>), Query, description = "`next` of the page before"),
+        ("limit" = inline(Option<schema::PageRows>), Query, description = "How many rows at most"),
     ),
     responses((status = 200, body = Page<ReviewView>))
 )]
@@ -140,8 +141,8 @@ pub(super) async fn reviews(
     _caller: Caller,
     Query(query): Query<ReviewQuery>,
 ) -> Result<axum::Json<Page<ReviewView>>, Refusal> {
-    let limit = rows(query.limit);
-    let found = app.catalog.reviews(query.state, query.after.unwrap_or(0), limit + 1).await?;
+    let limit = rows(query.limit)?;
+    let found = app.catalog.reviews(query.state, cursor(query.after)?, limit + 1).await?;
     let items = found.into_iter().map(|row| views::review(row, Vec::new())).collect();
     Ok(axum::Json(page(items, limit, |view: &ReviewView| view.id.to_string())))
 }
@@ -149,7 +150,7 @@ pub(super) async fn reviews(
 /// One review with everything that was said in it.
 #[utoipa::path(
     get, path = "/v1/reviews/{id}", tag = "dependencies", operation_id = "show_review",
-    params(("id" = i64, Path, description = "The review")),
+    params(("id" = inline(schema::RowId), Path, description = "The review")),
     responses((status = 200, body = ReviewView))
 )]
 pub(super) async fn show(
@@ -170,7 +171,7 @@ async fn view(app: &App, id: i64) -> Result<ReviewView, Refusal> {
 /// The facts that a review rests on.
 #[utoipa::path(
     get, path = "/v1/reviews/{id}/report", tag = "dependencies", operation_id = "show_report",
-    params(("id" = i64, Path, description = "The review")),
+    params(("id" = inline(schema::RowId), Path, description = "The review")),
     responses((status = 200, description = "Everything that is known about the crate version", body = serde_json::Value))
 )]
 pub(super) async fn report(
@@ -185,7 +186,7 @@ pub(super) async fn report(
 /// Says yes or no. Whoever asked for the crate cannot, and nobody can twice.
 #[utoipa::path(
     post, path = "/v1/reviews/{id}/voices", tag = "dependencies", operation_id = "give_voice",
-    params(("id" = i64, Path, description = "The review")),
+    params(("id" = inline(schema::RowId), Path, description = "The review")),
     request_body = GiveVoice,
     responses((status = 200, body = ReviewView))
 )]
@@ -206,7 +207,7 @@ pub(super) async fn vote(
 /// Says what is at a spot.
 #[utoipa::path(
     put, path = "/v1/reviews/{id}/spots", tag = "dependencies", operation_id = "mark_spot",
-    params(("id" = i64, Path, description = "The review")),
+    params(("id" = inline(schema::RowId), Path, description = "The review")),
     request_body = MarkSpot,
     responses((status = 200, body = ReviewView))
 )]
@@ -229,7 +230,7 @@ pub(super) async fn mark(
 #[utoipa::path(
     post, path = "/v1/crates/{name}/{version}/revocation", tag = "dependencies", operation_id = "revoke_crate",
     params(
-        ("name" = String, Path, description = "The crate"),
+        ("name" = inline(schema::CrateName), Path, description = "The crate"),
         ("version" = String, Path, description = "Its version"),
     ),
     request_body = RevokeCrate,
@@ -273,7 +274,7 @@ pub(super) async fn revoke(
 pub(super) async fn import_advisories(
     State(app): State<App>,
     caller: Caller,
-    Import(body): Import<ImportAdvisories>,
+    Json(body): Json<ImportAdvisories>,
 ) -> Result<axum::Json<ImportView>, Refusal> {
     let alarms = if body.dry_run {
         app.catalog.alarms(&body.set).await?
@@ -304,7 +305,7 @@ pub(super) async fn import_advisories(
 pub(super) async fn import_audits(
     State(app): State<App>,
     caller: Caller,
-    Import(set): Import<AuditSet>,
+    Json(set): Json<AuditSet>,
 ) -> Result<axum::Json<AuditsImported>, Refusal> {
     app.catalog.import_audits(&caller.actor(), &set).await?;
     Ok(axum::Json(AuditsImported { audits: set.audits.len(), unread: set.unread.len() }))

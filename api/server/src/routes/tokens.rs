@@ -5,11 +5,12 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use mfaas_catalog::NewToken;
 use mfaas_ident::{Role, Scope};
+use mfaas_wire::schema;
 use mfaas_wire::{AuditEntry, AuditLink, CreateToken, Page, Removed, TokenCreated, TokenView, WhoAmI};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{page, rows};
+use super::{cursor, page, rows};
 use crate::access::{Caller, Founder};
 use crate::app::App;
 use crate::extract::{Json, Path, Query};
@@ -124,8 +125,8 @@ pub(super) struct AuditQuery {
 #[utoipa::path(
     get, path = "/v1/audit", tag = "operation", operation_id = "list_audit",
     params(
-        ("after" = Option<i64>, Query, description = "`next` of the page before"),
-        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+        ("after" = inline(Option<schema::RowCursor>), Query, description = "`next` of the page before"),
+        ("limit" = inline(Option<schema::PageRows>), Query, description = "How many rows at most"),
     ),
     responses((status = 200, body = Page<AuditEntry>))
 )]
@@ -134,8 +135,8 @@ pub(super) async fn audit(
     _caller: Caller,
     Query(query): Query<AuditQuery>,
 ) -> Result<axum::Json<Page<AuditEntry>>, Refusal> {
-    let limit = rows(query.limit);
-    let found = app.catalog.audit_after(query.after.unwrap_or(0), limit + 1).await?;
+    let limit = rows(query.limit)?;
+    let found = app.catalog.audit_after(cursor(query.after)?, limit + 1).await?;
     let views = found.into_iter().map(views::audit).collect();
     Ok(axum::Json(page(views, limit, |view: &AuditEntry| view.seq.to_string())))
 }
@@ -144,8 +145,8 @@ pub(super) async fn audit(
 #[utoipa::path(
     get, path = "/v1/audit/chain", tag = "operation", operation_id = "audit_chain",
     params(
-        ("after" = Option<i64>, Query, description = "`next` of the page before"),
-        ("limit" = Option<u32>, Query, description = "1 to 1000, 100 by default"),
+        ("after" = inline(Option<schema::RowCursor>), Query, description = "`next` of the page before"),
+        ("limit" = inline(Option<schema::PageRows>), Query, description = "How many rows at most"),
     ),
     responses((status = 200, body = Page<AuditLink>))
 )]
@@ -154,8 +155,8 @@ pub(super) async fn audit_chain(
     _caller: Caller,
     Query(query): Query<AuditQuery>,
 ) -> Result<axum::Json<Page<AuditLink>>, Refusal> {
-    let limit = rows(query.limit);
-    let after = u64::try_from(query.after.unwrap_or(0)).unwrap_or(0);
+    let limit = rows(query.limit)?;
+    let after = u64::try_from(cursor(query.after)?).unwrap_or(0);
     let found = app.catalog.audit_links(after, limit + 1).await?;
     let views = found.into_iter().map(views::audit_link).collect();
     Ok(axum::Json(page(views, limit, |view: &AuditLink| view.row.to_string())))

@@ -5,6 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_catalog::{Period, USAGE_ANSWER_ROWS_MAX, USAGE_DAYS_KEPT, UsageQuery};
 use mfaas_ident::{FunctionName, TenantName};
 use mfaas_wire::UsageView;
+use mfaas_wire::schema;
 use serde::Deserialize;
 
 use crate::access::Sight;
@@ -33,11 +34,11 @@ pub struct UsageParameters {
 #[utoipa::path(
     get, path = "/v1/usage", tag = "operation", operation_id = "usage",
     params(
-        ("since" = Option<String>, Query, description = "RFC 3339, or how long ago (`90m`, `24h`, `7d`); 24h by default. Whole hours are counted"),
-        ("until" = Option<String>, Query, description = "The same; now by default"),
-        ("by" = Option<String>, Query, description = "`hour`, `day` or `total` (default)"),
-        ("function" = Option<String>, Query, description = "One function"),
-        ("tenant" = Option<String>, Query, description = "One tenant; for scope `operate` all when absent, for others their own"),
+        ("since" = inline(Option<schema::Moment>), Query, description = "RFC 3339, or how long ago (`90m`, `24h`, `7d`); 24h by default. Whole hours are counted"),
+        ("until" = inline(Option<schema::Moment>), Query, description = "The same; now by default"),
+        ("by" = inline(Option<schema::UsagePeriod>), Query, description = "`hour`, `day` or `total` (default)"),
+        ("function" = inline(Option<schema::FunctionName>), Query, description = "One function"),
+        ("tenant" = inline(Option<schema::TenantName>), Query, description = "One tenant; for scope `operate` all when absent, for others their own"),
     ),
     responses((status = 200, body = UsageView))
 )]

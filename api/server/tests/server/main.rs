@@ -3,6 +3,7 @@
 
 mod access;
 mod browser;
+mod callers;
 mod calls;
 mod colours;
 mod console;

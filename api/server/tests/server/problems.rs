@@ -17,6 +17,14 @@ async fn what_does_not_exist_or_does_not_parse_is_a_problem_document() {
         ("GET", "/v1/functions/hello", 404, "MF0903"),
         ("GET", "/v1/deployments/xyz", 404, "MF0903"),
         ("GET", "/v1/functions?limit=minus", 400, "MF0904"),
+        ("GET", "/v1/functions?limit=0", 400, "MF0904"),
+        ("GET", "/v1/functions?limit=1001", 400, "MF0904"),
+        ("GET", "/v1/functions?limit=2147483648", 400, "MF0904"),
+        ("GET", "/v1/functions?limit=4294967296", 400, "MF0904"),
+        ("GET", "/v1/functions/hello/deployments?limit=0", 400, "MF0904"),
+        ("GET", "/v1/functions/hello/versions?limit=0", 400, "MF0904"),
+        ("GET", "/v1/functions/hello/logs?limit=0", 400, "MF0904"),
+        ("GET", "/v1/functions/hello/logs?after=-1", 400, "MF0904"),
         ("GET", "/v1/functions/hello/versions/0", 404, "MF0903"),
         ("GET", "/v1/artifacts/abc", 404, "MF0903"),
         ("GET", "/static/secret.txt", 404, "MF0903"),
@@ -24,12 +32,16 @@ async fn what_does_not_exist_or_does_not_parse_is_a_problem_document() {
         let answer = server.send(server.request(method, path, &token)).await;
         assert_eq!((answer.status, answer.code().as_str()), (status, code), "{method} {path}: {answer:?}");
     }
+    let reviewer = server.token("a", &[Scope::Review]).await;
     let put = server.request("PUT", "/v1/functions/hello/aliases/live", &token);
     let not_json = server.send(put.header("content-type", "application/json").body("{")).await;
     assert_eq!((not_json.status, not_json.code().as_str()), (400, "MF0904"));
     let no_type =
         server.send(server.request("PUT", "/v1/functions/hello/aliases/live", &token).body("{}")).await;
-    assert_eq!(no_type.code(), "MF0904");
+    assert_eq!((no_type.status, no_type.code().as_str()), (415, "MF0916"));
+    let import = server.request("PUT", "/v1/imports/audits", &reviewer).header("content-type", "text/plain");
+    let other_type = server.send(import.body("{}")).await;
+    assert_eq!((other_type.status, other_type.code().as_str()), (415, "MF0916"));
     let unknown = serde_json::json!({"version": 1, "force": true});
     let put = server.request("PUT", "/v1/functions/hello/aliases/live", &token).json(&unknown);
     assert_eq!(server.send(put).await.code(), "MF0904", "unknown members are refused");
@@ -160,4 +172,49 @@ async fn the_description_is_openapi_3_1_and_speaks_of_problems() {
     assert!(description["components"]["schemas"]["Problem"]["properties"]["code"].is_object());
     assert!(description["components"]["schemas"]["Event"].is_object());
     assert_eq!(description["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+}
+
+/// `scripts/lint-api` asks the server for each of these answers; here it is about whether they are described at all.
+#[tokio::test]
+async fn every_operation_describes_what_the_gate_answers() {
+    let server = Server::start().await;
+    let description = server.get("/openapi.json", "").await.json();
+    assert_eq!(description["servers"][0]["url"], "/");
+    let mut seen = 0;
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let open = operation["security"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one == &serde_json::json!({})));
+            let answers = operation["responses"].as_object().unwrap();
+            let mut expected = vec!["421", "500"];
+            if path != "/healthz" {
+                expected.extend(["429", "503"]);
+            }
+            if !open {
+                expected.extend(["400", "401", "403", "404"]);
+            }
+            if operation["requestBody"]["content"]["application/json"].is_object() {
+                expected.extend(["408", "413", "415"]);
+            }
+            for status in expected {
+                assert!(answers.contains_key(status), "{method} {path} does not describe {status}");
+            }
+            for (status, answer) in answers {
+                let described =
+                    answer["$ref"].is_string() || !answer["description"].as_str().unwrap_or("").is_empty();
+                assert!(described, "{method} {path} {status}");
+            }
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let schema = &parameter["schema"];
+                let bounded =
+                    ["pattern", "format", "enum", "maximum"].iter().any(|key| !schema[key].is_null());
+                assert!(bounded || parameter["name"] == "version", "{method} {path}: {parameter}");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "{seen}");
+    let limit = &description["paths"]["/v1/functions"]["get"]["parameters"][1]["schema"];
+    assert_eq!((&limit["minimum"], &limit["maximum"]), (&serde_json::json!(1), &serde_json::json!(1_000)));
 }

@@ -397,7 +397,7 @@ async fn forms_of_strangers_change_nothing() {
         // As an address, as JSON, and with a token instead of a session.
         assert_eq!(
             site.server.send(request().json(&json!({ "csrf": one.csrf }))).await.status,
-            400,
+            415,
             "{path}"
         );
         let token = site.server.token("b", &[Scope::Admin]).await;

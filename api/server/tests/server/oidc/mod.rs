@@ -280,6 +280,35 @@ async fn an_answer_counts_once_and_in_the_browser_that_asked() {
     assert_eq!(site.server.db.sql("SELECT count(*) FROM tokens"), "1");
 }
 
+/// More beginnings than any table would hold, by nobody in particular, between somebody's beginning and end.
+#[tokio::test]
+async fn other_peoples_beginnings_end_no_attempt() {
+    let site = Site::start().await;
+    let attempt = site.begin().await;
+    for _ in 0..1_000 {
+        site.begin().await;
+    }
+    let code = site.provider.authorise(&attempt.asked, Signing::Rs256, json!({}));
+    session_of(&site.end(&attempt.cookie, &[("code", &code), ("state", &attempt.asked["state"])]).await);
+}
+
+/// Only what this server gave out begins anything: not another server's cookie, not one with another beginning.
+#[tokio::test]
+async fn a_cookie_of_another_server_or_time_is_no_attempt() {
+    let (site, other) = (Site::start().await, Site::start().await);
+    let attempt = other.begin().await;
+    let code = site.provider.authorise(&attempt.asked, Signing::Rs256, json!({}));
+    let query = [("code", code.as_str()), ("state", &attempt.asked["state"])];
+    site.assert_refused("another server's cookie", &site.end(&attempt.cookie, &query).await);
+    let attempt = site.begin().await;
+    let code = site.provider.authorise(&attempt.asked, Signing::Rs256, json!({}));
+    let query = [("code", code.as_str()), ("state", &attempt.asked["state"])];
+    let (name, value) = attempt.cookie.split_once('=').unwrap();
+    let later = format!("{name}=00000000000fffff{}", &value[16..]);
+    site.assert_refused("a cookie that says when it began", &site.end(&later, &query).await);
+    session_of(&site.end(&attempt.cookie, &query).await);
+}
+
 #[tokio::test]
 async fn a_provider_that_misbehaves_signs_nobody_in() {
     for about in [

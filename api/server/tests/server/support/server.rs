@@ -59,13 +59,20 @@ impl Server {
 
     /// Starts one with further variables.
     pub(crate) async fn start_with(more: &[(&str, &str)]) -> Self {
+        Self::start_as(more, |_| {}).await
+    }
+
+    /// Starts one with further variables and a changed configuration.
+    pub(crate) async fn start_as(more: &[(&str, &str)], change: impl FnOnce(&mut ServeConfig)) -> Self {
         // Only the first test of the process installs it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let db = tokio::task::spawn_blocking(Database::new).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("blobs")).unwrap();
         authority::init(&dir.path().join("tls")).unwrap();
-        let running = mfaas_server::start(config(&db, dir.path(), more)).await.unwrap();
+        let mut config = config(&db, dir.path(), more);
+        change(&mut config);
+        let running = mfaas_server::start(config).await.unwrap();
         let catalog = Catalog::connect(&db.url("mfaas_server"), 2).await.unwrap();
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { db, catalog, running: Some(running), dir, client }

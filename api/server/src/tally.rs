@@ -1,0 +1,93 @@
+//! Refusals in the log: each has a line of its own while they are few, and is counted while they are many.
+//!
+//! A line for each would let anybody fill the disk. What had none is told in one line a period, by code. Must hold
+//! nothing that a caller wrote.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::limits;
+
+/// Whom a refusal is about, each with lines of its own, so that strangers do not use up those of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    Anybody,
+    KnownCaller,
+    Ourselves,
+}
+
+/// What was refused since it was told last.
+#[derive(Debug, Default)]
+pub struct Tally(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    anybody: u64,
+    known_callers: u64,
+    ourselves: u64,
+    without_line: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Whether a refusal with this code gets a line; counts it where not.
+    pub(crate) fn has_line(&self, about: About, code: &str) -> bool {
+        let mut counts = self.lock();
+        let (lines, lines_max) = match about {
+            About::Anybody => (&mut counts.anybody, limits::ANONYMOUS_LINES_MAX),
+            About::KnownCaller => (&mut counts.known_callers, limits::KNOWN_LINES_MAX),
+            About::Ourselves => (&mut counts.ourselves, limits::KNOWN_LINES_MAX),
+        };
+        *lines += 1;
+        if *lines <= lines_max {
+            return true;
+        }
+        counts.add(code);
+        false
+    }
+
+    /// Counts what never has a line of its own.
+    pub(crate) fn count(&self, what: &'static str) {
+        self.lock().add(what);
+    }
+
+    /// Writes the line about what had none, and begins again.
+    pub(crate) fn tell(&self) {
+        let Counts { without_line, .. } = std::mem::take(&mut *self.lock());
+        if without_line.is_empty() {
+            return;
+        }
+        let refused: Vec<_> = without_line.iter().map(|(what, count)| format!("{what}: {count}")).collect();
+        tracing::warn!(refused = refused.join(", "), "refusals without a line of their own");
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counts {
+    fn add(&mut self, what: &str) {
+        match self.without_line.get_mut(what) {
+            Some(count) => *count += 1,
+            None => {
+                self.without_line.insert(what.to_owned(), 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_counted_and_takes_no_line_of_others() {
+        let tally = Tally::default();
+        let lines = (0..1_000).filter(|_| tally.has_line(About::Anybody, "MF0901")).count();
+        assert_eq!(lines as u64, limits::ANONYMOUS_LINES_MAX);
+        assert!(tally.has_line(About::KnownCaller, "MF0903") && tally.has_line(About::Ourselves, "MF0910"));
+        assert_eq!(tally.lock().without_line["MF0901"], 1_000 - limits::ANONYMOUS_LINES_MAX);
+        tally.tell();
+        assert!(tally.lock().without_line.is_empty() && tally.has_line(About::Anybody, "MF0901"));
+    }
+}
