@@ -1,6 +1,7 @@
 //! The audit log, newest first, and whether its chain of hashes holds.
 //!
-//! The whole chain is computed again for the first page only: later pages are the same chain.
+//! The chain is computed for the first page only, from where it was computed before: a page must not walk the whole table. Who
+//! wants that asks `mfaas audit --verify --all`, which does not take the server's word either.
 
 use std::sync::PoisonError;
 

@@ -631,13 +631,15 @@ async fn the_audit_log_has_pages_and_tells_when_its_chain_is_broken() {
         &["deployment.received", "The chain is checked on the <a href=\"/audit\">first page</a>", ">1</th>"],
     );
     assert!(!second.contains("Older rows"));
-    site.server.db.sql(
-        "ALTER TABLE audit_log DISABLE TRIGGER ALL; UPDATE audit_log SET actor = 'nobody' WHERE seq = 3",
+    site.server.token("b", &[Scope::Read]).await;
+    let last = site.server.db.sql(
+        "ALTER TABLE audit_log DISABLE TRIGGER ALL;
+         UPDATE audit_log SET actor = 'nobody' WHERE seq = (SELECT max(seq) FROM audit_log) RETURNING seq",
     );
-    holds(
-        &admin.read(&site.server, "/audit").await,
-        &["The chain is broken", "audit row 3 does not match its hash"],
-    );
+    let changed = format!("audit row {} does not match its hash", last.trim());
+    for _ in 0..2 {
+        holds(&admin.read(&site.server, "/audit").await, &["The chain is broken", &changed]);
+    }
 }
 
 /// A report that this release cannot read hides no review: it can be denied.
