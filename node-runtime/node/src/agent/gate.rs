@@ -2,7 +2,7 @@
 //!
 //! The chain starts at the pinned root key. A key list counts when that key signed it and no newer
 //! one was seen; a serving set counts when a key of the list that it names, or of a newer one, signed it and no newer set was
-//! seen ([`SetOrder`](mfaas_attest::SetOrder)), before this start included ([`Seen`] is durable). Nothing in here goes back.
+//! seen ([`SetOrder`]), before this start included ([`Seen`] is durable). Nothing in here goes back.
 
 use chrono::{DateTime, Utc};
 use mfaas_attest::{
