@@ -41,8 +41,17 @@ impl std::fmt::Debug for Profile {
     }
 }
 
-/// Where the profile is when nobody says otherwise: `~/.config/mfaas/profile.toml`.
+/// The profile of an installation whose home was named, in that home.
+pub(crate) const HOME_PROFILE: &str = "profile.toml";
+
+/// Where the profile is when nobody says otherwise: in the installation that `MFAAS_HOME` names, if `mfaas up` left one there,
+/// else `~/.config/mfaas/profile.toml`.
 pub(crate) fn default_path() -> Option<PathBuf> {
+    let of_home = std::env::var_os("MFAAS_HOME").map(|home| Path::new(&home).join(HOME_PROFILE));
+    of_home.filter(|path| path.is_file()).or_else(personal_path)
+}
+
+fn personal_path() -> Option<PathBuf> {
     std::env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())

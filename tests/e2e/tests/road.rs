@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use mfaas_harness::{Stack, checkout, package, wait_for};
+use mfaas_harness::{Stack, checkout, package, programs, wait_for};
 use serde_json::Value;
 
 const ONE: &str = "pub fn handle(_request: &[u8]) -> Vec<u8> {\n    b\"one\".to_vec()\n}\n";
@@ -33,6 +33,13 @@ fn first_deploy(stack: &Stack) {
     assert_eq!(report["state"], "admitted", "{report}");
     assert_eq!(report["version"], 1);
     assert_eq!(stack.invoke("road", "x").ok().stdout, "one");
+    let home = std::process::Command::new(programs().join("mfaas"))
+        .args(["invoke", "road", "--data", "x"])
+        .env_remove("MFAAS_PROFILE_FILE")
+        .env("MFAAS_HOME", stack.home())
+        .output()
+        .unwrap();
+    assert_eq!(home.stdout, b"one", "who names the home needs nothing else: {home:?}");
 
     let id = report["id"].as_str().or(report["deployment"]["id"].as_str()).unwrap_or_default().to_owned();
     let events = events(stack, &id);

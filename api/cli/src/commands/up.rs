@@ -303,7 +303,7 @@ fn profile_of(
         return Ok((absolute(path)?, None));
     }
     if explicit_home {
-        return Ok((home.join("profile.toml"), None));
+        return Ok((home.join(profile::HOME_PROFILE), None));
     }
     let sudo_user = std::env::var("SUDO_USER").ok().filter(|user| user != "root");
     if let (true, Some(user)) = (rustix::process::geteuid().is_root(), sudo_user)
