@@ -103,6 +103,11 @@ impl VerifiedImage {
     pub(crate) fn recheck(&self, set: &ServingSet, trust: &Trust) -> Result<(), Refused> {
         check_paper(set, &self.key, &self.statement, trust).map(drop)
     }
+
+    /// Whether a key that counts still vouches for it.
+    pub(crate) fn is_vouched_for(&self, trust: &Trust) -> bool {
+        verified_statement(&self.key, &self.statement, trust).is_ok()
+    }
 }
 
 /// Checks everything that `set` demands of the artifact and of the statement about it.

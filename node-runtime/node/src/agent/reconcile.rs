@@ -2,7 +2,7 @@
 //!
 //! Each version is obtained and verified by itself: one that fails is reported and stops no other.
 //! Where an alias points at a version that failed, the version that answered before goes on
-//! answering, unless it is revoked.
+//! answering, unless it is revoked, or was signed by a key that counts no more: after a leak nobody can tell whose it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -69,9 +69,10 @@ pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified
     let mut outcome = Outcome::default();
     let mut good = obtain_all(agent, set, &mut outcome).await;
     let kept = kept_aliases(agent);
+    let trust = agent.gate.trust(Utc::now());
     // Each round either ends or takes at least one image out, so the rounds end.
     loop {
-        let (mut routes, images) = plan(set, &good, &agent.loaded);
+        let (mut routes, images) = plan(set, &good, &agent.loaded, |image| image.is_vouched_for(&trust));
         routes.restore(set, &kept);
         match put_into_force(agent, set, routes, images).await {
             Ok(()) => {
@@ -225,7 +226,12 @@ async fn blob(agent: &Agent, digest: Digest, kind: Kind) -> Result<Vec<u8>, Miss
 }
 
 /// Which names lead where, and which images that takes.
-fn plan(set: &ServingSet, good: &Images, before: &Loaded) -> (Routes, Images) {
+fn plan(
+    set: &ServingSet,
+    good: &Images,
+    before: &Loaded,
+    is_vouched_for: impl Fn(&VerifiedImage) -> bool,
+) -> (Routes, Images) {
     let mut routes = BTreeMap::new();
     let mut images = Images::new();
     for function in &set.functions {
@@ -240,7 +246,7 @@ fn plan(set: &ServingSet, good: &Images, before: &Loaded) -> (Routes, Images) {
         }
         let old = before.routes.0.get(&name);
         for alias in function.aliases.keys() {
-            keep_or_fall_back(set, alias, &mut route, old, before, &mut images);
+            keep_or_fall_back(set, alias, &mut route, old, (before, &is_vouched_for), &mut images);
         }
         if !route.versions.is_empty() {
             routes.insert(name, route);
@@ -250,13 +256,13 @@ fn plan(set: &ServingSet, good: &Images, before: &Loaded) -> (Routes, Images) {
 }
 
 /// Leaves the alias where the set puts it, if that version is there; else puts it back to what it
-/// named before, if that is still loaded and not revoked; else takes it away.
+/// named before, if that is still loaded, vouched for and not revoked; else takes it away.
 fn keep_or_fall_back(
     set: &ServingSet,
     alias: &AliasName,
     route: &mut KeyRoute,
     old: Option<&KeyRoute>,
-    before: &Loaded,
+    (before, is_vouched_for): (&Loaded, &impl Fn(&VerifiedImage) -> bool),
     images: &mut Images,
 ) {
     if route.aliases.get(alias).is_some_and(|version| route.versions.contains_key(version)) {
@@ -267,6 +273,7 @@ fn keep_or_fall_back(
     let still_there = previous.and_then(|key| Some((key, before.images.get(key)?)));
     if let Some((key, image)) = still_there
         && !set.revoked.contains(&key.digest)
+        && is_vouched_for(image)
     {
         route.aliases.insert(alias.clone(), key.version);
         route.versions.insert(key.version, key.clone());
