@@ -38,11 +38,21 @@ impl Signer {
         token(&self.calls, "acme", functions, |_| ())
     }
 
+    /// The same installation with another online key.
+    pub fn with_another_key(&self) -> Self {
+        let copy = |key: &PrivateKey| PrivateKey::from_pem(&key.to_pem().unwrap()).unwrap();
+        Self { root: copy(&self.root), online: PrivateKey::generate().unwrap(), calls: copy(&self.calls) }
+    }
+
     pub fn key_list(&self) -> Vec<u8> {
+        self.key_list_of(1)
+    }
+
+    pub fn key_list_of(&self, version: u32) -> Vec<u8> {
         let (public, not_after) = (self.online.public(), Utc::now() + TimeDelta::hours(1));
         let row = |purpose| ListedKey { keyid: public.id(), public, purpose, not_after };
         let keys = vec![row(Purpose::Artifact), row(Purpose::ServingSet)];
-        sign(&KeyList { version: 1, issued_at: Utc::now(), expires_at: None, keys }, &[&self.root]).unwrap()
+        sign(&KeyList { version, issued_at: Utc::now(), expires_at: None, keys }, &[&self.root]).unwrap()
     }
 
     /// Puts artifact and statement of `acme/{name}@{version}` where the node fetches them.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use chrono::{TimeDelta, Utc};
 use declared::{end_the_one_that_works, worked};
 use documents::{Signer, function, set};
-use mfaas_attest::{ServingSet, sign};
+use mfaas_attest::{EPOCHS_AHEAD_MAX, ServingSet, sign};
 use mfaas_delivery::{Report, SetState};
 use mfaas_ident::{AliasName, Digest, Epoch};
 use mfaas_rules::codes;
@@ -381,6 +381,27 @@ async fn a_set_of_another_key_changes_nothing() {
     assert_eq!(node.call("hello", "").await.body, "version 1");
     let report = server.reported("a report", |_| true).await;
     assert_eq!(report.epoch, Epoch(1));
+}
+
+/// What the stolen key signed stops, however far its set was ahead, and comes back under the next key.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_leak_nothing_runs_that_only_the_stolen_key_vouches_for() {
+    let (server, thief, _home, node) = serving().await;
+    let ahead = 1 + EPOCHS_AHEAD_MAX;
+    let old = publish(&server, &thief, ahead, 2);
+    node.answers("hello", "version 2").await;
+
+    let signer = thief.with_another_key();
+    server.desk().key_list = signer.key_list_of(2);
+    let next = ServingSet { key_list_version: 2, epoch: Epoch(2), ..old };
+    signer.publish(&mut server.desk(), &next);
+    let report = server.reported("epoch 2", |report| report.epoch == Epoch(2)).await;
+    assert_eq!(report.refused.iter().map(|row| row.code).collect::<Vec<_>>(), [codes::MF0602; 2]);
+    assert_eq!(node.call("hello", "").await.status, 404, "neither it nor what it stood before");
+
+    let again = publish(&server, &signer, 3, 1);
+    signer.publish(&mut server.desk(), &ServingSet { key_list_version: 2, ..again });
+    node.answers("hello", "version 1").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
