@@ -134,12 +134,14 @@ pub(super) async fn allowlist(
     Ok(axum::Json(views::allowlist(toolchain, snapshot)))
 }
 
-/// Waiting requests that the caller may see, then every decision.
+/// Waiting requests that the caller may see, then the decisions for everybody and for the caller's tenant; all of both for a
+/// reviewer.
 pub async fn crate_views(app: &App, caller: &Caller) -> Result<Vec<CrateView>, Refusal> {
     let everybody = caller.token.holds(Scope::Review);
     let of = if everybody { None } else { Some(&caller.tenant) };
     let waiting = app.catalog.unanswered_requests(of, limits::PAGE_ROWS_MAX).await?;
-    let decided = app.catalog.crates().await?;
+    let mut decided = app.catalog.crates().await?;
+    decided.retain(|row| everybody || row.tenant.as_ref().is_none_or(|tenant| *tenant == caller.tenant));
     let waiting = waiting.into_iter().map(views::waiting_crate);
     Ok(waiting.chain(decided.into_iter().map(views::decided_crate)).collect())
 }

@@ -122,6 +122,14 @@ async fn the_allowlist_says_what_nobody_here_has_reviewed_and_what_waits() {
     assert!(!theirs.body.contains("rand"), "another tenant's request shows: {}", theirs.body);
     let reviewer = server.token("b", &[Scope::Read, Scope::Review]).await;
     assert!(server.get("/v1/crates", &reviewer).await.body.contains("rand"));
+    server.db.sql(&format!(
+        "INSERT INTO crates (name, version, checksum, features, direct, status, decided_by, reason, scope) VALUES
+         ('memchr', '2.7.6', '{sum}', '{{}}', true, 'denied', 'token:x:anna', 'not for this project', 'a')"
+    ));
+    for (who, sees) in [(&token, true), (&stranger, false), (&reviewer, true)] {
+        let body = server.get("/v1/crates", who).await.body;
+        assert_eq!(body.contains("memchr"), sees, "a decision for one tenant: {body}");
+    }
 }
 
 #[tokio::test]
