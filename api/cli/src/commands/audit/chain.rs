@@ -1,7 +1,7 @@
 //! The chain of the audit log, computed here: a server that was taken over would say that it holds.
 //!
 //! Two heads are trusted: where the last verification on this machine ended, and what the newest serving set names under the
-//! pinned root key. The chain must pass both.
+//! pinned root key. The chain must pass both. A server that gives no set, or one that has expired, has shown nothing.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,8 +27,7 @@ pub(super) struct Verification {
     /// How many of them were computed this time.
     computed: u64,
     /// The row that the newest serving set names.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signed_row: Option<u64>,
+    signed_row: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
@@ -50,35 +49,41 @@ pub(super) async fn verify(context: &Context, all: bool) -> Result<Exit, Failure
     if result.holds {
         memory.keep(head)?;
     }
-    context.screen.result(&result, || match (&result.problem, result.signed_row) {
-        (None, Some(row)) => format!(
-            "the chain holds: {} rows, {} of them computed now; the newest serving set names row {row}",
-            result.rows, result.computed
+    context.screen.result(&result, || match &result.problem {
+        None => format!(
+            "the chain holds: {} rows, {} of them computed now; the newest serving set names row {}",
+            result.rows, result.computed, result.signed_row
         ),
-        (None, None) => format!(
-            "the chain holds: {} rows, {} of them computed now; no serving set names its head yet",
-            result.rows, result.computed
-        ),
-        (Some(problem), _) => format!("the chain is broken: {problem}"),
+        Some(problem) => format!("the chain is broken: {problem}"),
     })?;
     Ok(if result.holds { Exit::Ok } else { Exit::Unverified })
 }
 
-/// What the newest serving set names, if there is one that does.
-async fn signed_head(client: &Client, root: &Trust) -> Result<Option<AuditHead>, Failure> {
+/// What the newest serving set names. Without one nothing is verified: whoever wrote the log anew would withhold it.
+async fn signed_head(client: &Client, root: &Trust) -> Result<AuditHead, Failure> {
     let unverified = |error: mfaas_attest::AttestError| Failure::Unverified(error.to_string());
-    let Some(set) = found(client.get_bytes("/v1/serving-set").await)? else { return Ok(None) };
+    let set = client.get_bytes("/v1/serving-set").await.map_err(|failure| match failure {
+        Failure::Problem(problem) if problem.status == 404 => Failure::Unverified(
+            "the server gives no serving set, so nothing vouches for the chain".to_owned(),
+        ),
+        other => other,
+    })?;
     let list = verify_envelope::<KeyList>(&client.get_bytes("/v1/keys").await?, root).map_err(unverified)?;
-    let trust = root.with_list(&list, chrono::Utc::now());
-    Ok(verify_envelope::<ServingSet>(&set, &trust).map_err(unverified)?.audit_head)
+    let now = chrono::Utc::now();
+    let set = verify_envelope::<ServingSet>(&set, &root.with_list(&list, now)).map_err(unverified)?;
+    head_of(&set, now).map_err(Failure::Unverified)
 }
 
-fn found(answer: Result<Vec<u8>, Failure>) -> Result<Option<Vec<u8>>, Failure> {
-    match answer {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(Failure::Problem(problem)) if problem.status == 404 => Ok(None),
-        Err(other) => Err(other),
+/// The head that a set names, unless it is too old to say anything about today.
+fn head_of(set: &ServingSet, now: chrono::DateTime<chrono::Utc>) -> Result<AuditHead, String> {
+    if set.is_expired(now) {
+        return Err(format!(
+            "the newest serving set that the server gives was valid until {}",
+            set.expires_at
+        ));
     }
+    set.audit_head
+        .ok_or_else(|| "the newest serving set does not name the chain's head: update the signer".to_owned())
 }
 
 /// A walk along the chain, past every head that is trusted.
@@ -96,17 +101,19 @@ pub(super) struct Walk {
 
 impl Walk {
     /// From the lower of two trusted heads, or from the first row where nothing was ever verified.
-    pub(super) fn new(known: Option<AuditHead>, signed: Option<AuditHead>) -> Self {
+    pub(super) fn new(known: Option<AuditHead>, signed: AuditHead) -> Self {
         let mut trusted: BTreeMap<u64, Vec<_>> = BTreeMap::new();
-        for (head, who) in [(known, "the last verification"), (signed, "the newest serving set")] {
-            if let Some(head) = head {
+        let named = known.map(|head| (head, "the last verification"));
+        for (head, who) in named.into_iter().chain([(signed, "the newest serving set")]) {
+            // Before the first row there is nothing to compare.
+            if head.row > 0 {
                 trusted.entry(head.row).or_default().push((head, who));
             }
         }
-        let start = match (known, signed) {
-            (Some(known), Some(signed)) if signed.row < known.row => signed,
-            (Some(known), _) => known,
-            (None, _) => AuditHead::START,
+        let start = match known {
+            Some(known) if signed.row < known.row => signed,
+            Some(known) => known,
+            None => AuditHead::START,
         };
         let confirmed = start.row == 0;
         Self { start, head: start, confirmed, trusted, ended: false, problem: None }
@@ -156,7 +163,7 @@ impl Walk {
         }
     }
 
-    pub(super) fn finish(self, signed: Option<AuditHead>) -> (AuditHead, Verification) {
+    pub(super) fn finish(self, signed: AuditHead) -> (AuditHead, Verification) {
         let Self { start, head, trusted, problem, .. } = self;
         let cut = || {
             let (row, named) = trusted.last_key_value()?;
@@ -168,7 +175,7 @@ impl Walk {
             holds: problem.is_none(),
             rows: head.row,
             computed: head.row - start.row,
-            signed_row: signed.map(|signed| signed.row),
+            signed_row: signed.row,
             problem,
         };
         (head, result)

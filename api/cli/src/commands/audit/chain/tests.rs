@@ -19,11 +19,7 @@ fn head(links: &[AuditLink], row: u64) -> AuditHead {
 }
 
 /// What a walk over that chain finds, in pages of three.
-fn walked(
-    links: &[AuditLink],
-    known: Option<AuditHead>,
-    signed: Option<AuditHead>,
-) -> (AuditHead, Verification) {
+fn walked(links: &[AuditLink], known: Option<AuditHead>, signed: AuditHead) -> (AuditHead, Verification) {
     let mut walk = Walk::new(known, signed);
     while let Some(after) = walk.wants() {
         let behind: Vec<_> = links.iter().filter(|link| link.row > after).take(4).cloned().collect();
@@ -33,27 +29,28 @@ fn walked(
     walk.finish(signed)
 }
 
-fn problem(links: &[AuditLink], known: Option<AuditHead>, signed: Option<AuditHead>) -> String {
+fn problem(links: &[AuditLink], known: Option<AuditHead>, signed: AuditHead) -> String {
     walked(links, known, signed).1.problem.unwrap()
 }
 
 #[test]
 fn a_chain_that_holds_is_computed_from_where_the_last_time_ended() {
     let links = chain(10, "a");
-    let (end, first) = walked(&links, None, Some(head(&links, 7)));
+    let (end, first) = walked(&links, None, head(&links, 7));
     assert_eq!((first.holds, first.rows, first.computed, end), (true, 10, 10, head(&links, 10)));
     let longer = chain(12, "a");
-    let (_, second) = walked(&longer, Some(end), Some(head(&longer, 11)));
+    let (_, second) = walked(&longer, Some(end), head(&longer, 11));
     assert_eq!((second.holds, second.rows, second.computed), (true, 12, 2));
-    let (_, older_set) = walked(&longer, Some(end), Some(head(&longer, 4)));
+    let (_, older_set) = walked(&longer, Some(end), head(&longer, 4));
     assert_eq!(
         (older_set.holds, older_set.computed),
         (true, 8),
         "from what was signed, past what was verified"
     );
-    let (_, nothing_new) = walked(&longer, Some(head(&longer, 12)), None);
+    let (_, nothing_new) = walked(&longer, Some(head(&longer, 12)), head(&longer, 12));
     assert_eq!((nothing_new.holds, nothing_new.computed), (true, 0));
-    assert!(walked(&[], None, None).1.holds);
+    assert!(walked(&[], None, AuditHead::START).1.holds);
+    assert!(walked(&[], Some(AuditHead::START), AuditHead::START).1.holds, "and a second time");
 }
 
 #[test]
@@ -61,25 +58,51 @@ fn every_kind_of_damage_shows() {
     let links = chain(10, "a");
     let mut changed = links.clone();
     changed[4].fields[2] = "nobody".to_owned();
-    assert_eq!(problem(&changed, None, None), "row 5 does not match its hash");
+    assert_eq!(problem(&changed, None, head(&links, 10)), "row 5 does not match its hash");
     let mut removed = links.clone();
     removed.remove(4);
-    assert_eq!(problem(&removed, None, None), "row 5 is missing; 6 comes next");
+    assert_eq!(problem(&removed, None, head(&links, 10)), "row 5 is missing; 6 comes next");
     let cut = &links[..6];
-    let signed = Some(head(&links, 8));
+    let signed = head(&links, 8);
     assert_eq!(problem(cut, None, signed), "row 8 is missing, which the newest serving set names");
     let known = Some(head(&links, 8));
-    assert_eq!(problem(cut, known, None), "row 8 is missing, which the last verification names");
+    assert_eq!(problem(cut, known, head(cut, 6)), "row 8 is missing, which the last verification names");
 }
 
 /// Who can write the database can write a chain that holds in itself.
 #[test]
 fn a_chain_that_was_written_anew_passes_no_trusted_head() {
     let (before, anew) = (chain(10, "alice"), chain(10, "mallory"));
-    assert!(walked(&anew, None, None).1.holds);
-    let (known, signed) = (Some(head(&before, 6)), Some(head(&before, 8)));
+    assert!(walked(&anew, None, head(&anew, 8)).1.holds);
+    let (known, signed) = (Some(head(&before, 6)), head(&before, 8));
     assert_eq!(problem(&anew, None, signed), "row 8 is another one than the newest serving set names");
-    assert_eq!(problem(&anew, known, None), "row 6 is another one than the last verification names");
-    let both = (Some(head(&before, 8)), Some(head(&anew, 8)));
+    assert_eq!(
+        problem(&anew, known, head(&anew, 8)),
+        "row 6 is another one than the last verification names"
+    );
+    let both = (Some(head(&before, 8)), head(&anew, 8));
     assert_eq!(problem(&anew, both.0, both.1), "row 8 is another one than the last verification names");
+}
+
+/// A set from before the head was named, and one that was kept back and shown again.
+#[test]
+fn a_set_that_says_nothing_about_today_is_no_proof() {
+    let now: chrono::DateTime<chrono::Utc> = "2027-01-01T00:00:00Z".parse().unwrap();
+    let set = |audit_head, hours| ServingSet {
+        version: ServingSet::FORMAT,
+        epoch: mfaas_ident::Epoch(1),
+        key_list_version: 1,
+        issued_at: now - chrono::TimeDelta::hours(1),
+        expires_at: now + chrono::TimeDelta::hours(hours),
+        accepted_toolchains: Default::default(),
+        abi_versions: Default::default(),
+        required_lints: Default::default(),
+        functions: Vec::new(),
+        revoked: Default::default(),
+        call_keys: Vec::new(),
+        audit_head,
+    };
+    assert_eq!(head_of(&set(Some(AuditHead::START), 1), now), Ok(AuditHead::START));
+    assert!(head_of(&set(Some(AuditHead::START), 0), now).unwrap_err().contains("valid until"));
+    assert!(head_of(&set(None, 1), now).unwrap_err().contains("does not name"));
 }
