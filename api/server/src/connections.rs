@@ -6,11 +6,12 @@
 //! through all of them for it. Must never give up a busy one.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use mfaas_ident::PeerKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{self, Bounds, Deadlines};
@@ -49,7 +50,7 @@ struct Open {
 /// One connection, for as long as it is open.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    peer: IpAddr,
+    peer: PeerKey,
     /// Requests that are worked on, and answers on their way.
     busy: AtomicUsize,
     was_asked: AtomicBool,
@@ -65,7 +66,7 @@ impl Connections {
 
     /// A place for a connection from `address`.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
-        let peer = peer_of(address);
+        let peer = PeerKey::of(address);
         let mut open = self.lock();
         let of_peer = open.connections.values().filter(|connection| connection.peer == peer).count();
         let full = if of_peer >= self.bounds.peer_connections_max {
@@ -104,7 +105,7 @@ impl Connections {
 
 impl Open {
     /// Tells the connection that has been idle longest to end; `false` when none is idle. Of one peer, or of all.
-    fn give_up_oldest(&mut self, peer: Option<IpAddr>) -> bool {
+    fn give_up_oldest(&mut self, peer: Option<PeerKey>) -> bool {
         let idle = self.connections.iter().filter(|(_, connection)| {
             peer.is_none_or(|peer| connection.peer == peer) && connection.busy.load(Ordering::Acquire) == 0
         });
@@ -190,17 +191,6 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.0.touch();
         self.0.busy.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// Whom bounds count together.
-fn peer_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-        four @ IpAddr::V4(_) => four,
     }
 }
 

@@ -7,6 +7,7 @@ mod access;
 mod digest;
 mod isolation;
 mod names;
+mod peer;
 mod quantity;
 mod rights;
 mod text;
@@ -18,6 +19,7 @@ pub use names::{
     AliasName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName, PersonName,
     Selector, TenantName, VersionNumber,
 };
+pub use peer::PeerKey;
 pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit};
 pub use rights::{Role, Scope, Voucher};
 pub use text::{escape_json, sanitise, sanitise_line};

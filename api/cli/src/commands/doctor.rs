@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
+use crate::supervise::health;
 
 /// Check this machine and the way to the server; every complaint comes with its fix.
 #[derive(Debug, clap::Args)]
@@ -88,23 +89,18 @@ fn drawing(checks: &[Check]) -> String {
 
 async fn server(context: &Context) -> Check {
     const NAME: &str = "server";
-    let url = format!("{}/readyz", context.server().trim_end_matches('/'));
-    let answer =
-        match reqwest::Client::builder().no_proxy().timeout(std::time::Duration::from_secs(5)).build() {
-            Ok(client) => client.get(&url).send().await,
-            Err(error) => Err(error),
-        };
+    let base = context.server();
+    let answer = match health::client() {
+        Ok(http) => health::ask(&http, base).await,
+        Err(failure) => Err(failure.to_string()),
+    };
     match answer {
-        Ok(response) if response.status().is_success() => Check::good(NAME, format!("{url} is ready")),
-        Ok(response) => Check::bad(
+        Ok(()) => Check::good(NAME, format!("{base} is ready")),
+        Err(why) => Check::bad(
             NAME,
-            format!("{url} says {}", response.status()),
-            "look into logs/server.log of the home",
-        ),
-        Err(error) => Check::bad(
-            NAME,
-            format!("{url}: {}", crate::client::innermost(&error)),
-            "start everything with `mfaas up --detach`, or name the server with --server or `mfaas login`",
+            why,
+            "start everything with `mfaas up --detach`, look into logs/server.log of the home, or name the server with \
+             --server or `mfaas login`",
         ),
     }
 }

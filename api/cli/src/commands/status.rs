@@ -128,9 +128,9 @@ async fn condition(http: &reqwest::Client, state: &State, program: &ProgramState
         _ => None,
     };
     match address {
-        Some(address) => {
-            health::ask(http, address).await.map_or_else(Condition::NotReady, |()| Condition::Ready)
-        }
+        Some(address) => health::ask(http, &format!("http://{address}"))
+            .await
+            .map_or_else(Condition::NotReady, |()| Condition::Ready),
         None => Condition::Runs,
     }
 }

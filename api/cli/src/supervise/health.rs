@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mfaas_ident::sanitise_line;
 
+use crate::client::innermost;
 use crate::failure::Failure;
 
 /// How long a program may take to say how it is.
@@ -21,15 +22,16 @@ pub(crate) fn client() -> Result<reqwest::Client, Failure> {
         .map_err(|error| Failure::Local(format!("cannot make an HTTP client: {error}")))
 }
 
-/// Nothing from a program that is ready; else a line that says why it is not.
-pub(crate) async fn ask(http: &reqwest::Client, address: &str) -> Result<(), String> {
-    let answer = match http.get(format!("http://{address}/readyz")).send().await {
+/// Nothing from the program at `base` that is ready; else a line that says why it is not.
+pub(crate) async fn ask(http: &reqwest::Client, base: &str) -> Result<(), String> {
+    let base = base.trim_end_matches('/');
+    let answer = match http.get(format!("{base}/readyz")).send().await {
         Ok(answer) if answer.status().is_success() => return Ok(()),
         Ok(answer) => answer.text().await.unwrap_or_default(),
         Err(error) if error.is_timeout() => {
-            return Err(format!("no answer from {address} within {} s", ANSWER_WAIT_MAX.as_secs()));
+            return Err(format!("no answer from {base} within {} s", ANSWER_WAIT_MAX.as_secs()));
         }
-        Err(_) => return Err(format!("{address} takes no connection")),
+        Err(error) => return Err(format!("{base} takes no connection: {}", innermost(&error))),
     };
     // A problem of the server's, or a sentence.
     let problem: Option<serde_json::Value> = serde_json::from_str(&answer).ok();

@@ -307,7 +307,8 @@ fn wait_until_serving(
             // It says that it is not ready, and is not meant to be.
             Availability::Draining => Ok(()),
             Availability::Active | Availability::Cordoned => {
-                block_on(async { Ok(health::ask(&http, ingress).await) }).map_err(|e| e.to_string())?
+                block_on(async { Ok(health::ask(&http, &format!("http://{ingress}")).await) })
+                    .map_err(|e| e.to_string())?
             }
         });
         let Err(why) = serving else { return Ok(()) };

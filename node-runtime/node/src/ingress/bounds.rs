@@ -5,7 +5,7 @@
 //! come from its address; the proxy then keeps callers apart.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use crate::config::{ConfigError, Lookup, listed, parsed};
 
@@ -95,22 +95,6 @@ fn number(
         return Err(ConfigError::Malformed { variable, reason: format!("a number from 1 to {most}") });
     }
     Ok(number)
-}
-
-/// Whom bounds count together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct PeerKey(IpAddr);
-
-impl PeerKey {
-    pub(super) fn of(address: IpAddr) -> Self {
-        Self(match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-            }
-            four @ IpAddr::V4(_) => four,
-        })
-    }
 }
 
 #[cfg(test)]

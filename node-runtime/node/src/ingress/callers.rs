@@ -15,14 +15,13 @@ use std::time::SystemTime;
 use http::{HeaderMap, StatusCode, header};
 use mfaas_attest::CallKey;
 use mfaas_delivery::Availability;
-use mfaas_ident::{Access, FunctionName, FunctionRef, TenantName};
+use mfaas_ident::{Access, FunctionName, FunctionRef, PeerKey, TenantName};
 use mfaas_rules::codes;
 
 pub(crate) use limiter::Share;
 use limiter::{Limiter, Place};
 use tokens::{Known, Tokens};
 
-use super::bounds::PeerKey;
 use super::problem::Problem;
 use super::refused;
 use crate::grant::Grant;

@@ -15,10 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
+use mfaas_ident::PeerKey;
 use mfaas_ring::clock::{Rate, ticks};
 use tokio::sync::Notify;
-
-use super::bounds::PeerKey;
 
 /// What a peer may use at once before it queues, in microseconds.
 const BURST_US: u64 = 500;

@@ -30,7 +30,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_abi::{Status, frame};
 use mfaas_delivery::Availability;
 use mfaas_dispatch::{Outcome, Refusal};
-use mfaas_ident::{FunctionRef, TenantName};
+use mfaas_ident::{FunctionRef, PeerKey, TenantName};
 use mfaas_ring::Completion;
 use mfaas_rules::codes;
 
@@ -43,7 +43,6 @@ pub(crate) use meters::REQUEST_SECONDS;
 pub(crate) use peers::Peers;
 
 use body::{Answer, Received, Response};
-use bounds::PeerKey;
 use meters::Meters;
 use peers::{Connection, Pass};
 use problem::Problem;

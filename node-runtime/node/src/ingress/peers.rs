@@ -9,10 +9,11 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use mfaas_ident::PeerKey;
 use mfaas_ring::clock::ticks;
 use tokio::task::AbortHandle;
 
-use super::bounds::{Bounds, PeerKey};
+use super::bounds::Bounds;
 use super::meters;
 
 /// What everybody holds, and whom it is for.

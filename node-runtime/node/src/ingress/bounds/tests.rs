@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use mfaas_ident::PeerKey;
+
 use std::collections::BTreeMap;
 
 use super::*;
