@@ -10,6 +10,7 @@ CREATE TABLE aliases (
     CONSTRAINT aliases_pkey PRIMARY KEY (tenant, function, alias),
     CONSTRAINT aliases_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
 );
+CREATE TRIGGER aliases_changed AFTER INSERT OR DELETE OR UPDATE OF version ON public.aliases FOR EACH ROW EXECUTE FUNCTION note_changed_function();
 GRANT DELETE, SELECT ON aliases TO mfaas_server;
 GRANT SELECT ON aliases TO mfaas_signer;
 GRANT INSERT (tenant, function, alias, version) ON aliases TO mfaas_server;
@@ -160,6 +161,16 @@ GRANT SELECT ON call_keys TO mfaas_server;
 GRANT SELECT ON call_keys TO mfaas_signer;
 GRANT INSERT (id, public_key, used_from, not_after) ON call_keys TO mfaas_server;
 GRANT UPDATE (not_after) ON call_keys TO mfaas_server;
+
+CREATE TABLE changed_functions (
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    tenant text NOT NULL,
+    name text NOT NULL,
+    CONSTRAINT changed_functions_pkey PRIMARY KEY (id)
+);
+CREATE INDEX changed_functions_by_name ON public.changed_functions USING btree (tenant, name);
+GRANT SELECT ON changed_functions TO mfaas_server;
+GRANT DELETE, SELECT ON changed_functions TO mfaas_signer;
 
 CREATE TABLE crate_archives (
     checksum text NOT NULL,
@@ -394,14 +405,16 @@ CREATE TABLE functions (
     last_version integer NOT NULL DEFAULT 0,
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     deleted_at timestamp with time zone,
+    set_epoch bigint NOT NULL DEFAULT 0,
     CONSTRAINT functions_pkey PRIMARY KEY (tenant, name),
     CONSTRAINT functions_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name)
 );
+CREATE TRIGGER functions_changed AFTER INSERT OR DELETE OR UPDATE OF deleted_at ON public.functions FOR EACH ROW EXECUTE FUNCTION note_changed_function();
 GRANT SELECT ON functions TO mfaas_server;
 GRANT SELECT ON functions TO mfaas_signer;
 GRANT UPDATE (deleted_at) ON functions TO mfaas_server;
 GRANT INSERT (tenant, name, last_version) ON functions TO mfaas_signer;
-GRANT UPDATE (last_version, deleted_at) ON functions TO mfaas_signer;
+GRANT UPDATE (last_version, deleted_at, set_epoch) ON functions TO mfaas_signer;
 
 CREATE TABLE imported (
     kind text NOT NULL,
@@ -583,6 +596,7 @@ CREATE TABLE revocations (
     revoked_at timestamp with time zone NOT NULL DEFAULT now(),
     CONSTRAINT revocations_pkey PRIMARY KEY (artifact)
 );
+CREATE TRIGGER revocations_changed AFTER INSERT OR DELETE ON public.revocations FOR EACH ROW EXECUTE FUNCTION note_revoked_functions();
 GRANT SELECT ON revocations TO mfaas_server;
 GRANT SELECT ON revocations TO mfaas_signer;
 GRANT INSERT (artifact, reason, revoked_by) ON revocations TO mfaas_server;
@@ -594,12 +608,26 @@ CREATE TABLE serving_sets (
     envelope text NOT NULL,
     issued_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
+    shard text,
+    functions integer,
     CONSTRAINT serving_sets_pkey PRIMARY KEY (epoch),
     CONSTRAINT serving_sets_epoch_positive CHECK ((epoch >= 1))
 );
 GRANT SELECT ON serving_sets TO mfaas_server;
 GRANT DELETE, SELECT ON serving_sets TO mfaas_signer;
-GRANT INSERT (epoch, generation, digest, envelope, issued_at, expires_at) ON serving_sets TO mfaas_signer;
+GRANT INSERT (epoch, generation, digest, envelope, issued_at, expires_at, shard, functions) ON serving_sets TO mfaas_signer;
+
+CREATE TABLE shards (
+    digest text NOT NULL,
+    body text NOT NULL,
+    unused_since timestamp with time zone,
+    CONSTRAINT shards_pkey PRIMARY KEY (digest)
+);
+CREATE INDEX shards_unused ON public.shards USING btree (unused_since) WHERE (unused_since IS NOT NULL);
+GRANT SELECT ON shards TO mfaas_server;
+GRANT DELETE, SELECT ON shards TO mfaas_signer;
+GRANT INSERT (digest, body, unused_since) ON shards TO mfaas_signer;
+GRANT UPDATE (body, unused_since) ON shards TO mfaas_signer;
 
 CREATE TABLE spot_notes (
     review_id bigint NOT NULL,
@@ -672,6 +700,7 @@ CREATE TABLE toolchains (
     decided_at timestamp with time zone NOT NULL DEFAULT now(),
     CONSTRAINT toolchains_pkey PRIMARY KEY (id)
 );
+CREATE TRIGGER toolchains_changed AFTER INSERT OR UPDATE OF accepted ON public.toolchains FOR EACH ROW EXECUTE FUNCTION note_toolchain_functions();
 GRANT SELECT ON toolchains TO mfaas_acquirer;
 GRANT SELECT ON toolchains TO mfaas_server;
 GRANT SELECT ON toolchains TO mfaas_signer;
@@ -790,6 +819,7 @@ CREATE TABLE versions (
     CONSTRAINT versions_version_positive CHECK ((version >= 1))
 );
 CREATE INDEX versions_by_artifact ON public.versions USING btree (artifact);
+CREATE TRIGGER versions_changed AFTER INSERT OR DELETE OR UPDATE OF statement, retired_at ON public.versions FOR EACH ROW EXECUTE FUNCTION note_changed_function();
 GRANT SELECT ON versions TO mfaas_server;
 GRANT SELECT ON versions TO mfaas_signer;
 GRANT UPDATE (retired_at) ON versions TO mfaas_server;
@@ -1243,6 +1273,53 @@ BEGIN
         SELECT person INTO NEW.requested_by FROM deployments WHERE id = NEW.deployment_id;
     END IF;
     RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.note_changed_function()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE
+    changed record;
+BEGIN
+    IF TG_OP = 'DELETE' THEN changed := OLD; ELSE changed := NEW; END IF;
+    IF TG_TABLE_NAME = 'functions' THEN
+        INSERT INTO changed_functions (tenant, name) VALUES (changed.tenant, changed.name);
+    ELSE
+        INSERT INTO changed_functions (tenant, name) VALUES (changed.tenant, changed.function);
+    END IF;
+    RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.note_revoked_functions()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE
+    changed text;
+BEGIN
+    IF TG_OP = 'DELETE' THEN changed := OLD.artifact; ELSE changed := NEW.artifact; END IF;
+    INSERT INTO changed_functions (tenant, name)
+    SELECT DISTINCT v.tenant, v.function FROM versions v WHERE v.artifact = changed;
+    RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.note_toolchain_functions()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    IF TG_OP = 'INSERT' OR OLD.accepted IS DISTINCT FROM NEW.accepted THEN
+        INSERT INTO changed_functions (tenant, name)
+        SELECT DISTINCT v.tenant, v.function FROM versions v WHERE v.toolchain = NEW.id;
+    END IF;
+    RETURN NULL;
 END $function$;
 
 CREATE OR REPLACE FUNCTION public.person_of_token(tenant text, name text)

@@ -7,6 +7,7 @@
 
 mod crowd;
 mod exchange;
+mod relay;
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,6 +19,7 @@ use anyhow::{Context as _, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use crowd::Crowd;
+pub use relay::Relay;
 
 use crate::functions::{VERIFIED_EVERY, glanced, request, verified};
 use crate::sides::mfaas::Target;

@@ -3,6 +3,8 @@
 //!
 //! Within a round the victim makes the same calls twice, alone and beside the attacker, from an address of
 //! its own. Its latency counts from the planned time, and a call that is refused or lost took for ever.
+//! Beside the same attacker it then makes the same calls to a [`Relay`], which has nothing to do with the node: what it waits
+//! there, no node can spare it.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +14,7 @@ use anyhow::Context as _;
 
 use super::{Lane, Plan, Series, alternate};
 use crate::functions::Kind;
-use crate::load::{Crowd, Generator, Manner, Tally, arrivals};
+use crate::load::{Crowd, Generator, Manner, Relay, Tally, arrivals};
 use crate::report::{Bound, Row};
 use crate::sides::Kit;
 use crate::sides::mfaas::{BUDGET_US, Pools, Site, Tenant};
@@ -148,6 +150,8 @@ pub(super) const CONNECTIONS: Attack = Attack {
 struct Round {
     alone: Side,
     beside: Side,
+    /// The same calls to the relay, beside the attacker of the node.
+    relay: Side,
     /// What the attacker got a second: answers, or connections that it holds.
     attack: f64,
     /// What the node refused it a second, or closed.
@@ -210,6 +214,9 @@ struct Scene<'a> {
     site: Site,
     attack: &'a Attack,
     victim: Generator,
+    /// The victim, where it calls the relay.
+    relayed: Generator,
+    _relay: Relay,
 }
 
 impl<'a> Scene<'a> {
@@ -246,8 +253,11 @@ impl<'a> Scene<'a> {
             }
         }
         site.verify_pools(tenants.len())?;
-        let victim = Generator::new(site.address(), manner, site.targets()[..1].to_vec());
-        Ok(Self { site, attack, victim })
+        let target = &site.targets()[..1];
+        let victim = Generator::new(site.address(), manner, target.to_vec());
+        let relay = Relay::start(target[0].constants, &[kit.cores.caller, kit.cores.worker])?;
+        let relayed = Generator::new(relay.address(), manner, target.to_vec());
+        Ok(Self { site, attack, victim, relayed, _relay: relay })
     }
 
     /// What the victim can do alone, in calls a second.
@@ -262,6 +272,7 @@ impl<'a> Scene<'a> {
     fn round(&mut self, kit: &Kit, plan: &Plan, rate: f64, number: u64) -> anyhow::Result<Round> {
         self.site.rest()?;
         self.victim.disconnect();
+        self.relayed.disconnect();
         let seconds = plan.size(1.5, 0.2);
         let calls = ((rate * seconds) as usize).max(plan.size(200, 20));
         let mut random = number;
@@ -282,12 +293,14 @@ impl<'a> Scene<'a> {
             let (begin, before) = (Instant::now(), tally.counts());
             let beside = self.victim.open_loop(&planned);
             let (after, seconds) = (tally.counts(), begin.elapsed().as_secs_f64());
+            let relay = self.relayed.open_loop(&planned);
             stop.store(true, Ordering::Relaxed);
             let attacked = attacking.join().map_err(|_| anyhow::anyhow!("the attacker panicked"));
             attacked??;
             let each = |count: fn(&Counts) -> u64| (count(&after) - count(&before)) as f64 / seconds;
             let attack = if self.attack.holds() { after.held as f64 } else { each(|c| c.answered) };
-            Ok(Round { alone, beside: Side::of(beside?), attack, refused: each(|counts| counts.refused) })
+            let (beside, relay) = (Side::of(beside?), Side::of(relay?));
+            Ok(Round { alone, beside, relay, attack, refused: each(|counts| counts.refused) })
         })
     }
 }
@@ -377,6 +390,10 @@ fn report(row: &mut Row, attack: &Attack, pools: Pools, series: &Series<Round>) 
     if pools == Pools::PerTenant {
         ratio.aim(Bound::AtMost, P99_RATIO_MAX);
     }
+    let relay = of(|round| round.relay.latency_us.p99);
+    row.measure(format!("{name}: victim of a relay beside p99"), "µs", relay.clone());
+    row.ratio(format!("{name}: relay's p99 beside / victim's alone"), &relay, &alone);
+    row.ratio(format!("{name}: victim's p99 beside / relay's"), &beside, &relay);
     let answered = of(|round| round.beside.answered as f64);
     row.measure(format!("{name}: victim's calls answered in a round"), "calls", answered.clone());
     let fewest = answered.into_iter().fold(f64::NAN, f64::min);

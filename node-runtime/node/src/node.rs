@@ -234,8 +234,8 @@ async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>, pr
         {
             let status = status.borrow();
             metrics::gauge!("mfaas_epoch").set(status.epoch.0 as f64);
-            metrics::gauge!("mfaas_versions_loaded").set(status.loaded.len() as f64);
-            metrics::gauge!("mfaas_versions_refused").set(status.refused.len() as f64);
+            metrics::gauge!("mfaas_versions_loaded").set(status.versions as f64);
+            metrics::gauge!("mfaas_versions_refused").set(status.refused_total as f64);
         }
         tokio::time::sleep(GAUGES).await;
     }

@@ -198,6 +198,16 @@ impl StateDir {
         self.write(&blob_name(Digest::of(bytes)), bytes)
     }
 
+    /// Keeps blobs under the digests of their bytes, all of them or, after a crash, some.
+    pub(crate) fn store_blobs(&self, blobs: &[Vec<u8>]) -> Result<(), StateError> {
+        for bytes in blobs {
+            let path = self.path.join(blob_name(Digest::of(bytes)));
+            replace(&path, bytes).map_err(|source| StateError { path, action: "writing", source })?;
+        }
+        let path = self.path.join(BLOBS_DIR);
+        sync_directory(&path).map_err(|source| StateError { path, action: "writing", source })
+    }
+
     /// Removes every cached blob for which `keep` is false. Failures are logged: they cost space.
     pub(crate) fn prune_blobs(&self, keep: impl Fn(Digest) -> bool) {
         let Ok(entries) = fs::read_dir(self.path.join(BLOBS_DIR)) else { return };
@@ -240,14 +250,26 @@ fn blob_name(digest: Digest) -> String {
 
 /// Replaces `path` by `bytes`, mode 0600, so that a crash leaves either the old or the new.
 pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    replace(path, bytes)?;
+    sync_directory(parent(path))
+}
+
+/// The same, but until the directory is synced a crash may leave the old.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut draft_name = path.file_name().unwrap_or_default().to_owned();
     draft_name.push(format!(".{}.new", std::process::id()));
-    let draft = parent.join(draft_name);
+    let draft = parent(path).join(draft_name);
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     drop(file);
-    fs::rename(&draft, path)?;
-    File::open(parent)?.sync_all()
+    fs::rename(&draft, path)
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }

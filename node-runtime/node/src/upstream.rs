@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use mfaas_attest::SHARD_BYTES_MAX;
 use mfaas_delivery::{BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, Report, UsageReport};
 use mfaas_ident::Digest;
 use mfaas_rules::Code;
@@ -17,7 +18,7 @@ const CONNECT_WAIT_MAX: Duration = Duration::from_secs(5);
 /// For everything but the long poll.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How long the server may hold the question for a newer serving set.
-const POLL_WAIT: Duration = Duration::from_secs(25);
+pub(crate) const POLL_WAIT: Duration = Duration::from_secs(25);
 const SMALL_BYTES_MAX: usize = 64 << 10;
 
 /// Why the server did not give what was asked.
@@ -101,15 +102,32 @@ impl Upstream {
             .map_err(|e| UpstreamError::Malformed { path: path.to_owned(), reason: e.to_string() })
     }
 
-    /// The envelope of a serving set that does not have the digest `known`, or `None` when there was none for a while.
+    /// The envelope of a serving set that does not have the digest `known`, or `None` when there was none for so long.
     pub(crate) async fn serving_set(
         &self,
         known: Option<Digest>,
+        wait: Duration,
         bytes_max: usize,
     ) -> Result<Option<Vec<u8>>, UpstreamError> {
         let known = known.map_or(String::new(), |digest| format!("&known={digest}"));
-        let path = format!("/node/v1/serving-set?wait={}{known}", POLL_WAIT.as_secs());
+        let path = format!("/node/v1/serving-set?wait={}{known}", wait.as_secs());
         self.poll(&path, bytes_max).await
+    }
+
+    /// The bytes of these shards, in their order. Not hashed here.
+    pub(crate) async fn shards(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, UpstreamError> {
+        let path = "/node/v1/shards";
+        let bytes = self.post(path, &digests, digests.len() * (SHARD_BYTES_MAX + 1)).await?;
+        // Each ends with a line feed, which is in none of them.
+        let lines: Vec<Vec<u8>> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        if lines.len() != digests.len() {
+            let reason = format!("{} lines for {} shards", lines.len(), digests.len());
+            return Err(UpstreamError::Malformed { path: path.to_owned(), reason });
+        }
+        Ok(lines
+            .into_iter()
+            .map(|line| line.strip_suffix(b"\n").map(<[u8]>::to_vec).unwrap_or(line))
+            .collect())
     }
 
     /// A question that the server may hold for [`POLL_WAIT`].

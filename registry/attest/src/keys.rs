@@ -159,7 +159,7 @@ impl std::fmt::Debug for PrivateKey {
 /// The keys that a verifier believes, each for its purposes.
 ///
 /// Starts from a pinned root; everything else comes from a key list that this root signed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
     keys: Vec<(Purpose, PublicKey)>,
 }

@@ -19,6 +19,7 @@ mod fields;
 mod keylist;
 mod keys;
 mod serving;
+mod shards;
 mod slsa;
 mod statement;
 
@@ -33,7 +34,12 @@ pub use fields::Fields;
 pub use keylist::{KeyList, ListedKey};
 pub use keys::{KeyId, PrivateKey, PublicKey, Purpose, Trust};
 pub use serving::{
-    EPOCHS_AHEAD_MAX, SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet, SetOrder,
+    ALIASES_MAX, EPOCHS_AHEAD_MAX, SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet,
+    SetOrder,
+};
+pub use shards::{
+    Change, HexDigit, LEAF_FUNCTIONS_MAX, REVOKED_VERSIONS_TOLD, SHARD_BYTES_MAX, SHARDS_AT_ONCE_MAX, Shard,
+    ShardPrefix, ShardRef, ShardStore, tree_of, update,
 };
 pub use slsa::{BuildDefinition, BuildMetadata, Builder, Provenance, ResourceDescriptor, RunDetails};
 pub use statement::{

@@ -1,4 +1,5 @@
-//! The serving set: everything that nodes may load, signed as one document with one epoch.
+//! The serving set: what nodes may load, under one signature with one epoch. The functions themselves lie in shards, which it
+//! names by digest ([`crate::Shard`]), so it stays small however many there are.
 //!
 //! A set answers for 24 hours. An expired set still tells what was admitted, so a node keeps
 //! serving what it has and loads nothing new. Going back is a higher epoch with an old digest.
@@ -11,12 +12,17 @@ use mfaas_ident::{
     VersionNumber,
 };
 
-use crate::{AuditHead, CallKey, Payload, Purpose};
+use crate::{AuditHead, CallKey, Payload, Purpose, REVOKED_VERSIONS_TOLD, ShardRef};
 
 /// How long a set may be valid, in hours.
 pub const SERVING_SET_VALID_HOURS: i64 = 24;
 /// Functions in one set.
-const FUNCTIONS_MAX: usize = 100_000;
+const FUNCTIONS_MAX: u32 = 1_000_000;
+/// Aliases of one function, and versions of it in one set.
+pub const ALIASES_MAX: usize = 50;
+const VERSIONS_MAX: usize = 100;
+/// Revoked artifacts of one function in one set.
+const REVOKED_MAX: usize = REVOKED_VERSIONS_TOLD as usize;
 /// Keys for call tokens in one set: one is used, and older ones stay for a day after each rotation.
 const CALL_KEYS_MAX: usize = 16;
 
@@ -24,14 +30,12 @@ const CALL_KEYS_MAX: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServingSet {
-    /// Format of this document; 1.
+    /// Format of this document; 2. Format 1 held every function itself.
     pub version: u32,
     /// Only grows, across restarts of everything, as long as the key list is the same.
     pub epoch: Epoch,
     /// The newest key list when it was signed: whoever holds an older one must not believe the set. A set of a newer list
-    /// is newer whatever its epoch is, so numbers that a stolen key has used up end with that key. A set of the release
-    /// before names none.
-    #[serde(default, skip_serializing_if = "is_none_named")]
+    /// is newer whatever its epoch is, so numbers that a stolen key has used up end with that key.
     pub key_list_version: u32,
     /// When it was signed.
     pub issued_at: DateTime<Utc>,
@@ -43,20 +47,15 @@ pub struct ServingSet {
     pub abi_versions: BTreeSet<u32>,
     /// Lints that every statement must name.
     pub required_lints: BTreeSet<String>,
-    /// What is served, sorted by tenant and name.
-    pub functions: Vec<ServedFunction>,
-    /// Artifacts that must not run whatever else says so.
-    pub revoked: BTreeSet<Digest>,
-    /// Keys whose call tokens open functions; a set of the release before has none, and a set without keys is one
-    /// that nodes of that release read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The shard that leads to every function that is served, and how many these are.
+    pub functions: ShardRef,
+    /// Keys whose call tokens open functions.
     pub call_keys: Vec<CallKey>,
-    /// Where the audit log ended when it was signed; a set of the release before does not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audit_head: Option<AuditHead>,
+    /// Where the audit log ended when it was signed.
+    pub audit_head: AuditHead,
 }
 
-/// One function of the set.
+/// One function of a set.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServedFunction {
@@ -66,8 +65,11 @@ pub struct ServedFunction {
     pub name: FunctionName,
     /// Alias to version; every version named here is in `versions`.
     pub aliases: BTreeMap<AliasName, VersionNumber>,
-    /// The versions that can be called, ascending.
+    /// The versions that can be called, ascending; none where all that is left to say is what must not run.
     pub versions: Vec<ServedVersion>,
+    /// Artifacts of its newest [`REVOKED_VERSIONS_TOLD`] versions that must not run any more, not even for calls that were
+    /// accepted, whatever else says so.
+    pub revoked: BTreeSet<Digest>,
 }
 
 /// One callable version.
@@ -100,13 +102,9 @@ pub struct SetOrder {
 /// How far epochs may jump under one key list: what a stolen key signs must not use up the numbers.
 pub const EPOCHS_AHEAD_MAX: u64 = 1_000_000;
 
-fn is_none_named(version: &u32) -> bool {
-    *version == 0
-}
-
 impl ServingSet {
     /// The format that this build writes and reads.
-    pub const FORMAT: u32 = 1;
+    pub const FORMAT: u32 = 2;
 
     /// True from `expires_at` on, and before `issued_at` less five minutes of clock skew.
     pub fn is_expired(&self, now: DateTime<Utc>) -> bool {
@@ -119,22 +117,6 @@ impl ServingSet {
     pub fn order(&self) -> SetOrder {
         let Self { key_list_version, epoch, issued_at, .. } = *self;
         SetOrder { key_list_version, epoch, issued_at: Some(issued_at) }
-    }
-
-    /// The function of that name.
-    pub fn function(&self, tenant: &TenantName, name: &FunctionName) -> Option<&ServedFunction> {
-        self.functions
-            .binary_search_by(|f| (&f.tenant, &f.name).cmp(&(tenant, name)))
-            .ok()
-            .map(|i| &self.functions[i])
-    }
-
-    /// Every artifact that the set lets run: named and not revoked.
-    pub fn artifacts(&self) -> impl Iterator<Item = (&ServedFunction, &ServedVersion)> {
-        self.functions
-            .iter()
-            .flat_map(|f| f.versions.iter().map(move |v| (f, v)))
-            .filter(|(_, v)| !self.revoked.contains(&v.digest))
     }
 }
 
@@ -149,10 +131,27 @@ impl ServedFunction {
         self.versions.iter().find(|v| v.version == number)
     }
 
-    fn check(&self) -> Result<(), String> {
-        let ascending = self.versions.windows(2).all(|w| w[0].version < w[1].version);
-        if self.versions.is_empty() || !ascending {
-            return Err(format!("versions of {}/{} are empty or not ascending", self.tenant, self.name));
+    /// Whether the set says of that version whether it is revoked.
+    pub fn tells_of(&self, version: VersionNumber) -> bool {
+        let newest = self.versions.last().map_or(0, |newest| newest.version.get());
+        newest < version.get().saturating_add(REVOKED_VERSIONS_TOLD)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Self { tenant, name, aliases, versions, revoked } = self;
+        if versions.is_empty() && revoked.is_empty() {
+            return Err(format!("{tenant}/{name} is named for nothing"));
+        }
+        if !versions.windows(2).all(|w| w[0].version < w[1].version) {
+            return Err(format!("versions of {tenant}/{name} are not ascending"));
+        }
+        let counts = [
+            ("aliases", aliases.len(), ALIASES_MAX),
+            ("versions", versions.len(), VERSIONS_MAX),
+            ("revoked artifacts", revoked.len(), REVOKED_MAX),
+        ];
+        if let Some((what, count, max)) = counts.into_iter().find(|(_, count, max)| count > max) {
+            return Err(format!("{count} {what} of {tenant}/{name}, the limit is {max}"));
         }
         match self.aliases.iter().find(|(_, n)| !self.versions.iter().any(|v| v.version == **n)) {
             Some((alias, n)) => Err(format!(
@@ -165,9 +164,9 @@ impl ServedFunction {
 }
 
 impl Payload for ServingSet {
-    const TYPE: &'static str = "application/vnd.mfaas.serving-set.v1+json";
+    const TYPE: &'static str = "application/vnd.mfaas.serving-set.v2+json";
     const PURPOSE: Purpose = Purpose::ServingSet;
-    const ENVELOPE_BYTES_MAX: usize = 64 << 20;
+    const ENVELOPE_BYTES_MAX: usize = 256 << 10;
 
     fn check(&self) -> Result<(), String> {
         if self.version != Self::FORMAT {
@@ -180,16 +179,12 @@ impl Payload for ServingSet {
         if valid <= TimeDelta::zero() || valid > TimeDelta::hours(SERVING_SET_VALID_HOURS) {
             return Err(format!("valid for {valid}, at most {SERVING_SET_VALID_HOURS} h are allowed"));
         }
-        if self.functions.len() > FUNCTIONS_MAX {
-            return Err(format!("{} functions, the limit is {FUNCTIONS_MAX}", self.functions.len()));
-        }
-        if !self.functions.windows(2).all(|w| (&w[0].tenant, &w[0].name) < (&w[1].tenant, &w[1].name)) {
-            return Err("functions are not sorted or not unique".to_owned());
+        if self.functions.functions > FUNCTIONS_MAX {
+            return Err(format!("{} functions, the limit is {FUNCTIONS_MAX}", self.functions.functions));
         }
         if self.call_keys.len() > CALL_KEYS_MAX {
             return Err(format!("{} keys for calls, the limit is {CALL_KEYS_MAX}", self.call_keys.len()));
         }
-        self.call_keys.iter().try_for_each(CallKey::check)?;
-        self.functions.iter().try_for_each(ServedFunction::check)
+        self.call_keys.iter().try_for_each(CallKey::check)
     }
 }

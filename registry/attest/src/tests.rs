@@ -12,10 +12,10 @@ use mfaas_ident::{
 use proptest::prelude::*;
 
 use crate::{
-    Admission, AttestError, BuildDefinition, BuildMetadata, Builder, CageLevel, Check, Checker, DecisionUsed,
-    Declared, Fields, KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose,
-    ResourceDescriptor, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, Trust, dsse, sign,
-    verify,
+    Admission, AttestError, AuditHead, BuildDefinition, BuildMetadata, Builder, CageLevel, Check, Checker,
+    DecisionUsed, Declared, Fields, KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose,
+    ResourceDescriptor, RunDetails, ServedFunction, ServedVersion, ServingSet, ShardRef, Statement, Trust,
+    dsse, sign, verify,
 };
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -78,14 +78,6 @@ fn statement() -> Statement {
 }
 
 pub(crate) fn serving_set() -> ServingSet {
-    let number = |n| VersionNumber::new(n).unwrap();
-    let version = |n, bytes: &[u8]| ServedVersion {
-        version: number(n),
-        digest: Digest::of(bytes),
-        statement: Digest::of(b"statement"),
-        budget_us: Budget::DEFAULT,
-        memory_bytes: MemoryLimit::DEFAULT,
-    };
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(7),
@@ -95,15 +87,9 @@ pub(crate) fn serving_set() -> ServingSet {
         accepted_toolchains: BTreeSet::from([ToolchainId(Digest::of(b"rustc"))]),
         abi_versions: BTreeSet::from([1]),
         required_lints: BTreeSet::from(["unsafe_code".to_owned()]),
-        functions: vec![ServedFunction {
-            tenant: TenantName::parse("acme").unwrap(),
-            name: FunctionName::parse("hello").unwrap(),
-            aliases: BTreeMap::from([(AliasName::live(), number(2))]),
-            versions: vec![version(1, b"one"), version(2, b"two")],
-        }],
-        revoked: BTreeSet::from([Digest::of(b"one")]),
+        functions: ShardRef { digest: Digest::of(b"the root of the tree"), functions: 2 },
         call_keys: Vec::new(),
-        audit_head: None,
+        audit_head: AuditHead::START,
     }
 }
 
@@ -411,11 +397,8 @@ fn contradictions_are_neither_signed_nor_believed() {
     set.expires_at = set.issued_at + TimeDelta::hours(25);
     assert!(matches!(sign(&set, &[&key]), Err(AttestError::Inconsistent { .. })));
     let mut set = serving_set();
-    set.functions[0].aliases.insert(AliasName::live(), VersionNumber::new(9).unwrap());
-    assert!(set.check().unwrap_err().contains("names version 9"));
-    let mut set = serving_set();
-    set.functions.push(set.functions[0].clone());
-    assert!(set.check().unwrap_err().contains("not sorted or not unique"));
+    set.epoch = Epoch(0);
+    assert!(set.check().unwrap_err().contains("epoch 0"));
     let mut other = statement();
     other.predicate.artifact = Digest::of(b"another");
     assert!(other.check().unwrap_err().contains("subject"));
@@ -462,15 +445,25 @@ fn the_caller_brings_the_time() {
 }
 
 #[test]
-fn a_set_resolves_versions_and_leaves_out_the_revoked() {
-    let set = serving_set();
-    let (tenant, name) = (set.functions[0].tenant.clone(), set.functions[0].name.clone());
-    let function = set.function(&tenant, &name).unwrap();
+fn a_function_resolves_versions_and_aliases() {
+    let number = |n| VersionNumber::new(n).unwrap();
+    let version = |n, bytes: &[u8]| ServedVersion {
+        version: number(n),
+        digest: Digest::of(bytes),
+        statement: Digest::of(b"statement"),
+        budget_us: Budget::DEFAULT,
+        memory_bytes: MemoryLimit::DEFAULT,
+    };
+    let function = ServedFunction {
+        tenant: TenantName::parse("acme").unwrap(),
+        name: FunctionName::parse("hello").unwrap(),
+        aliases: BTreeMap::from([(AliasName::live(), number(2))]),
+        versions: vec![version(1, b"one"), version(2, b"two")],
+        revoked: BTreeSet::new(),
+    };
     assert_eq!(function.resolve(None).unwrap().digest, Digest::of(b"two"));
     assert_eq!(function.resolve(Some(&Selector::parse("1").unwrap())).unwrap().digest, Digest::of(b"one"));
     assert!(function.resolve(Some(&Selector::parse("canary").unwrap())).is_none());
-    let artifacts: Vec<_> = set.artifacts().map(|(_, v)| v.digest).collect();
-    assert_eq!(artifacts, [Digest::of(b"two")]);
 }
 
 #[test]

@@ -56,6 +56,6 @@ pub use requests::{NewRequest, Request, RequestMember, RequestStatus};
 pub use reviews::{Asker, NewVoice, ReviewRow, SpotNote, UNREADABLE, Voice};
 pub use revoking::{ConcernedVersion, Revocation, Severity};
 pub use schema::describe as describe_schema;
-pub use serving::{Held, StoredServingSet, StoredStatement};
+pub use serving::{Held, SetFunction, StoredServingSet, StoredStatement};
 pub use tokens::{NewToken, Token};
 pub use usage::{Charged, Period, USAGE_ANSWER_ROWS_MAX, USAGE_DAYS_KEPT, Usage, UsageQuery};

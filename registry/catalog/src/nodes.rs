@@ -1,7 +1,7 @@
 //! Nodes: how they join, what they report, what they should have loaded.
 
 use chrono::{DateTime, Utc};
-use mfaas_delivery::{Availability, NODE_PROTOCOL, Orders, Report};
+use mfaas_delivery::{Availability, Orders, Report, SERVER_PROTOCOL};
 use mfaas_ident::{Digest, Epoch, NodeName};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -50,12 +50,11 @@ impl NodeStatus {
         self.row.report.as_ref().map_or(Epoch(0), |(_, report)| report.epoch)
     }
 
-    /// True when the node serves the newest epoch and refused nothing of it.
+    /// True when the node serves the newest epoch, or one after it that was lost here, and refused nothing of it.
     pub fn is_converged(&self) -> bool {
-        self.row
-            .report
-            .as_ref()
-            .is_some_and(|(_, report)| report.epoch == self.desired && report.refused.is_empty())
+        self.row.report.as_ref().is_some_and(|(_, report)| {
+            report.epoch >= self.desired && report.refused.is_empty() && report.refused_total == 0
+        })
     }
 }
 
@@ -227,7 +226,7 @@ impl Catalog {
             .await?
             .ok_or(CatalogError::NotFound { what: "node" })?;
         let availability = word(&row, "availability", Availability::parse)?;
-        Ok(Orders { protocol: NODE_PROTOCOL, availability, bans: self.bans_to_tell().await? })
+        Ok(Orders { protocol: SERVER_PROTOCOL, availability, bans: self.bans_to_tell().await? })
     }
 }
 

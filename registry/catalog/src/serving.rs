@@ -2,13 +2,16 @@
 //!
 //! Envelopes are passed on as the bytes that were signed; nothing here opens them.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
-use mfaas_ident::{Digest, Epoch, TenantName};
+use mfaas_attest::{ServedFunction, Shard, ShardPrefix, ShardRef};
+use mfaas_ident::{Digest, Epoch, FunctionName, TenantName};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
 use crate::audit::{self, Entry};
-use crate::decode::{Decoded, int8, parsed, unsigned};
+use crate::decode::{Decoded, bad, int8, parsed, small, unsigned};
 use crate::{Actor, Catalog, CatalogError};
 
 /// The newest serving set.
@@ -22,6 +25,17 @@ pub struct StoredServingSet {
     pub issued_at: DateTime<Utc>,
     /// When it ends.
     pub expires_at: DateTime<Utc>,
+}
+
+/// A function as the newest serving set has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetFunction {
+    /// What nodes are told.
+    pub function: ServedFunction,
+    /// The first set that says so.
+    pub epoch: Epoch,
+    /// Something has changed that no set says yet.
+    pub is_changing: bool,
 }
 
 /// Which serving set somebody has already.
@@ -64,6 +78,53 @@ impl Catalog {
         .fetch_optional(&self.pool)
         .await?;
         Ok(row.as_ref().map(serving_set).transpose()?)
+    }
+
+    /// The bytes of these shards, as far as they are there.
+    pub async fn shards(&self, digests: &[Digest]) -> Result<BTreeMap<Digest, String>, CatalogError> {
+        let names: Vec<String> = digests.iter().map(Digest::to_string).collect();
+        let rows = sqlx::query("SELECT digest, body FROM shards WHERE digest = ANY($1)")
+            .bind(names)
+            .fetch_all(&self.pool)
+            .await?;
+        let shard = |row: &PgRow| Ok((parsed(row, "digest")?, row.try_get("body")?));
+        Ok(rows.iter().map(shard).collect::<Decoded<_>>()?)
+    }
+
+    /// What the newest serving set says of a function; nothing where it names no such function.
+    pub async fn served_function(
+        &self,
+        tenant: &TenantName,
+        name: &FunctionName,
+    ) -> Result<Option<SetFunction>, CatalogError> {
+        let row = sqlx::query(
+            "SELECT s.shard, s.functions, f.set_epoch,
+                    EXISTS (SELECT 1 FROM changed_functions c WHERE c.tenant = $1 AND c.name = $2) AS is_changing
+             FROM (SELECT shard, functions FROM serving_sets ORDER BY epoch DESC LIMIT 1) s
+             JOIN functions f ON f.tenant = $1 AND f.name = $2
+             WHERE s.shard IS NOT NULL",
+        )
+        .bind(tenant.as_str())
+        .bind(name.as_str())
+        .fetch_optional(&self.pool)
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        let mut named = ShardRef { digest: parsed(&row, "shard")?, functions: small(&row, "functions")? };
+        let (place, mut at) = (ShardPrefix::of(tenant, name), ShardPrefix::default());
+        loop {
+            let body = self.shards(&[named.digest]).await?.remove(&named.digest);
+            // A set that was signed meanwhile leads elsewhere: whoever asks again is told.
+            let Some(body) = body else { return Ok(None) };
+            let shard = Shard::read(body.as_bytes(), &named, &at).map_err(|error| bad("body", error))?;
+            let child = shard.child_towards(&at, &place);
+            if let Shard::Leaf(functions) = shard {
+                let found = functions.into_iter().find(|row| row.tenant == *tenant && row.name == *name);
+                let (epoch, is_changing) = (Epoch(unsigned(&row, "set_epoch")?), row.try_get("is_changing")?);
+                return Ok(found.map(|function| SetFunction { function, epoch, is_changing }));
+            }
+            let Some((below, child)) = child else { return Ok(None) };
+            (at, named) = (below, child);
+        }
     }
 
     /// The digest of the newest serving set's envelope, as it is stored.

@@ -12,8 +12,8 @@ mod usage;
 
 pub use node::{
     JoinRequest, JoinResponse, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LoadedVersion, LogBatch, LogLevel, LogLine,
-    MessageError, NODE_PROTOCOL, NODE_PROTOCOL_MIN, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_ROWS_MAX,
-    RefusedVersion, Report, SetState,
+    MessageError, NODE_PROTOCOL, NODE_PROTOCOL_MIN, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_REFUSED_MAX,
+    RefusedVersion, Report, SERVER_PROTOCOL, SetState,
 };
 pub use orders::{Availability, Ban, BanAnswer, BanNotice, Condition, ORDERS_BANS_MAX, Orders};
 pub use progress::{DeploymentState, Diagnostic, Event, EventKind, Level, RENDERED_BYTES_MAX, Stage};

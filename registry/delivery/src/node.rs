@@ -12,12 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::orders::Condition;
 
-/// The protocol number of this build. 2 added orders, bans, usage and [`Report::condition`].
-pub const NODE_PROTOCOL: u32 = 2;
+/// The protocol number of this build. 2 added orders, bans, usage and [`Report::condition`]; 3 added shards, and reports
+/// that say what is not loaded instead of what is.
+pub const NODE_PROTOCOL: u32 = 3;
+/// The number of what the server says, whose form has not changed since: nodes of the release before take no other.
+pub const SERVER_PROTOCOL: u32 = 2;
 /// The oldest number that is still taken.
 pub const NODE_PROTOCOL_MIN: u32 = 1;
-/// Rows in one report.
-pub const REPORT_ROWS_MAX: usize = 100_000;
+/// Rows in one report of protocol 2 or before.
+const REPORT_ROWS_MAX: usize = 100_000;
+/// Versions in one report that are not loaded.
+pub const REPORT_REFUSED_MAX: usize = 1_000;
 /// Problems in one report.
 pub const REPORT_PROBLEMS_MAX: usize = 16;
 /// Lines in one batch.
@@ -55,7 +60,7 @@ impl std::fmt::Debug for JoinRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JoinResponse {
-    /// [`NODE_PROTOCOL`].
+    /// [`SERVER_PROTOCOL`].
     pub protocol: u32,
     /// The certificate in PEM.
     pub certificate_pem: String,
@@ -63,7 +68,7 @@ pub struct JoinResponse {
     pub ca_pem: String,
 }
 
-/// What a node has loaded, sent after every change and every 10 s.
+/// Which set is in force on a node, and what of it is not. Sent after every change and every 10 s.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
@@ -73,8 +78,11 @@ pub struct Report {
     pub boot: uuid::Uuid,
     /// Counts the reports of this boot; older ones are dropped.
     pub sequence: u64,
-    /// The epoch whose set is loaded; 0 before the first.
+    /// The epoch whose set is in force; 0 before the first.
     pub epoch: Epoch,
+    /// The digest of that set's envelope.
+    #[serde(default)]
+    pub set_digest: Option<Digest>,
     /// How the node stands to its set.
     pub set: SetState,
     /// Where invocations go, for example `http://127.0.0.1:7800`.
@@ -86,19 +94,30 @@ pub struct Report {
     pub workers: u32,
     /// How workers are held, for example `full`.
     pub cage_level: String,
-    /// Versions that answer now.
+    /// Functions of the set that the node follows. While it comes to it, `epoch` is still the one before.
+    #[serde(default)]
+    pub functions: u32,
+    /// How many versions answer now.
+    #[serde(default)]
+    pub versions: u32,
+    /// The versions that answer now, from a node of the release before.
+    #[serde(default)]
     pub loaded: Vec<LoadedVersion>,
-    /// Versions of the set that the node would not load.
+    /// Versions of the set that the node has not loaded, at most [`REPORT_REFUSED_MAX`].
     pub refused: Vec<RefusedVersion>,
+    /// How many there are, listed or not.
+    #[serde(default)]
+    pub refused_total: u32,
     /// What is wrong with the set as a whole, or with the node; at most [`REPORT_PROBLEMS_MAX`].
     pub problems: Vec<NodeProblem>,
 }
 
 /// How a node stands to the serving set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SetState {
     /// None received yet.
+    #[default]
     None,
     /// Loaded and valid.
     Current,
@@ -106,7 +125,7 @@ pub enum SetState {
     Expired,
 }
 
-/// One version that answers.
+/// One version that answers, as a node of the release before lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadedVersion {
@@ -246,10 +265,21 @@ impl std::fmt::Display for MessageError {
 impl std::error::Error for MessageError {}
 
 impl Report {
+    /// How many versions answer.
+    pub fn versions(&self) -> u32 {
+        self.versions.max(u32::try_from(self.loaded.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Whether every version that is not loaded is listed.
+    pub fn lists_all_refused(&self) -> bool {
+        self.refused.len() as u64 >= u64::from(self.refused_total)
+    }
+
     /// Checks protocol number and limits.
     pub fn check(&self) -> Result<(), MessageError> {
         check_protocol(self.protocol)?;
-        bound("rows", self.loaded.len() + self.refused.len(), REPORT_ROWS_MAX)?;
+        let rows_max = if self.protocol < 3 { REPORT_ROWS_MAX } else { REPORT_REFUSED_MAX };
+        bound("rows", self.loaded.len() + self.refused.len(), rows_max)?;
         bound("ingress_url", self.ingress_url.len(), TEXT_BYTES_MAX)?;
         bound("cage_level", self.cage_level.len(), TEXT_BYTES_MAX)?;
         bound("problems", self.problems.len(), REPORT_PROBLEMS_MAX)?;

@@ -16,7 +16,7 @@ pub const ORDERS_BANS_MAX: usize = 20_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Orders {
-    /// [`crate::NODE_PROTOCOL`].
+    /// [`crate::SERVER_PROTOCOL`].
     pub protocol: u32,
     /// What the node takes.
     pub availability: Availability,
@@ -125,7 +125,7 @@ pub struct BanNotice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BanAnswer {
-    /// [`crate::NODE_PROTOCOL`].
+    /// [`crate::SERVER_PROTOCOL`].
     pub protocol: u32,
     /// Whether the ban is the server's from now on: it holds while orders name it. If not, it holds on the node that
     /// spoke it, until that node starts again.

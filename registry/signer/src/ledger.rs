@@ -3,27 +3,21 @@
 //! The synchronous `postgres` crate, not the catalog: the process that holds the key links as
 //! little as it can. The role `mfaas_signer` may do what stands here and nothing else.
 
-use std::collections::{BTreeMap, BTreeSet};
+pub(crate) mod sets;
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
-use mfaas_attest::{Admission, AuditHead, CallKey, KeyId, ServedFunction, ServedVersion};
+use mfaas_attest::{Admission, KeyId};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event};
-use mfaas_ident::{DeploymentId, Digest, Epoch, FunctionName, TenantName, ToolchainId, VersionNumber};
+use mfaas_ident::{DeploymentId, Digest, FunctionName, TenantName, ToolchainId, VersionNumber};
 use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus};
-use postgres::{Client, GenericClient, NoTls, Row, Transaction};
+use postgres::{Client, NoTls, Row, Transaction};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 const ACTOR: &str = "mfaas-signer";
 /// A statement of ours that takes longer is stuck.
 const STATEMENT_TIMEOUT: &str = "15s";
-/// Versions of a function that can be called by number beside those that an alias names.
-const RECENT_VERSIONS: i64 = 10;
-/// Serving sets kept; nodes only ever ask for the newest.
-const SERVING_SETS_KEPT: i64 = 100;
-/// Keys for call tokens in a serving set, the newest: as many as it takes.
-const CALL_KEYS: i64 = 16;
 
 /// A build that waits for its signature; its rows stay locked until the transaction ends.
 pub(crate) struct BuiltRow {
@@ -51,25 +45,6 @@ pub(crate) struct SignedStatement<'a> {
     pub(crate) envelope: &'a str,
 }
 
-/// What the next serving set is made from.
-pub(crate) struct Desired {
-    pub(crate) toolchains: BTreeSet<ToolchainId>,
-    pub(crate) functions: Vec<ServedFunction>,
-    pub(crate) revoked: BTreeSet<Digest>,
-    pub(crate) call_keys: Vec<CallKey>,
-    /// Where the audit log ends.
-    pub(crate) audit_head: AuditHead,
-    /// The newest key list; 0 before the first.
-    pub(crate) key_list_version: u32,
-}
-
-/// The newest serving set, without its content.
-pub(crate) struct LastSet {
-    pub(crate) epoch: Epoch,
-    pub(crate) generation: i64,
-    pub(crate) expires_at: DateTime<Utc>,
-}
-
 /// Connects and listens for wake-ups.
 pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
     let mut client = Client::connect(database_url, NoTls).context("the database is not available")?;
@@ -81,7 +56,7 @@ pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
 }
 
 /// The last migration that this build needs.
-const SCHEMA_VERSION: i64 = 16;
+const SCHEMA_VERSION: i64 = 17;
 
 /// Refuses a database whose schema is older than this build.
 pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
@@ -290,101 +265,6 @@ pub(crate) fn append_event(tx: &mut Transaction<'_>, id: DeploymentId, event: &E
     Ok(())
 }
 
-/// The newest serving set, if there is one.
-pub(crate) fn last_set(client: &mut impl GenericClient) -> anyhow::Result<Option<LastSet>> {
-    let row = client.query_opt(
-        "SELECT epoch, generation, expires_at FROM serving_sets ORDER BY epoch DESC LIMIT 1",
-        &[],
-    )?;
-    row.map(|row| {
-        Ok(LastSet {
-            epoch: Epoch(u64::try_from(row.try_get::<_, i64>("epoch")?)?),
-            generation: row.try_get("generation")?,
-            expires_at: row.try_get("expires_at")?,
-        })
-    })
-    .transpose()
-}
-
-/// The highest epoch that any node has reported; 0 when none has.
-pub(crate) fn highest_reported(client: &mut impl GenericClient) -> anyhow::Result<Epoch> {
-    let epoch: i64 = client.query_one("SELECT coalesce(max(epoch), 0) FROM node_reports", &[])?.try_get(0)?;
-    Ok(Epoch(u64::try_from(epoch)?))
-}
-
-/// The generation that nodes should serve.
-pub(crate) fn desired_generation(client: &mut impl GenericClient) -> anyhow::Result<i64> {
-    Ok(client.query_one("SELECT generation FROM desired_generation", &[])?.try_get(0)?)
-}
-
-/// What nodes should serve, in the snapshot of the caller's transaction, which is repeatable read.
-///
-/// Revoked artifacts and those of toolchains that are no longer accepted are left out, with the
-/// aliases that name them.
-pub(crate) fn desired(tx: &mut Transaction<'_>) -> anyhow::Result<Desired> {
-    let toolchains = tx.query("SELECT id FROM toolchains WHERE accepted", &[])?;
-    let revoked = tx.query("SELECT artifact FROM revocations", &[])?;
-    let rows = tx.query(
-        "SELECT f.tenant, f.name AS function, v.version, v.artifact, v.statement, v.budget_us, v.memory_bytes,
-                ARRAY(SELECT a.alias FROM aliases a WHERE a.tenant = f.tenant AND a.function = f.name
-                      AND a.version = v.version) AS aliases
-         FROM functions f
-         CROSS JOIN LATERAL (
-             (SELECT r.version, r.artifact, r.statement, r.budget_us, r.memory_bytes, r.toolchain FROM versions r
-              WHERE r.tenant = f.tenant AND r.function = f.name AND r.retired_at IS NULL
-              ORDER BY r.version DESC LIMIT $1)
-             UNION
-             SELECT n.version, n.artifact, n.statement, n.budget_us, n.memory_bytes, n.toolchain
-             FROM aliases a JOIN versions n ON n.tenant = a.tenant AND n.function = a.function AND n.version = a.version
-             WHERE a.tenant = f.tenant AND a.function = f.name AND n.retired_at IS NULL) v
-         JOIN toolchains t ON t.id = v.toolchain AND t.accepted
-         WHERE f.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact)",
-        &[&RECENT_VERSIONS],
-    )?;
-    let call_keys = tx.query(
-        "SELECT id, public_key, not_after FROM call_keys WHERE not_after > now()
-         ORDER BY made_at DESC, id LIMIT $1",
-        &[&CALL_KEYS],
-    )?;
-    let key_list = tx.query_one("SELECT coalesce(max(version), 0) FROM key_lists", &[])?;
-    let audit = tx.query_one("SELECT seq, hash FROM audit_head", &[])?;
-    Ok(Desired {
-        audit_head: AuditHead {
-            row: u64::try_from(audit.try_get::<_, i64>("seq")?)?,
-            hash: text(&audit, "hash")?,
-        },
-        key_list_version: u32::try_from(key_list.try_get::<_, i32>(0)?)?,
-        call_keys: call_keys.iter().map(call_key).collect::<anyhow::Result<_>>()?,
-        toolchains: toolchains.iter().map(|row| text(row, "id")).collect::<anyhow::Result<_>>()?,
-        functions: served_functions(&rows)?,
-        revoked: revoked.iter().map(|row| text(row, "artifact")).collect::<anyhow::Result<_>>()?,
-    })
-}
-
-/// Stores a serving set, forgets old ones, and wakes whoever passes it on. `false` when another signer stored one of that
-/// epoch.
-pub(crate) fn store_set(
-    tx: &mut Transaction<'_>,
-    set: &mfaas_attest::ServingSet,
-    generation: i64,
-    envelope: &str,
-) -> anyhow::Result<bool> {
-    let (epoch, digest) = (i64::try_from(set.epoch.0)?, Digest::of(envelope.as_bytes()).to_string());
-    let stored = tx.execute(
-        "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT ON CONSTRAINT serving_sets_pkey DO NOTHING",
-        &[&epoch, &generation, &digest, &envelope, &set.issued_at, &set.expires_at],
-    )?;
-    if stored == 0 {
-        return Ok(false);
-    }
-    tx.execute("DELETE FROM serving_sets WHERE epoch <= $1", &[&(epoch - SERVING_SETS_KEPT)])?;
-    let detail = json!({"generation": generation, "digest": digest, "functions": set.functions.len()});
-    audit(tx, "serving_set.signed", "", &epoch.to_string(), &detail)?;
-    tx.execute("SELECT pg_notify('mfaas_serving_set', $1)", &[&epoch.to_string()])?;
-    Ok(true)
-}
-
 /// Whether the database ended a transaction because another one stood in its way: the same again may succeed at once.
 pub(crate) fn is_contention(error: &anyhow::Error) -> bool {
     use postgres::error::SqlState;
@@ -524,44 +404,6 @@ fn audit(
 ) -> anyhow::Result<()> {
     tx.query_one("SELECT append_audit($1, $2, $3, $4, $5)", &[&ACTOR, &action, &tenant, &subject, detail])?;
     Ok(())
-}
-
-fn served_functions(rows: &[Row]) -> anyhow::Result<Vec<ServedFunction>> {
-    let mut functions: BTreeMap<(TenantName, FunctionName), ServedFunction> = BTreeMap::new();
-    for row in rows {
-        let (tenant, name): (TenantName, FunctionName) = (text(row, "tenant")?, text(row, "function")?);
-        let version = VersionNumber::new(u32::try_from(row.try_get::<_, i32>("version")?)?)?;
-        let function = functions.entry((tenant.clone(), name.clone())).or_insert_with(|| ServedFunction {
-            tenant,
-            name,
-            aliases: BTreeMap::new(),
-            versions: Vec::new(),
-        });
-        for alias in row.try_get::<_, Vec<String>>("aliases")? {
-            function.aliases.insert(alias.parse()?, version);
-        }
-        function.versions.push(ServedVersion {
-            version,
-            digest: text(row, "artifact")?,
-            statement: text(row, "statement")?,
-            budget_us: u64::try_from(row.try_get::<_, i64>("budget_us")?)?.try_into()?,
-            memory_bytes: u64::try_from(row.try_get::<_, i64>("memory_bytes")?)?.try_into()?,
-        });
-    }
-    // The database sorts by its collation, the document by bytes.
-    let mut functions: Vec<_> = functions.into_values().collect();
-    for function in &mut functions {
-        function.versions.sort_unstable_by_key(|v| v.version);
-    }
-    Ok(functions)
-}
-
-fn call_key(row: &Row) -> anyhow::Result<CallKey> {
-    Ok(CallKey {
-        keyid: KeyId(text(row, "id")?),
-        public: mfaas_attest::PublicKey::from_hex(&row.try_get::<_, String>("public_key")?)?,
-        not_after: row.try_get("not_after")?,
-    })
 }
 
 fn allowed_crate(row: &Row) -> anyhow::Result<AllowedCrate> {

@@ -17,6 +17,7 @@ mod resign;
 mod rotation;
 mod serve;
 mod serving;
+mod tree;
 
 use std::process::ExitCode;
 

@@ -2,14 +2,15 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    EPOCHS_AHEAD_MAX, PrivateKey, Purpose, SERVING_SET_VALID_HOURS, ServingSet, Trust, sign, verify,
+    EPOCHS_AHEAD_MAX, PrivateKey, Purpose, SERVING_SET_VALID_HOURS, ServingSet, ShardRef, Trust, sign, verify,
 };
 use mfaas_ident::Epoch;
 use mfaas_rules::profiles::lints;
 use postgres::{Client, GenericClient, IsolationLevel};
 
 use crate::examine::ABI_VERSIONS;
-use crate::ledger::{self, Desired, LastSet};
+use crate::ledger::sets::{self, Changes, Desired, LastSet};
+use crate::tree::{Changed, Tree, TreeError};
 
 /// A set with less validity than this left is signed anew.
 const RENEW_BEFORE_HOURS: i64 = 12;
@@ -18,6 +19,8 @@ const RENEW_BEFORE_HOURS: i64 = 12;
 struct Situation {
     last: Option<LastSet>,
     generation: i64,
+    /// Functions changed since the last set.
+    has_changes: bool,
     /// Above the last epoch after a restored backup: nodes refuse every epoch up to this one.
     reported: Epoch,
 }
@@ -25,15 +28,17 @@ struct Situation {
 impl Situation {
     fn look(client: &mut impl GenericClient) -> anyhow::Result<Self> {
         Ok(Self {
-            last: ledger::last_set(client)?,
-            generation: ledger::desired_generation(client)?,
-            reported: ledger::highest_reported(client)?,
+            last: sets::last(client)?,
+            generation: sets::desired_generation(client)?,
+            has_changes: sets::has_changes(client)?,
+            reported: sets::highest_reported(client)?,
         })
     }
 
     fn is_due(&self, now: DateTime<Utc>) -> bool {
         self.last.as_ref().is_none_or(|last| {
             last.generation < self.generation
+                || self.has_changes
                 || last.expires_at - now < TimeDelta::hours(RENEW_BEFORE_HOURS)
                 || self.highest_seen() > last.epoch
         })
@@ -49,8 +54,9 @@ impl Situation {
 
 /// Signs the next serving set if one is due; returns its epoch.
 ///
-/// What nodes should serve is read in one snapshot, which ends before anything is written: whoever writes in a snapshot fails
-/// as soon as somebody else has written meanwhile. A change that comes between the two makes the next set due.
+/// What nodes should serve is read in one snapshot, which ends before the set is written: whoever writes in a snapshot what
+/// others write too fails as soon as somebody else has written meanwhile. Shards are the signer's alone, and are stored before
+/// the set that leads to them. A change that comes between the two makes the next set due.
 pub(crate) fn sign_if_due(
     client: &mut Client,
     key: &PrivateKey,
@@ -59,36 +65,76 @@ pub(crate) fn sign_if_due(
     if !Situation::look(client)?.is_due(now) {
         return Ok(None);
     }
-    let Some((situation, desired)) = read_desired(client, now)? else { return Ok(None) };
-    let set = next_set(&situation, desired, now);
+    let Some(Draft { situation, set, changes, changed, is_rebuilt }) = draft(client, now)? else {
+        return Ok(None);
+    };
     let envelope = sign(&set, &[key])?;
     verify::<ServingSet>(&envelope, &Trust::of_key(Purpose::ServingSet, key.public()))?;
     let mut tx = client.transaction()?;
-    let last = ledger::last_set(&mut tx)?.map(|last| last.epoch);
+    let last = sets::last(&mut tx)?.map(|last| last.epoch);
     if last != situation.last.as_ref().map(|last| last.epoch) {
         // Another signer was faster.
         return Ok(None);
     }
-    if !ledger::store_set(&mut tx, &set, situation.generation, std::str::from_utf8(&envelope)?)? {
+    if !sets::use_shards(&mut tx, &changed.used, &changed.unused)? {
+        tracing::warn!("a shard of the next serving set was removed meanwhile; signing it anew");
+        return Ok(None);
+    }
+    if is_rebuilt {
+        sets::use_only(&mut tx, &changed.used)?;
+    }
+    sets::settle_changes(&mut tx, &changes, set.epoch)?;
+    if !sets::store(&mut tx, &set, situation.generation, std::str::from_utf8(&envelope)?)? {
         return Ok(None);
     }
     tx.commit()?;
+    sets::remove_unused_shards(client)?;
     Ok(Some(set.epoch))
 }
 
+/// A set that is not signed yet.
+struct Draft {
+    situation: Situation,
+    set: ServingSet,
+    /// What it says anew.
+    changes: Changes,
+    changed: Changed,
+    /// Its tree was made anew from all functions.
+    is_rebuilt: bool,
+}
+
 /// What to sign, unless it is not due any more.
-fn read_desired(client: &mut Client, now: DateTime<Utc>) -> anyhow::Result<Option<(Situation, Desired)>> {
-    let snapshot = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-    let mut tx = snapshot.start()?;
+fn draft(client: &mut Client, now: DateTime<Utc>) -> anyhow::Result<Option<Draft>> {
+    let mut tx = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start()?;
     let situation = Situation::look(&mut tx)?;
     if !situation.is_due(now) {
         return Ok(None);
     }
-    let desired = ledger::desired(&mut tx)?;
-    Ok(Some((situation, desired)))
+    let desired = sets::desired(&mut tx)?;
+    let mut changes = sets::changes(&mut tx)?;
+    let root = situation.last.as_ref().and_then(|last| last.functions);
+    let brought = match Tree::new(&mut tx, root).bring(&changes.names) {
+        Ok(brought) => Some(brought),
+        Err(TreeError::Damaged(reason)) => {
+            tracing::error!(reason, "the tree of the last serving set is damaged and is made anew");
+            None
+        }
+        Err(TreeError::Database(error)) => return Err(error),
+    };
+    let is_rebuilt = brought.is_none();
+    let (functions, changed) = match brought {
+        Some(brought) => brought,
+        None => {
+            changes.names.extend(sets::all_names(&mut tx)?);
+            Tree::new(&mut tx, None).bring(&changes.names)?
+        }
+    };
+    tx.commit()?;
+    let set = next_set(&situation, desired, functions, now);
+    Ok(Some(Draft { situation, set, changes, changed, is_rebuilt }))
 }
 
-fn next_set(situation: &Situation, desired: Desired, now: DateTime<Utc>) -> ServingSet {
+fn next_set(situation: &Situation, desired: Desired, functions: ShardRef, now: DateTime<Utc>) -> ServingSet {
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(situation.highest_seen().0 + 1),
@@ -98,9 +144,8 @@ fn next_set(situation: &Situation, desired: Desired, now: DateTime<Utc>) -> Serv
         accepted_toolchains: desired.toolchains,
         abi_versions: ABI_VERSIONS.iter().copied().collect(),
         required_lints: lints::required().map(str::to_owned).collect(),
-        functions: desired.functions,
-        revoked: desired.revoked,
+        functions,
         call_keys: desired.call_keys,
-        audit_head: Some(desired.audit_head),
+        audit_head: desired.audit_head,
     }
 }

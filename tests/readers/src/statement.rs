@@ -4,7 +4,10 @@ use std::fmt::Debug;
 use std::sync::OnceLock;
 
 use chrono::{DateTime, Utc};
-use mfaas_attest::{BuildClaim, KeyList, Payload, PublicKey, Purpose, ServingSet, Statement, Trust, verify};
+use mfaas_attest::{
+    BuildClaim, KeyList, Payload, PublicKey, Purpose, ServingSet, Shard, ShardPrefix, Statement, Trust,
+    tree_of, verify,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A public key whose private half is nowhere (RFC 8032, section 7.1, test 1).
@@ -17,14 +20,15 @@ const PUBLIC: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f7
 /// it has no answer.
 pub fn statement(input: &[u8]) {
     let Some((kind, body)) = input.split_first() else { return };
-    match kind % 7 {
+    match kind % 8 {
         0 => envelope::<Statement>(body),
         1 => envelope::<ServingSet>(body),
         2 => envelope::<KeyList>(body),
         3 => drop(payload::<Statement>(body)),
         4 => serving_set(body),
         5 => drop(payload::<KeyList>(body)),
-        _ => drop(document::<BuildClaim>(body)),
+        6 => drop(document::<BuildClaim>(body)),
+        _ => shard(body),
     }
 }
 
@@ -56,11 +60,17 @@ fn serving_set(body: &[u8]) {
     assert!(!set.is_expired(set.issued_at), "never valid");
     assert!(set.is_expired(set.expires_at) && set.is_expired(DateTime::<Utc>::MAX_UTC), "valid for ever");
     let _ = set.is_expired(DateTime::<Utc>::MIN_UTC);
-    for (function, version) in set.artifacts() {
-        assert!(!set.revoked.contains(&version.digest));
-        assert_eq!(set.function(&function.tenant, &function.name), Some(function));
-    }
-    for function in &set.functions {
+}
+
+/// Read as the root of a tree, by what it says it is.
+fn shard(body: &[u8]) {
+    let Some(shard) = document::<Shard>(body) else { return };
+    let Ok((named, written)) = shard.encode() else { return };
+    let place = ShardPrefix::default();
+    let Ok(Shard::Leaf(functions)) = Shard::read(written.as_bytes(), &named, &place) else { return };
+    let (root, _) = tree_of(functions.clone()).unwrap_or_else(|error| panic!("{functions:?}: {error}"));
+    assert_eq!(root, named, "the same functions are the same tree");
+    for function in &functions {
         let _ = function.resolve(None);
     }
 }

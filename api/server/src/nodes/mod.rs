@@ -30,6 +30,7 @@ pub fn router() -> Router<App> {
     Router::new()
         .route(JOIN, post(protocol::join))
         .route("/node/v1/serving-set", get(protocol::serving_set))
+        .route("/node/v1/shards", post(protocol::shards))
         .route("/node/v1/key-list", get(protocol::key_list))
         .route("/node/v1/artifacts/{digest}", get(protocol::artifact))
         .route("/node/v1/statements/{digest}", get(protocol::statement))

@@ -8,9 +8,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use mfaas_attest::SHARDS_AT_ONCE_MAX;
 use mfaas_catalog::{CatalogError, Charged, Held, JoinedNode, Told};
 use mfaas_delivery::{
-    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, MessageError, NODE_PROTOCOL, Report,
+    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, MessageError, Report, SERVER_PROTOCOL,
     UsageReport,
 };
 use mfaas_ident::{Digest, Epoch};
@@ -63,7 +64,7 @@ pub(super) async fn join(
         Err(error) => return Err(error.into()),
     }
     Ok(axum::Json(JoinResponse {
-        protocol: NODE_PROTOCOL,
+        protocol: SERVER_PROTOCOL,
         certificate_pem: certificate.pem,
         ca_pem: app.authority.ca_pem.clone(),
     }))
@@ -104,6 +105,26 @@ pub(super) async fn serving_set(
         Some(set) => envelope_response(set.envelope),
         None => StatusCode::NO_CONTENT.into_response(),
     })
+}
+
+/// Shards by the digests of their bytes: in the order of the question, one a line, as they were stored. Their digests vouch for
+/// them, up to a root that a serving set names.
+pub(super) async fn shards(
+    State(app): State<App>,
+    Json(wanted): Json<Vec<Digest>>,
+) -> Result<Response, Refusal> {
+    if wanted.len() > SHARDS_AT_ONCE_MAX {
+        let message =
+            format!("{} shards are asked for, at most {SHARDS_AT_ONCE_MAX} are given at once.", wanted.len());
+        return Err(Refusal::invalid(message));
+    }
+    let found = app.catalog.shards(&wanted).await?;
+    let mut lines = String::new();
+    for digest in &wanted {
+        lines.push_str(found.get(digest).ok_or_else(|| Refusal::not_found(format!("shard {digest}")))?);
+        lines.push('\n');
+    }
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], lines).into_response())
 }
 
 /// The newest list of keys, signed by the root key.
@@ -183,7 +204,7 @@ pub(super) async fn ban(
         crashes = ban.crashes, outcome = ?told, "a node has banned a version"
     );
     let everywhere = matches!(told, Told::InForce | Told::Known);
-    Ok(axum::Json(BanAnswer { protocol: NODE_PROTOCOL, everywhere }))
+    Ok(axum::Json(BanAnswer { protocol: SERVER_PROTOCOL, everywhere }))
 }
 
 /// What calls used since the node started. What was told before is charged once.

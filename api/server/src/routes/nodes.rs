@@ -4,7 +4,7 @@
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use mfaas_catalog::NodeStatus;
+use mfaas_catalog::{NodeStatus, SetFunction};
 use mfaas_delivery::{Report, SetState};
 use mfaas_ident::{FunctionName, NodeName, TenantName, VersionNumber, sanitise_line};
 use mfaas_wire::schema;
@@ -71,7 +71,7 @@ pub fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
         reported_epoch: report.map(|(_, report)| report.epoch.0),
         reported_at: report.map(|(at, _)| *at),
         ingress_url: report.map(|(_, report)| sanitise_line(&report.ingress_url, 300)),
-        loaded: report.map_or(0, |(_, report)| u32::try_from(report.loaded.len()).unwrap_or(u32::MAX)),
+        loaded: report.map_or(0, |(_, report)| report.versions()),
         workers: report.map_or(0, |(_, report)| report.workers),
         protection: report.map(|(_, report)| sanitise_line(&report.cage_level, 300)),
         problems: report.map(|(_, report)| problems(report)).unwrap_or_default(),
@@ -84,7 +84,7 @@ fn node_state(status: &NodeStatus, now: DateTime<Utc>) -> NodeState {
         return NodeState::Silent;
     }
     match report.set {
-        SetState::Current if report.epoch == status.desired => NodeState::Ready,
+        SetState::Current if report.epoch >= status.desired => NodeState::Ready,
         SetState::Current | SetState::None | SetState::Expired => NodeState::Behind,
     }
 }
@@ -114,21 +114,23 @@ pub(super) async fn endpoints(
     caller: Caller,
     Path(name): Path<FunctionName>,
 ) -> Result<axum::Json<Page<Endpoint>>, Refusal> {
-    let live = app.catalog.function(&caller.tenant, &name).await?.live_version;
-    let now = Utc::now();
-    let nodes = app.catalog.nodes().await?;
-    let items = nodes.into_iter().map(|status| endpoint(status, &caller.tenant, &name, live, now)).collect();
-    Ok(axum::Json(Page { items, next: None }))
+    // Says that there is no such function.
+    app.catalog.function(&caller.tenant, &name).await?;
+    let served = app.catalog.served_function(&caller.tenant, &name).await?;
+    let nodes = app.catalog.nodes().await?.into_iter();
+    let items = nodes.map(|status| endpoint(status, &caller.tenant, &name, served.as_ref()));
+    Ok(axum::Json(Page { items: items.collect(), next: None }))
 }
 
+/// A node reports the epoch of its set and what of that is not loaded, so what it serves of a function follows once that is not
+/// before the first epoch that has the function as it is. A node that is behind other functions' changes alone is ready.
 fn endpoint(
     status: NodeStatus,
     tenant: &TenantName,
     name: &FunctionName,
-    live: Option<VersionNumber>,
-    now: DateTime<Utc>,
+    served: Option<&SetFunction>,
 ) -> Endpoint {
-    let state = node_state(&status, now);
+    let is_draining = status.row.availability == Availability::Draining;
     let node = status.row.node.name;
     let Some((reported_at, report)) = status.row.report else {
         return Endpoint {
@@ -141,10 +143,18 @@ fn endpoint(
             ready: false,
         };
     };
-    let mine = report.loaded.iter().filter(|row| row.tenant == *tenant && row.function == *name);
-    let loaded_versions: Vec<VersionNumber> = mine.map(|row| row.version).collect();
-    // A node reports versions, not aliases: at the desired epoch it serves `live` as the catalog has it.
-    let live_version = live.filter(|live| state == NodeState::Ready && loaded_versions.contains(live));
+    let is_heard = !is_silent(reported_at, Utc::now()) && report.set == SetState::Current;
+    let known =
+        served.filter(|served| is_heard && report.epoch >= served.epoch && report.lists_all_refused());
+    let is_loaded = |version: VersionNumber| {
+        let rows = &mut report.refused.iter();
+        !rows.any(|row| row.tenant == *tenant && row.function == *name && row.version == version)
+    };
+    let loaded_versions: Vec<VersionNumber> = known.map_or(Vec::new(), |known| {
+        known.function.versions.iter().map(|row| row.version).filter(|version| is_loaded(*version)).collect()
+    });
+    let live = known.filter(|known| !known.is_changing).and_then(|known| known.function.resolve(None));
+    let live_version = live.map(|row| row.version).filter(|version| is_loaded(*version));
     let base = sanitise_line(report.ingress_url.trim_end_matches('/'), 300);
     Endpoint {
         node,
@@ -153,6 +163,6 @@ fn endpoint(
         loaded_versions,
         refused_versions: views::node_refusals(&report, tenant, name),
         reported_at: Some(reported_at),
-        ready: live_version.is_some() && status.row.availability != Availability::Draining,
+        ready: live_version.is_some() && !is_draining,
     }
 }

@@ -101,7 +101,9 @@ impl Home {
         functions.sort_by(|one, other| one.tenant.cmp(&other.tenant));
         self.write("root.pub", root.public().to_pem()?.as_bytes())?;
         self.write("state/key-list.dsse", &sign(&key_list(&online, now), &[&root])?)?;
-        self.write("state/serving-set.dsse", &sign(&serving_set(functions, now), &[&online])?)
+        let (root, shards) = tree_of(functions)?;
+        shards.values().try_for_each(|shard| self.write_blob(shard.as_bytes()))?;
+        self.write("state/serving-set.dsse", &sign(&serving_set(root, now), &[&online])?)
     }
 
     /// Writes a function's statement and artifact, and gives its entry of the serving set.
@@ -123,6 +125,7 @@ impl Home {
             name: FunctionName::parse(FUNCTION)?,
             aliases: BTreeMap::from([(AliasName::live(), served.version)]),
             versions: vec![served],
+            revoked: BTreeSet::new(),
         })
     }
 
@@ -162,7 +165,7 @@ fn key_list(online: &PrivateKey, now: DateTime<Utc>) -> KeyList {
     }
 }
 
-fn serving_set(functions: Vec<ServedFunction>, now: DateTime<Utc>) -> ServingSet {
+fn serving_set(functions: ShardRef, now: DateTime<Utc>) -> ServingSet {
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(1),
@@ -173,9 +176,8 @@ fn serving_set(functions: Vec<ServedFunction>, now: DateTime<Utc>) -> ServingSet
         abi_versions: BTreeSet::from([mfaas_abi::ABI_VERSION]),
         required_lints: lints::required().map(str::to_owned).collect(),
         functions,
-        revoked: BTreeSet::new(),
         call_keys: Vec::new(),
-        audit_head: None,
+        audit_head: AuditHead::START,
     }
 }
 

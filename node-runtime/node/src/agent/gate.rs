@@ -143,6 +143,11 @@ fn set_code(error: &AttestError) -> Code {
     }
 }
 
+/// Why a shard is not read: it is not what its name says, or contradicts itself.
+pub(crate) fn refused_shard(error: AttestError) -> Refused {
+    Refused::new(codes::MF0701, format!("a shard of the serving set: {error}"))
+}
+
 /// The largest envelopes that are fetched at all, in bytes.
 pub(crate) const SET_BYTES_MAX: usize = ServingSet::ENVELOPE_BYTES_MAX;
 /// See [`SET_BYTES_MAX`].

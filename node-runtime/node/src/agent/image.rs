@@ -1,6 +1,6 @@
 //! From bytes that somebody sent to an image that a worker may load.
 //!
-//! A [`VerifiedImage`] exists only because [`verify`] made it: statement, digests, revocation,
+//! A [`VerifiedImage`] exists only because [`verify`] made it: statement, digests,
 //! toolchain and ABI were checked, and hash and inspection were repeated on the *sealed* memory
 //! that the worker gets, not on a copy that could differ from it. Must never hand out a descriptor
 //! that anybody can still write to.
@@ -143,7 +143,6 @@ fn check_paper(
     statement: &[u8],
     trust: &Trust,
 ) -> Result<Declared, Refused> {
-    check_revoked(set, key)?;
     let statement = verified_statement(key, statement, trust)?;
     check_identity(key, &statement)?;
     check_requirements(set, &statement)?;
@@ -151,9 +150,9 @@ fn check_paper(
 }
 
 /// Whether the set forbids the artifact, whatever else it says.
-pub(crate) fn check_revoked(set: &ServingSet, key: &ImageKey) -> Result<(), Refused> {
-    if set.revoked.contains(&key.digest) {
-        return Err(Refused::new(codes::MF0706, format!("{key} is revoked by epoch {}", set.epoch)));
+pub(crate) fn check_revoked(function: &ServedFunction, key: &ImageKey) -> Result<(), Refused> {
+    if function.revoked.contains(&key.digest) {
+        return Err(Refused::new(codes::MF0706, format!("{key} is revoked")));
     }
     Ok(())
 }

@@ -9,27 +9,30 @@ mod gate;
 mod image;
 mod reconcile;
 mod report;
+mod tree;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use chrono::Utc;
-use mfaas_attest::{PublicKey, ServingSet, Verified};
-use mfaas_delivery::SetState;
-use mfaas_ident::Digest;
+use mfaas_attest::{PublicKey, SHARDS_AT_ONCE_MAX, ServingSet, ShardRef, Trust, Verified};
+use mfaas_delivery::{REPORT_REFUSED_MAX, SetState};
+use mfaas_ident::{AliasName, Digest, ToolchainId, VersionNumber};
 use mfaas_rules::codes;
 use tokio::sync::watch;
 
 pub(crate) use gate::Refused;
 pub(crate) use image::{ImageKey, VerifiedImage, sealed_memory};
 pub(crate) use report::{Reporter, Status};
+pub(crate) use tree::{FunctionTree, Name};
 
 use crate::ingress::Callers;
-use crate::serving::{Awaited, Dispatcher};
+use crate::serving::{Awaited, Dispatcher, Stalled};
 use crate::state::{StateDir, StateError};
-use crate::upstream::{Upstream, UpstreamError};
+use crate::upstream::{POLL_WAIT, Upstream, UpstreamError};
 use gate::{Admitted, Gate, KEY_LIST_BYTES_MAX, SET_BYTES_MAX};
+use tree::Walk;
 
 /// Between two questions when the server gives no answer or a bad one.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
@@ -38,6 +41,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 /// How often expiry is looked at.
 const LOOK: Duration = Duration::from_secs(1);
+/// Functions that are brought at once: between two times the node hears of a newer set.
+const FUNCTIONS_AT_ONCE: usize = 500;
+/// How long the server may take for that.
+const GLANCE: Duration = Duration::from_millis(200);
+/// How often the cache is rid of what nothing needs any more, and always after a start.
+const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
 /// How often the list of keys is asked for without a reason.
 const KEY_LIST_AGE_MAX: Duration = Duration::from_secs(300);
 
@@ -53,16 +62,38 @@ pub(crate) struct Agent {
     status: watch::Sender<Status>,
     /// The set that the node follows; `None` before the first.
     set: Option<Arc<Verified<ServingSet>>>,
-    loaded: Loaded,
-    /// Some blob of the set could not be fetched: try again.
-    incomplete: bool,
+    /// Its functions.
+    tree: Arc<RwLock<FunctionTree>>,
+    /// What every image was verified against.
+    basis: Option<Basis>,
+    /// Functions that are yet to be brought to what the tree says.
+    queue: VecDeque<Name>,
+    loaded: reconcile::Loaded,
+    /// Versions of the set that are not loaded.
+    exceptions: BTreeMap<Name, Vec<reconcile::Exception>>,
+    /// Where aliases led before a cordoned node was started again, until it serves.
+    kept: BTreeMap<Name, Vec<(AliasName, VersionNumber)>>,
+    pruned: Option<tokio::time::Instant>,
 }
 
-/// What is in force.
-#[derive(Debug, Default)]
-struct Loaded {
-    images: BTreeMap<ImageKey, Arc<VerifiedImage>>,
-    routes: reconcile::Routes,
+/// What a set and the keys of the moment demand of every image alike.
+#[derive(Debug, PartialEq, Eq)]
+struct Basis {
+    toolchains: BTreeSet<ToolchainId>,
+    abi_versions: BTreeSet<u32>,
+    lints: BTreeSet<String>,
+    trust: Trust,
+}
+
+impl Basis {
+    fn of(set: &ServingSet, trust: Trust) -> Self {
+        Self {
+            toolchains: set.accepted_toolchains.clone(),
+            abi_versions: set.abi_versions.clone(),
+            lints: set.required_lints.clone(),
+            trust,
+        }
+    }
 }
 
 impl Agent {
@@ -84,8 +115,13 @@ impl Agent {
             callers,
             status,
             set: None,
-            loaded: Loaded::default(),
-            incomplete: false,
+            tree: Arc::default(),
+            basis: None,
+            queue: VecDeque::new(),
+            loaded: reconcile::Loaded::default(),
+            exceptions: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            pruned: None,
         };
         Ok((agent, heard))
     }
@@ -124,6 +160,7 @@ impl Agent {
     /// What the disk holds is verified like anything from the network. Trouble with it is told and
     /// leaves the node without a set, which the server will then give.
     async fn recall(&mut self) {
+        self.kept = reconcile::kept_aliases(self);
         let recalled = async {
             if let Some(list) = self.state.key_list()? {
                 self.gate.key_list(&list)?;
@@ -145,7 +182,15 @@ impl Agent {
     async fn follow(&mut self) -> Result<(), Trouble> {
         let known = self.known();
         let question = self.upstream.clone();
-        let answer = question.serving_set(known, SET_BYTES_MAX);
+        if known.is_some() && !self.queue.is_empty() {
+            let glance = question.serving_set(known, Duration::ZERO, SET_BYTES_MAX);
+            // Without a server, or a fast one, the set that is here goes on.
+            if let Ok(Ok(Some(envelope))) = tokio::time::timeout(GLANCE, glance).await {
+                return self.consider(&envelope).await;
+            }
+            return self.bring_next().await;
+        }
+        let answer = question.serving_set(known, POLL_WAIT, SET_BYTES_MAX);
         tokio::pin!(answer);
         let started = tokio::time::Instant::now();
         loop {
@@ -162,12 +207,19 @@ impl Agent {
                 }
                 () = tokio::time::sleep(LOOK) => {
                     self.note_expiry();
-                    if self.incomplete && started.elapsed() > RETRY_PAUSE {
-                        return self.load_again().await;
+                    if started.elapsed() > RETRY_PAUSE && self.queue_what_may_come() {
+                        return self.bring_next().await;
                     }
                 }
             }
         }
+    }
+
+    /// Tries again what could not be had; `false` when there is nothing of that kind.
+    fn queue_what_may_come(&mut self) -> bool {
+        let coming = self.exceptions.iter().filter(|(_, rows)| rows.iter().any(|row| row.again));
+        self.queue.extend(coming.map(|(name, _)| name.clone()));
+        !self.queue.is_empty()
     }
 
     /// The set that the server need not send. One that came from the future may be asked for again, so an expired one is not known.
@@ -189,6 +241,7 @@ impl Agent {
         let admitted = self.gate.serving_set(envelope, Utc::now())?;
         match admitted {
             Admitted::Valid(set) => {
+                let walk = self.walk_to(set.functions).await?;
                 // First the set, then its epoch: after a crash between the two the set on the disk
                 // is the newer one, which is accepted.
                 self.state.store_serving_set(envelope)?;
@@ -199,10 +252,11 @@ impl Agent {
                 if self.set.is_some() {
                     self.callers.hold_keys(&set.call_keys);
                 }
+                self.queue_changes(&set, walk);
                 self.set = Some(Arc::clone(&set));
-                let loaded = self.load_again().await;
+                let brought = self.bring_next().await;
                 self.callers.hold_keys(&set.call_keys);
-                loaded
+                brought
             }
             Admitted::Expired(set) => {
                 self.state.record_seen(&self.gate.seen())?;
@@ -215,29 +269,103 @@ impl Agent {
         }
     }
 
-    /// Brings the node to the set that it follows, unless that set is expired.
-    async fn load_again(&mut self) -> Result<(), Trouble> {
+    /// Reads the shards on the way to the tree below `root` that this node has not read, from the disk or from the server. They are
+    /// on the disk when it returns.
+    async fn walk_to(&self, root: ShardRef) -> Result<Walk, Trouble> {
+        let tree = || self.tree.read().unwrap_or_else(PoisonError::into_inner);
+        let mut walk = tree().walk_to(root);
+        loop {
+            // The last ones first: what they lead to is wanted next, and little waits at any time.
+            let wanted: Vec<Digest> = walk.wanted().rev().take(SHARDS_AT_ONCE_MAX).collect();
+            if wanted.is_empty() {
+                return Ok(walk);
+            }
+            let mut missing = Vec::new();
+            for digest in wanted {
+                match self.state.blob(digest)? {
+                    Some(bytes) => walk.read(&tree(), digest, &bytes).map_err(gate::refused_shard)?,
+                    None => missing.push(digest),
+                }
+            }
+            if missing.is_empty() {
+                continue;
+            }
+            let shards = self.upstream.shards(&missing).await?;
+            for (digest, bytes) in missing.iter().zip(&shards) {
+                walk.read(&tree(), *digest, bytes).map_err(gate::refused_shard)?;
+            }
+            self.state.store_blobs(&shards)?;
+        }
+    }
+
+    /// Takes the new tree, and notes what it takes to bring the node there: what changed before everything else.
+    fn queue_changes(&mut self, set: &ServingSet, walk: Walk) {
+        let changed = self.tree.write().unwrap_or_else(PoisonError::into_inner).take(walk);
+        let basis = Some(Basis::of(set, self.gate.trust(Utc::now())));
+        if self.basis != basis {
+            // Other keys or rules: no image is what it was.
+            self.basis = basis;
+            let tree = self.tree.read().unwrap_or_else(PoisonError::into_inner);
+            let named = tree.functions().map(|row| (row.tenant.clone(), row.name.clone()));
+            let all: BTreeSet<Name> = named.chain(self.loaded.names().cloned()).collect();
+            self.queue = all.difference(&changed).cloned().collect();
+        }
+        for name in changed {
+            self.queue.push_front(name);
+        }
+        // Until everything was tried, a name of the set that leads nowhere is no unknown name.
+        self.dispatcher.await_set(Awaited { tree: Arc::clone(&self.tree), only: None });
+    }
+
+    /// Brings the next functions to the set that the node follows, unless that set is expired.
+    async fn bring_next(&mut self) -> Result<(), Trouble> {
         let Some(set) = self.set.clone() else { return Ok(()) };
         if set.is_expired(Utc::now()) {
             self.note_expiry();
             return Ok(());
         }
-        // Until everything was tried, a name of the set that leads nowhere is no unknown name.
-        self.dispatcher.await_set(Awaited { set: Arc::clone(&set), only: None });
-        let outcome = reconcile::bring_to(self, &set).await;
-        self.incomplete = outcome.incomplete;
-        if outcome.complete {
-            // What was refused for good does not come.
-            self.dispatcher.await_set(Awaited { set: Arc::clone(&set), only: Some(outcome.coming) });
+        let next = self.queue.len().min(FUNCTIONS_AT_ONCE);
+        let names: Vec<Name> = self.queue.drain(..next).collect();
+        let brought = reconcile::bring(self, &set, &names).await;
+        if brought.is_err() {
+            names.into_iter().rev().for_each(|name| self.queue.push_front(name));
         }
+        let is_whole = self.queue.is_empty();
+        if is_whole {
+            self.settle();
+        }
+        let refused = self.exceptions.values().flatten().map(|exception| &exception.row);
+        let listed: Vec<_> = refused.clone().take(REPORT_REFUSED_MAX).cloned().collect();
+        let total = refused.count();
         self.status.send_modify(|status| {
-            status.epoch = if outcome.complete { set.epoch } else { status.epoch };
-            status.set = if outcome.complete { SetState::Current } else { status.set };
-            status.loaded = self.loaded.routes.loaded();
-            status.refused = outcome.refused;
-            status.problems = outcome.problems;
+            if is_whole {
+                (status.epoch, status.digest) = (set.epoch, Some(set.digest()));
+                status.set = SetState::Current;
+            }
+            status.functions = set.functions.functions;
+            status.versions = self.loaded.versions();
+            (status.refused, status.refused_total) = (listed, total);
+            status.problems.clear();
         });
-        Ok(())
+        brought.map_err(|Stalled| {
+            Trouble::Refused(Refused::new(codes::MF0709, "loader or workers could not be started"))
+        })
+    }
+
+    /// Everything of the set was tried.
+    fn settle(&mut self) {
+        // What was refused for good does not come.
+        let coming = self.exceptions.values().flatten().filter(|exception| exception.again);
+        let coming = coming
+            .map(|reconcile::Exception { row, .. }| (row.tenant.clone(), row.function.clone(), row.version));
+        let only = Some(coming.collect());
+        self.dispatcher.await_set(Awaited { tree: Arc::clone(&self.tree), only });
+        self.kept.clear();
+        reconcile::keep_aliases(self);
+        if self.pruned.is_none_or(|pruned| pruned.elapsed() > PRUNE_EVERY) {
+            self.pruned = Some(tokio::time::Instant::now());
+            reconcile::prune(self);
+        }
     }
 
     fn note_expiry(&mut self) {

@@ -1,60 +1,58 @@
-//! From the set that the node follows to what it serves.
+//! From the set that the node follows to what it serves, function by function.
 //!
 //! Each version is obtained and verified by itself: one that fails is reported and stops no other.
 //! Where an alias points at a version that failed, the version that answered before goes on
 //! answering, unless it is revoked, or was signed by a key that counts no more: after a leak nobody can tell whose it is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use chrono::Utc;
-use mfaas_attest::{ServingSet, Trust};
-use mfaas_delivery::{Availability, LoadedVersion, RefusedVersion};
-use mfaas_ident::{AliasName, Digest, FunctionName, TenantName, VersionNumber};
+use mfaas_attest::{ServedFunction, ServingSet, Trust, Verified};
+use mfaas_delivery::{Availability, RefusedVersion};
+use mfaas_ident::{AliasName, Digest, VersionNumber};
 use mfaas_rules::codes;
+use tokio::task::JoinSet;
 
+use super::Agent;
 use super::gate::Refused;
 use super::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, VerifiedImage};
-use super::report;
-use super::{Agent, Loaded};
-use crate::serving::{Dispatcher, Route, Served, Stalled, Table, VersionName};
-use crate::state::KeptAlias;
+use super::tree::Name;
+use crate::serving::{Dispatcher, Route, RouteChange, Served, Stalled};
+use crate::state::{KeptAlias, StateDir};
+use crate::upstream::Upstream;
 
 /// Versions that one node serves, at most: each is a descriptor, and a slot of the slab when it is
 /// resident.
 const VERSIONS_MAX: usize = 100_000;
+/// Versions that are fetched and verified side by side.
+const OBTAINED_AT_ONCE: usize = 8;
 
-/// Names of functions and the images behind them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Routes(BTreeMap<(TenantName, FunctionName), KeyRoute>);
+/// What is in force.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    functions: BTreeMap<Name, LoadedFunction>,
+    versions: usize,
+}
 
 /// One function: its aliases, and the image of each version that an alias or a number can name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct KeyRoute {
+#[derive(Debug, Clone, Default)]
+pub(super) struct LoadedFunction {
     aliases: BTreeMap<AliasName, VersionNumber>,
-    versions: BTreeMap<VersionNumber, ImageKey>,
+    images: BTreeMap<VersionNumber, Arc<VerifiedImage>>,
 }
 
-/// Images by what they are.
-pub(super) type Images = BTreeMap<ImageKey, Arc<VerifiedImage>>;
-
-/// What came of bringing the node to a set.
-#[derive(Debug, Default)]
-pub(super) struct Outcome {
-    /// The set is in force, perhaps without the versions in `refused`.
-    pub(super) complete: bool,
-    /// Trying again may help.
-    pub(super) incomplete: bool,
-    /// Whom it may help.
-    pub(super) coming: BTreeSet<VersionName>,
-    pub(super) refused: Vec<RefusedVersion>,
-    pub(super) problems: Vec<mfaas_delivery::NodeProblem>,
+/// A version of the set that is not loaded.
+#[derive(Debug)]
+pub(super) struct Exception {
+    pub(super) row: RefusedVersion,
+    /// The bytes could not be had, which may change; a verdict on them does not.
+    pub(super) again: bool,
 }
 
-/// A version that is not available.
+/// Why a version is not available.
 struct Missing {
     refused: Refused,
-    /// The bytes could not be had, which may change; a verdict on them does not.
     again: bool,
 }
 
@@ -64,60 +62,141 @@ impl From<Refused> for Missing {
     }
 }
 
-/// Brings the node to `set`, which the caller found valid and made durable.
-pub(super) async fn bring_to(agent: &mut Agent, set: &Arc<mfaas_attest::Verified<ServingSet>>) -> Outcome {
-    let mut outcome = Outcome::default();
-    let mut good = obtain_all(agent, set, &mut outcome).await;
-    let kept = kept_aliases(agent);
-    let trust = agent.gate.trust(Utc::now());
+impl Loaded {
+    /// How many versions answer.
+    pub(super) fn versions(&self) -> usize {
+        self.versions
+    }
+
+    /// Every function of which a version answers.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.functions.keys()
+    }
+
+    /// Artifacts and statements that are in use.
+    pub(super) fn digests(&self) -> impl Iterator<Item = Digest> {
+        let images = self.functions.values().flat_map(|function| function.images.values());
+        images.flat_map(|image| [image.key().digest, image.key().statement])
+    }
+
+    /// Where every alias leads.
+    fn aliases(&self) -> Vec<KeptAlias> {
+        let all = self.functions.iter().flat_map(|(name, function)| {
+            function.aliases.iter().map(move |(alias, version)| (name, alias, version))
+        });
+        all.map(|((tenant, function), alias, version)| KeptAlias {
+            tenant: tenant.clone(),
+            function: function.clone(),
+            alias: alias.clone(),
+            version: *version,
+        })
+        .collect()
+    }
+
+    fn image(&self, name: &Name, key: &ImageKey) -> Option<&Arc<VerifiedImage>> {
+        let image = self.functions.get(name)?.images.get(&key.version)?;
+        (image.key() == key).then_some(image)
+    }
+
+    fn put(&mut self, name: Name, function: LoadedFunction) {
+        self.versions += function.images.len();
+        let old = if function.images.is_empty() {
+            self.functions.remove(&name)
+        } else {
+            self.functions.insert(name, function)
+        };
+        self.versions -= old.map_or(0, |old| old.images.len());
+    }
+}
+
+/// Images of functions by version.
+type Good = BTreeMap<Name, BTreeMap<VersionNumber, Arc<VerifiedImage>>>;
+type Exceptions = BTreeMap<Name, Vec<Exception>>;
+
+/// Brings these functions to what the tree says of them.
+pub(super) async fn bring(
+    agent: &mut Agent,
+    set: &Arc<Verified<ServingSet>>,
+    names: &[Name],
+) -> Result<(), Stalled> {
+    let wanted: Vec<(&Name, Option<ServedFunction>)> = {
+        let tree = agent.tree.read().unwrap_or_else(PoisonError::into_inner);
+        names.iter().map(|name| (name, tree.function(&name.0, &name.1).cloned())).collect()
+    };
+    let trust = Arc::new(agent.gate.trust(Utc::now()));
+    let mut exceptions = Exceptions::new();
+    let mut good = obtain_all(agent, set, &trust, &wanted, &mut exceptions).await;
     // Each round either ends or takes at least one image out, so the rounds end.
     loop {
-        let (mut routes, images) = plan(set, &good, &agent.loaded, |image| image.is_vouched_for(&trust));
-        routes.restore(set, &kept);
-        match put_into_force(agent, set, routes, images).await {
-            Ok(()) => {
-                outcome.complete = true;
-                keep_aliases(agent);
-                prune(agent, set);
-                return outcome;
-            }
-            Err(failed) if failed.is_empty() => {
-                outcome.incomplete = true;
-                outcome
-                    .problems
-                    .push(report::problem(codes::MF0709, "loader or workers could not be started"));
-                return outcome;
-            }
-            Err(failed) => {
-                for (key, refused) in failed {
-                    // An image that cannot be loaded stays so, and the dispatcher has said it.
-                    outcome.refused.push(row(&key, refused));
-                    good.remove(&key);
-                    agent.loaded.images.remove(&key);
-                }
-            }
+        let planned: Vec<LoadedFunction> = wanted
+            .iter()
+            .map(|(name, function)| {
+                let before = agent.loaded.functions.get(name);
+                let kept = agent.kept.get(name).map_or(&[][..], Vec::as_slice);
+                let good = good.get(name).cloned().unwrap_or_default();
+                plan(function.as_ref(), good, before, kept, |image| image.is_vouched_for(&trust))
+            })
+            .collect();
+        let new = wanted.iter().zip(&planned).flat_map(|((name, _), function)| {
+            let is_new = |image: &&Arc<VerifiedImage>| agent.loaded.image(name, image.key()).is_none();
+            function.images.values().filter(is_new).cloned()
+        });
+        let new: Vec<_> = new.collect();
+        // The others stay: the next round defines them again, which changes nothing.
+        let failed = if new.is_empty() { Vec::new() } else { agent.dispatcher.define(&new).await? };
+        if failed.is_empty() {
+            put_into_force(agent, &wanted, planned);
+            break;
+        }
+        for (key, refused) in failed {
+            let name = (key.tenant.clone(), key.function.clone());
+            good.entry(name).or_default().remove(&key.version);
+            // An image that cannot be loaded stays so, and the dispatcher has said it.
+            note(&mut exceptions, &key, Missing::from(refused));
         }
     }
+    for name in names {
+        agent.exceptions.remove(name);
+    }
+    agent.exceptions.append(&mut exceptions);
+    Ok(())
 }
 
 /// A cordoned node that starts again has no version before to fall back to, so it remembers where its aliases led.
 /// Without that it serves what the set says as far as it has it.
-fn kept_aliases(agent: &Agent) -> Vec<KeptAlias> {
-    if !is_cordoned(agent) || !agent.loaded.images.is_empty() {
-        return Vec::new();
+pub(super) fn kept_aliases(agent: &Agent) -> BTreeMap<Name, Vec<(AliasName, VersionNumber)>> {
+    let mut kept: BTreeMap<Name, Vec<_>> = BTreeMap::new();
+    if !is_cordoned(agent) {
+        return kept;
     }
-    agent.state.aliases().unwrap_or_else(|error| {
+    let aliases = agent.state.aliases().unwrap_or_else(|error| {
         tracing::warn!(%error, "aliases that led to older versions are lost");
         Vec::new()
-    })
+    });
+    for KeptAlias { tenant, function, alias, version } in aliases {
+        kept.entry((tenant, function)).or_default().push((alias, version));
+    }
+    kept
 }
 
-fn keep_aliases(agent: &Agent) {
+/// Remembers where aliases lead, on a node that takes nothing new.
+pub(super) fn keep_aliases(agent: &Agent) {
     if is_cordoned(agent)
-        && let Err(error) = agent.state.store_aliases(&agent.loaded.routes.aliases())
+        && let Err(error) = agent.state.store_aliases(&agent.loaded.aliases())
     {
         tracing::warn!(%error, "where aliases lead is not known after a restart");
     }
+}
+
+/// The cache keeps what the set names and what is loaded.
+pub(super) fn prune(agent: &Agent) {
+    let tree = agent.tree.read().unwrap_or_else(PoisonError::into_inner);
+    let versions = tree.functions().flat_map(|function| &function.versions);
+    let named = versions.flat_map(|version| [version.digest, version.statement]);
+    let keep: BTreeSet<Digest> = named.chain(tree.digests()).chain(agent.loaded.digests()).collect();
+    drop(tree);
+    let state = agent.state.clone();
+    tokio::task::spawn_blocking(move || state.prune_blobs(|digest| keep.contains(&digest)));
 }
 
 /// Cordoned, or drained, which is more.
@@ -125,33 +204,80 @@ fn is_cordoned(agent: &Agent) -> bool {
     agent.dispatcher.standing().availability() != Availability::Active
 }
 
+/// What it takes to obtain an image.
+#[derive(Clone)]
+struct Source {
+    state: StateDir,
+    upstream: Upstream,
+    is_cordoned: bool,
+    set: Arc<Verified<ServingSet>>,
+    trust: Arc<Trust>,
+}
+
+/// Every version that is wanted and can be had.
 async fn obtain_all(
     agent: &Agent,
-    set: &Arc<mfaas_attest::Verified<ServingSet>>,
-    outcome: &mut Outcome,
-) -> Images {
-    let trust = agent.gate.trust(Utc::now());
-    let mut good = Images::new();
-    for function in &set.functions {
+    set: &Arc<Verified<ServingSet>>,
+    trust: &Arc<Trust>,
+    wanted: &[(&Name, Option<ServedFunction>)],
+    exceptions: &mut Exceptions,
+) -> Good {
+    let source = Source {
+        state: agent.state.clone(),
+        upstream: agent.upstream.clone(),
+        is_cordoned: is_cordoned(agent),
+        set: Arc::clone(set),
+        trust: Arc::clone(trust),
+    };
+    let mut good = Good::new();
+    let mut found = |key: ImageKey, obtained: Result<Arc<VerifiedImage>, Missing>| match obtained {
+        Ok(image) => {
+            drop(good.entry((key.tenant, key.function)).or_default().insert(key.version, image));
+        }
+        Err(missing) => {
+            warn_once(agent, &key, &missing.refused);
+            note(exceptions, &key, missing);
+        }
+    };
+    let replaced = wanted.iter().filter_map(|(name, _)| agent.loaded.functions.get(*name));
+    let mut room = VERSIONS_MAX - agent.loaded.versions + replaced.map(|old| old.images.len()).sum::<usize>();
+    let mut obtaining = JoinSet::new();
+    for (name, function) in wanted {
+        let Some(function) = function else { continue };
         for version in &function.versions {
             let key = ImageKey::of(function, version);
-            let obtained = if good.len() < VERSIONS_MAX {
-                obtain(agent, set, &key, &trust).await
-            } else {
-                let message = format!("a node loads at most {VERSIONS_MAX} versions");
-                Err(Refused::new(codes::MF0709, message).into())
-            };
-            match obtained {
-                Ok(image) => drop(good.insert(key, image)),
-                Err(Missing { refused, again }) => {
-                    warn_once(agent, &key, &refused);
-                    if again {
-                        outcome.incomplete = true;
-                        outcome.coming.insert(name_of(&key));
-                    }
-                    outcome.refused.push(row(&key, refused));
-                }
+            if let Err(refused) = image::check_revoked(function, &key) {
+                found(key, Err(refused.into()));
+                continue;
             }
+            if room == 0 {
+                let message = format!("a node loads at most {VERSIONS_MAX} versions");
+                found(key, Err(Refused::new(codes::MF0709, message).into()));
+                continue;
+            }
+            room -= 1;
+            if let Some(image) = agent.loaded.image(name, &key) {
+                let good = image.recheck(set, trust).map(|()| Arc::clone(image));
+                found(key, good.map_err(Missing::from));
+                continue;
+            }
+            while obtaining.len() >= OBTAINED_AT_ONCE
+                && let Some(Ok((key, obtained))) = obtaining.join_next().await
+            {
+                found(key, obtained);
+            }
+            let source = source.clone();
+            obtaining.spawn(async move {
+                let obtained = source.obtain(&key).await;
+                (key, obtained)
+            });
+        }
+    }
+    while let Some(joined) = obtaining.join_next().await {
+        match joined {
+            Ok((key, obtained)) => found(key, obtained),
+            // It is obtained again with the next change of its function, or after a restart; a panic is a bug of ours.
+            Err(error) => tracing::error!(%error, "a version was lost while it was obtained"),
         }
     }
     good
@@ -159,39 +285,27 @@ async fn obtain_all(
 
 /// What is tried again every few seconds is said once.
 fn warn_once(agent: &Agent, key: &ImageKey, refused: &Refused) {
-    let known = agent
-        .status
-        .borrow()
-        .refused
-        .iter()
-        .any(|row| row.digest == key.digest && row.version == key.version && row.code == refused.code);
-    if !known {
+    let name = (key.tenant.clone(), key.function.clone());
+    let is_known = agent.exceptions.get(&name).is_some_and(|rows| {
+        rows.iter().any(|Exception { row, .. }| {
+            (row.digest, row.version, row.code) == (key.digest, key.version, refused.code)
+        })
+    });
+    if !is_known {
         tracing::warn!(function = %key, %refused, "a version is not loaded");
     }
 }
 
-/// The verified image of one version: the loaded one if it is still good, else from the bytes.
-async fn obtain(
-    agent: &Agent,
-    set: &Arc<mfaas_attest::Verified<ServingSet>>,
-    key: &ImageKey,
-    trust: &Trust,
-) -> Result<Arc<VerifiedImage>, Missing> {
-    if let Some(image) = agent.loaded.images.get(key) {
-        image.recheck(set, trust)?;
-        return Ok(Arc::clone(image));
-    }
-    image::check_revoked(set, key)?;
-    let artifact = blob(agent, key.digest, Kind::Artifact).await?;
-    let statement = blob(agent, key.statement, Kind::Statement).await?;
-    let (set, key, trust) = (Arc::clone(set), key.clone(), trust.clone());
-    // Hashing and decoding a whole image takes milliseconds: not on the threads that answer calls.
-    let verified =
-        tokio::task::spawn_blocking(move || image::verify(&set, &key, &artifact, &statement, &trust)).await;
-    match verified {
-        Ok(verified) => Ok(Arc::new(verified?)),
-        Err(e) => Err(Refused::new(codes::MF0708, format!("the inspection did not end well: {e}")).into()),
-    }
+fn note(exceptions: &mut Exceptions, key: &ImageKey, Missing { refused, again }: Missing) {
+    let row = RefusedVersion {
+        tenant: key.tenant.clone(),
+        function: key.function.clone(),
+        version: key.version,
+        digest: key.digest,
+        code: refused.code,
+        message: refused.message,
+    };
+    exceptions.entry((key.tenant.clone(), key.function.clone())).or_default().push(Exception { row, again });
 }
 
 #[derive(Clone, Copy)]
@@ -200,197 +314,108 @@ enum Kind {
     Statement,
 }
 
-/// Bytes by digest: from the cache, else from the server, hashed in both cases.
-async fn blob(agent: &Agent, digest: Digest, kind: Kind) -> Result<Vec<u8>, Missing> {
-    let again = |code, message: String| Missing { refused: Refused::new(code, message), again: true };
-    let cached = agent.state.blob(digest).map_err(|e| again(codes::MF0709, e.to_string()))?;
-    if let Some(bytes) = cached {
-        return Ok(bytes);
-    }
-    // Not on the disk is not served yet: that is new, and a node that takes nothing new leaves it. What it has served
-    // stays on the disk, so it comes back with all of it after a restart.
-    if is_cordoned(agent) {
-        return Err(again(codes::MF0711, format!("{digest} is new, and the node is cordoned")));
-    }
-    let fetched = match kind {
-        Kind::Artifact => agent.upstream.artifact(digest, ARTIFACT_BYTES_MAX).await,
-        Kind::Statement => agent.upstream.statement(digest, STATEMENT_BYTES_MAX).await,
-    };
-    let bytes = fetched.map_err(|e| again(e.code().unwrap_or(codes::MF0607), e.to_string()))?;
-    if Digest::of(&bytes) != digest {
-        let message = format!("what the server gave for {digest} has the digest {}", Digest::of(&bytes));
-        return Err(again(codes::MF0704, message));
-    }
-    agent.state.store_blob(&bytes).map_err(|e| again(codes::MF0709, e.to_string()))?;
-    Ok(bytes)
-}
-
-/// Which names lead where, and which images that takes.
-fn plan(
-    set: &ServingSet,
-    good: &Images,
-    before: &Loaded,
-    is_vouched_for: impl Fn(&VerifiedImage) -> bool,
-) -> (Routes, Images) {
-    let mut routes = BTreeMap::new();
-    let mut images = Images::new();
-    for function in &set.functions {
-        let name = (function.tenant.clone(), function.name.clone());
-        let mut route = KeyRoute { aliases: function.aliases.clone(), versions: BTreeMap::new() };
-        for version in &function.versions {
-            let key = ImageKey::of(function, version);
-            if let Some(image) = good.get(&key) {
-                route.versions.insert(key.version, key.clone());
-                images.insert(key, Arc::clone(image));
-            }
-        }
-        let old = before.routes.0.get(&name);
-        for alias in function.aliases.keys() {
-            keep_or_fall_back(set, alias, &mut route, old, (before, &is_vouched_for), &mut images);
-        }
-        if !route.versions.is_empty() {
-            routes.insert(name, route);
-        }
-    }
-    (Routes(routes), images)
-}
-
-/// Leaves the alias where the set puts it, if that version is there; else puts it back to what it
-/// named before, if that is still loaded, vouched for and not revoked; else takes it away.
-fn keep_or_fall_back(
-    set: &ServingSet,
-    alias: &AliasName,
-    route: &mut KeyRoute,
-    old: Option<&KeyRoute>,
-    (before, is_vouched_for): (&Loaded, &impl Fn(&VerifiedImage) -> bool),
-    images: &mut Images,
-) {
-    if route.aliases.get(alias).is_some_and(|version| route.versions.contains_key(version)) {
-        return;
-    }
-    route.aliases.remove(alias);
-    let previous = old.and_then(|old| old.versions.get(old.aliases.get(alias)?));
-    let still_there = previous.and_then(|key| Some((key, before.images.get(key)?)));
-    if let Some((key, image)) = still_there
-        && !set.revoked.contains(&key.digest)
-        && is_vouched_for(image)
-    {
-        route.aliases.insert(alias.clone(), key.version);
-        route.versions.insert(key.version, key.clone());
-        images.insert(key.clone(), Arc::clone(image));
-    }
-}
-
-/// Makes the new images known, lets names lead to them, then retires what no name leads to any more.
-/// The error holds the images that are not taken; empty = none is to blame.
-async fn put_into_force(
-    agent: &mut Agent,
-    set: &ServingSet,
-    routes: Routes,
-    images: Images,
-) -> Result<(), Vec<(ImageKey, Refused)>> {
-    let new = images.iter().filter(|(key, _)| !agent.loaded.images.contains_key(*key));
-    let new: Vec<_> = new.map(|(_, image)| Arc::clone(image)).collect();
-    if !new.is_empty() {
-        match agent.dispatcher.define(&new).await {
-            Ok(failed) if failed.is_empty() => {}
-            // The others stay: the next round defines them again, which changes nothing.
-            Ok(failed) => return Err(failed),
-            Err(Stalled) => {
-                tracing::error!("loader or workers did not come up in time");
-                return Err(Vec::new());
+impl Source {
+    /// The verified image of one version, from its bytes.
+    async fn obtain(self, key: &ImageKey) -> Result<Arc<VerifiedImage>, Missing> {
+        let artifact = self.blob(key.digest, Kind::Artifact).await?;
+        let statement = self.blob(key.statement, Kind::Statement).await?;
+        let (set, key, trust) = (self.set, key.clone(), self.trust);
+        // Hashing and decoding a whole image takes milliseconds: not on the threads that answer calls.
+        let verified =
+            tokio::task::spawn_blocking(move || image::verify(&set, &key, &artifact, &statement, &trust))
+                .await;
+        match verified {
+            Ok(verified) => Ok(Arc::new(verified?)),
+            Err(e) => {
+                Err(Refused::new(codes::MF0708, format!("the inspection did not end well: {e}")).into())
             }
         }
     }
-    let table = routes.table(&agent.dispatcher, &images);
-    agent.dispatcher.swap(table, |key| images.contains_key(key), |key| set.revoked.contains(&key.digest));
-    agent.loaded = Loaded { images, routes };
-    Ok(())
-}
 
-/// The cache keeps what the set names and what is loaded.
-fn prune(agent: &Agent, set: &ServingSet) {
-    let named = set.artifacts().flat_map(|(_, version)| [version.digest, version.statement]);
-    let loaded = agent.loaded.images.keys().flat_map(|key| [key.digest, key.statement]);
-    let keep: BTreeSet<Digest> = named.chain(loaded).collect();
-    agent.state.prune_blobs(|digest| keep.contains(&digest));
-}
-
-fn name_of(key: &ImageKey) -> VersionName {
-    (key.tenant.clone(), key.function.clone(), key.version)
-}
-
-fn row(key: &ImageKey, refused: Refused) -> RefusedVersion {
-    RefusedVersion {
-        tenant: key.tenant.clone(),
-        function: key.function.clone(),
-        version: key.version,
-        digest: key.digest,
-        code: refused.code,
-        message: refused.message,
-    }
-}
-
-impl Routes {
-    /// Every version that answers, for the report.
-    pub(super) fn loaded(&self) -> Vec<LoadedVersion> {
-        let keys = self.0.values().flat_map(|route| route.versions.values());
-        keys.map(|key| LoadedVersion {
-            tenant: key.tenant.clone(),
-            function: key.function.clone(),
-            version: key.version,
-            digest: key.digest,
-        })
-        .collect()
-    }
-
-    /// Where every alias leads.
-    fn aliases(&self) -> Vec<KeptAlias> {
-        let row = |((tenant, function), route): (&(TenantName, FunctionName), &KeyRoute)| {
-            let (tenant, function) = (tenant.clone(), function.clone());
-            let one = move |(alias, version): (&AliasName, &VersionNumber)| KeptAlias {
-                tenant: tenant.clone(),
-                function: function.clone(),
-                alias: alias.clone(),
-                version: *version,
-            };
-            route.aliases.iter().map(one).collect::<Vec<_>>()
+    /// Bytes by digest: from the cache, else from the server, hashed in both cases.
+    async fn blob(&self, digest: Digest, kind: Kind) -> Result<Vec<u8>, Missing> {
+        let again = |code, message: String| Missing { refused: Refused::new(code, message), again: true };
+        let cached = self.state.blob(digest).map_err(|e| again(codes::MF0709, e.to_string()))?;
+        if let Some(bytes) = cached {
+            return Ok(bytes);
+        }
+        // Not on the disk is not served yet: that is new, and a node that takes nothing new leaves it. What it has served
+        // stays on the disk, so it comes back with all of it after a restart.
+        if self.is_cordoned {
+            return Err(again(codes::MF0711, format!("{digest} is new, and the node is cordoned")));
+        }
+        let fetched = match kind {
+            Kind::Artifact => self.upstream.artifact(digest, ARTIFACT_BYTES_MAX).await,
+            Kind::Statement => self.upstream.statement(digest, STATEMENT_BYTES_MAX).await,
         };
-        self.0.iter().flat_map(row).collect()
+        let bytes = fetched.map_err(|e| again(e.code().unwrap_or(codes::MF0607), e.to_string()))?;
+        if Digest::of(&bytes) != digest {
+            let message = format!("what the server gave for {digest} has the digest {}", Digest::of(&bytes));
+            return Err(again(codes::MF0704, message));
+        }
+        self.state.store_blob(&bytes).map_err(|e| again(codes::MF0709, e.to_string()))?;
+        Ok(bytes)
     }
+}
 
-    /// Lets aliases that the set names, and that lead nowhere now, lead where they led before.
-    fn restore(&mut self, set: &ServingSet, kept: &[KeptAlias]) {
-        if kept.is_empty() {
-            return;
+/// Where the names of a function lead, and the images that that takes.
+fn plan(
+    function: Option<&ServedFunction>,
+    good: BTreeMap<VersionNumber, Arc<VerifiedImage>>,
+    before: Option<&LoadedFunction>,
+    kept: &[(AliasName, VersionNumber)],
+    is_vouched_for: impl Fn(&VerifiedImage) -> bool,
+) -> LoadedFunction {
+    let Some(function) = function else { return LoadedFunction::default() };
+    let mut planned = LoadedFunction { aliases: BTreeMap::new(), images: good };
+    for (alias, version) in &function.aliases {
+        if planned.images.contains_key(version) {
+            planned.aliases.insert(alias.clone(), *version);
+            continue;
         }
-        let names: BTreeMap<_, _> =
-            set.functions.iter().map(|named| ((&named.tenant, &named.name), &named.aliases)).collect();
-        for KeptAlias { tenant, function, alias, version } in kept {
-            let is_named = names.get(&(tenant, function)).is_some_and(|aliases| aliases.contains_key(alias));
-            if let Some(route) = self.0.get_mut(&(tenant.clone(), function.clone()))
-                && is_named
-                && route.versions.contains_key(version)
-            {
-                route.aliases.entry(alias.clone()).or_insert(*version);
-            }
+        let image = before.and_then(|before| before.images.get(before.aliases.get(alias)?));
+        if let Some(image) = image.filter(|image| goes_on(function, image) && is_vouched_for(image)) {
+            planned.aliases.insert(alias.clone(), image.key().version);
+            planned.images.insert(image.key().version, Arc::clone(image));
+        } else if let Some((_, version)) = kept.iter().find(|(kept, _)| kept == alias)
+            && planned.images.contains_key(version)
+        {
+            planned.aliases.insert(alias.clone(), *version);
         }
     }
+    planned
+}
 
-    fn table(&self, dispatcher: &Dispatcher, images: &Images) -> Table {
-        let mut table = Table::default();
-        for ((tenant, function), route) in &self.0 {
-            let served = |(version, key): (&VersionNumber, &ImageKey)| {
-                // Every route leads to an image; one without would have no statement to say who may call it.
-                let access = images.get(key)?.declared().access();
-                let id = dispatcher.function(key);
-                Some((*version, Arc::new(Served { id, key: key.clone(), access })))
-            };
-            let versions = route.versions.iter().filter_map(served).collect();
-            let route = Route { aliases: route.aliases.clone(), versions };
-            table.insert(tenant.clone(), function.clone(), route);
-        }
-        table
+/// Whether an image that the set names no more may answer for an alias: only while the set says that it is not revoked.
+fn goes_on(function: &ServedFunction, image: &VerifiedImage) -> bool {
+    let key = image.key();
+    function.tells_of(key.version) && !function.revoked.contains(&key.digest)
+}
+
+/// Lets names lead to the new images, and retires what no name leads to any more.
+fn put_into_force(
+    agent: &mut Agent,
+    wanted: &[(&Name, Option<ServedFunction>)],
+    planned: Vec<LoadedFunction>,
+) {
+    let changes = wanted.iter().zip(&planned).map(|((name, function), planned)| RouteChange {
+        name: (*name).clone(),
+        route: planned.route(&agent.dispatcher),
+        revoked: function.as_ref().map(|function| function.revoked.clone()).unwrap_or_default(),
+    });
+    agent.dispatcher.route(changes.collect());
+    for ((name, _), function) in wanted.iter().zip(planned) {
+        agent.loaded.put((*name).clone(), function);
+    }
+}
+
+impl LoadedFunction {
+    fn route(&self, dispatcher: &Dispatcher) -> Route {
+        let served = |(version, image): (&VersionNumber, &Arc<VerifiedImage>)| {
+            let (key, access) = (image.key().clone(), image.declared().access());
+            (*version, Arc::new(Served { id: dispatcher.function(&key), key, access }))
+        };
+        Route { aliases: self.aliases.clone(), versions: self.images.iter().map(served).collect() }
     }
 }
 

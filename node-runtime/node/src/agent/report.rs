@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mfaas_delivery::{
-    LoadedVersion, NODE_PROTOCOL, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_ROWS_MAX, RefusedVersion, Report,
-    SetState,
+    NODE_PROTOCOL, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_REFUSED_MAX, RefusedVersion, Report, SetState,
 };
-use mfaas_ident::{Epoch, sanitise_line};
+use mfaas_ident::{Digest, Epoch, sanitise_line};
 use mfaas_rules::{Code, codes};
 use tokio::sync::watch;
 
@@ -25,21 +24,20 @@ pub(crate) fn problem(code: Code, message: &str) -> NodeProblem {
 }
 
 /// Where the node stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Status {
-    /// The epoch whose set is loaded.
+    /// The epoch whose set is in force, and the digest of its envelope.
     pub(crate) epoch: Epoch,
+    pub(crate) digest: Option<Digest>,
     pub(crate) set: SetState,
-    pub(crate) loaded: Vec<LoadedVersion>,
+    /// Functions of the set that the node follows, which may be ahead of the one in force.
+    pub(crate) functions: u32,
+    /// Versions that answer.
+    pub(crate) versions: usize,
+    /// Versions of the set that do not, as many as a report holds, and how many there are.
     pub(crate) refused: Vec<RefusedVersion>,
+    pub(crate) refused_total: usize,
     pub(crate) problems: Vec<NodeProblem>,
-}
-
-impl Default for Status {
-    fn default() -> Self {
-        let (loaded, refused, problems) = Default::default();
-        Self { epoch: Epoch(0), set: SetState::None, loaded, refused, problems }
-    }
 }
 
 impl Status {
@@ -101,30 +99,35 @@ impl Reporter {
 
     fn report(&mut self, sequence: u64) -> Report {
         let status = self.status.borrow_and_update().clone();
-        let mut refused = status.refused;
-        refused.extend(self.dispatcher.banned().into_iter().map(|(served, crashes)| RefusedVersion {
+        let banned = self.dispatcher.banned();
+        let refused_total = status.refused_total + banned.len();
+        // A ban is the node's own doing and comes first.
+        let banned = banned.into_iter().map(|(served, crashes)| RefusedVersion {
             tenant: served.key.tenant.clone(),
             function: served.key.function.clone(),
             version: served.key.version,
             digest: served.key.digest,
             code: codes::MF0813,
             message: format!("banned after {crashes} crashes of its worker"),
-        }));
-        let mut loaded = status.loaded;
-        loaded.truncate(REPORT_ROWS_MAX / 2);
-        refused.truncate(REPORT_ROWS_MAX / 2);
+        });
+        let refused = banned.chain(status.refused).take(REPORT_REFUSED_MAX).collect();
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Report {
             protocol: NODE_PROTOCOL,
             boot: self.boot,
             sequence,
             epoch: status.epoch,
+            set_digest: status.digest,
             set: status.set,
             ingress_url: self.ingress_url.clone(),
             condition: self.dispatcher.standing().condition(self.dispatcher.is_idle()),
-            workers: u32::try_from(self.dispatcher.snapshot().workers).unwrap_or(u32::MAX),
+            workers: count(self.dispatcher.snapshot().workers),
             cage_level: self.protection.text(),
-            loaded,
+            functions: status.functions,
+            versions: count(status.versions),
+            loaded: Vec::new(),
             refused,
+            refused_total: count(refused_total),
             problems: status.problems,
         }
     }

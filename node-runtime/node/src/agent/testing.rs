@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, Fields, KeyList, ListedKey,
-    PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
+    Admission, AuditHead, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, Fields, KeyList,
+    ListedKey, PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet,
+    Statement, sign, tree_of,
 };
 use mfaas_ident::{
     AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
@@ -68,10 +69,9 @@ pub(crate) fn set(epoch: u64) -> ServingSet {
         accepted_toolchains: BTreeSet::from([toolchain()]),
         abi_versions: BTreeSet::from([mfaas_abi::ABI_VERSION]),
         required_lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
-        functions: Vec::new(),
-        revoked: BTreeSet::new(),
+        functions: tree_of([]).unwrap().0,
         call_keys: Vec::new(),
-        audit_head: None,
+        audit_head: AuditHead::START,
     }
 }
 
@@ -103,6 +103,7 @@ pub(crate) fn served(keys: &[&ImageKey]) -> ServedFunction {
         name: last.function.clone(),
         aliases: BTreeMap::from([(AliasName::live(), last.version)]),
         versions: versions.collect(),
+        revoked: BTreeSet::new(),
     }
 }
 

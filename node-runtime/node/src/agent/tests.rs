@@ -236,9 +236,11 @@ fn an_interface_that_this_node_has_not_is_refused_even_if_the_set_accepts_it() {
 
 #[test]
 fn a_revoked_digest_is_refused_whatever_was_signed() {
-    let mut case = Case::new();
-    case.set.revoked.insert(case.key().digest);
-    assert_eq!(case.with(|_| {}), codes::MF0706);
+    let one = key("hello", 1);
+    let mut function = served(&[&one]);
+    assert_eq!(image::check_revoked(&function, &one), Ok(()));
+    function.revoked.insert(one.digest);
+    assert_eq!(image::check_revoked(&function, &one).unwrap_err().code, codes::MF0706);
 }
 
 #[test]
@@ -294,8 +296,8 @@ fn sealed_memory_cannot_be_written() {
 
 #[test]
 fn the_test_documents_pass_their_own_rules() {
-    let mut set = set(1);
-    set.functions.push(served(&[&key("hello", 1), &key("hello", 2)]));
+    let (root, _) = mfaas_attest::tree_of([served(&[&key("hello", 1), &key("hello", 2)])]).unwrap();
     let keys = Keys::generate();
+    let set = ServingSet { functions: root, ..set(1) };
     assert!(gate(&keys).serving_set(&keys.sign(&set), now()).is_ok());
 }

@@ -23,7 +23,7 @@ use super::guest::Target;
 use super::{CLIENTS_MAX, DoorSocket, Host, SLOTS, refusal, serve};
 use crate::grant::DoorGrants;
 use crate::logs::LogSink;
-use crate::serving::{self, CallError, Table};
+use crate::serving::{self, CallError};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -39,7 +39,7 @@ impl Open {
         let directory = tempfile::tempdir().unwrap();
         let socket = DoorSocket::bind(&directory.path().join("door")).unwrap();
         let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
-        dispatcher.swap(Table::default(), |_| true, |_| false);
+        dispatcher.route(Vec::new());
         let (stop, stopping) = watch::channel(false);
         let host = Host { dispatcher, grants: DoorGrants::default() };
         let task = tokio::spawn(serve(socket, host, stopping));

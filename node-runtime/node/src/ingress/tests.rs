@@ -29,7 +29,7 @@ use super::listener::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::{Bounds, Callers, Face, Hosts, Peers, Share, headers, refused, serve};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
-use crate::serving::{self, Answered, CallError, Served, Table};
+use crate::serving::{self, Answered, CallError, Served};
 
 const BOTH: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
@@ -41,7 +41,7 @@ static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate().unwra
 
 fn face() -> Face {
     let face = new_face();
-    face.dispatcher.swap(Table::default(), |_| true, |_| false);
+    face.dispatcher.route(Vec::new());
     face.callers.hold_keys(&[callers::tests::listed(&KEY)]);
     face
 }

@@ -3,10 +3,11 @@
 //! Asked only about names that the table does not know. Must never name what was refused for good: nobody should wait for it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use mfaas_attest::{ServingSet, Verified};
-use mfaas_ident::{AliasName, FunctionName, Selector, TenantName, VersionNumber};
+use mfaas_ident::{FunctionName, Selector, TenantName, VersionNumber};
+
+use crate::agent::FunctionTree;
 
 /// A version by what callers call it.
 pub(crate) type VersionName = (TenantName, FunctionName, VersionNumber);
@@ -14,30 +15,22 @@ pub(crate) type VersionName = (TenantName, FunctionName, VersionNumber);
 /// A set that is not, or not all, in force.
 #[derive(Debug)]
 pub(crate) struct Awaited {
-    pub(crate) set: Arc<Verified<ServingSet>>,
+    pub(crate) tree: Arc<RwLock<FunctionTree>>,
     /// What may still come of it; everything before it was tried.
     pub(crate) only: Option<BTreeSet<VersionName>>,
 }
 
 impl Awaited {
-    /// Whether that version is on its way. The set is sorted by tenant and name, which was checked with its signature.
+    /// Whether that version is on its way.
     pub(super) fn names(
         &self,
         tenant: &TenantName,
         function: &FunctionName,
         selector: Option<&Selector>,
     ) -> bool {
-        let rows = &self.set.functions;
-        let place = rows.binary_search_by(|row| (&row.tenant, &row.name).cmp(&(tenant, function)));
-        let Some(row) = place.ok().and_then(|place| rows.get(place)) else { return false };
-        let version = match selector {
-            None => row.aliases.get(&AliasName::live()).copied(),
-            Some(Selector::Alias(alias)) => row.aliases.get(alias).copied(),
-            Some(Selector::Version(version)) => {
-                row.versions.iter().map(|row| row.version).find(|named| named == version)
-            }
-        };
-        let Some(version) = version else { return false };
+        let tree = self.tree.read().unwrap_or_else(PoisonError::into_inner);
+        let named = tree.function(tenant, function).and_then(|row| row.resolve(selector));
+        let Some(version) = named.map(|row| row.version) else { return false };
         let is_coming =
             |only: &BTreeSet<VersionName>| only.contains(&(tenant.clone(), function.clone(), version));
         self.only.as_ref().is_none_or(is_coming)

@@ -4,13 +4,13 @@
 //! retired only after the table that names it was swapped: so no swap comes between the two and
 //! loses a call. Nothing in here waits for the dispatcher but whoever awaits an answer.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use mfaas_dispatch::{FunctionId, Loaded, Outcome, Refusal, Residency, Snapshot, TenantId};
-use mfaas_ident::{Access, FunctionName, Selector, TenantName};
+use mfaas_ident::{Access, Digest, FunctionName, Selector, TenantName};
 use mfaas_ring::Completion;
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
@@ -23,8 +23,8 @@ use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
 use super::pools::Pools;
 use super::shared::SharedEngine;
-use super::table::{Served, Table};
-use crate::agent::{ImageKey, Refused, VerifiedImage};
+use super::table::{Route, Served, Table};
+use crate::agent::{ImageKey, Name, Refused, VerifiedImage};
 use crate::grant::Grant;
 use crate::orders::Standing;
 use crate::usage::Usage;
@@ -93,13 +93,23 @@ pub(crate) enum Way {
     Queued,
 }
 
+/// What calls of a function mean from now on.
+#[derive(Debug)]
+pub(crate) struct RouteChange {
+    pub(crate) name: Name,
+    /// Without versions the function is not served.
+    pub(crate) route: Route,
+    /// Artifacts of it that must not run any more.
+    pub(crate) revoked: BTreeSet<Digest>,
+}
+
 /// The numbers that the scheduler knows names by. None is ever given to another name.
 #[derive(Debug)]
 struct Numbers {
     functions: HashMap<ImageKey, FunctionId>,
     tenants: HashMap<TenantName, TenantId>,
     /// What was defined and not retired.
-    defined: HashSet<ImageKey>,
+    defined: HashMap<Name, HashSet<ImageKey>>,
     pools: Pools,
 }
 
@@ -123,7 +133,7 @@ impl Numbers {
     fn define(&mut self, image: &VerifiedImage) -> (FunctionId, Loaded) {
         let (key, declared) = (image.key(), image.declared());
         let tenant = self.tenant(&key.tenant);
-        self.defined.insert(key.clone());
+        self.defined.entry(name_of(key)).or_default().insert(key.clone());
         let terms = Loaded {
             tenant,
             pool: self.pools.of(key, declared.isolation, tenant),
@@ -136,7 +146,21 @@ impl Numbers {
     }
 
     fn forget(&mut self, key: &ImageKey) {
-        self.defined.remove(key);
+        if let Some(defined) = self.defined.get_mut(&name_of(key)) {
+            defined.remove(key);
+        }
+    }
+
+    /// Forgets what was defined of that function and is not `kept`.
+    fn forget_others(&mut self, name: &Name, kept: &Route) -> Vec<ImageKey> {
+        let Some(defined) = self.defined.get_mut(name) else { return Vec::new() };
+        let is_kept =
+            |key: &ImageKey| kept.versions.get(&key.version).is_some_and(|served| served.key == *key);
+        let gone = defined.extract_if(|key| !is_kept(key)).collect();
+        if defined.is_empty() {
+            self.defined.remove(name);
+        }
+        gone
     }
 }
 
@@ -305,26 +329,28 @@ impl Dispatcher {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes `table` the one that calls are named by. Afterwards what was defined and is not `kept` is
-    /// served no more: what was accepted still runs, unless it is `revoked`, then it does not start.
-    pub(crate) fn swap(
-        &self,
-        table: Table,
-        kept: impl Fn(&ImageKey) -> bool,
-        revoked: impl Fn(&ImageKey) -> bool,
-    ) {
-        // Whoever named a version by the old table has handed its call in once this is held.
-        let old = {
-            let mut current = self.table.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *current, table)
-        };
-        drop(old);
+    /// From now on calls are named by these routes of these functions. Afterwards what was defined of them and is not in
+    /// its route is served no more: what was accepted still runs, unless it is revoked, then it does not start.
+    pub(crate) fn route(&self, changes: Vec<RouteChange>) {
+        {
+            // Whoever named a version by the old route has handed its call in once this is held.
+            let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+            for RouteChange { name: (tenant, function), route, .. } in &changes {
+                if route.versions.is_empty() {
+                    table.remove(tenant, function);
+                } else {
+                    table.insert(tenant.clone(), function.clone(), route.clone());
+                }
+            }
+        }
         self.serving.store(true, Ordering::Release);
         let mut numbers = self.numbers();
-        let gone: Vec<ImageKey> = numbers.defined.extract_if(|key| !kept(key)).collect();
-        for key in gone {
-            let function = numbers.function(&key);
-            self.intake.say(if revoked(&key) { Event::Withdraw(function) } else { Event::Retire(function) });
+        for RouteChange { name, route, revoked } in &changes {
+            for key in numbers.forget_others(name, route) {
+                let function = numbers.function(&key);
+                let is_revoked = revoked.contains(&key.digest);
+                self.intake.say(if is_revoked { Event::Withdraw(function) } else { Event::Retire(function) });
+            }
         }
     }
 
@@ -379,11 +405,18 @@ impl Dispatcher {
     /// Banned versions that are still routed to, with the crashes that led to the ban.
     pub(crate) fn banned(&self) -> Vec<(Arc<Served>, u32)> {
         let banned = self.published.lock().unwrap_or_else(PoisonError::into_inner).banned.clone();
+        if banned.is_empty() {
+            return Vec::new();
+        }
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let crashes =
             |served: &Served| banned.iter().find(|(id, _)| *id == served.id).map(|(_, crashes)| *crashes);
         table.served().filter_map(|served| Some((Arc::clone(served), crashes(served)?))).collect()
     }
+}
+
+fn name_of(key: &ImageKey) -> Name {
+    (key.tenant.clone(), key.function.clone())
 }
 
 impl Drop for Dispatcher {

@@ -34,13 +34,13 @@ use std::time::{Duration, Instant};
 use mfaas_dispatch::Limits;
 use mfaas_ident::TenantName;
 
-pub(crate) use awaited::{Awaited, VersionName};
-pub(crate) use dispatcher::{Answered, Asked, CallError, Dispatcher, Stalled, Way};
+pub(crate) use awaited::Awaited;
+pub(crate) use dispatcher::{Answered, Asked, CallError, Dispatcher, RouteChange, Stalled, Way};
 pub(crate) use process::ask_protection;
 pub(crate) use protection::{Protection, parse_wish};
 pub(crate) use scribe::CALLS as LOGGED_CALLS;
 pub(crate) use sharing::Sharing;
-pub(crate) use table::{Route, Served, Table};
+pub(crate) use table::{Route, Served};
 
 use crate::cores::Cores;
 use crate::logs::LogSink;

@@ -1,7 +1,6 @@
 //! What an invocation may name, and which loaded version it then means.
 //!
-//! A table is built whole and swapped whole, together with the generation behind it; nothing ever
-//! changes in one that is in use.
+//! It changes by whole functions, under a lock that nobody holds for longer than that takes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -40,6 +39,15 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn insert(&mut self, tenant: TenantName, function: FunctionName, route: Route) {
         self.routes.entry(tenant).or_default().insert(function, route);
+    }
+
+    pub(crate) fn remove(&mut self, tenant: &TenantName, function: &FunctionName) {
+        if let Some(functions) = self.routes.get_mut(tenant) {
+            functions.remove(function);
+            if functions.is_empty() {
+                self.routes.remove(tenant);
+            }
+        }
     }
 
     /// The version that `selector` means now; none given means the alias `live`.

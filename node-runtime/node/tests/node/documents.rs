@@ -1,12 +1,13 @@
 //! Signed documents, made with real keys through the same code as the signer's.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 use chrono::{TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, CallClaims, CallKey, Declared, Fields,
-    KeyList, ListedKey, PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion,
-    ServingSet, Statement, sign, sign_call,
+    Admission, AuditHead, BuildDefinition, BuildMetadata, Builder, CageLevel, CallClaims, CallKey, Declared,
+    Fields, KeyList, ListedKey, PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion,
+    ServingSet, Statement, sign, sign_call, tree_of,
 };
 use mfaas_ident::{
     Access, AliasName, Budget, CallScope, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
@@ -18,6 +19,9 @@ use crate::server::Desk;
 /// Anybody may call it, and it declares nothing else.
 pub const PUBLIC: Declared =
     Declared { idempotent: false, isolation: Isolation::Shared, access: Some(Access::Public) };
+
+/// Every shard that a set of this process leads to.
+static SHARDS: Mutex<BTreeMap<Digest, String>> = Mutex::new(BTreeMap::new());
 
 /// A signer with its keys.
 pub struct Signer {
@@ -98,6 +102,8 @@ impl Signer {
         if set.call_keys.is_empty() {
             set.call_keys = vec![listed(&self.calls)];
         }
+        let shards = SHARDS.lock().unwrap();
+        desk.blobs.extend(shards.iter().map(|(digest, bytes)| (*digest, bytes.clone().into_bytes())));
         desk.set = Some(sign(&set, &[&self.online]).unwrap());
     }
 }
@@ -143,8 +149,8 @@ pub fn served(version: u32, artifact: &[u8], budget_us: u64) -> (ServedVersion, 
 
 /// A set of these functions, valid for twelve hours.
 pub fn set(epoch: u64, functions: &[ServedFunction]) -> ServingSet {
-    let mut functions = functions.to_vec();
-    functions.sort_by(|a, b| (&a.tenant, &a.name).cmp(&(&b.tenant, &b.name)));
+    let (root, shards) = tree_of(functions.to_vec()).unwrap();
+    SHARDS.lock().unwrap().extend(shards);
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(epoch),
@@ -154,10 +160,9 @@ pub fn set(epoch: u64, functions: &[ServedFunction]) -> ServingSet {
         accepted_toolchains: BTreeSet::from([toolchain()]),
         abi_versions: BTreeSet::from([mfaas_abi::ABI_VERSION]),
         required_lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
-        functions,
-        revoked: BTreeSet::new(),
+        functions: root,
         call_keys: Vec::new(),
-        audit_head: None,
+        audit_head: AuditHead::START,
     }
 }
 
@@ -168,6 +173,7 @@ pub fn function(name: &str, versions: &[&ServedVersion], live: u32) -> ServedFun
         name: FunctionName::parse(name).unwrap(),
         aliases: BTreeMap::from([(AliasName::live(), VersionNumber::new(live).unwrap())]),
         versions: versions.iter().map(|version| (*version).clone()).collect(),
+        revoked: BTreeSet::new(),
     }
 }
 

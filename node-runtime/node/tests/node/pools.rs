@@ -49,7 +49,7 @@ async fn serving(
     let count = functions.len();
     signer.publish(&mut server.desk(), &set(1, &functions));
     let node = Arc::new(home.start().await);
-    server.reported("all of them", |report| report.loaded.len() == count).await;
+    server.reported("all of them", |report| report.versions as usize == count).await;
     (server, signer, home, node)
 }
 
@@ -225,7 +225,7 @@ async fn tenants_take_turns_with_the_processes_and_who_was_idle_longest_leaves()
     let functions = TENANTS.map(|tenant| of(&server, &signer, tenant, "hello", (1, BUDGET_US)));
     signer.publish(&mut server.desk(), &set(1, &functions));
     let node = Arc::new(home.start().await);
-    server.reported("all", |report| report.loaded.len() == TENANTS.len()).await;
+    server.reported("all", |report| report.versions as usize == TENANTS.len()).await;
 
     let (over, most) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let watcher = {

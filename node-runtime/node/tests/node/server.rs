@@ -153,6 +153,7 @@ fn routes(shared: Shared) -> Router {
         )
         .route("/node/v1/artifacts/{digest}", get(blob))
         .route("/node/v1/statements/{digest}", get(blob))
+        .route("/node/v1/shards", post(shards))
         .route("/node/v1/report", post(report))
         .route("/node/v1/logs", post(logs))
         .route("/node/v1/orders", get(orders))
@@ -202,6 +203,19 @@ async fn serving_set(
 
 async fn blob(State(shared): State<Shared>, Path(digest): Path<Digest>) -> Result<Vec<u8>, StatusCode> {
     shared.desk.lock().unwrap().blobs.get(&digest).cloned().ok_or(StatusCode::NOT_FOUND)
+}
+
+async fn shards(
+    State(shared): State<Shared>,
+    Json(digests): Json<Vec<Digest>>,
+) -> Result<Vec<u8>, StatusCode> {
+    let desk = shared.desk.lock().unwrap();
+    let mut lines = Vec::new();
+    for digest in digests {
+        lines.extend_from_slice(desk.blobs.get(&digest).ok_or(StatusCode::NOT_FOUND)?);
+        lines.push(b'\n');
+    }
+    Ok(lines)
 }
 
 async fn report(State(shared): State<Shared>, Json(report): Json<Report>) {

@@ -50,7 +50,11 @@ async fn the_newest_report_counts_and_convergence_follows() {
         condition: Condition::Active,
         workers: 1,
         cage_level: "full".to_owned(),
+        set_digest: None,
+        functions: 0,
+        versions: 0,
         loaded: Vec::new(),
+        refused_total: 0,
         refused: Vec::new(),
         problems: Vec::new(),
     };

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    BuildClaim, CageLevel, Declared, KeyList, ListedKey, PrivateKey, PublicKey, Purpose, ServingSet,
-    Statement, Trust, Verified, sign, verify,
+    BuildClaim, CageLevel, Declared, KeyList, ListedKey, PrivateKey, PublicKey, Purpose, ServedFunction,
+    ServingSet, Shard, ShardPrefix, Statement, Trust, Verified, sign, verify,
 };
 use mfaas_blobs::Blobs;
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
@@ -24,7 +24,7 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 16] = [
+const MIGRATIONS: [&str; 17] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
@@ -41,6 +41,7 @@ const MIGRATIONS: [&str; 16] = [
     include_str!("../../../../migrations/0014_indexes.sql"),
     include_str!("../../../../migrations/0015_postponed.sql"),
     include_str!("../../../../migrations/0016_signer.sql"),
+    include_str!("../../../../migrations/0017_shards.sql"),
 ];
 
 /// Everything that a signer needs, without the signer.
@@ -90,7 +91,7 @@ impl World {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
             sql.batch_execute(
                 "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
-                 INSERT INTO _sqlx_migrations VALUES (16, true)",
+                 INSERT INTO _sqlx_migrations VALUES (17, true)",
             )
             .unwrap();
             for migration in MIGRATIONS {
@@ -340,6 +341,34 @@ impl World {
             let row = self.sql.query_opt(sql, &[&after]).unwrap()?;
             Some(verify(row.get::<_, String>(0).as_bytes(), &trust).unwrap())
         })
+    }
+
+    /// Every function that a set leads to, read as a node does; every shard on the way is in use, and no other.
+    pub(crate) fn functions(&mut self, set: &ServingSet) -> Vec<ServedFunction> {
+        let (mut wanted, mut functions) = (vec![(ShardPrefix::default(), set.functions)], Vec::new());
+        let mut read = 0;
+        while let Some((prefix, named)) = wanted.pop() {
+            read += 1;
+            let sql = "SELECT body FROM shards WHERE digest = $1 AND unused_since IS NULL";
+            let body: String = self.sql.query_one(sql, &[&named.digest.to_string()]).unwrap().get(0);
+            match Shard::read(body.as_bytes(), &named, &prefix).unwrap() {
+                Shard::Leaf(leaf) => functions.extend(leaf),
+                Shard::Branch(children) => {
+                    wanted.extend(children.into_iter().map(|(digit, child)| (prefix.child(digit), child)));
+                }
+            }
+        }
+        assert_eq!(self.count("SELECT count(*) FROM shards WHERE unused_since IS NULL"), read);
+        functions.sort_by(|a, b| (&a.tenant, &a.name).cmp(&(&b.tenant, &b.name)));
+        functions
+    }
+
+    /// The newest set once nothing is left to be said by the next one.
+    pub(crate) fn settled(&mut self) -> Verified<ServingSet> {
+        wait_for("a set that says everything", || {
+            (self.count("SELECT count(*) FROM changed_functions") == 0).then_some(())
+        });
+        self.set_after(0)
     }
 
     /// The statement of a version, verified as a node does.

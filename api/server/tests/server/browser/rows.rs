@@ -94,7 +94,11 @@ pub(super) fn complaints(site: &mut Site, strings: &[Hostile], cookies: &Cookies
             condition: Condition::Active,
             workers: 1,
             cage_level: message(&chunk[0]),
+            set_digest: None,
+            functions: 0,
+            versions: 0,
             loaded: Vec::new(),
+            refused_total: 0,
             refused: Vec::new(),
             problems: chunk.iter().map(problem).collect(),
         };

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,7 +18,7 @@ use super::{BAD_TOKENS, Callers, PeerKey};
 use crate::agent::VerifiedImage;
 use crate::agent::testing::key;
 use crate::logs::LogSink;
-use crate::serving::{self, Dispatcher, Route, Served, Table};
+use crate::serving::{self, Dispatcher, Route, RouteChange, Served};
 
 /// More than a test uses.
 const MUCH: Share = Share { rate: 1_000_000, concurrency: 1_000_000 };
@@ -57,16 +58,17 @@ fn peer(text: &str) -> PeerKey {
 /// `acme` serves `open`, `own` and `named`, with one access each.
 fn dispatcher() -> Dispatcher {
     let dispatcher = serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap();
-    let mut table = Table::default();
+    let mut changes = Vec::new();
     for (name, access) in [("open", Access::Public), ("own", Access::Tenant), ("named", Access::Token)] {
         let key = key(name, 1);
         let mut route = Route::default();
         route.aliases.insert(AliasName::live(), key.version);
         let served = Served { id: dispatcher.function(&key), key: key.clone(), access };
         route.versions.insert(key.version, Arc::new(served));
-        table.insert(key.tenant.clone(), key.function.clone(), route);
+        let name = (key.tenant.clone(), key.function.clone());
+        changes.push(RouteChange { name, route, revoked: BTreeSet::new() });
     }
-    dispatcher.swap(table, |_| true, |_| false);
+    dispatcher.route(changes);
     dispatcher
 }
 

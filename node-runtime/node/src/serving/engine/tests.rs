@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
@@ -27,7 +28,7 @@ use crate::serving::crew::Crew;
 use crate::serving::intake::{Arrival, Event, Intake};
 use crate::serving::loading::Task;
 use crate::serving::{
-    Answered, Asked, Books, CallError, Dispatcher, Means, Route, Served, Table, Way, connect,
+    Answered, Asked, Books, CallError, Dispatcher, Means, Route, RouteChange, Served, Way, connect,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -158,9 +159,8 @@ impl Stage {
         let mut route = Route::default();
         route.aliases.insert(AliasName::live(), live.version);
         route.versions.insert(live.version, served);
-        let mut table = Table::default();
-        table.insert(live.tenant.clone(), live.function.clone(), route);
-        self.dispatcher.swap(table, |key| key == live, |_| false);
+        let name = (live.tenant.clone(), live.function.clone());
+        self.dispatcher.route(vec![RouteChange { name, route, revoked: BTreeSet::new() }]);
     }
 
     /// A worker whose end of the ring is the test's, and whose process only waits.
