@@ -10,6 +10,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
 use mfaas_attest::SetOrder;
@@ -256,8 +257,10 @@ pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// The same, but until the directory is synced a crash may leave the old.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    /// Of this process; the same blob may be written twice at once.
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let mut draft_name = path.file_name().unwrap_or_default().to_owned();
-    draft_name.push(format!(".{}.new", std::process::id()));
+    draft_name.push(format!(".{}-{}.new", std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed)));
     let draft = parent(path).join(draft_name);
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     file.write_all(bytes)?;

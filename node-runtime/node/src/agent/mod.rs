@@ -332,7 +332,7 @@ impl Agent {
         }
         let is_whole = self.queue.is_empty();
         if is_whole {
-            self.settle();
+            self.settle().await;
         }
         let refused = self.exceptions.values().flatten().map(|exception| &exception.row);
         let listed: Vec<_> = refused.clone().take(REPORT_REFUSED_MAX).cloned().collect();
@@ -353,7 +353,7 @@ impl Agent {
     }
 
     /// Everything of the set was tried.
-    fn settle(&mut self) {
+    async fn settle(&mut self) {
         // What was refused for good does not come.
         let coming = self.exceptions.values().flatten().filter(|exception| exception.again);
         let coming = coming
@@ -364,7 +364,7 @@ impl Agent {
         reconcile::keep_aliases(self);
         if self.pruned.is_none_or(|pruned| pruned.elapsed() > PRUNE_EVERY) {
             self.pruned = Some(tokio::time::Instant::now());
-            reconcile::prune(self);
+            reconcile::prune(self).await;
         }
     }
 

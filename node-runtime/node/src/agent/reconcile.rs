@@ -188,15 +188,18 @@ pub(super) fn keep_aliases(agent: &Agent) {
     }
 }
 
-/// The cache keeps what the set names and what is loaded.
-pub(super) fn prune(agent: &Agent) {
-    let tree = agent.tree.read().unwrap_or_else(PoisonError::into_inner);
-    let versions = tree.functions().flat_map(|function| &function.versions);
-    let named = versions.flat_map(|version| [version.digest, version.statement]);
-    let keep: BTreeSet<Digest> = named.chain(tree.digests()).chain(agent.loaded.digests()).collect();
-    drop(tree);
+/// The cache keeps what the set names and what is loaded. Nothing may be stored meanwhile.
+pub(super) async fn prune(agent: &Agent) {
+    let keep: BTreeSet<Digest> = {
+        let tree = agent.tree.read().unwrap_or_else(PoisonError::into_inner);
+        let versions = tree.functions().flat_map(|function| &function.versions);
+        let named = versions.flat_map(|version| [version.digest, version.statement]);
+        named.chain(tree.digests()).chain(agent.loaded.digests()).collect()
+    };
     let state = agent.state.clone();
-    tokio::task::spawn_blocking(move || state.prune_blobs(|digest| keep.contains(&digest)));
+    let pruning = tokio::task::spawn_blocking(move || state.prune_blobs(|digest| keep.contains(&digest)));
+    // What is left over costs space.
+    drop(pruning.await);
 }
 
 /// Cordoned, or drained, which is more.
