@@ -2,7 +2,7 @@
 //!
 //! What a line quotes was often written by strangers: a path, a header, a compiler's message. Must never let a character of it
 //! end the line, or steer a terminal: whoever reads the log takes every line for a program's own. And must never end the program:
-//! a line that cannot be written is counted (see [`Losses`]).
+//! a line that cannot be written is counted and told later.
 
 mod losses;
 
