@@ -249,10 +249,10 @@ pub const FEATURES_MAX: usize = 64;
 pub const FEATURE_BYTES_MAX: usize = mfaas_wire::schema::FEATURE_BYTES_MAX;
 
 /// How often refusals that had no log line of their own are told, in one line.
-pub const TALLY_PERIOD: Duration = Duration::from_secs(10);
-/// Lines about refused requests of anybody in such a time, and about connections that came to nothing.
-pub const ANONYMOUS_LINES_MAX: u64 = 20;
-/// Lines about refused requests of known callers, and about requests that failed, each, in such a time.
+pub const TALLY_PERIOD: Duration = Duration::from_secs(60);
+/// Lines about refused requests of anybody with one code in such a time, and about connections that came to nothing.
+pub const ANONYMOUS_LINES_MAX: u64 = 10;
+/// Lines about refused requests of known callers with one code, and about requests that failed, each, in such a time.
 pub const KNOWN_LINES_MAX: u64 = 200;
 /// How long numbers that are counted in the database are served before they are counted again.
 pub const COUNTS_LIFE: Duration = Duration::from_secs(10);

@@ -34,8 +34,8 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
     let blobs = Blobs::open(&config.blobs_url).context("MFAAS_BLOBS_URL")?;
     let authority = Authority::load(&config.tls_dir).context("MFAAS_TLS_DIR (run `mfaas-server init`)")?;
     let acceptor = nodes::acceptor(&authority)?;
-    let http_listener = TcpListener::bind(config.listen).await.context("MFAAS_LISTEN")?;
-    let node_listener = TcpListener::bind(config.node_listen).await.context("MFAAS_NODE_LISTEN")?;
+    let http_listener = listener("MFAAS_LISTEN", config.listen).await?;
+    let node_listener = listener("MFAAS_NODE_LISTEN", config.node_listen).await?;
     let (http, nodes) = (http_listener.local_addr()?, node_listener.local_addr()?);
     let ready_file = config.ready_file.clone();
     let app = App::new(config, http, catalog, blobs, authority, metrics::install()?)?;
@@ -145,6 +145,10 @@ async fn tell_refusals(app: App) {
             () = app.stop.cancelled() => return app.tally.tell(),
         }
     }
+}
+
+async fn listener(variable: &'static str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("{variable}: listening on {address}"))
 }
 
 /// Whoever waits for the file never sees half of it.

@@ -1,4 +1,4 @@
-//! Refusals in the log: each has a line of its own while they are few, and is counted while they are many.
+//! Refusals in the log: those of a kind have lines of their own while they are few, and are counted while they are many.
 //!
 //! A line for each would let anybody fill the disk. What had none is told in one line a period, by code. Must hold
 //! nothing that a caller wrote.
@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::limits;
 
-/// Whom a refusal is about, each with lines of its own, so that strangers do not use up those of others.
+/// Whom a refusal is about. With its code it is a kind that has lines of its own, so that a flood of one does not hide the
+/// others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     Anybody,
@@ -16,16 +17,19 @@ pub(crate) enum About {
     Ourselves,
 }
 
+/// How many were refused, by code. Codes are ours, so they are few.
+type ByCode = BTreeMap<String, u64>;
+
 /// What was refused since it was told last.
 #[derive(Debug, Default)]
 pub struct Tally(Mutex<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    anybody: u64,
-    known_callers: u64,
-    ourselves: u64,
-    without_line: BTreeMap<String, u64>,
+    anybody: ByCode,
+    known_callers: ByCode,
+    ourselves: ByCode,
+    without_line: ByCode,
 }
 
 impl Tally {
@@ -37,17 +41,16 @@ impl Tally {
             About::KnownCaller => (&mut counts.known_callers, limits::KNOWN_LINES_MAX),
             About::Ourselves => (&mut counts.ourselves, limits::KNOWN_LINES_MAX),
         };
-        *lines += 1;
-        if *lines <= lines_max {
+        if add(lines, code) <= lines_max {
             return true;
         }
-        counts.add(code);
+        add(&mut counts.without_line, code);
         false
     }
 
     /// Counts what never has a line of its own.
     pub(crate) fn count(&self, what: &'static str) {
-        self.lock().add(what);
+        add(&mut self.lock().without_line, what);
     }
 
     /// Writes the line about what had none, and begins again.
@@ -56,8 +59,9 @@ impl Tally {
         if without_line.is_empty() {
             return;
         }
-        let refused: Vec<_> = without_line.iter().map(|(what, count)| format!("{what}: {count}")).collect();
-        tracing::warn!(refused = refused.join(", "), "refusals without a line of their own");
+        let more: Vec<_> = without_line.iter().map(|(what, count)| format!("{what}: {count}")).collect();
+        let seconds = limits::TALLY_PERIOD.as_secs();
+        tracing::warn!(more = more.join(", "), seconds, "refusals without a line of their own");
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
@@ -65,13 +69,16 @@ impl Tally {
     }
 }
 
-impl Counts {
-    fn add(&mut self, what: &str) {
-        match self.without_line.get_mut(what) {
-            Some(count) => *count += 1,
-            None => {
-                self.without_line.insert(what.to_owned(), 1);
-            }
+/// Counts one more and says how many there were.
+fn add(counts: &mut ByCode, what: &str) -> u64 {
+    match counts.get_mut(what) {
+        Some(count) => {
+            *count += 1;
+            *count
+        }
+        None => {
+            counts.insert(what.to_owned(), 1);
+            1
         }
     }
 }
@@ -81,10 +88,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_counted_and_takes_no_line_of_others() {
+    fn a_flood_is_counted_and_takes_no_line_of_others_nor_of_other_kinds() {
         let tally = Tally::default();
         let lines = (0..1_000).filter(|_| tally.has_line(About::Anybody, "MF0901")).count();
         assert_eq!(lines as u64, limits::ANONYMOUS_LINES_MAX);
+        assert!(tally.has_line(About::Anybody, "handshake"), "another kind is hidden");
         assert!(tally.has_line(About::KnownCaller, "MF0903") && tally.has_line(About::Ourselves, "MF0910"));
         assert_eq!(tally.lock().without_line["MF0901"], 1_000 - limits::ANONYMOUS_LINES_MAX);
         tally.tell();

@@ -1,13 +1,18 @@
 //! The log of every program: lines on stderr, as text or as JSON.
 //!
 //! What a line quotes was often written by strangers: a path, a header, a compiler's message. Must never let a character of it
-//! end the line, or steer a terminal: whoever reads the log takes every line for a program's own.
+//! end the line, or steer a terminal: whoever reads the log takes every line for a program's own. And must never end the program:
+//! a line that cannot be written is counted and told later.
+
+mod losses;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+
+use losses::{Form, Losses};
 
 /// Which lines: a filter as in <https://docs.rs/tracing-subscriber/latest/tracing_subscriber/filter/struct.EnvFilter.html>,
 /// `info` by default.
@@ -36,10 +41,10 @@ pub enum LoggingError {
 pub fn start() -> Result<(), LoggingError> {
     let filter = read(FILTER)?.unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(filter).map_err(|error| LoggingError::Filter(error.to_string()))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Lines(io::stderr));
+    let log = tracing_subscriber::fmt().with_env_filter(filter);
     let started = match read(JSON)?.as_deref() {
-        Some("1") => log.json().try_init(),
-        None | Some("0") => log.with_ansi(false).try_init(),
+        Some("1") => log.with_writer(Lines::new(io::stderr, Form::Json)).json().try_init(),
+        None | Some("0") => log.with_writer(Lines::new(io::stderr, Form::Text)).with_ansi(false).try_init(),
         Some(other) => return Err(LoggingError::Json(other.to_owned())),
     };
     started.map_err(|error| LoggingError::Started(error.to_string()))
@@ -55,32 +60,45 @@ fn read(name: &'static str) -> Result<Option<String>, LoggingError> {
 }
 
 /// Makes writers that keep each event on one line.
-#[derive(Debug, Clone, Copy)]
-struct Lines<M>(M);
+#[derive(Debug)]
+struct Lines<M> {
+    writers: M,
+    losses: Losses,
+}
+
+impl<M> Lines<M> {
+    fn new(writers: M, form: Form) -> Self {
+        Self { writers, losses: Losses::new(form) }
+    }
+}
 
 impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Lines<M> {
-    type Writer = Line<M::Writer>;
+    type Writer = Line<'a, M::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Line(self.0.make_writer())
+        Line { writer: self.writers.make_writer(), losses: &self.losses }
     }
 }
 
 /// Is given one event at a time, whole, with the line feed that ends it.
 #[derive(Debug)]
-struct Line<W>(W);
+struct Line<'a, W> {
+    writer: W,
+    losses: &'a Losses,
+}
 
-impl<W: Write> Write for Line<W> {
+impl<W: Write> Write for Line<'_, W> {
+    /// Never fails: whoever logs would tell the failure on the very stream that cannot be written, and panic.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let body = text.strip_suffix('\n').unwrap_or(&text);
         let line = format!("{}\n", escaped(body));
-        self.0.write_all(line.as_bytes())?;
+        self.losses.write(&mut self.writer, line.as_bytes());
         Ok(event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        Ok(())
     }
 }
 

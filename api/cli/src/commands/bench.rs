@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use mfaas_ident::FunctionName;
 use mfaas_wire::DeploymentState;
 
-use crate::commands::deploy::{WaitFor, deploy, exit_of, pack};
+use crate::commands::deploy::{WaitFor, deploy, exit_of, pack, wait_for_node};
 use crate::commands::invoke;
 use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
@@ -179,7 +179,9 @@ async fn measured_deploy(context: &Context, supervisor: i32, package: &Package) 
     let begin = Instant::now();
     let archive = pack(package.path())
         .map_err(|_| Failure::Usage(format!("{} cannot be packed", package.path().display())))?;
-    let outcome = deploy(context, &context.client()?, &package.name, archive, WaitFor::Served).await?;
+    let client = context.client()?;
+    let mut outcome = deploy(context, &client, &package.name, archive, WaitFor::Served).await?;
+    wait_for_node(context, &client, &mut outcome).await?;
     if outcome.deployment.state != DeploymentState::Admitted {
         outcome.report(context, begin.elapsed())?;
         return Err(Failure::Told(exit_of(outcome.deployment.state, &outcome.deployment.diagnostics)));

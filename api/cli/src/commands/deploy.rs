@@ -4,6 +4,7 @@
 mod follow;
 mod outcome;
 mod requests;
+mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -75,23 +76,26 @@ impl Deploy {
             Some(name) => name,
             None => name_of_package(&self.path)?,
         };
-        let waited = tokio::time::timeout(
-            Duration::from_secs(self.timeout),
-            deploy(context, &client, &name, archive, wait_for),
-        )
-        .await;
-        match waited {
-            Ok(outcome) => {
-                let mut outcome = outcome?;
-                outcome.learn_requests(&client, Duration::from_secs(self.facts_wait)).await?;
-                outcome.report(context, begin.elapsed())
+        let patience = Duration::from_secs(self.timeout);
+        let deadline = tokio::time::Instant::now() + patience;
+        let followed = deploy(context, &client, &name, archive, wait_for);
+        let Ok(outcome) = tokio::time::timeout_at(deadline, followed).await else {
+            return Err(Failure::Pending(format!("{name} is still pending after {} s", self.timeout)));
+        };
+        let mut outcome = outcome?;
+        if wait_for == WaitFor::Served {
+            let served = wait_for_node(context, &client, &mut outcome);
+            match tokio::time::timeout_at(deadline, served).await {
+                Ok(ended) => ended?,
+                Err(_) => return Err(Failure::Pending(outcome.still_unserved(patience))),
             }
-            Err(_) => Err(Failure::Pending(format!("{name} is still pending after {} s", self.timeout))),
         }
+        outcome.learn_requests(&client, Duration::from_secs(self.facts_wait)).await?;
+        outcome.report(context, begin.elapsed())
     }
 }
 
-/// Uploads and waits as far as asked.
+/// Uploads, and follows the deployment to its verdict unless the upload is all that was asked for.
 pub(crate) async fn deploy(
     context: &Context,
     client: &Client,
@@ -109,11 +113,21 @@ pub(crate) async fn deploy(
     }
     follow(context, client, &accepted.events_url, &spinner, &mut outcome).await?;
     outcome.deployment = client.get(&format!("/v1/deployments/{}", outcome.deployment.id)).await?;
-    if wait_for == WaitFor::Served && outcome.deployment.state == DeploymentState::Admitted {
-        spinner.message("waiting for a node");
-        outcome.wait_until_served(client).await?;
-    }
     Ok(outcome)
+}
+
+/// Waits for a node, if there is something to serve.
+pub(crate) async fn wait_for_node(
+    context: &Context,
+    client: &Client,
+    outcome: &mut Outcome,
+) -> Result<(), Failure> {
+    if outcome.deployment.state != DeploymentState::Admitted {
+        return Ok(());
+    }
+    let spinner = context.screen.spinner("waiting for a node");
+    let tell = |why: &str| spinner.above(&context.screen, &format!("waiting for a node: {why}"));
+    outcome.wait_until_served(client, tell).await
 }
 
 /// Why a directory could not become an upload.

@@ -122,12 +122,7 @@ async fn condition(http: &reqwest::Client, state: &State, program: &ProgramState
         Some(stat) if stat.stopped => return Condition::Stopped,
         Some(_) => {}
     }
-    let address = match program.name.as_str() {
-        "server" => state.addresses.http.as_ref(),
-        "node" => state.addresses.ingress.as_ref(),
-        _ => None,
-    };
-    match address {
+    match state.addresses.of(&program.name) {
         Some(address) => health::ask(http, &format!("http://{address}"))
             .await
             .map_or_else(Condition::NotReady, |()| Condition::Ready),

@@ -1,5 +1,6 @@
 //! `mfaas up`: everything on this machine, set up and running.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,13 +11,16 @@ use rustix::fs::{Gid, Uid};
 use crate::failure::{Exit, Failure};
 use crate::profile;
 use crate::settings::Context;
-use crate::supervise::config::Ports;
 use crate::supervise::identity;
-use crate::supervise::launch::open_named_log;
 use crate::supervise::layout::Home;
+use crate::supervise::logs;
 use crate::supervise::materials::Materials;
-use crate::supervise::state::{Lock, Phase, State, wait_until};
+use crate::supervise::ports::Ports;
+use crate::supervise::state::{Addresses, Lock, Phase, State, wait_until};
 use crate::supervise::{Supervised, Wishes, supervise};
+
+/// Where the parts listen when nobody says.
+const DEFAULT_PORTS: Ports = Ports { http: 7700, node: 7701, ingress: 7800 };
 
 /// How long `--detach` waits: the first run compiles the dependencies.
 const READY_LIMIT: Duration = Duration::from_secs(1800);
@@ -30,15 +34,25 @@ pub(crate) struct Up {
     /// Return when everything runs, and leave it running.
     #[arg(long)]
     detach: bool,
-    /// Port of REST and console on 127.0.0.1; 0 takes any.
-    #[arg(long, value_name = "PORT", default_value_t = 7700)]
-    http_port: u16,
-    /// Port for nodes on 127.0.0.1; 0 takes any.
-    #[arg(long, value_name = "PORT", default_value_t = 7701)]
-    node_port: u16,
-    /// Port for invocations on 127.0.0.1; 0 takes any.
-    #[arg(long, value_name = "PORT", default_value_t = 7800)]
-    ingress_port: u16,
+    /// Port of REST and console on 127.0.0.1, 7700 when absent; 0 takes any.
+    #[arg(long, value_name = "PORT")]
+    http_port: Option<u16>,
+    /// Port for nodes on 127.0.0.1, 7701 when absent; 0 takes any.
+    #[arg(long, value_name = "PORT")]
+    node_port: Option<u16>,
+    /// Port for invocations on 127.0.0.1, 7800 when absent; 0 takes any.
+    #[arg(long, value_name = "PORT")]
+    ingress_port: Option<u16>,
+    /// Connections that the node takes at once, at most 65536; its default at first, then as before.
+    #[arg(long, value_name = "N", env = "MFAAS_INGRESS_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    ingress_connections: Option<u32>,
+    /// Of these, of one peer; its default at first, then as before.
+    #[arg(long, value_name = "N", env = "MFAAS_INGRESS_PEER_CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    ingress_peer_connections: Option<u32>,
+    /// Proxies before the node, for which no bound of one peer holds: addresses with commas between them,
+    /// "" for none; none at first, then as before.
+    #[arg(long, value_name = "LIST", env = "MFAAS_INGRESS_PROXIES", value_parser = addresses)]
+    ingress_proxies: Option<String>,
     /// Worker processes of the node; one a core when absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     workers: Option<u32>,
@@ -103,7 +117,7 @@ impl Up {
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         let home = home_of(self.home.as_deref())?;
         if !self.session && Lock::is_held(&home)? {
-            return already_running(context, &home);
+            return self.already_running(context, &home);
         }
         if self.detach {
             return self.start_detached(context, &home);
@@ -118,10 +132,14 @@ impl Up {
                 "--private-cordons has no effect any more: --worker-processes bounds the node's workers",
             );
         }
-        let ports = Ports { http: self.http_port, node: self.node_port, ingress: self.ingress_port };
+        let ports = Ports {
+            http: self.http_port.unwrap_or(DEFAULT_PORTS.http),
+            node: self.node_port.unwrap_or(DEFAULT_PORTS.node),
+            ingress: self.ingress_port.unwrap_or(DEFAULT_PORTS.ingress),
+        };
         let loud = !self.session;
         match supervise(&home, ports, &self.wishes(context, &home)?, loud)? {
-            Supervised::AlreadyRunning => already_running(context, &home),
+            Supervised::AlreadyRunning => self.already_running(context, &home),
             Supervised::Stopped(complaints) => {
                 complaints.iter().for_each(|complaint| context.screen.note(complaint));
                 Ok(Exit::Ok)
@@ -136,6 +154,9 @@ impl Up {
             workers: self.workers,
             share_workers: self.share_workers.clone(),
             worker_processes: self.worker_processes,
+            ingress_connections: self.ingress_connections,
+            ingress_peer_connections: self.ingress_peer_connections,
+            ingress_proxies: self.ingress_proxies.clone(),
             cage_minimum: self.cage_minimum.clone(),
             automatic_admission: self.automatic_admission.as_deref().map(|word| word == "on"),
             default_access: self.default_access,
@@ -159,9 +180,9 @@ impl Up {
     /// Starts ourselves again as a supervisor without a terminal, and shows its steps.
     fn start_detached(&self, context: &Context, home: &Home) -> Result<Exit, Failure> {
         std::fs::create_dir_all(home.join("logs")).map_err(Failure::io("cannot make", home.join("logs")))?;
-        let log = open_named_log(home, "supervisor")?;
-        let second =
-            log.try_clone().map_err(Failure::io("cannot share", home.join("logs/supervisor.log")))?;
+        let path = logs::path(home, "supervisor");
+        let log = logs::open(&path).map_err(Failure::io("cannot open", &path))?;
+        let second = log.try_clone().map_err(Failure::io("cannot share", &path))?;
         let own = std::env::current_exe().map_err(|e| Failure::Local(e.to_string()))?;
         let mut child = Command::new(&own)
             .args(std::env::args_os().skip(1).filter(|argument| argument != "--detach"))
@@ -174,6 +195,59 @@ impl Up {
         let state = wait_for(context, home, &mut child)?;
         context.screen.result(&state, || summary(home, &state))?;
         Ok(Exit::Ok)
+    }
+
+    /// Says so; one that is still starting is waited for, so that "up" means up in any case.
+    fn already_running(&self, context: &Context, home: &Home) -> Result<Exit, Failure> {
+        if State::load(home)?.is_none_or(|state| state.phase == Phase::Starting) {
+            context.screen.note("already being started");
+        }
+        let settled = wait_until(READY_LIMIT, || {
+            let starting = State::load(home)?.is_none_or(|state| state.phase == Phase::Starting);
+            Ok(!starting || !Lock::is_held(home)?)
+        })?;
+        match State::load(home)? {
+            _ if !settled => {
+                Err(Failure::Pending(format!("not everything runs after {} s", READY_LIMIT.as_secs())))
+            }
+            Some(state) if state.phase == Phase::Ready => {
+                self.demand_ports_of(&state.addresses)?;
+                context.screen.note("already running");
+                context.screen.result(&state, || summary(home, &state))?;
+                Ok(Exit::Ok)
+            }
+            Some(State { failure: Some(failure), .. }) => Err(Failure::Local(failure)),
+            Some(_) | None => Err(Failure::Local("it is being stopped".to_owned())),
+        }
+    }
+
+    /// Fails where a port was asked for that is not the one of what runs.
+    fn demand_ports_of(&self, running: &Addresses) -> Result<(), Failure> {
+        let asked = [
+            ("--http-port", self.http_port, &running.http),
+            ("--node-port", self.node_port, &running.nodes),
+            ("--ingress-port", self.ingress_port, &running.ingress),
+        ];
+        let other: Vec<String> = asked
+            .into_iter()
+            .filter_map(|(flag, port, running)| {
+                let port = port.filter(|port| *port != 0)?;
+                let is_same = running.as_ref()?.rsplit_once(':')?.1 == port.to_string();
+                (!is_same).then(|| format!("{flag} {port}"))
+            })
+            .collect();
+        if other.is_empty() {
+            return Ok(());
+        }
+        let at = |address: &Option<String>| address.clone().unwrap_or_else(|| "-".to_owned());
+        Err(Failure::Local(format!(
+            "already running, console and REST at {}, nodes at {}, invocations at {}: the ports were not changed ({}); \
+             stop it with `mfaas down` first",
+            at(&running.http),
+            at(&running.nodes),
+            at(&running.ingress),
+            other.join(", ")
+        )))
     }
 }
 
@@ -212,7 +286,7 @@ fn wait_for(context: &Context, home: &Home, child: &mut std::process::Child) -> 
             {
                 return Ok(state);
             }
-            let log = home.join("logs/supervisor.log");
+            let log = logs::path(home, "supervisor");
             let text = std::fs::read_to_string(&log).unwrap_or_default();
             let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").to_owned();
             return Err(Failure::Local(format!(
@@ -223,26 +297,6 @@ fn wait_for(context: &Context, home: &Home, child: &mut std::process::Child) -> 
         std::thread::sleep(Duration::from_millis(20));
     }
     Err(Failure::Pending(format!("not everything runs after {} s", READY_LIMIT.as_secs())))
-}
-
-/// Says so; one that is still starting is waited for, so that "up" means up in any case.
-fn already_running(context: &Context, home: &Home) -> Result<Exit, Failure> {
-    context.screen.note("already running");
-    let settled = wait_until(READY_LIMIT, || {
-        let starting = State::load(home)?.is_none_or(|state| state.phase == Phase::Starting);
-        Ok(!starting || !Lock::is_held(home)?)
-    })?;
-    match State::load(home)? {
-        _ if !settled => {
-            Err(Failure::Pending(format!("not everything runs after {} s", READY_LIMIT.as_secs())))
-        }
-        Some(state) if state.phase == Phase::Ready => {
-            context.screen.result(&state, || summary(home, &state))?;
-            Ok(Exit::Ok)
-        }
-        Some(State { failure: Some(failure), .. }) => Err(Failure::Local(failure)),
-        Some(_) | None => Err(Failure::Local("it is being stopped".to_owned())),
-    }
 }
 
 fn summary(home: &Home, state: &State) -> String {
@@ -267,6 +321,15 @@ fn summary(home: &Home, state: &State) -> String {
         format!("stop              mfaas down --home {}", home.root().display())
     });
     lines.join("\n")
+}
+
+/// A list of addresses, as it was typed; how many there may be is the node's to say.
+fn addresses(list: &str) -> Result<String, String> {
+    let items = list.split(',').map(str::trim).filter(|item| !item.is_empty());
+    for item in items {
+        item.parse::<IpAddr>().map_err(|_| format!("`{item}` is no IP address"))?;
+    }
+    Ok(list.to_owned())
 }
 
 /// The home that is meant, absolute.

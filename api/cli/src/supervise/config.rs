@@ -13,6 +13,7 @@ use rand::RngCore as _;
 use serde::{Deserialize, Serialize};
 
 use super::layout::Home;
+use super::ports::Ports;
 use crate::failure::Failure;
 
 /// The format that this program writes and the only one it reads.
@@ -51,6 +52,15 @@ pub(crate) struct UpConfig {
     /// Worker processes of the node at a time; its default when absent.
     #[serde(default)]
     pub(crate) worker_processes: Option<u32>,
+    /// Connections that the node takes at once; its default when absent.
+    #[serde(default)]
+    pub(crate) ingress_connections: Option<u32>,
+    /// Of these, of one peer; its default when absent.
+    #[serde(default)]
+    pub(crate) ingress_peer_connections: Option<u32>,
+    /// Proxies before the node, addresses with commas between them.
+    #[serde(default)]
+    pub(crate) ingress_proxies: Option<String>,
     /// What a release before this one remembered. It has no effect.
     #[serde(default, skip_serializing, rename = "private_cordons")]
     _private_cordons: Option<u32>,
@@ -73,18 +83,6 @@ pub(crate) struct UpConfig {
     passwords: BTreeMap<String, String>,
 }
 
-/// The ports on 127.0.0.1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Ports {
-    /// REST and console.
-    pub(crate) http: u16,
-    /// The nodes' mTLS listener.
-    pub(crate) node: u16,
-    /// The node's ingress.
-    pub(crate) ingress: u16,
-}
-
 impl UpConfig {
     /// Reads `up.json`, or makes the first one with fresh passwords.
     pub(crate) fn load_or_new(home: &Home, ports: Ports) -> Result<Self, Failure> {
@@ -102,6 +100,9 @@ impl UpConfig {
                 workers: None,
                 share_workers: None,
                 worker_processes: None,
+                ingress_connections: None,
+                ingress_peer_connections: None,
+                ingress_proxies: None,
                 _private_cordons: None,
                 node_name: "local".to_owned(),
                 cage_minimum: "full".to_owned(),
@@ -211,8 +212,10 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(
             rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(mode))?;
             file.write_all(bytes)
         })
-        .map_err(Failure::io("cannot write", &temporary))?;
-    std::fs::rename(&temporary, path).map_err(Failure::io("cannot replace", path))
+        .map_err(Failure::io("cannot write", &temporary))
+        .and_then(|()| std::fs::rename(&temporary, path).map_err(Failure::io("cannot replace", path)))
+        // A half of it would keep the room on a full disk.
+        .inspect_err(|_| drop(std::fs::remove_file(&temporary)))
 }
 
 #[cfg(test)]

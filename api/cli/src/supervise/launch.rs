@@ -1,24 +1,21 @@
 //! Starting one process: as its own user, with an empty environment plus its slice, with its
-//! output in its log, in its own process group.
+//! output on the way into its log, in its own process group.
 //!
 //! A program's environment holds exactly what [`Launch::env`] lists; nothing of the caller's
 //! environment reaches it, so no secret of the person who typed `mfaas up` can.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use rustix::fs::Mode;
 
 use super::identity::{Identities, Role};
 use super::layout::Home;
+use super::logs::{Copying, SharedLog};
 use crate::failure::Failure;
-
-/// A log larger than this at the start of its program is set aside, one generation is kept.
-const LOG_BYTES_MAX: u64 = 8 << 20;
 
 /// How much of a failed step's output a person is shown, in bytes.
 const TAIL_BYTES_MAX: usize = 4_000;
@@ -63,19 +60,27 @@ impl Launch {
         self
     }
 
-    /// Starts it in the background and returns its pid. Whoever calls must reap it.
-    pub(crate) fn spawn(&self, home: &Home, identities: &Identities) -> Result<i32, Failure> {
-        let log = open_log(home, self.role)?;
-        let second = log.try_clone().map_err(Failure::io("cannot share", &self.program))?;
+    /// Starts it in the background, its output copied into `log`. Whoever calls must reap it.
+    pub(crate) fn spawn(
+        &self,
+        home: &Home,
+        identities: &Identities,
+        log: &SharedLog,
+    ) -> Result<(i32, Copying), Failure> {
+        let broken = |error| Failure::io("cannot start", &self.program)(error);
+        let (reader, writer) = std::io::pipe().map_err(broken)?;
+        let second = writer.try_clone().map_err(broken)?;
+        let copying = Copying::start(reader, Arc::clone(log)).map_err(broken)?;
         let child = self
             .command(home, identities)
-            .stdout(log)
+            .stdout(writer)
             .stderr(second)
             .process_group(0)
             .spawn()
-            .map_err(Failure::io("cannot start", &self.program))?;
-        i32::try_from(child.id())
-            .map_err(|_| Failure::Local("the kernel gave a pid beyond its range".to_owned()))
+            .map_err(broken)?;
+        let pid = i32::try_from(child.id())
+            .map_err(|_| Failure::Local("the kernel gave a pid beyond its range".to_owned()))?;
+        Ok((pid, copying))
     }
 
     /// Runs it to its end and returns what it printed, trimmed. It may take as long as it needs:
@@ -132,25 +137,6 @@ fn tail(stderr: &[u8]) -> String {
 
 fn set_umask(mask: u32) {
     rustix::process::umask(Mode::from_raw_mode(mask));
-}
-
-/// Opens the log of a program for appending, after setting a large one aside.
-pub(crate) fn open_log(home: &Home, role: Role) -> Result<File, Failure> {
-    open_named_log(home, role.name())
-}
-
-/// As [`open_log`], by name; the supervisor itself has one, too.
-pub(crate) fn open_named_log(home: &Home, name: &str) -> Result<File, Failure> {
-    let path = home.join(format!("logs/{name}.log"));
-    if std::fs::metadata(&path).is_ok_and(|meta| meta.len() > LOG_BYTES_MAX) {
-        let _ = std::fs::rename(&path, path.with_extension("log.1"));
-    }
-    File::options()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(Failure::io("cannot open", &path))
 }
 
 /// The programs that `mfaas` runs, as a set that belongs together.

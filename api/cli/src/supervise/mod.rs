@@ -5,15 +5,20 @@
 //! below the home that a program can write is ever executed or believed.
 
 pub(crate) mod config;
+mod ending;
 mod files;
 pub(crate) mod health;
 pub(crate) mod identity;
 pub(crate) mod launch;
 pub(crate) mod layout;
+mod liveness;
+pub(crate) mod logs;
 pub(crate) mod materials;
+pub(crate) mod ports;
 pub(crate) mod postgres;
 pub(crate) mod processes;
 mod programs;
+mod saying;
 mod setup;
 pub(crate) mod state;
 mod supervisor;
@@ -25,12 +30,15 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::failure::Failure;
-use config::{Ports, UpConfig};
+use config::UpConfig;
+use ending::signal_one;
 use identity::Identities;
 use layout::Home;
+use ports::Ports;
+use saying::say;
 pub(crate) use setup::Wishes;
 use state::{Lock, Phase, State, wait_until};
-use supervisor::{Supervisor, say, signal_one};
+use supervisor::Supervisor;
 
 /// How long `down` waits for the supervisor to stop everything in order.
 const DOWN_LIMIT: Duration = Duration::from_secs(60);
@@ -54,6 +62,9 @@ pub(crate) fn supervise(
     let identities = Identities::establish()?;
     home.prepare(&identities)?;
     let Some(_lock) = Lock::take(home)? else { return Ok(Supervised::AlreadyRunning) };
+    if !loud {
+        saying::say_into_log(home);
+    }
     // Orphans of our programs become our children, so that stopping leaves none.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|e| Failure::Local(format!("cannot become a subreaper: {e}")))?;
@@ -62,7 +73,7 @@ pub(crate) fn supervise(
         .map_err(|e| Failure::Local(format!("cannot give up new rights: {e}")))?;
     stop_strays(home)?;
     let config = configure(home, ports, wishes)?;
-    let mut supervisor = Supervisor::new(home, &identities, stop_requests()?, loud);
+    let mut supervisor = Supervisor::new(home, &identities, stop_requests()?, loud)?;
     let ran = setup::bring_up(&mut supervisor, home, &identities, &config, wishes).and_then(|()| {
         say(&format!("everything runs; home {}", home.root().display()));
         supervisor.watch()
@@ -79,7 +90,7 @@ pub(crate) fn supervise(
             let state = supervisor.state_mut();
             state.phase = Phase::Failed;
             state.failure = Some(failure.to_string());
-            supervisor.publish()?;
+            supervisor.publish();
             Err(failure)
         }
     }
@@ -95,6 +106,15 @@ fn configure(home: &Home, ports: Ports, wishes: &Wishes) -> Result<UpConfig, Fai
     }
     if wishes.worker_processes.is_some() {
         config.worker_processes = wishes.worker_processes;
+    }
+    if wishes.ingress_connections.is_some() {
+        config.ingress_connections = wishes.ingress_connections;
+    }
+    if wishes.ingress_peer_connections.is_some() {
+        config.ingress_peer_connections = wishes.ingress_peer_connections;
+    }
+    if wishes.ingress_proxies.is_some() {
+        config.ingress_proxies.clone_from(&wishes.ingress_proxies);
     }
     if let Some(url) = &wishes.public_url {
         config.public_url = Some(url.clone());

@@ -158,6 +158,12 @@ impl Programs<'_> {
             ("MFAAS_WORKERS", self.config.workers.map(|number| number.to_string())),
             ("MFAAS_WORKER_PROCESSES", self.config.worker_processes.map(|number| number.to_string())),
             ("MFAAS_SHARE_WORKERS", self.config.share_workers.clone()),
+            ("MFAAS_INGRESS_CONNECTIONS", self.config.ingress_connections.map(|number| number.to_string())),
+            (
+                "MFAAS_INGRESS_PEER_CONNECTIONS",
+                self.config.ingress_peer_connections.map(|number| number.to_string()),
+            ),
+            ("MFAAS_INGRESS_PROXIES", self.config.ingress_proxies.clone()),
         ];
         settings.into_iter().fold(launch, |launch, (name, setting)| match setting {
             Some(setting) => launch.env(name, setting),

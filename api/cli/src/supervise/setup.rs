@@ -43,6 +43,12 @@ pub(crate) struct Wishes {
     pub(crate) share_workers: Option<String>,
     /// Worker processes of the node at a time; as before, or its default, when absent.
     pub(crate) worker_processes: Option<u32>,
+    /// Connections that the node takes at once; as before, or its default, when absent.
+    pub(crate) ingress_connections: Option<u32>,
+    /// Of these, of one peer; as before, or its default, when absent.
+    pub(crate) ingress_peer_connections: Option<u32>,
+    /// Proxies before the node; as before, or none, when absent.
+    pub(crate) ingress_proxies: Option<String>,
     /// The weakest cage that is accepted; as before when absent.
     pub(crate) cage_minimum: Option<String>,
     /// Whether the rules may admit a crate by themselves; as before when absent.
@@ -75,6 +81,7 @@ pub(crate) fn bring_up(
     config: &UpConfig,
     wishes: &Wishes,
 ) -> Result<(), Failure> {
+    supervisor.step("ports", |_| config.ports.demand_free())?;
     let siblings = supervisor.step("programs", |_| Siblings::beside_us()?.reachable(home, identities))?;
     let programs = Programs { home, config, siblings: &siblings, log: &wishes.log };
     database(supervisor, &programs, identities)?;
@@ -316,7 +323,7 @@ fn wait_until_serving(
             return Err(Failure::Local(format!("the node does not serve: {why}")));
         }
         supervisor.pause(Duration::from_millis(50))?;
-        supervisor.tend()?;
+        supervisor.tend();
     }
 }
 

@@ -67,6 +67,17 @@ pub(crate) struct Addresses {
     pub(crate) ingress: Option<String>,
 }
 
+impl Addresses {
+    /// Where the program of that name answers HTTP, if it does.
+    pub(crate) fn of(&self, program: &str) -> Option<&str> {
+        match program {
+            "server" => self.http.as_deref(),
+            "node" => self.ingress.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 /// Everything the supervisor says about itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {

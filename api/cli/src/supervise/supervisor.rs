@@ -2,17 +2,23 @@
 //!
 //! It is the parent of all programs and, as a subreaper, of their orphans, so that after it has
 //! stopped nothing of them can be left. It decides nothing about functions and holds no key.
+//! Must never end because something cannot be written: its state and its logs are written as far as they can be.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Signal, WaitOptions};
 
+use super::ending::{describe, kill_orphans, signal_group, signal_one, wait_for_end};
 use super::files;
 use super::identity::{Identities, Role};
 use super::launch::Launch;
 use super::layout::Home;
+use super::liveness::{self, Liveness};
+use super::logs::{self, Copying, Form, Log, SharedLog};
 use super::processes;
+use super::saying::say;
 use super::state::{Phase, ProgramState, State, Step};
 use crate::failure::Failure;
 
@@ -28,11 +34,16 @@ const STOP_LIMIT: Duration = Duration::from_secs(12);
 const READY_BYTES_MAX: u64 = 64 << 10;
 /// How long a program may take to write its ready file.
 const READY_LIMIT: Duration = Duration::from_secs(60);
+/// How often writing the state is tried where the disk does not take it.
+const PUBLISH_AGAIN: Duration = Duration::from_secs(1);
 
 /// One program under supervision.
 #[derive(Debug)]
 struct Supervised {
     launch: Launch,
+    log: SharedLog,
+    /// What its newest process writes.
+    copying: Option<Copying>,
     pid: Option<i32>,
     started: Instant,
     backoff: Duration,
@@ -40,6 +51,9 @@ struct Supervised {
     restarts: u32,
     /// The ready file has been read since the last start.
     ready: Option<serde_json::Value>,
+    /// When it was last asked whether it lives, and how many times in a row it has not answered.
+    asked: Instant,
+    silences: u32,
 }
 
 /// Everything that runs on this machine.
@@ -49,17 +63,26 @@ pub(crate) struct Supervisor<'a> {
     identities: &'a Identities,
     signals: Receiver<()>,
     programs: Vec<Supervised>,
+    liveness: Liveness,
     state: State,
+    /// When the state could not be written.
+    unpublished: Option<Instant>,
     /// Steps are shown on stderr when a person started us in the foreground.
     loud: bool,
 }
 
 impl<'a> Supervisor<'a> {
     /// A supervisor of nothing yet. `signals` delivers one item for every request to stop.
-    pub(crate) fn new(home: &'a Home, identities: &'a Identities, signals: Receiver<()>, loud: bool) -> Self {
+    pub(crate) fn new(
+        home: &'a Home,
+        identities: &'a Identities,
+        signals: Receiver<()>,
+        loud: bool,
+    ) -> Result<Self, Failure> {
         let mut state = State::starting();
         state.one_uid = identities.is_one_uid();
-        Self { home, identities, signals, programs: Vec::new(), state, loud }
+        let (programs, liveness) = (Vec::new(), Liveness::start()?);
+        Ok(Self { home, identities, signals, programs, liveness, state, unpublished: None, loud })
     }
 
     /// What is told to others; changes are published with the next step or event.
@@ -78,7 +101,7 @@ impl<'a> Supervisor<'a> {
         }
         let name = name.into();
         self.state.steps.push(Step { name: name.clone(), seconds: None });
-        self.publish()?;
+        self.publish();
         let begin = Instant::now();
         let result = work(self)?;
         let seconds = begin.elapsed().as_secs_f64();
@@ -88,13 +111,18 @@ impl<'a> Supervisor<'a> {
         if self.loud {
             say(&format!("  {name}  {seconds:.1} s"));
         }
-        self.publish()?;
+        self.publish();
         Ok(result)
     }
 
     /// Starts a program and keeps it running from now on.
     pub(crate) fn start(&mut self, launch: Launch) -> Result<(), Failure> {
+        let name = launch.role.name();
+        let is_json = launch.env.iter().any(|(name, value)| *name == "MFAAS_LOG_JSON" && value == "1");
+        let form = if is_json { Form::Json } else { Form::Text };
         let mut program = Supervised {
+            log: Arc::new(Mutex::new(Log::at(logs::path(self.home, name), form))),
+            copying: None,
             launch,
             pid: None,
             started: Instant::now(),
@@ -102,10 +130,13 @@ impl<'a> Supervisor<'a> {
             restart_at: None,
             restarts: 0,
             ready: None,
+            asked: Instant::now(),
+            silences: 0,
         };
         program.spawn(self.home, self.identities)?;
         self.programs.push(program);
-        self.publish()
+        self.publish();
+        Ok(())
     }
 
     /// Replaces how a program is started from its next start on.
@@ -129,7 +160,7 @@ impl<'a> Supervisor<'a> {
                 if let Some(program) = self.programs.iter_mut().find(|program| program.launch.role == role) {
                     program.ready = Some(value.clone());
                 }
-                self.publish()?;
+                self.publish();
                 return Ok(value);
             }
             if !self.is_alive(role) {
@@ -150,7 +181,9 @@ impl<'a> Supervisor<'a> {
     }
 
     fn ended_at_start(&self, role: Role) -> Failure {
-        let log = self.home.join(format!("logs/{}.log", role.name()));
+        let log = logs::path(self.home, role.name());
+        let program = self.programs.iter().find(|program| program.launch.role == role);
+        program.and_then(|program| program.copying.as_ref()).into_iter().for_each(Copying::finish);
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         let last: Vec<&str> = text.lines().rev().take(3).collect();
         let last: Vec<&str> = last.into_iter().rev().collect();
@@ -167,21 +200,61 @@ impl<'a> Supervisor<'a> {
         /// How soon a death is noticed. Waking up 20 times a second costs nothing measurable.
         const TICK: Duration = Duration::from_millis(50);
         self.state.phase = Phase::Ready;
-        self.publish()?;
+        self.publish();
         loop {
             match self.pause(TICK) {
                 Ok(()) => {}
                 Err(Failure::Interrupted) => return Ok(()),
                 Err(other) => return Err(other),
             }
-            self.tend()?;
+            self.tend();
         }
     }
 
-    /// One look at everybody: reap, restart what is due, read what became ready.
-    pub(crate) fn tend(&mut self) -> Result<(), Failure> {
+    /// One look at everybody: reap, restart what is due, read what became ready, end what hangs.
+    pub(crate) fn tend(&mut self) {
         let changed = self.reap() | self.restart_due() | self.note_ready();
-        if changed { self.publish() } else { Ok(()) }
+        if changed || self.unpublished.is_some_and(|since| since.elapsed() >= PUBLISH_AGAIN) {
+            self.publish();
+        }
+        self.hear_signs_of_life();
+        self.ask_for_signs_of_life();
+    }
+
+    /// Ends a program that is there and does not answer; [`Self::reap`] then starts it again, and not at once if it hangs
+    /// again and again.
+    fn hear_signs_of_life(&mut self) {
+        while let Some((pid, sign)) = self.liveness.next_answer() {
+            let Some(program) = self.programs.iter_mut().find(|program| program.pid == Some(pid)) else {
+                continue;
+            };
+            let Err(why) = sign else {
+                program.silences = 0;
+                continue;
+            };
+            program.silences += 1;
+            if program.silences == liveness::SILENCES_MAX {
+                say(&format!(
+                    "{} (pid {pid}) hangs: {} was asked {} times in a row without an answer ({why}); killing it",
+                    program.launch.role.name(),
+                    liveness::ROUTE,
+                    program.silences
+                ));
+                signal_one(pid, Signal::KILL);
+            }
+        }
+    }
+
+    fn ask_for_signs_of_life(&mut self) {
+        let (liveness, addresses) = (&self.liveness, &self.state.addresses);
+        for program in self.programs.iter_mut().filter(|program| program.ready.is_some()) {
+            let address = addresses.of(program.launch.role.name());
+            let (Some(pid), Some(address)) = (program.pid, address) else { continue };
+            if program.asked.elapsed() >= liveness::PERIOD {
+                program.asked = Instant::now();
+                liveness.ask(pid, address);
+            }
+        }
     }
 
     /// Collects every child that ended, ours and adopted ones. True when one of ours did.
@@ -237,8 +310,8 @@ impl<'a> Supervisor<'a> {
     /// Stops everything, last started first, and reports what had to be killed.
     pub(crate) fn stop(&mut self) -> Vec<String> {
         self.state.phase = Phase::Stopping;
-        let mut complaints: Vec<String> =
-            self.publish().err().map(|error| error.to_string()).into_iter().collect();
+        self.publish();
+        let mut complaints = Vec::new();
         for program in self.programs.iter_mut().rev() {
             program.restart_at = None;
             let Some(pid) = program.pid.take() else { continue };
@@ -255,14 +328,27 @@ impl<'a> Supervisor<'a> {
             let _ = std::fs::remove_file(ready_file(self.home, program.launch.role));
         }
         complaints.extend(kill_orphans());
+        self.programs.iter().filter_map(|program| program.copying.as_ref()).for_each(Copying::finish);
         complaints
     }
 
-    /// Tells the others how things are.
-    pub(crate) fn publish(&mut self) -> Result<(), Failure> {
+    /// Tells the others how things are. Where that cannot be written, [`Self::tend`] tries again until it is.
+    pub(crate) fn publish(&mut self) {
         self.state.programs =
             self.programs.iter().filter_map(|program| program.state(self.identities)).collect();
-        self.state.save(self.home)
+        let before = match self.state.save(self.home) {
+            Ok(()) => self.unpublished.take(),
+            Err(error) => {
+                let before = self.unpublished.replace(Instant::now());
+                if before.is_none() {
+                    say(&format!("{error}; what `mfaas status` shows is old until it can be written"));
+                }
+                return;
+            }
+        };
+        if before.is_some() {
+            say("the state is written again");
+        }
     }
 }
 
@@ -271,15 +357,19 @@ impl Supervised {
         let _ = std::fs::remove_file(ready_file(home, self.launch.role));
         self.ready = None;
         self.restart_at = None;
-        self.pid = Some(self.launch.spawn(home, identities)?);
-        self.started = Instant::now();
+        let (pid, copying) = self.launch.spawn(home, identities, &self.log)?;
+        (self.pid, self.copying) = (Some(pid), Some(copying));
+        (self.started, self.asked, self.silences) = (Instant::now(), Instant::now(), 0);
         Ok(())
     }
 
     fn ended(&mut self, now: Instant) {
         self.pid = None;
         self.ready = None;
-        self.backoff = if now.duration_since(self.started) >= STABLE_AFTER {
+        let is_stable = now.duration_since(self.started) >= STABLE_AFTER;
+        // It takes longer than that to find out that a program hangs.
+        let hung = self.silences >= liveness::SILENCES_MAX;
+        self.backoff = if is_stable && !hung {
             BACKOFF_MIN
         } else if self.restarts == 0 {
             self.backoff
@@ -310,76 +400,4 @@ pub(crate) fn ready_file(home: &Home, role: Role) -> std::path::PathBuf {
 
 fn read_ready(home: &Home, role: Role) -> Option<serde_json::Value> {
     serde_json::from_slice(&files::read(&ready_file(home, role), READY_BYTES_MAX).ok()?).ok()
-}
-
-/// Ends what is still below us: orphans of programs that were killed. Each is named.
-fn kill_orphans() -> Vec<String> {
-    /// Orphans can have children of their own, adopted by us only when their parent is dead.
-    const ROUNDS_MAX: usize = 50;
-    let mut complaints = Vec::new();
-    for _ in 0..ROUNDS_MAX {
-        while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
-        let left = processes::descendants(own_pid());
-        if left.is_empty() {
-            break;
-        }
-        for pid in left {
-            let complaint = format!("orphan {pid} ({}) was killed", processes::name(pid));
-            if !complaints.contains(&complaint) {
-                complaints.push(complaint);
-            }
-            signal_one(pid, Signal::KILL);
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    complaints
-}
-
-fn own_pid() -> i32 {
-    rustix::process::getpid().as_raw_nonzero().get()
-}
-
-/// Waits until the child is reaped; other children that end meanwhile are reaped along the way.
-fn wait_for_end(pid: i32, limit: Duration) -> bool {
-    let begin = Instant::now();
-    loop {
-        match rustix::process::wait(WaitOptions::NOHANG) {
-            Ok(Some((ended, _))) if ended.as_raw_nonzero().get() == pid => return true,
-            Ok(Some(_)) => continue,
-            Ok(None) if processes::stat(pid).is_none() => return true,
-            Ok(None) => {}
-            Err(_) => return true,
-        }
-        if begin.elapsed() >= limit {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Sends a signal; a process that is gone already is what we wanted.
-pub(crate) fn signal_one(pid: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = rustix::process::kill_process(pid, signal);
-    }
-}
-
-fn signal_group(pid: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = rustix::process::kill_process_group(pid, signal);
-    }
-}
-
-fn describe(status: rustix::process::WaitStatus) -> String {
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "an unknown status".to_owned(),
-    }
-}
-
-/// One line for whoever watches: the terminal in the foreground, the log when detached.
-pub(crate) fn say(line: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(anstream::stderr(), "{line}");
 }

@@ -106,7 +106,7 @@ pub(crate) async fn serve(
                 }
             },
             Err(error) => {
-                tracing::warn!(%error, "a connection cannot be accepted");
+                refusals.not_accepted(error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -120,11 +120,13 @@ pub(crate) async fn serve(
     }
 }
 
-/// Connections that were turned away since that was told last: one line for a flood of them.
+/// Connections that came to nothing since that was told last: one line for a flood of them.
 #[derive(Debug, Default)]
 struct Refusals {
     by_peer_bound: u64,
     by_bound_of_all: u64,
+    not_accepted: u64,
+    error: Option<std::io::Error>,
 }
 
 impl Refusals {
@@ -141,10 +143,19 @@ impl Refusals {
         }
     }
 
+    /// Callers can bring it about, by connections that use up all descriptors.
+    fn not_accepted(&mut self, error: std::io::Error) {
+        self.not_accepted += 1;
+        self.error = Some(error);
+    }
+
     fn tell(&mut self) {
-        let Self { by_peer_bound, by_bound_of_all } = std::mem::take(self);
+        let Self { by_peer_bound, by_bound_of_all, not_accepted, error } = std::mem::take(self);
         if by_peer_bound + by_bound_of_all > 0 {
             tracing::warn!(by_peer_bound, by_bound_of_all, "connections were turned away: none was idle");
+        }
+        if let Some(error) = error {
+            tracing::warn!(%error, times = not_accepted, "connections could not be accepted");
         }
     }
 }
@@ -302,5 +313,59 @@ async fn attend<C: Future>(
             let _ = tokio::time::timeout(PARTING_MAX, connection).await;
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod refusal_tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use tracing::{Event, Metadata, Subscriber, span};
+
+    use super::{Full, Refusals};
+
+    /// Counts events, which are lines of the log.
+    #[derive(Debug, Default, Clone)]
+    struct Log(Arc<AtomicU64>);
+
+    impl Subscriber for Log {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, _: &Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    #[test]
+    fn a_flood_of_connections_that_come_to_nothing_is_a_line_for_each_kind() {
+        let log = Log::default();
+        tracing::subscriber::with_default(log.clone(), || {
+            let mut refusals = Refusals::default();
+            for _ in 0..1_000 {
+                refusals.not_accepted(std::io::Error::from_raw_os_error(24));
+                refusals.note(Full::Peer);
+                refusals.note(Full::Node);
+            }
+            assert_eq!((refusals.not_accepted, log.0.load(Ordering::Relaxed)), (1_000, 0));
+            refusals.tell();
+            assert_eq!(log.0.load(Ordering::Relaxed), 2);
+            refusals.tell();
+        });
+        assert_eq!(log.0.load(Ordering::Relaxed), 2, "it was told twice");
     }
 }

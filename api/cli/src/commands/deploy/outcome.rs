@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use mfaas_ident::VersionNumber;
 use mfaas_wire::{
-    DeploymentState, DeploymentView, Diagnostic, Endpoint, Event, EventKind, Level, NodeRefusal, Page,
+    DeploymentState, DeploymentView, Diagnostic, Endpoint, Event, EventKind, Level, NodeRefusal, NodeView,
+    Page,
 };
 use serde::Serialize;
 
-use super::requests;
+use super::{requests, waiting};
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
@@ -49,6 +50,8 @@ pub(crate) struct Outcome {
     pub(crate) url: Option<String>,
     /// What every node says that has reported, if none will serve it.
     pub(crate) refused_by: Vec<RefusedBy>,
+    /// Why no node serves it yet, as far as that is known.
+    pub(crate) waits_for: Option<String>,
 }
 
 /// A node that will not serve the version.
@@ -65,7 +68,7 @@ impl Outcome {
     /// The beginning.
     pub(crate) fn accepted(deployment: DeploymentView) -> Self {
         let (stages, diagnostics, refused_by) = Default::default();
-        Self { deployment, stages, diagnostics, url: None, refused_by }
+        Self { deployment, stages, diagnostics, url: None, refused_by, waits_for: None }
     }
 
     /// Takes an event in; true when it is the last.
@@ -93,13 +96,18 @@ impl Outcome {
         false
     }
 
-    /// Waits until a node has loaded the version, or none will.
-    pub(crate) async fn wait_until_served(&mut self, client: &Client) -> Result<(), Failure> {
+    /// Waits until a node has loaded the version, or none will. `tell` is given what it waits for, when that lasts.
+    pub(crate) async fn wait_until_served(
+        &mut self,
+        client: &Client,
+        mut tell: impl FnMut(&str),
+    ) -> Result<(), Failure> {
         let version = self.deployment.version.ok_or_else(|| Failure::Protocol {
             what: "the deployment".to_owned(),
             cause: "it is admitted without a version".to_owned(),
         })?;
         let path = format!("/v1/functions/{}/endpoints", self.deployment.function);
+        let mut ask_why = tokio::time::Instant::now() + waiting::SAID_AFTER;
         loop {
             let endpoints: Page<Endpoint> = client.get(&path).await?;
             if let Some(url) = endpoints.items.iter().find_map(|endpoint| serves(endpoint, version)) {
@@ -109,6 +117,16 @@ impl Outcome {
             if let Some(refused_by) = refused_by_all(&endpoints.items, version) {
                 self.refused_by = refused_by;
                 return Ok(());
+            }
+            if tokio::time::Instant::now() >= ask_why {
+                // Whoever may not see the nodes waits without knowing why.
+                let nodes: Option<Page<NodeView>> = client.get("/v1/nodes").await.ok();
+                let why = nodes.and_then(|nodes| waiting::why(&nodes.items, &endpoints.items, version));
+                if let Some(why) = why.as_deref().filter(|why| self.waits_for.as_deref() != Some(why)) {
+                    tell(why);
+                }
+                self.waits_for = why;
+                ask_why = tokio::time::Instant::now() + waiting::SAID_AFTER;
             }
             tokio::time::sleep(ASK_EVERY).await;
         }
@@ -181,6 +199,14 @@ impl Outcome {
             "took_ms": took.as_secs_f64() * 1e3,
             "exit": self.exit(diagnostics) as i32,
         })
+    }
+
+    /// What is said when nobody waits any longer for a node.
+    pub(crate) fn still_unserved(&self, waited: Duration) -> String {
+        let version = self.deployment.version.map_or("?".to_owned(), |version| version.to_string());
+        let (name, waited) = (&self.deployment.function, waited.as_secs());
+        let why = self.waits_for.as_deref().unwrap_or("`mfaas node list` shows how the nodes are");
+        format!("{name} version {version} is admitted, and no node serves it after {waited} s: {why}")
     }
 
     /// The server's list, which survives a broken stream; the events' otherwise.

@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use super::{OWNER_ROLE, Ports, SERVER_ROLE, UpConfig, with_credentials};
+use super::{OWNER_ROLE, SERVER_ROLE, UpConfig, with_credentials};
 use crate::supervise::layout::Home;
+use crate::supervise::ports::Ports;
 
 const PORTS: Ports = Ports { http: 0, node: 0, ingress: 0 };
 

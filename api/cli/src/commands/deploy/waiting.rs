@@ -1,0 +1,106 @@
+//! Why an admitted version is not served yet: what keeps each node from taking it.
+
+use std::time::Duration;
+
+use mfaas_ident::VersionNumber;
+use mfaas_wire::{Availability, Endpoint, NodeState, NodeView};
+
+/// How long a version may take to be served before that is explained, and how often it is looked at again.
+pub(super) const SAID_AFTER: Duration = Duration::from_secs(3);
+
+/// Nodes that are named, at most.
+const NODES_MAX: usize = 5;
+
+/// What keeps every node from taking `version`, and what to do; nothing while one of them is going to.
+pub(super) fn why(nodes: &[NodeView], endpoints: &[Endpoint], version: VersionNumber) -> Option<String> {
+    if nodes.is_empty() {
+        return Some(
+            "no node has joined; `mfaas up` runs one, `mfaas-node join` adds another machine".to_owned(),
+        );
+    }
+    let kept: Vec<(&NodeView, String)> =
+        nodes.iter().map(|node| Some((node, obstacle(node, endpoints, version)?))).collect::<Option<_>>()?;
+    let named = kept.iter().take(NODES_MAX).map(|(node, why)| format!("{} {why}", node.name));
+    let more = kept.len().saturating_sub(NODES_MAX);
+    let rest = (more > 0).then(|| format!("and {more} more take none"));
+    let all: Vec<String> = named.chain(rest).collect();
+    let closed = kept.iter().find(|(node, _)| node.availability != Availability::Active);
+    let hint = match closed {
+        Some((node, _)) => format!("`mfaas node uncordon {}` lets it take new versions", node.name),
+        None => "`mfaas node list` and the nodes' logs say more".to_owned(),
+    };
+    Some(format!("{}; {hint}", all.join(", ")))
+}
+
+/// What keeps one node from it, as the end of a sentence that begins with its name.
+fn obstacle(node: &NodeView, endpoints: &[Endpoint], version: VersionNumber) -> Option<String> {
+    match (node.availability, node.state) {
+        (Availability::Draining, _) => Some("is drained and takes neither calls nor new versions".to_owned()),
+        (Availability::Cordoned, _) => Some("is cordoned and takes no new versions".to_owned()),
+        (Availability::Active, NodeState::Silent) => Some(match node.reported_at {
+            Some(at) => format!("is not connected since {}", at.format("%Y-%m-%d %H:%M:%S UTC")),
+            None => "is not connected".to_owned(),
+        }),
+        (Availability::Active, NodeState::Joined) => Some("has joined and never connected".to_owned()),
+        (Availability::Active, NodeState::Ready | NodeState::Behind) => {
+            let endpoint = endpoints.iter().find(|endpoint| endpoint.node == node.name)?;
+            let refusal = endpoint.refused_versions.iter().find(|row| row.version == version)?;
+            Some(format!("does not take it ({} {})", refusal.code, refusal.message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+    use super::*;
+
+    fn node(name: &str, state: &str, availability: &str) -> NodeView {
+        serde_json::from_value(serde_json::json!({
+            "name": name, "state": state, "cordoned": availability != "active", "availability": availability,
+            "joined_at": "2027-01-01T00:00:00Z", "desired_epoch": 1, "loaded": 0, "workers": 0,
+            "reported_at": "2027-01-02T03:04:05Z",
+        }))
+        .unwrap()
+    }
+
+    fn said(nodes: &[NodeView]) -> Option<String> {
+        why(nodes, &[], VersionNumber::new(2).unwrap())
+    }
+
+    #[test]
+    fn whoever_waits_learns_what_keeps_every_node_from_it() {
+        let drained = node("n-1", "ready", "draining");
+        assert_eq!(
+            said(&[drained.clone(), node("n-2", "ready", "cordoned")]).unwrap(),
+            "n-1 is drained and takes neither calls nor new versions, n-2 is cordoned and takes no new versions; \
+             `mfaas node uncordon n-1` lets it take new versions"
+        );
+        let away = said(&[node("n-1", "silent", "active"), node("n-2", "joined", "active")]).unwrap();
+        assert!(
+            away.starts_with("n-1 is not connected since 2027-01-02 03:04:05 UTC, n-2 has joined"),
+            "{away}"
+        );
+        assert!(said(&[]).unwrap().contains("no node has joined"));
+        let many: Vec<_> = (1..=7).map(|number| node(&format!("n-{number}"), "silent", "active")).collect();
+        assert!(
+            said(&many).unwrap().contains("n-5 is not connected since 2027-01-02 03:04:05 UTC, and 2 more")
+        );
+        for going_to in ["ready", "behind"] {
+            assert_eq!(said(&[drained.clone(), node("n-2", going_to, "active")]), None, "{going_to}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_refuses_the_version_is_asked_why() {
+        let endpoint = serde_json::json!({
+            "node": "n-1", "loaded_versions": [], "ready": false,
+            "refused_versions": [{ "version": 2, "code": "MF0602", "message": "m", "hint": "h" }],
+        });
+        let endpoint: Endpoint = serde_json::from_value(endpoint).unwrap();
+        let version = VersionNumber::new(2).unwrap();
+        let said = why(&[node("n-1", "ready", "active")], &[endpoint], version).unwrap();
+        assert!(said.starts_with("n-1 does not take it (MF0602 m); "), "{said}");
+    }
+}

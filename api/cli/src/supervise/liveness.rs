@@ -1,0 +1,104 @@
+//! Whether programs that listen still answer: a process can be there and do nothing.
+//!
+//! Any answer is a sign of life, whatever it says. Must never take readiness for liveness: `/healthz` needs neither database nor
+//! store, and a program that waits for those is not helped by a start from the beginning.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use super::health;
+use crate::failure::Failure;
+
+/// What is asked for.
+pub(crate) const ROUTE: &str = "/healthz";
+/// How often each program is asked.
+pub(crate) const PERIOD: Duration = Duration::from_secs(5);
+/// A program that does not answer so many times in a row hangs: about 45 s, longer than any pause of a machine that is only busy.
+pub(crate) const SILENCES_MAX: u32 = 9;
+
+/// A process, and nothing or why it gave no sign of life.
+type Answer = (i32, Result<(), String>);
+
+/// Asks one program after another, in a thread of its own: whoever supervises waits for nobody.
+#[derive(Debug)]
+pub(crate) struct Liveness {
+    questions: Sender<(i32, String)>,
+    answers: Receiver<Answer>,
+}
+
+impl Liveness {
+    /// Starts the thread, which ends with the value.
+    pub(crate) fn start() -> Result<Self, Failure> {
+        let (questions, asked) = channel::<(i32, String)>();
+        let (tell, answers) = channel();
+        let http = health::client()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::Local(format!("cannot start the runtime: {error}")))?;
+        let ask_each = move || {
+            for (pid, address) in asked {
+                let answer =
+                    runtime.block_on(health::get(&http, &format!("http://{address}"), ROUTE)).map(drop);
+                if tell.send((pid, answer)).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("liveness".to_owned())
+            .spawn(ask_each)
+            .map_err(|error| Failure::Local(format!("cannot start a thread: {error}")))?;
+        Ok(Self { questions, answers })
+    }
+
+    /// Asks the program that runs as `pid` and listens at `address`.
+    pub(crate) fn ask(&self, pid: i32, address: &str) {
+        // The thread ends only with us.
+        let _ = self.questions.send((pid, address.to_owned()));
+    }
+
+    /// The next answer that has come.
+    pub(crate) fn next_answer(&self) -> Option<Answer> {
+        self.answers.try_recv().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Not ready is alive; only silence is not.
+    #[test]
+    fn any_answer_is_a_sign_of_life_and_silence_is_none() {
+        let liveness = Liveness::start().unwrap();
+        let (unready, silent) = (listener(), listener());
+        let free = listener().local_addr().unwrap().to_string();
+        let answers = unready.try_clone().unwrap();
+        let serves = std::thread::spawn(move || {
+            let (mut stream, _) = answers.accept().unwrap();
+            let mut head = [0; 1_024];
+            let bytes = stream.read(&mut head).unwrap();
+            assert!(head[..bytes].starts_with(b"GET /healthz HTTP/1.1\r\n"));
+            stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n").unwrap();
+        });
+        let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
+        for (pid, address) in [(1, address(&unready)), (2, address(&silent)), (3, free)] {
+            liveness.ask(pid, &address);
+        }
+        let answers: Vec<Answer> = (0..3).map(|_| liveness.answers.recv().unwrap()).collect();
+        assert_eq!(answers[0], (1, Ok(())));
+        assert!(answers[1].1.as_ref().unwrap_err().contains("no answer"), "{answers:?}");
+        assert!(answers[2].1.as_ref().unwrap_err().contains("takes no connection"), "{answers:?}");
+        serves.join().unwrap();
+    }
+
+    fn listener() -> TcpListener {
+        TcpListener::bind("127.0.0.1:0").unwrap()
+    }
+}
