@@ -24,7 +24,7 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 16] = [
+const MIGRATIONS: [&str; 17] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
@@ -41,6 +41,7 @@ const MIGRATIONS: [&str; 16] = [
     include_str!("../../../../migrations/0014_indexes.sql"),
     include_str!("../../../../migrations/0015_postponed.sql"),
     include_str!("../../../../migrations/0016_signer.sql"),
+    include_str!("../../../../migrations/0018_scale.sql"),
 ];
 
 /// Everything that a signer needs, without the signer.
