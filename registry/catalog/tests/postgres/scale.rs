@@ -10,6 +10,7 @@ mod plans;
 mod sources;
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
@@ -120,10 +121,13 @@ async fn plan(connection: &mut PgConnection, statement: &Statement) -> Plan {
     Plan::new(&statement.text, &json[0]["Plan"])
 }
 
+/// The most rows that each way into a table has read.
+type Ways = BTreeMap<String, Option<f64>>;
+
 /// One line a statement that reads a table: where it stands, its beginning, its ways, the most rows that it read, what it
 /// costs by the planner.
 fn print(statements: &[Statement], seen: &[Plan], planned: &[(String, Plan)]) {
-    let mut rows: BTreeMap<(&str, &str), (f64, BTreeMap<String, Option<f64>>)> = BTreeMap::new();
+    let mut rows: BTreeMap<(&str, &str), (f64, Ways)> = BTreeMap::new();
     let of = |plan: &Plan| statements.iter().find(|statement| statement.flat == plan.text);
     let seen = seen.iter().map(|plan| (of(plan).map_or("triggers and keys", |of| of.file.as_str()), plan));
     let planned = planned.iter().map(|(file, plan)| (file.as_str(), plan));
@@ -135,13 +139,16 @@ fn print(statements: &[Statement], seen: &[Plan], planned: &[(String, Plan)]) {
             *most = access.rows.into_iter().chain(*most).reduce(f64::max);
         }
     }
-    println!("| file | statement | ways into tables (rows read) | cost |\n| --- | --- | --- | ---: |");
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "| file | statement | ways into tables (rows read) | cost |\n| --- | --- | --- | ---: |")
+        .unwrap();
     for ((file, text), (cost, ways)) in rows {
         let begin: String = text.chars().take(100).collect();
         let told = |(way, most): (String, Option<f64>)| {
             most.map_or_else(|| format!("{way} (planned)"), |rows| format!("{way} ({rows:.0})"))
         };
         let ways: Vec<String> = ways.into_iter().map(told).collect();
-        println!("| {file} | `{}` | {} | {cost:.0} |", begin.replace('|', "\\|"), ways.join("; "));
+        let begin = begin.replace('|', "\\|");
+        writeln!(out, "| {file} | `{begin}` | {} | {cost:.0} |", ways.join("; ")).unwrap();
     }
 }

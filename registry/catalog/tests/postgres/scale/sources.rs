@@ -74,9 +74,12 @@ fn is_statement(text: &str) -> bool {
     ["SELECT ", "INSERT INTO ", "UPDATE ", "DELETE FROM ", "WITH "].iter().any(|word| text.starts_with(word))
 }
 
+type Pieces = Vec<(String, bool)>;
+type Constants = Vec<(String, String)>;
+
 /// String literals in their order, each with whether it is a further piece of the same `concat!`, and those that
 /// constants are made of. Comments are left out.
-fn literals(source: &str) -> (Vec<(String, bool)>, Vec<(String, String)>) {
+fn literals(source: &str) -> (Pieces, Constants) {
     let (mut found, mut constants) = (Vec::new(), Vec::new());
     let (mut at, mut code) = (0, String::new());
     let bytes = source.as_bytes();
