@@ -86,6 +86,7 @@ CREATE TABLE bans (
     CONSTRAINT bans_told_once UNIQUE (told),
     CONSTRAINT bans_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
 );
+CREATE INDEX bans_in_force ON public.bans USING btree (id) WHERE (lifted_at IS NULL);
 CREATE UNIQUE INDEX bans_one_in_force ON public.bans USING btree (tenant, function, artifact) WHERE (lifted_at IS NULL);
 CREATE TRIGGER bans_orders AFTER INSERT OR UPDATE ON public.bans FOR EACH STATEMENT EXECUTE FUNCTION tell_orders();
 GRANT SELECT ON bans TO mfaas_server;
@@ -99,8 +100,9 @@ CREATE TABLE builders (
     CONSTRAINT builders_pkey PRIMARY KEY (instance),
     CONSTRAINT builders_unwell_length CHECK ((length(unwell) <= 500))
 );
+CREATE TRIGGER builders_old BEFORE DELETE ON public.builders FOR EACH ROW EXECUTE FUNCTION check_old();
 GRANT DELETE, SELECT ON builders TO mfaas_builder;
-GRANT SELECT ON builders TO mfaas_server;
+GRANT DELETE, SELECT ON builders TO mfaas_server;
 GRANT INSERT (instance) ON builders TO mfaas_builder;
 GRANT UPDATE (seen_at, unwell) ON builders TO mfaas_builder;
 
@@ -213,6 +215,7 @@ CREATE TABLE crate_files (
     CONSTRAINT crate_files_bytes_known CHECK ((bytes >= 0)),
     CONSTRAINT crate_files_path_length CHECK (((length(path) >= 1) AND (length(path) <= 500)))
 );
+CREATE INDEX crate_files_by_blob ON public.crate_files USING btree (blob);
 GRANT SELECT ON crate_files TO mfaas_acquirer;
 GRANT SELECT ON crate_files TO mfaas_server;
 GRANT INSERT (checksum, path, blob, bytes) ON crate_files TO mfaas_acquirer;
@@ -253,6 +256,7 @@ CREATE TABLE crate_requests (
     CONSTRAINT crate_requests_once UNIQUE (deployment_id, name),
     CONSTRAINT crate_requests_status_known CHECK ((status = ANY (ARRAY['open'::text, 'reviewing'::text, 'building'::text, 'ready'::text, 'denied'::text, 'failed'::text, 'withdrawn'::text, 'approved'::text, 'retried'::text])))
 );
+CREATE INDEX crate_requests_unanswered ON public.crate_requests USING btree (id) WHERE (status = ANY (ARRAY['open'::text, 'reviewing'::text, 'building'::text]));
 CREATE INDEX crate_requests_unfinished ON public.crate_requests USING btree (status, id) WHERE (status = ANY (ARRAY['open'::text, 'reviewing'::text, 'building'::text]));
 CREATE TRIGGER crate_requests_of_builder BEFORE INSERT OR UPDATE ON public.crate_requests FOR EACH ROW EXECUTE FUNCTION check_builder_holds();
 CREATE TRIGGER crate_requests_person BEFORE INSERT ON public.crate_requests FOR EACH ROW EXECUTE FUNCTION name_the_requester();
@@ -321,9 +325,10 @@ CREATE TABLE deployment_events (
     CONSTRAINT deployment_events_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id)
 );
 CREATE TRIGGER deployment_events_of_builder BEFORE INSERT ON public.deployment_events FOR EACH ROW EXECUTE FUNCTION check_builder_holds();
+CREATE TRIGGER deployment_events_old BEFORE DELETE ON public.deployment_events FOR EACH ROW EXECUTE FUNCTION check_old();
 GRANT SELECT ON deployment_events TO mfaas_acquirer;
 GRANT SELECT ON deployment_events TO mfaas_builder;
-GRANT SELECT ON deployment_events TO mfaas_server;
+GRANT DELETE, SELECT ON deployment_events TO mfaas_server;
 GRANT SELECT ON deployment_events TO mfaas_signer;
 GRANT INSERT (deployment_id, seq, body) ON deployment_events TO mfaas_acquirer;
 GRANT INSERT (deployment_id, seq, body) ON deployment_events TO mfaas_builder;
@@ -345,6 +350,7 @@ CREATE TABLE deployments (
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     updated_at timestamp with time zone NOT NULL DEFAULT now(),
     person text NOT NULL DEFAULT ''::text,
+    forgotten_at timestamp with time zone,
     CONSTRAINT deployments_pkey PRIMARY KEY (id),
     CONSTRAINT deployments_idempotency_key_length CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 200))),
     CONSTRAINT deployments_idempotency_key_unique UNIQUE (tenant, idempotency_key),
@@ -355,7 +361,10 @@ CREATE TABLE deployments (
 );
 CREATE INDEX deployments_built ON public.deployments USING btree (id) WHERE (state = 'built'::text);
 CREATE INDEX deployments_by_function ON public.deployments USING btree (tenant, function, created_at DESC);
+CREATE INDEX deployments_by_source ON public.deployments USING btree (source_digest);
 CREATE INDEX deployments_by_tenant ON public.deployments USING btree (tenant, created_at DESC);
+CREATE INDEX deployments_ended ON public.deployments USING btree (updated_at, state) WHERE ((state = ANY (ARRAY['admitted'::text, 'refused'::text, 'failed'::text])) AND (forgotten_at IS NULL));
+CREATE INDEX deployments_open ON public.deployments USING btree (state) WHERE (state = ANY (ARRAY['received'::text, 'building'::text, 'built'::text, 'waiting'::text]));
 CREATE INDEX deployments_waiting ON public.deployments USING btree (id) WHERE (state = 'waiting'::text);
 CREATE TRIGGER deployments_begin BEFORE INSERT ON public.deployments FOR EACH ROW EXECUTE FUNCTION begin_deployment();
 CREATE TRIGGER deployments_transition BEFORE UPDATE ON public.deployments FOR EACH ROW EXECUTE FUNCTION check_deployment_transition();
@@ -366,7 +375,7 @@ GRANT SELECT ON deployments TO mfaas_signer;
 GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_acquirer;
 GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_builder;
 GRANT INSERT (tenant, function, idempotency_key, source_digest, source_bytes, submitted_by, person) ON deployments TO mfaas_server;
-GRANT UPDATE (state, diagnostics, last_event, updated_at) ON deployments TO mfaas_server;
+GRANT UPDATE (state, diagnostics, last_event, updated_at, forgotten_at) ON deployments TO mfaas_server;
 GRANT UPDATE (state, diagnostics, version, last_event, updated_at) ON deployments TO mfaas_signer;
 
 CREATE TABLE desired_generation (
@@ -396,6 +405,7 @@ CREATE TABLE function_logs (
     CONSTRAINT function_logs_once UNIQUE (node, boot, line)
 );
 CREATE INDEX function_logs_by_function ON public.function_logs USING btree (tenant, function, id);
+CREATE INDEX function_logs_by_time ON public.function_logs USING btree (at);
 GRANT DELETE, SELECT ON function_logs TO mfaas_server;
 GRANT INSERT (tenant, function, version, node, boot, line, at, level, text) ON function_logs TO mfaas_server;
 
@@ -409,6 +419,7 @@ CREATE TABLE functions (
     CONSTRAINT functions_pkey PRIMARY KEY (tenant, name),
     CONSTRAINT functions_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name)
 );
+CREATE INDEX functions_live ON public.functions USING btree (tenant, name) WHERE (deleted_at IS NULL);
 CREATE TRIGGER functions_changed AFTER INSERT OR DELETE OR UPDATE OF deleted_at ON public.functions FOR EACH ROW EXECUTE FUNCTION note_changed_function();
 GRANT SELECT ON functions TO mfaas_server;
 GRANT SELECT ON functions TO mfaas_signer;
@@ -443,6 +454,7 @@ CREATE TABLE index_entries (
     CONSTRAINT index_entries_decided_sha256 CHECK ((decided ~ '^[0-9a-f]{64}$'::text)),
     CONSTRAINT index_entries_line_or_problem CHECK (((line IS NULL) = (problem <> ''::text)))
 );
+CREATE INDEX index_entries_by_archive ON public.index_entries USING btree (archive);
 CREATE INDEX index_entries_by_lower_name ON public.index_entries USING btree (lower(name));
 GRANT SELECT ON index_entries TO mfaas_acquirer;
 GRANT SELECT ON index_entries TO mfaas_server;
@@ -457,7 +469,9 @@ CREATE TABLE join_tokens (
     used_at timestamp with time zone,
     CONSTRAINT join_tokens_pkey PRIMARY KEY (secret_sha256)
 );
-GRANT SELECT ON join_tokens TO mfaas_server;
+CREATE INDEX join_tokens_by_end ON public.join_tokens USING btree (expires_at);
+CREATE TRIGGER join_tokens_old BEFORE DELETE ON public.join_tokens FOR EACH ROW EXECUTE FUNCTION check_old();
+GRANT DELETE, SELECT ON join_tokens TO mfaas_server;
 GRANT INSERT (secret_sha256, node, expires_at) ON join_tokens TO mfaas_server;
 GRANT UPDATE (used_at) ON join_tokens TO mfaas_server;
 
@@ -481,7 +495,8 @@ CREATE TABLE node_reports (
     CONSTRAINT node_reports_pkey PRIMARY KEY (node),
     CONSTRAINT node_reports_node_fkey FOREIGN KEY (node) REFERENCES nodes(name)
 );
-GRANT SELECT ON node_reports TO mfaas_server;
+CREATE TRIGGER node_reports_old BEFORE DELETE ON public.node_reports FOR EACH ROW EXECUTE FUNCTION check_old();
+GRANT DELETE, SELECT ON node_reports TO mfaas_server;
 GRANT INSERT (node, boot, sequence, epoch, body) ON node_reports TO mfaas_server;
 GRANT UPDATE (boot, sequence, epoch, at, body) ON node_reports TO mfaas_server;
 GRANT SELECT (epoch) ON node_reports TO mfaas_signer;
@@ -525,6 +540,7 @@ CREATE TABLE request_members (
     CONSTRAINT request_members_request_fkey FOREIGN KEY (request_id) REFERENCES crate_requests(id),
     CONSTRAINT request_members_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id)
 );
+CREATE INDEX request_members_by_crate ON public.request_members USING btree (name, version);
 CREATE INDEX request_members_by_review ON public.request_members USING btree (review_id);
 GRANT DELETE, SELECT ON request_members TO mfaas_acquirer;
 GRANT SELECT ON request_members TO mfaas_server;
@@ -581,6 +597,8 @@ CREATE TABLE reviews (
     CONSTRAINT reviews_state_known CHECK ((state = ANY (ARRAY['open'::text, 'approved'::text, 'denied'::text, 'revoked'::text, 'withdrawn'::text])))
 );
 CREATE INDEX reviews_by_crate ON public.reviews USING btree (name, version);
+CREATE INDEX reviews_by_state ON public.reviews USING btree (state, id);
+CREATE INDEX reviews_closed ON public.reviews USING btree (state, closed_at DESC, id DESC);
 CREATE UNIQUE INDEX reviews_one_open ON public.reviews USING btree (name, version, checksum, features, toolchain, scope) WHERE (state = 'open'::text);
 CREATE TRIGGER reviews_transition BEFORE UPDATE ON public.reviews FOR EACH ROW EXECUTE FUNCTION check_review_transition();
 GRANT SELECT ON reviews TO mfaas_acquirer;
@@ -596,8 +614,10 @@ CREATE TABLE revocations (
     revoked_at timestamp with time zone NOT NULL DEFAULT now(),
     CONSTRAINT revocations_pkey PRIMARY KEY (artifact)
 );
+CREATE INDEX revocations_by_time ON public.revocations USING btree (revoked_at);
 CREATE TRIGGER revocations_changed AFTER INSERT OR DELETE ON public.revocations FOR EACH ROW EXECUTE FUNCTION note_revoked_functions();
-GRANT SELECT ON revocations TO mfaas_server;
+CREATE TRIGGER revocations_old BEFORE DELETE ON public.revocations FOR EACH ROW EXECUTE FUNCTION check_old();
+GRANT DELETE, SELECT ON revocations TO mfaas_server;
 GRANT SELECT ON revocations TO mfaas_signer;
 GRANT INSERT (artifact, reason, revoked_by) ON revocations TO mfaas_server;
 
@@ -688,8 +708,12 @@ CREATE TABLE tokens (
     CONSTRAINT tokens_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name),
     CONSTRAINT tokens_vouched_by_known CHECK ((vouched_by = ANY (ARRAY['nobody'::text, 'admin'::text, 'provider'::text])))
 );
+CREATE INDEX tokens_by_end ON public.tokens USING btree (LEAST(revoked_at, expires_at)) WHERE (LEAST(revoked_at, expires_at) IS NOT NULL);
+CREATE INDEX tokens_by_tenant ON public.tokens USING btree (tenant, created_at DESC, id);
+CREATE INDEX tokens_by_time ON public.tokens USING btree (created_at DESC, id);
+CREATE TRIGGER tokens_old BEFORE DELETE ON public.tokens FOR EACH ROW EXECUTE FUNCTION check_old();
 CREATE TRIGGER tokens_person BEFORE INSERT ON public.tokens FOR EACH ROW EXECUTE FUNCTION name_the_person();
-GRANT SELECT ON tokens TO mfaas_server;
+GRANT DELETE, SELECT ON tokens TO mfaas_server;
 GRANT INSERT (tenant, name, secret_sha256, scopes, expires_at, person, vouched_by, made_by) ON tokens TO mfaas_server;
 GRANT UPDATE (revoked_at) ON tokens TO mfaas_server;
 
@@ -736,6 +760,7 @@ CREATE TABLE usage_hours (
     CONSTRAINT usage_hours_whole CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text)))
 );
 CREATE INDEX usage_hours_by_function ON public.usage_hours USING btree (tenant, function, hour);
+CREATE INDEX usage_hours_by_tenant ON public.usage_hours USING btree (tenant, hour);
 GRANT DELETE, SELECT ON usage_hours TO mfaas_server;
 GRANT INSERT (hour, tenant, function, version, calls, cpu_ns, run_ns, run_ns_max, queue_ns, memory_bytes_max) ON usage_hours TO mfaas_server;
 GRANT UPDATE (calls, cpu_ns, run_ns, run_ns_max, queue_ns, memory_bytes_max) ON usage_hours TO mfaas_server;
@@ -752,6 +777,7 @@ CREATE TABLE usage_kills (
     CONSTRAINT usage_kills_positive CHECK ((kills > 0)),
     CONSTRAINT usage_kills_reason_known CHECK ((reason = ANY (ARRAY['panicked'::text, 'over_budget'::text, 'stack_overflow'::text, 'out_of_memory'::text, 'denied'::text, 'fault'::text, 'aborted'::text, 'bad_output'::text, 'lost'::text, 'overdue'::text])))
 );
+CREATE INDEX usage_kills_by_tenant ON public.usage_kills USING btree (tenant, hour);
 GRANT SELECT ON usage_kills TO mfaas_server;
 GRANT INSERT (hour, tenant, function, version, reason, kills) ON usage_kills TO mfaas_server;
 GRANT UPDATE (kills) ON usage_kills TO mfaas_server;
@@ -818,7 +844,7 @@ CREATE TABLE versions (
     CONSTRAINT versions_statement_fkey FOREIGN KEY (statement) REFERENCES statements(digest),
     CONSTRAINT versions_version_positive CHECK ((version >= 1))
 );
-CREATE INDEX versions_by_artifact ON public.versions USING btree (artifact);
+CREATE INDEX versions_by_artifact_of_tenant ON public.versions USING btree (artifact, tenant);
 CREATE TRIGGER versions_changed AFTER INSERT OR DELETE OR UPDATE OF statement, retired_at ON public.versions FOR EACH ROW EXECUTE FUNCTION note_changed_function();
 GRANT SELECT ON versions TO mfaas_server;
 GRANT SELECT ON versions TO mfaas_signer;
@@ -840,6 +866,7 @@ CREATE TABLE votes (
     CONSTRAINT votes_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id),
     CONSTRAINT votes_token_fkey FOREIGN KEY (token_id) REFERENCES tokens(id)
 );
+CREATE INDEX votes_by_token ON public.votes USING btree (token_id);
 CREATE TRIGGER votes_allowed BEFORE INSERT ON public.votes FOR EACH ROW EXECUTE FUNCTION check_voice();
 CREATE TRIGGER votes_by_a_person BEFORE INSERT ON public.votes FOR EACH ROW EXECUTE FUNCTION check_speaker();
 GRANT SELECT ON votes TO mfaas_acquirer;
@@ -1132,8 +1159,58 @@ BEGIN
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_of_' || substr(program, 7);
         END IF;
     END IF;
-    NEW.updated_at := now();
+    IF NEW.forgotten_at IS NOT DISTINCT FROM OLD.forgotten_at THEN
+        NEW.updated_at := now();
+        RETURN NEW;
+    END IF;
+    IF OLD.forgotten_at IS NOT NULL OR NEW.state <> OLD.state OR NOT OLD.state IN ('admitted', 'refused', 'failed')
+        OR OLD.updated_at > now() - interval '1 day' THEN
+        RAISE EXCEPTION 'deployment % is not old', OLD.id
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_forgotten_when_old';
+    END IF;
+    NEW.forgotten_at := now();
+    NEW.updated_at := OLD.updated_at;
     RETURN NEW;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.check_old()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE
+    program  name := program_of(current_user);
+    day      CONSTANT interval := '1 day';
+    may      boolean;
+BEGIN
+    IF program = '' OR (program = 'mfaas_builder' AND TG_TABLE_NAME = 'builders') THEN
+        RETURN OLD;
+    END IF;
+    IF TG_TABLE_NAME = 'deployment_events' THEN
+        -- The last event tells the state, and ends the stream of whoever follows.
+        may := EXISTS (SELECT 1 FROM deployments d WHERE d.id = OLD.deployment_id AND d.forgotten_at IS NOT NULL
+                       AND OLD.seq < d.last_event);
+    ELSIF TG_TABLE_NAME = 'tokens' THEN
+        may := least(OLD.revoked_at, OLD.expires_at) < now() - day;
+    ELSIF TG_TABLE_NAME = 'join_tokens' THEN
+        may := OLD.expires_at < now() - day;
+    ELSIF TG_TABLE_NAME = 'node_reports' THEN
+        -- The signer begins above the highest epoch that anybody reported: one that nobody signed here is kept.
+        may := OLD.at < now() - day AND OLD.epoch <= (SELECT coalesce(max(s.epoch), 0) FROM serving_sets s);
+    ELSIF TG_TABLE_NAME = 'builders' THEN
+        may := OLD.seen_at < now() - day;
+    ELSIF TG_TABLE_NAME = 'revocations' THEN
+        -- The same source gives the same artifact for as long as its toolchain counts.
+        may := OLD.revoked_at < now() - day
+            AND EXISTS (SELECT 1 FROM artifacts a WHERE a.digest = OLD.artifact
+                        AND NOT EXISTS (SELECT 1 FROM toolchains t WHERE t.id = a.toolchain AND t.accepted))
+            AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.artifact = OLD.artifact AND v.retired_at IS NULL);
+    END IF;
+    IF may IS NOT TRUE THEN
+        RAISE EXCEPTION '% may not delete this from %', program, TG_TABLE_NAME
+            USING ERRCODE = 'check_violation', CONSTRAINT = TG_TABLE_NAME || '_deleted_when_old';
+    END IF;
+    RETURN OLD;
 END $function$;
 
 CREATE OR REPLACE FUNCTION public.check_review_transition()

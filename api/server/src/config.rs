@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::limits::{self, Bounds, Deadlines};
 
-use mfaas_catalog::QueueLimits;
+use mfaas_catalog::{QueueLimits, Retention};
 
 /// Why the configuration is no good.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -51,6 +51,10 @@ pub struct ServeConfig {
     pub tenant_queue: QueueLimits,
     /// `MFAAS_TENANT_UPLOADS`: uploads of one tenant that are received at once.
     pub tenant_uploads: usize,
+    /// `MFAAS_KEEP_*_DAYS`: how long what has ended is kept; 0 for ever.
+    pub retention: Retention,
+    /// `MFAAS_BLOB_GRACE_HOURS`: how long a blob is kept that no row refers to.
+    pub blob_grace: Duration,
     /// `MFAAS_READY_FILE`.
     pub ready_file: Option<PathBuf>,
     /// How long callers may take: [`Deadlines::SERVER`]. No variable; tests wait less.
@@ -98,6 +102,8 @@ impl ServeConfig {
                 )?,
             },
             tenant_uploads: tenant_uploads(var)?,
+            retention: retention(var)?,
+            blob_grace: blob_grace(var)?,
             ready_file: optional(var, "MFAAS_READY_FILE").map(PathBuf::from),
             deadlines: Deadlines::SERVER,
             http_bounds: Bounds::HTTP,
@@ -124,6 +130,39 @@ fn tenant_uploads(var: &dyn Fn(&str) -> Option<String>) -> Result<usize, ConfigE
     let uploads = usize::try_from(uploads).ok().filter(|uploads| *uploads <= limits::UPLOADS_MAX);
     let reason = || format!("expected a number up to {}", limits::UPLOADS_MAX);
     uploads.ok_or_else(|| ConfigError::Invalid { name, reason: reason() })
+}
+
+fn retention(var: &dyn Fn(&str) -> Option<String>) -> Result<Retention, ConfigError> {
+    let default = Retention::DEFAULT;
+    Ok(Retention {
+        events_days: days(var, "MFAAS_KEEP_EVENTS_DAYS", default.events_days)?,
+        tokens_days: days(var, "MFAAS_KEEP_TOKENS_DAYS", default.tokens_days)?,
+        logs_days: days(var, "MFAAS_KEEP_LOGS_DAYS", default.logs_days)?,
+        usage_days: days(var, "MFAAS_KEEP_USAGE_DAYS", default.usage_days)?,
+        reports_days: days(var, "MFAAS_KEEP_REPORTS_DAYS", default.reports_days)?,
+        revocations_days: days(var, "MFAAS_KEEP_REVOCATIONS_DAYS", default.revocations_days)?,
+        uploads_days: days(var, "MFAAS_KEEP_UPLOADS_DAYS", default.uploads_days)?,
+        artifacts_days: days(var, "MFAAS_KEEP_ARTIFACTS_DAYS", default.artifacts_days)?,
+    })
+}
+
+/// A number of days, 0 for all that come.
+fn days(var: &dyn Fn(&str) -> Option<String>, name: &'static str, default: u32) -> Result<u32, ConfigError> {
+    let Some(text) = optional(var, name) else { return Ok(default) };
+    let days = text.parse().ok().filter(|days| *days <= limits::KEEP_DAYS_MAX);
+    let reason = || format!("expected a number of days up to {}, or 0 for ever", limits::KEEP_DAYS_MAX);
+    days.ok_or_else(|| ConfigError::Invalid { name, reason: reason() })
+}
+
+/// At least an hour: an upload and a build have to find their row within that time.
+fn blob_grace(var: &dyn Fn(&str) -> Option<String>) -> Result<Duration, ConfigError> {
+    let name = "MFAAS_BLOB_GRACE_HOURS";
+    let hours = number(var, name, limits::BLOB_GRACE_HOURS_DEFAULT)?;
+    if hours <= limits::BLOB_GRACE_HOURS_MAX {
+        return Ok(Duration::from_secs(hours * 3_600));
+    }
+    let reason = format!("expected a number of hours up to {}", limits::BLOB_GRACE_HOURS_MAX);
+    Err(ConfigError::Invalid { name, reason })
 }
 
 /// Where the private keys for call tokens lie.

@@ -32,6 +32,7 @@ mod serve;
 mod tally;
 pub mod tenant_uploads;
 pub mod token;
+mod upkeep;
 pub mod views;
 pub mod voices;
 

@@ -260,6 +260,19 @@ pub const COUNTS_LIFE: Duration = Duration::from_secs(10);
 /// How often the blob store is swept of what broken uploads left behind.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 
+/// How often what is old is forgotten.
+pub const FORGET_EVERY: Duration = Duration::from_secs(3_600);
+/// The rest between two batches.
+pub const FORGET_PAUSE: Duration = Duration::from_millis(200);
+/// How often blobs are collected that no row refers to: the whole store is listed for it.
+pub const COLLECT_EVERY: Duration = Duration::from_secs(6 * 3_600);
+/// The longest time that anything can be told to be kept, in days, short of for ever: a hundred years.
+pub const KEEP_DAYS_MAX: u32 = 36_500;
+/// How long a blob is kept that no row refers to, by default, in hours.
+pub const BLOB_GRACE_HOURS_DEFAULT: u64 = 24;
+/// The longest such time, in hours: a year.
+pub const BLOB_GRACE_HOURS_MAX: u64 = 8_760;
+
 /// Connections to the database.
 pub const DATABASE_CONNECTIONS_MAX: u32 = 16;
 /// An allowlist file, in bytes.

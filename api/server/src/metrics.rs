@@ -43,7 +43,10 @@ fn describe() {
         "mfaas_http_connections_refused_total",
         "Connections that were turned away, none being idle."
     );
-    metrics::describe_gauge!("mfaas_deployments", "Deployments by state.");
+    metrics::describe_gauge!(
+        "mfaas_deployments",
+        "Deployments by state; of those that have ended, the ones of the last day."
+    );
     metrics::describe_gauge!(
         "mfaas_counted_seconds",
         "When deployments, nodes and bans were counted, in seconds since 1970."

@@ -14,7 +14,7 @@ use crate::app::{App, http_router, node_router};
 use crate::authority::Authority;
 use crate::config::ServeConfig;
 use crate::serve::{Listener, serve};
-use crate::{limits, metrics, nodes};
+use crate::{limits, metrics, nodes, upkeep};
 
 /// A server that answers.
 pub struct Running {
@@ -59,8 +59,9 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
         tokio::spawn(serve(http_side, app.clone())),
         tokio::spawn(serve(node_side, app.clone())),
         tokio::spawn(listen(app.clone())),
-        tokio::spawn(sweep(app.clone())),
-        tokio::spawn(forget(app.clone())),
+        tokio::spawn(upkeep::sweep(app.clone())),
+        tokio::spawn(upkeep::forget(app.clone())),
+        tokio::spawn(upkeep::collect(app.clone())),
         tokio::spawn(tell_refusals(app.clone())),
     ];
     if let Some(path) = ready_file {
@@ -105,34 +106,6 @@ async fn hear(app: &App) -> Result<(), CatalogError> {
             Wake::Notified(Channel::Events, Some(id)) => app.news.tell(id),
             // After a gap the streams look by themselves, within their poll interval.
             Wake::Notified(_, _) | Wake::Reconnected | Wake::TimedOut => {}
-        }
-    }
-}
-
-/// Removes at start, and every hour after it, what writers that died left in the blob store.
-async fn sweep(app: App) {
-    loop {
-        match app.blobs.sweep().await {
-            Ok(0) => tracing::debug!("nothing was left behind in the blob store"),
-            Ok(files) => tracing::info!(files, "removed what broken writes left in the blob store"),
-            Err(error) => tracing::warn!(%error, "the blob store could not be swept; trying again later"),
-        }
-        tokio::select! {
-            () = tokio::time::sleep(limits::SWEEP_EVERY) => {}
-            () = app.stop.cancelled() => return,
-        }
-    }
-}
-
-/// Forgets usage that is older than it is kept, at start and every hour after it.
-async fn forget(app: App) {
-    loop {
-        if let Err(error) = app.catalog.forget_old_usage().await {
-            tracing::warn!(%error, "old usage could not be forgotten; trying again later");
-        }
-        tokio::select! {
-            () = tokio::time::sleep(limits::SWEEP_EVERY) => {}
-            () = app.stop.cancelled() => return,
         }
     }
 }

@@ -21,6 +21,10 @@ use object_store::{ObjectStore, ObjectStoreExt as _};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
+mod collect;
+
+pub use collect::StoredBlob;
+
 /// Bytes held back before a write turns into a multipart upload (S3 wants at least 5 MiB a part).
 const WRITE_BUFFER_BYTES: usize = 8 << 20;
 /// What is written to find out whether the store takes bytes.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures::stream;
@@ -134,6 +134,53 @@ async fn only_old_leftovers_are_swept() {
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!(sweep_directory(incoming.clone(), Duration::from_millis(1)).unwrap(), 1);
     assert_eq!(std::fs::read_dir(incoming).unwrap().count(), 0);
+}
+
+/// However it is stored: `put`, or received and published.
+#[tokio::test]
+async fn a_blob_that_is_stored_again_is_young_again_and_only_an_old_one_is_removed() {
+    let (dir, blobs) = store();
+    let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();
+    let first_byte = u8::from_str_radix(&digest.to_string()[..2], 16).unwrap();
+    let hour = Duration::from_secs(3_600);
+    let aged = || {
+        let file = std::fs::File::options().write(true).open(file(dir.path(), &digest)).unwrap();
+        file.set_modified(SystemTime::now() - hour).unwrap();
+    };
+    let is_young = async || {
+        let listed = blobs.list(first_byte).await.unwrap();
+        assert_eq!(listed.len(), 1);
+        let young = listed[0].stored_at > SystemTime::now() - hour / 2;
+        assert_eq!(listed[0].digest, digest);
+        assert!(!young || !blobs.remove_older(&digest, SystemTime::now() - hour / 2).await.unwrap());
+        young
+    };
+    aged();
+    assert!(!is_young().await);
+    blobs.put(Bytes::from_static(b"hello")).await.unwrap();
+    assert!(is_young().await);
+    aged();
+    stored(&blobs, pieces(&[b"hello"]), 5).await.unwrap();
+    assert!(is_young().await);
+    aged();
+    assert!(blobs.remove_older(&digest, SystemTime::now() - hour / 2).await.unwrap());
+    assert!(!blobs.remove_older(&digest, SystemTime::now()).await.unwrap(), "it is gone");
+    assert!(blobs.list(first_byte).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_is_no_blob_is_not_listed() {
+    let (dir, blobs) = store();
+    let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();
+    let directory = dir.path().join("sha256").join(&digest.to_string()[..2]);
+    let elsewhere = Digest::of(b"elsewhere").to_string();
+    for name in ["README", elsewhere.as_str(), "2cf24dba5fb0a30e26e83b2ac5b9e29e#1"] {
+        std::fs::write(directory.join(name), b"x").unwrap();
+    }
+    let first_byte = u8::from_str_radix(&digest.to_string()[..2], 16).unwrap();
+    let listed: Vec<Digest> = blobs.list(first_byte).await.unwrap().iter().map(|b| b.digest).collect();
+    assert_eq!(listed, [digest]);
+    assert_ne!(elsewhere[..2], digest.to_string()[..2]);
 }
 
 #[test]

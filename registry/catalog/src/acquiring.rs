@@ -32,6 +32,9 @@ const ACQUIRER_LOCK: i64 = 0x6d66_6161_7341_6371;
 #[derive(Debug)]
 pub struct Acquirer {
     pub(crate) connection: PoolConnection<Postgres>,
+    /// The revision of which every archive has a line. Nobody else stores archives or lines, so that holds until the
+    /// next archive.
+    pub(crate) all_indexed: Option<u32>,
     actor: Actor,
 }
 
@@ -125,7 +128,7 @@ impl Catalog {
         // The lock ends with the connection, which must not go back to others.
         connection.close_on_drop();
         let actor = Actor::program("mfaas-acquirer");
-        Ok(locked.then(|| Acquirer { connection, actor }))
+        Ok(locked.then(|| Acquirer { connection, all_indexed: None, actor }))
     }
 
     /// The newest cache that takes the place of `base`.
@@ -173,6 +176,7 @@ impl Acquirer {
         report: &CrateReport,
         files: &[CrateFile],
     ) -> Result<(), CatalogError> {
+        self.all_indexed = None;
         let mut tx = self.connection.begin().await?;
         let bytes = report.archive.bytes;
         add_archive(&mut tx, &report.name, &report.version, &report.checksum, bytes).await?;
@@ -246,10 +250,10 @@ impl Acquirer {
             "UPDATE crates c SET status = 'revoked', decided_by = $3, decided_at = now(), reason = $2
              WHERE c.status = 'allowed' AND c.decided_by <> 'seed'
                AND NOT EXISTS (SELECT 1 FROM crate_requests q WHERE q.id = ANY($1) AND q.takeover)
-               AND EXISTS (SELECT 1 FROM request_members m WHERE m.request_id = ANY($1)
-                           AND (m.name, m.version) = (c.name, c.version))
-               AND NOT EXISTS (SELECT 1 FROM request_members m JOIN crate_requests q ON q.id = m.request_id
-                               WHERE (m.name, m.version) = (c.name, c.version) AND q.status = 'ready')
+               AND (c.name, c.version) IN (SELECT m.name, m.version FROM request_members m
+                                           WHERE m.request_id = ANY($1))
+               AND (SELECT count(*) FROM request_members m JOIN crate_requests q ON q.id = m.request_id
+                    WHERE (m.name, m.version) = (c.name, c.version) AND q.status = 'ready') = 0
              RETURNING c.name, c.version, c.review_id",
         )
         .bind(ids)
@@ -295,8 +299,8 @@ impl Acquirer {
         .await?;
         let ready = sqlx::query(
             "UPDATE crate_requests q SET status = 'building' WHERE q.status = 'reviewing'
-             AND NOT EXISTS (SELECT 1 FROM request_members m JOIN reviews r ON r.id = m.review_id
-                             WHERE m.request_id = q.id AND r.state <> 'approved')",
+             AND (SELECT count(*) FROM request_members m JOIN reviews r ON r.id = m.review_id
+                  WHERE m.request_id = q.id AND r.state <> 'approved') = 0",
         )
         .execute(&mut *tx)
         .await?;
@@ -316,9 +320,9 @@ impl Acquirer {
             "SELECT name, version, features, direct, grants FROM crates
              WHERE status = 'allowed' AND decided_by <> 'seed' AND toolchain = $1
                AND (expires_at IS NULL OR expires_at > now())
-               AND EXISTS (SELECT 1 FROM request_members m JOIN crate_requests q ON q.id = m.request_id
-                           WHERE (m.name, m.version) = (crates.name, crates.version)
-                             AND (q.status = 'ready' OR q.id = ANY($2)))
+               AND (SELECT true FROM request_members m JOIN crate_requests q ON q.id = m.request_id
+                    WHERE (m.name, m.version) = (crates.name, crates.version)
+                      AND (q.status = 'ready' OR q.id = ANY($2)) LIMIT 1)
              ORDER BY name, version, scope",
         )
         .bind(toolchain.to_string())

@@ -8,7 +8,7 @@ use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
 use crate::decode::{Decoded, int8, json, parsed, small_opt, unsigned, word};
-use crate::{Actor, Catalog, CatalogError};
+use crate::{Actor, Catalog, CatalogError, collecting};
 
 /// One upload and what came of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +104,8 @@ impl Catalog {
         };
         demand_room(&mut tx, new, limits).await?;
         queue(&mut tx, actor, new, id).await?;
+        // Whoever removes blobs must not come between the look at these and their row.
+        collecting::hold(&mut tx).await?;
         store.await?;
         tx.commit().await.map_err(CatalogError::from)?;
         Ok(Recorded::Created(self.deployment(new.tenant, DeploymentId(id)).await?))
@@ -158,14 +160,23 @@ impl Catalog {
         before: Option<DateTime<Utc>>,
         limit: u32,
     ) -> Result<Vec<Deployment>, CatalogError> {
-        let rows = sqlx::query(
-            "SELECT d.id, d.tenant, d.function, d.source_digest, d.source_bytes, d.submitted_by, d.state,
-                    d.diagnostics, d.version, d.created_at, d.updated_at, b.attempt
-             FROM deployments d JOIN builds b ON b.deployment_id = d.id
-             WHERE d.tenant = $1 AND ($2::text IS NULL OR d.function = $2)
-               AND ($3::timestamptz IS NULL OR d.created_at < $3)
-             ORDER BY d.created_at DESC, d.id LIMIT $4",
-        )
+        // Two statements, each with its index: one for both would read all of a tenant's for a function that has few.
+        let rows = sqlx::query(match function {
+            Some(_) => {
+                "SELECT d.id, d.tenant, d.function, d.source_digest, d.source_bytes, d.submitted_by, d.state,
+                        d.diagnostics, d.version, d.created_at, d.updated_at, b.attempt
+                 FROM deployments d JOIN builds b ON b.deployment_id = d.id
+                 WHERE d.tenant = $1 AND d.function = $2 AND d.created_at < coalesce($3, 'infinity'::timestamptz)
+                 ORDER BY d.created_at DESC, d.id LIMIT $4"
+            }
+            None => {
+                "SELECT d.id, d.tenant, d.function, d.source_digest, d.source_bytes, d.submitted_by, d.state,
+                        d.diagnostics, d.version, d.created_at, d.updated_at, b.attempt
+                 FROM deployments d JOIN builds b ON b.deployment_id = d.id
+                 WHERE d.tenant = $1 AND $2::text IS NULL AND d.created_at < coalesce($3, 'infinity'::timestamptz)
+                 ORDER BY d.created_at DESC, d.id LIMIT $4"
+            }
+        })
         .bind(tenant.as_str())
         .bind(function.map(FunctionName::as_str))
         .bind(before)
@@ -196,12 +207,19 @@ impl Catalog {
         Ok(rows.iter().map(event).collect::<Result<_, _>>()?)
     }
 
-    /// How many deployments of all tenants are in each state.
+    /// How many deployments of all tenants are in each state: of those that have ended, the ones of the last day.
     pub async fn deployment_counts(&self) -> Result<Vec<StateCount>, CatalogError> {
-        let rows =
-            sqlx::query("SELECT state, count(*) AS count FROM deployments GROUP BY state ORDER BY state")
-                .fetch_all(&self.pool)
-                .await?;
+        let rows = sqlx::query(
+            "SELECT state, count(*) AS count FROM deployments
+             WHERE state IN ('received', 'building', 'built', 'waiting') GROUP BY state
+             UNION ALL
+             SELECT state, count(*) AS count FROM deployments
+             WHERE state IN ('admitted', 'refused', 'failed') AND forgotten_at IS NULL
+               AND updated_at > now() - interval '1 day' GROUP BY state
+             ORDER BY state",
+        )
+        .fetch_all(&self.pool)
+        .await?;
         let count = |row: &PgRow| -> Decoded<StateCount> {
             Ok(StateCount {
                 state: word(row, "state", DeploymentState::parse)?,

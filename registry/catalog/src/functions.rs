@@ -131,9 +131,9 @@ impl Catalog {
         let rows = sqlx::query(
             "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
                     v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.toolchain,
-                    v.abi_version, v.policy_version, v.created_at, a.bytes,
-                    EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact) AS revoked
+                    v.abi_version, v.policy_version, v.created_at, a.bytes, r.artifact IS NOT NULL AS revoked
              FROM versions v JOIN artifacts a ON a.digest = v.artifact
+             LEFT JOIN revocations r ON r.artifact = v.artifact
              WHERE v.tenant = $1 AND v.function = $2 AND v.retired_at IS NULL
                AND ($3::integer IS NULL OR v.version < $3)
              ORDER BY v.version DESC LIMIT $4",

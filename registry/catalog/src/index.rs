@@ -73,11 +73,16 @@ impl Acquirer {
     /// Writes down an archive, which must lie in the blob store.
     pub async fn store_archive(&mut self, archive: &StoredArchive, bytes: u64) -> Result<(), CatalogError> {
         let StoredArchive { name, version, checksum } = archive;
+        self.all_indexed = None;
         add_archive(&mut self.connection, name, version, checksum, bytes).await
     }
 
-    /// Archives that have no line of this revision, some of them.
+    /// Archives that have no line of this revision, some of them. They are looked for until there are none, and then
+    /// not before another archive was stored.
     pub async fn unindexed(&mut self, revision: u32) -> Result<Vec<StoredArchive>, CatalogError> {
+        if self.all_indexed == Some(revision) {
+            return Ok(Vec::new());
+        }
         let rows = sqlx::query(
             "SELECT name, version, checksum FROM crate_archives a
              WHERE NOT EXISTS (SELECT 1 FROM index_entries i
@@ -89,6 +94,7 @@ impl Acquirer {
         .bind(UNINDEXED_ROWS)
         .fetch_all(&mut *self.connection)
         .await?;
+        self.all_indexed = rows.is_empty().then_some(revision);
         Ok(rows.iter().map(stored).collect::<Decoded<_>>()?)
     }
 
@@ -128,10 +134,11 @@ impl Catalog {
         let rows = sqlx::query_scalar(concat!(
             "WITH decisions AS (",
             decisions!(),
-            ") SELECT i.line FROM index_entries i
+            "), entries AS MATERIALIZED (
+                 SELECT * FROM index_entries WHERE lower(name) = $3 AND line IS NOT NULL)
+               SELECT i.line FROM entries i
                JOIN decisions d ON (d.name, d.version, d.checksum) = (i.decided_as, i.version, i.decided)
-               WHERE d.status = 'allowed' AND lower(i.name) = $3 AND i.line IS NOT NULL
-               ORDER BY i.version"
+               WHERE d.status = 'allowed' ORDER BY i.version"
         ))
         .bind(tenant.as_str())
         .bind(toolchain)

@@ -255,14 +255,15 @@ impl Catalog {
     }
 }
 
-/// Requests that wait for the acquirer, oldest first; each tenant's first one before anybody's second, so that
+/// Requests that wait for the acquirer in this status, oldest first; each tenant's first one before anybody's second, so that
 /// nobody waits behind another tenant's hundred.
 pub(crate) async fn with_status(
     connection: &mut PgConnection,
     status: RequestStatus,
 ) -> Result<Vec<Request>, CatalogError> {
     let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
-        "SELECT {COLUMNS} FROM crate_requests WHERE status = $1
+        "SELECT {COLUMNS} FROM crate_requests
+         WHERE status = $1 AND status IN ('open', 'reviewing', 'building')
          ORDER BY row_number() OVER (PARTITION BY tenant ORDER BY id), id"
     )))
     .bind(status.as_str())

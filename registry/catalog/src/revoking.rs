@@ -156,8 +156,9 @@ pub(crate) async fn built_with(
         "SELECT v.tenant, v.function, v.version, v.artifact,
                 ARRAY(SELECT a.alias FROM aliases a WHERE (a.tenant, a.function, a.version)
                       = (v.tenant, v.function, v.version) ORDER BY a.alias) AS aliases,
-                EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact) AS revoked
+                r.artifact IS NOT NULL AS revoked
          FROM version_crates c JOIN versions v USING (tenant, function, version)
+         LEFT JOIN revocations r ON r.artifact = v.artifact
          WHERE c.name = $1 AND c.crate_version = $2 AND v.retired_at IS NULL
          ORDER BY v.tenant, v.function, v.version",
     )

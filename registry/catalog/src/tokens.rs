@@ -168,10 +168,15 @@ impl Catalog {
 
     /// The tokens of one tenant, or of all, newest first.
     pub async fn tokens(&self, tenant: Option<&TenantName>, limit: u32) -> Result<Vec<Token>, CatalogError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM tokens
-             WHERE $1::text IS NULL OR tenant = $1 ORDER BY created_at DESC, id LIMIT $2"
-        );
+        // Two statements, each with its index.
+        let sql = match tenant {
+            Some(_) => format!(
+                "SELECT {COLUMNS} FROM tokens WHERE tenant = $1 ORDER BY created_at DESC, id LIMIT $2"
+            ),
+            None => format!(
+                "SELECT {COLUMNS} FROM tokens WHERE $1::text IS NULL ORDER BY created_at DESC, id LIMIT $2"
+            ),
+        };
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(tenant.map(TenantName::as_str))
             .bind(i64::from(limit))

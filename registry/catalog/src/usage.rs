@@ -19,8 +19,8 @@ use crate::{Catalog, CatalogError};
 
 /// Rows of one answer about usage.
 pub const USAGE_ANSWER_ROWS_MAX: u32 = 10_000;
-/// How long hours are kept, in days.
-pub const USAGE_DAYS_KEPT: i32 = 400;
+/// How far back an answer about usage goes, in days.
+pub const USAGE_DAYS_SHOWN_MAX: i32 = 400;
 /// Starts of one node that are remembered; a report of an older one would be taken for a new one's.
 const BOOTS_KEPT: i64 = 100;
 /// Cores that a node can have at most: as many as it may have workers.
@@ -121,6 +121,38 @@ struct Charge<'a> {
     delta: Totals,
 }
 
+/// In [`USAGE`]: of all tenants if none is named. For a named one it is replaced, so that its own index is used.
+const ANY_TENANT: &str = "($3::text IS NULL OR tenant = $3)";
+const USAGE: &str = "WITH summed AS (
+         SELECT CASE $5 WHEN 'total' THEN '-infinity' ELSE date_trunc($5, hour, 'UTC') END AS period,
+                tenant, function, version, min(hour) AS first,
+                sum(calls) AS calls, sum(cpu_ns) AS cpu_ns, sum(run_ns) AS run_ns,
+                max(run_ns_max) AS run_ns_max, sum(queue_ns) AS queue_ns,
+                max(memory_bytes_max) AS memory_bytes_max
+         FROM usage_hours
+         WHERE hour >= date_trunc('hour', $1::timestamptz, 'UTC') AND hour < $2
+             AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR function = $4)
+         GROUP BY period, tenant, function, version
+         ORDER BY period DESC, tenant, function, version LIMIT $6
+     ), killed AS (
+         SELECT period, tenant, function, version, jsonb_object_agg(reason, kills) AS kills FROM (
+             SELECT CASE $5 WHEN 'total' THEN '-infinity' ELSE date_trunc($5, hour, 'UTC') END AS period,
+                    tenant, function, version, reason, sum(kills) AS kills
+             FROM usage_kills
+             WHERE hour >= date_trunc('hour', $1::timestamptz, 'UTC') AND hour < $2
+                 AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR function = $4)
+             GROUP BY period, tenant, function, version, reason) AS by_reason
+         GROUP BY period, tenant, function, version
+     )
+     SELECT CASE period WHEN '-infinity' THEN first ELSE period END AS since, tenant, function, version,
+            run_ns_max, memory_bytes_max, coalesce(kills, '{}') AS kills,
+            least(calls, 9223372036854775807)::bigint AS calls,
+            least(cpu_ns, 9223372036854775807)::bigint AS cpu_ns,
+            least(run_ns, 9223372036854775807)::bigint AS run_ns,
+            least(queue_ns, 9223372036854775807)::bigint AS queue_ns
+     FROM summed LEFT JOIN killed USING (period, tenant, function, version)
+     ORDER BY period DESC, tenant, function, version";
+
 impl Catalog {
     /// Charges a checked report of a node, in one transaction with the memory that it was charged.
     pub async fn record_usage(&self, node: &NodeName, report: &UsageReport) -> Result<Charged, CatalogError> {
@@ -157,55 +189,20 @@ impl Catalog {
 
     /// What was used, the newest period first, within it by name; at most `limit` rows.
     pub async fn usage(&self, query: &UsageQuery<'_>) -> Result<Vec<Usage>, CatalogError> {
-        let rows = sqlx::query(
-            "WITH summed AS (
-                 SELECT CASE $5 WHEN 'total' THEN '-infinity' ELSE date_trunc($5, hour, 'UTC') END AS period,
-                        tenant, function, version, min(hour) AS first,
-                        sum(calls) AS calls, sum(cpu_ns) AS cpu_ns, sum(run_ns) AS run_ns,
-                        max(run_ns_max) AS run_ns_max, sum(queue_ns) AS queue_ns,
-                        max(memory_bytes_max) AS memory_bytes_max
-                 FROM usage_hours
-                 WHERE hour >= date_trunc('hour', $1::timestamptz, 'UTC') AND hour < $2
-                     AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR function = $4)
-                 GROUP BY period, tenant, function, version
-                 ORDER BY period DESC, tenant, function, version LIMIT $6
-             ), killed AS (
-                 SELECT period, tenant, function, version, jsonb_object_agg(reason, kills) AS kills FROM (
-                     SELECT CASE $5 WHEN 'total' THEN '-infinity' ELSE date_trunc($5, hour, 'UTC') END AS period,
-                            tenant, function, version, reason, sum(kills) AS kills
-                     FROM usage_kills
-                     WHERE hour >= date_trunc('hour', $1::timestamptz, 'UTC') AND hour < $2
-                         AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR function = $4)
-                     GROUP BY period, tenant, function, version, reason) AS by_reason
-                 GROUP BY period, tenant, function, version
-             )
-             SELECT CASE period WHEN '-infinity' THEN first ELSE period END AS since, tenant, function, version,
-                    run_ns_max, memory_bytes_max, coalesce(kills, '{}') AS kills,
-                    least(calls, 9223372036854775807)::bigint AS calls,
-                    least(cpu_ns, 9223372036854775807)::bigint AS cpu_ns,
-                    least(run_ns, 9223372036854775807)::bigint AS run_ns,
-                    least(queue_ns, 9223372036854775807)::bigint AS queue_ns
-             FROM summed LEFT JOIN killed USING (period, tenant, function, version)
-             ORDER BY period DESC, tenant, function, version",
-        )
-        .bind(query.since)
-        .bind(query.until)
-        .bind(query.tenant.map(TenantName::as_str))
-        .bind(query.function.map(FunctionName::as_str))
-        .bind(query.by.as_str())
-        .bind(i64::from(query.limit))
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(rows.iter().map(usage).collect::<Result<_, _>>()?)
-    }
-
-    /// Forgets hours that are older than [`USAGE_DAYS_KEPT`]; answers how many rows there were.
-    pub async fn forget_old_usage(&self) -> Result<u64, CatalogError> {
-        let gone = sqlx::query("DELETE FROM usage_hours WHERE hour < now() - make_interval(days => $1)")
-            .bind(USAGE_DAYS_KEPT)
-            .execute(&self.pool)
+        let sql = match query.tenant {
+            Some(_) => USAGE.replace(ANY_TENANT, "tenant = $3"),
+            None => USAGE.to_owned(),
+        };
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(query.since)
+            .bind(query.until)
+            .bind(query.tenant.map(TenantName::as_str))
+            .bind(query.function.map(FunctionName::as_str))
+            .bind(query.by.as_str())
+            .bind(i64::from(query.limit))
+            .fetch_all(&self.pool)
             .await?;
-        Ok(gone.rows_affected())
+        Ok(rows.iter().map(usage).collect::<Result<_, _>>()?)
     }
 }
 

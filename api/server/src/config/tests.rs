@@ -40,8 +40,22 @@ fn what_is_missing_or_unfit_is_named() {
         ("MFAAS_TENANT_QUEUED_BYTES", "1GiB"),
         ("MFAAS_TENANT_UPLOADS", "0"),
         ("MFAAS_TENANT_UPLOADS", "17"),
+        ("MFAAS_KEEP_EVENTS_DAYS", "-1"),
+        ("MFAAS_KEEP_TOKENS_DAYS", "36501"),
+        ("MFAAS_KEEP_UPLOADS_DAYS", "for ever"),
+        ("MFAAS_BLOB_GRACE_HOURS", "0"),
+        ("MFAAS_BLOB_GRACE_HOURS", "8761"),
     ] {
         let error = parse(&[(name, value)]).unwrap_err().to_string();
         assert!(error.contains(name), "{error} does not name {name}");
     }
+}
+
+#[test]
+fn what_is_kept_has_a_default_and_zero_is_for_ever() {
+    let kept = parse(&[]).unwrap();
+    assert_eq!(kept.retention, mfaas_catalog::Retention::DEFAULT);
+    assert_eq!(kept.blob_grace.as_secs(), 24 * 3_600);
+    let kept = parse(&[("MFAAS_KEEP_UPLOADS_DAYS", "0"), ("MFAAS_BLOB_GRACE_HOURS", "1")]).unwrap();
+    assert_eq!((kept.retention.uploads_days, kept.blob_grace.as_secs()), (0, 3_600));
 }

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use mfaas_catalog::CatalogError;
-use mfaas_wire::{Availability, Problem};
+use mfaas_wire::{Availability, DeploymentState, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -77,10 +77,13 @@ pub(super) async fn metrics(State(app): State<App>) -> Response {
     (headers, app.metrics.render()).into_response()
 }
 
-/// Counts what is in the database. It reads all deployments.
+/// Counts what is in the database.
 async fn count(app: &App) -> Result<(), CatalogError> {
-    for row in app.catalog.deployment_counts().await? {
-        metrics::gauge!("mfaas_deployments", "state" => row.state.as_str()).set(row.count as f64);
+    let counted = app.catalog.deployment_counts().await?;
+    for state in DeploymentState::ALL {
+        // A state without any is not among them.
+        let count = counted.iter().find(|row| row.state == state).map_or(0, |row| row.count);
+        metrics::gauge!("mfaas_deployments", "state" => state.as_str()).set(count as f64);
     }
     for availability in Availability::ALL {
         let nodes = app.catalog.count_nodes(availability).await?;

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
-use mfaas_catalog::{Period, USAGE_ANSWER_ROWS_MAX, USAGE_DAYS_KEPT, UsageQuery};
+use mfaas_catalog::{Period, USAGE_ANSWER_ROWS_MAX, USAGE_DAYS_SHOWN_MAX, UsageQuery};
 use mfaas_ident::{FunctionName, TenantName};
 use mfaas_wire::UsageView;
 use mfaas_wire::schema;
@@ -78,7 +78,7 @@ pub async fn usage_view(
 fn moment(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, Refusal> {
     let wrong = || {
         Refusal::invalid(format!(
-            "A moment is RFC 3339 or how long ago (`90m`, `24h`, `7d`), at most {USAGE_DAYS_KEPT} days."
+            "A moment is RFC 3339 or how long ago (`90m`, `24h`, `7d`), at most {USAGE_DAYS_SHOWN_MAX} days."
         ))
     };
     let ago = |digits: &str, unit: fn(i64) -> Option<TimeDelta>| {
@@ -92,7 +92,7 @@ fn moment(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, Refusal> {
         Some(_) => DateTime::parse_from_rfc3339(text).ok().map(|at| at.with_timezone(&Utc)),
         None => None,
     };
-    let kept = TimeDelta::days(i64::from(USAGE_DAYS_KEPT) + 1);
+    let kept = TimeDelta::days(i64::from(USAGE_DAYS_SHOWN_MAX) + 1);
     found.filter(|at| (now - kept..=now + kept).contains(at)).ok_or_else(wrong)
 }
 

@@ -54,6 +54,8 @@ async fn a_repeat_with_the_same_key_is_the_same_deployment() {
     let other_bytes = send("k1", "other source", "hello").await;
     assert_eq!((other_bytes.status, other_bytes.code().as_str()), (422, "MF0905"));
     assert_eq!(send("k1", "source", "goodbye").await.code(), "MF0905");
+    let blobs = files(&server.dir().join("blobs"));
+    assert_eq!(blobs.len(), 1, "a conflict leaves none: {blobs:?}");
     assert_eq!(send(&"k".repeat(201), "source", "hello").await.code(), "MF0904");
     let list = server.get("/v1/functions/hello/deployments?limit=1", &token).await.json();
     assert_eq!(list["items"].as_array().unwrap().len(), 1);
@@ -104,6 +106,35 @@ async fn an_upload_that_breaks_off_is_not_recorded() {
     .await
     .unwrap();
     assert_eq!(server.db.sql("SELECT count(*) FROM deployments"), "0");
+}
+
+/// What lies there for days and belongs to no row goes by itself; what somebody has just stored stays.
+#[tokio::test]
+async fn the_server_collects_blobs_that_nobody_needs() {
+    let mut lost = std::path::PathBuf::new();
+    let server = Server::start_as(&[], |config| {
+        let blobs = std::path::Path::new(config.blobs_url.strip_prefix("file://").unwrap());
+        let put = |bytes: &[u8]| {
+            let name = Digest::of(bytes).to_string();
+            let path = blobs.join("sha256").join(&name[..2]).join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        put(b"young");
+        lost = put(b"lost");
+        let file = std::fs::File::options().write(true).open(&lost).unwrap();
+        file.set_modified(std::time::SystemTime::now() - 2 * config.blob_grace).unwrap();
+    })
+    .await;
+    let began = Instant::now();
+    while lost.exists() {
+        assert!(began.elapsed() < Duration::from_secs(30), "the server collects nothing");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(files(&server.dir().join("blobs")).len(), 1, "the young one");
+    let recorded = "SELECT count(*) FROM audit_log WHERE action = 'blobs.collected'";
+    assert_eq!(server.db.sql(recorded), "1");
 }
 
 #[tokio::test]

@@ -192,9 +192,11 @@ pub(super) async fn keep(
         closure.iter().find(|member| member.checksum.as_deref() == Some(&report.checksum.to_string()));
     let Some(member) = member else { return Ok(None) };
     // The archive is stored before anything names it.
+    let mut hold = site.catalog.hold_blobs().await?;
     site.blobs.put(download.bytes.into()).await?;
     let files = put(site, texts).await?;
     let key = report_key(member);
+    hold.confirm().await?;
     office.store_report(&key, &report, &files).await?;
     Ok(Some((member.key(), key, report)))
 }

@@ -55,12 +55,14 @@ impl Offer {
 async fn own(site: &Site, office: &mut catalog::Acquirer) -> Result<(), BuilderError> {
     let crates = own_crates()?;
     let sdk = crates.last().map(|own| own.name.clone());
+    let mut hold = site.catalog.hold_blobs().await?;
     for OwnCrate { name, version, manifest, archive, decided } in crates {
         let archive = site.blobs.put(archive.into()).await?;
         let line = entry(manifest.as_bytes(), &name, &version, &archive);
         let decided_as = sdk.clone().unwrap_or_else(|| name.clone());
         let entry =
             IndexEntry { name, version, decided, decided_as, archive, line, revision: ENTRY_REVISION };
+        hold.confirm().await?;
         office.store_entry(&entry).await?;
     }
     Ok(())
@@ -89,9 +91,11 @@ async fn shipped(site: &Site, office: &mut catalog::Acquirer) -> Result<(), Buil
         wanted.map(|(key, checksum)| download::take(&bench.cargo, key, Some(&checksum.to_string()))).collect()
     })
     .await?;
+    let mut hold = site.catalog.hold_blobs().await?;
     for Download { name, version, checksum, bytes } in downloads {
         let size = bytes.len() as u64;
         site.blobs.put(bytes.into()).await?;
+        hold.confirm().await?;
         office.store_archive(&StoredArchive { name, version, checksum }, size).await?;
     }
     Ok(())

@@ -39,6 +39,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// What every step needs.
 pub(super) struct Site {
+    /// To hold blobs while they are stored; everything else goes through the one acquirer's connection.
+    pub(super) catalog: Catalog,
     pub(super) blobs: Blobs,
     /// Resolves, downloads, reads and compiles; blocking.
     pub(super) bench: Arc<Acquirer>,
@@ -69,6 +71,7 @@ pub(crate) fn serve(config: &AcquireConfig) -> Result<(), BuilderError> {
         let blobs = Blobs::open(&config.blobs_url)?;
         blobs.ready().await?;
         let site = Site {
+            catalog: catalog.clone(),
             blobs,
             toolchain: id,
             base,

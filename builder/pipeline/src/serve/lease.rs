@@ -211,6 +211,7 @@ fn damaged(error: BlobError) -> Result<Ending, BuilderError> {
 async fn commit(shop: &Shop, lease: &Lease, ending: Ending) -> Result<DeploymentState, BuilderError> {
     match ending {
         Ending::Built(artifact) => {
+            let mut hold = until_answered(shop, || shop.catalog.hold_blobs()).await?;
             let stored = shop.blobs.put(artifact.bytes().to_vec().into()).await?;
             if stored != artifact.digest() {
                 return Err(BuilderError::Blobs(BlobError::Corrupt {
@@ -218,6 +219,7 @@ async fn commit(shop: &Shop, lease: &Lease, ending: Ending) -> Result<Deployment
                     found: stored,
                 }));
             }
+            hold.confirm().await?;
             until_answered(shop, || shop.catalog.finish_built(lease, artifact.claim())).await?;
             Ok(DeploymentState::Built)
         }

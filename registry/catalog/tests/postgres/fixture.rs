@@ -54,13 +54,23 @@ impl World {
             };
             migrate(&owner_url, &passwords).await.unwrap();
         }
+        Self::of(database).await
+    }
+
+    /// The same database through connections that begin now.
+    pub(crate) async fn again(&self) -> Self {
+        Self::of(self.database.clone()).await
+    }
+
+    async fn of(database: String) -> Self {
+        let cluster = Cluster::get();
         let connect = async |user: &str| Catalog::connect(&cluster.url(&database, user), 8).await.unwrap();
         Self {
             server: connect("mfaas_server").await,
             builder: connect("mfaas_builder").await,
             acquirer: connect("mfaas_acquirer").await,
             owner: connect(OWNER).await,
-            sql: PgPool::connect(&owner_url).await.unwrap(),
+            sql: PgPool::connect(&cluster.url(&database, OWNER)).await.unwrap(),
             database,
         }
     }

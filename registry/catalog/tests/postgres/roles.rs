@@ -38,7 +38,6 @@ const DENIED: &[(&str, &str)] = &[
     ("mfaas_server", "UPDATE deployments SET source_digest = repeat('a', 64)"),
     ("mfaas_server", "UPDATE audit_log SET actor = 'x'"),
     ("mfaas_server", "DELETE FROM audit_log"),
-    ("mfaas_server", "DELETE FROM revocations"),
     ("mfaas_server", "TRUNCATE function_logs"),
     ("mfaas_server", "INSERT INTO crate_deltas (key) VALUES (repeat('a', 64))"),
     ("mfaas_server", "INSERT INTO review_deltas (review_id) VALUES (1)"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{TimeDelta, Utc};
-use mfaas_catalog::{CatalogError, Charged, Period, Usage, UsageQuery};
+use mfaas_catalog::{CatalogError, Charged, Period, Retention, Usage, UsageQuery};
 use mfaas_delivery::{Kill, NODE_PROTOCOL, UsageReport, UsageRow};
 use mfaas_ident::{Digest, NodeName, VersionNumber};
 use uuid::Uuid;
@@ -203,6 +203,6 @@ async fn usage_is_summed_up_by_hour_by_day_and_altogether() {
     let none = UsageQuery { tenant: Some(&stranger), ..query(Period::Total) };
     assert_eq!(world.server.usage(&none).await.unwrap(), []);
     world.damage("UPDATE usage_hours SET hour = hour - interval '500 days' WHERE function = 'other'").await;
-    assert_eq!(world.server.forget_old_usage().await.unwrap(), 3);
+    assert_eq!(world.server.forget(&Retention::DEFAULT).await.unwrap(), 3);
     assert_eq!(rows(Period::Hour).await.len(), 3);
 }

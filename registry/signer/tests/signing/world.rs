@@ -24,7 +24,7 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 17] = [
+const MIGRATIONS: [&str; 18] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
@@ -42,6 +42,7 @@ const MIGRATIONS: [&str; 17] = [
     include_str!("../../../../migrations/0015_postponed.sql"),
     include_str!("../../../../migrations/0016_signer.sql"),
     include_str!("../../../../migrations/0017_shards.sql"),
+    include_str!("../../../../migrations/0018_scale.sql"),
 ];
 
 /// Everything that a signer needs, without the signer.
@@ -91,7 +92,7 @@ impl World {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
             sql.batch_execute(
                 "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
-                 INSERT INTO _sqlx_migrations VALUES (17, true)",
+                 INSERT INTO _sqlx_migrations VALUES (18, true)",
             )
             .unwrap();
             for migration in MIGRATIONS {

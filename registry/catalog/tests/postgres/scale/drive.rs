@@ -1,0 +1,238 @@
+//! What programs ask by themselves and pages ask for, of the filled database.
+
+use chrono::{TimeDelta, Utc};
+use mfaas_attest::AuditHead;
+use mfaas_blobs::Blobs;
+use mfaas_catalog::{CatalogError, Held, NewRequest, Period, Retention, UsageQuery};
+use mfaas_delivery::{
+    Availability, Ban, BanNotice, DeploymentState, Event, LogBatch, LogLevel, LogLine, NODE_PROTOCOL, Stage,
+    UsageReport,
+};
+use mfaas_ident::{CrateName, Digest, Epoch, FunctionName, NodeName, TenantName, ToolchainId, VersionNumber};
+use mfaas_rules::review::ReviewState;
+use uuid::Uuid;
+
+use crate::fixture::{LONG, World, actor, claim, function, person, tenant};
+use crate::reviews::acquirer;
+
+/// Pages are as long as the server makes them.
+const PAGE: u32 = 101;
+
+/// The statement ran. That what was filled in is no real report, review or set is no matter here.
+fn ran<T>(result: Result<T, CatalogError>) {
+    match result {
+        Ok(_)
+        | Err(CatalogError::Database(_) | CatalogError::NotFound { .. } | CatalogError::Conflict { .. }) => {}
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// Everything once. `turn` keeps what is made apart from what the turn before made.
+pub(super) async fn everything(world: &World, turn: &str) {
+    builds(world, turn).await;
+    registry(world).await;
+    people(world, turn).await;
+    machines(world, turn).await;
+    reviews(world, turn).await;
+    acquires(world).await;
+    upkeep(world).await;
+}
+
+async fn builds(world: &World, turn: &str) {
+    for ending in ["built", "refused", "released", "postponed", "lost"] {
+        world.upload("mine", &format!("{ending} {turn}"), ending.as_bytes()).await;
+        let claimed = world.builder.claim("one", LONG).await.unwrap().unwrap();
+        let lease = &claimed.lease;
+        world.builder.heartbeat(lease, LONG).await.unwrap();
+        let event = Event::state(Stage::Compile, DeploymentState::Building);
+        world.builder.append_events(lease, &[event]).await.unwrap();
+        match ending {
+            "built" => world.builder.finish_built(lease, &claim(turn.as_bytes())).await.unwrap(),
+            "refused" => world.builder.finish_refused(lease, Stage::Audit, &[]).await.unwrap(),
+            "released" => world.builder.release(lease).await.unwrap(),
+            "postponed" => drop(world.builder.postpone(lease, "a full disk").await.unwrap()),
+            _ => world.builder.give_up_attempt(lease).await.unwrap(),
+        }
+    }
+    // What was given back is in nobody's way.
+    world.damage("UPDATE builds SET finished_at = now() WHERE tenant = 'acme' AND finished_at IS NULL").await;
+    world.builder.builder_is("one", None).await.unwrap();
+    for well in [true, false] {
+        world.server.count_builders(well).await.unwrap();
+    }
+    world.server.count_postponed_builds().await.unwrap();
+    world.server.deployment_counts().await.unwrap();
+}
+
+async fn registry(world: &World) {
+    let artifact = Digest::of(b"artifact110");
+    // The tenant with most, and one with few.
+    for (name, one) in [("t0", "f1"), ("t150", "f999999")] {
+        let (tenant, one) = (TenantName::parse(name).unwrap(), function(one));
+        let found = world.server.functions(&tenant, None, PAGE).await.unwrap();
+        let last = found.last().map(|found| found.name.clone());
+        ran(world.server.functions(&tenant, last.as_ref(), PAGE).await);
+        ran(world.server.function(&tenant, &one).await);
+        for before in [None, Some(VersionNumber::new(50).unwrap())] {
+            ran(world.server.versions(&tenant, &one, before, PAGE).await);
+        }
+        ran(world.server.version(&tenant, &one, VersionNumber::new(10).unwrap()).await);
+        ran(world.server.aliases(&tenant, &one).await);
+        for of in [None, Some(&one)] {
+            let found = world.server.deployments(&tenant, of, None, PAGE).await.unwrap();
+            let before = found.last().map(|found| found.created_at);
+            ran(world.server.deployments(&tenant, of, before, PAGE).await);
+            for deployment in found.iter().take(1) {
+                ran(world.server.deployment(&tenant, deployment.id).await);
+                ran(world.server.events_after(&tenant, deployment.id, 0, 200).await);
+                ran(world.server.requests_of(deployment.id).await);
+            }
+        }
+        ran(world.server.statement_of(&tenant, &artifact, None).await);
+        ran(world.server.owns_artifact(&tenant, &artifact).await);
+        usage(world, Some(&tenant), Some(&one)).await;
+        usage(world, Some(&tenant), None).await;
+        for after in [0, 1_000] {
+            ran(world.server.logs_after(&tenant, &one, after, 200).await);
+        }
+        ran(world.server.bans(Some(&tenant), Some(&one), PAGE).await);
+        ran(world.server.bans(Some(&tenant), None, PAGE).await);
+    }
+    usage(world, None, None).await;
+    ran(world.server.is_servable(&artifact).await);
+    ran(world.server.statement(&artifact).await);
+    for held in [Held::Nothing, Held::Epoch(Epoch(100)), Held::Set(artifact)] {
+        ran(world.server.serving_set_unless(&held).await);
+    }
+    ran(world.server.serving_set_digest().await);
+    ran(world.server.key_list().await);
+    ran(world.server.call_keys().await);
+    ran(world.server.audit_after(100, PAGE).await);
+    let newest = world.server.audit_before(None, PAGE).await.unwrap();
+    ran(world.server.audit_before(newest.last().map(|row| row.seq), PAGE).await);
+    let seen = AuditHead { row: newest[0].seq.unsigned_abs() - 50, hash: artifact };
+    ran(world.server.verify_audit(seen).await);
+}
+
+/// The last day, as the page shows it.
+async fn usage(world: &World, tenant: Option<&TenantName>, function: Option<&FunctionName>) {
+    let (since, until) = (Utc::now() - TimeDelta::hours(24), Utc::now());
+    let query = UsageQuery { since, until, tenant, function, by: Period::Total, limit: 10_000 };
+    world.server.usage(&query).await.unwrap();
+}
+
+async fn people(world: &World, turn: &str) {
+    let token = world.reviewer(&format!("reviewer-{turn}")).await;
+    ran(world.server.tokens(None, PAGE).await);
+    ran(world.server.tokens(Some(&TenantName::parse("t150").unwrap()), PAGE).await);
+    ran(world.server.authenticate(&Digest::of(b"secret1")).await);
+    world.server.revoke_token(&actor(), Some(&tenant()), token.id).await.unwrap();
+    let version = world.admitted(&format!("mine-{turn}"), &format!("admitted {turn}")).await;
+    let mine = function(&format!("mine-{turn}"));
+    let live = mfaas_ident::AliasName::parse("live").unwrap();
+    world.server.put_alias(&actor(), &tenant(), &mine, &live, version).await.unwrap();
+    let digest = Digest::of(format!("admitted {turn}").as_bytes());
+    world.server.revoke_artifact(&actor(), &digest, "evil").await.unwrap();
+    world.server.delete_function(&actor(), &tenant(), &mine).await.unwrap();
+}
+
+async fn machines(world: &World, turn: &str) {
+    let node = crate::usage::joined(world, &format!("node-{turn}")).await;
+    ran(world.server.nodes().await);
+    ran(world.server.node_by_certificate(&Digest::of(b"node1")).await);
+    ran(world.server.orders(&node).await);
+    ran(world.server.count_nodes(Availability::Active).await);
+    ran(world.server.count_bans().await);
+    world.server.set_availability(&actor(), &node, Availability::Cordoned).await.unwrap();
+    let (boot, version) = (Uuid::new_v4(), VersionNumber::new(100).unwrap());
+    let (tenant, name) = (TenantName::parse("t0").unwrap(), function("f1"));
+    let rows = Vec::new();
+    ran(world
+        .server
+        .record_usage(&node, &UsageReport { protocol: NODE_PROTOCOL, boot, sequence: 1, rows })
+        .await);
+    let line = LogLine {
+        at: Utc::now(),
+        tenant: tenant.clone(),
+        function: name.clone(),
+        version,
+        level: LogLevel::Info,
+        text: "hello".to_owned(),
+    };
+    let batch = LogBatch { protocol: NODE_PROTOCOL, boot, first: 0, dropped: 0, lines: vec![line] };
+    world.server.append_logs(&node, &batch).await.unwrap();
+    let (crashes, since) = (3, Utc::now());
+    let ban = Ban { tenant, function: name, version, digest: Digest::of(b"artifact200"), crashes, since };
+    let told = world.server.tell_ban(&node, &BanNotice { protocol: NODE_PROTOCOL, told: boot, ban }).await;
+    ran(told);
+    ran(world.server.lift_ban(&actor(), 1).await);
+    let _: NodeName = node;
+}
+
+async fn reviews(world: &World, turn: &str) {
+    let (name, nobody) = (CrateName::parse("c1").unwrap(), TenantName::parse("t150").unwrap());
+    for tenant in [None, Some(&nobody)] {
+        ran(world.server.unanswered_requests(tenant, PAGE).await);
+        ran(world.server.request(tenant, 77).await);
+    }
+    for state in [ReviewState::Open, ReviewState::Approved, ReviewState::Revoked] {
+        ran(world.server.reviews(Some(state), 0, PAGE).await);
+        ran(world.server.closed_reviews(state, 25).await);
+    }
+    ran(world.server.reviews(None, 0, PAGE).await);
+    ran(world.server.askers(77, PAGE).await);
+    ran(world.server.reviews_of(&name).await);
+    ran(world.server.review(77).await);
+    ran(world.server.spot_notes(77).await);
+    ran(world.server.delta_of_review(77).await);
+    let digest = Digest::of(b"crate77");
+    ran(world.server.crate_report(&digest).await);
+    ran(world.server.crate_files(&digest).await);
+    ran(world.server.crate_file(&digest, "src/1.rs").await);
+    ran(world.server.crates().await);
+    ran(world.server.crates_of(&name).await);
+    ran(world.server.allowlist_of(&nobody, None).await);
+    ran(world.server.index_lines(&nobody, "c1").await);
+    ran(world.server.offered_archive(&nobody, &name, &semver::Version::new(1, 0, 1)).await);
+    ran(world.server.built_with(&name, &semver::Version::new(9, 9, 9)).await);
+    let asker = person(&format!("asker-{turn}"));
+    let new = NewRequest {
+        tenant: &tenant(),
+        person: &asker,
+        name: &name,
+        requirement: &semver::VersionReq::STAR,
+        features: &[],
+        default_features: true,
+        takeover: false,
+    };
+    world.server.request_crate(&actor(), &new).await.unwrap();
+}
+
+async fn acquires(world: &World) {
+    let mut office = acquirer(world).await;
+    let toolchain: ToolchainId = "a".repeat(64).parse().unwrap();
+    ran(office.requests(mfaas_catalog::RequestStatus::Open).await);
+    ran(office.requests(mfaas_catalog::RequestStatus::Building).await);
+    ran(office.settle().await);
+    ran(office.unindexed(1).await);
+    ran(office.uncompared(&toolchain, 10).await);
+    ran(office.missing_archives(&[Digest::of(b"crate1")]).await);
+    ran(office.extras(&toolchain, &[]).await);
+    ran(office.outside().await);
+    ran(office.newest_cache(&Digest::of(b"base1"), &toolchain).await);
+    ran(office.report(&Digest::of(b"crate1")).await);
+    ran(office.crate_delta(&Digest::of(b"crate1")).await);
+    ran(office.reports_about(&Digest::of(b"crate1")).await);
+}
+
+async fn upkeep(world: &World) {
+    while world.server.forget(&Retention::DEFAULT).await.unwrap() > 0 {}
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = Blobs::open(&format!("file://{}", dir.path().display())).unwrap();
+    for n in 0..10 {
+        let digest = blobs.put(format!("blob {n}").into()).await.unwrap();
+        let byte = u8::from_str_radix(&digest.to_string()[..2], 16).unwrap();
+        let grace = std::time::Duration::ZERO;
+        assert_eq!(world.server.collect_blobs(&blobs, &Retention::DEFAULT, grace, byte).await.unwrap(), 1);
+    }
+}
