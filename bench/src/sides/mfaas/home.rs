@@ -158,6 +158,7 @@ fn key_list(online: &PrivateKey, now: DateTime<Utc>) -> KeyList {
         version: 1,
         issued_at: now,
         expires_at: None,
+        root: None,
         keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)],
     }
 }
