@@ -108,5 +108,5 @@ pub(crate) fn remove_if_there(path: &Path) -> anyhow::Result<()> {
 /// Makes renames in the directory durable.
 pub(crate) fn sync_dir(dir: &Path) -> anyhow::Result<()> {
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-    Ok(fs::File::open(dir).and_then(|dir| dir.sync_all()).with_context(|| dir.display().to_string())?)
+    fs::File::open(dir).and_then(|dir| dir.sync_all()).with_context(|| dir.display().to_string())
 }
