@@ -9,6 +9,7 @@ mod commands;
 mod events;
 mod failure;
 mod profile;
+mod root;
 mod screen;
 mod settings;
 mod supervise;

@@ -28,6 +28,9 @@ pub(crate) struct Profile {
     /// The pinned root key, 64 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) root_key: Option<String>,
+    /// In its place, the path of a key list that names its root: what to pin once the first root key is no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) root_list: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Profile {
@@ -37,6 +40,7 @@ impl std::fmt::Debug for Profile {
             .field("tenant", &self.tenant)
             .field("token", &self.token.as_ref().map(|_| "…"))
             .field("root_key", &self.root_key)
+            .field("root_list", &self.root_list)
             .finish()
     }
 }

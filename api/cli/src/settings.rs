@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use mfaas_attest::PublicKey;
+use mfaas_attest::{PublicKey, TrustedRoot};
 use mfaas_ident::TenantName;
 
 use crate::client::{Client, DEFAULT_SERVER};
@@ -94,14 +94,25 @@ impl Context {
         }
     }
 
-    /// The pinned root key.
-    pub(crate) fn root_key(&self) -> Result<PublicKey, Failure> {
-        let text = self.profile.root_key.as_deref().ok_or_else(|| {
-            Failure::Unverified(
-                "no root key is pinned in the profile (root_key, 64 hexadecimal digits)".to_owned(),
-            )
-        })?;
-        PublicKey::from_hex(text).map_err(|e| Failure::Unverified(format!("the pinned root key: {e}")))
+    /// What the profile pins: a root key, or a key list that names its root.
+    pub(crate) fn pinned_root(&self) -> Result<TrustedRoot, Failure> {
+        match (&self.profile.root_key, &self.profile.root_list) {
+            (Some(text), None) => PublicKey::from_hex(text)
+                .map(TrustedRoot::of_key)
+                .map_err(|e| Failure::Unverified(format!("the pinned root key: {e}"))),
+            (None, Some(path)) => {
+                let list = std::fs::read(path).map_err(Failure::io("cannot read", path))?;
+                TrustedRoot::of_list(list.trim_ascii())
+                    .map_err(|e| Failure::Unverified(format!("{}: {e}", path.display())))
+            }
+            (Some(_), Some(_)) => Err(Failure::Unverified(
+                "the profile pins root_key and root_list: keep the one that you trust".to_owned(),
+            )),
+            (None, None) => Err(Failure::Unverified(
+                "no root is pinned in the profile (root_key, 64 hexadecimal digits, or root_list, the file of a key list)"
+                    .to_owned(),
+            )),
+        }
     }
 }
 

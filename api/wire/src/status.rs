@@ -92,6 +92,9 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0713, 503),
     (codes::MF0714, 503),
     (codes::MF0715, 503),
+    (codes::MF0716, 503),
+    (codes::MF0717, 503),
+    (codes::MF0718, 503),
     // Invocation.
     (codes::MF0801, 404),
     (codes::MF0802, 500),

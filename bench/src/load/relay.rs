@@ -75,12 +75,7 @@ impl Drop for Relay {
     }
 }
 
-fn accept(
-    listener: &TcpListener,
-    constants: Constants,
-    stopping: &AtomicBool,
-    open: &Mutex<Vec<TcpStream>>,
-) {
+fn accept(listener: &TcpListener, constants: Constants, stopping: &AtomicBool, open: &Mutex<Vec<TcpStream>>) {
     let compute = move |mut call: Call| {
         let mut answer = [0; ANSWER_BYTES];
         let length = work(&constants, &call.request, &mut answer);

@@ -74,7 +74,7 @@ pub(crate) struct Config {
     /// `MFAAS_SPECULATION_CONTROLS`: what workers ask of the kernel against speculation, names with commas
     /// between them or `none`; all of it if absent.
     pub(crate) speculation: SpeculationWish,
-    /// `MFAAS_ROOT_KEY_FILE`: the pinned root, PEM.
+    /// `MFAAS_ROOT_KEY_FILE`: what is pinned, a root key in PEM or a key list that names its root.
     pub(crate) root_key_file: PathBuf,
     /// `MFAAS_DOOR_SOCKET`: where programs of this machine call through rings; nowhere if absent.
     pub(crate) door_socket: Option<PathBuf>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use mfaas_attest::PublicKey;
+use mfaas_attest::TrustedRoot;
 use mfaas_dispatch::Limits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
@@ -261,10 +261,10 @@ fn start_metrics() -> anyhow::Result<PrometheusHandle> {
         .context("setting up metrics")
 }
 
-fn read_root(path: &Path) -> anyhow::Result<PublicKey> {
-    let pem = std::fs::read_to_string(path)
+fn read_root(path: &Path) -> anyhow::Result<TrustedRoot> {
+    let content = std::fs::read_to_string(path)
         .with_context(|| format!("MFAAS_ROOT_KEY_FILE: reading {}", path.display()))?;
-    PublicKey::from_pem(&pem).with_context(|| format!("MFAAS_ROOT_KEY_FILE: {}", path.display()))
+    TrustedRoot::of_file(&content).with_context(|| format!("MFAAS_ROOT_KEY_FILE: {}", path.display()))
 }
 
 /// Worker and loader lie beside this program, so that all are of one release.

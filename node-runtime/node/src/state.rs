@@ -4,7 +4,8 @@
 //! Every write is a new file, synced, renamed, and the directory synced: a crash leaves the old
 //! content or the new. What is read back is never believed: documents are verified again and
 //! blobs are hashed again. A damaged record of the highest epoch stops the node, since without it
-//! an old set could be replayed.
+//! an old set could be replayed. Of the root that a key list names the file is the only witness: which lists led to it is not
+//! kept. So the file is named after what was pinned then, and another pin begins anew.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -18,7 +19,8 @@ use mfaas_ident::{AliasName, Digest, Epoch, FunctionName, TenantName, VersionNum
 
 const SEEN_FILE: &str = "seen.json";
 const SET_FILE: &str = "serving-set.dsse";
-const KEY_LIST_FILE: &str = "key-list.dsse";
+/// The key list in the directory of a node of the release before, which knew no other root than the pinned key.
+const OLD_KEY_LIST_FILE: &str = "key-list.dsse";
 const ORDERS_FILE: &str = "orders.json";
 const ALIASES_FILE: &str = "aliases.json";
 const KEY_FILE: &str = "node.key";
@@ -132,14 +134,17 @@ impl StateDir {
         self.write(SET_FILE, envelope)
     }
 
-    /// The envelope of the last accepted key list.
-    pub(crate) fn key_list(&self) -> Result<Option<Vec<u8>>, StateError> {
-        self.read(KEY_LIST_FILE)
+    /// The envelope of the last key list that was accepted under that pin.
+    pub(crate) fn key_list(&self, pin: Digest) -> Result<Option<Vec<u8>>, StateError> {
+        Ok(match self.read(&key_list_name(pin))? {
+            Some(envelope) => Some(envelope),
+            None => self.read(OLD_KEY_LIST_FILE)?,
+        })
     }
 
-    /// Keeps the envelope of an accepted key list.
-    pub(crate) fn store_key_list(&self, envelope: &[u8]) -> Result<(), StateError> {
-        self.write(KEY_LIST_FILE, envelope)
+    /// Keeps the envelope of a key list that was accepted under that pin.
+    pub(crate) fn store_key_list(&self, pin: Digest, envelope: &[u8]) -> Result<(), StateError> {
+        self.write(&key_list_name(pin), envelope)
     }
 
     /// The last orders that were followed, and the bans that the server may not have yet.
@@ -243,6 +248,10 @@ impl StateDir {
         let path = self.path.join(name);
         write_durably(&path, bytes).map_err(|source| StateError { path, action: "writing", source })
     }
+}
+
+fn key_list_name(pin: Digest) -> String {
+    format!("key-list-{pin}.dsse")
 }
 
 fn blob_name(digest: Digest) -> String {

@@ -132,7 +132,16 @@ impl Upstream {
 
     /// A question that the server may hold for [`POLL_WAIT`].
     async fn poll(&self, path: &str, bytes_max: usize) -> Result<Option<Vec<u8>>, UpstreamError> {
-        let wait_max = POLL_WAIT + ANSWER_WAIT_MAX;
+        self.get_if_any(path, POLL_WAIT + ANSWER_WAIT_MAX, bytes_max).await
+    }
+
+    /// The body of the answer, or `None` when the server has nothing to say (204).
+    async fn get_if_any(
+        &self,
+        path: &str,
+        wait_max: Duration,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<u8>>, UpstreamError> {
         let request = self.client.request(Method::GET, self.url(path)).timeout(wait_max);
         let response = request.send().await.map_err(UpstreamError::Unreachable)?;
         if response.status() == StatusCode::NO_CONTENT {
@@ -141,9 +150,14 @@ impl Upstream {
         body(accepted(response, path).await?, path, bytes_max).await.map(Some)
     }
 
-    /// The envelope of the root-signed key list.
-    pub(crate) async fn key_list(&self, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
-        self.get("/node/v1/key-list", bytes_max).await
+    /// The envelope of the key list after that version, or `None` when there is none. A server of the release before gives the
+    /// newest, whatever the node has.
+    pub(crate) async fn key_list_after(
+        &self,
+        version: u32,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<u8>>, UpstreamError> {
+        self.get_if_any(&format!("/node/v1/key-list?after={version}"), ANSWER_WAIT_MAX, bytes_max).await
     }
 
     /// The bytes of an artifact. Not hashed here.

@@ -177,6 +177,9 @@ table! {
     MF0713 "A serving set is for nodes that know a newer key list.", "The node asks for the list and takes the set then; the operator has to look at who withholds it.";
     MF0714 "A serving set's epoch is too far ahead of the last.", "The node keeps what it serves; the operator has to look for a stolen key.";
     MF0715 "The key list has expired.", "The node keeps serving and loads nothing new; the operator renews the list: `mfaas-signer rotate --renew`.";
+    MF0716 "A key list is not signed by enough root keys.", "The node keeps what it serves; let the other holders of root keys sign the list and publish it again.";
+    MF0717 "A key list does not follow the one that the node has.", "The node keeps what it serves; publish the lists in between, or pin a newer key list on the node.";
+    MF0718 "There are two key lists of one version.", "The node keeps the one that it has; the holders of the root keys have to look at who signed the other.";
 
     MF0801 "No such function is served here.", "Check tenant, name and version with `mfaas list`; a new version takes a moment to arrive.";
     MF0802 "The function panicked.", "See `mfaas logs` for the message; the next call starts from a clean state.";

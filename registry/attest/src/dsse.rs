@@ -2,7 +2,9 @@
 //!
 //! The signature covers the pre-authentication encoding (PAE) of payload type and payload, so the
 //! payload is never re-serialised before it is checked. Must never hand out a parsed payload
-//! whose signature was not checked first.
+//! whose signature was not checked first, but as a [`Draft`], which proves nothing.
+
+use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,8 +12,8 @@ use mfaas_ident::{Digest, sanitise_line};
 
 use crate::{AttestError, KeyId, PrivateKey, Purpose, Trust};
 
-/// Signatures in one envelope; more is an attempt to make us work.
-const SIGNATURES_MAX: usize = 8;
+/// Signatures in one envelope: a key list carries those of an old and of a new root. More is an attempt to make us work.
+const SIGNATURES_MAX: usize = 16;
 
 /// A document that may be signed: its type on the wire, the keys that may sign it, its size.
 pub trait Payload: serde::Serialize + serde::de::DeserializeOwned {
@@ -83,22 +85,85 @@ impl<T> std::ops::Deref for Verified<T> {
 ///
 /// Refuses what [`verify`] would refuse: contradictions, too many or no keys, too large.
 pub fn sign<T: Payload>(document: &T, keys: &[&PrivateKey]) -> Result<Vec<u8>, AttestError> {
-    document.check().map_err(|reason| AttestError::Inconsistent { reason })?;
     if keys.is_empty() || keys.len() > SIGNATURES_MAX {
         return Err(AttestError::Untrusted { purpose: T::PURPOSE });
     }
-    let malformed = |e: serde_json::Error| AttestError::Malformed { reason: e.to_string() };
-    let payload = serde_json::to_vec(document).map_err(malformed)?;
-    let message = pae(T::TYPE, &payload);
-    let signatures = keys
-        .iter()
-        .map(|key| Signature { keyid: key.public().id(), sig: STANDARD.encode(key.sign(&message)) })
-        .collect();
-    let envelope =
-        Envelope { payload: STANDARD.encode(&payload), payload_type: T::TYPE.to_owned(), signatures };
-    let bytes = serde_json::to_vec(&envelope).map_err(malformed)?;
-    within_limit::<T>(&bytes)?;
-    Ok(bytes)
+    let mut envelope = Envelope::unsigned(document)?;
+    for key in keys {
+        envelope.sign(key)?;
+    }
+    envelope.to_bytes::<T>()
+}
+
+impl Envelope {
+    fn unsigned<T: Payload>(document: &T) -> Result<Self, AttestError> {
+        document.check().map_err(|reason| AttestError::Inconsistent { reason })?;
+        let payload = serde_json::to_vec(document).map_err(|e| malformed(&e))?;
+        let payload_type = T::TYPE.to_owned();
+        Ok(Self { payload: STANDARD.encode(&payload), payload_type, signatures: Vec::new() })
+    }
+
+    /// Adds a signature, in the place of an earlier one of that key.
+    fn sign(&mut self, key: &PrivateKey) -> Result<(), AttestError> {
+        let keyid = key.public().id();
+        self.signatures.retain(|signature| signature.keyid != keyid);
+        if self.signatures.len() == SIGNATURES_MAX {
+            return Err(too_many_signatures(SIGNATURES_MAX + 1));
+        }
+        let message = pae(&self.payload_type, &decode(&self.payload)?);
+        self.signatures.push(Signature { keyid, sig: STANDARD.encode(key.sign(&message)) });
+        Ok(())
+    }
+
+    fn to_bytes<T: Payload>(&self) -> Result<Vec<u8>, AttestError> {
+        let bytes = serde_json::to_vec(self).map_err(|e| malformed(&e))?;
+        within_limit::<T>(&bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// A document that one holder of a key after the other signs, in an envelope like any other. It proves nothing:
+/// that is for [`verify`] or [`TrustedRoot::follow`](crate::TrustedRoot::follow).
+#[derive(Debug)]
+pub struct Draft<T> {
+    document: T,
+    envelope: Envelope,
+}
+
+impl<T: Payload> Draft<T> {
+    /// Nobody has signed it yet.
+    pub fn new(document: T) -> Result<Self, AttestError> {
+        let envelope = Envelope::unsigned(&document)?;
+        Ok(Self { document, envelope })
+    }
+
+    /// Reads what others may have signed already.
+    pub fn read(bytes: &[u8]) -> Result<Self, AttestError> {
+        let (envelope, payload) = open::<T>(bytes)?;
+        let document: T = read(&payload)?;
+        document.check().map_err(|reason| AttestError::Inconsistent { reason })?;
+        Ok(Self { document, envelope })
+    }
+
+    /// What is to be signed.
+    pub fn document(&self) -> &T {
+        &self.document
+    }
+
+    /// The keys that signatures name; whether they match is not looked at.
+    pub fn signed_by(&self) -> impl Iterator<Item = KeyId> + '_ {
+        self.envelope.signatures.iter().map(|signature| signature.keyid)
+    }
+
+    /// Adds a signature, in the place of an earlier one of that key.
+    pub fn sign(&mut self, key: &PrivateKey) -> Result<(), AttestError> {
+        self.envelope.sign(key)
+    }
+
+    /// The envelope with the signatures so far (compact JSON).
+    pub fn to_bytes(&self) -> Result<Vec<u8>, AttestError> {
+        self.envelope.to_bytes::<T>()
+    }
 }
 
 /// Checks `bytes` against the keys that `trust` holds for this kind of document.
@@ -106,7 +171,27 @@ pub fn sign<T: Payload>(document: &T, keys: &[&PrivateKey]) -> Result<Vec<u8>, A
 /// One good signature suffices, so that an envelope can carry an old and a new key during a
 /// rotation; a signature that names a trusted key and does not match is always a refusal.
 /// Whether the document is expired is for the caller, who knows the time.
+///
+/// A key list takes more than one key where its root says so: see [`TrustedRoot`](crate::TrustedRoot).
 pub fn verify<T: Payload>(bytes: &[u8], trust: &Trust) -> Result<Verified<T>, AttestError> {
+    verify_counting(bytes, trust).map(|(verified, _)| verified)
+}
+
+/// The same, and how many different trusted keys signed.
+pub(crate) fn verify_counting<T: Payload>(
+    bytes: &[u8],
+    trust: &Trust,
+) -> Result<(Verified<T>, usize), AttestError> {
+    let (envelope, payload) = open::<T>(bytes)?;
+    let keys = check_signatures(&envelope, &pae(T::TYPE, &payload), T::PURPOSE, trust)?;
+    let key = *keys.first().ok_or(AttestError::Untrusted { purpose: T::PURPOSE })?;
+    let document: T = read(&payload)?;
+    document.check().map_err(|reason| AttestError::Inconsistent { reason })?;
+    Ok((Verified { document, key, digest: Digest::of(bytes) }, keys.len()))
+}
+
+/// Envelope and payload of a document of that kind.
+fn open<T: Payload>(bytes: &[u8]) -> Result<(Envelope, Vec<u8>), AttestError> {
     within_limit::<T>(bytes)?;
     let envelope: Envelope = read(bytes)?;
     if envelope.payload_type != T::TYPE {
@@ -115,34 +200,33 @@ pub fn verify<T: Payload>(bytes: &[u8], trust: &Trust) -> Result<Verified<T>, At
             expected: T::TYPE,
         });
     }
+    if envelope.signatures.len() > SIGNATURES_MAX {
+        return Err(too_many_signatures(envelope.signatures.len()));
+    }
     let payload = decode(&envelope.payload)?;
-    let key = check_signatures(&envelope, &pae(T::TYPE, &payload), T::PURPOSE, trust)?;
-    let document: T = read(&payload)?;
-    document.check().map_err(|reason| AttestError::Inconsistent { reason })?;
-    Ok(Verified { document, key, digest: Digest::of(bytes) })
+    Ok((envelope, payload))
 }
 
-/// The first trusted key that signed; every signature by a trusted key must match.
+fn too_many_signatures(count: usize) -> AttestError {
+    AttestError::Malformed { reason: format!("{count} signatures, the limit is {SIGNATURES_MAX}") }
+}
+
+/// The trusted keys that signed, each once; every signature by a trusted key must match.
 fn check_signatures(
     envelope: &Envelope,
     message: &[u8],
     purpose: Purpose,
     trust: &Trust,
-) -> Result<KeyId, AttestError> {
-    if envelope.signatures.len() > SIGNATURES_MAX {
-        return Err(AttestError::Malformed {
-            reason: format!("{} signatures, the limit is {SIGNATURES_MAX}", envelope.signatures.len()),
-        });
-    }
-    let mut accepted = None;
+) -> Result<BTreeSet<KeyId>, AttestError> {
+    let mut accepted = BTreeSet::new();
     for signature in &envelope.signatures {
         let Some(public) = trust.key(purpose, signature.keyid) else { continue };
         if !public.verifies(message, &decode(&signature.sig)?) {
             return Err(AttestError::BadSignature { key: signature.keyid });
         }
-        accepted = accepted.or(Some(signature.keyid));
+        accepted.insert(signature.keyid);
     }
-    accepted.ok_or(AttestError::Untrusted { purpose })
+    Ok(accepted)
 }
 
 /// `DSSEv1 SP len(type) SP type SP len(payload) SP payload`, lengths in decimal ASCII.
@@ -160,8 +244,11 @@ fn within_limit<T: Payload>(bytes: &[u8]) -> Result<(), AttestError> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, AttestError> {
-    serde_json::from_slice(bytes)
-        .map_err(|e| AttestError::Malformed { reason: sanitise_line(&e.to_string(), 200) })
+    serde_json::from_slice(bytes).map_err(|e| malformed(&e))
+}
+
+fn malformed(error: &serde_json::Error) -> AttestError {
+    AttestError::Malformed { reason: sanitise_line(&error.to_string(), 200) }
 }
 
 fn decode(text: &str) -> Result<Vec<u8>, AttestError> {

@@ -1,10 +1,11 @@
-//! The list of keys that nodes trust, signed by the root key that they have pinned.
+//! The list of keys that nodes trust, signed by the root that they follow.
 //!
-//! Rotation is a new list with a higher version; a node keeps the highest version it ever saw.
+//! Rotation is a new list with a higher version; a node keeps the highest version it ever saw. How it gets from one to the
+//! next says [`TrustedRoot`](crate::TrustedRoot).
 
 use chrono::{DateTime, Utc};
 
-use crate::{KeyId, Payload, PublicKey, Purpose};
+use crate::{KeyId, Payload, PublicKey, Purpose, RootKeys};
 
 /// Keys in one list.
 const KEYS_MAX: usize = 64;
@@ -21,6 +22,10 @@ pub struct KeyList {
     /// ever. A list of the release before has no end of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<DateTime<Utc>>,
+    /// Whose signatures the next list needs, and this one too. A list of the release before does not say: it is that of the
+    /// list before it, and at first the pinned key alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootKeys>,
     /// The keys.
     pub keys: Vec<ListedKey>,
 }
@@ -61,13 +66,18 @@ impl Payload for KeyList {
         if self.expires_at.is_some_and(|end| end <= self.issued_at) {
             return Err("the key list ends before it begins".to_owned());
         }
+        self.root.as_ref().map_or(Ok(()), RootKeys::check)?;
         for key in &self.keys {
             if key.keyid != key.public.id() {
                 return Err(format!("key {} does not name its public key", key.keyid));
             }
-            // A listed root would let one leaked list replace the pinned key for good.
+            // Root keys stand in `root`, where what it takes to replace them is checked.
             if key.purpose == Purpose::Root {
                 return Err(format!("key {} is listed as a root", key.keyid));
+            }
+            // It would be on the signer's machine, and a thief there would have a vote on the next list.
+            if self.root.as_ref().is_some_and(|root| root.keys.contains(&key.public)) {
+                return Err(format!("key {} is an online key and a root key", key.keyid));
             }
         }
         Ok(())

@@ -4,12 +4,11 @@
 //! (`verify_strict`: no small-order keys, no malleable encodings), so that one document has one
 //! signature per key.
 
-use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
-use ed25519_dalek::pkcs8::{
-    DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _,
-};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use mfaas_ident::Digest;
+use pkcs8::{
+    DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _, LineEnding,
+};
 use rand::TryRngCore as _;
 use zeroize::Zeroizing;
 
@@ -30,7 +29,7 @@ impl std::fmt::Display for KeyId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// The list of keys; the root key alone, pinned by every node, never listed.
+    /// The list of keys; never listed for that among the keys, but in the list's root.
     Root,
     /// Artifact statements.
     Artifact,
@@ -125,7 +124,7 @@ impl PrivateKey {
         Ok(Self(SigningKey::from_bytes(&seed)))
     }
 
-    /// The PKCS#8 PEM form for the key file; the text wipes itself too.
+    /// The PKCS#8 PEM form for a key file that whoever reads it can use; the text wipes itself too.
     pub fn to_pem(&self) -> Result<Zeroizing<String>, AttestError> {
         self.0.to_pkcs8_pem(LineEnding::LF).map_err(|e| AttestError::Key { reason: e.to_string() })
     }
@@ -133,6 +132,24 @@ impl PrivateKey {
     /// Reads the PKCS#8 PEM form.
     pub fn from_pem(text: &str) -> Result<Self, AttestError> {
         SigningKey::from_pkcs8_pem(text).map(Self).map_err(|e| AttestError::Key { reason: e.to_string() })
+    }
+
+    /// The form for a key file that takes a passphrase to use: PKCS#8 under PBES2 (RFC 8018) with scrypt and AES-256.
+    pub fn to_encrypted_pem(&self, passphrase: &[u8]) -> Result<Zeroizing<String>, AttestError> {
+        self.0
+            .to_pkcs8_encrypted_pem(passphrase, LineEnding::LF)
+            .map_err(|e| AttestError::Key { reason: e.to_string() })
+    }
+
+    /// Reads that form. What a wrong passphrase makes of the file is not told apart from a damaged file.
+    pub fn from_encrypted_pem(text: &str, passphrase: &[u8]) -> Result<Self, AttestError> {
+        let key = SigningKey::from_pkcs8_encrypted_pem(text, passphrase);
+        key.map(Self).map_err(|_| AttestError::Passphrase)
+    }
+
+    /// Whether the text of a key file takes a passphrase.
+    pub fn is_encrypted(text: &str) -> bool {
+        text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
     }
 
     /// Its public half.
@@ -156,24 +173,22 @@ impl std::fmt::Debug for PrivateKey {
     }
 }
 
-/// The keys that a verifier believes, each for its purposes.
-///
-/// Starts from a pinned root; everything else comes from a key list that this root signed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The keys that a verifier believes, each for its purposes. Those of a key list come from
+/// [`TrustedRoot::trust`](crate::TrustedRoot::trust).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trust {
     keys: Vec<(Purpose, PublicKey)>,
 }
 
 impl Trust {
-    /// Trusts `root` for key lists and nothing for anything else.
-    pub fn pinned(root: PublicKey) -> Self {
-        Self { keys: vec![(Purpose::Root, root)] }
-    }
-
     /// Trusts one key for one purpose: for whoever checks what it has just signed itself, and for
     /// a key that came by a road that is trusted already.
     pub fn of_key(purpose: Purpose, key: PublicKey) -> Self {
-        Self { keys: vec![(purpose, key)] }
+        Self::of_keys(purpose, &[key])
+    }
+
+    pub(crate) fn of_keys(purpose: Purpose, keys: &[PublicKey]) -> Self {
+        Self { keys: keys.iter().map(|key| (purpose, *key)).collect() }
     }
 
     /// Adds a key that is trusted for one purpose.
@@ -181,22 +196,6 @@ impl Trust {
     pub fn and_key(mut self, purpose: Purpose, key: PublicKey) -> Self {
         self.keys.push((purpose, key));
         self
-    }
-
-    /// The same with the keys of a verified list, replacing those of any earlier list; keys past
-    /// their `not_after` at `now` are left out, and all of them if the list is expired.
-    pub fn with_list(
-        &self,
-        list: &crate::Verified<crate::KeyList>,
-        now: chrono::DateTime<chrono::Utc>,
-    ) -> Self {
-        let roots = self.keys.iter().filter(|(purpose, _)| *purpose == Purpose::Root).copied();
-        let listed = list
-            .keys
-            .iter()
-            .filter(|k| k.not_after > now && !list.is_expired(now))
-            .map(|k| (k.purpose, k.public));
-        Self { keys: roots.chain(listed).collect() }
     }
 
     pub(crate) fn key(&self, purpose: Purpose, id: KeyId) -> Option<PublicKey> {

@@ -18,6 +18,7 @@ mod dsse;
 mod fields;
 mod keylist;
 mod keys;
+mod root;
 mod serving;
 mod shards;
 mod slsa;
@@ -29,10 +30,11 @@ pub use call::{
     CallTokenError, sign_call, verify_call,
 };
 pub use claim::BuildClaim;
-pub use dsse::{Envelope, Payload, Verified, sign, verify};
+pub use dsse::{Draft, Envelope, Payload, Verified, sign, verify};
 pub use fields::Fields;
 pub use keylist::{KeyList, ListedKey};
 pub use keys::{KeyId, PrivateKey, PublicKey, Purpose, Trust};
+pub use root::{RootError, RootKeys, TrustedRoot};
 pub use serving::{
     ALIASES_MAX, EPOCHS_AHEAD_MAX, SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet,
     SetOrder,
@@ -96,6 +98,9 @@ pub enum AttestError {
         /// What is wrong.
         reason: String,
     },
+    /// An encrypted key file that the passphrase does not open.
+    #[error("the passphrase is wrong, or the key file is damaged")]
+    Passphrase,
 }
 
 #[cfg(test)]

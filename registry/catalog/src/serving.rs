@@ -141,6 +141,13 @@ impl Catalog {
             .await?)
     }
 
+    /// The envelope of the next key list after that version: who verifies the root goes from one to the next.
+    pub async fn key_list_after(&self, version: u32) -> Result<Option<String>, CatalogError> {
+        let envelope =
+            sqlx::query_scalar("SELECT envelope FROM key_lists WHERE version > $1 ORDER BY version LIMIT 1");
+        Ok(envelope.bind(i64::from(version)).fetch_optional(&self.pool).await?)
+    }
+
     /// A statement by the digest of its envelope; for nodes, which serve every tenant.
     pub async fn statement(&self, digest: &Digest) -> Result<Option<StoredStatement>, CatalogError> {
         let row = sqlx::query("SELECT digest, artifact, envelope FROM statements WHERE digest = $1")

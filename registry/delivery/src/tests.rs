@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use mfaas_ident::Epoch;
+use mfaas_ident::{Digest, Epoch};
 use mfaas_rules::{Finding, Layer, codes};
 
 use crate::{
     Condition, DeploymentState, Diagnostic, Event, JoinRequest, Kill, LOG_LINES_MAX, LogBatch, MessageError,
-    NODE_PROTOCOL, Orders, Report, SetState, Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow,
+    NODE_PROTOCOL, Orders, REPORT_REFUSED_MAX, Report, SetState, Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX,
+    UsageReport, UsageRow,
 };
 
 fn report() -> Report {
@@ -21,10 +22,34 @@ fn report() -> Report {
         condition: Condition::Active,
         workers: 2,
         cage_level: "full".to_owned(),
+        set_digest: None,
+        functions: 0,
+        versions: 0,
         loaded: Vec::new(),
+        refused_total: 0,
         refused: Vec::new(),
         problems: Vec::new(),
     }
+}
+
+/// What a node of the release before sends, and what is read from it.
+#[test]
+fn a_report_of_the_release_before_lists_what_is_loaded() {
+    let mut json = serde_json::to_value(Report { protocol: 2, ..report() }).unwrap();
+    for new in ["set_digest", "functions", "versions", "refused_total"] {
+        json.as_object_mut().unwrap().remove(new);
+    }
+    let row = serde_json::json!({
+        "tenant": "acme", "function": "hello", "version": 1, "digest": Digest::of(b"an artifact"),
+    });
+    json["loaded"] = serde_json::json!(vec![row; REPORT_REFUSED_MAX + 1]);
+    let read: Report = serde_json::from_value(json).unwrap();
+    assert_eq!((read.check(), read.versions()), (Ok(()), 1_001));
+    assert!(read.lists_all_refused());
+    let now = Report { protocol: NODE_PROTOCOL, ..read };
+    assert_eq!(now.check(), Err(MessageError::TooLarge { what: "rows" }));
+    let many = Report { refused_total: 1, ..report() };
+    assert!(!many.lists_all_refused() && report().lists_all_refused());
 }
 
 #[test]
@@ -152,7 +177,7 @@ fn orders_of_another_protocol_are_refused() {
         .unwrap()
     };
     assert_eq!(orders(NODE_PROTOCOL).check(), Ok(()));
-    assert_eq!(orders(3).check(), Err(MessageError::Protocol { found: 3 }));
+    assert_eq!(orders(NODE_PROTOCOL + 1).check(), Err(MessageError::Protocol { found: NODE_PROTOCOL + 1 }));
 }
 
 #[test]

@@ -50,6 +50,6 @@ fn difference(node: &NodeStatus) -> Difference {
         node: node.row.node.name.clone(),
         reported: report.map(|report| report.epoch),
         expired: report.is_some_and(|report| report.set == SetState::Expired),
-        refused: report.map_or(0, |report| report.refused.len()),
+        refused: report.map_or(0, |report| report.refused.len().max(report.refused_total as usize)),
     }
 }

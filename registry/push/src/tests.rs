@@ -20,7 +20,11 @@ fn node(name: &str, desired: u64, reported: Option<(u64, SetState)>) -> NodeStat
         condition: Condition::Active,
         workers: 2,
         cage_level: "full".to_owned(),
+        set_digest: None,
+        functions: 0,
+        versions: 0,
         loaded: Vec::new(),
+        refused_total: 0,
         refused: Vec::new(),
         problems: Vec::new(),
     });

@@ -130,7 +130,11 @@ async fn desired_and_reported_meet() {
         condition: Condition::Active,
         workers: 1,
         cage_level: "full".to_owned(),
+        set_digest: None,
+        functions: 0,
+        versions: 0,
         loaded: Vec::new(),
+        refused_total: 0,
         refused: Vec::new(),
         problems: Vec::new(),
     };

@@ -284,25 +284,23 @@ pub(crate) fn is_shortage(error: &anyhow::Error) -> bool {
     code.is_some_and(|code| CLASSES.iter().any(|class| code.code().starts_with(class)))
 }
 
-/// Publishes a key list; repeating the newest one changes nothing, an older one is an error.
-pub(crate) fn publish_key_list(database_url: &str, version: u32, envelope: &str) -> anyhow::Result<()> {
-    let mut client = connect(database_url)?;
+/// Publishes key lists, all of them or none: each with its version, higher than those before it.
+pub(crate) fn publish_key_lists(client: &mut Client, lists: &[(u32, String)]) -> anyhow::Result<()> {
+    if lists.is_empty() {
+        return Ok(());
+    }
     let mut tx = client.transaction()?;
-    let version = i32::try_from(version)?;
-    let newest =
-        tx.query_opt("SELECT version, envelope FROM key_lists ORDER BY version DESC LIMIT 1", &[])?;
-    if let Some(row) = newest {
-        let (newest, published): (i32, String) = (row.try_get("version")?, row.try_get("envelope")?);
-        if (newest, published.as_str()) == (version, envelope) {
-            return Ok(());
-        }
+    for (version, envelope) in lists {
+        let version = i32::try_from(*version)?;
+        let newest =
+            tx.query_one("SELECT coalesce(max(version), 0) FROM key_lists", &[])?.try_get::<_, i32>(0)?;
         anyhow::ensure!(
             newest < version,
             "key list {newest} is published already; a new one needs a higher version"
         );
+        tx.execute("INSERT INTO key_lists (version, envelope) VALUES ($1, $2)", &[&version, envelope])?;
+        audit(&mut tx, "key_list.published", "", &version.to_string(), &json!({}))?;
     }
-    tx.execute("INSERT INTO key_lists (version, envelope) VALUES ($1, $2)", &[&version, &envelope])?;
-    audit(&mut tx, "key_list.published", "", &version.to_string(), &json!({}))?;
     // The last set may be by a key that counts no more.
     tx.batch_execute("SELECT bump_desired_generation()")?;
     Ok(tx.commit()?)

@@ -7,11 +7,15 @@
 //! Must never sign what it did not examine itself in the same transaction, take a digest of a
 //! source from the builder, run or compile anything, or show its key.
 
+mod arguments;
 mod config;
 mod deploy;
 mod examine;
+mod keyfile;
+mod keylist;
 mod keys;
 mod ledger;
+mod passphrase;
 mod process;
 mod resign;
 mod rotation;
@@ -19,18 +23,29 @@ mod serve;
 mod serving;
 mod tree;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
+use mfaas_attest::RootKeys;
 
+use crate::arguments::Arguments;
 use crate::config::ServeConfig;
+use crate::keylist::{Holder, Progress, Wish};
+use crate::passphrase::Source;
 use crate::rotation::{Change, Leaked};
 
-const USAGE: &str = "usage: mfaas-signer serve
-       mfaas-signer init --root-dir DIR --keys-dir DIR
-       mfaas-signer rotate [--renew | --leaked [statements | serving-sets]] --root-dir DIR --keys-dir DIR
+const USAGE: &str = "usage: mfaas-signer serve [PASSPHRASE]
+       mfaas-signer init --root-dir DIR --keys-dir DIR [--encrypt [PASSPHRASE]]
+       mfaas-signer make-root-key FILE [--plain | PASSPHRASE]
+       mfaas-signer set-passphrase FILE [PASSPHRASE] [--new-passphrase-file FILE | --new-passphrase-fd N]
+       mfaas-signer rotate [--renew | --leaked [statements | serving-sets]] [--root-pub FILE]... [--root-threshold N]
+                    --root-dir DIR --keys-dir DIR [PASSPHRASE] [--keys-passphrase-file FILE | --keys-passphrase-fd N]
+       mfaas-signer sign-keylist FILE --after FILE --root-key FILE [PASSPHRASE]
+       mfaas-signer finish-rotation --root-dir DIR --keys-dir DIR
        mfaas-signer publish-keylist FILE
-       mfaas-signer resign FILE";
+       mfaas-signer resign FILE [PASSPHRASE]
+PASSPHRASE:  --passphrase-file FILE | --passphrase-fd N; it is asked for at the terminal without either, if a key file takes one";
 
 #[expect(clippy::print_stderr, reason = "the one place where this program speaks to a terminal")]
 fn main() -> ExitCode {
@@ -45,50 +60,143 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<()> {
     process::harden().context("the process could not be hardened")?;
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match arguments.as_slice() {
-        ["serve"] | [] => {
-            mfaas_logging::start()?;
-            serve::serve(ServeConfig::from_env()?)
+    let mut given = Arguments::new(std::env::args().skip(1).collect());
+    match given.word().as_deref() {
+        Some("serve") | None => serve(given),
+        Some("init") => init(given),
+        Some("make-root-key") => make_root_key(given),
+        Some("set-passphrase") => set_passphrase(given),
+        Some("rotate") => rotate(given),
+        Some("sign-keylist") => sign_keylist(given),
+        Some("finish-rotation") => finish_rotation(given),
+        Some("publish-keylist") => {
+            let file = given.file("FILE")?;
+            given.end()?;
+            keylist::publish(&file, &config::required("MFAAS_DATABASE_URL")?)
         }
-        ["init", "--root-dir", root_dir, "--keys-dir", keys_dir] => {
-            keys::init(root_dir.as_ref(), keys_dir.as_ref())
-        }
-        ["rotate", how @ .., "--root-dir", root_dir, "--keys-dir", keys_dir] => {
-            rotate(root_dir, keys_dir, change(how)?)
-        }
-        ["resign", file] => resign(file.as_ref()),
-        ["publish-keylist", file] => keys::publish(file.as_ref(), &config::required("MFAAS_DATABASE_URL")?),
-        _ => bail!(USAGE),
+        Some("resign") => resign(given),
+        Some(_) => bail!(USAGE),
     }
 }
 
-fn change(how: &[&str]) -> anyhow::Result<Change> {
-    Ok(match how {
-        [] => Change::Replace,
-        ["--renew"] => Change::Renew,
-        ["--leaked"] => Change::ReplaceLeaked(Leaked::Both),
-        ["--leaked", "statements"] => Change::ReplaceLeaked(Leaked::Statements),
-        ["--leaked", "serving-sets"] => Change::ReplaceLeaked(Leaked::Sets),
-        _ => bail!(USAGE),
-    })
+fn serve(mut given: Arguments) -> anyhow::Result<()> {
+    let passphrase = Source::of(&mut given, "")?;
+    given.end()?;
+    mfaas_logging::start()?;
+    serve::serve(ServeConfig::from_env()?, &passphrase)
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the answer of the command")]
-fn resign(file: &std::path::Path) -> anyhow::Result<()> {
-    let done = resign::resign(file)?;
-    println!("{} statements are signed again, {} were signed by the present key", done.signed, done.kept);
-    for left in &done.left {
-        eprintln!("mfaas-signer: {left}");
+fn init(mut given: Arguments) -> anyhow::Result<()> {
+    let (root_dir, keys_dir) = (given.path("--root-dir")?, given.path("--keys-dir")?);
+    let passphrase = if given.switch("--encrypt") { Some(Source::of(&mut given, "")?) } else { None };
+    given.end()?;
+    keys::init(&root_dir, &keys_dir, passphrase.as_ref())
+}
+
+#[expect(clippy::print_stdout, reason = "the answer of the command")]
+fn make_root_key(mut given: Arguments) -> anyhow::Result<()> {
+    let passphrase = if given.switch("--plain") { None } else { Some(Source::of(&mut given, "")?) };
+    let path = given.file("FILE")?;
+    given.end()?;
+    let public = keys::make_root_key(&path, passphrase.as_ref())?;
+    println!(
+        "{} is for you alone, {} for whoever prepares the next key list",
+        path.display(),
+        public.display()
+    );
+    Ok(())
+}
+
+fn set_passphrase(mut given: Arguments) -> anyhow::Result<()> {
+    let (old, new) = (Source::of(&mut given, "")?, Source::of(&mut given, "new-")?);
+    let path = given.file("FILE")?;
+    given.end()?;
+    keys::set_passphrase(&path, &old, &new)
+}
+
+#[expect(clippy::print_stdout, reason = "the answer of the command")]
+fn rotate(mut given: Arguments) -> anyhow::Result<()> {
+    let (root_dir, keys_dir) = (given.path("--root-dir")?, given.path("--keys-dir")?);
+    let passphrases = (Source::of(&mut given, "")?, Source::of(&mut given, "keys-")?);
+    let root = next_root(&mut given, &root_dir)?;
+    let wish = Wish { change: change(&mut given)?, root };
+    given.end()?;
+    match keylist::rotate(&root_dir, &keys_dir, wish, (passphrases.0, &passphrases.1))? {
+        Progress::Done(version) => tell_done(version),
+        Progress::Waits { draft, why } => println!(
+            "{} waits for signatures ({why}): let the holders of the root keys sign it, then finish the rotation",
+            draft.display()
+        ),
     }
-    anyhow::ensure!(done.left.is_empty(), "{} statements stay as they were", done.left.len());
+    Ok(())
+}
+
+/// The root that the next list is to name, if it is not the present one.
+fn next_root(given: &mut Arguments, root_dir: &Path) -> anyhow::Result<Option<RootKeys>> {
+    let files = given.values("--root-pub")?;
+    let threshold =
+        given.value("--root-threshold")?.map(|n| n.parse().context("--root-threshold")).transpose()?;
+    if files.is_empty() && threshold.is_none() {
+        return Ok(None);
+    }
+    let keys = if files.is_empty() {
+        keylist::read_present(&root_dir.join(keys::KEY_LIST))?.root().keys.clone()
+    } else {
+        files.iter().map(|file| keyfile::read_public(file.as_ref())).collect::<anyhow::Result<_>>()?
+    };
+    ensure!(
+        threshold.is_some() || keys.len() == 1,
+        "--root-threshold: how many of the {} keys must sign?",
+        keys.len()
+    );
+    Ok(Some(RootKeys { threshold: threshold.unwrap_or(1), keys }))
+}
+
+fn change(given: &mut Arguments) -> anyhow::Result<Change> {
+    let (renew, leaked) = (given.switch("--renew"), given.switch("--leaked"));
+    ensure!(!(renew && leaked), "--renew and --leaked: a stolen key is not renewed");
+    if !leaked {
+        return Ok(if renew { Change::Renew } else { Change::Replace });
+    }
+    Ok(Change::ReplaceLeaked(match given.word().as_deref() {
+        None => Leaked::Both,
+        Some("statements") => Leaked::Statements,
+        Some("serving-sets") => Leaked::Sets,
+        Some(word) => bail!("`{word}` is not understood here: statements, serving-sets, or nothing for both"),
+    }))
+}
+
+#[expect(clippy::print_stdout, reason = "the answer of the command")]
+fn sign_keylist(mut given: Arguments) -> anyhow::Result<()> {
+    let (after, path) = (given.path("--after")?, given.path("--root-key")?);
+    let holder = Holder { path, passphrase: Source::of(&mut given, "")? };
+    let draft = given.file("FILE")?;
+    given.end()?;
+    keylist::sign(&draft, &after, &holder, |line| println!("{line}"))
+}
+
+fn finish_rotation(mut given: Arguments) -> anyhow::Result<()> {
+    let (root_dir, keys_dir) = (given.path("--root-dir")?, given.path("--keys-dir")?);
+    given.end()?;
+    tell_done(keylist::finish(&root_dir, &keys_dir)?);
     Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "the answer of the command")]
-fn rotate(root_dir: &str, keys_dir: &str, change: Change) -> anyhow::Result<()> {
-    let version = keys::rotate(root_dir.as_ref(), keys_dir.as_ref(), change)?;
+fn tell_done(version: u32) {
     println!("key list {version} is written: start the signer anew, then publish the list");
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the answer of the command")]
+fn resign(mut given: Arguments) -> anyhow::Result<()> {
+    let passphrase = Source::of(&mut given, "")?;
+    let file = given.file("FILE")?;
+    given.end()?;
+    let done = resign::resign(&file, &passphrase)?;
+    println!("{} statements are signed again, {} were signed by the present key", done.signed, done.kept);
+    for left in &done.left {
+        eprintln!("mfaas-signer: {left}");
+    }
+    ensure!(done.left.is_empty(), "{} statements stay as they were", done.left.len());
     Ok(())
 }

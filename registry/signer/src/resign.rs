@@ -8,12 +8,13 @@
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use mfaas_attest::{Admission, KeyList, PrivateKey, Purpose, Statement, Trust, Verified, sign, verify};
+use mfaas_attest::{Admission, PrivateKey, Purpose, Statement, Trust, TrustedRoot, Verified, sign, verify};
 use mfaas_ident::Digest;
 use postgres::Client;
 
 use crate::ledger::{self, AdmittedVersion};
-use crate::{config, keys};
+use crate::passphrase::Source;
+use crate::{config, keylist, keys};
 
 /// Statements in one transaction.
 const BATCH: i64 = 200;
@@ -30,11 +31,11 @@ pub(crate) struct Resigned {
 
 /// Signs what the present key of `MFAAS_KEYS_DIR` has not signed. The list in `file` must name that key, and have been
 /// published; the root key lies beside it.
-pub(crate) fn resign(file: &Path) -> anyhow::Result<Resigned> {
-    let root = Trust::pinned(keys::root_beside(file)?);
-    let envelope = std::fs::read(file).with_context(|| file.display().to_string())?;
-    let list = verify::<KeyList>(&envelope, &root)?;
-    let key = keys::load(config::required("MFAAS_KEYS_DIR")?.as_ref())?.statements;
+pub(crate) fn resign(file: &Path, passphrase: &Source) -> anyhow::Result<Resigned> {
+    let root = TrustedRoot::of_key(keylist::root_beside(file)?);
+    let present = keylist::read_present(file)?;
+    let list = present.list().context("no key list")?;
+    let key = keys::load(config::required("MFAAS_KEYS_DIR")?.as_ref(), passphrase)?.statements.key;
     let is_listed =
         |row: &&mfaas_attest::ListedKey| (row.purpose, row.keyid) == (Purpose::Artifact, key.public().id());
     ensure!(list.keys.iter().any(|row| is_listed(&row)), "{} does not name the present key", file.display());
@@ -46,7 +47,7 @@ pub(crate) fn resign(file: &Path) -> anyhow::Result<Resigned> {
         "key list {} is not published: nodes would not believe what it names",
         list.version
     );
-    let past = past_keys(&lists, &root)?;
+    let past = past_keys(&lists, root)?;
     let mut done = Resigned::default();
     let mut after = None;
     while let Some(last) = batch(&mut client, (&key, &past), after.as_ref(), &mut done)? {
@@ -56,12 +57,15 @@ pub(crate) fn resign(file: &Path) -> anyhow::Result<Resigned> {
 }
 
 /// Every key that may ever have signed statements here, stolen ones too.
-fn past_keys(lists: &[(u32, String)], root: &Trust) -> anyhow::Result<Trust> {
-    let mut past = root.clone();
+fn past_keys(lists: &[(u32, String)], mut root: TrustedRoot) -> anyhow::Result<Trust> {
+    let mut past = Trust::default();
     for (version, envelope) in lists {
-        let list = verify::<KeyList>(envelope.as_bytes(), root)
+        root = root
+            .follow(envelope.as_bytes())
             .with_context(|| format!("key list {version} in the database"))?;
-        for row in list.keys.iter().filter(|row| row.purpose == Purpose::Artifact) {
+        for row in
+            root.list().iter().flat_map(|list| &list.keys).filter(|row| row.purpose == Purpose::Artifact)
+        {
             past = past.and_key(Purpose::Artifact, row.public);
         }
     }

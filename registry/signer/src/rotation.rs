@@ -6,7 +6,7 @@
 
 use anyhow::ensure;
 use chrono::{DateTime, TimeDelta, Utc};
-use mfaas_attest::{KeyList, ListedKey, PublicKey, Purpose};
+use mfaas_attest::{KeyList, ListedKey, PublicKey, Purpose, RootKeys};
 
 /// How long nodes accept what a listed key signed, unless a later list renews it.
 const KEY_VALID_DAYS: i64 = 365;
@@ -59,17 +59,17 @@ impl Change {
     }
 }
 
-/// The list of a new installation.
-pub(crate) fn first_list(online: &OnlineKeys<PublicKey>, now: DateTime<Utc>) -> KeyList {
-    list(1, rows(online, now).to_vec(), now)
+/// The list of a new installation, whose root key signs alone.
+pub(crate) fn first_list(root: &PublicKey, online: &OnlineKeys<PublicKey>, now: DateTime<Utc>) -> KeyList {
+    list(1, Some(RootKeys::single(*root)), rows(online, now).to_vec(), now)
 }
 
 /// The list after `before`: `present` have been the online keys, `online` are from now on (the same where nothing is replaced).
 /// Rows whose time is over are left out.
 pub(crate) fn next_list(
     before: &KeyList,
-    present: &OnlineKeys<PublicKey>,
-    online: &OnlineKeys<PublicKey>,
+    root: Option<RootKeys>,
+    (present, online): (&OnlineKeys<PublicKey>, &OnlineKeys<PublicKey>),
     change: Change,
     now: DateTime<Utc>,
 ) -> anyhow::Result<KeyList> {
@@ -95,11 +95,11 @@ pub(crate) fn next_list(
     let kept = before.keys.iter().filter(|row| !is_new(row) && row.not_after > now && !is_stolen(row));
     let kept = kept.map(|row| ListedKey { not_after: kept_until(row, change, now), ..row.clone() });
     let keys = kept.chain(new.clone()).collect();
-    Ok(list(before.version + 1, keys, now))
+    Ok(list(before.version + 1, root, keys, now))
 }
 
-fn list(version: u32, keys: Vec<ListedKey>, now: DateTime<Utc>) -> KeyList {
-    KeyList { version, issued_at: now, expires_at: Some(now + TimeDelta::days(LIST_VALID_DAYS)), keys }
+fn list(version: u32, root: Option<RootKeys>, keys: Vec<ListedKey>, now: DateTime<Utc>) -> KeyList {
+    KeyList { version, issued_at: now, expires_at: Some(now + TimeDelta::days(LIST_VALID_DAYS)), root, keys }
 }
 
 fn kept_until(row: &ListedKey, change: Change, now: DateTime<Utc>) -> DateTime<Utc> {

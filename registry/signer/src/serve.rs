@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::config::ServeConfig;
 use crate::deploy::{self, Desk, Looked};
+use crate::passphrase::Source;
 use crate::rotation::OnlineKeys;
 use crate::{keys, ledger, serving};
 
@@ -39,7 +40,7 @@ struct Deferral {
 type Deferrals = HashMap<Uuid, Deferral>;
 
 /// Runs until SIGTERM or SIGINT.
-pub(crate) fn serve(config: ServeConfig) -> anyhow::Result<()> {
+pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -47,7 +48,7 @@ pub(crate) fn serve(config: ServeConfig) -> anyhow::Result<()> {
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         anyhow::bail!("another TLS provider is installed already");
     }
-    let desk = open_desk(&config)?;
+    let desk = open_desk(&config, passphrase)?;
     let mut client = ledger::connect(&config.database_url)?;
     ledger::check_schema(&mut client)?;
     if let Some(file) = &config.ready_file {
@@ -78,10 +79,14 @@ pub(crate) fn serve(config: ServeConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn open_desk(config: &ServeConfig) -> anyhow::Result<Desk> {
+fn open_desk(config: &ServeConfig, passphrase: &Source) -> anyhow::Result<Desk> {
+    let keys = keys::load(&config.keys_dir, passphrase)?;
+    if keys.is_plain() {
+        tracing::info!(directory = %config.keys_dir.display(), "the online keys take no passphrase: whoever reads the files can sign");
+    }
     Ok(Desk {
         blobs: Blobs::open(&config.blobs_url)?,
-        keys: keys::load(&config.keys_dir)?,
+        keys: keys.into_keys(),
         default_access: config.default_access,
         runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
     })

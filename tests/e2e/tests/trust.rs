@@ -1,7 +1,7 @@
 //! What a node must not believe.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, time::Duration};
 
 use base64::Engine as _;
 use mfaas_attest::{PrivateKey, Statement};
@@ -186,4 +186,144 @@ fn a_flipped_byte_in_an_artifact(stack: &Stack) {
     reported(stack, "MF0601");
     let run = stack.cli(["verify", "genuine"]).exits(9);
     assert!(run.stderr.contains("MF06") || run.stdout.contains("MF06"), "{run:?}");
+}
+
+/// The root goes from one key to two of three holders while everything runs; the node, which has pinned the first key, follows
+/// through both lists, again after a restart, and again from the pin alone.
+#[test]
+fn the_root_is_replaced_under_a_running_node() {
+    let stack = Stack::start();
+    let source = "pub fn handle(_: &[u8]) -> Vec<u8> {\n    b\"genuine\".to_vec()\n}\n";
+    let _ = stack.deploy(package("genuine", source, "").path()).ok();
+    let (root, keys) = (stack.home().join("root-key"), stack.home().join("signer/keys"));
+    let holders = tempfile::tempdir().unwrap();
+    let holder = |name: &str, kind: &str| holders.path().join(format!("{name}.{kind}"));
+    let mut prepare = vec!["rotate".into(), "--leaked".into(), "--root-threshold".into(), "2".into()];
+    for name in ["ada", "ben", "cleo"] {
+        fs::write(holder(name, "passphrase"), format!("the secret of {name}\n")).unwrap();
+        fs::set_permissions(holder(name, "passphrase"), fs::Permissions::from_mode(0o600)).unwrap();
+        let (key, secret) = (holder(name, "key"), holder(name, "passphrase"));
+        signer(&[
+            "make-root-key".as_ref(),
+            key.as_os_str(),
+            "--passphrase-file".as_ref(),
+            secret.as_os_str(),
+        ]);
+        prepare.extend(["--root-pub".into(), holder(name, "pub").into_os_string()]);
+    }
+    let dirs = ["--root-dir".as_ref(), root.as_os_str(), "--keys-dir".as_ref(), keys.as_os_str()];
+    let sign = |name: &str| {
+        let (draft, present) = (root.join("keylist.draft.json"), root.join("keylist.json"));
+        let (key, secret) = (holder(name, "key"), holder(name, "passphrase"));
+        signer(&[
+            "sign-keylist".as_ref(),
+            draft.as_os_str(),
+            "--after".as_ref(),
+            present.as_os_str(),
+            "--root-key".as_ref(),
+            key.as_os_str(),
+            "--passphrase-file".as_ref(),
+            secret.as_os_str(),
+        ]);
+    };
+    let finish = || signer(&[&["finish-rotation".as_ref()], &dirs[..]].concat());
+    let publish = || {
+        for name in ["keylist.json", "keylist-1.json", "keylist-2.json"] {
+            if root.join(name).exists() {
+                fs::copy(root.join(name), stack.home().join(name)).unwrap();
+            }
+        }
+        let signer_process = stack.signal(Program::Signer, Signal::TERM);
+        stack.wait_for_successor(Program::Signer, signer_process);
+        signer_of(&stack, &["publish-keylist".as_ref(), stack.home().join("keylist.json").as_os_str()]);
+        signer_of(&stack, &["resign".as_ref(), stack.home().join("keylist.json").as_os_str()]);
+    };
+
+    let prepare: Vec<&std::ffi::OsStr> = prepare.iter().map(std::ffi::OsString::as_os_str).collect();
+    signer(&[&prepare[..], &dirs[..]].concat());
+    ["ada", "ben"].into_iter().for_each(sign);
+    finish();
+    publish();
+    // What the old online keys signed counts no more, so whoever serves follows the new root.
+    follows(&stack, 2);
+    // The first root key is of no use any more; the list after that is signed by two others.
+    fs::remove_file(root.join("root.key")).unwrap();
+    signer(&[&["rotate".as_ref(), "--leaked".as_ref()], &dirs[..]].concat());
+    ["cleo", "ben"].into_iter().for_each(sign);
+    finish();
+    publish();
+    follows(&stack, 3);
+
+    let node = stack.signal(Program::Node, Signal::KILL);
+    stack.wait_for_successor(Program::Node, node);
+    follows(&stack, 3);
+    // As one that was away since the first list, and as a new one that was given the first root key.
+    let node = stack.signal(Program::Node, Signal::KILL);
+    let state = stack.home().join("node/state");
+    let kept: Vec<_> = fs::read_dir(&state).unwrap().flatten().map(|entry| entry.path()).collect();
+    let lists = kept.iter().filter(|path| path.display().to_string().contains("key-list-"));
+    assert_eq!(lists.map(|path| fs::remove_file(path).unwrap()).count(), 1);
+    stack.wait_for_successor(Program::Node, node);
+    follows(&stack, 3);
+
+    // The command line walks the same way from the first root key, and remembers where it was.
+    let proof = stack.cli(["verify", "genuine"]).ok();
+    assert!(
+        proof.stdout.contains("key list 3") || proof.stdout.contains("of key list 3"),
+        "{}",
+        proof.stdout
+    );
+    let _ = stack.cli(["audit", "--verify"]).ok();
+    let remembered = fs::read_to_string(stack.home().join("key-lists.json")).unwrap();
+    assert!(remembered.contains("payloadType"));
+
+    // A list that the new root did not sign, put into the database by somebody who can write there.
+    let mut sql = stack.sql();
+    sql.execute(
+        "INSERT INTO key_lists (version, envelope) SELECT 4, envelope FROM key_lists WHERE version = 1",
+        &[],
+    )
+    .unwrap();
+    let node = stack.signal(Program::Node, Signal::KILL);
+    stack.wait_for_successor(Program::Node, node);
+    reported(&stack, "MF0701");
+    follows(&stack, 3);
+    let refused = stack.cli(["verify", "genuine"]);
+    assert_ne!(refused.code, 0, "{}", refused.stdout);
+    sql.execute("DELETE FROM key_lists WHERE version = 4", &[]).unwrap();
+}
+
+/// The function answers, under a set that names that key list.
+fn follows(stack: &Stack, version: u32) {
+    let state = stack.home().join("node/state");
+    let list = format!("\"key_list_version\":{version}");
+    wait_for(&format!("the node to follow key list {version}"), Duration::from_secs(90), || {
+        let seen = fs::read_to_string(state.join("seen.json")).ok()?;
+        (seen.contains(&list) && seen.contains(&format!("\"set_key_list_version\":{version}"))).then_some(())
+    });
+    wait_for("the function to answer", Duration::from_secs(90), || {
+        let url = format!("{}/f/default/genuine", stack.ingress());
+        let answer = stack.try_request("POST", &url, &[], vec![]).ok()?;
+        (answer.text() == "genuine").then_some(())
+    });
+}
+
+/// `mfaas-signer` by the holder of a root key or the owner of the directories.
+fn signer(arguments: &[&std::ffi::OsStr]) {
+    run_signer(arguments, &[]);
+}
+
+/// The same with the database and the keys of the installation.
+fn signer_of(stack: &Stack, arguments: &[&std::ffi::OsStr]) {
+    let keys = stack.home().join("signer/keys");
+    run_signer(
+        arguments,
+        &[("MFAAS_DATABASE_URL", &stack.database()), ("MFAAS_KEYS_DIR", &keys.display().to_string())],
+    );
+}
+
+fn run_signer(arguments: &[&std::ffi::OsStr], variables: &[(&str, &str)]) {
+    let mut command = std::process::Command::new(mfaas_harness::programs().join("mfaas-signer"));
+    let output = command.args(arguments).envs(variables.iter().copied()).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

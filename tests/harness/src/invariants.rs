@@ -3,7 +3,7 @@
 use std::fs;
 
 use chrono::Utc;
-use mfaas_attest::{KeyList, PublicKey, Trust, verify};
+use mfaas_attest::TrustedRoot;
 use mfaas_blobs::Blobs;
 use mfaas_catalog::{Catalog, invariants};
 
@@ -31,10 +31,11 @@ impl Stack {
         let url = format!("postgres:///mfaas?host={home}/run/pg&user=mfaas_owner&password={password}");
         let catalog = Catalog::connect(&url, 1).await?;
         let blobs = Blobs::open(&format!("file://{home}/blobs"))?;
-        let pinned = Trust::pinned(PublicKey::from_pem(&fs::read_to_string(self.home().join("root.pub"))?)?);
-        let list = catalog.key_list().await?.unwrap_or_default();
-        let trust = pinned.with_list(&verify::<KeyList>(list.as_bytes(), &pinned)?, Utc::now());
-        let broken = invariants::check(&catalog, &blobs, &trust).await?;
+        let mut root = TrustedRoot::of_file(&fs::read_to_string(self.home().join("root.pub"))?)?;
+        while let Some(list) = catalog.key_list_after(root.version()).await? {
+            root = root.follow(list.as_bytes())?;
+        }
+        let broken = invariants::check(&catalog, &blobs, &root.trust(Utc::now())).await?;
         catalog.close().await;
         Ok(broken)
     }

@@ -356,6 +356,12 @@ impl Stack {
             .unwrap_or_else(|error| panic!("database: {error}"))
     }
 
+    /// How a program connects to the database as its owner.
+    pub fn database(&self) -> String {
+        let (host, password) = (self.home().join("run/pg"), self.owner_password());
+        format!("host={} user=mfaas_owner password={password} dbname=mfaas", host.display())
+    }
+
     /// The last lines of a program's log, for messages of failed tests.
     pub fn log(&self, program: Program) -> String {
         let path = self.home().join(format!("logs/{}.log", program.name()));

@@ -37,7 +37,7 @@ fn envelope<T: Payload + Debug>(body: &[u8]) {
     static TRUST: OnceLock<Trust> = OnceLock::new();
     let trust = TRUST.get_or_init(|| {
         let key = PublicKey::from_hex(PUBLIC).unwrap_or_else(|error| panic!("a key of RFC 8032: {error}"));
-        Trust::pinned(key).and_key(Purpose::Artifact, key).and_key(Purpose::ServingSet, key)
+        Trust::of_key(Purpose::Root, key).and_key(Purpose::Artifact, key).and_key(Purpose::ServingSet, key)
     });
     assert!(verify::<T>(body, trust).is_err(), "believed without a signature");
 }

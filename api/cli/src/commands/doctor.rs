@@ -60,7 +60,7 @@ impl Doctor {
         let mut checks = if self.client_only { Vec::new() } else { machine::checks() };
         checks.push(server(context).await);
         checks.push(token(context).await);
-        checks.push(root_key(context));
+        checks.push(pinned_root(context));
         context.screen.result(&checks, || drawing(&checks))?;
         let broken = checks.iter().any(|check| check.verdict == Verdict::Bad);
         Ok(if broken { Exit::Failed } else { Exit::Ok })
@@ -121,10 +121,10 @@ async fn token(context: &Context) -> Check {
     }
 }
 
-fn root_key(context: &Context) -> Check {
-    const NAME: &str = "pinned root key";
-    match context.root_key() {
-        Ok(key) => Check::good(NAME, key.id().0.short()),
+fn pinned_root(context: &Context) -> Check {
+    const NAME: &str = "pinned root";
+    match context.pinned_root() {
+        Ok(root) => Check::good(NAME, root.pin().short()),
         Err(failure) => Check::weaker(
             NAME,
             failure.to_string(),

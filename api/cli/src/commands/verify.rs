@@ -1,16 +1,17 @@
-//! `mfaas verify`: believes nobody but the pinned root key. Fetches artifact, statement and key
-//! list and checks that they belong together, on this machine.
+//! `mfaas verify`: believes nobody but the pinned root. Fetches artifact, statement and key
+//! lists and checks that they belong together, on this machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use mfaas_attest::{KeyList, Statement, Trust, Verified};
+use mfaas_attest::{Statement, TrustedRoot, Verified};
 use mfaas_ident::{Access, Digest, FunctionName, FunctionRef, Isolation, Selector, VersionNumber};
 use mfaas_wire::{AliasView, Page, VersionView};
 use serde::Serialize;
 
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
+use crate::root::trusted_root;
 use crate::settings::Context;
 
 /// Check signature, digest and statement of a version, or of an artifact in a file.
@@ -60,10 +61,8 @@ impl Verify {
     /// Fetches, checks, tells.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         let client = context.client()?;
-        let root = context.root_key()?;
         let (artifact, named) = self.artifact(&client).await?;
         let digest = Digest::of(&artifact);
-        let list_bytes = client.get_bytes("/v1/keys").await?;
         // Two versions of one source share an artifact and have a statement each.
         let which = named
             .as_ref()
@@ -71,7 +70,9 @@ impl Verify {
         let statement_bytes =
             client.get_bytes(&format!("/v1/artifacts/{digest}/statement{which}")).await.map_err(unknown)?;
         let wanted = named.map(|(function, view)| (function, view.version));
-        let proof = prove(&Trust::pinned(root), &artifact, &list_bytes, &statement_bytes, wanted.as_ref())?;
+        // Last: what was fetched before is vouched for by this list or an earlier one.
+        let root = trusted_root(context, &client).await?;
+        let proof = prove(&root, &artifact, &statement_bytes, wanted.as_ref())?;
         context.screen.result(&proof, || proof.text())?;
         Ok(Exit::Ok)
     }
@@ -131,17 +132,15 @@ async fn resolve(client: &Client, function: &FunctionRef) -> Result<VersionNumbe
         .ok_or_else(|| Failure::Usage(format!("{} has no alias {alias}", function.name)))
 }
 
-/// The whole check, without a network: root key → key list → statement → artifact.
+/// The whole check, without a network: root → key list → statement → artifact.
 fn prove(
-    trust: &Trust,
+    root: &TrustedRoot,
     artifact: &[u8],
-    list_bytes: &[u8],
     statement_bytes: &[u8],
     wanted: Option<&(FunctionName, VersionNumber)>,
 ) -> Result<Proof, Failure> {
     let unverified = |error: mfaas_attest::AttestError| Failure::Unverified(error.to_string());
-    let list: Verified<KeyList> = mfaas_attest::verify(list_bytes, trust).map_err(unverified)?;
-    let trust = trust.with_list(&list, chrono::Utc::now());
+    let trust = root.trust(chrono::Utc::now());
     let statement: Verified<Statement> = mfaas_attest::verify(statement_bytes, &trust).map_err(unverified)?;
     let admission = &statement.get().predicate;
     let digest = Digest::of(artifact);
@@ -165,7 +164,7 @@ fn prove(
         artifact: digest,
         statement: statement.digest(),
         signed_by: statement.key().0.short(),
-        key_list_version: list.get().version,
+        key_list_version: root.version(),
         toolchain: admission.toolchain.to_string(),
         source_tree: admission.source_tree,
         policy_version: admission.policy_version,

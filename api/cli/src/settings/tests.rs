@@ -46,6 +46,6 @@ fn only_a_tenant_that_is_not_the_tokens_own_is_named() {
 fn a_missing_or_damaged_root_key_verifies_nothing() {
     for key in [None, Some(""), Some("zz"), Some(&*"0".repeat(64))] {
         let profile = Profile { root_key: key.map(str::to_owned), ..Profile::default() };
-        assert!(matches!(context(None, None, profile).root_key(), Err(Failure::Unverified(_))), "{key:?}");
+        assert!(matches!(context(None, None, profile).pinned_root(), Err(Failure::Unverified(_))), "{key:?}");
     }
 }

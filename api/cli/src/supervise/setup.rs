@@ -172,6 +172,13 @@ fn keys(programs: &Programs<'_>, identities: &Identities) -> Result<(), Failure>
         files::give(&path, identities.of(Role::Signer), 0o600)?;
     }
     publish_copy(&root_dir.join("root.pub"), &home.join("root.pub"))?;
+    // Those that were superseded too: one that was never published is published first.
+    for path in files_below(&root_dir)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("keylist-") && name.ends_with(".json") {
+            publish_copy(&path, &home.join(name))?;
+        }
+    }
     publish_copy(&list, &home.join("keylist.json"))?;
     programs.signer()?.arg("publish-keylist").arg(home.join("keylist.json")).run(home, identities).map(drop)
 }
@@ -232,7 +239,10 @@ fn first_token(
     let home = programs.home;
     let mut profile = Profile::load(&wishes.profile)?;
     profile.server = Some(format!("http://{}", addresses.http));
-    profile.root_key = Some(pinned_root_key(home)?);
+    // Who pins a key list knows more than the file of the first root key says.
+    if profile.root_list.is_none() {
+        profile.root_key = Some(pinned_root_key(home)?);
+    }
     let works = profile.token.is_some()
         && block_on(async {
             let client = Client::of_profile(&profile)?;

@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::authority::AuthorityError;
 use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
-use crate::routes::{artifact_response, envelope_response};
+use crate::routes::{KeyListQuery, artifact_response, envelope_response, key_list_response};
 use crate::token::Secret;
 
 impl From<PushError> for Refusal {
@@ -127,10 +127,12 @@ pub(super) async fn shards(
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], lines).into_response())
 }
 
-/// The newest list of keys, signed by the root key.
-pub(super) async fn key_list(State(app): State<App>) -> Result<Response, Refusal> {
-    let list = app.catalog.key_list().await?;
-    Ok(envelope_response(list.ok_or_else(|| Refusal::not_found("key list yet"))?))
+/// A list of keys: the next one after that version, 204 when there is none, or the newest one.
+pub(super) async fn key_list(
+    State(app): State<App>,
+    Query(query): Query<KeyListQuery>,
+) -> Result<Response, Refusal> {
+    key_list_response(&app, query).await
 }
 
 /// The bytes of an artifact, unless it was revoked.

@@ -3,6 +3,7 @@
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use mfaas_blobs::BlobError;
 use mfaas_catalog::Held;
@@ -73,14 +74,41 @@ pub(super) async fn statement(
     Ok(envelope_response(statement.envelope))
 }
 
-/// The newest list of keys, signed by the root key.
+/// Which list of keys is wanted.
+#[derive(Debug, Deserialize)]
+pub struct KeyListQuery {
+    after: Option<u32>,
+}
+
+/// The newest list of keys, signed by the root, or the next one after the version that a verifier has: it goes from one to
+/// the next, since each may name another root.
 #[utoipa::path(
     get, path = "/v1/keys", tag = "registry", operation_id = "keys",
-    responses((status = 200, description = "A DSSE envelope", body = serde_json::Value, content_type = "application/json"))
+    params(("after" = inline(Option<u32>), Query, description = "The next list after this version; the newest without it")),
+    responses(
+        (status = 200, description = "A DSSE envelope", body = serde_json::Value, content_type = "application/json"),
+        (status = 204, description = "There is no list after that version")
+    )
 )]
-pub(super) async fn keys(State(app): State<App>, _caller: Caller) -> Result<Response, Refusal> {
-    let list = app.catalog.key_list().await?.ok_or_else(|| Refusal::not_found("key list yet"))?;
-    Ok(envelope_response(list))
+pub(super) async fn keys(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(query): Query<KeyListQuery>,
+) -> Result<Response, Refusal> {
+    key_list_response(&app, query).await
+}
+
+/// The list that is wanted.
+pub async fn key_list_response(app: &App, query: KeyListQuery) -> Result<Response, Refusal> {
+    let list = match query.after {
+        Some(version) => app.catalog.key_list_after(version).await?,
+        None => app.catalog.key_list().await?,
+    };
+    match (list, query.after) {
+        (Some(list), _) => Ok(envelope_response(list)),
+        (None, Some(version)) if version > 0 => Ok(StatusCode::NO_CONTENT.into_response()),
+        (None, _) => Err(Refusal::not_found("key list yet")),
+    }
 }
 
 /// The newest serving set, as nodes get it.

@@ -29,7 +29,7 @@ use crate::app::App;
 use crate::limits;
 use crate::refusal::Refusal;
 
-pub use artifacts::{artifact_response, crate_views, envelope_response};
+pub use artifacts::{KeyListQuery, artifact_response, crate_views, envelope_response, key_list_response};
 pub use deployments::events as follow_events;
 pub use description::complete;
 pub use index::router as index_router;

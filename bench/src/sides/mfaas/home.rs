@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, Fields, KeyList, ListedKey,
-    PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet, Statement, sign,
+    Admission, AuditHead, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, Fields, KeyList,
+    ListedKey, PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet,
+    ShardRef, Statement, sign, tree_of,
 };
 use mfaas_ident::{
     Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit,
@@ -161,6 +162,7 @@ fn key_list(online: &PrivateKey, now: DateTime<Utc>) -> KeyList {
         version: 1,
         issued_at: now,
         expires_at: None,
+        root: None,
         keys: vec![row(Purpose::Artifact), row(Purpose::ServingSet)],
     }
 }

@@ -164,9 +164,10 @@ fn verified_statement(key: &ImageKey, envelope: &[u8], trust: &Trust) -> Result<
     }
     let verified = mfaas_attest::verify::<Statement>(envelope, trust).map_err(|e| {
         let code = match e {
-            AttestError::Untrusted { .. } | AttestError::BadSignature { .. } | AttestError::Key { .. } => {
-                codes::MF0602
-            }
+            AttestError::Untrusted { .. }
+            | AttestError::BadSignature { .. }
+            | AttestError::Key { .. }
+            | AttestError::Passphrase => codes::MF0602,
             AttestError::TooLarge { .. }
             | AttestError::Malformed { .. }
             | AttestError::WrongType { .. }

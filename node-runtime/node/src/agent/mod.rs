@@ -16,7 +16,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use chrono::Utc;
-use mfaas_attest::{PublicKey, SHARDS_AT_ONCE_MAX, ServingSet, ShardRef, Trust, Verified};
+use mfaas_attest::{SHARDS_AT_ONCE_MAX, ServingSet, ShardRef, Trust, TrustedRoot, Verified};
 use mfaas_delivery::{REPORT_REFUSED_MAX, SetState};
 use mfaas_ident::{AliasName, Digest, ToolchainId, VersionNumber};
 use mfaas_rules::codes;
@@ -49,6 +49,9 @@ const GLANCE: Duration = Duration::from_millis(200);
 const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
 /// How often the list of keys is asked for without a reason.
 const KEY_LIST_AGE_MAX: Duration = Duration::from_secs(300);
+/// How many key lists are taken before the node looks at something else again: a server that always has another one must not
+/// keep it from serving.
+const KEY_LISTS_AT_ONCE: usize = 64;
 
 /// The agent's state.
 #[derive(Debug)]
@@ -99,7 +102,7 @@ impl Basis {
 impl Agent {
     /// An agent that has seen what the state directory says, and serves nothing yet.
     pub(crate) fn new(
-        root: PublicKey,
+        root: TrustedRoot,
         state: StateDir,
         upstream: Upstream,
         dispatcher: Arc<Dispatcher>,
@@ -135,8 +138,9 @@ impl Agent {
         loop {
             let step = async {
                 if key_list_due <= tokio::time::Instant::now() {
-                    self.refresh_key_list().await?;
-                    key_list_due = tokio::time::Instant::now() + KEY_LIST_AGE_MAX;
+                    let reached = self.refresh_key_list().await?;
+                    let pause = if reached { KEY_LIST_AGE_MAX } else { PAUSE_MIN };
+                    key_list_due = tokio::time::Instant::now() + pause;
                 }
                 self.follow().await
             };
@@ -162,8 +166,8 @@ impl Agent {
     async fn recall(&mut self) {
         self.kept = reconcile::kept_aliases(self);
         let recalled = async {
-            if let Some(list) = self.state.key_list()? {
-                self.gate.key_list(&list)?;
+            if let Some(list) = self.state.key_list(self.gate.pin())? {
+                self.gate.resume(&list)?;
             }
             match self.state.serving_set()? {
                 Some(set) => self.consider(&set).await,
@@ -228,12 +232,23 @@ impl Agent {
         set.map(|set| set.digest())
     }
 
-    async fn refresh_key_list(&mut self) -> Result<(), Trouble> {
-        let list = self.upstream.key_list(KEY_LIST_BYTES_MAX).await?;
-        self.gate.key_list(&list)?;
-        self.state.store_key_list(&list)?;
-        self.state.record_seen(&self.gate.seen())?;
-        Ok(())
+    /// Goes from the key list that the node has to the newest, each durable before the next; `false` if there may be more.
+    async fn refresh_key_list(&mut self) -> Result<bool, Trouble> {
+        for _ in 0..KEY_LISTS_AT_ONCE {
+            let version = self.gate.key_list_version();
+            let next = self.upstream.key_list_after(version, KEY_LIST_BYTES_MAX).await?;
+            let is_next = match &next {
+                Some(list) => self.gate.key_list(list)?,
+                None => false,
+            };
+            let Some(list) = next.filter(|_| is_next) else {
+                self.gate.check_reached()?;
+                return Ok(true);
+            };
+            self.state.store_key_list(self.gate.pin(), &list)?;
+            self.state.record_seen(&self.gate.seen())?;
+        }
+        Ok(false)
     }
 
     /// Judges an envelope and, when it is good, makes it durable and then brings the node there.

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
     Admission, AuditHead, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, Fields, KeyList,
-    ListedKey, PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet,
-    Statement, sign, tree_of,
+    ListedKey, PrivateKey, Provenance, Purpose, RootKeys, RunDetails, ServedFunction, ServedVersion,
+    ServingSet, Statement, TrustedRoot, sign, tree_of,
 };
 use mfaas_ident::{
     AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit, TenantName,
@@ -34,10 +34,24 @@ impl Keys {
     }
 
     pub(crate) fn list_until(&self, version: u32, not_after: DateTime<Utc>) -> Vec<u8> {
+        sign(&self.unsigned(version, None, not_after), &[&self.root]).unwrap()
+    }
+
+    /// A list that names its root, signed by these.
+    pub(crate) fn list_of(&self, version: u32, root: RootKeys, by: &[&PrivateKey]) -> Vec<u8> {
+        sign(&self.unsigned(version, Some(root), now() + TimeDelta::hours(1)), by).unwrap()
+    }
+
+    fn unsigned(&self, version: u32, root: Option<RootKeys>, not_after: DateTime<Utc>) -> KeyList {
         let public = self.online.public();
         let row = |purpose| ListedKey { keyid: public.id(), public, purpose, not_after };
         let keys = vec![row(Purpose::Artifact), row(Purpose::ServingSet)];
-        sign(&KeyList { version, issued_at: now(), expires_at: None, keys }, &[&self.root]).unwrap()
+        KeyList { version, issued_at: now(), expires_at: None, root, keys }
+    }
+
+    /// What a node pins.
+    pub(crate) fn pin(&self) -> TrustedRoot {
+        TrustedRoot::of_key(self.root.public())
     }
 
     pub(crate) fn sign(&self, set: &ServingSet) -> Vec<u8> {

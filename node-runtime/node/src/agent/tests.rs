@@ -11,7 +11,7 @@ use super::testing::{Keys, admission, key, now, number, served, set, state};
 use crate::state::{Seen, StateDir};
 
 fn gate(keys: &Keys) -> Gate {
-    let mut gate = Gate::new(keys.root.public(), Seen::default());
+    let mut gate = Gate::new(keys.pin(), Seen::default());
     gate.key_list(&keys.list(1)).unwrap();
     gate
 }
@@ -50,14 +50,14 @@ fn another_key_signs_nothing_here() {
     assert_eq!(gate.key_list(&stranger.list(9)).unwrap_err().code, codes::MF0701);
     let by_root = mfaas_attest::sign(&set(5), &[&keys.root]).unwrap();
     assert_eq!(refusal(&mut gate, &by_root), codes::MF0701, "the root signs lists of keys and nothing else");
-    let mut unlisted = Gate::new(keys.root.public(), Seen::default());
+    let mut unlisted = Gate::new(keys.pin(), Seen::default());
     assert_eq!(refusal(&mut unlisted, &keys.sign(&set(5))), codes::MF0701);
 }
 
 #[test]
 fn a_key_past_its_time_signs_nothing() {
     let keys = Keys::generate();
-    let mut gate = Gate::new(keys.root.public(), Seen::default());
+    let mut gate = Gate::new(keys.pin(), Seen::default());
     gate.key_list(&keys.list_until(1, now())).unwrap();
     assert_eq!(refusal(&mut gate, &keys.sign(&set(5))), codes::MF0701);
 }
@@ -82,8 +82,8 @@ fn a_lower_epoch_is_refused_even_after_a_restart() {
     drop((before, state));
 
     let state = StateDir::open(home.path()).unwrap();
-    let mut after = Gate::new(keys.root.public(), state.seen().unwrap());
-    assert_eq!(after.key_list(&keys.list(0x7fff)).map_err(|e| e.code), Ok(()));
+    let mut after = Gate::new(keys.pin(), state.seen().unwrap());
+    assert_eq!(after.key_list(&keys.list(0x5f)).map_err(|e| e.code), Ok(true));
     assert_eq!(refusal(&mut after, &keys.sign(&set(6))), codes::MF0702);
     assert!(after.serving_set(&keys.sign(&set(7)), now()).is_ok(), "the same epoch is what the disk holds");
     let mut earlier = set(7);
@@ -162,12 +162,10 @@ fn numbers_that_a_stolen_key_used_up_end_with_the_key() {
 fn an_expired_list_vouches_for_no_key() {
     let keys = Keys::generate();
     let list = |version, expires_at| {
-        let envelope = keys.list(version);
-        let trust = Trust::pinned(keys.root.public());
-        let list = mfaas_attest::verify::<KeyList>(&envelope, &trust).unwrap().into_inner();
+        let list = keys.pin().follow(&keys.list(version)).unwrap().list().unwrap().get().clone();
         mfaas_attest::sign(&KeyList { expires_at: Some(expires_at), ..list }, &[&keys.root]).unwrap()
     };
-    let mut gate = Gate::new(keys.root.public(), Seen::default());
+    let mut gate = Gate::new(keys.pin(), Seen::default());
     gate.key_list(&list(1, now() + TimeDelta::seconds(1))).unwrap();
     gate.serving_set(&keys.sign(&set(5)), now()).unwrap();
     let later = now() + TimeDelta::seconds(1);

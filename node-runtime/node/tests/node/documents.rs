@@ -56,7 +56,8 @@ impl Signer {
         let (public, not_after) = (self.online.public(), Utc::now() + TimeDelta::hours(1));
         let row = |purpose| ListedKey { keyid: public.id(), public, purpose, not_after };
         let keys = vec![row(Purpose::Artifact), row(Purpose::ServingSet)];
-        sign(&KeyList { version, issued_at: Utc::now(), expires_at: None, keys }, &[&self.root]).unwrap()
+        sign(&KeyList { version, issued_at: Utc::now(), expires_at: None, root: None, keys }, &[&self.root])
+            .unwrap()
     }
 
     /// Puts artifact and statement of `acme/{name}@{version}` where the node fetches them.

@@ -77,3 +77,20 @@ async fn the_newest_report_counts_and_convergence_follows() {
     assert_eq!(world.server.serving_set_unless(&Held::Epoch(Epoch(7))).await.unwrap(), None);
     assert_eq!(world.server.key_list().await.unwrap(), None);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_lists_are_given_one_after_the_other() {
+    let world = World::new().await;
+    assert_eq!(world.server.key_list_after(0).await.unwrap(), None);
+    world
+        .damage(
+            "INSERT INTO key_lists (version, envelope) VALUES (1, 'list 1'), (2, 'list 2'), (4, 'list 4')",
+        )
+        .await;
+    for (held, next) in
+        [(0, Some("list 1")), (1, Some("list 2")), (2, Some("list 4")), (4, None), (u32::MAX, None)]
+    {
+        assert_eq!(world.server.key_list_after(held).await.unwrap().as_deref(), next, "after {held}");
+    }
+    assert_eq!(world.server.key_list().await.unwrap().as_deref(), Some("list 4"));
+}

@@ -35,10 +35,10 @@ fn both(days: i64) -> Vec<(Purpose, i64)> {
 #[test]
 fn a_replaced_key_signs_sets_for_a_week_and_its_statements_stay() {
     let (old, new) = (key(), two());
-    let first = first_list(&single(old), start());
+    let first = first_list(&key(), &single(old), start());
     assert_eq!(days(&first, &old), both(365));
     let later = start() + TimeDelta::days(100);
-    let second = next_list(&first, &single(old), &new, Change::Replace, later).unwrap();
+    let second = next_list(&first, None, (&single(old), &new), Change::Replace, later).unwrap();
     assert_eq!((second.version, second.issued_at), (2, later));
     assert_eq!(second.expires_at, Some(later + TimeDelta::days(365)));
     assert_eq!(days(&second, &old), [(Purpose::Artifact, 365), (Purpose::ServingSet, 107)]);
@@ -49,11 +49,11 @@ fn a_replaced_key_signs_sets_for_a_week_and_its_statements_stay() {
 #[test]
 fn renewing_keeps_an_installation_alive_with_all_that_it_ever_admitted() {
     let (old, new) = (key(), key());
-    let first = first_list(&single(old), start());
-    let mut list = next_list(&first, &single(old), &single(new), Change::Replace, start()).unwrap();
+    let first = first_list(&key(), &single(old), start());
+    let mut list = next_list(&first, None, (&single(old), &single(new)), Change::Replace, start()).unwrap();
     for year in 1..=5 {
         let now = start() + TimeDelta::days(360 * year);
-        list = next_list(&list, &single(new), &single(new), Change::Renew, now).unwrap();
+        list = next_list(&list, None, (&single(new), &single(new)), Change::Renew, now).unwrap();
         assert_eq!(days(&list, &new), both(360 * year + 365));
         assert_eq!(days(&list, &old), [(Purpose::Artifact, 360 * year + 365)], "its last set is long gone");
     }
@@ -63,10 +63,10 @@ fn renewing_keeps_an_installation_alive_with_all_that_it_ever_admitted() {
 #[test]
 fn a_leaked_key_counts_for_nothing_and_the_other_one_stays() {
     let old = two();
-    let first = first_list(&old, start());
+    let first = first_list(&key(), &old, start());
     let later = start() + TimeDelta::days(10);
     let next = |online: &OnlineKeys<PublicKey>, leaked| {
-        next_list(&first, &old, online, Change::ReplaceLeaked(leaked), later).unwrap()
+        next_list(&first, None, (&old, online), Change::ReplaceLeaked(leaked), later).unwrap()
     };
     let new = two();
     let list = next(&new, Leaked::Both);
@@ -86,9 +86,10 @@ fn a_leaked_key_counts_for_nothing_and_the_other_one_stays() {
 #[test]
 fn a_single_key_cannot_leak_by_half() {
     let (old, new) = (key(), key());
-    let first = first_list(&single(old), start());
-    let next =
-        |online, leaked| next_list(&first, &single(old), &online, Change::ReplaceLeaked(leaked), start());
+    let first = first_list(&key(), &single(old), start());
+    let next = |online, leaked| {
+        next_list(&first, None, (&single(old), &online), Change::ReplaceLeaked(leaked), start())
+    };
     assert!(next(OnlineKeys { statements: old, sets: new }, Leaked::Sets).is_err());
     assert!(next(OnlineKeys { statements: new, sets: old }, Leaked::Statements).is_err());
     let list = next(two(), Leaked::Both).unwrap();
@@ -99,18 +100,20 @@ fn a_single_key_cannot_leak_by_half() {
 fn a_rotation_that_broke_off_can_be_done_again() {
     let (old, unused, new) = (two(), two(), two());
     // The list was written, the keys were not.
-    let broken = |change| next_list(&first_list(&old, start()), &old, &unused, change, start()).unwrap();
+    let broken = |change| {
+        next_list(&first_list(&key(), &old, start()), None, (&old, &unused), change, start()).unwrap()
+    };
     for change in [Change::Replace, Change::ReplaceLeaked(Leaked::Both)] {
-        let list = next_list(&broken(change), &old, &new, change, start()).unwrap();
+        let list = next_list(&broken(change), None, (&old, &new), change, start()).unwrap();
         assert_eq!(days(&list, &new.sets), [(Purpose::ServingSet, 365)], "{change:?}");
     }
 }
 
 #[test]
 fn keys_of_another_installation_are_refused() {
-    let list = first_list(&two(), start());
+    let list = first_list(&key(), &two(), start());
     for change in [Change::Replace, Change::Renew] {
-        assert!(next_list(&list, &two(), &two(), change, start()).is_err());
+        assert!(next_list(&list, None, (&two(), &two()), change, start()).is_err());
     }
 }
 
@@ -118,11 +121,12 @@ fn keys_of_another_installation_are_refused() {
 fn a_thousand_rotations_make_no_list_that_nodes_refuse() {
     let root = PrivateKey::generate().unwrap();
     let mut present = two();
-    let mut list = first_list(&present, start());
+    let mut list = first_list(&key(), &present, start());
     for day in 0..1_000 {
         let (next, now) = (two(), start() + TimeDelta::days(7 * day));
-        list = next_list(&list, &present, &next, Change::Replace, now).unwrap();
+        list = next_list(&list, None, (&present, &next), Change::Replace, now).unwrap();
         present = next;
     }
-    assert!(verify::<KeyList>(&sign(&list, &[&root]).unwrap(), &Trust::pinned(root.public())).is_ok());
+    let trust = Trust::of_key(Purpose::Root, root.public());
+    assert!(verify::<KeyList>(&sign(&list, &[&root]).unwrap(), &trust).is_ok());
 }

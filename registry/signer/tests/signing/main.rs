@@ -4,6 +4,7 @@
 
 #[path = "../../../catalog/tests/postgres/cluster.rs"]
 mod cluster;
+mod root;
 mod rotation;
 mod sample;
 mod shards;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    BuildClaim, CageLevel, Declared, KeyList, ListedKey, PrivateKey, PublicKey, Purpose, ServedFunction,
-    ServingSet, Shard, ShardPrefix, Statement, Trust, Verified, sign, verify,
+    BuildClaim, CageLevel, Declared, KeyList, ListedKey, PrivateKey, Purpose, ServedFunction, ServingSet,
+    Shard, ShardPrefix, Statement, Trust, TrustedRoot, Verified, sign, verify,
 };
 use mfaas_blobs::Blobs;
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
@@ -165,7 +165,8 @@ impl World {
         let not_after = Utc::now() + TimeDelta::days(365);
         let row = |purpose| ListedKey { keyid: online.id(), public: online, purpose, not_after };
         let keys = vec![row(Purpose::Artifact), row(Purpose::ServingSet)];
-        let list = KeyList { version: 2, issued_at: Utc::now(), expires_at: None, keys };
+        self.sql.batch_execute("DELETE FROM key_lists").unwrap();
+        let list = KeyList { version: 1, issued_at: Utc::now(), expires_at: None, root: None, keys };
         std::fs::write(self.root().join("keylist.json"), sign(&list, &[&root]).unwrap()).unwrap();
         std::fs::rename(self.keys().join("statements.key"), self.keys().join("online.key")).unwrap();
         std::fs::remove_file(self.keys().join("serving-sets.key")).unwrap();
@@ -183,9 +184,18 @@ impl World {
 
     /// The same with more of an environment.
     pub(crate) fn signer_with(&self, more: &[(&str, &str)]) -> Signer {
+        self.started(&[], more)
+    }
+
+    /// The same with these options.
+    pub(crate) fn signer_serving(&self, options: &[&str]) -> Signer {
+        self.started(options, &[])
+    }
+
+    fn started(&self, options: &[&str], more: &[(&str, &str)]) -> Signer {
         let ready = self.dir.path().join(format!("ready-{}.json", Uuid::new_v4()));
         let child = self
-            .command(&["serve"])
+            .command(&[&["serve"], options].concat())
             .env("MFAAS_READY_FILE", &ready)
             .envs(more.iter().copied())
             .stderr(Stdio::null())
@@ -196,7 +206,12 @@ impl World {
         signer
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mfaas-signer"));
         command
             .args(arguments)
@@ -323,14 +338,12 @@ impl World {
 
     /// What a node that has the published list trusts at that moment.
     pub(crate) fn trust_at(&mut self, now: DateTime<Utc>) -> Trust {
-        let root = std::fs::read_to_string(self.root().join("root.pub")).unwrap();
-        let pinned = Trust::pinned(PublicKey::from_pem(&root).unwrap());
-        let list: String = self
-            .sql
-            .query_one("SELECT envelope FROM key_lists ORDER BY version DESC LIMIT 1", &[])
-            .unwrap()
-            .get(0);
-        pinned.with_list(&verify::<KeyList>(list.as_bytes(), &pinned).unwrap(), now)
+        let mut root =
+            TrustedRoot::of_file(&std::fs::read_to_string(self.root().join("root.pub")).unwrap()).unwrap();
+        for row in self.sql.query("SELECT envelope FROM key_lists ORDER BY version", &[]).unwrap() {
+            root = root.follow(row.get::<_, String>(0).as_bytes()).unwrap();
+        }
+        root.trust(now)
     }
 
     /// The newest serving set above `epoch`, verified as a node does.

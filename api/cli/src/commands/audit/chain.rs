@@ -1,17 +1,18 @@
 //! The chain of the audit log, computed here: a server that was taken over would say that it holds.
 //!
 //! Two heads are trusted: where the last verification on this machine ended, and what the newest serving set names under the
-//! pinned root key. The chain must pass both. A server that gives no set, or one that has expired, has shown nothing.
+//! pinned root. The chain must pass both. A server that gives no set, or one that has expired, has shown nothing.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use mfaas_attest::{AuditHead, KeyList, ServingSet, Trust, verify as verify_envelope};
+use mfaas_attest::{AuditHead, ServingSet, verify as verify_envelope};
 use mfaas_wire::{AuditLink, Page};
 use serde::Serialize;
 
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
+use crate::root::trusted_root;
 use crate::settings::Context;
 use crate::supervise::config::write_atomically;
 
@@ -35,10 +36,10 @@ pub(super) struct Verification {
 /// Asks, computes, remembers.
 pub(super) async fn verify(context: &Context, all: bool) -> Result<Exit, Failure> {
     let client = context.client()?;
-    let root = context.root_key()?;
-    let memory = Memory::of(context, root.to_hex())?;
+    let pin = context.pinned_root()?.pin().to_string();
+    let memory = Memory::of(context, context.profile.root_key.clone().unwrap_or(pin))?;
     let known = if all { None } else { memory.head() };
-    let signed = signed_head(&client, &Trust::pinned(root)).await?;
+    let signed = signed_head(context, &client).await?;
     let mut walk = Walk::new(known, signed);
     while let Some(after) = walk.wants() {
         let path = format!("/v1/audit/chain?after={after}&limit={PAGE_ROWS}");
@@ -60,7 +61,7 @@ pub(super) async fn verify(context: &Context, all: bool) -> Result<Exit, Failure
 }
 
 /// What the newest serving set names. Without one nothing is verified: whoever wrote the log anew would withhold it.
-async fn signed_head(client: &Client, root: &Trust) -> Result<AuditHead, Failure> {
+async fn signed_head(context: &Context, client: &Client) -> Result<AuditHead, Failure> {
     let unverified = |error: mfaas_attest::AttestError| Failure::Unverified(error.to_string());
     let set = client.get_bytes("/v1/serving-set").await.map_err(|failure| match failure {
         Failure::Problem(problem) if problem.status == 404 => Failure::Unverified(
@@ -68,9 +69,8 @@ async fn signed_head(client: &Client, root: &Trust) -> Result<AuditHead, Failure
         ),
         other => other,
     })?;
-    let list = verify_envelope::<KeyList>(&client.get_bytes("/v1/keys").await?, root).map_err(unverified)?;
-    let now = chrono::Utc::now();
-    let set = verify_envelope::<ServingSet>(&set, &root.with_list(&list, now)).map_err(unverified)?;
+    let (root, now) = (trusted_root(context, client).await?, chrono::Utc::now());
+    let set = verify_envelope::<ServingSet>(&set, &root.trust(now)).map_err(unverified)?;
     head_of(&set, now).map_err(Failure::Unverified)
 }
 
@@ -181,7 +181,7 @@ impl Walk {
     }
 }
 
-/// Where verifications ended, by the installation's root key, in a file beside the profile.
+/// Where verifications ended, by what is pinned of the installation, in a file beside the profile.
 struct Memory {
     path: PathBuf,
     root: String,

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use chrono::{DateTime, Duration, Utc};
-use mfaas_attest::{KeyList, ListedKey, PrivateKey, Purpose, Trust, sign};
+use mfaas_attest::{KeyList, ListedKey, PrivateKey, Purpose, TrustedRoot, sign};
 use mfaas_ident::{FunctionName, VersionNumber};
 
 use super::{Failure, prove};
@@ -14,6 +14,7 @@ fn world() -> (PrivateKey, PrivateKey, Vec<u8>) {
         version: 1,
         issued_at,
         expires_at: None,
+        root: None,
         keys: vec![ListedKey {
             keyid: online.public().id(),
             public: online.public(),
@@ -36,19 +37,19 @@ fn unverified(result: Result<super::Proof, Failure>) -> String {
 #[test]
 fn another_root_a_flipped_byte_or_a_list_as_a_statement_prove_nothing() {
     let (root, _, list) = world();
-    let trust = Trust::pinned(root.public());
+    let pinned = TrustedRoot::of_key(root.public());
+    let listed = pinned.follow(&list).unwrap();
     let wanted = (FunctionName::parse("hello").unwrap(), VersionNumber::FIRST);
 
     let (other_root, _, _) = world();
-    let reason = unverified(prove(&Trust::pinned(other_root.public()), b"so", &list, &list, Some(&wanted)));
+    let reason = TrustedRoot::of_key(other_root.public()).follow(&list).unwrap_err().to_string();
     assert!(reason.contains("root"), "{reason}");
-
     for index in [10, list.len() / 2, list.len() - 10] {
         let mut flipped = list.clone();
         flipped[index] ^= 1;
-        unverified(prove(&trust, b"so", &flipped, &list, Some(&wanted)));
+        assert!(pinned.follow(&flipped).is_err());
     }
 
-    let reason = unverified(prove(&trust, b"so", &list, &list, Some(&wanted)));
+    let reason = unverified(prove(&listed, b"so", &list, Some(&wanted)));
     assert!(reason.contains("envelope holds"), "{reason}");
 }
