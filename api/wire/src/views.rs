@@ -190,7 +190,7 @@ pub struct Endpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::VersionNumber>)]
     pub live_version: Option<VersionNumber>,
-    /// Every version that the node says it has loaded.
+    /// The versions that the node has loaded, by what it says; none before it has come to the newest change of the function.
     #[schema(value_type = Vec<schema::VersionNumber>)]
     pub loaded_versions: Vec<VersionNumber>,
     /// Every version that the node says it does not serve, and why.

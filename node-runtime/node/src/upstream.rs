@@ -274,3 +274,6 @@ fn causes(error: &reqwest::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,8 +49,8 @@ pub fn programs() -> PathBuf {
 /// `target/debug` or `target/release`, whichever the running test or program belongs to.
 fn profile_directory() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_else(|error| panic!("own executable: {error}"));
-    // target/debug/deps/test-0123 is a test, target/release/mfaas-bombs a program.
+    // target/debug/deps/test-0123 is a test, target/release/examples/million an example, target/release/mfaas-bombs a program.
     let directory = own.parent().unwrap_or(&own);
-    let is_test = directory.file_name().is_some_and(|name| name == "deps");
-    if is_test { directory.parent().unwrap_or(directory).to_path_buf() } else { directory.to_path_buf() }
+    let is_below = directory.file_name().is_some_and(|name| name == "deps" || name == "examples");
+    if is_below { directory.parent().unwrap_or(directory).to_path_buf() } else { directory.to_path_buf() }
 }

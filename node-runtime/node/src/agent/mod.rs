@@ -375,6 +375,7 @@ impl Agent {
             .map(|reconcile::Exception { row, .. }| (row.tenant.clone(), row.function.clone(), row.version));
         let only = Some(coming.collect());
         self.dispatcher.await_set(Awaited { tree: Arc::clone(&self.tree), only });
+        self.dispatcher.note_whole();
         self.kept.clear();
         reconcile::keep_aliases(self);
         if self.pruned.is_none_or(|pruned| pruned.elapsed() > PRUNE_EVERY) {

@@ -150,10 +150,12 @@ impl Face {
     fn ready(&self) -> Response {
         if self.dispatcher.standing().availability() == Availability::Draining {
             plain(StatusCode::SERVICE_UNAVAILABLE, "the node is being drained\n")
-        } else if self.callers.know_names(&self.dispatcher) {
-            plain(StatusCode::OK, "ready\n")
-        } else {
+        } else if !self.callers.know_names(&self.dispatcher) {
             plain(StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n")
+        } else if !self.dispatcher.is_whole() {
+            plain(StatusCode::SERVICE_UNAVAILABLE, "the first serving set is being loaded\n")
+        } else {
+            plain(StatusCode::OK, "ready\n")
         }
     }
 

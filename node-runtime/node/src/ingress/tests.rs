@@ -42,6 +42,7 @@ static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate().unwra
 fn face() -> Face {
     let face = new_face();
     face.dispatcher.route(Vec::new());
+    face.dispatcher.note_whole();
     face.callers.hold_keys(&[callers::tests::listed(&KEY)]);
     face
 }
@@ -154,6 +155,28 @@ async fn a_node_without_a_set_lives_but_is_not_ready_and_knows_no_name_yet() {
         let (status, _, body) = ask(client.head(open.url("/healthz")), version).await;
         assert_eq!((status, body.as_str()), (StatusCode::OK, ""));
     }
+    open.close().await;
+}
+
+/// It serves functions as they come, and balancers leave it alone until all were tried.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_loading_its_first_set_is_not_ready() {
+    let face = new_face();
+    face.dispatcher.route(Vec::new());
+    face.callers.hold_keys(&[]);
+    let dispatcher = Arc::clone(&face.dispatcher);
+    let open = Open::of(face, hosts(), Bounds::node()).await;
+    let client = client(Version::HTTP_11);
+    let ready = async || ask(client.get(open.url("/readyz")), Version::HTTP_11).await;
+    let (status, _, body) = ready().await;
+    assert_eq!(
+        (status, body.as_str()),
+        (StatusCode::SERVICE_UNAVAILABLE, "the first serving set is being loaded\n")
+    );
+    let unknown = ask(client.get(open.url("/f/acme/hello")), Version::HTTP_11).await;
+    assert_eq!(unknown.0, StatusCode::NOT_FOUND, "calls are answered");
+    dispatcher.note_whole();
+    assert_eq!(ready().await.0, StatusCode::OK);
     open.close().await;
 }
 

@@ -177,6 +177,8 @@ pub(crate) struct Dispatcher {
     workers: usize,
     /// A table was given, even if it is empty.
     serving: AtomicBool,
+    /// A whole set was in force once.
+    whole: AtomicBool,
     published: Arc<Mutex<Published>>,
     standing: Arc<Standing>,
     usage: Arc<Usage>,
@@ -192,10 +194,10 @@ impl Dispatcher {
         pools: Pools,
         books: &Books,
     ) -> Self {
-        let (table, awaited, serving) = Default::default();
+        let (table, awaited, serving, whole) = Default::default();
         let numbers = Mutex::new(Numbers::new(pools));
         let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
-        Self { intake, engine, table, awaited, numbers, workers, serving, published, standing, usage }
+        Self { intake, engine, table, awaited, numbers, workers, serving, whole, published, standing, usage }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -389,6 +391,16 @@ impl Dispatcher {
     /// Whether calls can be named at all.
     pub(crate) fn is_serving(&self) -> bool {
         self.serving.load(Ordering::Acquire)
+    }
+
+    /// Everything of a set was tried: from now on the node is worth calling.
+    pub(crate) fn note_whole(&self) {
+        self.whole.store(true, Ordering::Release);
+    }
+
+    /// Whether a whole set was in force. A node that joins a large site serves functions before that, as they come.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole.load(Ordering::Acquire)
     }
 
     /// Whether nothing waited or ran a moment ago.

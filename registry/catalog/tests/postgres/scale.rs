@@ -37,7 +37,7 @@ async fn no_statement_reads_a_growing_table_from_end_to_end() {
         seen.extend(plans::in_log(&String::from_utf8_lossy(&log(&world).await[began..])));
     }
     assert!(seen.len() > 300, "auto_explain told of {} statements", seen.len());
-    let statements = sources::statements(&["src", "../signer/src/ledger.rs"]);
+    let statements = sources::statements(&["src", "../signer/src/ledger.rs", "../signer/src/ledger"]);
     assert!(statements.len() > 150, "{} statements were found in the source", statements.len());
     let planned = plan_unseen(&world, &statements, &seen).await;
     if std::env::var_os("MFAAS_PLANS").is_some() {

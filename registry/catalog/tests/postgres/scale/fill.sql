@@ -98,6 +98,9 @@ INSERT INTO bans (told, tenant, function, version, artifact, node, crashes, lift
 UPDATE bans SET lifted_at = NULL, lifted_by = NULL WHERE id % 100 = 0;
 INSERT INTO revocations (artifact, reason, revoked_by, revoked_at)
     SELECT digest_of('artifact', i), 'crate', 'somebody', at FROM d WHERE i % 5 = 2;
+INSERT INTO shards (digest, body, unused_since)
+    SELECT digest_of('shard', i), repeat('s', 1000), CASE WHEN i % 500 = 0 THEN now() - random() * interval '1 hour' END
+    FROM generate_series(1, :functions * 20) i;
 INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
     SELECT i, i, digest_of('set', i), 'set', now(), now() FROM generate_series(1, 100) i;
 INSERT INTO key_lists (version, envelope) VALUES (1, 'list');
