@@ -90,6 +90,3 @@ END $$;
 REVOKE ALL ON FUNCTION note_toolchain_functions() FROM PUBLIC;
 CREATE TRIGGER toolchains_changed AFTER INSERT OR UPDATE OF accepted ON toolchains
     FOR EACH ROW EXECUTE FUNCTION note_toolchain_functions();
-
--- The first tree is of all there is.
-INSERT INTO changed_functions (tenant, name) SELECT tenant, name FROM functions;

@@ -1,6 +1,7 @@
 //! Functions, their immutable versions, and the aliases that move.
 
 use chrono::{DateTime, Utc};
+use mfaas_attest::ALIASES_MAX;
 use mfaas_ident::{
     Access, AliasName, Budget, DeploymentId, Digest, FunctionName, HandlerPath, Isolation, MemoryLimit,
     TenantName, ToolchainId, VersionNumber,
@@ -191,7 +192,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`CatalogError::NotFound`] for an unknown or deleted version, [`CatalogError::Conflict`]
-    /// for a revoked one.
+    /// for a revoked one, and for one alias more than a function may have.
     pub async fn put_alias(
         &self,
         actor: &Actor,
@@ -207,6 +208,18 @@ impl Catalog {
         }
         let mut tx = self.begin().await?;
         lock_function(&mut tx, tenant, name).await?;
+        let others: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM aliases WHERE tenant = $1 AND function = $2 AND alias <> $3",
+        )
+        .bind(tenant.as_str())
+        .bind(name.as_str())
+        .bind(alias_name.as_str())
+        .fetch_one(&mut *tx)
+        .await?;
+        if usize::try_from(others).is_ok_and(|others| others >= ALIASES_MAX) {
+            let reason = format!("a function has at most {ALIASES_MAX} aliases; move one that is there");
+            return Err(CatalogError::Conflict { reason });
+        }
         let row = sqlx::query(
             "INSERT INTO aliases (tenant, function, alias, version) VALUES ($1, $2, $3, $4)
              ON CONFLICT ON CONSTRAINT aliases_pkey DO UPDATE SET version = $4, updated_at = now()

@@ -113,13 +113,15 @@ fn draft(client: &mut Client, now: DateTime<Utc>) -> anyhow::Result<Option<Draft
     let desired = sets::desired(&mut tx)?;
     let mut changes = sets::changes(&mut tx)?;
     let root = situation.last.as_ref().and_then(|last| last.functions);
-    let brought = match Tree::new(&mut tx, root).bring(&changes.names) {
-        Ok(brought) => Some(brought),
-        Err(TreeError::Damaged(reason)) => {
+    let brought = match root.map(|root| Tree::new(&mut tx, Some(root)).bring(&changes.names)) {
+        Some(Ok(brought)) => Some(brought),
+        Some(Err(TreeError::Database(error))) => return Err(error),
+        Some(Err(TreeError::Damaged(reason))) => {
             tracing::error!(reason, "the tree of the last serving set is damaged and is made anew");
             None
         }
-        Err(TreeError::Database(error)) => return Err(error),
+        // The first set, or the first after one without a tree.
+        None => None,
     };
     let is_rebuilt = brought.is_none();
     let (functions, changed) = match brought {

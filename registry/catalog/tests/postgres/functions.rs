@@ -54,6 +54,27 @@ async fn an_alias_cannot_name_what_is_not_there_or_revoked() {
     assert_eq!(world.server.versions(&tenant, &name, Some(number(2)), 10).await.unwrap().len(), 1);
 }
 
+#[tokio::test]
+async fn a_function_has_at_most_so_many_aliases_and_those_it_has_can_be_moved() {
+    let world = World::new().await;
+    world.admitted("hello", "one").await;
+    let (tenant, name) = (tenant(), function("hello"));
+    let put = async |alias: &str| {
+        let alias = AliasName::parse(alias).unwrap();
+        world.server.put_alias(&actor(), &tenant, &name, &alias, number(1)).await
+    };
+    // `live` is one of them.
+    for number in 1..mfaas_attest::ALIASES_MAX {
+        put(&format!("a{number}")).await.unwrap();
+    }
+    let refused = put("one-more").await;
+    assert!(
+        matches!(&refused, Err(CatalogError::Conflict { reason }) if reason.contains("at most 50")),
+        "{refused:?}"
+    );
+    put("a1").await.unwrap();
+}
+
 /// The rows of this test are made as a signer of the release before makes them.
 #[tokio::test]
 async fn what_a_version_declares_is_shown_and_without_a_word_it_declares_nothing() {

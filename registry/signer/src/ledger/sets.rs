@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use mfaas_attest::{
-    AuditHead, CallKey, KeyId, REVOKED_VERSIONS_TOLD, ServedFunction, ServedVersion, ServingSet, ShardRef,
+    ALIASES_MAX, AuditHead, CallKey, KeyId, REVOKED_VERSIONS_TOLD, ServedFunction, ServedVersion, ServingSet,
+    ShardRef,
 };
 use mfaas_ident::{Digest, Epoch, FunctionName, TenantName, ToolchainId, VersionNumber};
 use postgres::{Client, GenericClient, Row, Transaction};
@@ -130,7 +131,8 @@ pub(crate) fn desired(tx: &mut Transaction<'_>) -> anyhow::Result<Desired> {
 
 /// What nodes should serve of these functions; those of which they should serve nothing are left out.
 ///
-/// Revoked artifacts and those of toolchains that are no longer accepted are left out, with the aliases that name them.
+/// Revoked artifacts and those of toolchains that are no longer accepted are left out, with the aliases that name them, and
+/// aliases beyond those that a function may have: nodes would refuse the shard, and with it every function of the set.
 pub(crate) fn served(
     tx: &mut Transaction<'_>,
     names: &[Name],
@@ -139,21 +141,25 @@ pub(crate) fn served(
     let functions: Vec<&str> = names.iter().map(|(_, name)| name.as_str()).collect();
     let rows = tx.query(
         "SELECT f.tenant, f.name AS function, v.version, v.artifact, v.statement, v.budget_us, v.memory_bytes,
-                ARRAY(SELECT a.alias FROM aliases a WHERE a.tenant = f.tenant AND a.function = f.name
-                      AND a.version = v.version) AS aliases
+                ARRAY(SELECT a.alias FROM unnest(named.aliases, named.versions) AS a (alias, version)
+                      WHERE a.version = v.version) AS aliases
          FROM unnest($1::text[], $2::text[]) AS wanted (tenant, name)
          JOIN functions f ON f.tenant = wanted.tenant AND f.name = wanted.name
+         CROSS JOIN LATERAL (
+             SELECT array_agg(a.alias) AS aliases, array_agg(a.version) AS versions FROM (
+                 SELECT alias, version FROM aliases a WHERE a.tenant = f.tenant AND a.function = f.name
+                 ORDER BY alias <> 'live', alias LIMIT $4) a) named
          CROSS JOIN LATERAL (
              (SELECT r.version, r.artifact, r.statement, r.budget_us, r.memory_bytes, r.toolchain FROM versions r
               WHERE r.tenant = f.tenant AND r.function = f.name AND r.retired_at IS NULL
               ORDER BY r.version DESC LIMIT $3)
              UNION
              SELECT n.version, n.artifact, n.statement, n.budget_us, n.memory_bytes, n.toolchain
-             FROM aliases a JOIN versions n ON n.tenant = a.tenant AND n.function = a.function AND n.version = a.version
-             WHERE a.tenant = f.tenant AND a.function = f.name AND n.retired_at IS NULL) v
+             FROM versions n WHERE n.tenant = f.tenant AND n.function = f.name AND n.version = ANY(named.versions)
+                 AND n.retired_at IS NULL) v
          JOIN toolchains t ON t.id = v.toolchain AND t.accepted
          WHERE f.deleted_at IS NULL AND NOT EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact)",
-        &[&tenants, &functions, &RECENT_VERSIONS],
+        &[&tenants, &functions, &RECENT_VERSIONS, &i64::try_from(ALIASES_MAX)?],
     )?;
     let revoked = tx.query(
         "SELECT DISTINCT wanted.tenant, wanted.name AS function, v.artifact

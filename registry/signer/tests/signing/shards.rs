@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mfaas_attest::{ServedFunction, tree_of};
+use mfaas_attest::{ALIASES_MAX, ServedFunction, tree_of};
 use mfaas_ident::Epoch;
 
 use crate::world::{World, toolchain};
@@ -74,6 +74,20 @@ fn the_tree_follows_every_change_that_nodes_must_know() {
     signer.stop();
 }
 
+/// Written past the catalog, which takes no more than a function may have: whatever there is, nodes take the set.
+#[test]
+fn more_aliases_than_a_function_may_have_are_left_out() {
+    let mut world = World::new();
+    let _signer = world.signer();
+    admit(&mut world, 1, 2);
+    let sql = "INSERT INTO aliases (tenant, function, alias, version)
+               SELECT 'acme', 'f1', 'a' || lpad(i::text, 3, '0'), 1 + i % 2 FROM generate_series(1, 120) i";
+    world.sql.batch_execute(sql).unwrap();
+    let (_, functions) = told(&mut world);
+    let function = &functions["f1"];
+    assert_eq!((function.aliases.len(), function.resolve(None).unwrap().version.get()), (ALIASES_MAX, 2));
+}
+
 #[test]
 fn shards_that_no_set_leads_to_stay_for_an_hour_and_go() {
     let mut world = World::new();
@@ -99,7 +113,9 @@ fn a_damaged_tree_is_made_anew() {
     let signer = world.signer();
     (0..40).for_each(|number| admit(&mut world, number, 2));
     let (_, functions) = told(&mut world);
-    for damage in ["DELETE FROM shards", "UPDATE shards SET body = '{\"leaf\":[]}'"] {
+    let damages =
+        ["DELETE FROM shards", "UPDATE shards SET body = '{\"leaf\":[]}'", "DELETE FROM serving_sets"];
+    for damage in damages {
         world.sql.batch_execute(damage).unwrap();
         world
             .sql
