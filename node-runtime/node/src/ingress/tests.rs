@@ -174,7 +174,7 @@ async fn a_node_that_is_loading_its_first_set_is_not_ready() {
         (StatusCode::SERVICE_UNAVAILABLE, "the first serving set is being loaded\n")
     );
     let unknown = ask(client.get(open.url("/f/acme/hello")), Version::HTTP_11).await;
-    assert_eq!(unknown.0, StatusCode::NOT_FOUND, "calls are answered");
+    assert_eq!(unknown.0, StatusCode::UNAUTHORIZED, "calls are answered");
     dispatcher.note_whole();
     assert_eq!(ready().await.0, StatusCode::OK);
     open.close().await;
