@@ -31,7 +31,7 @@ const FIRST_TENANT: &str = "default";
 /// The largest public document (certificate, key, key list) that is copied, in bytes.
 const PUBLIC_BYTES_MAX: u64 = 64 << 10;
 
-/// How long the node may take to serve what is desired.
+/// How long the node may take to serve what is desired, or to load one version more of it.
 const SERVING_LIMIT: Duration = Duration::from_secs(60);
 
 /// What `mfaas up` was asked for, apart from the home and the ports.
@@ -317,7 +317,7 @@ fn wait_until_serving(
     profile.server = Some(format!("http://{}", addresses.http));
     let client = Client::of_profile(&profile)?;
     let http = health::client()?;
-    let begin = Instant::now();
+    let (mut progress, mut loaded) = (Instant::now(), 0);
     loop {
         let nodes: Result<Page<NodeView>, Failure> = block_on(async { client.get("/v1/nodes").await });
         let serving = reported(&nodes, &config.node_name).and_then(|node| match node.availability {
@@ -329,7 +329,14 @@ fn wait_until_serving(
             }
         });
         let Err(why) = serving else { return Ok(()) };
-        if begin.elapsed() >= SERVING_LIMIT {
+        // A large site takes minutes to load, and is loading as long as there is more of it.
+        let ours =
+            nodes.iter().flat_map(|page| &page.items).find(|node| node.name.as_str() == config.node_name);
+        let more = ours.map_or(loaded, |node| node.loaded);
+        if more != loaded {
+            (progress, loaded) = (Instant::now(), more);
+        }
+        if progress.elapsed() >= SERVING_LIMIT {
             return Err(Failure::Local(format!("the node does not serve: {why}")));
         }
         supervisor.pause(Duration::from_millis(50))?;
