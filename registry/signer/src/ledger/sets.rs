@@ -258,8 +258,8 @@ pub(crate) fn use_only(tx: &mut Transaction<'_>, used: &BTreeSet<Digest>) -> any
 /// Removes shards that no set has led to for a while.
 pub(crate) fn remove_unused_shards(client: &mut Client) -> anyhow::Result<u64> {
     Ok(client.execute(
-        "DELETE FROM shards WHERE digest IN (
-             SELECT digest FROM shards WHERE unused_since < now() - make_interval(secs => $1) LIMIT $2)",
+        "DELETE FROM shards WHERE digest = ANY(ARRAY(
+             SELECT digest FROM shards WHERE unused_since < now() - make_interval(secs => $1) LIMIT $2))",
         &[&UNUSED_SHARDS_KEPT_S, &UNUSED_SHARDS_AT_ONCE],
     )?)
 }
