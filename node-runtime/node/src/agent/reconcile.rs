@@ -4,7 +4,7 @@
 //! Where an alias points at a version that failed, the version that answered before goes on
 //! answering, unless it is revoked, or was signed by a key that counts no more: after a leak nobody can tell whose it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use chrono::Utc;
@@ -12,7 +12,7 @@ use mfaas_attest::{ServedFunction, ServingSet, Trust, Verified};
 use mfaas_delivery::{Availability, RefusedVersion};
 use mfaas_ident::{AliasName, Digest, VersionNumber};
 use mfaas_rules::codes;
-use tokio::task::JoinSet;
+use tokio::task;
 
 use super::Agent;
 use super::gate::Refused;
@@ -111,6 +111,7 @@ impl Loaded {
 
 /// Images of functions by version.
 type Good = BTreeMap<Name, BTreeMap<VersionNumber, Arc<VerifiedImage>>>;
+type Obtained = Result<Arc<VerifiedImage>, Missing>;
 type Exceptions = BTreeMap<Name, Vec<Exception>>;
 
 /// Brings these functions to what the tree says of them.
@@ -233,7 +234,7 @@ async fn obtain_all(
         trust: Arc::clone(trust),
     };
     let mut good = Good::new();
-    let mut found = |key: ImageKey, obtained: Result<Arc<VerifiedImage>, Missing>| match obtained {
+    let mut found = |key: ImageKey, obtained: Obtained| match obtained {
         Ok(image) => {
             drop(good.entry((key.tenant, key.function)).or_default().insert(key.version, image));
         }
@@ -243,8 +244,10 @@ async fn obtain_all(
         }
     };
     let replaced = wanted.iter().filter_map(|(name, _)| agent.loaded.functions.get(*name));
-    let mut room = VERSIONS_MAX - agent.loaded.versions + replaced.map(|old| old.images.len()).sum::<usize>();
-    let mut obtaining = JoinSet::new();
+    let replaced: usize = replaced.map(|old| old.images.len()).sum();
+    // What an alias falls back to counts too, and may be more than that.
+    let mut room = (VERSIONS_MAX + replaced).saturating_sub(agent.loaded.versions);
+    let (mut obtaining, mut keys) = (task::JoinSet::new(), HashMap::new());
     for (name, function) in wanted {
         let Some(function) = function else { continue };
         for version in &function.versions {
@@ -265,25 +268,34 @@ async fn obtain_all(
                 continue;
             }
             while obtaining.len() >= OBTAINED_AT_ONCE
-                && let Some(Ok((key, obtained))) = obtaining.join_next().await
+                && let Some(joined) = obtaining.join_next_with_id().await
             {
-                found(key, obtained);
+                ended(joined, &mut keys, &mut found);
             }
-            let source = source.clone();
-            obtaining.spawn(async move {
-                let obtained = source.obtain(&key).await;
-                (key, obtained)
-            });
+            let (source, sought) = (source.clone(), key.clone());
+            let task = obtaining.spawn(async move { source.obtain(&sought).await });
+            keys.insert(task.id(), key);
         }
     }
-    while let Some(joined) = obtaining.join_next().await {
-        match joined {
-            Ok((key, obtained)) => found(key, obtained),
-            // It is obtained again with the next change of its function, or after a restart; a panic is a bug of ours.
-            Err(error) => tracing::error!(%error, "a version was lost while it was obtained"),
-        }
+    while let Some(joined) = obtaining.join_next_with_id().await {
+        ended(joined, &mut keys, &mut found);
     }
     good
+}
+
+/// Whatever became of a task, its version is found or missing.
+fn ended(
+    joined: Result<(task::Id, Obtained), task::JoinError>,
+    keys: &mut HashMap<task::Id, ImageKey>,
+    found: &mut impl FnMut(ImageKey, Obtained),
+) {
+    let (id, obtained) = joined.unwrap_or_else(|error| {
+        let refused = Refused::new(codes::MF0709, format!("it was lost while it was obtained: {error}"));
+        (error.id(), Err(Missing { refused, again: true }))
+    });
+    if let Some(key) = keys.remove(&id) {
+        found(key, obtained);
+    }
 }
 
 /// What is tried again every few seconds is said once.
