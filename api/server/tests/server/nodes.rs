@@ -89,6 +89,7 @@ async fn everything_but_join_needs_the_current_certificate_of_a_node() {
     let digest = "0".repeat(64);
     let routes = [
         ("GET", "/node/v1/serving-set".to_owned()),
+        ("POST", "/node/v1/shards".to_owned()),
         ("GET", "/node/v1/key-list".to_owned()),
         ("GET", format!("/node/v1/artifacts/{digest}")),
         ("GET", format!("/node/v1/statements/{digest}")),
@@ -150,6 +151,88 @@ async fn a_waiting_node_gets_a_new_serving_set_at_once() {
 }
 
 #[tokio::test]
+async fn shards_come_in_the_order_of_the_question_or_not_at_all() {
+    let server = Server::start().await;
+    let node = joined(&server, "node-1").await;
+    let [one, two, none] = ["1", "2", "3"].map(|digit| digit.repeat(64));
+    server
+        .db
+        .sql(&format!("INSERT INTO shards (digest, body) VALUES ('{one}', 'first'), ('{two}', 'second')"));
+    let url = server.node_url("/node/v1/shards");
+    let ask = async |digests: Vec<&String>| node.post(&url).json(&digests).send().await.unwrap();
+    let answer = ask(vec![&two, &one, &two]).await;
+    assert_eq!(answer.headers()["content-type"], "application/x-ndjson");
+    assert_eq!(answer.text().await.unwrap(), "second\nfirst\nsecond\n");
+    assert_eq!(ask(vec![&one, &none]).await.status(), 404);
+    assert_eq!(ask(vec![&one; 64]).await.status(), 200);
+    let refused = ask(vec![&one; 65]).await;
+    assert_eq!(
+        (refused.status().as_u16(), &refused.json::<Value>().await.unwrap()["code"]),
+        (400, &json!("MF0904"))
+    );
+}
+
+/// The sets of others go on meanwhile; a change that no set says yet, and a node before it, are not ready.
+#[tokio::test]
+async fn a_function_is_ready_where_the_set_is_not_before_its_own() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    let created = server.upload("hello", &token, vec![1]).await.json();
+    admitted_version(
+        &server.db,
+        "a",
+        "hello",
+        created["deployment"]["id"].as_str().unwrap(),
+        &"a".repeat(64),
+    );
+    let version = mfaas_ident::VersionNumber::new(1).unwrap();
+    let (root, shards) = mfaas_attest::tree_of([mfaas_attest::ServedFunction {
+        tenant: "a".parse().unwrap(),
+        name: "hello".parse().unwrap(),
+        aliases: [("live".parse().unwrap(), version)].into(),
+        versions: vec![mfaas_attest::ServedVersion {
+            version,
+            digest: "a".repeat(64).parse().unwrap(),
+            statement: "b".repeat(64).parse().unwrap(),
+            budget_us: mfaas_ident::Budget::DEFAULT,
+            memory_bytes: mfaas_ident::MemoryLimit::DEFAULT,
+        }],
+        revoked: [].into(),
+    }])
+    .unwrap();
+    let body = &shards[&root.digest];
+    server.db.sql(&format!(
+        "INSERT INTO shards (digest, body) VALUES ('{0}', '{body}');
+         INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at, shard, functions)
+         VALUES (9, 1, repeat('0', 64), 'set', now(), now() + interval '1 hour', '{0}', 1);
+         UPDATE functions SET set_epoch = 7",
+        root.digest
+    ));
+    let node = joined(&server, "node-1").await;
+    let url = server.node_url("/node/v1/report");
+    let endpoint =
+        async || server.get("/v1/functions/hello/endpoints", &token).await.json()["items"][0].clone();
+    let shown = |row: &Value| (row["ready"].as_bool().unwrap(), row["loaded_versions"].clone());
+    assert_eq!(post(&node, &url, &report(1, 8)).await.0, 204);
+    assert_eq!(shown(&endpoint().await), (false, json!([1])), "the admission is not in any set yet");
+    server.db.sql("DELETE FROM changed_functions");
+    assert_eq!(shown(&endpoint().await), (true, json!([1])), "behind, but not behind this");
+    assert_eq!(post(&node, &url, &report(2, 6)).await.0, 204);
+    assert_eq!(shown(&endpoint().await), (false, json!([])));
+    let mut refusing = report(3, 9);
+    refusing["protocol"] = json!(3);
+    let row = json!({"tenant": "a", "function": "hello", "version": 1, "digest": "a".repeat(64),
+                     "code": "MF0712", "message": "x"});
+    (refusing["refused"], refusing["refused_total"]) = (json!([row]), json!(1));
+    assert_eq!(post(&node, &url, &refusing).await.0, 204);
+    assert_eq!(shown(&endpoint().await), (false, json!([])));
+    let mut more = report(4, 9);
+    (more["protocol"], more["refused_total"]) = (json!(3), json!(5_000));
+    assert_eq!(post(&node, &url, &more).await.0, 204);
+    assert_eq!(shown(&endpoint().await), (false, json!([])), "it does not say which are not loaded");
+}
+
+#[tokio::test]
 async fn a_report_shows_up_where_people_look() {
     let server = Server::start().await;
     let node = joined(&server, "node-1").await;
@@ -164,7 +247,7 @@ async fn a_report_shows_up_where_people_look() {
         (&json!("ready"), &json!(0), &json!(2))
     );
     let mut future = report(3, 0);
-    future["protocol"] = json!(3);
+    future["protocol"] = json!(mfaas_delivery::NODE_PROTOCOL + 1);
     assert_eq!(post(&node, &url, &future).await.1["code"], "MF0904");
     let batch = json!({
         "protocol": 1, "boot": "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001", "first": 0, "dropped": 0,
