@@ -1,7 +1,7 @@
 //! `mfaas-node join`: a key that never leaves this machine, and a certificate for it.
 
 use anyhow::Context as _;
-use mfaas_delivery::{JoinRequest, NODE_PROTOCOL};
+use mfaas_delivery::{JoinRequest, NODE_PROTOCOL, SERVER_PROTOCOL};
 use rcgen::{CertificateParams, DnType, KeyPair};
 
 use crate::config::Membership;
@@ -25,7 +25,11 @@ pub(crate) async fn join(membership: &Membership, token: &str) -> anyhow::Result
         csr_pem: certificate_request(membership.name.as_str(), &key)?,
     };
     let answer = Upstream::anonymous(membership)?.join(&request).await.context("joining")?;
-    anyhow::ensure!(answer.protocol == NODE_PROTOCOL, "the server speaks node protocol {}", answer.protocol);
+    anyhow::ensure!(
+        answer.protocol == SERVER_PROTOCOL,
+        "the server speaks node protocol {}",
+        answer.protocol
+    );
     let identity = NodeIdentity {
         key_pem: key.serialize_pem().into_bytes(),
         certificate_pem: answer.certificate_pem.into_bytes(),

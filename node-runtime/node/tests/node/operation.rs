@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mfaas_delivery::{Availability, Ban, Condition, Kill, NODE_PROTOCOL, Orders};
+use mfaas_delivery::{Availability, Ban, Condition, Kill, Orders, SERVER_PROTOCOL};
 use mfaas_ident::Epoch;
 use mfaas_rules::codes;
 use rustix::process::Signal;
@@ -12,7 +12,7 @@ use crate::server::Server;
 use crate::{BUDGET_US, artifact, crash, serve_slow, serving, spin};
 
 fn order(server: &Server, availability: Availability, bans: Vec<Ban>) {
-    server.desk().orders = Some(Orders { protocol: NODE_PROTOCOL, availability, bans });
+    server.desk().orders = Some(Orders { protocol: SERVER_PROTOCOL, availability, bans });
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use http::StatusCode;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use mfaas_delivery::{
-    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, LogLine, NODE_PROTOCOL, Orders, Report,
+    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, LogLine, Orders, Report, SERVER_PROTOCOL,
     UsageReport,
 };
 use mfaas_ident::Digest;
@@ -182,7 +182,7 @@ async fn join(
     let mut csr = CertificateSigningRequestParams::from_pem(&request.csr_pem).unwrap();
     csr.params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let certificate_pem = csr.signed_by(&shared.issuer).unwrap().pem();
-    Ok(Json(JoinResponse { protocol: NODE_PROTOCOL, certificate_pem, ca_pem: shared.issuer.pem() }))
+    Ok(Json(JoinResponse { protocol: SERVER_PROTOCOL, certificate_pem, ca_pem: shared.issuer.pem() }))
 }
 
 async fn serving_set(
@@ -249,7 +249,7 @@ async fn ban(State(shared): State<Shared>, Json(notice): Json<BanNotice>) -> Jso
     if !is_known {
         desk.bans.push(notice);
     }
-    Json(BanAnswer { protocol: NODE_PROTOCOL, everywhere: true })
+    Json(BanAnswer { protocol: SERVER_PROTOCOL, everywhere: true })
 }
 
 async fn usage(State(shared): State<Shared>, Json(report): Json<UsageReport>) {
