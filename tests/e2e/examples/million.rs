@@ -286,7 +286,7 @@ fn fill(stack: &Stack, options: &Options) {
     )
     .unwrap();
     tx.commit().unwrap();
-    sql.batch_execute("SET statement_timeout = 0; VACUUM ANALYZE").unwrap();
+    sql.batch_execute("SET statement_timeout = 0; ANALYZE").unwrap();
 }
 
 /// Waits for the set that says all of it, and for the node to load it.
