@@ -102,8 +102,10 @@ fn ask(prompt: &str) -> anyhow::Result<Passphrase> {
         .write(true)
         .open("/dev/tty")
         .context("there is no terminal to ask at: use --passphrase-file or --passphrase-fd")?;
+    let keyboard = terminal.try_clone()?;
+    let silent = Silent::new(&keyboard)?;
+    // Whoever sees this can begin: nothing that is typed from now on is thrown away.
     terminal.write_all(prompt.as_bytes())?;
-    let silent = Silent::new(&terminal)?;
     let answer = line(&terminal);
     drop(silent);
     terminal.write_all(b"\n")?;
