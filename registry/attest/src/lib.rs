@@ -40,8 +40,8 @@ pub use serving::{
     SetOrder,
 };
 pub use shards::{
-    Change, HexDigit, LEAF_FUNCTIONS_MAX, REVOKED_VERSIONS_TOLD, SHARD_BYTES_MAX, SHARDS_AT_ONCE_MAX, Shard,
-    ShardPrefix, ShardRef, ShardStore, tree_of, update,
+    Change, HexDigit, REVOKED_VERSIONS_TOLD, SHARD_BYTES_MAX, SHARDS_AT_ONCE_MAX, Shard, ShardPrefix,
+    ShardRef, ShardStore, tree_of, update,
 };
 pub use slsa::{BuildDefinition, BuildMetadata, Builder, Provenance, ResourceDescriptor, RunDetails};
 pub use statement::{
