@@ -1,6 +1,17 @@
 -- The whole schema, as the migrations make it. Written by the catalog's schema test with
 -- MFAAS_UPDATE=1; never applied.
 
+CREATE TABLE agreement (
+    one boolean NOT NULL DEFAULT true,
+    builders integer,
+    CONSTRAINT agreement_pkey PRIMARY KEY (one),
+    CONSTRAINT agreement_builders_bounded CHECK (((builders >= 1) AND (builders <= 4))),
+    CONSTRAINT agreement_one_row CHECK (one)
+);
+GRANT SELECT ON agreement TO mfaas_server;
+GRANT SELECT ON agreement TO mfaas_signer;
+GRANT UPDATE (builders) ON agreement TO mfaas_signer;
+
 CREATE TABLE aliases (
     tenant text NOT NULL,
     function text NOT NULL,
@@ -8,6 +19,7 @@ CREATE TABLE aliases (
     version integer NOT NULL,
     updated_at timestamp with time zone NOT NULL DEFAULT now(),
     CONSTRAINT aliases_pkey PRIMARY KEY (tenant, function, alias),
+    CONSTRAINT aliases_alias_known CHECK ((alias ~ '^[a-z][a-z0-9_-]{0,39}$'::text)) NOT VALID,
     CONSTRAINT aliases_version_fkey FOREIGN KEY (tenant, function, version) REFERENCES versions(tenant, function, version)
 );
 CREATE TRIGGER aliases_changed AFTER INSERT OR DELETE OR UPDATE OF version ON public.aliases FOR EACH ROW EXECUTE FUNCTION note_changed_function();
@@ -93,16 +105,32 @@ GRANT SELECT ON bans TO mfaas_server;
 GRANT INSERT (told, tenant, function, version, artifact, node, crashes) ON bans TO mfaas_server;
 GRANT UPDATE (lifted_at, lifted_by) ON bans TO mfaas_server;
 
+CREATE TABLE build_claims (
+    deployment_id uuid NOT NULL,
+    role name NOT NULL,
+    committed_token bigint NOT NULL,
+    claim jsonb NOT NULL,
+    finished_at timestamp with time zone NOT NULL,
+    CONSTRAINT build_claims_pkey PRIMARY KEY (deployment_id, role),
+    CONSTRAINT build_claims_build_fkey FOREIGN KEY (deployment_id) REFERENCES builds(deployment_id)
+);
+GRANT DELETE, SELECT ON build_claims TO mfaas_signer;
+GRANT SELECT (deployment_id, role) ON build_claims TO mfaas_builder;
+GRANT INSERT (deployment_id, role, committed_token, claim, finished_at) ON build_claims TO mfaas_signer;
+
 CREATE TABLE builders (
     instance text NOT NULL,
     seen_at timestamp with time zone NOT NULL DEFAULT now(),
     unwell text,
+    role name DEFAULT SESSION_USER,
     CONSTRAINT builders_pkey PRIMARY KEY (instance),
     CONSTRAINT builders_unwell_length CHECK ((length(unwell) <= 500))
 );
 CREATE TRIGGER builders_old BEFORE DELETE ON public.builders FOR EACH ROW EXECUTE FUNCTION check_old();
+CREATE TRIGGER builders_role BEFORE INSERT OR DELETE OR UPDATE ON public.builders FOR EACH ROW EXECUTE FUNCTION check_builder_row();
 GRANT DELETE, SELECT ON builders TO mfaas_builder;
 GRANT DELETE, SELECT ON builders TO mfaas_server;
+GRANT SELECT ON builders TO mfaas_signer;
 GRANT INSERT (instance) ON builders TO mfaas_builder;
 GRANT UPDATE (seen_at, unwell) ON builders TO mfaas_builder;
 
@@ -123,13 +151,16 @@ CREATE TABLE builds (
     postponed integer NOT NULL DEFAULT 0,
     postponed_because text,
     rebuild_for text,
+    rounds smallint NOT NULL DEFAULT 0,
     CONSTRAINT builds_pkey PRIMARY KEY (deployment_id),
     CONSTRAINT builds_claim_when_finished CHECK (((claim IS NULL) OR (finished_at IS NOT NULL))),
     CONSTRAINT builds_deployment_fkey FOREIGN KEY (deployment_id) REFERENCES deployments(id),
     CONSTRAINT builds_only_highest_token_commits CHECK (((committed_token IS NULL) OR ((fencing_token IS NOT NULL) AND (committed_token = fencing_token)))),
     CONSTRAINT builds_postponed_because_length CHECK ((length(postponed_because) <= 500)),
-    CONSTRAINT builds_rebuild_for_length CHECK (((length(rebuild_for) >= 1) AND (length(rebuild_for) <= 100)))
+    CONSTRAINT builds_rebuild_for_length CHECK (((length(rebuild_for) >= 1) AND (length(rebuild_for) <= 100))),
+    CONSTRAINT builds_rounds_bounded CHECK (((rounds >= 0) AND (rounds <= 8)))
 );
+CREATE INDEX builds_asked_again ON public.builds USING btree (queued_at, deployment_id) WHERE ((finished_at IS NULL) AND (rounds > 0));
 CREATE INDEX builds_by_tenant ON public.builds USING btree (tenant, queued_at, deployment_id) WHERE (finished_at IS NULL);
 CREATE INDEX builds_leased ON public.builds USING btree (tenant) WHERE ((finished_at IS NULL) AND (lease_expires_at IS NOT NULL));
 CREATE INDEX builds_postponed ON public.builds USING btree (deployment_id) WHERE ((finished_at IS NULL) AND (postponed_because IS NOT NULL));
@@ -146,7 +177,25 @@ GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_a
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, fencing_token, committed_token, claim, started_at, finished_at, not_before, postponed, postponed_because) ON builds TO mfaas_builder;
 GRANT INSERT (deployment_id) ON builds TO mfaas_server;
 GRANT UPDATE (attempt, lease_holder, lease_expires_at, committed_token, queued_at, finished_at) ON builds TO mfaas_server;
-GRANT UPDATE (finished_at, rebuild_for) ON builds TO mfaas_signer;
+GRANT UPDATE (finished_at, rebuild_for, rounds) ON builds TO mfaas_signer;
+
+CREATE TABLE cached_crates (
+    cache text NOT NULL,
+    base text NOT NULL,
+    toolchain text NOT NULL,
+    name text NOT NULL,
+    version text NOT NULL,
+    checksum text NOT NULL,
+    closure jsonb NOT NULL,
+    CONSTRAINT cached_crates_pkey PRIMARY KEY (cache, name, version),
+    CONSTRAINT cached_crates_base_sha256 CHECK ((base ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT cached_crates_cache_sha256 CHECK ((cache ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT cached_crates_closure_listed CHECK ((jsonb_typeof(closure) = 'array'::text))
+);
+CREATE INDEX cached_crates_shipped ON public.cached_crates USING btree (toolchain, name) WHERE (cache = base);
+GRANT SELECT ON cached_crates TO mfaas_acquirer;
+GRANT SELECT ON cached_crates TO mfaas_signer;
+GRANT INSERT (cache, base, toolchain, name, version, checksum, closure) ON cached_crates TO mfaas_acquirer;
 
 CREATE TABLE call_keys (
     id text NOT NULL,
@@ -163,6 +212,52 @@ GRANT SELECT ON call_keys TO mfaas_server;
 GRANT SELECT ON call_keys TO mfaas_signer;
 GRANT INSERT (id, public_key, used_from, not_after) ON call_keys TO mfaas_server;
 GRANT UPDATE (not_after) ON call_keys TO mfaas_server;
+
+CREATE TABLE call_revocations (
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    tenant text NOT NULL,
+    caller text NOT NULL,
+    token uuid,
+    issued_until timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    revoked_at timestamp with time zone NOT NULL DEFAULT now(),
+    revoked_by text NOT NULL,
+    CONSTRAINT call_revocations_pkey PRIMARY KEY (id),
+    CONSTRAINT call_revocations_begin CHECK ((issued_until <= (revoked_at + '01:00:00'::interval))),
+    CONSTRAINT call_revocations_caller_length CHECK (((length(caller) >= 1) AND (length(caller) <= 200))),
+    CONSTRAINT call_revocations_end CHECK (((ends_at > issued_until) AND (ends_at <= (issued_until + '24:00:00'::interval)))),
+    CONSTRAINT call_revocations_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name),
+    CONSTRAINT call_revocations_token_unique UNIQUE (token)
+);
+CREATE INDEX call_revocations_by_caller ON public.call_revocations USING btree (tenant, caller);
+CREATE INDEX call_revocations_by_end ON public.call_revocations USING btree (ends_at);
+CREATE TRIGGER call_revocations_made AFTER INSERT ON public.call_revocations FOR EACH ROW EXECUTE FUNCTION bound_call_revocations();
+CREATE TRIGGER call_revocations_old BEFORE DELETE ON public.call_revocations FOR EACH ROW EXECUTE FUNCTION check_old();
+GRANT DELETE, SELECT ON call_revocations TO mfaas_server;
+GRANT SELECT ON call_revocations TO mfaas_signer;
+GRANT INSERT (tenant, caller, token, issued_until, ends_at, revoked_by) ON call_revocations TO mfaas_server;
+
+CREATE TABLE call_tokens (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    caller text NOT NULL,
+    functions text[] NOT NULL,
+    issued_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    key text NOT NULL,
+    issued_by text NOT NULL,
+    CONSTRAINT call_tokens_pkey PRIMARY KEY (id),
+    CONSTRAINT call_tokens_caller_length CHECK (((length(caller) >= 1) AND (length(caller) <= 200))),
+    CONSTRAINT call_tokens_life CHECK (((expires_at > issued_at) AND (expires_at <= (issued_at + '24:00:00'::interval)))),
+    CONSTRAINT call_tokens_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name)
+);
+CREATE INDEX call_tokens_by_caller ON public.call_tokens USING btree (tenant, caller, issued_at);
+CREATE INDEX call_tokens_by_end ON public.call_tokens USING btree (expires_at);
+CREATE INDEX call_tokens_by_end_of_caller ON public.call_tokens USING btree (tenant, caller, expires_at);
+CREATE INDEX call_tokens_by_tenant ON public.call_tokens USING btree (tenant, expires_at);
+CREATE TRIGGER call_tokens_old BEFORE DELETE ON public.call_tokens FOR EACH ROW EXECUTE FUNCTION check_old();
+GRANT DELETE, SELECT ON call_tokens TO mfaas_server;
+GRANT INSERT (id, tenant, caller, functions, issued_at, expires_at, key, issued_by) ON call_tokens TO mfaas_server;
 
 CREATE TABLE changed_functions (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -286,8 +381,10 @@ CREATE TABLE crates (
     review_id bigint,
     CONSTRAINT crates_pkey PRIMARY KEY (name, version, scope),
     CONSTRAINT crates_checksum_sha256 CHECK ((checksum ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT crates_name_known CHECK ((name ~ '^[A-Za-z][A-Za-z0-9_-]{0,63}$'::text)) NOT VALID,
     CONSTRAINT crates_review_fkey FOREIGN KEY (review_id) REFERENCES reviews(id),
-    CONSTRAINT crates_status_known CHECK ((status = ANY (ARRAY['allowed'::text, 'denied'::text, 'revoked'::text])))
+    CONSTRAINT crates_status_known CHECK ((status = ANY (ARRAY['allowed'::text, 'denied'::text, 'revoked'::text]))),
+    CONSTRAINT crates_version_known CHECK ((version ~ (('^(0|[1-9][0-9]{0,18})\.(0|[1-9][0-9]{0,18})\.(0|[1-9][0-9]{0,18})'::text || '(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?'::text) || '(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$'::text))) NOT VALID
 );
 CREATE TRIGGER crates_decided BEFORE INSERT OR UPDATE ON public.crates FOR EACH ROW EXECUTE FUNCTION check_crate_decision();
 CREATE TRIGGER crates_policy_version AFTER INSERT OR DELETE OR UPDATE ON public.crates FOR EACH STATEMENT EXECUTE FUNCTION bump_policy_version();
@@ -314,6 +411,7 @@ CREATE TABLE dependency_caches (
 GRANT SELECT ON dependency_caches TO mfaas_acquirer;
 GRANT SELECT ON dependency_caches TO mfaas_builder;
 GRANT SELECT ON dependency_caches TO mfaas_server;
+GRANT SELECT ON dependency_caches TO mfaas_signer;
 GRANT INSERT (key, base, toolchain, lock) ON dependency_caches TO mfaas_acquirer;
 
 CREATE TABLE deployment_events (
@@ -352,6 +450,7 @@ CREATE TABLE deployments (
     person text NOT NULL DEFAULT ''::text,
     forgotten_at timestamp with time zone,
     CONSTRAINT deployments_pkey PRIMARY KEY (id),
+    CONSTRAINT deployments_function_known CHECK ((function ~ '^[a-z][a-z0-9_-]{0,62}$'::text)) NOT VALID,
     CONSTRAINT deployments_idempotency_key_length CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <= 200))),
     CONSTRAINT deployments_idempotency_key_unique UNIQUE (tenant, idempotency_key),
     CONSTRAINT deployments_source_digest_sha256 CHECK ((source_digest ~ '^[0-9a-f]{64}$'::text)),
@@ -417,6 +516,7 @@ CREATE TABLE functions (
     deleted_at timestamp with time zone,
     set_epoch bigint NOT NULL DEFAULT 0,
     CONSTRAINT functions_pkey PRIMARY KEY (tenant, name),
+    CONSTRAINT functions_name_known CHECK ((name ~ '^[a-z][a-z0-9_-]{0,62}$'::text)) NOT VALID,
     CONSTRAINT functions_tenant_fkey FOREIGN KEY (tenant) REFERENCES tenants(name)
 );
 CREATE INDEX functions_live ON public.functions USING btree (tenant, name) WHERE (deleted_at IS NULL);
@@ -467,7 +567,8 @@ CREATE TABLE join_tokens (
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     expires_at timestamp with time zone NOT NULL,
     used_at timestamp with time zone,
-    CONSTRAINT join_tokens_pkey PRIMARY KEY (secret_sha256)
+    CONSTRAINT join_tokens_pkey PRIMARY KEY (secret_sha256),
+    CONSTRAINT join_tokens_node_known CHECK ((node ~ '^[a-z][a-z0-9_-]{0,62}$'::text)) NOT VALID
 );
 CREATE INDEX join_tokens_by_end ON public.join_tokens USING btree (expires_at);
 CREATE TRIGGER join_tokens_old BEFORE DELETE ON public.join_tokens FOR EACH ROW EXECUTE FUNCTION check_old();
@@ -496,6 +597,7 @@ CREATE TABLE node_reports (
     CONSTRAINT node_reports_node_fkey FOREIGN KEY (node) REFERENCES nodes(name)
 );
 CREATE TRIGGER node_reports_old BEFORE DELETE ON public.node_reports FOR EACH ROW EXECUTE FUNCTION check_old();
+CREATE TRIGGER node_reports_time BEFORE INSERT OR UPDATE ON public.node_reports FOR EACH ROW EXECUTE FUNCTION set_time();
 GRANT DELETE, SELECT ON node_reports TO mfaas_server;
 GRANT INSERT (node, boot, sequence, epoch, body) ON node_reports TO mfaas_server;
 GRANT UPDATE (boot, sequence, epoch, at, body) ON node_reports TO mfaas_server;
@@ -510,7 +612,8 @@ CREATE TABLE nodes (
     availability_since timestamp with time zone,
     CONSTRAINT nodes_pkey PRIMARY KEY (name),
     CONSTRAINT nodes_availability_known CHECK ((availability = ANY (ARRAY['active'::text, 'cordoned'::text, 'draining'::text]))),
-    CONSTRAINT nodes_certificate_unique UNIQUE (certificate_sha256)
+    CONSTRAINT nodes_certificate_unique UNIQUE (certificate_sha256),
+    CONSTRAINT nodes_name_known CHECK ((name ~ '^[a-z][a-z0-9_-]{0,62}$'::text)) NOT VALID
 );
 CREATE TRIGGER nodes_orders AFTER UPDATE OF availability ON public.nodes FOR EACH STATEMENT EXECUTE FUNCTION tell_orders();
 GRANT SELECT ON nodes TO mfaas_server;
@@ -630,12 +733,13 @@ CREATE TABLE serving_sets (
     expires_at timestamp with time zone NOT NULL,
     shard text,
     functions integer,
+    revoked_calls text,
     CONSTRAINT serving_sets_pkey PRIMARY KEY (epoch),
     CONSTRAINT serving_sets_epoch_positive CHECK ((epoch >= 1))
 );
 GRANT SELECT ON serving_sets TO mfaas_server;
 GRANT DELETE, SELECT ON serving_sets TO mfaas_signer;
-GRANT INSERT (epoch, generation, digest, envelope, issued_at, expires_at, shard, functions) ON serving_sets TO mfaas_signer;
+GRANT INSERT (epoch, generation, digest, envelope, issued_at, expires_at, shard, functions, revoked_calls) ON serving_sets TO mfaas_signer;
 
 CREATE TABLE shards (
     digest text NOT NULL,
@@ -683,7 +787,8 @@ GRANT INSERT (digest, artifact, envelope) ON statements TO mfaas_signer;
 CREATE TABLE tenants (
     name text NOT NULL,
     created_at timestamp with time zone NOT NULL DEFAULT now(),
-    CONSTRAINT tenants_pkey PRIMARY KEY (name)
+    CONSTRAINT tenants_pkey PRIMARY KEY (name),
+    CONSTRAINT tenants_name_known CHECK ((name ~ '^[a-z][a-z0-9_-]{0,39}$'::text)) NOT VALID
 );
 GRANT SELECT ON tenants TO mfaas_server;
 GRANT INSERT (name) ON tenants TO mfaas_server;
@@ -713,6 +818,7 @@ CREATE INDEX tokens_by_tenant ON public.tokens USING btree (tenant, created_at D
 CREATE INDEX tokens_by_time ON public.tokens USING btree (created_at DESC, id);
 CREATE TRIGGER tokens_old BEFORE DELETE ON public.tokens FOR EACH ROW EXECUTE FUNCTION check_old();
 CREATE TRIGGER tokens_person BEFORE INSERT ON public.tokens FOR EACH ROW EXECUTE FUNCTION name_the_person();
+CREATE TRIGGER tokens_time BEFORE UPDATE ON public.tokens FOR EACH ROW EXECUTE FUNCTION set_time();
 GRANT DELETE, SELECT ON tokens TO mfaas_server;
 GRANT INSERT (tenant, name, secret_sha256, scopes, expires_at, person, vouched_by, made_by) ON tokens TO mfaas_server;
 GRANT UPDATE (revoked_at) ON tokens TO mfaas_server;
@@ -761,6 +867,7 @@ CREATE TABLE usage_hours (
 );
 CREATE INDEX usage_hours_by_function ON public.usage_hours USING btree (tenant, function, hour);
 CREATE INDEX usage_hours_by_tenant ON public.usage_hours USING btree (tenant, hour);
+CREATE TRIGGER usage_hours_old BEFORE DELETE ON public.usage_hours FOR EACH ROW EXECUTE FUNCTION check_old();
 GRANT DELETE, SELECT ON usage_hours TO mfaas_server;
 GRANT INSERT (hour, tenant, function, version, calls, cpu_ns, run_ns, run_ns_max, queue_ns, memory_bytes_max) ON usage_hours TO mfaas_server;
 GRANT UPDATE (calls, cpu_ns, run_ns, run_ns_max, queue_ns, memory_bytes_max) ON usage_hours TO mfaas_server;
@@ -882,7 +989,15 @@ CREATE OR REPLACE FUNCTION public.append_audit(actor text, action text, tenant t
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public'
 AS $function$
+DECLARE
+    program  name := program_of(session_user);
+    own      text := replace(program, '_', '-');
 BEGIN
+    IF program <> '' AND NOT (actor = own OR starts_with(actor, own || ':'))
+        AND (program <> 'mfaas_server' OR starts_with(actor, 'mfaas-')) THEN
+        RAISE EXCEPTION '% writes no audit row in the name of %', program, actor
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'audit_own_name';
+    END IF;
     INSERT INTO audit_pending (role, actor, action, tenant, subject, detail)
     VALUES (session_user, actor, action, tenant, subject, detail);
     RETURN 0;
@@ -952,6 +1067,36 @@ BEGIN
     RETURN NEW;
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.bound_call_revocations()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE
+    everyone bigint;
+    own      bigint;
+BEGIN
+    -- First: whoever revokes at the same time waits for this row, and is counted.
+    PERFORM public.bump_desired_generation();
+    IF NEW.token IS NULL THEN
+        DELETE FROM call_revocations r WHERE r.tenant = NEW.tenant AND r.caller = NEW.caller AND r.id <> NEW.id
+            AND r.issued_until <= NEW.issued_until AND r.ends_at > date_trunc('hour', now());
+        -- One row in the place of others that count is not more than before.
+        IF FOUND THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    -- By the hour, as the signer reads them: what ends does not change the document more often.
+    SELECT count(*), count(*) FILTER (WHERE tenant = NEW.tenant) INTO everyone, own
+    FROM call_revocations WHERE ends_at > date_trunc('hour', now());
+    IF everyone > 800 OR (own > 1 AND own > least(64, (800 - everyone) / 8)) THEN
+        RAISE EXCEPTION 'tenant % has % revocations of call tokens, the site %', NEW.tenant, own, everyone
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'call_revocations_bounded';
+    END IF;
+    RETURN NULL;
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.builds_of_their_tenant()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1016,11 +1161,17 @@ AS $function$
 DECLARE
     program   name := program_of(current_user);
     revision  text;
+    round     smallint;
+    kept      build_claims%ROWTYPE;
 BEGIN
     IF program = 'mfaas_builder' THEN
         IF OLD.finished_at IS NOT NULL THEN
             RAISE EXCEPTION 'build % has ended', OLD.deployment_id
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_ended';
+        END IF;
+        IF EXISTS (SELECT 1 FROM build_claims c WHERE c.deployment_id = OLD.deployment_id AND c.role = session_user) THEN
+            RAISE EXCEPTION '% has given its claim about build %', session_user, OLD.deployment_id
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_one_claim_each';
         END IF;
         IF OLD.lease_role <> session_user AND OLD.lease_expires_at >= now() THEN
             RAISE EXCEPTION 'another builder holds build %', OLD.deployment_id
@@ -1052,15 +1203,35 @@ BEGIN
         NEW.not_before := NULL;
         NEW.postponed := 0;
         NEW.postponed_because := NULL;
+    ELSIF program = 'mfaas_signer' AND OLD.finished_at IS NULL AND NEW IS DISTINCT FROM OLD THEN
+        -- Nothing of it is the signer's word: the claim is one that was kept, with what the database noted about it.
+        SELECT * INTO kept FROM build_claims c WHERE c.deployment_id = OLD.deployment_id
+            ORDER BY c.finished_at DESC, c.role LIMIT 1;
+        IF NOT FOUND OR NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = OLD.deployment_id AND d.state = 'received') THEN
+            RAISE EXCEPTION 'a signer changes no build'
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_not_by_signer';
+        END IF;
+        NEW := OLD;
+        NEW.lease_holder := NULL;
+        NEW.lease_expires_at := NULL;
+        NEW.lease_role := kept.role;
+        NEW.fencing_token := kept.committed_token;
+        NEW.committed_token := kept.committed_token;
+        NEW.claim := kept.claim;
+        NEW.finished_at := kept.finished_at;
+        NEW.not_before := NULL;
+        NEW.postponed_because := NULL;
     ELSIF program = 'mfaas_signer' AND NEW IS DISTINCT FROM OLD THEN
         revision := NEW.rebuild_for;
-        IF revision IS NOT DISTINCT FROM OLD.rebuild_for OR revision IS NULL
-            OR NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = OLD.deployment_id AND d.state = 'built') THEN
+        round := NEW.rounds;
+        IF NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = OLD.deployment_id AND d.state = 'built')
+            OR NOT (revision IS NOT NULL AND revision IS DISTINCT FROM OLD.rebuild_for OR round = OLD.rounds + 1) THEN
             RAISE EXCEPTION 'a signer changes no build'
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'builds_not_by_signer';
         END IF;
         NEW := OLD;
         NEW.rebuild_for := revision;
+        NEW.rounds := round;
         NEW.attempt := 0;
         NEW.lease_holder := NULL;
         NEW.lease_expires_at := NULL;
@@ -1069,6 +1240,9 @@ BEGIN
         NEW.claim := NULL;
         NEW.finished_at := NULL;
         NEW.not_before := now();
+        IF round > 1 AND round > OLD.rounds THEN
+            NEW.not_before := now() + make_interval(secs => least(60, power(2, round)));
+        END IF;
     END IF;
     RETURN NEW;
 END $function$;
@@ -1087,12 +1261,33 @@ BEGIN
     RETURN NEW;
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.check_builder_row()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    IF program_of(current_user) = 'mfaas_builder' THEN
+        IF TG_OP <> 'INSERT' AND OLD.role <> session_user THEN
+            RAISE EXCEPTION 'builder % is of another role', OLD.instance
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'builders_of_another';
+        END IF;
+        IF TG_OP <> 'DELETE' THEN
+            NEW.role := session_user;
+            NEW.seen_at := now();
+        END IF;
+    END IF;
+    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    RETURN NEW;
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.check_crate_decision()
  RETURNS trigger
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'public'
 AS $function$
+DECLARE program name := program_of(session_user);
 BEGIN
     IF NEW.status <> 'allowed' THEN
         RETURN NEW;
@@ -1105,13 +1300,12 @@ BEGIN
             RETURN NEW;
         END IF;
     ELSIF NEW.decided_by LIKE 'rules %' THEN
-        IF session_user = 'mfaas_acquirer' AND NEW.grants = '{}' AND EXISTS (
+        IF program = 'mfaas_acquirer' AND NEW.grants = '{}' AND EXISTS (
             SELECT 1 FROM crate_archives a WHERE (a.name, a.version, a.checksum) = (NEW.name, NEW.version, NEW.checksum)
         ) THEN
             RETURN NEW;
         END IF;
-    ELSIF NEW.decided_by = 'seed' AND session_user NOT IN
-        ('mfaas_server', 'mfaas_builder', 'mfaas_signer', 'mfaas_acquirer') THEN
+    ELSIF NEW.decided_by = 'seed' AND program = '' THEN
         RETURN NEW;
     END IF;
     RAISE EXCEPTION 'nobody has decided that % % may be used like this', NEW.name, NEW.version
@@ -1133,7 +1327,7 @@ BEGIN
     END IF;
     IF NEW.state IS DISTINCT FROM OLD.state THEN
         IF NOT (OLD.state, NEW.state) IN (
-            ('received', 'building'), ('received', 'failed'),
+            ('received', 'building'), ('received', 'built'), ('received', 'failed'),
             ('building', 'received'), ('building', 'built'), ('building', 'refused'), ('building', 'waiting'),
             ('building', 'failed'),
             ('built', 'admitted'), ('built', 'refused'), ('built', 'failed'), ('built', 'received'),
@@ -1148,9 +1342,16 @@ BEGIN
             RAISE EXCEPTION 'the build of % has ended', OLD.id
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_transition';
         END IF;
+        IF (OLD.state, NEW.state) = ('received', 'built')
+            AND NOT EXISTS (SELECT 1 FROM builds b WHERE b.deployment_id = OLD.id AND b.finished_at IS NOT NULL
+                            AND b.claim IS NOT NULL) THEN
+            RAISE EXCEPTION 'deployment % has no claim', OLD.id
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'deployments_state_transition';
+        END IF;
         may := CASE program
             WHEN 'mfaas_builder' THEN OLD.state IN ('received', 'building')
-            WHEN 'mfaas_signer' THEN OLD.state = 'built'
+                AND (OLD.state, NEW.state) <> ('received', 'built')
+            WHEN 'mfaas_signer' THEN OLD.state = 'built' OR (OLD.state, NEW.state) = ('received', 'built')
             WHEN '' THEN true
             ELSE OLD.state = 'waiting'
         END;
@@ -1199,6 +1400,12 @@ BEGIN
         may := OLD.at < now() - day AND OLD.epoch <= (SELECT coalesce(max(s.epoch), 0) FROM serving_sets s);
     ELSIF TG_TABLE_NAME = 'builders' THEN
         may := OLD.seen_at < now() - day;
+    ELSIF TG_TABLE_NAME = 'usage_hours' THEN
+        may := OLD.hour < now() - day;
+    ELSIF TG_TABLE_NAME = 'call_tokens' THEN
+        may := OLD.expires_at < now() - day;
+    ELSIF TG_TABLE_NAME = 'call_revocations' THEN
+        may := OLD.ends_at < now() - day;
     ELSIF TG_TABLE_NAME = 'revocations' THEN
         -- The same source gives the same artifact for as long as its toolchain counts.
         may := OLD.revoked_at < now() - day
@@ -1428,6 +1635,24 @@ BEGIN
         RAISE EXCEPTION 'the role % is not one of the programs', who USING ERRCODE = 'insufficient_privilege';
     END IF;
     RETURN programs[1];
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.set_time()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    IF program_of(current_user) = '' THEN
+        RETURN NEW;
+    END IF;
+    IF TG_TABLE_NAME = 'tokens' THEN
+        NEW.revoked_at := CASE WHEN OLD.revoked_at IS NOT NULL THEN OLD.revoked_at
+                               WHEN NEW.revoked_at IS NOT NULL THEN now() END;
+    ELSIF TG_TABLE_NAME = 'node_reports' THEN
+        NEW.at := now();
+    END IF;
+    RETURN NEW;
 END $function$;
 
 CREATE OR REPLACE FUNCTION public.tell_orders()

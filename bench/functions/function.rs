@@ -1,5 +1,5 @@
 //! What every function of the benchmark does, whatever form it is built in: a shared object for
-//! the cage with and without std, a library for dlopen, a program, or a plain call.
+//! the executor with and without std, a library for dlopen, a program, or a plain call.
 //!
 //! Which of the five kinds an image is, and who it is, are constants in its data, so that a
 //! thousand distinct images come from one compilation. It must never use more than `core`, and

@@ -1,4 +1,4 @@
-//! A function with std for the cage, as the builder links one, but for bytes alone.
+//! A function with std for the executor, as the builder links one, but for bytes alone.
 
 use bench_function::{ANSWER_BYTES, Constants, LOG, work};
 
@@ -8,7 +8,7 @@ static CONSTANTS: Constants = Constants::PLACE;
 /// A line of a function that talks too much: as long as one that a person would write.
 const LINE: &str = "a line of a function that writes as many of them into its log as it may, each of some hundred bytes, again and again";
 
-/// The entry that the cage calls. Of a request only the beginning counts, however long it is.
+/// The entry that the executor calls. Of a request only the beginning counts, however long it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn mfaas_entry_v1(call: *mut mfaas_shim::Call) -> u32 {
     mfaas_shim::enter(call, |request| {

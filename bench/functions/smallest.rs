@@ -1,4 +1,4 @@
-//! A function without std for the cage: no allocator, no writable data. Its answer is
+//! A function without std for the executor: no allocator, no writable data. Its answer is
 //! written by hand behind the arena's header.
 #![no_std]
 
@@ -10,7 +10,7 @@ use mfaas_abi::{ArenaHeader, Call, ResponseRecord, Span, Status};
 #[used]
 static CONSTANTS: Constants = Constants::PLACE;
 
-/// The entry that the cage calls.
+/// The entry that the executor calls.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
     // SAFETY: INV-BENCH-7. The host's record, this call's alone.

@@ -22,9 +22,9 @@ const PREFIX: &str = "mfaas-bench-";
 /// How a function is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// An image with std for the cage.
+    /// An image with std for the executor.
     Hosted,
-    /// An image without std, without writable data, for the cage.
+    /// An image without std, without writable data, for the executor.
     Smallest,
     /// A library with std for dlopen.
     Library,

@@ -21,7 +21,7 @@
 //!   interrupt. Kept by `sys::timer`.
 //! - INV-BENCH-6: the processor is an x86-64 one with `rdtscp`. Kept by `Machine::read`, which
 //!   refuses any other before a row runs.
-//! - INV-BENCH-7: the cage hands a function a call whose request and arena are mapped and the
+//! - INV-BENCH-7: the executor hands a function a call whose request and arena are mapped and the
 //!   call's alone, as it promises the shim. Noticed by `every_side_answers_right`.
 //!
 //! It must never judge a figure of one run by a figure of another, never run with one core, and

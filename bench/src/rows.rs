@@ -17,6 +17,7 @@ mod quantum;
 mod resident;
 mod tax;
 mod tenants;
+mod tokens;
 
 pub use tenants::TENANTS_MAX;
 
@@ -56,7 +57,7 @@ pub struct Planned {
 pub type Measured = (Row, Vec<ModeFigure>);
 
 /// Every row, in the order of the table.
-pub const ALL: [Planned; 13] = [
+pub const ALL: [Planned; 14] = [
     Planned { name: "warm", measure: |kit, plan| alone(resident::warm(kit, plan)) },
     Planned { name: "throughput", measure: |kit, plan| alone(resident::throughput(kit, plan)) },
     Planned { name: "cold", measure: |kit, plan| alone(cold::row(kit, plan)) },
@@ -66,6 +67,7 @@ pub const ALL: [Planned; 13] = [
     Planned { name: "kill", measure: |kit, plan| alone(kill::row(kit, plan)) },
     Planned { name: "tax", measure: |kit, plan| alone(tax::row(kit, plan)) },
     Planned { name: "http", measure: |kit, plan| alone(http::row(kit, plan)) },
+    Planned { name: "tokens", measure: |kit, plan| alone(tokens::row(kit, plan)) },
     Planned { name: "idle", measure: |kit, plan| alone(idle::row(kit, plan)) },
     Planned { name: "tenants", measure: |kit, plan| alone(tenants::row(kit, plan)) },
     Planned { name: "overload", measure: |kit, plan| alone(overload::row(kit, plan)) },

@@ -56,7 +56,7 @@ pub fn pin_to(cores: &[usize]) -> anyhow::Result<()> {
 pub fn die_with_parent() -> anyhow::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).context("set the death signal")?;
     let parent = rustix::process::getppid().map_or(0, Pid::as_raw_pid);
-    anyhow::ensure!(parent > 1, "whoever started this process is gone");
+    anyhow::ensure!(parent > 1, "the process that started this one is gone");
     Ok(())
 }
 

@@ -11,7 +11,9 @@ use mfaas_bench_node::function::{ANSWER_BYTES, work};
 use mfaas_bench_node::functions::{Form, Functions, Kind, request, verified};
 use mfaas_bench_node::sides::bare::{Bare, Mode};
 use mfaas_bench_node::sides::http::Hyper;
-use mfaas_bench_node::sides::mfaas::{BUDGET_US, Caged, InProcess, LOOK_US, Planned, Served, Worker, equal};
+use mfaas_bench_node::sides::mfaas::{
+    BUDGET_US, InExecutor, InProcess, LOOK_US, Planned, Served, Worker, equal,
+};
 use mfaas_bench_node::sides::process::{PerRequest, Woken};
 use mfaas_bench_node::sides::{Kit, Programs, Side};
 use mfaas_bench_node::sys::library::{Library, c_path};
@@ -71,7 +73,7 @@ fn every_side_answers_right() {
             answers(&mut side);
             answers_pipelined(&mut side);
         }
-        answers(&mut Caged::new(&kit, kind).unwrap());
+        answers(&mut InExecutor::new(&kit, kind).unwrap());
         answers(&mut PerRequest::new(&kit, kind).unwrap());
         answers(&mut Woken::start(&kit, kind).unwrap());
     }
@@ -119,15 +121,15 @@ fn each_file_is_a_function_of_its_own() {
 #[test]
 fn an_endless_call_is_ended_and_the_next_one_answered() {
     let kit = kit();
-    let mut cage = InProcess::new().unwrap();
-    cage.wake(kit.cores, LOOK_US).unwrap();
+    let mut executor = InProcess::new().unwrap();
+    executor.wake(kit.cores, LOOK_US).unwrap();
     let mut load = |kind: Kind, budget_us| {
         let served = Served { constants: kind.constants(0), budget_us };
-        cage.load(&kit.functions.file(Form::Hosted, &served.constants), served).unwrap()
+        executor.load(&kit.functions.file(Form::Hosted, &served.constants), served).unwrap()
     };
     let (endless, next) = (load(Kind::SPIN, 100), load(Kind::HASH, BUDGET_US));
     for _ in 0..5 {
-        let kill = cage.kill(&endless, &next, kit.tsc).unwrap();
+        let kill = executor.kill(&endless, &next, kit.tsc).unwrap();
         assert!(kill.overshoot_us > 0.0 && kill.next_us > 0.0, "{kill:?}");
     }
 }
@@ -147,7 +149,7 @@ fn an_open_loop_loses_nothing() {
         })
         .collect();
     let outcome = worker.open_loop(&plan, kit.tsc).unwrap();
-    assert_eq!((outcome.honest_us.len(), outcome.ended, outcome.lost), (196, 4, 0));
+    assert_eq!((outcome.benign_us.len(), outcome.ended, outcome.lost), (196, 4, 0));
 }
 
 #[test]
@@ -251,6 +253,19 @@ fn tenants_are_measured_with_pools_of_their_own_and_with_a_shared_one() {
     let [own, shared] = ["pools per tenant", "shared pool"]
         .map(|pools| median(row, &format!("3 tenants, {pools}: a parked tenant")));
     assert!(own > shared, "a worker process of a tenant's own takes memory: {own} KiB, {shared} KiB");
+}
+
+/// A round that shows tokens ends at the first one that the node does not take.
+#[test]
+fn calls_are_measured_without_a_token_with_a_known_and_with_a_new_one() {
+    let rows = measured(&["--quick", "--rows", "tokens"]);
+    let [row] = &*rows else { panic!("{rows:?}") };
+    for shown in ["without a token", "with a known token", "first call with a token"] {
+        assert!(median(row, &format!("{shown}, p50")) > 0.0);
+    }
+    for shown in ["with a known token", "first call with a token"] {
+        assert!(median(row, &format!("{shown} / without a token, p50")) > 0.0);
+    }
 }
 
 /// Figures of two short rounds on a busy machine say nothing; that both sides were at work does.

@@ -1,5 +1,5 @@
 // The road of a review through the console, with a real site behind it: a deployment waits for a crate,
-// alice walks its spots with the keyboard and says yes, somebody marks a spot without script, bob says
+// alice walks its hotspots with the keyboard and says yes, somebody marks a hotspot without script, bob says
 // yes, and the deployment goes on to be admitted. Every page is looked at on the way, light and dark.
 
 import { ask, demand, newContext, run, signIn } from "./lib/run.mjs";
@@ -9,7 +9,7 @@ import { watch } from "./lib/watch.mjs";
 // What the acquirer and the builder may take, and how often the page of a deployment is asked for.
 const ADMITTED_WITHIN_MS = 600_000;
 const POLL_MS = 500;
-// Nobody walks more spots than this by hand.
+// Nobody walks more hotspots than this by hand.
 const STEPS_MAX = 200;
 
 await run(async (browser, config) => {
@@ -50,14 +50,14 @@ await run(async (browser, config) => {
   const files = await fileLinks(alice);
   await visit(alice, files[0], "review-file-open");
   await visit(admin, review, "review-of-the-asker");
-  demand((await admin.getByRole("button", { name: "Approve" }).count()) === 0, "whoever asked may approve");
+  demand((await admin.getByRole("button", { name: "Approve" }).count()) === 0, "the requester may approve");
 
   const scriptless = await withoutScript(browser, url, tokens.bob, review, files[0]);
   const walked = await walk(alice, url + review);
   await sweep(alice, "review-walked");
   await visit(alice, files[0], "review-file-walked");
   await say(alice, url + review, "from_utf8_unchecked over ASCII that it wrote itself");
-  await sweep(alice, "review-one-voice");
+  await sweep(alice, "review-one-vote");
 
   const bob = await signIn(contexts.bob, url, tokens.bob);
   await say(bob, url + review, "I have read it, too");
@@ -70,8 +70,8 @@ await run(async (browser, config) => {
   // It answers before its pages are looked at.
   await ask("invoke");
   await bob.goto(`${url}/crates/${crate}`);
-  await bob.getByRole("link", { name: /^Take .* back$/ }).click();
-  await bob.getByRole("region", { name: "What it concerns" }).getByText(config.function).waitFor();
+  await bob.getByRole("link", { name: /^Revoke [0-9]/ }).click();
+  await bob.getByRole("region", { name: "What it affects" }).getByText(config.function).waitFor();
   await sweep(bob, "revocation");
   await visit(admin, `/functions/${config.function}`, "function");
   await visit(admin, "/", "dashboard-admitted");
@@ -90,20 +90,20 @@ async function fileLinks(page) {
   return rows.evaluateAll((links) => links.map((link) => new URL(link.href).pathname));
 }
 
-// Goes from spot to spot with `n` until nobody has left one out, and says something about each. What
+// Goes from hotspot to hotspot with `n` until nobody has left one out, and says something about each. What
 // `j` and `k` do is tried on the way.
 async function walk(page, review) {
   await page.goto(review);
-  const spots = page.getByRole("group", { name: /^Spot \d+$/ });
-  const count = await spots.count();
-  demand(count > 1, `there are ${count} spots to walk`);
+  const hotspots = page.getByRole("group", { name: /^Hotspot \d+$/ });
+  const count = await hotspots.count();
+  demand(count > 1, `there are ${count} hotspots to walk`);
   const here = () => page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? "");
   await page.keyboard.press("j");
-  demand((await here()) === "Spot 1", `j leads to ${await here()}`);
+  demand((await here()) === "Hotspot 1", `j leads to ${await here()}`);
   await page.keyboard.press("j");
-  demand((await here()) === "Spot 2", `j leads on to ${await here()}`);
+  demand((await here()) === "Hotspot 2", `j leads on to ${await here()}`);
   await page.keyboard.press("k");
-  demand((await here()) === "Spot 1", `k leads back to ${await here()}`);
+  demand((await here()) === "Hotspot 1", `k leads back to ${await here()}`);
   let marked = 0;
   for (; marked < STEPS_MAX; marked += 1) {
     const before = marked === 0 ? "" : await here();
@@ -111,29 +111,29 @@ async function walk(page, review) {
     const name = await here();
     // `n` leads nowhere once nothing is unseen.
     if (name === before) break;
-    const spot = page.getByRole("group", { name, exact: true });
-    // Tab goes through the links of the spot to its form.
-    await spot.getByLabel("State").focus();
-    await spot.getByLabel("State").selectOption(marked % 2 === 0 ? "justified" : "seen");
+    const hotspot = page.getByRole("group", { name, exact: true });
+    // Tab goes through the links of the hotspot to its form.
+    await hotspot.getByLabel("State").focus();
+    await hotspot.getByLabel("State").selectOption(marked % 2 === 0 ? "justified" : "seen");
     await page.keyboard.press("Tab");
     await page.keyboard.type(`${name}: bytes < 128, "ASCII" & nothing else`);
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await page.waitForURL(`${review}#${name.toLowerCase().replace(" ", "-")}`);
-    await page.waitForFunction((spot) => document.activeElement?.getAttribute("aria-label") === spot, name);
+    await page.waitForFunction((hotspot) => document.activeElement?.getAttribute("aria-label") === hotspot, name);
     demand((await here()) === name, `after ${name} the focus is at "${await here()}"`);
   }
   const status = await page.getByRole("status").innerText();
-  demand(status === `${count} of ${count} spots seen`, `after the walk: ${status}`);
-  return { spots: count, marked };
+  demand(status === `${count} of ${count} hotspots seen`, `after the walk: ${status}`);
+  return { hotspots: count, marked };
 }
 
 // A yes with words, on the page of a review.
 async function say(page, review, words) {
   await page.goto(`${review}#decision`);
-  await page.getByLabel("Why, for whoever waits and whoever looks later").fill(words);
+  await page.getByLabel("Why: the deployer reads it, and later reviewers").fill(words);
   await page.getByRole("button", { name: "Approve" }).click();
-  await page.getByRole("region", { name: "Voices" }).getByText(words).waitFor();
+  await page.getByRole("region", { name: "Votes" }).getByText(words).waitFor();
 }
 
 // The same pages for people who switch scripts off.
@@ -141,13 +141,13 @@ async function withoutScript(browser, url, token, review, file) {
   const context = await newContext(browser, { javaScriptEnabled: false });
   const page = await signIn(context, url, token);
   await page.goto(url + review);
-  const spots = page.getByRole("group", { name: /^Spot \d+$/ });
-  const first = spots.first();
+  const hotspots = page.getByRole("group", { name: /^Hotspot \d+$/ });
+  const first = hotspots.first();
   await first.getByLabel("State").selectOption("seen");
   await first.getByLabel("Note").fill("marked without script");
   await first.getByRole("button", { name: "Save" }).click();
-  await page.waitForURL(/#spot-1$/);
-  await page.getByRole("group", { name: "Spot 1", exact: true }).getByText("marked without script").first().waitFor();
+  await page.waitForURL(/#hotspot-1$/);
+  await page.getByRole("group", { name: "Hotspot 1", exact: true }).getByText("marked without script").first().waitFor();
   await page.goto(url + file);
   await page.getByRole("heading", { name: "Source" }).waitFor();
   const lines = await page.getByRole("region", { name: "Source" }).getByRole("row").count();

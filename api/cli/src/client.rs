@@ -9,7 +9,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, innermost};
 use crate::profile::Profile;
 
 /// How long a connection may take to stand.
@@ -20,6 +20,8 @@ const EXCHANGE_LIMIT: Duration = Duration::from_secs(60);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// How often an upload is tried when the connection breaks.
 const UPLOAD_TRIES: u32 = 4;
+/// How often a follower waits for room among the tenant's event streams before that is an answer.
+const STREAM_WAITS: u32 = 120;
 /// How often an upload waits for room in the tenant's queue before that is an answer.
 const ROOM_WAITS: u32 = 12;
 /// The longest such wait, whatever the server says.
@@ -158,14 +160,25 @@ impl Client {
 
     /// Opens an event stream behind `after`; the answer has no time limit of its own.
     pub(crate) async fn events(&self, path: &str, after: Option<&str>) -> Result<Response, Failure> {
-        let mut request = self.http.get(self.url(path)?).header(reqwest::header::ACCEPT, "text/event-stream");
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(&token.0);
+        let url = self.url(path)?;
+        let mut waits = 0;
+        loop {
+            let mut request = self.http.get(url.clone()).header(reqwest::header::ACCEPT, "text/event-stream");
+            if let Some(token) = &self.token {
+                request = request.bearer_auth(&token.0);
+            }
+            if let Some(after) = after {
+                request = request.header("last-event-id", after);
+            }
+            match self.exchange(request).await? {
+                // The tenant has as many streams as it may; one ends with each deployment.
+                response if response.status() == StatusCode::TOO_MANY_REQUESTS && waits < STREAM_WAITS => {
+                    waits += 1;
+                    tokio::time::sleep(retry_after(&response)).await;
+                }
+                response => return accepted(response, path).await,
+            }
         }
-        if let Some(after) = after {
-            request = request.header("last-event-id", after);
-        }
-        self.send(request, path).await
     }
 
     fn url(&self, path: &str) -> Result<Url, Failure> {
@@ -252,15 +265,6 @@ pub(crate) async fn bounded(mut response: Response, path: &str) -> Result<Vec<u8
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
-}
-
-/// The last cause of an error: "connection refused" instead of "error sending request".
-pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 /// A body that can be sent more than once without copying.

@@ -65,7 +65,7 @@ impl Exit {
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The words do not fit together.
+    /// The arguments do not fit together.
     #[error("{0}")]
     Usage(String),
     /// No token is configured, or the command needs one.
@@ -157,6 +157,15 @@ impl Failure {
 fn problem_line(problem: &Problem) -> String {
     let detail = if problem.detail.is_empty() { &problem.title } else { &problem.detail };
     format!("{}: {detail}", problem.code)
+}
+
+/// The last cause of an error: "connection refused" instead of "error sending request".
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
 }
 
 #[cfg(test)]

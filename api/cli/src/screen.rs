@@ -27,7 +27,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// A screen with the user's wishes.
+    /// A screen with the user's settings.
     pub(crate) fn new(json: bool, quiet: bool, verbose: bool) -> Self {
         Self { json, quiet, verbose }
     }

@@ -5,22 +5,26 @@
 //! scope implies of the others is said by `Scope::implies`; nothing else decides about scopes.
 //! Tenants are separated by the queries, which all take the caller's tenant.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use http::header::{ALLOW, AUTHORIZATION};
 use http::request::Parts;
-use http::{HeaderMap, Method, StatusCode};
+use http::{Extensions, HeaderMap, Method, StatusCode};
 use mfaas_catalog::{Actor, Token};
-use mfaas_ident::{Scope, TenantName};
+use mfaas_ident::{PeerKey, Scope, TenantName};
 use mfaas_rules::codes;
 
 use crate::app::App;
+use crate::connections::Connection;
 use crate::console::Session;
 use crate::limits;
 use crate::oidc::CALLBACK_PATH;
 use crate::pools::{Pool, work};
 use crate::refusal::Refusal;
+use crate::shares::Holder;
 use crate::token::Secret;
 
 /// What a route asks of its caller.
@@ -72,16 +76,20 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/v1/reviews", Access::Token(Scope::Review)),
     ("GET", "/v1/reviews/{id}", Access::Token(Scope::Review)),
     ("GET", "/v1/reviews/{id}/report", Access::Token(Scope::Review)),
-    ("POST", "/v1/reviews/{id}/voices", Access::Token(Scope::Review)),
-    ("PUT", "/v1/reviews/{id}/spots", Access::Token(Scope::Review)),
+    ("POST", "/v1/reviews/{id}/votes", Access::Token(Scope::Review)),
+    ("PUT", "/v1/reviews/{id}/hotspots", Access::Token(Scope::Review)),
     ("GET", "/v1/keys", Access::Token(Scope::Read)),
     ("GET", "/v1/whoami", Access::Token(Scope::Read)),
+    ("GET", "/v1/builders", Access::Token(Scope::Operate)),
     ("GET", "/v1/nodes", Access::Token(Scope::Operate)),
     ("PUT", "/v1/nodes/{name}/availability", Access::Token(Scope::Operate)),
     ("GET", "/v1/bans", Access::Token(Scope::Read)),
     ("DELETE", "/v1/bans/{id}", Access::Token(Scope::Operate)),
     ("GET", "/v1/usage", Access::Token(Scope::Read)),
+    ("GET", "/v1/call-tokens", Access::Token(Scope::Deploy)),
     ("POST", "/v1/call-tokens", Access::Token(Scope::Deploy)),
+    ("DELETE", "/v1/call-tokens", Access::Token(Scope::Deploy)),
+    ("DELETE", "/v1/call-tokens/{id}", Access::Token(Scope::Deploy)),
     ("POST", "/v1/call-keys", Access::Token(Scope::Admin)),
     ("GET", "/v1/tokens", Access::Token(Scope::Admin)),
     ("POST", "/v1/tokens", Access::Token(Scope::Admin)),
@@ -110,8 +118,8 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/crates/{name}/{version}/revocation", Access::Session(Scope::Review)),
     ("GET", "/reviews", Access::Session(Scope::Review)),
     ("GET", "/reviews/{id}", Access::Session(Scope::Review)),
-    ("POST", "/reviews/{id}/voices", Access::Session(Scope::Review)),
-    ("POST", "/reviews/{id}/spots", Access::Session(Scope::Review)),
+    ("POST", "/reviews/{id}/votes", Access::Session(Scope::Review)),
+    ("POST", "/reviews/{id}/hotspots", Access::Session(Scope::Review)),
     ("GET", "/reviews/{id}/files/{*path}", Access::Session(Scope::Review)),
     ("GET", "/usage", Access::Session(Scope::Read)),
     ("GET", "/nodes", Access::Session(Scope::Operate)),
@@ -120,15 +128,31 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/audit", Access::Session(Scope::Operate)),
 ];
 
+/// Paths of the release before, each with the one that has taken its place. They lead to the same handlers for one
+/// release, and are not described.
+pub const RENAMED: &[(&str, &str)] = &[
+    ("/v1/reviews/{id}/voices", "/v1/reviews/{id}/votes"),
+    ("/v1/reviews/{id}/spots", "/v1/reviews/{id}/hotspots"),
+    ("/reviews/{id}/voices", "/reviews/{id}/votes"),
+    ("/reviews/{id}/spots", "/reviews/{id}/hotspots"),
+];
+
+/// The template of today for one of the release before, any other as it is.
+fn current(template: &str) -> &str {
+    RENAMED.iter().find(|(old, _)| *old == template).map_or(template, |(_, new)| new)
+}
+
 /// The row of a route; `None` for a route that was forgotten.
 pub fn access_of(method: &Method, template: &str) -> Option<Access> {
+    let template = current(template);
     let method = if method == Method::HEAD { "GET" } else { method.as_str() };
     TABLE.iter().find(|(m, path, _)| *m == method && *path == template).map(|(_, _, access)| *access)
 }
 
 /// The gate: a layer around every route.
 pub async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let Some(template) = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned())
+    let Some(template) =
+        request.extensions().get::<MatchedPath>().map(|path| current(path.as_str()).to_owned())
     else {
         // No route: the fallback answers 404 and touches nothing.
         return next.run(request).await;
@@ -139,12 +163,31 @@ pub async fn gate(State(app): State<App>, mut request: Request, next: Next) -> R
     let (pool, bytes_max) = intake(request.method(), &template, access);
     match admit(&app, &mut request, access).await {
         Ok(true) => match pool {
-            Some(pool) => work(&app, pool, bytes_max, request, next).await,
+            Some(pool) => match holder_of(&request) {
+                Ok(holder) => work(&app, pool, holder, bytes_max, request, next).await,
+                Err(refusal) => refusal.into_response(),
+            },
             None => next.run(request).await,
         },
         Ok(false) => Redirect::to("/sign-in").into_response(),
         Err(refusal) => refusal.into_response(),
     }
+}
+
+/// Whom what the request holds is counted for: the tenant of its token, or its address.
+fn holder_of(request: &Request) -> Result<Holder, Refusal> {
+    match request.extensions().get::<Token>() {
+        Some(token) => Ok(Holder::Tenant(token.tenant.clone())),
+        None => peer_of(request.extensions()).map(Holder::Peer),
+    }
+}
+
+/// The address that a request came from.
+pub(crate) fn peer_of(extensions: &Extensions) -> Result<PeerKey, Refusal> {
+    let connection = extensions.get::<Arc<Connection>>();
+    connection
+        .map(|connection| connection.peer())
+        .ok_or_else(|| Refusal::internal("a request came over no connection"))
 }
 
 /// Which permits a route takes, and how many bytes of a body. None for the one answer that has to come whatever else
@@ -159,6 +202,7 @@ fn intake(method: &Method, template: &str, access: Access) -> (Option<Pool>, usi
         (Access::Token(_) | Access::Registry(_) | Access::Session(_), _) => Some(Pool::Known),
     };
     let bytes_max = match (access, template) {
+        (Access::Open, "/readyz" | "/metrics" | "/sign-in/provider" | CALLBACK_PATH) => 0,
         (Access::Open, _) => limits::ANONYMOUS_BYTES_MAX,
         (_, "/v1/imports/advisories" | "/v1/imports/audits") => limits::IMPORT_BYTES_MAX,
         (Access::Token(_) | Access::Registry(_) | Access::Session(_), _) => limits::JSON_BYTES_MAX,
@@ -172,11 +216,13 @@ async fn admit(app: &App, request: &mut Request, access: Access) -> Result<bool,
     match access {
         Access::Open => {}
         Access::Token(scope) => {
-            let token = bearer(app, request.headers(), scope).await?;
+            let peer = peer_of(request.extensions())?;
+            let token = bearer(app, peer, request.headers(), scope).await?;
             request.extensions_mut().insert(token);
         }
         Access::Registry(scope) => {
-            let token = bearer_or_bare(app, request.headers(), scope).await?;
+            let peer = peer_of(request.extensions())?;
+            let token = bearer_or_bare(app, peer, request.headers(), scope).await?;
             request.extensions_mut().insert(token);
         }
         Access::Session(scope) => {
@@ -219,22 +265,33 @@ fn authorization(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()
 }
 
-async fn bearer(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Token, Refusal> {
+async fn bearer(app: &App, peer: PeerKey, headers: &HeaderMap, scope: Scope) -> Result<Token, Refusal> {
     let text = authorization(headers).and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(no_token)?;
-    authenticate(app, text, scope).await
+    authenticate(app, peer, text, scope).await
 }
 
-async fn bearer_or_bare(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Token, Refusal> {
+async fn bearer_or_bare(
+    app: &App,
+    peer: PeerKey,
+    headers: &HeaderMap,
+    scope: Scope,
+) -> Result<Token, Refusal> {
     let text = authorization(headers).ok_or_else(no_token)?;
-    authenticate(app, text.strip_prefix("Bearer ").unwrap_or(text), scope).await
+    authenticate(app, peer, text.strip_prefix("Bearer ").unwrap_or(text), scope).await
 }
 
-/// The token of that text, provided that it holds `scope`.
-pub async fn authenticate(app: &App, text: &str, scope: Scope) -> Result<Token, Refusal> {
+/// The token of that text, shown by `peer`, provided that it holds `scope`.
+pub(crate) async fn authenticate(
+    app: &App,
+    peer: PeerKey,
+    text: &str,
+    scope: Scope,
+) -> Result<Token, Refusal> {
     let unknown = || Refusal::new(codes::MF0901, "The token is not known, has expired or was withdrawn.");
     let (id, secret) = Secret::parse(text).ok_or_else(unknown)?;
-    let looking = async { Ok(app.catalog.authenticate(&secret.hash()).await?) };
-    let token = app.pools.look_up(looking).await?.ok_or_else(unknown)?;
+    let hash = secret.hash();
+    let looking = async { Ok(app.catalog.authenticate(&hash).await?) };
+    let token = app.lookups.token(peer, &hash, looking).await?.ok_or_else(unknown)?;
     if token.id != id {
         return Err(unknown());
     }
@@ -246,7 +303,7 @@ pub async fn authenticate(app: &App, text: &str, scope: Scope) -> Result<Token, 
 async fn session(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Option<(Session, Token)>, Refusal> {
     let Some(session) = app.sessions.of(headers) else { return Ok(None) };
     let looking = async { Ok(app.catalog.authenticate(&session.secret_sha256).await?) };
-    match app.pools.look_up(looking).await? {
+    match app.lookups.session(looking).await? {
         Some(token) => Ok(Some((session, require(token, scope)?))),
         None => Ok(None),
     }
@@ -276,6 +333,12 @@ impl Caller {
     /// How audit rows name the caller.
     pub fn actor(&self) -> Actor {
         Actor::token(&self.token)
+    }
+
+    /// Of which tenant the caller sees decisions about crates, and requests for them, beside those for everybody; of all
+    /// when `None`: whoever reviews decides for all.
+    pub fn decisions_of(&self) -> Option<&TenantName> {
+        if self.token.holds(Scope::Review) { None } else { Some(&self.tenant) }
     }
 }
 

@@ -12,9 +12,9 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_attest::AuditHead;
 use mfaas_blobs::Blobs;
 use mfaas_catalog::Catalog;
+use mfaas_ident::TenantName;
 use mfaas_push::Push;
 use mfaas_rules::codes;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 
@@ -23,11 +23,13 @@ use crate::call_keys::CallKeys;
 use crate::config::{ConfigError, ServeConfig};
 use crate::console::{self, Sessions};
 use crate::live::News;
+use crate::lookups::Lookups;
 use crate::oidc::{self, Provider};
+use crate::parts::BlobsLook;
 use crate::pools::Pools;
 use crate::refusal::Refusal;
+use crate::shares::Shares;
 use crate::tally::Tally;
-use crate::tenant_uploads::TenantUploads;
 use crate::{access, edge, limits, nodes, routes};
 
 /// A handle on the state of the process; cheap to clone.
@@ -60,14 +62,16 @@ pub struct Shared {
     pub metrics: PrometheusHandle,
     /// When the numbers that are counted in the database were, or were tried to be, counted last.
     pub counted: tokio::sync::Mutex<Option<Instant>>,
+    /// How the blob store was at the last look.
+    pub blobs_look: BlobsLook,
     /// Permits of requests that are worked on.
     pub pools: Pools,
-    /// Of which tenants the uploads are that are being received.
-    pub tenant_uploads: TenantUploads,
+    /// Who calls.
+    pub lookups: Lookups,
     /// Refusals without a log line of their own.
     pub tally: Tally,
-    /// One permit for each open event stream.
-    pub streams: Arc<Semaphore>,
+    /// Open event streams by tenant.
+    pub streams: Shares<TenantName>,
     /// How far this server has computed the audit chain.
     pub audited: Mutex<AuditHead>,
     /// Cancelled when the server stops.
@@ -97,6 +101,7 @@ impl App {
             provider: oidc::load(&config, &public_url)?,
             public_url,
             call_keys: CallKeys::new(config.call_keys_dir.clone()),
+            pools: Pools::new(config.tenant_uploads),
             config,
             push: Push::start(catalog.clone()),
             catalog,
@@ -106,10 +111,10 @@ impl App {
             news: News::default(),
             metrics,
             counted: tokio::sync::Mutex::default(),
-            pools: Pools::default(),
-            tenant_uploads: TenantUploads::default(),
+            blobs_look: BlobsLook::default(),
+            lookups: Lookups::default(),
             tally: Tally::default(),
-            streams: Arc::new(Semaphore::new(limits::STREAMS_MAX)),
+            streams: Shares::new(limits::STREAMS_MAX, limits::TENANT_STREAMS_MAX),
             audited: Mutex::new(AuditHead::START),
             stop: CancellationToken::new(),
         })))
@@ -123,11 +128,12 @@ impl App {
 
 /// The routes of the HTTP listener with their gate and their edge, and the API's description.
 pub fn http_router(app: &App) -> (Router, OpenApi) {
-    let (api, description) = routes::router().split_for_parts();
+    let (api, description) = routes::router(app.config.metrics_listen.is_none()).split_for_parts();
     let description = routes::complete(description);
     let router = api
         .merge(routes::description_route(&description))
         .merge(routes::index_router())
+        .merge(routes::renamed_router())
         .merge(console::router())
         .fallback(no_route)
         // The gate has measured bodies; only an upload goes past it, and its handler measures it.
@@ -147,6 +153,20 @@ pub fn node_router(app: &App) -> Router {
         .layer(from_fn_with_state(app.clone(), nodes::gate))
         .layer(from_fn_with_state(app.clone(), edge::node_edge))
         .with_state(app.clone())
+}
+
+/// The numbers on a listener of their own, with the gate of the others. On the loopback a page of a stranger may come by, so
+/// names are checked there; elsewhere the server is scraped by whatever name or address it has.
+pub fn metrics_router(app: &App, is_loopback: bool) -> Router {
+    let router = routes::metrics_router()
+        .fallback(no_route)
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(app.clone(), access::gate));
+    let router = match is_loopback {
+        true => router.layer(from_fn_with_state(app.clone(), edge::edge)),
+        false => router.layer(from_fn_with_state(app.clone(), edge::node_edge)),
+    };
+    router.with_state(app.clone())
 }
 
 async fn no_route() -> Refusal {

@@ -56,7 +56,7 @@ enum TokenCommand {
         /// What to call it.
         #[arg(long)]
         name: String,
-        /// The person it is for; needed by who reviews, and two tokens of one person are one voice.
+        /// The person it is for; needed by who reviews, and two tokens of one person are one vote.
         #[arg(long)]
         person: Option<PersonName>,
     },
@@ -179,7 +179,7 @@ async fn connect() -> anyhow::Result<Catalog> {
     Ok(Catalog::connect(&required(&variable, "MFAAS_DATABASE_URL")?, 2).await?)
 }
 
-/// Whoever may run this program with the server's database role.
+/// The operator, who may run this program with the server's database role.
 fn operator() -> Actor {
     Actor::program("mfaas-server:operator")
 }

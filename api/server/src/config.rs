@@ -36,6 +36,8 @@ pub struct ServeConfig {
     pub listen: SocketAddr,
     /// `MFAAS_NODE_LISTEN`, mutual TLS.
     pub node_listen: SocketAddr,
+    /// `MFAAS_METRICS_LISTEN`: where the numbers are served, alone and in plain HTTP; on the HTTP listener when absent.
+    pub metrics_listen: Option<SocketAddr>,
     /// `MFAAS_TLS_DIR`, made by `init`.
     pub tls_dir: PathBuf,
     /// `MFAAS_CALL_KEYS_DIR`: private keys for call tokens; `call-keys` in `MFAAS_TLS_DIR` when absent.
@@ -47,7 +49,8 @@ pub struct ServeConfig {
     pub public_url: Option<String>,
     /// `MFAAS_OIDC_FILE`: the configuration of the OpenID provider; none when absent.
     pub oidc_file: Option<PathBuf>,
-    /// `MFAAS_TENANT_QUEUED` and `MFAAS_TENANT_QUEUED_BYTES`: what one tenant may have in the queue.
+    /// `MFAAS_TENANT_QUEUED` and `MFAAS_TENANT_QUEUED_BYTES`: what one tenant may have in the queue; `MFAAS_TENANT_FUNCTIONS`:
+    /// how many functions in all.
     pub tenant_queue: QueueLimits,
     /// `MFAAS_TENANT_UPLOADS`: uploads of one tenant that are received at once.
     pub tenant_uploads: usize,
@@ -61,8 +64,16 @@ pub struct ServeConfig {
     pub deadlines: Deadlines,
     /// Connections on the HTTP listener: [`Bounds::HTTP`]. No variable, either.
     pub http_bounds: Bounds,
+    /// How often what is old is forgotten: [`limits::FORGET_EVERY`]. No variable, either.
+    pub forget_every: Duration,
     /// How long counted numbers are served: [`limits::COUNTS_LIFE`]. No variable, either.
     pub counts_life: Duration,
+    /// How often the blob store is looked at: [`limits::PARTS_LOOK_EVERY`]. No variable, either.
+    pub parts_look_every: Duration,
+    /// How often deployments are looked for that have ended: [`limits::STAGES_LOOK_EVERY`]. No variable, either.
+    pub stages_look_every: Duration,
+    /// After what time an ended one is counted: [`limits::STAGES_SETTLE`]. No variable, either.
+    pub stages_settle: Duration,
 }
 
 /// Hand-written so that no password reaches a log.
@@ -88,6 +99,7 @@ impl ServeConfig {
             blobs_url: required(var, "MFAAS_BLOBS_URL")?,
             listen: loopback("MFAAS_LISTEN", address(var, "MFAAS_LISTEN", "127.0.0.1:7700")?)?,
             node_listen: address(var, "MFAAS_NODE_LISTEN", "127.0.0.1:7701")?,
+            metrics_listen: metrics_listen(var)?,
             tls_dir: required(var, "MFAAS_TLS_DIR")?.into(),
             call_keys_dir: call_keys_dir(var)?,
             hosts: hosts(var),
@@ -100,6 +112,7 @@ impl ServeConfig {
                     "MFAAS_TENANT_QUEUED_BYTES",
                     limits::TENANT_QUEUED_BYTES_DEFAULT,
                 )?,
+                functions_max: number(var, "MFAAS_TENANT_FUNCTIONS", limits::TENANT_FUNCTIONS_DEFAULT)?,
             },
             tenant_uploads: tenant_uploads(var)?,
             retention: retention(var)?,
@@ -107,7 +120,11 @@ impl ServeConfig {
             ready_file: optional(var, "MFAAS_READY_FILE").map(PathBuf::from),
             deadlines: Deadlines::SERVER,
             http_bounds: Bounds::HTTP,
+            forget_every: limits::FORGET_EVERY,
             counts_life: limits::COUNTS_LIFE,
+            parts_look_every: limits::PARTS_LOOK_EVERY,
+            stages_look_every: limits::STAGES_LOOK_EVERY,
+            stages_settle: limits::STAGES_SETTLE,
         })
     }
 }
@@ -192,6 +209,12 @@ fn address(
         name,
         reason: "expected an address and a port, for example 127.0.0.1:7700".to_owned(),
     })
+}
+
+/// Anywhere: numbers name no tenant and open nothing.
+fn metrics_listen(var: &dyn Fn(&str) -> Option<String>) -> Result<Option<SocketAddr>, ConfigError> {
+    let name = "MFAAS_METRICS_LISTEN";
+    optional(var, name).map(|text| address(var, name, &text)).transpose()
 }
 
 fn loopback(name: &'static str, address: SocketAddr) -> Result<SocketAddr, ConfigError> {

@@ -143,6 +143,11 @@ impl Drop for Place {
 }
 
 impl Connection {
+    /// Whose it is.
+    pub(crate) fn peer(&self) -> PeerKey {
+        self.peer
+    }
+
     /// The head of a request has come.
     pub(crate) fn asked(&self) {
         self.was_asked.store(true, Ordering::Release);

@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use mfaas_ident::sanitise_line;
+use mfaas_ident::{HostError, requested_host, sanitise_line};
 use mfaas_rules::codes;
 use mfaas_wire::{PROBLEM_MEDIA_TYPE, REQUEST_ID};
 
@@ -50,7 +50,8 @@ pub async fn edge(State(app): State<App>, mut request: Request, next: Next) -> R
     response
 }
 
-/// The layer of the node listener: ids, bodies and the log, without a host to check.
+/// The layer of the node listener, and of numbers that are not on the loopback: ids, bodies and the log, without a host to
+/// check.
 pub async fn node_edge(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let seen = Seen::of(&request);
@@ -84,15 +85,23 @@ impl Seen {
 /// Answers only to its own names. A page of a stranger whose name was re-bound to 127.0.0.1
 /// sends the stranger's name, and gets nothing.
 fn check_host(app: &App, request: &Request) -> Result<(), Refusal> {
-    let header = request.headers().get(HOST).and_then(|value| value.to_str().ok());
-    // HTTP/2 carries the name in the request line instead.
-    let host = header.or_else(|| request.uri().authority().map(http::uri::Authority::as_str)).unwrap_or("");
-    let name = host_name(host);
+    let name = host_name(host_of(request).map_err(|error| Refusal::new(codes::MF0906, format!("{error}.")))?);
     if app.config.hosts.iter().any(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(());
     }
     let shown = sanitise_line(name, 100);
     Err(Refusal::new(codes::MF0906, format!("This server does not answer to the name `{shown}`.")))
+}
+
+/// The one host that the request names; empty when it names none.
+fn host_of(request: &Request) -> Result<&str, HostError> {
+    let mut headers = request.headers().get_all(HOST).iter();
+    let header = headers.next().map(HeaderValue::as_bytes);
+    if headers.next().is_some() {
+        return Err(HostError::Twice);
+    }
+    let authority = request.uri().authority().map(http::uri::Authority::as_str);
+    Ok(requested_host(authority, header)?.unwrap_or(""))
 }
 
 /// `localhost:7700` → `localhost`, `[::1]:7700` → `[::1]`.

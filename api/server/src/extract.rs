@@ -2,16 +2,30 @@
 //! text that the framework made up. How large a body may be was decided before (`pools`).
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::StatusCode;
 use mfaas_rules::{Code, codes};
+use mfaas_wire::Object;
+use serde::de::DeserializeOwned;
 
 use crate::refusal::Refusal;
 
-/// A JSON body.
+/// A JSON body that is an object.
+pub struct Json<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let axum::Json(Object(body)) = axum::Json::from_request(request, state).await?;
+        Ok(Self(body))
+    }
+}
+
+/// A JSON body that is a list.
 #[derive(FromRequest)]
 #[from_request(via(axum::Json), rejection(Refusal))]
-pub struct Json<T>(pub T);
+pub struct JsonList<T>(pub T);
 
 /// The variables of the path. A name that cannot exist is a thing that does not exist, and since
 /// the types parse, such a name never reaches a query.

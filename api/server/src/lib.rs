@@ -17,23 +17,26 @@ pub mod edge;
 pub mod extract;
 pub mod limits;
 pub mod live;
+mod lookups;
 pub mod metrics;
 pub mod nodes;
+mod numbers;
 #[cfg(feature = "oidc")]
 pub mod oidc;
 #[cfg(not(feature = "oidc"))]
 #[path = "oidc/off.rs"]
 pub mod oidc;
+mod parts;
 mod pools;
 mod program;
 pub mod refusal;
 pub mod routes;
 mod serve;
+mod shares;
 mod tally;
-pub mod tenant_uploads;
 pub mod token;
 mod upkeep;
 pub mod views;
-pub mod voices;
+pub mod votes;
 
 pub use program::{Running, start};

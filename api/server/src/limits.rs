@@ -18,6 +18,8 @@ impl Bounds {
     pub const HTTP: Self = Self { connections_max: 2_048, peer_connections_max: 1_536 };
     /// A node waits on two connections. One peer is all nodes behind one address.
     pub const NODES: Self = Self { connections_max: 4_096, peer_connections_max: 1_024 };
+    /// A site has a few scrapers, each with a connection or two.
+    pub const METRICS: Self = Self { connections_max: 64, peer_connections_max: 16 };
 }
 
 /// Requests at once on one connection (HTTP/2). RFC 9113 6.5.2 recommends no less.
@@ -32,20 +34,40 @@ pub const CONNECTION_WINDOW_BYTES: u32 = 256 << 10;
 /// Requests with a token or a session that are worked on at once; one more is MF0912. This and the next six are apart,
 /// so that who fills one of them keeps nobody else from an answer.
 pub const REQUESTS_MAX: usize = 256;
+/// Those of one tenant: others find room beside it.
+pub const TENANT_REQUESTS_MAX: usize = 192;
 /// Requests of anybody: pages without a sign-in, the form of one, the description.
 pub const ANONYMOUS_REQUESTS_MAX: usize = 32;
 /// Requests that begin or end a sign-in with the provider; each may wait for it.
 pub const PROVIDER_REQUESTS_MAX: usize = 16;
 /// Requests for readiness and for numbers. `/healthz` needs nothing, and has no limit.
 pub const HEALTH_REQUESTS_MAX: usize = 8;
-/// Tokens and certificates that are looked up at once; further requests wait, [`LOOKUP_WAIT_MAX`] at most.
-pub const LOOKUPS_MAX: usize = 8;
+/// Tokens that were good before, and sessions, that are looked up at once; further requests wait, [`LOOKUP_WAIT_MAX`]
+/// at most. This and the next two are apart, and leave connections to the database for work.
+pub const KNOWN_LOOKUPS_MAX: usize = 6;
+/// The same of tokens that nobody has shown yet, which anybody can make up.
+pub const STRANGER_LOOKUPS_MAX: usize = 2;
+/// The same of nodes' certificates.
+pub const NODE_LOOKUPS_MAX: usize = 4;
 /// How long a request waits for that.
 pub const LOOKUP_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Secrets that turn out not to be known, of one address in [`UNKNOWN_PERIOD`]; what it shows then that was not good
+/// before is MF0912 and is not looked up.
+pub const UNKNOWN_SECRETS_MAX: u32 = 20;
+/// In which time they are counted.
+pub const UNKNOWN_PERIOD: Duration = Duration::from_secs(1);
+/// Addresses that are counted so at once.
+pub const UNKNOWN_PEERS_MAX: usize = 4_096;
+/// Good tokens that are remembered for the choice of the lane, 32 bytes each.
+pub const GOOD_TOKENS_REMEMBERED_MAX: usize = 16_384;
 /// Requests of nodes that are worked on at once, long polls included: two of each node.
 pub const NODE_REQUESTS_MAX: usize = 2_048;
+/// Those of one node.
+pub const ONE_NODES_REQUESTS_MAX: usize = 64;
 /// Nodes that join at once.
 pub const JOINS_MAX: usize = 8;
+/// Those from one address.
+pub const PEER_JOINS_MAX: usize = 4;
 /// Uploads that are received at once.
 pub const UPLOADS_MAX: usize = 16;
 /// Those of one tenant, by default: three others find room beside it.
@@ -54,12 +76,18 @@ pub const TENANT_UPLOADS_DEFAULT: usize = 4;
 pub const TENANT_QUEUED_DEFAULT: u64 = 1_000;
 /// Bytes of source that one tenant may have in the queue, by default.
 pub const TENANT_QUEUED_BYTES_DEFAULT: u64 = 1 << 30;
+/// Functions that one tenant may have, by default: a node holds 100,000 versions of all tenants.
+pub const TENANT_FUNCTIONS_DEFAULT: u64 = 2_000;
 /// After what time a tenant whose queue is full is told to come back, in seconds.
 pub const QUEUE_RETRY_AFTER_S: u32 = 10;
 /// How long the blob store may take to give an upload its name: the row of the deployment is locked meanwhile.
 pub const PUBLISH_TIME_MAX: Duration = Duration::from_secs(10);
 /// Event streams that are open at once.
 pub const STREAMS_MAX: usize = 256;
+/// Those of one tenant: three others find as much room beside it.
+pub const TENANT_STREAMS_MAX: usize = 64;
+/// How often it is looked up whether the token of an event stream still counts.
+pub const STREAM_TOKEN_LOOK: Duration = Duration::from_secs(5);
 /// How long an event stream lives at most; a client resumes with `Last-Event-ID`.
 pub const STREAM_LIFE_MAX: Duration = Duration::from_secs(3_600);
 /// Events that are read from the catalog in one go.
@@ -76,12 +104,22 @@ pub const ANONYMOUS_BYTES_MAX: usize = 4 << 10;
 /// A request to join, in bytes: a token and a certificate request.
 pub const JOIN_BYTES_MAX: usize = 64 << 10;
 /// What anybody's bodies hold together while they arrive and are worked on, in bytes; beyond it MF0912. This and the
-/// next two count what has arrived, nothing that was announced.
+/// next ones count what has arrived, nothing that was announced.
 pub const ANONYMOUS_BODIES_BYTES_MAX: usize = 16 << 20;
+/// Those of one peer. On the loopback that is everybody behind a proxy.
+pub const PEER_BODIES_BYTES_MAX: usize = 12 << 20;
+/// What bodies of nodes hold that join.
+pub const JOIN_BODIES_BYTES_MAX: usize = 4 << 20;
+/// Those of one peer.
+pub const PEER_JOIN_BODIES_BYTES_MAX: usize = 1 << 20;
 /// The same of callers with a token or a session.
 pub const BODIES_BYTES_MAX: usize = 128 << 20;
+/// Those of one tenant: two imports.
+pub const TENANT_BODIES_BYTES_MAX: usize = 64 << 20;
 /// The same of nodes.
 pub const NODE_BODIES_BYTES_MAX: usize = 256 << 20;
+/// Those of one node: two of the largest.
+pub const ONE_NODES_BODIES_BYTES_MAX: usize = 64 << 20;
 /// A node's report or log batch, in bytes: 100,000 rows of about 300 bytes.
 pub const NODE_BODY_BYTES_MAX: usize = 32 << 20;
 /// What is read and thrown away of an upload that is too large, in bytes, so that the client
@@ -202,12 +240,12 @@ pub const LOG_LINE_BYTES_MAX: usize = 4_096;
 
 /// Advisories or audits in one import, in bytes. RustSec's whole database is below 2 MiB.
 pub const IMPORT_BYTES_MAX: usize = 32 << 20;
-/// Spots that the page of a review shows; the others are on the pages of their files.
-pub const CONSOLE_SPOTS_MAX: usize = 500;
-/// Reasons that the page of a review shows; the gravest come first.
+/// Hotspots that the page of a review shows; the others are on the pages of their files.
+pub const CONSOLE_HOTSPOTS_MAX: usize = 500;
+/// Reasons that the page of a review shows; the most severe come first.
 pub const CONSOLE_REASONS_MAX: usize = 200;
 /// Reasons that stand beside the suggestion.
-pub const CONSOLE_GRAVEST_MAX: usize = 3;
+pub const CONSOLE_MOST_SEVERE_MAX: usize = 3;
 /// Places that are shown of one reason or one class of interfaces.
 pub const CONSOLE_PLACES_MAX: usize = 20;
 /// Files that the page of a review lists.
@@ -236,8 +274,8 @@ pub const DELTA_FILES_MAX: usize = 2_000;
 pub const CONSOLE_CLOSED_MAX: u32 = 25;
 /// What an audit row says beyond its columns, as shown, in bytes.
 pub const CONSOLE_DETAIL_BYTES_MAX: usize = 2_000;
-/// A note about a spot, in characters.
-pub const SPOT_NOTE_CHARS_MAX: usize = 2_000;
+/// A note about a hotspot, in characters.
+pub const HOTSPOT_NOTE_CHARS_MAX: usize = 2_000;
 /// The longest life of a yes, in days: ten years.
 pub const TERMS_DAYS_MAX: i64 = 3_653;
 
@@ -256,6 +294,15 @@ pub const ANONYMOUS_LINES_MAX: u64 = 10;
 pub const KNOWN_LINES_MAX: u64 = 200;
 /// How long numbers that are counted in the database are served before they are counted again.
 pub const COUNTS_LIFE: Duration = Duration::from_secs(10);
+
+/// How often the blob store is looked at for readiness: a look writes 64 KiB and removes them again.
+pub const PARTS_LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How long it may take to say that it takes bytes, before it counts as silent.
+pub const PART_ANSWER_MAX: Duration = Duration::from_secs(5);
+/// How often deployments are looked for that have ended, for the times of their stages.
+pub const STAGES_LOOK_EVERY: Duration = Duration::from_secs(10);
+/// After what time an ended deployment is counted: longer than a transaction lives that could bring an earlier one.
+pub const STAGES_SETTLE: Duration = Duration::from_secs(60);
 
 /// How often the blob store is swept of what broken uploads left behind.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(3_600);

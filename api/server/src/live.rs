@@ -9,10 +9,11 @@ use axum::response::sse;
 use futures::Stream;
 use mfaas_catalog::CatalogError;
 use mfaas_delivery::{DeploymentState, Event};
-use mfaas_ident::{DeploymentId, TenantName};
+use mfaas_ident::DeploymentId;
 use tokio::sync::broadcast;
 use tokio::time::{Instant, timeout};
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::limits;
 use crate::views;
@@ -45,36 +46,35 @@ impl News {
 /// Events of one deployment behind `after`, as they happen, until it is final or waits.
 pub struct Follow {
     app: App,
-    tenant: TenantName,
+    caller: Caller,
     id: DeploymentId,
     after: u64,
     state: DeploymentState,
     hints: broadcast::Receiver<DeploymentId>,
+    /// When the caller's token was looked up last.
+    looked_up: Instant,
     ends_at: Instant,
 }
 
 impl Follow {
-    /// Follows a deployment of the tenant; another's is not found.
-    pub async fn new(
-        app: &App,
-        tenant: TenantName,
-        id: DeploymentId,
-        after: u64,
-    ) -> Result<Self, CatalogError> {
+    /// Follows a deployment of the tenant that the caller means; another's is not found.
+    pub async fn new(app: &App, caller: Caller, id: DeploymentId, after: u64) -> Result<Self, CatalogError> {
         // Listening begins before the first look, so that nothing falls between the two.
         let hints = app.news.listen();
-        let state = app.catalog.deployment(&tenant, id).await?.state;
-        let ends_at = Instant::now() + limits::STREAM_LIFE_MAX;
-        Ok(Self { app: app.clone(), tenant, id, after, state, hints, ends_at })
+        let state = app.catalog.deployment(&caller.tenant, id).await?.state;
+        let looked_up = Instant::now();
+        let ends_at = looked_up + limits::STREAM_LIFE_MAX;
+        Ok(Self { app: app.clone(), caller, id, after, state, hints, looked_up, ends_at })
     }
 
-    /// The stream; it ends early when the server stops or the database is away, and the client
+    /// The stream; it ends early when the server stops, the database is away or the caller's token ends, and the client
     /// resumes with the id of the last event it saw.
     pub fn stream(mut self) -> impl Stream<Item = Result<sse::Event, Infallible>> {
         async_stream::stream! {
             loop {
                 let page = match self.read().await {
-                    Ok(page) => page,
+                    Ok(Some(page)) => page,
+                    Ok(None) => return,
                     Err(error) => {
                         tracing::warn!(deployment = %self.id, %error, "an event stream was cut");
                         return;
@@ -91,11 +91,18 @@ impl Follow {
         }
     }
 
-    async fn read(&mut self) -> Result<Vec<Event>, CatalogError> {
+    /// What is new; `None` when the caller may not read any more.
+    async fn read(&mut self) -> Result<Option<Vec<Event>>, CatalogError> {
+        if self.looked_up.elapsed() >= limits::STREAM_TOKEN_LOOK {
+            if !self.app.catalog.is_token_good(self.caller.token.id).await? {
+                return Ok(None);
+            }
+            self.looked_up = Instant::now();
+        }
         let page = self
             .app
             .catalog
-            .events_after(&self.tenant, self.id, self.after, limits::EVENTS_PER_READ_MAX)
+            .events_after(&self.caller.tenant, self.id, self.after, limits::EVENTS_PER_READ_MAX)
             .await?;
         if let Some(last) = page.last() {
             self.after = last.seq;
@@ -103,7 +110,7 @@ impl Follow {
         if let Some(state) = page.iter().rev().find_map(|event| event.state) {
             self.state = state;
         }
-        Ok(page)
+        Ok(Some(page))
     }
 
     /// Waits for a hint or the poll interval; `false` when the stream has to end.

@@ -14,13 +14,18 @@ static RECORDER: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
 /// Upper edges of the duration buckets, in seconds.
 const DURATION_BUCKETS_S: &[f64] = &[0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 
+/// The same of stages of deployments: from a check of some milliseconds to a compilation of minutes.
+const STAGE_BUCKETS_S: &[f64] = &[0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 1_800.0];
+
 /// Installs the process's recorder once and returns its handle.
 pub fn install() -> Result<PrometheusHandle, BuildError> {
     let mut installed = RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(handle) = installed.as_ref() {
         return Ok(handle.clone());
     }
+    let stages = Matcher::Full("mfaas_build_stage_seconds".to_owned());
     let recorder = PrometheusBuilder::new()
+        .set_buckets_for_metric(stages, STAGE_BUCKETS_S)?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), DURATION_BUCKETS_S)?
         .build_recorder();
     let handle = recorder.handle();
@@ -56,6 +61,59 @@ fn describe() {
     metrics::describe_gauge!("mfaas_bans", "Bans in force.");
     metrics::describe_gauge!("mfaas_nodes", "Nodes by what they are to take.");
     metrics::describe_counter!("mfaas_upload_bytes_total", "Bytes of accepted uploads.");
+    describe_builds();
+    describe_database();
+}
+
+fn describe_builds() {
+    metrics::describe_gauge!("mfaas_builders", "Builders that were seen within half a minute, by health.");
+    metrics::describe_gauge!(
+        "mfaas_builders_identities",
+        "Different database roles of builders that take builds."
+    );
+    metrics::describe_gauge!(
+        "mfaas_builds_agreement",
+        "How many builders have to make the same before it is signed; absent before a signer has said so."
+    );
+    metrics::describe_gauge!("mfaas_builds_queued", "Builds in the queue that nobody works on.");
+    metrics::describe_gauge!("mfaas_builds_running", "Builds that a builder holds.");
+    metrics::describe_gauge!(
+        "mfaas_builds_oldest_queued_seconds",
+        "How long the oldest build is in the queue that nobody works on; 0 without one."
+    );
+    metrics::describe_gauge!(
+        "mfaas_builds_awaiting_agreement",
+        "Builds in the queue that another builder has to make as well."
+    );
+    metrics::describe_gauge!(
+        "mfaas_builds_postponed",
+        "Builds that a fault of the machines or the stores has put back."
+    );
+    metrics::describe_histogram!(
+        "mfaas_build_stage_seconds",
+        "How long stages of deployments took that have ended since this server began, by stage."
+    );
+}
+
+fn describe_database() {
+    metrics::describe_gauge!(
+        "mfaas_database_connections",
+        "Connections of this server to the database, by state."
+    );
+    metrics::describe_gauge!("mfaas_database_connections_max", "Connections that this server may open.");
+    metrics::describe_counter!(
+        "mfaas_database_waits_total",
+        "How often all connections were busy when a query wanted one."
+    );
+    metrics::describe_counter!(
+        "mfaas_database_wait_milliseconds_total",
+        "How long those waited together who found all connections busy."
+    );
+}
+
+/// How long a stage of a deployment took.
+pub(crate) fn stage_took(stage: &'static str, took: Duration) {
+    metrics::histogram!("mfaas_build_stage_seconds", "stage" => stage).record(took.as_secs_f64());
 }
 
 /// Connections that are open on a listener.

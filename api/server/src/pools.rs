@@ -1,6 +1,7 @@
 //! A request's turn: its body arrives under time limits, then it takes a permit of its pool, then it is worked on.
 //!
-//! Who sends slowly holds none of the permits that others wait for, and each kind of caller has permits of its own. A
+//! Who sends slowly holds none of the permits that others wait for, and each kind of caller has permits of its own, of
+//! which one tenant or one node gets a part. A
 //! body is counted as its bytes arrive, so announcing many holds nothing. An upload is not gathered here: its handler
 //! streams it, and it holds one of the few permits of uploads for as long as that takes. Must never wait for a permit:
 //! what finds none is told to come back.
@@ -18,13 +19,13 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use hyper::body::{Frame, SizeHint};
 use mfaas_rules::codes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::app::App;
 use crate::connections::{Busy, Connection};
 use crate::limits::{self, Deadlines};
 use crate::refusal::Refusal;
+use crate::shares::{Holder, Share, Shares, Taken};
 
 /// Which permits a request takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,59 +42,44 @@ pub(crate) enum Pool {
 /// The permits, and the bytes that arriving bodies may hold.
 #[derive(Debug)]
 pub struct Pools {
-    anonymous: Arc<Semaphore>,
-    provider: Arc<Semaphore>,
-    health: Arc<Semaphore>,
-    known: Arc<Semaphore>,
-    uploads: Arc<Semaphore>,
-    joins: Arc<Semaphore>,
-    nodes: Arc<Semaphore>,
-    lookups: Semaphore,
-    anonymous_bytes: Arc<Semaphore>,
-    known_bytes: Arc<Semaphore>,
-    node_bytes: Arc<Semaphore>,
+    anonymous: Shares<Holder>,
+    provider: Shares<Holder>,
+    health: Shares<Holder>,
+    known: Shares<Holder>,
+    uploads: Shares<Holder>,
+    joins: Shares<Holder>,
+    nodes: Shares<Holder>,
+    anonymous_bytes: Shares<Holder>,
+    join_bytes: Shares<Holder>,
+    known_bytes: Shares<Holder>,
+    node_bytes: Shares<Holder>,
 }
 
 /// Marks an answer to somebody who showed a token, a session or a node's certificate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ToKnownCaller;
 
-impl Default for Pools {
-    fn default() -> Self {
-        let of = |permits| Arc::new(Semaphore::new(permits));
+impl Pools {
+    /// Nothing is taken yet. One tenant may send `tenant_uploads` uploads at once.
+    pub(crate) fn new(tenant_uploads: usize) -> Self {
+        // A proxy is one peer: these are held only while a whole request is worked on, and are nobody's share.
+        let undivided = |permits| Shares::new(permits, permits);
         Self {
-            anonymous: of(limits::ANONYMOUS_REQUESTS_MAX),
-            provider: of(limits::PROVIDER_REQUESTS_MAX),
-            health: of(limits::HEALTH_REQUESTS_MAX),
-            known: of(limits::REQUESTS_MAX),
-            uploads: of(limits::UPLOADS_MAX),
-            joins: of(limits::JOINS_MAX),
-            nodes: of(limits::NODE_REQUESTS_MAX),
-            lookups: Semaphore::new(limits::LOOKUPS_MAX),
-            anonymous_bytes: of(limits::ANONYMOUS_BODIES_BYTES_MAX),
-            known_bytes: of(limits::BODIES_BYTES_MAX),
-            node_bytes: of(limits::NODE_BODIES_BYTES_MAX),
+            anonymous: undivided(limits::ANONYMOUS_REQUESTS_MAX),
+            provider: undivided(limits::PROVIDER_REQUESTS_MAX),
+            health: undivided(limits::HEALTH_REQUESTS_MAX),
+            known: Shares::new(limits::REQUESTS_MAX, limits::TENANT_REQUESTS_MAX),
+            uploads: Shares::new(limits::UPLOADS_MAX, tenant_uploads),
+            joins: Shares::new(limits::JOINS_MAX, limits::PEER_JOINS_MAX),
+            nodes: Shares::new(limits::NODE_REQUESTS_MAX, limits::ONE_NODES_REQUESTS_MAX),
+            anonymous_bytes: Shares::new(limits::ANONYMOUS_BODIES_BYTES_MAX, limits::PEER_BODIES_BYTES_MAX),
+            join_bytes: Shares::new(limits::JOIN_BODIES_BYTES_MAX, limits::PEER_JOIN_BODIES_BYTES_MAX),
+            known_bytes: Shares::new(limits::BODIES_BYTES_MAX, limits::TENANT_BODIES_BYTES_MAX),
+            node_bytes: Shares::new(limits::NODE_BODIES_BYTES_MAX, limits::ONE_NODES_BODIES_BYTES_MAX),
         }
     }
-}
 
-impl Pools {
-    /// Looks up whose token or certificate it is, when few enough others do. Anybody may ask for it, so it is what
-    /// keeps strangers from the database.
-    pub(crate) async fn look_up<T>(
-        &self,
-        looking: impl Future<Output = Result<T, Refusal>>,
-    ) -> Result<T, Refusal> {
-        let waiting = timeout(limits::LOOKUP_WAIT_MAX, self.lookups.acquire()).await;
-        // Either too many ask, or the database is so slow that a few are too many.
-        let Ok(Ok(_permit)) = waiting else {
-            let cause = format!("as many lookups as may be ({}) took too long", limits::LOOKUPS_MAX);
-            return Err(Refusal::unavailable("The server cannot look up who calls at the moment.", cause));
-        };
-        looking.await
-    }
-
-    fn take(&self, pool: Pool) -> Result<OwnedSemaphorePermit, Refusal> {
+    fn take(&self, pool: Pool, holder: &Holder) -> Result<Share<Holder>, Refusal> {
         let (permits, detail) = match pool {
             Pool::Anonymous => {
                 (&self.anonymous, "The server works on as many requests without a token as it may.")
@@ -105,12 +91,24 @@ impl Pools {
             Pool::Join => (&self.joins, "Too many nodes join at once."),
             Pool::Node => (&self.nodes, "Too many nodes ask at once."),
         };
-        Arc::clone(permits).try_acquire_owned().map_err(|_| Refusal::busy(detail))
+        permits.take(holder, 1).map_err(|taken| match (taken, pool) {
+            (Taken::All, _) => Refusal::busy(detail),
+            (Taken::Share, Pool::Upload) => {
+                Refusal::share("As many uploads of the tenant are being received as may be.")
+            }
+            (Taken::Share, _) => Refusal::busy(match holder {
+                Holder::Peer(_) => "The server works on as many requests from this address as it may.",
+                Holder::Tenant(_) => "The server works on as many requests of the tenant as it may.",
+                Holder::Node(_) => "The server works on as many requests of the node as it may.",
+            }),
+        })
     }
 
-    fn bytes_of(&self, pool: Pool) -> &Arc<Semaphore> {
+    fn bytes_of(&self, pool: Pool) -> &Shares<Holder> {
         match pool {
-            Pool::Anonymous | Pool::Provider | Pool::Health | Pool::Join => &self.anonymous_bytes,
+            // The routes of two of them take no body.
+            Pool::Anonymous | Pool::Provider | Pool::Health => &self.anonymous_bytes,
+            Pool::Join => &self.join_bytes,
             Pool::Known | Pool::Upload => &self.known_bytes,
             Pool::Node => &self.node_bytes,
         }
@@ -142,8 +140,15 @@ impl Pool {
 }
 
 /// Works on a request when it is its turn. Its body, an upload apart, is whole and at most `bytes_max` by then.
-pub(crate) async fn work(app: &App, pool: Pool, bytes_max: usize, request: Request, next: Next) -> Response {
-    let mut response = match turn(app, pool, bytes_max, request).await {
+pub(crate) async fn work(
+    app: &App,
+    pool: Pool,
+    holder: Holder,
+    bytes_max: usize,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut response = match turn(app, pool, holder, bytes_max, request).await {
         Ok(turn) => turn.run(pool.work_time(&app.config.deadlines), next).await,
         Err(refusal) => refusal.into_response(),
     };
@@ -158,11 +163,17 @@ struct Turn {
     request: Request,
     pool: Pool,
     busy: Option<Busy>,
-    _permit: OwnedSemaphorePermit,
-    _bytes: Option<OwnedSemaphorePermit>,
+    _permit: Share<Holder>,
+    _bytes: Option<Share<Holder>>,
 }
 
-async fn turn(app: &App, pool: Pool, bytes_max: usize, request: Request) -> Result<Turn, Refusal> {
+async fn turn(
+    app: &App,
+    pool: Pool,
+    holder: Holder,
+    bytes_max: usize,
+    request: Request,
+) -> Result<Turn, Refusal> {
     let connection = request.extensions().get::<Arc<Connection>>().cloned();
     let (request, bytes) = if pool == Pool::Upload {
         (request, None)
@@ -170,13 +181,14 @@ async fn turn(app: &App, pool: Pool, bytes_max: usize, request: Request) -> Resu
         let (parts, body) = request.into_parts();
         let deadlines = &app.config.deadlines;
         let until = Instant::now() + pool.body_time(deadlines);
-        let arriving = arrive(body, bytes_max, app.pools.bytes_of(pool), deadlines.body_pause);
+        let held = app.pools.bytes_of(pool).take(&holder, 0).map_err(no_room)?;
+        let arriving = arrive(body, bytes_max, held, deadlines.body_pause);
         let arrived =
             timeout_at(until, arriving).await.map_err(|_| Refusal::slow("The body came too slowly."))?;
         let (body, held) = arrived?;
-        (Request::from_parts(parts, Body::from(body)), held)
+        (Request::from_parts(parts, Body::from(body)), Some(held))
     };
-    let permit = app.pools.take(pool)?;
+    let permit = app.pools.take(pool, &holder)?;
     Ok(Turn { request, pool, busy: connection.map(|it| it.busy()), _permit: permit, _bytes: bytes })
 }
 
@@ -194,13 +206,20 @@ impl Turn {
     }
 }
 
-/// A whole body and the bytes that are held for it.
+fn no_room(taken: Taken) -> Refusal {
+    Refusal::busy(match taken {
+        Taken::Share => "Bodies of this caller hold as many bytes as they may.",
+        Taken::All => "Bodies hold as many bytes as they may.",
+    })
+}
+
+/// A whole body; `held` has its bytes.
 async fn arrive(
     body: Body,
     bytes_max: usize,
-    budget: &Arc<Semaphore>,
+    mut held: Share<Holder>,
     pause_max: Duration,
-) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Refusal> {
+) -> Result<(Bytes, Share<Holder>), Refusal> {
     let too_large = || {
         Refusal::new(
             codes::MF0907,
@@ -211,7 +230,6 @@ async fn arrive(
         return Err(too_large());
     }
     let (mut pieces, mut whole) = (body.into_data_stream(), BytesMut::new());
-    let mut held: Option<OwnedSemaphorePermit> = None;
     loop {
         let piece = timeout(pause_max, pieces.next()).await;
         let piece = match piece.map_err(|_| Refusal::slow("The body paused for too long."))? {
@@ -221,13 +239,7 @@ async fn arrive(
         if whole.len() + piece.len() > bytes_max {
             return Err(too_large());
         }
-        let more = u32::try_from(piece.len()).unwrap_or(u32::MAX);
-        let permit = Arc::clone(budget).try_acquire_many_owned(more);
-        let permit = permit.map_err(|_| Refusal::busy("Bodies hold as many bytes as they may."))?;
-        match &mut held {
-            Some(held) => held.merge(permit),
-            None => held = Some(permit),
-        }
+        held.grow(piece.len()).map_err(no_room)?;
         whole.extend_from_slice(&piece);
     }
 }

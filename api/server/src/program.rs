@@ -5,16 +5,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use mfaas_blobs::Blobs;
-use mfaas_catalog::{Catalog, CatalogError, Channel, Wake};
+use mfaas_blobs::{BlobError, Blobs};
+use mfaas_catalog::{Catalog, CatalogError, Channel, CollectError, Wake};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
-use crate::app::{App, http_router, node_router};
+use crate::app::{App, http_router, metrics_router, node_router};
 use crate::authority::Authority;
 use crate::config::ServeConfig;
 use crate::serve::{Listener, serve};
-use crate::{limits, metrics, nodes, upkeep};
+use crate::{limits, metrics, nodes, numbers, parts, upkeep};
 
 /// A server that answers.
 pub struct Running {
@@ -23,52 +25,120 @@ pub struct Running {
     pub http: SocketAddr,
     /// Where nodes are served.
     pub nodes: SocketAddr,
+    /// Where the numbers are served, if not with HTTP.
+    pub metrics: Option<SocketAddr>,
     tasks: Vec<JoinHandle<()>>,
+}
+
+/// The sockets that are listened on.
+struct Sockets {
+    http: TcpListener,
+    nodes: TcpListener,
+    metrics: Option<TcpListener>,
 }
 
 /// Starts a server; it answers when this returns, and then the ready file is there.
 pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
+    let (catalog, blobs) = open_stores(&config).await?;
+    let authority = Authority::load(&config.tls_dir).context("MFAAS_TLS_DIR (run `mfaas-server init`)")?;
+    let acceptor = nodes::acceptor(&authority)?;
+    let sockets = Sockets::bind(&config).await?;
+    let (http, nodes) = (sockets.http.local_addr()?, sockets.nodes.local_addr()?);
+    let metrics = sockets.metrics.as_ref().map(TcpListener::local_addr).transpose()?;
+    let ready_file = config.ready_file.clone();
+    let app = App::new(config, http, catalog, blobs, authority, metrics::install()?)?;
+    app.call_keys.ensure(&app.catalog).await.context("MFAAS_CALL_KEYS_DIR")?;
+    // Whoever asks for readiness first is told something that was looked at.
+    let _ = timeout(limits::PART_ANSWER_MAX * 2, parts::look(&app)).await;
+    let listeners = sockets.listeners(&app, acceptor, metrics);
+    let mut tasks: Vec<_> =
+        listeners.into_iter().map(|listener| tokio::spawn(serve(listener, app.clone()))).collect();
+    tasks.extend(in_the_background(&app));
+    if let Some(path) = ready_file {
+        write_ready_file(&path, http, nodes, metrics).context("MFAAS_READY_FILE")?;
+    }
+    tracing::info!(%http, %nodes, metrics = metrics.map(tracing::field::display), "serving");
+    Ok(Running { app, http, nodes, metrics, tasks })
+}
+
+async fn open_stores(config: &ServeConfig) -> anyhow::Result<(Catalog, Blobs)> {
     let catalog =
         Catalog::connect(&config.database_url, limits::DATABASE_CONNECTIONS_MAX).await.context("database")?;
     catalog.ready().await.context("database")?;
     let blobs = Blobs::open(&config.blobs_url).context("MFAAS_BLOBS_URL")?;
-    let authority = Authority::load(&config.tls_dir).context("MFAAS_TLS_DIR (run `mfaas-server init`)")?;
-    let acceptor = nodes::acceptor(&authority)?;
-    let http_listener = listener("MFAAS_LISTEN", config.listen).await?;
-    let node_listener = listener("MFAAS_NODE_LISTEN", config.node_listen).await?;
-    let (http, nodes) = (http_listener.local_addr()?, node_listener.local_addr()?);
-    let ready_file = config.ready_file.clone();
-    let app = App::new(config, http, catalog, blobs, authority, metrics::install()?)?;
-    app.call_keys.ensure(&app.catalog).await.context("MFAAS_CALL_KEYS_DIR")?;
-    let (http_routes, _) = http_router(&app);
-    let http_side = Listener {
-        name: "http",
-        socket: http_listener,
-        bounds: app.config.http_bounds,
-        tls: None,
-        router: http_routes,
-    };
-    let node_side = Listener {
-        name: "nodes",
-        socket: node_listener,
-        bounds: limits::Bounds::NODES,
-        tls: Some(acceptor),
-        router: node_router(&app),
-    };
-    let tasks = vec![
-        tokio::spawn(serve(http_side, app.clone())),
-        tokio::spawn(serve(node_side, app.clone())),
+    match catalog.mark_blob_store(&blobs).await {
+        Err(CollectError::Blobs(error @ BlobError::Unmarked { .. })) => {
+            return Err(error).context("MFAAS_BLOBS_URL: nothing is there of what the database refers to");
+        }
+        // It may answer later; `/readyz` says so until then.
+        Err(error) => tracing::warn!(%error, "the blob store does not answer at the start"),
+        Ok(()) => {}
+    }
+    Ok((catalog, blobs))
+}
+
+impl Sockets {
+    async fn bind(config: &ServeConfig) -> anyhow::Result<Self> {
+        Ok(Self {
+            http: listener("MFAAS_LISTEN", config.listen).await?,
+            nodes: listener("MFAAS_NODE_LISTEN", config.node_listen).await?,
+            metrics: match config.metrics_listen {
+                Some(address) => Some(listener("MFAAS_METRICS_LISTEN", address).await?),
+                None => None,
+            },
+        })
+    }
+
+    fn listeners(self, app: &App, acceptor: TlsAcceptor, metrics: Option<SocketAddr>) -> Vec<Listener> {
+        let (http_routes, _) = http_router(app);
+        let http = Listener {
+            name: "http",
+            socket: self.http,
+            bounds: app.config.http_bounds,
+            tls: None,
+            router: http_routes,
+        };
+        let nodes = Listener {
+            name: "nodes",
+            socket: self.nodes,
+            bounds: limits::Bounds::NODES,
+            tls: Some(acceptor),
+            router: node_router(app),
+        };
+        let is_loopback = metrics.is_some_and(|address| address.ip().is_loopback());
+        let metrics = self.metrics.map(|socket| Listener {
+            name: "metrics",
+            socket,
+            bounds: limits::Bounds::METRICS,
+            tls: None,
+            router: metrics_router(app, is_loopback),
+        });
+        [http, nodes].into_iter().chain(metrics).collect()
+    }
+}
+
+/// What the server does besides answering.
+fn in_the_background(app: &App) -> Vec<JoinHandle<()>> {
+    vec![
         tokio::spawn(listen(app.clone())),
         tokio::spawn(upkeep::sweep(app.clone())),
         tokio::spawn(upkeep::forget(app.clone())),
         tokio::spawn(upkeep::collect(app.clone())),
         tokio::spawn(tell_refusals(app.clone())),
-    ];
-    if let Some(path) = ready_file {
-        write_ready_file(&path, http, nodes).context("MFAAS_READY_FILE")?;
+        tokio::spawn(parts::watch(app.clone())),
+        tokio::spawn(numbers::follow_stages(app.clone())),
+        tokio::spawn(watch_process(app.clone())),
+    ]
+}
+
+/// Shows what the process is and uses.
+async fn watch_process(app: App) {
+    let watch =
+        mfaas_process_metrics::watch(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"), app.metrics.clone());
+    tokio::select! {
+        () = watch => {}
+        () = app.stop.cancelled() => {}
     }
-    tracing::info!(%http, %nodes, "serving");
-    Ok(Running { app, http, nodes, tasks })
 }
 
 impl Running {
@@ -125,10 +195,18 @@ async fn listener(variable: &'static str, address: SocketAddr) -> anyhow::Result
 }
 
 /// Whoever waits for the file never sees half of it.
-fn write_ready_file(path: &Path, http: SocketAddr, nodes: SocketAddr) -> std::io::Result<()> {
-    let ready = serde_json::json!({
+fn write_ready_file(
+    path: &Path,
+    http: SocketAddr,
+    nodes: SocketAddr,
+    metrics: Option<SocketAddr>,
+) -> std::io::Result<()> {
+    let mut ready = serde_json::json!({
         "pid": std::process::id(), "http": http.to_string(), "nodes": nodes.to_string(),
     });
+    if let Some(metrics) = metrics {
+        ready["metrics"] = metrics.to_string().into();
+    }
     let half = path.with_extension("half");
     std::fs::write(&half, ready.to_string())?;
     std::fs::rename(&half, path)

@@ -30,7 +30,7 @@ impl Refusal {
         Self::with(Problem::new(code, detail), None)
     }
 
-    /// There is no such thing, or it belongs to another tenant: the caller cannot tell which.
+    /// Not found, or it belongs to another tenant: the caller cannot tell which.
     pub fn not_found(what: impl std::fmt::Display) -> Self {
         Self::new(codes::MF0903, format!("There is no {what}."))
     }

@@ -61,13 +61,13 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Whoever decides about dependencies is a person with a name: two tokens without one would be two voices of
+/// Whoever decides about dependencies is a person with a name: two tokens without one would be two votes of
 /// somebody. The database holds the same.
 pub fn check_person(scopes: &[Scope], person: Option<&PersonName>) -> Result<(), Refusal> {
-    match scopes.iter().find(|scope| scope.gives_voice()) {
+    match scopes.iter().find(|scope| scope.may_vote()) {
         Some(scope) if person.is_none() => {
             let detail =
-                format!("The scope `{scope}` gives a voice in reviews, and the token names no person.");
+                format!("The scope `{scope}` allows voting in reviews, and the token names no person.");
             Err(Refusal::new(codes::MF0913, detail))
         }
         _ => Ok(()),

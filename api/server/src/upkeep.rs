@@ -4,6 +4,7 @@
 //! Each task works in small batches, at start and then again and again; what fails is tried again later. What may go is
 //! decided by the catalog, and by triggers of the database that hold even if this program is somebody else's.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use mfaas_catalog::{CatalogError, CollectError};
@@ -13,27 +14,34 @@ use crate::limits;
 
 /// Removes what writers that died left in the blob store.
 pub(crate) async fn sweep(app: App) {
-    loop {
-        match app.blobs.sweep().await {
-            Ok(0) => tracing::debug!("nothing was left behind in the blob store"),
-            Ok(files) => tracing::info!(files, "removed what broken writes left in the blob store"),
-            Err(error) => tracing::warn!(%error, "the blob store could not be swept; trying again later"),
-        }
-        if !wait(&app, limits::SWEEP_EVERY).await {
-            return;
-        }
-    }
+    let sweep = async |app: &App| app.blobs.sweep().await;
+    repeat(&app, limits::SWEEP_EVERY, "what broken writes left in the blob store", sweep).await;
 }
 
 /// Forgets rows that are older than they are kept.
 pub(crate) async fn forget(app: App) {
+    repeat(&app, app.config.forget_every, "rows that are older than they are kept", forget_all).await;
+}
+
+/// Removes blobs that no row refers to.
+pub(crate) async fn collect(app: App) {
+    repeat(&app, limits::COLLECT_EVERY, "blobs that no row refers to", collect_all).await;
+}
+
+/// Removes `what`, now and then every so often, until the server stops.
+async fn repeat<E: Display>(
+    app: &App,
+    every: Duration,
+    what: &str,
+    remove: impl AsyncFn(&App) -> Result<u64, E>,
+) {
     loop {
-        match forget_all(&app).await {
-            Ok(0) => tracing::debug!("nothing is old enough to be forgotten"),
-            Ok(rows) => tracing::info!(rows, "forgot what is older than it is kept"),
-            Err(error) => tracing::warn!(%error, "old rows could not be forgotten; trying again later"),
+        match remove(app).await {
+            Ok(0) => tracing::debug!("there is nothing to remove of {what}"),
+            Ok(number) => tracing::info!(number, "removed {what}"),
+            Err(error) => tracing::warn!(%error, "could not remove {what}; trying again later"),
         }
-        if !wait(&app, limits::FORGET_EVERY).await {
+        if !wait(app, every).await {
             return;
         }
     }
@@ -46,20 +54,6 @@ async fn forget_all(app: &App) -> Result<u64, CatalogError> {
         rows += batch;
         if batch == 0 || !wait(app, limits::FORGET_PAUSE).await {
             return Ok(rows);
-        }
-    }
-}
-
-/// Removes blobs that no row refers to.
-pub(crate) async fn collect(app: App) {
-    loop {
-        match collect_all(&app).await {
-            Ok(0) => tracing::debug!("every blob is needed"),
-            Ok(blobs) => tracing::info!(blobs, "removed blobs that no row refers to"),
-            Err(error) => tracing::warn!(%error, "blobs could not be collected; trying again later"),
-        }
-        if !wait(&app, limits::COLLECT_EVERY).await {
-            return;
         }
     }
 }

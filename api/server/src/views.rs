@@ -3,8 +3,9 @@
 
 use chrono::Utc;
 use mfaas_catalog::{
-    Alarm, Alias, AuditLink, AuditRow, BanRow, Baseline, ConcernedVersion, CrateRow, Deployment, Function,
-    Request, RequestMember, ReviewDelta, ReviewRow, SpotNote, StoredLine, Token, Usage, Version,
+    AdvisoryMatch, AffectedVersion, Alias, AuditLink, AuditRow, BanRow, Baseline, CallToken, CrateRow,
+    Deployment, Function, HotspotNote, Request, RequestMember, ReviewDelta, ReviewRow, StoredLine, Token,
+    Usage, Version,
 };
 use mfaas_delivery as delivery;
 use mfaas_ident::{AliasName, FunctionName, TenantName, ToolchainId, sanitise, sanitise_line};
@@ -146,7 +147,7 @@ fn diagnostic(mut row: delivery::Diagnostic) -> wire::Diagnostic {
         message: row.message,
         hint: row.hint,
         span: row.span.as_ref().map(wire::SourceSpan::from),
-        layer: wire::layer_word(row.layer).to_owned(),
+        layer: row.layer.as_str().to_owned(),
     }
 }
 
@@ -330,13 +331,13 @@ fn member(row: RequestMember, delta: Option<ReviewDelta>) -> wire::MemberView {
     }
 }
 
-/// One review, with the notes about its spots where they are asked for.
-pub fn review(row: ReviewRow, notes: Vec<SpotNote>) -> wire::ReviewView {
-    let voice = |voice: mfaas_catalog::Voice| wire::VoiceView {
-        person: voice.person,
-        approve: voice.approve,
-        note: sanitise(&voice.note, 16_000),
-        at: voice.at,
+/// One review, with the notes about its hotspots where they are asked for.
+pub fn review(row: ReviewRow, notes: Vec<HotspotNote>) -> wire::ReviewView {
+    let vote = |vote: mfaas_catalog::Vote| wire::VoteView {
+        person: vote.person,
+        approve: vote.approve,
+        note: sanitise(&vote.note, 16_000),
+        at: vote.at,
     };
     wire::ReviewView {
         id: row.id,
@@ -356,8 +357,8 @@ pub fn review(row: ReviewRow, notes: Vec<SpotNote>) -> wire::ReviewView {
         closed_at: row.closed_at,
         requesters: row.requesters,
         waiting: row.waiting,
-        voices: row.voices.into_iter().map(voice).collect(),
-        spots: notes.into_iter().map(spot).collect(),
+        votes: row.votes.into_iter().map(vote).collect(),
+        hotspots: notes.into_iter().map(hotspot).collect(),
         delta: None,
         no_delta: None,
         whole: None,
@@ -420,9 +421,9 @@ fn trial(ended: TrialBuild) -> TrialBuild {
     }
 }
 
-fn spot(row: SpotNote) -> wire::SpotView {
-    wire::SpotView {
-        spot: sanitise_line(&row.spot, 1_000),
+fn hotspot(row: HotspotNote) -> wire::HotspotView {
+    wire::HotspotView {
+        hotspot: sanitise_line(&row.hotspot, 1_000),
         state: row.state,
         note: sanitise(&row.note, 8_000),
         person: row.person,
@@ -431,8 +432,8 @@ fn spot(row: SpotNote) -> wire::SpotView {
 }
 
 /// A version that a revocation concerns; `unloaded` when it was taken from the nodes just now.
-pub fn concerned(row: ConcernedVersion, unloaded: bool) -> wire::ConcernedView {
-    wire::ConcernedView {
+pub fn affected(row: AffectedVersion, unloaded: bool) -> wire::AffectedView {
+    wire::AffectedView {
         tenant: row.tenant,
         function: row.function,
         version: row.version,
@@ -442,14 +443,14 @@ pub fn concerned(row: ConcernedVersion, unloaded: bool) -> wire::ConcernedView {
     }
 }
 
-/// An allowed version that an advisory refuses.
-pub fn alarm(row: Alarm, unloaded: bool) -> wire::AlarmView {
-    wire::AlarmView {
+/// An allowed version that an advisory matches.
+pub fn advisory_match(row: AdvisoryMatch, unloaded: bool) -> wire::AdvisoryMatchView {
+    wire::AdvisoryMatchView {
         advisory: sanitise_line(&row.advisory, 100),
         title: sanitise_line(&row.title, 400),
         name: row.name,
         version: row.version.to_string(),
-        concerned: row.concerned.into_iter().map(|version| concerned(version, unloaded)).collect(),
+        affected: row.affected.into_iter().map(|version| affected(version, unloaded)).collect(),
     }
 }
 
@@ -461,11 +462,24 @@ pub fn token(row: Token) -> wire::TokenView {
         tenant: row.tenant,
         name: sanitise_line(&row.name, 400),
         person: row.person,
-        vouched_by: row.vouched_by,
+        identity_source: row.identity_source,
         made_by: sanitise_line(&row.made_by, 400),
         scopes: row.scopes,
         created_at: row.created_at,
         expires_at: row.expires_at,
+        revoked_at: row.revoked_at,
+    }
+}
+
+/// A call token.
+pub fn call_token(row: CallToken) -> wire::CallTokenView {
+    wire::CallTokenView {
+        id: row.id.to_string(),
+        caller: row.caller,
+        functions: row.functions,
+        issued_at: row.issued_at,
+        expires_at: row.expires_at,
+        issued_by: sanitise_line(&row.issued_by, 400),
         revoked_at: row.revoked_at,
     }
 }

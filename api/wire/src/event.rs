@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_delivery::{DeploymentState, EventKind, Level};
-use mfaas_rules::{Finding, Layer, Span};
+use mfaas_rules::{Finding, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -96,28 +96,7 @@ impl From<&Finding> for Diagnostic {
             hint: finding.hint.clone(),
             rendered: render::finding(finding),
             span: finding.span.as_ref().map(SourceSpan::from),
-            layer: layer_word(finding.layer).to_owned(),
+            layer: finding.layer.as_str().to_owned(),
         }
-    }
-}
-
-/// The word for a layer, the same that `Layer` has in JSON.
-pub fn layer_word(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Archive => "archive",
-        Layer::Manifest => "manifest",
-        Layer::Lexer => "lexer",
-        Layer::Expansion => "expansion",
-        Layer::Soundness => "soundness",
-        Layer::Facade => "facade",
-        Layer::DepInfo => "dep_info",
-        Layer::Compiler => "compiler",
-        Layer::Linker => "linker",
-        Layer::Binary => "binary",
-        Layer::ThrowawayLoad => "throwaway_load",
-        Layer::Cage => "cage",
-        Layer::Signer => "signer",
-        Layer::Node => "node",
-        Layer::Runtime => "runtime",
     }
 }

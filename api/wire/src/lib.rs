@@ -8,24 +8,31 @@
 
 mod calls;
 mod event;
+mod object;
 mod operation;
 mod problem;
+mod readiness;
 pub mod render;
 mod reviews;
 pub mod schema;
 mod status;
 mod views;
+mod whole;
 
-pub use calls::{CallKeyView, CallTokenCreated, CreateCallToken, RotateCallKey};
-pub use event::{Diagnostic, Event, SourceSpan, layer_word};
+pub use calls::{
+    CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, RotateCallKey,
+};
+pub use event::{Diagnostic, Event, SourceSpan};
 pub use mfaas_delivery::{Availability, Condition, DeploymentState, EventKind, Level};
+pub use object::Object;
 pub use operation::{BanView, SetAvailability, UsageRowView, UsageView, duration_text};
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
+pub use readiness::{BuilderView, BuildersView, PartStatus, PartView, Readiness};
 pub use reviews::{
-    AlarmView, AllowlistView, AuditLink, AuditsImported, ConcernedView, DeltaSizeView, DeltaView,
-    FileDeltaView, GiveVoice, ImportAdvisories, ImportView, MarkSpot, MemberView, NearestView, ReadingView,
-    RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView, RevokeCrate, SpotView,
-    VoiceView, VolumeView,
+    AdvisoryMatchView, AffectedView, AllowlistView, AuditLink, AuditsImported, CastVote, DeltaSizeView,
+    DeltaView, FileDeltaView, HotspotView, ImportAdvisories, ImportView, MarkHotspot, MemberView,
+    NearestView, ReadingView, RequestCrate, RequestView, ReviewView, RevocationSeverity, RevocationView,
+    RevokeCrate, VolumeView, VoteView,
 };
 pub use status::{STATUSES, status_of};
 pub use views::{

@@ -61,7 +61,7 @@ impl UsageRowView {
         self.run_ns.checked_div(self.calls).unwrap_or(0)
     }
 
-    /// Kills by reason in words, `-` for none.
+    /// Kills by reason, `-` for none.
     pub fn kills_text(&self) -> String {
         let texts: Vec<_> = self.kills.iter().map(|(reason, kills)| format!("{kills} {reason}")).collect();
         if texts.is_empty() { "-".to_owned() } else { texts.join(", ") }

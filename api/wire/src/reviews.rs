@@ -1,4 +1,4 @@
-//! Requests for crates, reviews, voices, and what a revocation concerns.
+//! Requests for crates, reviews, votes, and what a revocation concerns.
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
@@ -7,7 +7,7 @@ use mfaas_ident::{
 };
 use mfaas_rules::AllowedCrate;
 use mfaas_rules::crate_facts::{AdvisorySet, TrialBuild};
-use mfaas_rules::review::{ReviewState, SpotState, Terms};
+use mfaas_rules::review::{HotspotState, ReviewState, Terms};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -30,9 +30,9 @@ pub struct RequestCrate {
     /// Whether the default features are wanted.
     #[serde(default = "yes")]
     pub default_features: bool,
-    /// People are to decide even about what ships with the product.
-    #[serde(default)]
-    pub takeover: bool,
+    /// People are to decide even about what ships with the product, or what the rules have admitted.
+    #[serde(default, rename = "override", alias = "takeover")]
+    pub overrides: bool,
 }
 
 fn yes() -> bool {
@@ -47,12 +47,12 @@ pub struct AllowlistView {
     pub toolchain: ToolchainId,
     /// Grows with every decision.
     pub policy_version: i64,
-    /// One row for each crate version that somebody has decided about; texts are sanitised.
+    /// One row for each crate version that was decided about; texts are sanitised.
     #[schema(value_type = Vec<Object>)]
     pub crates: Vec<AllowedCrate>,
 }
 
-/// A crate that somebody wants.
+/// A request for a crate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RequestView {
     /// Its number.
@@ -173,7 +173,7 @@ pub struct ReviewView {
     pub features: Vec<String>,
     /// The compiler that it is for.
     pub toolchain: String,
-    /// How many voices it takes.
+    /// How many votes it takes.
     pub people: u32,
     /// The rules that made the suggestion.
     pub rules_revision: String,
@@ -190,7 +190,7 @@ pub struct ReviewView {
     /// Where it stands.
     #[schema(value_type = schema::ReviewState)]
     pub state: ReviewState,
-    /// The words that ended it, sanitised.
+    /// The note that ended it, sanitised.
     #[serde(default)]
     pub reason: String,
     /// Since when.
@@ -204,10 +204,10 @@ pub struct ReviewView {
     /// Deployments that wait for it.
     pub waiting: u32,
     /// Who said what, oldest first.
-    pub voices: Vec<VoiceView>,
-    /// What was found at its spots; only in the answer about one review.
+    pub votes: Vec<VoteView>,
+    /// What was found at its hotspots; only in the answer about one review.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub spots: Vec<SpotView>,
+    pub hotspots: Vec<HotspotView>,
     /// What changed since the nearest version that is allowed; `null` without one, and in lists.
     #[serde(default)]
     pub delta: Option<DeltaView>,
@@ -251,9 +251,9 @@ pub struct DeltaView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::TenantName>)]
     pub tenant: Option<TenantName>,
-    /// Somebody has looked at it: it does not merely ship.
+    /// A person or the rules of this site have looked at it: it does not merely ship.
     pub reviewed: bool,
-    /// It is allowed to this moment. What was taken back is nothing to build on.
+    /// It is allowed to this moment. A revoked version is nothing to build on.
     pub stands: bool,
     /// Lines that came, of what users compile, what the build machine runs, and the manifest.
     pub added: u64,
@@ -292,28 +292,28 @@ pub struct FileDeltaView {
     pub whole: String,
 }
 
-/// A voice.
+/// A vote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct VoiceView {
+pub struct VoteView {
     /// Whose.
     #[schema(value_type = schema::PersonName)]
     pub person: PersonName,
     /// For or against.
     pub approve: bool,
-    /// In their words, sanitised.
+    /// Their note, sanitised.
     pub note: String,
     /// When.
     pub at: DateTime<Utc>,
 }
 
-/// What somebody found at a spot.
+/// What a reviewer found at a hotspot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct SpotView {
+pub struct HotspotView {
     /// File, line, column and kind, sanitised.
-    pub spot: String,
+    pub hotspot: String,
     /// What is there.
-    #[schema(value_type = schema::SpotState)]
-    pub state: SpotState,
+    #[schema(value_type = schema::HotspotState)]
+    pub state: HotspotState,
     /// Why, sanitised.
     pub note: String,
     /// Who looked last.
@@ -323,31 +323,32 @@ pub struct SpotView {
     pub at: DateTime<Utc>,
 }
 
-/// Body of a voice.
+/// Body of a vote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct GiveVoice {
+pub struct CastVote {
     /// For or against.
     pub approve: bool,
-    /// Why, 1 to 4,000 characters; whoever is refused reads it.
+    /// Why, 1 to 4,000 characters; deployers who are refused read it.
     #[schema(min_length = 1, max_length = 4_000)]
     pub note: String,
     /// The terms of a yes; those that stand already, or none, when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::object::optional")]
     #[schema(value_type = Option<Object>)]
     pub terms: Option<Terms>,
 }
 
-/// Body of a note about a spot.
+/// Body of a note about a hotspot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct MarkSpot {
+pub struct MarkHotspot {
     /// File, line, column and kind.
+    #[serde(alias = "spot")]
     #[schema(min_length = 1, max_length = 4_000)]
-    pub spot: String,
+    pub hotspot: String,
     /// What is there.
-    #[schema(value_type = schema::SpotState)]
-    pub state: SpotState,
+    #[schema(value_type = schema::HotspotState)]
+    pub state: HotspotState,
     /// Why, 2,000 characters at most.
     #[schema(max_length = 2_000)]
     #[serde(default)]
@@ -370,7 +371,7 @@ pub enum RevocationSeverity {
 pub struct RevokeCrate {
     /// What happens to what runs.
     pub severity: RevocationSeverity,
-    /// Why, 1 to 4,000 characters; whoever is refused reads it.
+    /// Why, 1 to 4,000 characters; deployers who are refused read it.
     #[schema(min_length = 1, max_length = 4_000)]
     pub reason: String,
     /// Only say what it concerns.
@@ -389,12 +390,12 @@ pub struct RevocationView {
     /// False when nothing was changed.
     pub done: bool,
     /// Every version that was built with it.
-    pub concerned: Vec<ConcernedView>,
+    pub affected: Vec<AffectedView>,
 }
 
 /// A version that was built with a crate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ConcernedView {
+pub struct AffectedView {
     /// Owner.
     #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
@@ -419,11 +420,12 @@ pub struct ConcernedView {
 #[serde(deny_unknown_fields)]
 pub struct ImportAdvisories {
     /// All of them; they take the place of what was imported before.
+    #[serde(deserialize_with = "crate::object::required")]
     #[schema(value_type = Object)]
     pub set: AdvisorySet,
     /// What happens to what runs with a version that is refused now.
     pub severity: RevocationSeverity,
-    /// Only say what it would raise an alarm about.
+    /// Only answer with the advisory matches; change nothing.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -437,8 +439,8 @@ pub struct ImportView {
     pub advisories: usize,
     /// How many files could not be read; each counts as a risk of the crate that it may be about.
     pub unread: usize,
-    /// Every allowed version that one of them refuses.
-    pub alarms: Vec<AlarmView>,
+    /// Every allowed version that one of them matches.
+    pub matches: Vec<AdvisoryMatchView>,
 }
 
 /// What came of an import of audits.
@@ -450,9 +452,9 @@ pub struct AuditsImported {
     pub unread: usize,
 }
 
-/// An allowed version that an advisory refuses.
+/// An allowed version that an advisory matches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct AlarmView {
+pub struct AdvisoryMatchView {
     /// The advisory's id.
     pub advisory: String,
     /// Its title, sanitised.
@@ -463,7 +465,7 @@ pub struct AlarmView {
     /// Its version.
     pub version: String,
     /// Everything that was built with it.
-    pub concerned: Vec<ConcernedView>,
+    pub affected: Vec<AffectedView>,
 }
 
 /// One row of the audit log as its hash covers it: SHA-256 over `length:field` (lengths in bytes) of the hash of the row before

@@ -6,10 +6,10 @@
 use std::borrow::Cow;
 
 use mfaas_ident::{
-    Access as AccessWord, Isolation as IsolationWord, Role as RoleWord, Scope as ScopeWord,
-    Voucher as VoucherWord,
+    Access as AccessWord, IdentitySource as IdentitySourceWord, Isolation as IsolationWord, Role as RoleWord,
+    Scope as ScopeWord,
 };
-use mfaas_rules::review::{ReviewState as ReviewStateWord, SpotState as SpotStateWord};
+use mfaas_rules::review::{HotspotState as HotspotStateWord, ReviewState as ReviewStateWord};
 use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, Ref, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
@@ -65,6 +65,10 @@ schemas! {
     CallScopeEntry: text("^([*]|[a-z][a-z0-9_-]*)$", 63);
     /// 1, 2, 3, … within a function.
     VersionNumber: whole(1, i32::MAX.into(), KnownFormat::Int32);
+    /// A list of keys; 0 is before the first.
+    KeyListVersion: whole(0, u32::MAX.into(), KnownFormat::Int64);
+    /// How much a call token allows at most.
+    CallLimit: whole(1, u32::MAX.into(), KnownFormat::Int64);
     /// A row's number.
     RowId: whole(1, i64::MAX, KnownFormat::Int64);
     /// Behind which row a page begins.
@@ -75,6 +79,8 @@ schemas! {
     IdempotencyKey: text("^[!-~]+$", IDEMPOTENCY_KEY_BYTES_MAX);
     /// A feature of a crate.
     FeatureName: text("^[A-Za-z0-9_+./?:-]+$", FEATURE_BYTES_MAX);
+    /// An object whose members are not described.
+    OpaqueObject: ObjectBuilder::new().schema_type(SchemaType::new(Type::Object));
     /// Bytes.
     Binary: ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
     /// One event of a stream.
@@ -82,21 +88,21 @@ schemas! {
     /// How many rows a page has.
     PageRows: page_rows();
     /// What a token may do.
-    Scope: words(ScopeWord::ALL.map(ScopeWord::as_str));
+    Scope: one_of(ScopeWord::ALL.map(ScopeWord::as_str));
     /// A named set of scopes.
-    Role: words(RoleWord::ALL.map(RoleWord::as_str));
-    /// Who vouches that a person is who they say.
-    Voucher: words(VoucherWord::ALL.map(VoucherWord::as_str));
+    Role: one_of(RoleWord::ALL.map(RoleWord::as_str));
+    /// Who says that a person is who they are.
+    IdentitySource: one_of(IdentitySourceWord::ALL.map(IdentitySourceWord::as_str));
     /// Who may call a function.
-    Access: words(AccessWord::ALL.map(AccessWord::as_str));
+    Access: one_of(AccessWord::ALL.map(AccessWord::as_str));
     /// In which worker processes a function runs.
-    Isolation: words(IsolationWord::ALL.map(IsolationWord::as_str));
+    Isolation: one_of(IsolationWord::ALL.map(IsolationWord::as_str));
     /// Where a review is.
-    ReviewState: words(ReviewStateWord::ALL.map(ReviewStateWord::as_str));
-    /// What somebody found at a spot.
-    SpotState: words(SpotStateWord::ALL.map(SpotStateWord::as_str));
+    ReviewState: one_of(ReviewStateWord::ALL.map(ReviewStateWord::as_str));
+    /// What a reviewer found at a hotspot.
+    HotspotState: one_of(HotspotStateWord::ALL.map(HotspotStateWord::as_str));
     /// Over what usage is summed up.
-    UsagePeriod: words(["hour", "day", "total"]);
+    UsagePeriod: one_of(["hour", "day", "total"]);
 }
 
 fn text(pattern: &str, bytes_max: usize) -> Schema {
@@ -133,7 +139,7 @@ fn page_rows() -> Schema {
     number(1, PAGE_ROWS_MAX.into(), KnownFormat::Int32).default(Some(PAGE_ROWS_DEFAULT.into())).into()
 }
 
-fn words<const N: usize>(words: [&str; N]) -> Schema {
+fn one_of<const N: usize>(values: [&str; N]) -> Schema {
     let object = ObjectBuilder::new().schema_type(SchemaType::new(Type::String));
-    object.enum_values(Some(words)).into()
+    object.enum_values(Some(values)).into()
 }

@@ -76,6 +76,8 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0605, 409),
     (codes::MF0606, 500),
     (codes::MF0607, 500),
+    (codes::MF0608, 409),
+    (codes::MF0609, 503),
     // Push and node.
     (codes::MF0701, 503),
     (codes::MF0702, 503),
@@ -137,6 +139,10 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0915, 408),
     (codes::MF0916, 415),
     (codes::MF0917, 429),
+    (codes::MF0918, 403),
+    (codes::MF0920, 401),
+    (codes::MF0921, 409),
+    (codes::MF0922, 429),
 ];
 
 /// The status of `code`: an HTTP status number. 500 for a code without a row, which the test of

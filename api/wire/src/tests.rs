@@ -109,9 +109,15 @@ fn a_problem_keeps_its_shape_on_the_wire() {
 
 #[test]
 fn layers_are_spelled_as_the_rules_spell_them() {
-    for layer in [Layer::Archive, Layer::DepInfo, Layer::ThrowawayLoad, Layer::Runtime, Layer::Cage] {
-        let diagnostic = Diagnostic::from(&Finding::new(codes::MF0401, layer, "x"));
-        assert_eq!(serde_json::to_value(layer).unwrap(), diagnostic.layer);
+    let word = |layer| Diagnostic::from(&Finding::new(codes::MF0401, layer, "x")).layer;
+    for layer in [Layer::Archive, Layer::DepInfo, Layer::ThrowawayLoad, Layer::Runtime] {
+        assert_eq!(serde_json::to_value(layer).unwrap(), word(layer));
+    }
+    // Findings are kept under the older name, and shown under the new one.
+    assert_eq!(word(Layer::Sandbox), "sandbox");
+    assert_eq!(serde_json::to_value(Layer::Sandbox).unwrap(), "cage");
+    for kept in ["cage", "sandbox"] {
+        assert_eq!(serde_json::from_value::<Layer>(kept.into()).unwrap(), Layer::Sandbox);
     }
 }
 
@@ -157,6 +163,55 @@ fn schemas_have_the_bounds_of_the_types_that_parse() {
     let version = serde_json::to_value(schema::VersionNumber::schema()).unwrap();
     let highest = u32::try_from(bound(version, "maximum")).unwrap();
     assert!(VersionNumber::new(highest).is_ok() && VersionNumber::new(highest + 1).is_err());
+    let lists = serde_json::to_value(schema::KeyListVersion::schema()).unwrap();
+    assert_eq!(bound(lists, "maximum"), usize::try_from(u32::MAX).unwrap());
     let scopes = serde_json::to_value(schema::Scope::schema()).unwrap();
     assert_eq!(scopes["enum"], serde_json::to_value(mfaas_ident::Scope::ALL).unwrap());
+}
+
+/// What is described as an object is read from no list of its fields.
+#[test]
+fn objects_in_a_body_are_objects() {
+    use crate::{CastVote, ImportAdvisories, Object, RotateCallKey};
+
+    let vote = |terms: &str| {
+        let text = format!(r#"{{"approve":true,"note":"yes","terms":{terms}}}"#);
+        serde_json::from_str::<Object<CastVote>>(&text)
+    };
+    assert!(vote("{}").unwrap().0.terms.is_some());
+    assert!(vote("null").unwrap().0.terms.is_none());
+    assert!(vote("[]").is_err() && vote("[null]").is_err() && vote("1").is_err());
+    assert!(serde_json::from_str::<Object<CastVote>>(r#"[true,"yes"]"#).is_err());
+    assert!(serde_json::from_str::<Object<RotateCallKey>>("[]").is_err());
+    assert!(serde_json::from_str::<Object<RotateCallKey>>(r#"{"leaked":true,"leaked":true}"#).is_err());
+    let advisories = |set: &str| {
+        let text = format!(r#"{{"severity":"block","set":{set}}}"#);
+        serde_json::from_str::<ImportAdvisories>(&text)
+    };
+    assert!(advisories(r#"{"advisories":[],"unread":[]}"#).is_ok());
+    assert!(advisories("[[],[]]").is_err());
+}
+
+#[test]
+fn whole_numbers_in_a_body_are_those_of_json_schema() {
+    use crate::{CreateCallToken, MoveAlias};
+
+    let version = |number: &str| {
+        let text = format!(r#"{{"version":{number}}}"#);
+        serde_json::from_str::<MoveAlias>(&text).ok().map(|body| body.version.get())
+    };
+    assert_eq!((version("7"), version("7.0"), version("7e2")), (Some(7), Some(7), Some(700)));
+    assert_eq!(version("2147483647.0"), Some(2_147_483_647));
+    for number in
+        ["0", "0.0", "-1", "-1.0", "1.5", "2147483648", "2147483648.0", "4294967297.0", "1e400", "\"1\""]
+    {
+        assert_eq!(version(number), None, "{number}");
+    }
+    let rate = |number: &str| {
+        let text = format!(r#"{{"functions":["pay"],"rate":{number}}}"#);
+        serde_json::from_str::<CreateCallToken>(&text).ok().map(|body| body.rate)
+    };
+    assert_eq!((rate("3.0"), rate("null")), (Some(Some(3)), Some(None)));
+    assert_eq!((rate("4294967295.0"), rate("4294967296.0")), (Some(Some(u32::MAX)), None));
+    assert_eq!((rate("0.5"), rate("-1")), (None, None));
 }

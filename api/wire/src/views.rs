@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{
-    Access, AliasName, CrateName, DeploymentId, Digest, FunctionName, Isolation, NodeName, PersonName, Role,
-    Scope, TenantName, ToolchainId, VersionNumber, Voucher,
+    Access, AliasName, CrateName, DeploymentId, Digest, FunctionName, IdentitySource, Isolation, NodeName,
+    PersonName, Role, Scope, TenantName, ToolchainId, VersionNumber,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -166,6 +166,7 @@ pub struct AliasView {
 #[serde(deny_unknown_fields)]
 pub struct MoveAlias {
     /// The version that the alias shall name.
+    #[serde(deserialize_with = "crate::whole::required")]
     #[schema(value_type = schema::VersionNumber)]
     pub version: VersionNumber,
 }
@@ -191,6 +192,7 @@ pub struct Endpoint {
     #[schema(value_type = Option<schema::VersionNumber>)]
     pub live_version: Option<VersionNumber>,
     /// The versions that the node has loaded, by what it says; none before it has come to the newest change of the function.
+    /// Those that an alias names alone while it refuses more versions of the site than it can list.
     #[schema(value_type = Vec<schema::VersionNumber>)]
     pub loaded_versions: Vec<VersionNumber>,
     /// Every version that the node says it does not serve, and why.
@@ -212,7 +214,7 @@ pub struct NodeRefusal {
     /// Stable code.
     #[schema(value_type = schema::ErrorCode)]
     pub code: String,
-    /// The node's words, sanitised.
+    /// What the node says about it, sanitised.
     pub message: String,
     /// What to do about it.
     pub hint: String,
@@ -338,6 +340,7 @@ pub struct CrateView {
     pub reason: String,
     /// The crates.io checksum of the source, absent on a waiting request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Digest>)]
     pub checksum: Option<String>,
 }
 
@@ -345,19 +348,20 @@ pub struct CrateView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TokenView {
     /// The public half of the token.
+    #[schema(value_type = uuid::Uuid)]
     pub id: String,
     /// What the token opens.
     #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// What its owner calls it.
     pub name: String,
-    /// Whose voice it speaks with.
+    /// The person that it acts for.
     #[schema(value_type = schema::PersonName)]
     pub person: PersonName,
-    /// Who says that it is them: `nobody` for a token that speaks for itself and never in a review, `admin`, or
+    /// Who says that it is them: `nobody` for a token that acts for itself and never votes, `admin`, or
     /// the OpenID `provider`.
-    #[schema(value_type = schema::Voucher)]
-    pub vouched_by: Voucher,
+    #[schema(value_type = schema::IdentitySource)]
+    pub identity_source: IdentitySource,
     /// Who made it, as audit rows name them.
     #[serde(default)]
     pub made_by: String,
@@ -406,8 +410,8 @@ pub struct CreateToken {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::TenantName>)]
     pub tenant: Option<TenantName>,
-    /// Whose voice it speaks with. A token that reviews has to name one; others speak for themselves, as
-    /// `tenant/name`, when it is absent. Two tokens of one person are one voice.
+    /// The person that it acts for. A token that reviews has to name one; others act for themselves, as
+    /// `tenant/name`, when it is absent. Two tokens of one person are one vote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::PersonName>)]
     pub person: Option<PersonName>,
@@ -439,15 +443,16 @@ pub struct WhoAmI {
     #[schema(value_type = schema::TenantName)]
     pub tenant: TenantName,
     /// The token's public half.
+    #[schema(value_type = uuid::Uuid)]
     pub token_id: String,
     /// What its owner calls it.
     pub token_name: String,
-    /// Whose voice it speaks with.
+    /// The person that it acts for.
     #[schema(value_type = schema::PersonName)]
     pub person: PersonName,
     /// Who says that it is them: `nobody`, `admin` or `provider`.
-    #[schema(value_type = schema::Voucher)]
-    pub vouched_by: Voucher,
+    #[schema(value_type = schema::IdentitySource)]
+    pub identity_source: IdentitySource,
     /// `viewer`, `deployer`, `reviewer`, `operator` or `admin`; absent when the scopes make none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<schema::Role>)]
@@ -480,5 +485,6 @@ pub struct AuditEntry {
     #[schema(value_type = Object)]
     pub detail: serde_json::Value,
     /// SHA-256 over the previous row's hash and this row.
+    #[schema(value_type = schema::Digest)]
     pub hash: String,
 }

@@ -1,5 +1,5 @@
 //! Compiles the functions with the compiler's own linker, the way the builder does: against a stub
-//! of the host's library for the cage, against the C library for dlopen.
+//! of the host's library for the executor, against the C library for dlopen.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -62,7 +62,7 @@ impl<'a> Toolchain<'a> {
         Ok(Self { directory, linker })
     }
 
-    /// `host`: the stub with a symbol for every row that a cage offers. `machine`: the real thing.
+    /// `host`: the stub with a symbol for every row that an executor offers. `machine`: the real thing.
     fn write_link_directories(&self) -> anyhow::Result<()> {
         for name in ["host", "machine"] {
             let link = self.directory.join(name);

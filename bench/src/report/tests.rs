@@ -28,8 +28,8 @@ fn text(report: &Report) -> String {
 
 fn row() -> Row {
     let mut row = Row::new("warm", "a title");
-    row.side("mfaas", "a cage".to_owned());
-    row.side("mfaas", "a cage".to_owned());
+    row.side("mfaas", "an executor".to_owned());
+    row.side("mfaas", "an executor".to_owned());
     row.ratio("mfaas / bare", &[2.0, 3.0, 4.0], &[1.0, 1.0, 1.0]).aim(Bound::AtMost, 2.0);
     row.measure("mfaas", "µs", vec![2.0, 3.0, 4.0]).aim(Bound::Below, 3.5);
     row
@@ -51,7 +51,7 @@ fn the_document_has_its_shape() {
     );
     let row = &document["rows"][0];
     assert_eq!(row["name"], "warm");
-    assert_eq!(row["sides"], json!([{ "name": "mfaas", "protections": "a cage" }]));
+    assert_eq!(row["sides"], json!([{ "name": "mfaas", "protections": "an executor" }]));
     assert_eq!(
         row["measures"][0],
         json!({
@@ -69,7 +69,7 @@ fn the_text_says_what_was_missed_and_by_how_much() {
     let text = text(&report(vec![row()]));
     assert!(text.contains("MISSED  (aim ≤ 2.00, is 1.50 × that)"), "{text}");
     assert!(text.contains("met     (aim < 3.50)"), "{text}");
-    assert!(text.contains("on  mfaas  a cage"), "{text}");
+    assert!(text.contains("on  mfaas  an executor"), "{text}");
     assert!(text.contains("aims met: 1 of 2; not measured: 0"), "{text}");
 }
 

@@ -6,7 +6,7 @@ use super::{Lane, Plan, alternate};
 use crate::functions::{Files, Form, Kind};
 use crate::report::{Bound, Row};
 use crate::sides::bare::{Bare, Mode};
-use crate::sides::mfaas::{BUDGET_US, CAGE_PROTECTIONS, InProcess, LOOK_US, Served, Worker, equal};
+use crate::sides::mfaas::{BUDGET_US, EXECUTOR_PROTECTIONS, InProcess, LOOK_US, Served, Worker, equal};
 use crate::sides::{Kit, Latency, Side, Timing};
 
 const RESIDENT: &str = "mfaas, resident image";
@@ -29,9 +29,9 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
     let images = kit.functions.files(Form::Hosted, Kind::EMPTY, count)?;
     // What the lanes below are made of anew in every round.
     row.side(RESIDENT, Worker::start(kit, Form::Hosted, equal(Kind::EMPTY, 1))?.protections());
-    row.side(FILE, CAGE_PROTECTIONS.to_owned());
-    row.side(KEPT, CAGE_PROTECTIONS.to_owned());
-    row.side(KEPT_NEW, CAGE_PROTECTIONS.to_owned());
+    row.side(FILE, EXECUTOR_PROTECTIONS.to_owned());
+    row.side(KEPT, EXECUTOR_PROTECTIONS.to_owned());
+    row.side(KEPT_NEW, EXECUTOR_PROTECTIONS.to_owned());
     let lanes = vec![
         Some(Lane::new(RESIDENT, || resident(kit, count))),
         Some(Lane::new(FILE, || from_files(kit, &images))),
@@ -74,10 +74,10 @@ pub(super) fn each_once(kit: &Kit, side: &mut dyn Side, count: usize) -> anyhow:
     Ok(Latency::of(&taken?, kit.tsc))
 }
 
-/// Loads and calls every file once, in a cage of this thread on the worker's core.
+/// Loads and calls every file once, in an executor of this thread on the worker's core.
 pub(super) fn from_files(kit: &Kit, images: &Files) -> anyhow::Result<Latency> {
-    in_a_cage(kit, |cage| {
-        let mut call = |id: usize| cage.first_call(&images.path(id), served(id));
+    in_an_executor(kit, |executor| {
+        let mut call = |id: usize| executor.first_call(&images.path(id), served(id));
         call(0)?;
         (1..images.count()).map(call).collect()
     })
@@ -89,14 +89,14 @@ const KEPT_MAX: usize = 256;
 /// Loads and calls every image once out of sealed memory that a node keeps, which the loader has
 /// hashed before if it is `known`.
 fn from_memory(kit: &Kit, images: &Files, known: bool) -> anyhow::Result<Latency> {
-    in_a_cage(kit, |cage| {
+    in_an_executor(kit, |executor| {
         let mut taken = Vec::with_capacity(images.count());
         let ids: Vec<_> = (0..images.count()).collect();
         for ids in ids.chunks(KEPT_MAX) {
             let kept: anyhow::Result<Vec<_>> =
-                ids.iter().map(|id| cage.keep(&images.path(*id), known, served(*id))).collect();
+                ids.iter().map(|id| executor.keep(&images.path(*id), known, served(*id))).collect();
             for kept in kept? {
-                taken.push(cage.first_call_of_kept(kept)?);
+                taken.push(executor.first_call_of_kept(kept)?);
             }
         }
         taken.remove(0);
@@ -108,14 +108,14 @@ fn served(id: usize) -> Served {
     Served { constants: Kind::EMPTY.constants(id as u64), budget_us: BUDGET_US }
 }
 
-/// First calls in a cage of this thread on the worker's core.
-fn in_a_cage(
+/// First calls in an executor of this thread on the worker's core.
+fn in_an_executor(
     kit: &Kit,
     take: impl FnOnce(&mut InProcess) -> anyhow::Result<Vec<Timing>>,
 ) -> anyhow::Result<Latency> {
-    let mut cage = InProcess::new()?;
-    cage.wake(kit.cores, LOOK_US)?;
-    let taken = take(&mut cage);
-    cage.rest(kit.cores)?;
+    let mut executor = InProcess::new()?;
+    executor.wake(kit.cores, LOOK_US)?;
+    let taken = take(&mut executor);
+    executor.rest(kit.cores)?;
     Ok(Latency::of(&taken?, kit.tsc))
 }

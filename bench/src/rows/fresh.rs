@@ -1,13 +1,13 @@
-//! A call that begins with fresh state, without any queue: the cage against a fresh instance of
+//! A call that begins with fresh state, without any queue: the executor against a fresh instance of
 //! wasmtime.
 
 use super::{Lane, Plan, alternate};
 use crate::functions::Kind;
 use crate::report::{Bound, Row};
-use crate::sides::mfaas::Caged;
+use crate::sides::mfaas::InExecutor;
 use crate::sides::{Kit, Side, latency, wasm};
 
-const MFAAS: &str = "mfaas, in the cage";
+const MFAAS: &str = "mfaas, in the executor";
 const WASM: &str = "wasmtime, fresh instance";
 const TIMES_FASTER_MIN: f64 = 10.0;
 
@@ -27,10 +27,11 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
                 None
             }
         };
-        let caged = Lane::of(&mut row, MFAAS, Caged::new(kit, kind), move |side: &mut Caged| {
-            latency(side as &mut dyn Side, kit.tsc, calls, 1)
-        });
-        let series = alternate(plan, &mut row, vec![caged, wasm]);
+        let in_executor =
+            Lane::of(&mut row, MFAAS, InExecutor::new(kit, kind), move |side: &mut InExecutor| {
+                latency(side as &mut dyn Side, kit.tsc, calls, 1)
+            });
+        let series = alternate(plan, &mut row, vec![in_executor, wasm]);
         let p50 = |name: &str| series.of(name, |latency| latency.whole.p50);
         row.measure(format!("{MFAAS} p50, {what}"), "µs", p50(MFAAS));
         row.measure(format!("{WASM} p50, {what}"), "µs", p50(WASM));

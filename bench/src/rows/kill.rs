@@ -8,11 +8,11 @@ use super::{Lane, Plan, alternate};
 use crate::functions::{Form, Kind};
 use crate::report::{Bound, Row};
 use crate::sides::Kit;
-use crate::sides::mfaas::{BUDGET_US, CAGE_PROTECTIONS, InProcess, Kill, LOOK_US, Served};
+use crate::sides::mfaas::{BUDGET_US, EXECUTOR_PROTECTIONS, InProcess, Kill, LOOK_US, Served};
 use crate::stats::Quantiles;
 use crate::sys::{pin, stamp, timer};
 
-const MFAAS: &str = "mfaas, in the cage";
+const MFAAS: &str = "mfaas, in the executor";
 const SIGNAL: &str = "bare signal from another core";
 /// The paper's budget, in µs.
 const ENDLESS_BUDGET_US: u64 = 93;
@@ -32,7 +32,7 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
         "an endless function: deadline until its code is left, and left until the next runs",
     );
     let calls = plan.size(2_000, 20);
-    row.side(MFAAS, CAGE_PROTECTIONS.to_owned());
+    row.side(MFAAS, EXECUTOR_PROTECTIONS.to_owned());
     row.side(SIGNAL, "none: a handler that stamps and returns".to_owned());
     let lanes =
         vec![Some(Lane::new(MFAAS, || kills(kit, calls))), Some(Lane::new(SIGNAL, || signals(kit, calls)))];
@@ -50,10 +50,10 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
 }
 
 fn kills(kit: &Kit, calls: usize) -> anyhow::Result<Round> {
-    let mut cage = InProcess::new()?;
-    cage.wake(kit.cores, LOOK_US)?;
-    let taken = kill_each(kit, &mut cage, calls);
-    cage.rest(kit.cores)?;
+    let mut executor = InProcess::new()?;
+    executor.wake(kit.cores, LOOK_US)?;
+    let taken = kill_each(kit, &mut executor, calls);
+    executor.rest(kit.cores)?;
     let taken = taken?;
     Ok(Round {
         overshoot: Quantiles::of(taken.iter().map(|kill| kill.overshoot_us)),
@@ -61,13 +61,13 @@ fn kills(kit: &Kit, calls: usize) -> anyhow::Result<Round> {
     })
 }
 
-fn kill_each(kit: &Kit, cage: &mut InProcess, calls: usize) -> anyhow::Result<Vec<Kill>> {
+fn kill_each(kit: &Kit, executor: &mut InProcess, calls: usize) -> anyhow::Result<Vec<Kill>> {
     let mut load = |kind: Kind, budget_us| {
         let served = Served { constants: kind.constants(0), budget_us };
-        cage.load(&kit.functions.file(Form::Hosted, &served.constants), served)
+        executor.load(&kit.functions.file(Form::Hosted, &served.constants), served)
     };
     let (endless, next) = (load(Kind::SPIN, ENDLESS_BUDGET_US)?, load(Kind::EMPTY, BUDGET_US)?);
-    (0..calls).map(|_| cage.kill(&endless, &next, kit.tsc)).collect()
+    (0..calls).map(|_| executor.kill(&endless, &next, kit.tsc)).collect()
 }
 
 fn signals(kit: &Kit, calls: usize) -> anyhow::Result<Round> {

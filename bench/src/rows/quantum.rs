@@ -1,6 +1,6 @@
 //! What preemption costs the preempted: SHA-512 over 64 B, by CPU time, against the same machine
 //! code without any preemption. A periodic signal by its quantum, as in the paper's Figure 4, and
-//! the cage, whose deadlines are looked at that often from the other core: a function that keeps to
+//! the executor, whose deadlines are looked at that often from the other core: a function that keeps to
 //! its budget is never interrupted.
 //!
 //! All sides run the same compiled function, so that nothing but the preemption differs.
@@ -13,13 +13,13 @@ use super::{Lane, Plan, alternate};
 use crate::function::ANSWER_BYTES;
 use crate::functions::{Form, Kind, glanced, request};
 use crate::report::{Bound, Row};
-use crate::sides::mfaas::{CAGE_PROTECTIONS, Caged};
+use crate::sides::mfaas::{EXECUTOR_PROTECTIONS, InExecutor};
 use crate::sides::{Kit, Side as _};
 use crate::sys::library::{Library, c_path};
 use crate::sys::timer::Ticking;
 use crate::sys::{pin, thread_cpu_seconds};
 
-const MFAAS: &str = "mfaas, in the cage";
+const MFAAS: &str = "mfaas, in the executor";
 const NONE: &str = "no preemption";
 /// Quanta of the periodic signal, and times between two looks at a deadline, in µs.
 const QUANTA_US: [u32; 5] = [5, 10, 20, 50, 100];
@@ -62,18 +62,18 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
             rate
         }
     };
-    // One cage in a process: all its lanes share it.
-    let caged = RefCell::new(Caged::new(kit, hashing)?);
+    // One executor in a process: all its lanes share it.
+    let in_executor = RefCell::new(InExecutor::new(kit, hashing)?);
     let mut lanes = vec![Some(Lane::new(NONE, plain(None)))];
     lanes.extend(QUANTA_US.map(|quantum| Some(Lane::new(signal(quantum), plain(Some(quantum))))));
     for quantum in QUANTA_US {
-        let caged = &caged;
-        row.side(&watched(quantum), CAGE_PROTECTIONS.to_owned());
+        let in_executor = &in_executor;
+        row.side(&watched(quantum), EXECUTOR_PROTECTIONS.to_owned());
         lanes.push(Some(Lane::new(watched(quantum), move || {
-            let mut caged = caged.borrow_mut();
-            caged.wake_looking(u64::from(quantum))?;
-            let rate = rate(thread_cpu_seconds(), seconds, || caged.glance());
-            caged.rest()?;
+            let mut in_executor = in_executor.borrow_mut();
+            in_executor.wake_looking(u64::from(quantum))?;
+            let rate = rate(thread_cpu_seconds(), seconds, || in_executor.glance());
+            in_executor.rest()?;
             rate
         })));
     }

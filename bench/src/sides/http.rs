@@ -36,6 +36,7 @@ pub fn serve() -> anyhow::Result<()> {
     std::thread::spawn(|| {
         // Whatever comes, it is the end.
         let _ = std::io::stdin().read(&mut [0]);
+        #[expect(clippy::disallowed_methods, reason = "nothing of this process outlives it")]
         std::process::exit(0);
     });
     runtime.block_on(async {
@@ -106,6 +107,7 @@ fn add_headers(headers: &mut HeaderMap) {
 #[derive(Debug)]
 pub struct Client {
     stream: BufReader<TcpStream>,
+    beginning: String,
     head: String,
 }
 
@@ -115,8 +117,15 @@ impl Client {
         let stream = TcpStream::connect(address).with_context(|| format!("connect to {address}"))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
-        let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 64\r\n\r\n");
-        Ok(Self { stream: BufReader::new(stream), head })
+        let beginning = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 64\r\n");
+        let head = format!("{beginning}\r\n");
+        Ok(Self { stream: BufReader::new(stream), beginning, head })
+    }
+
+    /// From now on requests show this call token, or none.
+    pub fn show(&mut self, token: Option<&str>) {
+        let credentials = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
+        self.head = format!("{}{credentials}\r\n", self.beginning);
     }
 
     /// Sends 64 bytes and returns the body of the answer, which must be of status 200.

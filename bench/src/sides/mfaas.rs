@@ -1,10 +1,11 @@
-//! mfaas itself: the real worker program behind the real ring, the cage in this process, and a
+//! mfaas itself: the real worker program behind the real ring, the executor in this process, and a
 //! running node behind HTTP, for one tenant or for many. All that this benchmark knows of the node runtime is here, in
-//! `cage`, `home`, `node` and `site`.
+//! `executor`, `home`, `node` and `site`.
 //!
 //! It must never reach into the runtime: what it measures is what a node has.
 
-mod cage;
+mod callers;
+mod executor;
 mod home;
 mod node;
 mod site;
@@ -18,13 +19,14 @@ use anyhow::{Context as _, bail, ensure};
 use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
-use mfaas_cage::{SlabGeometry, SlabWriter, sealed_copy};
+use mfaas_executor::{SlabGeometry, SlabWriter, sealed_copy};
 use mfaas_ring::clock::{Rate, ticks};
-use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationWish, StartLine};
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationControls, StartLine};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 use rustix::process::{Pid, Signal, kill_process};
 
-pub use cage::{Caged, InProcess, Kept, Kill, LOOK_US, Loaded};
+pub use callers::{Callers, Shown};
+pub use executor::{InExecutor, InProcess, Kept, Kill, LOOK_US, Loaded};
 pub use node::{DISPATCHER_THREAD, INGRESS_THREADS, Node, become_node};
 pub use site::{Pools, Site, Target, Tenant};
 
@@ -36,8 +38,8 @@ use crate::sys::{Tsc, pin, stamp};
 /// What is on in the worker while a function runs.
 const WORKER_PROTECTIONS: &str = "own stack and arena, data reset before and wiped after, budget of CPU time with a \
      watchdog, filter of system calls (seccomp)";
-/// What is on in the cage of this process.
-pub const CAGE_PROTECTIONS: &str = "own stack and arena, data reset before and wiped after, budget of CPU time with a \
+/// What is on in the executor of this process.
+pub const EXECUTOR_PROTECTIONS: &str = "own stack and arena, data reset before and wiped after, budget of CPU time with a \
      watchdog on the other core; no filter of system calls, no protection keys";
 
 /// Slots of the ring, all of them used by [`Side::pipelined`].
@@ -237,7 +239,7 @@ impl Worker {
                     outcome.ended += 1;
                 } else {
                     self.glance(planned.number, planned.function)?;
-                    outcome.honest_us.push(tsc.micros(answered.saturating_sub(planned.at)));
+                    outcome.benign_us.push(tsc.micros(answered.saturating_sub(planned.at)));
                 }
                 continue;
             }
@@ -267,8 +269,8 @@ pub struct Planned {
 /// What came of an open loop.
 #[derive(Debug, Default)]
 pub struct OpenLoop {
-    /// Planned time until answered, of each honest call, in µs.
-    pub honest_us: Vec<f64>,
+    /// Planned time until answered, of each benign call, in µs.
+    pub benign_us: Vec<f64>,
     /// Endless calls that were ended.
     pub ended: usize,
     /// Calls without an answer.
@@ -356,7 +358,7 @@ fn preload() -> Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
         memory_bytes_max: MEMORY_BYTES,
-        speculation: SpeculationWish::ALL,
+        speculation: SpeculationControls::ALL,
     }
 }
 

@@ -27,7 +27,7 @@ extern "C" fn noticed(_signal: libc::c_int) {
 }
 
 /// A timer that sends SIGALRM to the process every so often while it exists. One at a time. The
-/// handler of before, which may be the cage's, comes back with its end.
+/// handler of before, which may be the executor's, comes back with its end.
 #[derive(Debug)]
 pub struct Ticking {
     before: libc::sigaction,

@@ -1,8 +1,8 @@
-//! The whole road with named layers off, for tests that show which layer stops an attack and what
+//! The whole pipeline with named layers off, for tests that show which layer stops an attack and what
 //! stands behind it.
 //!
 //! Only here can a layer be taken off, and only under the feature of this name. What is refused
-//! by a layer that is on is refused as in a deploy; nothing is ever run outside of a full cage.
+//! by a layer that is on is refused as in a deploy; nothing is ever run outside of a full sandbox.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use mfaas_rules::limits::CompileLimits;
 use mfaas_sandbox::Level;
 use mfaas_unpack::SourceTree;
 
-use crate::cage::Cage;
 use crate::deps::{self, Deps, Seed};
 use crate::journal::{Journal, Progress, Stop};
 use crate::layers::Layers;
-use crate::stages::{self, Workshop};
+use crate::sandbox::Sandbox;
+use crate::stages::{self, BuildContext};
 use crate::toolchain::Toolchain;
 
 /// A toolchain, a dependency cache and a place to work.
 #[derive(Debug, Clone)]
 pub struct Site {
-    workshop: Workshop,
+    context: BuildContext,
 }
 
 /// What becomes of one source.
@@ -37,7 +37,7 @@ pub enum Ending {
     Waiting(Vec<Diagnostic>),
 }
 
-/// Something of the host that an attack looks for, to be shown in the cage while its walls are
+/// Something of the host that an attack looks for, to be shown in the sandbox while its walls are
 /// thought away: a copy, never the thing itself.
 #[derive(Debug, Clone)]
 pub struct Decoy {
@@ -54,8 +54,8 @@ pub struct Failed(String);
 
 impl Site {
     /// Opens what [`crate::main`]'s `toolchain import` and `deps build` made. The calling program
-    /// is the cage's helper: it has to call [`mfaas_sandbox::cage_exec_main`] for
-    /// [`mfaas_sandbox::CAGE_EXEC`].
+    /// is the sandbox's helper: it has to call [`mfaas_sandbox::sandbox_exec_main`] for
+    /// [`mfaas_sandbox::SANDBOX_EXEC`].
     pub fn open(
         toolchain: &Path,
         deps: &Path,
@@ -66,37 +66,37 @@ impl Site {
         let failed = |error: crate::error::BuilderError| Failed(error.to_string());
         let toolchain = Toolchain::open(toolchain).map_err(failed)?;
         let deps = Deps::open(deps, toolchain.id()).map_err(failed)?;
-        let cage = Cage::new(Level::Full).map_err(failed)?.with_at_most(limits);
-        let workshop = Workshop::new(cage, toolchain, deps, work.to_path_buf(), worker.to_path_buf());
-        Ok(Self { workshop })
+        let sandbox = Sandbox::new(Level::Full).map_err(failed)?.with_at_most(limits);
+        let context = BuildContext::new(sandbox, toolchain, deps, work.to_path_buf(), worker.to_path_buf());
+        Ok(Self { context })
     }
 
-    /// Takes an archive down the whole road with every layer on, as a deploy does.
+    /// Takes an archive through the whole pipeline with every layer on, as a deploy does.
     pub fn deploy(&self, upload: Vec<u8>) -> Result<Ending, Failed> {
-        let allowlist = self.workshop.deps.seed_allowlist().map_err(|error| Failed(error.to_string()))?;
-        ending(stages::build(upload, &allowlist, &self.workshop, &Journal::new(&Nobody)))
+        let allowlist = self.context.deps.seed_allowlist().map_err(|error| Failed(error.to_string()))?;
+        ending(stages::build(upload, &allowlist, &self.context, &Journal::new(&Nobody)))
     }
 
-    /// Takes a tree down the road behind the archive reader, without the layers `off`.
+    /// Takes a tree through the pipeline behind the archive reader, without the layers `off`.
     pub fn without(
         &self,
         tree: SourceTree,
         off: impl IntoIterator<Item = Layer>,
         decoys: &[Decoy],
     ) -> Result<Ending, Failed> {
-        let cage = &self.workshop.cage;
-        let decoys = decoys.iter().map(|decoy| cage.read(&decoy.host, &decoy.inside)).collect();
-        let workshop = Workshop { layers: Layers::without(off, decoys), ..self.workshop.clone() };
-        let allowlist = workshop.deps.seed_allowlist().map_err(|error| Failed(error.to_string()))?;
-        let made = stages::audit(tree, &workshop.layers)
-            .and_then(|audited| stages::resolve(audited, &allowlist, &workshop.deps))
-            .and_then(|resolved| stages::make(resolved, &workshop, &Journal::new(&Nobody)));
+        let sandbox = &self.context.sandbox;
+        let decoys = decoys.iter().map(|decoy| sandbox.read(&decoy.host, &decoy.inside)).collect();
+        let context = BuildContext { layers: Layers::without(off, decoys), ..self.context.clone() };
+        let allowlist = context.deps.seed_allowlist().map_err(|error| Failed(error.to_string()))?;
+        let made = stages::audit(tree, &context.layers)
+            .and_then(|audited| stages::resolve(audited, &allowlist, &context.deps))
+            .and_then(|resolved| stages::make(resolved, &context, &Journal::new(&Nobody)));
         ending(made)
     }
 }
 
 /// Compiles a seed's crates as for a dependency cache and answers what would be kept, by package. `together`: everything
-/// in one cage. The calling program is what cargo starts in place of rustc: it has to call [`crate::main`] where
+/// in one sandbox. The calling program is what cargo starts in place of rustc: it has to call [`crate::main`] where
 /// `MFAAS_RUSTC_PLAN` is set.
 pub fn compile_dependencies(
     seed: &Path,
@@ -126,5 +126,5 @@ fn ending(made: Result<stages::ProvenArtifact, Stop>) -> Result<Ending, Failed> 
 struct Nobody;
 
 impl Progress for Nobody {
-    fn tell(&self, _event: Event) {}
+    fn report(&self, _event: Event) {}
 }

@@ -5,10 +5,7 @@ use std::process::ExitCode;
 
 use crate::config::{self, AcquireConfig, ServeConfig};
 use crate::error::BuilderError;
-use crate::{acquire, check, deps, facts, serve, toolchain};
-
-/// How the child of `facts` is called.
-pub(crate) const GEIGER_COMMAND: &str = "geiger";
+use crate::{acquire, acquirer, check, deps, facts, serve, toolchain};
 
 /// The longest error that is shown, in bytes.
 const ERROR_BYTES_MAX: usize = 16 << 10;
@@ -68,8 +65,8 @@ enum Command {
     },
     /// Compile and read a list of crates, and print three counts of unsafe code beside each other.
     Table(acquire::TableArguments),
-    /// The child of `facts`, which runs in the cage.
-    #[command(name = GEIGER_COMMAND, hide = true)]
+    /// The child of `facts`, which runs in the sandbox.
+    #[command(name = facts::GEIGER_COMMAND, hide = true)]
     Geiger {
         /// Where the numbered files lie.
         directory: PathBuf,
@@ -113,7 +110,7 @@ enum DepsCommand {
     /// Resolve crates beside a seed, keeping every version that it has, and write the seed and the
     /// sources of the next cache; prints what comes along with each.
     Extend(acquire::ExtendArguments),
-    /// Compile the vendored crates once for a toolchain, in the cage; prints the cache's key.
+    /// Compile the vendored crates once for a toolchain, in the sandbox; prints the cache's key.
     Build {
         /// The seed workspace.
         #[arg(long, value_name = "DIR")]
@@ -157,7 +154,7 @@ impl Command {
             }
             Self::Acquire => {
                 start_logging()?;
-                acquire::serve(&AcquireConfig::from_environment()?)?;
+                acquirer::serve(&AcquireConfig::from_environment()?)?;
             }
             Self::Check { path, json, keep, limits, decisions } => {
                 return check::check(&path, json, keep.as_deref(), &limits, decisions.as_deref());
@@ -167,13 +164,13 @@ impl Command {
             Self::Table(arguments) => return acquire::table(&arguments),
             Self::Geiger { directory, first, behind } => return facts::child(&directory, first, behind),
             Self::Toolchain(ToolchainCommand::Import { from, into }) => {
-                say(toolchain::import(&from, &into)?);
+                print_line(toolchain::import(&from, &into)?);
             }
             Self::Deps(DepsCommand::Vendor { seed, into }) => deps::vendor(&seed, &into)?,
             Self::Deps(DepsCommand::Extend(arguments)) => return acquire::extend(&arguments),
             Self::Deps(DepsCommand::Build { seed, vendor, toolchain, into }) => {
                 let toolchain = toolchain::Toolchain::open(&toolchain)?;
-                say(deps::build(&seed, &vendor, &toolchain, &into, config::cage_minimum()?)?);
+                print_line(deps::build(&seed, &vendor, &toolchain, &into, config::sandbox_minimum()?)?);
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -181,7 +178,7 @@ impl Command {
 }
 
 #[allow(clippy::print_stdout, reason = "the answer of a command")]
-fn say(line: impl std::fmt::Display) {
+fn print_line(line: impl std::fmt::Display) {
     println!("{line}");
 }
 

@@ -17,35 +17,19 @@ use mfaas_rules::limits::{ARCHIVE, COMPILE, CompileLimits};
 use mfaas_rules::{AllowlistSnapshot, Code, codes};
 use mfaas_unpack::SourceTree;
 
-use crate::cage::Cage;
 use crate::config::CheckConfig;
 use crate::error::BuilderError;
 use crate::journal::{Journal, Stop};
 use crate::layers::Layers;
-use crate::stages::{self, ProvenArtifact, Workshop};
-use report::{ArtifactReport, Record, print_json};
+use crate::sandbox::Sandbox;
+use crate::stages::{self, BuildContext, ProvenArtifact};
+use report::{ArtifactReport, Outcome, Record, print_json};
 
 /// Exit codes of the command line, as the documentation has them.
 const EXIT_INCOMPLETE: u8 = 1;
 const EXIT_REFUSED: u8 = 3;
 const EXIT_COMPILE_ERROR: u8 = 5;
 const EXIT_WAITING: u8 = 6;
-
-/// How a check ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    /// Every stage passed.
-    Passed,
-    /// Policy says no.
-    Refused,
-    /// The compiler says no.
-    CompileError,
-    /// A dependency would wait for a reviewer.
-    Waiting,
-    /// Nothing bad was found, and some stages could not run.
-    Incomplete,
-}
 
 /// Checks a project directory or an archive. With `json`, stdout carries the report as JSON;
 /// `keep` is where the artifact is written if one comes of it; `lowered` are limits as
@@ -133,13 +117,13 @@ fn run(
     let resolved =
         journal.stage(Stage::Dependencies, |_| stages::resolve(audited, &allowlist, &materials.deps))?;
     let scratch = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
-    let (mut workshop, _instance) = match materials.workshop(scratch.path())? {
-        Ok(workshop) => workshop,
+    let (mut context, _instance) = match materials.build_context(scratch.path())? {
+        Ok(context) => context,
         Err(reason) => return Ok(Passed::Partly(reason)),
     };
-    workshop.cage = workshop.cage.with_at_most(ceiling);
-    compiled_with.set(Some((workshop.toolchain.id(), workshop.deps.key())));
-    stages::make(resolved, &workshop, journal).map(|made| Passed::Everything(Box::new(made)))
+    context.sandbox = context.sandbox.with_at_most(ceiling);
+    compiled_with.set(Some((context.toolchain.id(), context.deps.key())));
+    stages::make(resolved, &context, journal).map(|made| Passed::Everything(Box::new(made)))
 }
 
 /// Bytes of a file of decisions: some hundred for each of the versions that a site can have decided about.
@@ -173,12 +157,12 @@ pub(crate) fn commands(path: &Path, out: &Path) -> Result<ExitCode, BuilderError
     let allowlist = materials.allowlist()?;
     std::fs::create_dir_all(out).map_err(BuilderError::io(out))?;
     let work = out.canonicalize().map_err(BuilderError::io(out))?;
-    let (cage, worker) = (Cage::in_place(), PathBuf::new());
+    let (sandbox, worker) = (Sandbox::in_place(), PathBuf::new());
     let materials::Materials { toolchain, deps } = materials;
-    let workshop = Workshop::new(cage, toolchain, deps, work, worker);
+    let context = BuildContext::new(sandbox, toolchain, deps, work, worker);
     let resolved = read(path)
         .and_then(|tree| stages::audit(tree, &Layers::all()))
-        .and_then(|audited| stages::resolve(audited, &allowlist, &workshop.deps))
+        .and_then(|audited| stages::resolve(audited, &allowlist, &context.deps))
         .map_err(|stop| match stop {
             Stop::Failed(error) => error,
             Stop::Refused(_) | Stop::Waiting(_) => {
@@ -186,7 +170,7 @@ pub(crate) fn commands(path: &Path, out: &Path) -> Result<ExitCode, BuilderError
                 BuilderError::Command { command: "commands", problem }
             }
         })?;
-    print_json(&stages::commands(&resolved, &workshop)?)?;
+    print_json(&stages::commands(&resolved, &context)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

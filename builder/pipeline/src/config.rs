@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::cage::CageMinimum;
 use crate::error::BuilderError;
+use crate::sandbox::SandboxMinimum;
 
 /// What `serve` needs.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(crate) struct ServeConfig {
     pub(crate) site_deps: Option<PathBuf>,
     /// `MFAAS_WORK_DIR`: where scratch directories are made.
     pub(crate) work: PathBuf,
-    /// `MFAAS_CAGE_MINIMUM`: `full` (default) or `landlock`.
-    pub(crate) cage_minimum: CageMinimum,
+    /// `MFAAS_SANDBOX_MINIMUM`: `full` (default) or `landlock`.
+    pub(crate) sandbox_minimum: SandboxMinimum,
     /// `MFAAS_READY_FILE`, if it is to be written.
     pub(crate) ready_file: Option<PathBuf>,
 }
@@ -44,8 +44,8 @@ pub(crate) struct AcquireConfig {
     pub(crate) seed: PathBuf,
     /// `MFAAS_WORK_DIR`: where downloads are kept and builds run.
     pub(crate) work: PathBuf,
-    /// `MFAAS_CAGE_MINIMUM`: `full` (default) or `landlock`.
-    pub(crate) cage_minimum: CageMinimum,
+    /// `MFAAS_SANDBOX_MINIMUM`: `full` (default) or `landlock`.
+    pub(crate) sandbox_minimum: SandboxMinimum,
     /// `MFAAS_AUTOMATIC_ADMISSION`: 1 if the rules may admit a crate by themselves, default 0.
     pub(crate) automatic_admission: bool,
     /// `MFAAS_READY_FILE`, if it is to be written.
@@ -63,14 +63,14 @@ impl AcquireConfig {
             site_deps: required("MFAAS_SITE_DEPS_DIR")?.into(),
             seed: required("MFAAS_SEED_DIR")?.into(),
             work: required("MFAAS_WORK_DIR")?.into(),
-            cage_minimum: cage_minimum()?,
+            sandbox_minimum: sandbox_minimum()?,
             automatic_admission: switch("MFAAS_AUTOMATIC_ADMISSION")?,
             ready_file: optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }
 }
 
-/// Where `check` finds a compiler, if it finds one. How strong its cage is cannot be configured: a
+/// Where `check` finds a compiler, if it finds one. How strong its sandbox is cannot be configured: a
 /// check runs the compiler in a full one or not at all.
 #[derive(Debug)]
 pub(crate) struct CheckConfig {
@@ -90,7 +90,7 @@ impl ServeConfig {
             deps: required("MFAAS_DEPS_DIR")?.into(),
             site_deps: optional("MFAAS_SITE_DEPS_DIR")?.map(PathBuf::from),
             work: required("MFAAS_WORK_DIR")?.into(),
-            cage_minimum: cage_minimum()?,
+            sandbox_minimum: sandbox_minimum()?,
             ready_file: optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }
@@ -112,12 +112,32 @@ pub(crate) fn homes() -> Vec<PathBuf> {
     user.into_iter().chain([PathBuf::from("/var/lib/mfaas")]).collect()
 }
 
-/// `MFAAS_CAGE_MINIMUM`: `full` (default) or `landlock`.
-pub(crate) fn cage_minimum() -> Result<CageMinimum, BuilderError> {
-    match optional("MFAAS_CAGE_MINIMUM")?.as_deref() {
-        None | Some("full") => Ok(CageMinimum::Full),
-        Some("landlock") => Ok(CageMinimum::Landlock),
-        Some(_) => Err(invalid("MFAAS_CAGE_MINIMUM", "it is neither full nor landlock")),
+/// `MFAAS_SANDBOX_MINIMUM`: `full` (default) or `landlock`.
+pub(crate) fn sandbox_minimum() -> Result<SandboxMinimum, BuilderError> {
+    let (name, value) = renamed("MFAAS_SANDBOX_MINIMUM", "MFAAS_CAGE_MINIMUM")?;
+    match value.as_deref() {
+        None | Some("full") => Ok(SandboxMinimum::Full),
+        Some("landlock") => Ok(SandboxMinimum::Landlock),
+        Some(_) => Err(invalid(name, "it is neither full nor landlock")),
+    }
+}
+
+/// A variable that had another name in the release before, and the name under which it was found.
+fn renamed(
+    name: &'static str,
+    old_name: &'static str,
+) -> Result<(&'static str, Option<String>), BuilderError> {
+    match optional(name)? {
+        Some(value) => Ok((name, Some(value))),
+        None => {
+            let value = optional(old_name)?;
+            if value.is_some() {
+                tracing::warn!(
+                    "{old_name} is now called {name}; set that one, the next release ignores {old_name}"
+                );
+            }
+            Ok((old_name, value))
+        }
     }
 }
 

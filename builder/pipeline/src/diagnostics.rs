@@ -5,14 +5,14 @@ use mfaas_delivery::{Diagnostic, Level, RENDERED_BYTES_MAX};
 use mfaas_rules::{Finding, Layer, codes};
 use mfaas_sandbox::Exit;
 
-use crate::cage::Ran;
 use crate::deps::facade::{self, Reason};
 use crate::error::BuilderError;
 use crate::exceeded;
 use crate::journal::{Stop, refusal};
+use crate::sandbox::Ran;
 
 /// Messages that are passed on from one run; a source with more errors has the same first ones
-/// after these are mended.
+/// after these are fixed.
 const MESSAGES_MAX: usize = 50;
 
 /// The compiler's messages of one run.
@@ -53,8 +53,10 @@ impl Messages {
     /// The errors, as a tenant sees them.
     /// What the facade of std refuses comes first: the others may follow from it.
     pub(crate) fn error_diagnostics(&self) -> Vec<Diagnostic> {
-        let told = |message| refused_by_facade(message).unwrap_or_else(|| diagnostic(message, Level::Error));
-        let mut diagnostics: Vec<Diagnostic> = self.errors.iter().take(MESSAGES_MAX).map(told).collect();
+        let refusal_or_error =
+            |message| refused_by_facade(message).unwrap_or_else(|| diagnostic(message, Level::Error));
+        let mut diagnostics: Vec<Diagnostic> =
+            self.errors.iter().take(MESSAGES_MAX).map(refusal_or_error).collect();
         diagnostics.sort_by_key(|diagnostic| diagnostic.layer != Layer::Facade);
         diagnostics
     }
@@ -86,8 +88,8 @@ const ATTRIBUTE: (&str, &str) = ("cannot find attribute `", "` in this scope");
 fn refused_by_facade(message: &rustc_json::Diagnostic) -> Option<Diagnostic> {
     let reason = facade_reason(message)?;
     let (code, hint) = (reason.code, reason.code.hint());
-    let said = message.message.strip_prefix(&format!("{code}: ")).unwrap_or(&message.message);
-    let told = if said == reason.why { said.to_owned() } else { format!("{said}: {}", reason.why) };
+    let text = message.message.strip_prefix(&format!("{code}: ")).unwrap_or(&message.message);
+    let message_text = if text == reason.why { text.to_owned() } else { format!("{text}: {}", reason.why) };
     // The compiler has repeated the reason, but for an attribute, which can carry none.
     let missing = if message.rendered.contains(&reason.text()) {
         String::new()
@@ -97,7 +99,7 @@ fn refused_by_facade(message: &rustc_json::Diagnostic) -> Option<Diagnostic> {
     let rendered = format!("{}\n{missing}  = help: {hint}\n", message.rendered.trim_end());
     Some(Diagnostic {
         code,
-        message: mfaas_ident::sanitise(&told, 500),
+        message: mfaas_ident::sanitise(&message_text, 500),
         hint: hint.to_owned(),
         rendered: mfaas_ident::sanitise(&rendered, RENDERED_BYTES_MAX),
         layer: Layer::Facade,
@@ -126,8 +128,8 @@ pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop>
     match ran.exit {
         Exit::Code(0) => Ok(()),
         Exit::Code(_) if messages.crash.is_some() => {
-            let said = messages.crash.as_deref().unwrap_or_default();
-            refuse(codes::MF0406, Layer::Compiler, format!("the compiler crashed: {said}"))
+            let text = messages.crash.as_deref().unwrap_or_default();
+            refuse(codes::MF0406, Layer::Compiler, format!("the compiler crashed: {text}"))
         }
         Exit::Code(_) if !messages.errors.is_empty() => {
             let mut diagnostics = Vec::from_iter(exceeded::constant_memory(&messages.errors, &ran.limits));
@@ -136,31 +138,31 @@ pub(crate) fn judge_compiler(ran: &Ran, messages: &Messages) -> Result<(), Stop>
             Err(Stop::Refused(diagnostics))
         }
         Exit::Code(code) => {
-            let said = last_line(&messages.other);
+            let text = last_line(&messages.other);
             refuse(
                 codes::MF0406,
                 Layer::Compiler,
-                format!("the compiler ended with {code} and no error message{said}"),
+                format!("the compiler ended with {code} and no error message{text}"),
             )
         }
         Exit::Signal(signal) => {
             if let Some(text) = exceeded::stack(&messages.other) {
                 return refuse(codes::MF0404, Layer::Compiler, text);
             }
-            let said = last_line(&messages.other);
-            refuse(codes::MF0406, Layer::Compiler, format!("the compiler crashed with signal {signal}{said}"))
+            let text = last_line(&messages.other);
+            refuse(codes::MF0406, Layer::Compiler, format!("the compiler crashed with signal {signal}{text}"))
         }
         Exit::Denied => refuse(
             codes::MF0406,
-            Layer::Cage,
+            Layer::Sandbox,
             "the compiler made a system call that it has no use for".to_owned(),
         ),
-        Exit::CpuLimit => refuse(codes::MF0402, Layer::Cage, exceeded::cpu(&ran.limits)),
-        Exit::WallLimit => refuse(codes::MF0403, Layer::Cage, exceeded::wall(&ran.limits)),
-        Exit::MemoryLimit => refuse(codes::MF0404, Layer::Cage, exceeded::memory(&ran.limits)),
-        Exit::ProcessLimit => refuse(codes::MF0404, Layer::Cage, exceeded::processes(&ran.limits)),
-        Exit::OutputLimit => refuse(codes::MF0405, Layer::Cage, exceeded::output(&ran.limits)),
-        Exit::FileLimit => refuse(codes::MF0405, Layer::Cage, exceeded::file(&ran.limits)),
+        Exit::CpuLimit => refuse(codes::MF0402, Layer::Sandbox, exceeded::cpu(&ran.limits)),
+        Exit::WallLimit => refuse(codes::MF0403, Layer::Sandbox, exceeded::wall(&ran.limits)),
+        Exit::MemoryLimit => refuse(codes::MF0404, Layer::Sandbox, exceeded::memory(&ran.limits)),
+        Exit::ProcessLimit => refuse(codes::MF0404, Layer::Sandbox, exceeded::processes(&ran.limits)),
+        Exit::OutputLimit => refuse(codes::MF0405, Layer::Sandbox, exceeded::output(&ran.limits)),
+        Exit::FileLimit => refuse(codes::MF0405, Layer::Sandbox, exceeded::file(&ran.limits)),
         Exit::Cancelled => Err(Stop::Failed(BuilderError::Cancelled)),
     }
 }

@@ -8,7 +8,7 @@ use mfaas_rules::Code;
 use mfaas_unpack::UnpackError;
 use rustix::io::Errno;
 
-use crate::acquire::AcquireError;
+use crate::acquire::error::AcquireError;
 
 /// An internal failure. While a build is running it costs one attempt, or none where the machine is at fault; at the
 /// command line it ends the program.
@@ -22,9 +22,18 @@ pub(crate) enum BuilderError {
         /// What is wrong with it, as a sentence fragment.
         problem: String,
     },
-    /// A file operation failed.
+    /// An operation on a file of our own failed.
     #[error("{}: {source}", path.display())]
     Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// What a sandboxed command was to leave behind cannot be taken. The command may have done that.
+    #[error("{}: {source}", path.display())]
+    Product {
         /// The file or directory.
         path: PathBuf,
         /// The cause.
@@ -55,7 +64,7 @@ pub(crate) enum BuilderError {
         /// Its last words, sanitised.
         problem: String,
     },
-    /// A dependency's compilation did what none of an honest crate does.
+    /// A dependency's compilation did what none of a benign crate does.
     #[error("{code}: {problem}")]
     Unit {
         /// The stable code.
@@ -63,12 +72,12 @@ pub(crate) enum BuilderError {
         /// What it did, and of which crate; sanitised.
         problem: String,
     },
-    /// The cage could not be set up, or is weaker than the configured minimum.
-    #[error("the build cage: {0}")]
-    Cage(String),
-    /// The cage was set up and lost before it said how the command ended. What ran in it may have done that.
-    #[error("the build cage: {0}")]
-    CageLost(String),
+    /// The sandbox could not be set up, or is weaker than the configured minimum.
+    #[error("the build sandbox: {0}")]
+    Sandbox(String),
+    /// The sandbox was set up and lost before it said how the command ended. What ran in it may have done that.
+    #[error("the build sandbox: {0}")]
+    SandboxLost(String),
     /// There is no room for scratch files.
     #[error("the scratch directory {}: {problem}", path.display())]
     Scratch {
@@ -107,16 +116,22 @@ impl BuilderError {
         move |source| Self::Io { path, source }
     }
 
+    /// The same for a path that a sandboxed command has written to.
+    pub(crate) fn product(path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |source| Self::Product { path, source }
+    }
+
     /// Whether the machine failed, and not the build: the same source is built as soon as the machine works. What a
-    /// source could bring about (a crash of this program or of the cage) is not among these, or it would be tried for ever.
+    /// source could bring about (a crash of this program or of the sandbox) is not among these, or it would be tried for ever.
     pub(crate) fn is_of_the_machine(&self) -> bool {
         match self {
-            Self::Io { source, .. } | Self::Unpack(UnpackError::Disk { source, .. }) => {
-                is_of_the_system(source)
-            }
+            Self::Io { .. } => true,
+            Self::Product { source, .. } => is_of_the_system(source),
+            Self::Unpack(UnpackError::Disk { source, .. }) => !is_of_the_name(source),
             Self::Catalog(error) => error.is_transient(),
             Self::Blobs(error) => error.is_transient(),
-            Self::Cage(_)
+            Self::Sandbox(_)
             | Self::Scratch { .. }
             | Self::Toolchain { .. }
             | Self::Deps { .. }
@@ -124,7 +139,7 @@ impl BuilderError {
             Self::Config { .. }
             | Self::Command { .. }
             | Self::Unit { .. }
-            | Self::CageLost(_)
+            | Self::SandboxLost(_)
             | Self::Panicked
             | Self::Cancelled
             | Self::Unpack(_)
@@ -143,8 +158,16 @@ fn is_of_the_system(error: &std::io::Error) -> bool {
             | ErrorKind::OutOfMemory
             | ErrorKind::StaleNetworkFileHandle
             | ErrorKind::TimedOut
+            | ErrorKind::WouldBlock
     );
     kind || [Errno::IO, Errno::MFILE, Errno::NFILE]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Whether a file system that takes other names than we allow, or takes two of them for one, refuses a file's name.
+fn is_of_the_name(error: &std::io::Error) -> bool {
+    [Errno::NAMETOOLONG, Errno::INVAL, Errno::ILSEQ, Errno::EXIST, Errno::NOTDIR, Errno::ISDIR]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

@@ -1,6 +1,6 @@
 //! The names of limits, as a refusal tells them: which one, how much, and of what.
 //!
-//! Limits of the cage are `mfaas_rules::limits::COMPILE`'s. The compiler has limits of its own,
+//! Limits of the sandbox are `mfaas_rules::limits::COMPILE`'s. The compiler has limits of its own,
 //! which its messages do not always name; here they get their names, and the messages stay as
 //! they are. Nothing here decides that a limit was exceeded.
 
@@ -46,13 +46,13 @@ pub(crate) fn file(limits: &CompileLimits) -> String {
 }
 
 /// What the compiler says when its stack was too small. Seen with rustc 1.95.
-const STACK_WORDS: &str = "rustc unexpectedly overflowed its stack";
+const STACK_PHRASE: &str = "rustc unexpectedly overflowed its stack";
 
 /// `stack_bytes_max`, where the compiler says in its last words that this is why it died.
-pub(crate) fn stack(last_words: &str) -> Option<String> {
+pub(crate) fn stack(stderr: &str) -> Option<String> {
     let most = bytes(COMPILER_STACK_BYTES_MAX);
     let text = format!("the compiler's recursion needed more stack than `stack_bytes_max` ({most}) allows");
-    last_words.contains(STACK_WORDS).then_some(text)
+    stderr.contains(STACK_PHRASE).then_some(text)
 }
 
 /// A size in the largest unit that divides it.
@@ -70,7 +70,7 @@ struct CompilerLimit {
     /// How much, with its unit.
     value: &'static str,
     /// Words of rustc's messages about it. All were seen with rustc 1.95.
-    words: &'static [&'static str],
+    phrases: &'static [&'static str],
     /// What to do.
     hint: &'static str,
 }
@@ -79,7 +79,7 @@ const COMPILER_LIMITS: &[CompilerLimit] = &[
     CompilerLimit {
         name: "recursion_limit",
         value: "128 levels",
-        words: &[
+        phrases: &[
             "recursion limit reached while",
             "reached the recursion limit",
             "overflow evaluating",
@@ -93,46 +93,46 @@ const COMPILER_LIMITS: &[CompilerLimit] = &[
     CompilerLimit {
         name: "type_length_limit",
         value: "16,777,216 types",
-        words: &["reached the type-length limit"],
+        phrases: &["reached the type-length limit"],
         hint: "Put a `Box<dyn …>` between the layers of the type.",
     },
     CompilerLimit {
         name: "pattern_complexity_limit",
         value: "10,000,000 steps",
-        words: &["reached pattern complexity limit"],
+        phrases: &["reached pattern complexity limit"],
         hint: "Split the `match` into several with fewer columns.",
     },
     CompilerLimit {
         name: "long_running_const_eval",
         value: "2,000,000 steps",
-        words: &["constant evaluation is taking a long time"],
+        phrases: &["constant evaluation is taking a long time"],
         hint: "Compute it in the handler, or write the result into the source.",
     },
     CompilerLimit {
         name: "obj_size_bound",
         value: "2^61 bytes",
-        words: &["are too big for the target architecture"],
+        phrases: &["are too big for the target architecture"],
         hint: "Make the type smaller; the image's own limits are far lower.",
     },
 ];
 
 /// What the compiler says when a constant does not fit into its memory.
-const MEMORY_WORDS: &str = "tried to allocate more memory than available to compiler";
+const MEMORY_PHRASE: &str = "tried to allocate more memory than available to compiler";
 
 /// The memory limit, where the compiler itself says that a constant does not fit into it.
 pub(crate) fn constant_memory(
     errors: &[rustc_json::Diagnostic],
     limits: &CompileLimits,
 ) -> Option<Diagnostic> {
-    let said = errors.iter().any(|error| speaks_of(error, MEMORY_WORDS));
-    said.then(|| Diagnostic::from(&Finding::new(codes::MF0404, Layer::Cage, memory(limits))))
+    let is_reported = errors.iter().any(|error| contains_phrase(error, MEMORY_PHRASE));
+    is_reported.then(|| Diagnostic::from(&Finding::new(codes::MF0404, Layer::Sandbox, memory(limits))))
 }
 
 /// A finding for each limit of its own at which the compiler stopped, for the end of the list: its
 /// own words come first.
 pub(crate) fn compiler_limits(errors: &[rustc_json::Diagnostic]) -> Vec<Diagnostic> {
-    let said = |words: &&str| errors.iter().any(|error| speaks_of(error, words));
-    let reached = COMPILER_LIMITS.iter().filter(|limit| limit.words.iter().any(said));
+    let is_reported = |phrase: &&str| errors.iter().any(|error| contains_phrase(error, phrase));
+    let reached = COMPILER_LIMITS.iter().filter(|limit| limit.phrases.iter().any(is_reported));
     let finding = |limit: &CompilerLimit| {
         let text = format!("the compiler stopped at its own limit `{}` ({})", limit.name, limit.value);
         Diagnostic::from(&Finding::new(codes::MF0401, Layer::Compiler, text).hint(limit.hint))
@@ -142,8 +142,8 @@ pub(crate) fn compiler_limits(errors: &[rustc_json::Diagnostic]) -> Vec<Diagnost
 
 /// In its headline, or in a note below it. A tenant can put the words there too; then a finding
 /// too many stands beside an error that is there anyway.
-fn speaks_of(error: &rustc_json::Diagnostic, words: &str) -> bool {
-    error.message.contains(words) || error.rendered.contains(words)
+fn contains_phrase(error: &rustc_json::Diagnostic, phrase: &str) -> bool {
+    error.message.contains(phrase) || error.rendered.contains(phrase)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(crate) const CARGO_PROFILE: &[(&str, &str)] = &[
     ("CARGO_PROFILE_RELEASE_STRIP", "none"),
 ];
 
-/// Where sources claim to lie, in panic messages and debug names. Inside a full cage that is
+/// Where sources claim to lie, in panic messages and debug names. Inside a full sandbox that is
 /// where they are; a weaker one remaps to it.
 pub(crate) const SOURCE_PREFIX: &str = "/src";
 /// The same for the sources of dependencies.
@@ -46,7 +46,7 @@ pub(crate) const GENERATED_PREFIX: &str = "/generated";
 /// The same for our own crates.
 pub(crate) const OWN_PREFIX: &str = "/mfaas";
 
-/// `--remap-path-prefix` from where something lies in the cage to where it claims to lie.
+/// `--remap-path-prefix` from where something lies in the sandbox to where it claims to lie.
 pub(crate) fn remap(inside: &str, claimed: &str) -> String {
     format!("--remap-path-prefix={inside}={claimed}")
 }

@@ -1,14 +1,13 @@
 //! What is told about a build while it runs: each stage's start, end, and cost.
 //!
 //! The journal measures; it decides nothing. The CPU time of a stage is this thread's plus that
-//! of every caged command it ran.
+//! of every sandboxed command it ran.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use mfaas_delivery::{Diagnostic, Event, Stage};
-use mfaas_ident::CrateName;
-use mfaas_rules::{Code, Finding};
+use mfaas_rules::{Finding, UndecidedCrate};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::BuilderError;
@@ -16,7 +15,7 @@ use crate::error::BuilderError;
 /// Where events go: rows of the registry, or a list that is printed.
 pub(crate) trait Progress {
     /// Takes one event. A failure to store it must not stop the build: the ending is what counts.
-    fn tell(&self, event: Event);
+    fn report(&self, event: Event);
 }
 
 /// Why a build does not go on.
@@ -36,22 +35,7 @@ pub(crate) struct Review {
     /// What the tenant is told.
     pub(crate) findings: Vec<Finding>,
     /// What is to be decided.
-    pub(crate) wanted: Vec<Wanted>,
-}
-
-/// One crate to be decided about.
-#[derive(Debug)]
-pub(crate) struct Wanted {
-    /// The package.
-    pub(crate) name: CrateName,
-    /// The requirement as the tenant wrote it.
-    pub(crate) requirement: String,
-    /// Features asked for.
-    pub(crate) features: Vec<String>,
-    /// Whether the default features are asked for, too.
-    pub(crate) default_features: bool,
-    /// Why it is not allowed today.
-    pub(crate) code: Code,
+    pub(crate) wanted: Vec<UndecidedCrate>,
 }
 
 impl From<BuilderError> for Stop {
@@ -65,16 +49,16 @@ pub(crate) fn refusal(finding: &Finding) -> Stop {
     Stop::Refused(vec![Diagnostic::from(finding)])
 }
 
-/// Adds up the CPU time of caged commands within one stage.
+/// Adds up the CPU time of sandboxed commands within one stage.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    caged: Cell<Duration>,
+    sandboxed: Cell<Duration>,
 }
 
 impl Meter {
-    /// Counts a caged command.
+    /// Counts a sandboxed command.
     pub(crate) fn add(&self, cpu: Duration) {
-        self.caged.set(self.caged.get() + cpu);
+        self.sandboxed.set(self.sandboxed.get() + cpu);
     }
 }
 
@@ -102,19 +86,19 @@ impl<'a> Journal<'a> {
         work: impl FnOnce(&Meter) -> Result<T, Stop>,
     ) -> Result<T, Stop> {
         self.current.set(stage);
-        self.progress.tell(Event::started(stage));
+        self.progress.report(Event::started(stage));
         let meter = Meter::default();
         let (wall, cpu) = (Instant::now(), thread_cpu());
         let result = work(&meter)?;
-        let cpu = thread_cpu().saturating_sub(cpu) + meter.caged.get();
-        self.progress.tell(Event::finished(stage, milliseconds(wall.elapsed()), milliseconds(cpu)));
+        let cpu = thread_cpu().saturating_sub(cpu) + meter.sandboxed.get();
+        self.progress.report(Event::finished(stage, milliseconds(wall.elapsed()), milliseconds(cpu)));
         Ok(result)
     }
 
     /// Passes warnings on; nothing is told when there are none.
     pub(crate) fn warn(&self, stage: Stage, diagnostics: Vec<Diagnostic>) {
         if !diagnostics.is_empty() {
-            self.progress.tell(Event::diagnostics(stage, diagnostics));
+            self.progress.report(Event::diagnostics(stage, diagnostics));
         }
     }
 }

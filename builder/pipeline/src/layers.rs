@@ -8,8 +8,8 @@
 use mfaas_delivery::Diagnostic;
 use mfaas_rules::{Finding, Layer};
 
-use crate::cage::View;
 use crate::journal::Stop;
+use crate::sandbox::View;
 
 /// The layers of one build.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ impl Layers {
         true
     }
 
-    /// What a cage shows beside what the command needs.
+    /// What a sandbox shows beside what the command needs.
     #[cfg(not(feature = "ablation"))]
     #[allow(clippy::unused_self, reason = "the same shape as with the feature")]
     pub(crate) fn decoys(&self) -> &[View] {
@@ -50,7 +50,7 @@ impl Layers {
 
 #[cfg(feature = "ablation")]
 impl Layers {
-    /// All but these. The build cage stays: in its place, `decoys` stand where an attack looks for
+    /// All but these. The build sandbox stays: in its place, `decoys` stand where an attack looks for
     /// files of the host.
     pub(crate) fn without(off: impl IntoIterator<Item = Layer>, decoys: Vec<View>) -> Self {
         Self { off: off.into_iter().collect(), decoys }

@@ -1,9 +1,9 @@
-//! A control group for each cage, where this machine lets us make one: then the kernel counts
-//! memory and processes of the whole cage itself.
+//! A control group for each sandbox, where this machine lets us make one: then the kernel counts
+//! memory and processes of the whole sandbox itself.
 //!
 //! Groups are made below the group that this process is in (version 1), or beside or below it where
 //! the controllers are handed down (version 2). Nothing here moves a foreign process, changes a
-//! foreign group's limits, or fails a build: without groups the cage is measured (see `tree`), and
+//! foreign group's limits, or fails a build: without groups the sandbox is measured (see `tree`), and
 //! the outcome says which it was.
 
 use std::io::Write;
@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 
 use mfaas_rules::limits::CompileLimits;
 
-/// How the names of our groups begin: `mfaas-cage-PID-START-NUMBER`, where PID and START tell the
+/// How the names of our groups begin: `mfaas-sandbox-PID-START-NUMBER`, where PID and START tell the
 /// process that made it.
-const PREFIX: &str = "mfaas-cage-";
+const PREFIX: &str = "mfaas-sandbox-";
+/// How they began in the release before; what one of its builders left is removed too.
+const PREFIX_BEFORE: &str = "mfaas-cage-";
 /// The helper and the first process of the namespace are in the group too.
 const OWN_PROCESSES: u64 = 2;
 /// How long the kernel may take to see that the last process of a group has ended.
@@ -37,7 +39,7 @@ enum Version {
     Two,
 }
 
-/// The groups of one cage. Dropped: removed, once they are empty.
+/// The groups of one sandbox. Dropped: removed, once they are empty.
 #[derive(Debug)]
 pub(crate) struct Group {
     version: Version,
@@ -180,7 +182,8 @@ fn started(process: u32) -> Option<u64> {
 
 /// The name of a group of ours whose maker is gone.
 fn left_behind(name: &str) -> bool {
-    let mut parts = name.strip_prefix(PREFIX).unwrap_or_default().split('-');
+    let ours = name.strip_prefix(PREFIX).or_else(|| name.strip_prefix(PREFIX_BEFORE));
+    let mut parts = ours.unwrap_or_default().split('-');
     match (parts.next().map(str::parse), parts.next().map(str::parse)) {
         (Some(Ok(process)), Some(Ok(start))) => started(process) != Some(start),
         _ => false,

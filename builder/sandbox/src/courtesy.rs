@@ -3,7 +3,7 @@
 //!
 //! Both only order what happens on a full machine; no limit depends on them, and a kernel that
 //! refuses one of them changes nothing else. Priorities are lowered from outside, by the process
-//! that waits for the cage: what runs in it has no system call to raise them again.
+//! that waits for the sandbox: what runs in it has no system call to raise them again.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,36 +16,36 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The kernel's unit in `/proc/PID/stat`; fixed for programs on x86-64 (proc(5), USER_HZ).
 const TICKS_PER_SECOND: u64 = 100;
 
-/// One cage, as the kernel's scheduler sees it: the session that its helper has opened.
+/// One sandbox, as the kernel's scheduler sees it: the session that its helper has opened.
 #[derive(Debug)]
 pub(crate) struct Courtesy {
     session: u32,
-    looked: Instant,
+    last_look: Instant,
     given_way: bool,
     used: Duration,
 }
 
 impl Courtesy {
-    /// For the cage of a helper that has just been started.
+    /// For the sandbox of a helper that has just been started.
     pub(crate) fn new(helper: u32) -> Self {
-        Self { session: helper, looked: Instant::now(), given_way: false, used: Duration::ZERO }
+        Self { session: helper, last_look: Instant::now(), given_way: false, used: Duration::ZERO }
     }
 
     /// To be called often; does something once a second. A command that is younger than the CPU
     /// time in question is not looked at.
     pub(crate) fn keep(&mut self, age: Duration) {
         let threshold = Duration::from_secs(GIVE_WAY_CPU_SECONDS);
-        if age < threshold || self.looked.elapsed() < LOOK_EVERY {
+        if age < threshold || self.last_look.elapsed() < LOOK_EVERY {
             return;
         }
-        self.looked = Instant::now();
+        self.last_look = Instant::now();
         let members = self.look();
         if self.given_way || self.used >= threshold {
             self.give_way(&members);
         }
     }
 
-    /// A cage that is to end may do so at full speed.
+    /// A sandbox that is to end may do so at full speed.
     pub(crate) fn end(&mut self) {
         self.look();
         if self.given_way {
@@ -53,7 +53,7 @@ impl Courtesy {
         }
     }
 
-    /// CPU time that was seen at the last look. Of a cage that is killed nobody else tells it: the
+    /// CPU time that was seen at the last look. Of a sandbox that is killed nobody else tells it: the
     /// process that would have added it up dies with the rest.
     pub(crate) fn used(&self) -> Duration {
         self.used
@@ -93,7 +93,7 @@ pub(crate) fn be_first_out_of_memory() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
-/// A process of the cage.
+/// A process of the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Member {
     process_group: i32,

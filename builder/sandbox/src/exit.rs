@@ -1,4 +1,4 @@
-//! How a caged command ended.
+//! How a sandboxed command ended.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -87,8 +87,8 @@ const MEMORY_LINES: [&[u8]; 5] = [
 
 fn out_of_memory(used: Used, stderr: &[u8], limits: &CompileLimits) -> bool {
     let nearly_full = limits.memory_bytes_max / 10 * 9;
-    let said = stderr
+    let is_reported = stderr
         .split(|byte| *byte == b'\n')
         .any(|line| MEMORY_LINES.iter().any(|beginning| line.starts_with(beginning)));
-    said || used.max_rss_bytes >= nearly_full
+    is_reported || used.max_rss_bytes >= nearly_full
 }

@@ -1,4 +1,4 @@
-//! The helper: `<program> cage-exec`, started by [`crate::Cage::run`] and by nobody else.
+//! The helper: `<program> sandbox-exec`, started by [`crate::Sandbox::run`] and by nobody else.
 //!
 //! Its standard input is a socket: one line of JSON comes in, one line goes out at the end, and
 //! the end of the input means that whoever wanted the command is gone.
@@ -13,19 +13,19 @@ use std::time::Duration;
 use mfaas_confine::{Layer, Level, Profile, supervise};
 use serde::{Deserialize, Serialize};
 
-use crate::CageSpec;
 use crate::courtesy::be_first_out_of_memory;
+use crate::spec::SandboxSpec;
 
 /// The argument that makes a program a helper.
-pub const CAGE_EXEC: &str = "cage-exec";
+pub const SANDBOX_EXEC: &str = "sandbox-exec";
 
 /// Size of a request: paths and arguments, never file contents.
 const REQUEST_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
-    pub(crate) spec: CageSpec,
-    /// Refused by [`cage_exec_main`]: only a test's helper takes a layer off.
+    pub(crate) spec: SandboxSpec,
+    /// Refused by [`sandbox_exec_main`]: only a test's helper takes a layer off.
     pub(crate) without: Option<Layer>,
 }
 
@@ -36,18 +36,18 @@ pub(crate) enum Reply {
     Refused { reason: String },
 }
 
-/// Builds a cage around this process, runs the command in it and reports. Has to be called before
+/// Builds a sandbox around this process, runs the command in it and reports. Has to be called before
 /// the program starts a thread. The exit code says whether the report could be given.
-pub fn cage_exec_main() -> ExitCode {
+pub fn sandbox_exec_main() -> ExitCode {
     serve(|profile, without| match without {
         None => Ok(profile),
-        Some(_) => Err("no layer of a cage can be taken off here".to_owned()),
+        Some(_) => Err("no layer of a sandbox can be taken off here".to_owned()),
     })
 }
 
 /// The same for a test's helper, which may take a layer off.
 #[cfg(feature = "testing")]
-pub fn cage_exec_main_for_tests(token: &mfaas_confine::AblationToken) -> ExitCode {
+pub fn sandbox_exec_main_for_tests(token: &mfaas_confine::AblationToken) -> ExitCode {
     serve(|profile, without| {
         Ok(match without {
             None => profile,

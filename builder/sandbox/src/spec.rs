@@ -8,15 +8,15 @@ use mfaas_rules::limits::CompileLimits;
 use mfaas_rules::profiles::seccomp::{COMPILER, DEPENDENCY_BUILD, SeccompRow, THROWAWAY_LOAD, with};
 use serde::{Deserialize, Serialize};
 
-use crate::{Exit, TreeLimits};
+use crate::exit::Exit;
 
 /// A command and everything it may touch. There is no default for any of it.
 ///
-/// All paths but a mount's source are paths inside the cage. Inside there are the mounts,
+/// All paths but a mount's source are paths inside the sandbox. Inside there are the mounts,
 /// `/dev/null`, `/dev/zero`, `/dev/urandom` and a private `/tmp` (level full only); there is no
 /// `/proc`, so a program that finds its libraries by `$ORIGIN` needs `LD_LIBRARY_PATH`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CageSpec {
+pub struct SandboxSpec {
     /// The executable.
     pub program: PathBuf,
     /// Its arguments, without the program's name.
@@ -31,7 +31,7 @@ pub struct CageSpec {
     pub filter: Filter,
     /// Its limits.
     pub limits: CompileLimits,
-    /// The weakest cage that is acceptable.
+    /// The weakest sandbox that is acceptable.
     pub minimum: Level,
 }
 
@@ -41,7 +41,7 @@ const MAPPED_BYTES: u64 = 4 << 30;
 /// The main thread's stack. rustc gives its own threads what they need.
 const STACK_BYTES: u64 = 8 << 20;
 
-impl CageSpec {
+impl SandboxSpec {
     pub(crate) fn profile(&self) -> Result<Profile, ConfineError> {
         let limits = Limits {
             cpu_seconds: self.limits.cpu_seconds_max,
@@ -79,7 +79,7 @@ impl Filter {
     }
 }
 
-/// Where host paths stand inside cages on this machine.
+/// Where host paths stand inside sandboxes on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// Level full: at the same fixed place on every machine.
@@ -89,7 +89,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// The placement that cages of this level have.
+    /// The placement that sandboxes of this level have.
     pub fn at(level: Level) -> Self {
         match level {
             Level::Full => Self::Fixed,
@@ -115,14 +115,37 @@ pub struct Outcome {
     pub stdout: Vec<u8>,
     /// Its standard error, likewise.
     pub stderr: Vec<u8>,
-    /// User and system time of all its processes, the cage's own included.
+    /// User and system time of all its processes, the sandbox's own included.
     pub cpu: Duration,
     /// From the start of the helper to the end of the last process.
     pub wall: Duration,
     /// The largest resident set of one process, in bytes.
     pub max_rss_bytes: u64,
-    /// The strength of the cage it ran in.
+    /// The strength of the sandbox it ran in.
     pub level: Level,
     /// How the limits of all its processes together were kept.
     pub tree: TreeLimits,
+}
+
+/// How the limits on memory, processes and CPU time of all processes of a sandbox together are kept.
+/// Each process has the same limits from the kernel besides, whatever this says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TreeLimits {
+    /// By the kernel, in a control group.
+    Kernel,
+    /// By measuring, some twenty times a second: a sandbox may be above them for that long.
+    Measured,
+    /// Not at all: a sandbox of many processes can use as much as each of them may.
+    PerProcess,
+}
+
+impl std::fmt::Display for TreeLimits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            TreeLimits::Kernel => "per tree, kept by a control group",
+            TreeLimits::Measured => "per tree, measured every 50 ms",
+            TreeLimits::PerProcess => "per process",
+        })
+    }
 }

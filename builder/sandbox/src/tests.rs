@@ -1,4 +1,4 @@
-//! Reading wait statuses, counting what was written, placing paths. Cages are in `tests/cage`.
+//! Reading wait statuses, counting what was written, placing paths. Sandboxes are in `tests/sandbox`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -57,8 +57,8 @@ fn a_failure_at_a_limit_is_that_limit() {
 
 #[test]
 fn memory_is_believed_at_the_start_of_a_line_alone() {
-    let own_words = "note: checking\nmemory allocation of 4096 bytes failed\n";
-    assert_eq!(exit(SIGABRT, LITTLE, own_words), Exit::MemoryLimit);
+    let own_notes = "note: checking\nmemory allocation of 4096 bytes failed\n";
+    assert_eq!(exit(SIGABRT, LITTLE, own_notes), Exit::MemoryLimit);
     assert_eq!(exit(code(1), LITTLE, "LLVM ERROR: out of memory"), Exit::MemoryLimit);
     let quoted = "3 | const X: &str = \"memory allocation of 4096 bytes failed\";";
     assert_eq!(exit(code(1), LITTLE, quoted), Exit::Code(1));
@@ -89,7 +89,7 @@ fn more_files_than_are_counted_are_too_much() {
 }
 
 #[test]
-fn a_landlock_cage_has_the_paths_of_the_host() {
+fn a_landlock_sandbox_has_the_paths_of_the_host() {
     let (host, fixed) = (Path::new("/srv/toolchain"), Path::new("/toolchain"));
     assert_eq!(Placement::at(Level::Full).inside(host, fixed), fixed);
     assert_eq!(Placement::at(Level::Landlock).inside(host, fixed), host);
@@ -110,7 +110,7 @@ fn processes_are_read_as_the_kernel_writes_them() {
 #[test]
 fn what_is_beyond_a_limit_is_that_limit() {
     use crate::tree::TreeUse;
-    let judge = |used| crate::keeper::judge(used, &COMPILE);
+    let judge = |used| crate::monitor::judge(used, &COMPILE);
     let fine = TreeUse {
         tasks: COMPILE.processes_max,
         memory_bytes: COMPILE.memory_bytes_max,

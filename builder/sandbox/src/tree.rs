@@ -1,12 +1,12 @@
-//! What all processes of one cage use together, read from `/proc` from outside.
+//! What all processes of one sandbox use together, read from `/proc` from outside.
 //!
 //! The kernel's own limits hold for each process. This holds for their sum where no control group
-//! does (see `cgroup`): it is read every [`crate::cage`] round, so a cage can be above a limit
-//! for as long as one round takes, never for longer. It only reads; ending a cage is the caller's.
+//! does (see `cgroup`): it is read every [`crate::sandbox`] round, so a sandbox can be above a limit
+//! for as long as one round takes, never for longer. It only reads; ending a sandbox is the caller's.
 
 use std::time::Duration;
 
-/// Processes that are looked at; a cage with more of them has too many whatever its limit is.
+/// Processes that are looked at; a sandbox with more of them has too many whatever its limit is.
 const PROCESSES_MAX: usize = 4_096;
 /// What `/proc` counts CPU time in: USER_HZ, the same on every x86-64 kernel.
 const TICK: Duration = Duration::from_millis(10);
@@ -79,8 +79,8 @@ pub(crate) fn tasks_and_cpu(stat: &str) -> (u64, Duration) {
 pub(crate) fn memory_bytes(status: &str) -> u64 {
     const COUNTED: [&str; 4] = ["RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:"];
     let kib = status.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        COUNTED.contains(&words.next()?).then_some(words.next()?.parse::<u64>().ok()?)
+        let mut fields = line.split_whitespace();
+        COUNTED.contains(&fields.next()?).then_some(fields.next()?.parse::<u64>().ok()?)
     });
     kib.sum::<u64>().saturating_mul(1024)
 }

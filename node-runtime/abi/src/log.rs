@@ -1,6 +1,6 @@
 //! Log records of one invocation: a run of `level u8 · bytes u16 little-endian · text`.
 //!
-//! Written by the cage into a fixed buffer, read by the node from a worker it does not trust, so
+//! Written by the executor into a fixed buffer, read by the node from a worker it does not trust, so
 //! the reader stops at the first record that does not fit.
 
 /// How loud a log line is.

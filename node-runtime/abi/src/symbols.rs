@@ -1,4 +1,4 @@
-//! Names that meet at link and load time. The shim declares the host's functions, the cage
+//! Names that meet at link and load time. The shim declares the host's functions, the executor
 //! implements them; both take the names from here.
 
 /// The one symbol that an artifact exports: `unsafe extern "C" fn(*mut Call) -> u32`.

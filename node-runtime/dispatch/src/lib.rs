@@ -28,6 +28,7 @@ mod limits;
 mod pool;
 mod recovery;
 mod residency;
+mod room;
 mod scaling;
 mod scheduler;
 mod slabs;
@@ -274,7 +275,7 @@ pub type Commands = Vec<Command>;
 /// How an accepted job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The worker answered; the caller of [`Scheduler::completed`] holds what it said.
+    /// The worker answered; the caller of [`Scheduler::completed`] holds its output.
     Finished,
     /// The worker died with the job on its core or behind it, or no worker is left to run it.
     Lost,

@@ -6,50 +6,16 @@
 //! searched for the oldest.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 
 use crate::functions::{Function, Gate, Phase};
 use crate::jobs::Place;
+use crate::room::Note;
 use crate::scheduler::Scheduler;
 use crate::worker::State;
 use crate::{
     Command, Commands, FunctionId, Limits, Loaded, Misuse, Moment, Outcome, PoolKey, PoolKind, Residency,
     SlabId, Standing,
 };
-
-/// A resident function as it was when the heap last looked: use, function, residency.
-type Note = Reverse<(u64, u32, u32)>;
-
-/// The slab's memory, as far as it is given away.
-#[derive(Debug, Default)]
-pub(crate) struct Room {
-    bytes: u64,
-    /// Functions that wait for room, first come first served.
-    pub(crate) wanted: VecDeque<u32>,
-    by_use: BinaryHeap<Note>,
-    /// Notes of functions that are in use, put aside during one search.
-    aside: Vec<Note>,
-    stamp: u32,
-    resident: usize,
-}
-
-impl Room {
-    /// Bytes of what is resident or on its way there.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Functions with a slot.
-    pub(crate) fn resident(&self) -> usize {
-        self.resident
-    }
-
-    fn note(&mut self, index: u32, function: &Function) {
-        if !function.pinned {
-            self.by_use.push(Reverse((function.used, index, function.stamp)));
-        }
-    }
-}
 
 impl Scheduler {
     /// Makes a function known, or changes what is known of it. Calls are accepted from now on.

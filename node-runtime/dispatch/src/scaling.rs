@@ -21,7 +21,7 @@ const SCALE_PAUSE_US: u64 = 1_000;
 const ROOM_PATIENCE_US: u64 = 50_000;
 /// Idle workers are looked at this often, in microseconds.
 const SWEEP_PAUSE_US: u64 = 5_000_000;
-/// Between the end of a worker that was not told to leave and the next start in its pool, in
+/// Between the end of a worker that was not asked to leave and the next start in its pool, in
 /// microseconds: doubled with every one that lives less than [`STEADY_US`].
 const START_PAUSE_US: std::ops::RangeInclusive<u64> = 20_000..=5_000_000;
 const STEADY_US: u64 = 10_000_000;
@@ -81,7 +81,7 @@ impl Scheduler {
     /// A worker has mapped `slab`, locked itself down and takes calls of the pool that it was asked for.
     ///
     /// One that is not needed any more, because its slab or its pool's functions went away meanwhile, is
-    /// told to leave; it counts as alive until [`Scheduler::worker_died`].
+    /// asked to leave; it counts as alive until [`Scheduler::worker_died`].
     pub fn worker_ready(
         &mut self,
         now: Moment,
@@ -158,7 +158,7 @@ impl Scheduler {
         self.give_room(now, commands);
     }
 
-    /// A worker is no more: its pool pauses before the next, unless that one had told or was told.
+    /// A worker is no more: its pool pauses before the next, unless it had announced it or was asked to leave.
     pub(crate) fn lost_worker(&mut self, now: Moment, dead: &Worker) {
         let pool = &mut self.pools[dead.pool as usize];
         let orderly = dead.state == State::Leaving && dead.is_idle();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::functions::{Functions, Phase};
 use crate::jobs::{Job, Jobs, NONE, Place};
 use crate::pool::{Pool, Queue};
-use crate::residency::Room;
+use crate::room::Room;
 use crate::slabs::Slabs;
 use crate::strikes::Strikes;
 use crate::worker::{State, Worker};
@@ -14,7 +14,7 @@ use crate::{
     TenantId, WorkerId,
 };
 
-/// Bounds of what a refused caller is told to wait, in seconds.
+/// Bounds of what a refused caller is asked to wait, in seconds.
 const RETRY_AFTER_S: std::ops::RangeInclusive<u64> = 1..=30;
 /// What waits is looked through at most once in this time, in microseconds: callers choose deadlines,
 /// and must not choose how often that costs.
@@ -176,7 +176,7 @@ impl Scheduler {
     /// The worker says that it has finished `job` in `cpu_us` of CPU time; `over_budget` when it ended it
     /// for its budget.
     ///
-    /// A worker that names a job which is not on its core is killed; what it said is nobody's answer.
+    /// A worker that names a job which is not on its core is killed; its output is nobody's answer.
     /// Its tenant is charged no more than the time that passed.
     #[inline]
     pub fn completed(

@@ -14,12 +14,12 @@ pub(crate) struct Slab {
     pub(crate) workers: usize,
     /// Functions whose images belong there and whose calls are accepted.
     pub(crate) functions: usize,
-    /// Somebody was told of it.
+    /// A command has named it.
     used: bool,
 }
 
 impl Slab {
-    /// Whether somebody was told of it that was not told that it went away.
+    /// Whether a command has named it and none has said that it went away.
     #[cfg(test)]
     pub(crate) fn is_open(&self) -> bool {
         self.used

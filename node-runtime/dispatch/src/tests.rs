@@ -68,11 +68,11 @@ fn define_as(scheduler: &mut Scheduler, number: u32, loaded: Loaded) {
     let mut commands = Commands::new();
     scheduler.define(FunctionId(number), loaded, &mut commands).unwrap();
     assert!(matches!(commands[..], [Command::Load { .. }]), "{commands:?}");
-    carry_out_loads(scheduler, 0, &commands);
+    complete_loads(scheduler, 0, &commands);
 }
 
 /// Loads each image into the slot of its function's number.
-fn carry_out_loads(scheduler: &mut Scheduler, at: u64, commands: &[Command]) -> Commands {
+fn complete_loads(scheduler: &mut Scheduler, at: u64, commands: &[Command]) -> Commands {
     let mut after = Commands::new();
     for command in commands {
         if let Command::Load { function, slab } = *command {

@@ -165,8 +165,8 @@ impl Worker {
         (0..self.len()).map(|n| self.jobs[(usize::from(self.head) + n) % IN_WORKER_CAP])
     }
 
-    /// What a call is charged that says it took `cpu_us`, `run_us` after the one before it was heard of.
-    /// Several may be heard of at once, so what one leaves of the time that passed is there for the next.
+    /// What a call is charged that says it took `cpu_us`, `run_us` after the one before it was received.
+    /// Several may be received at once, so what one leaves of the time that passed is there for the next.
     pub(crate) fn bill(&mut self, run_us: u64, cpu_us: u64) -> u64 {
         let passed = self.unbilled_us.saturating_add(run_us);
         let used = cpu_us.min(passed);

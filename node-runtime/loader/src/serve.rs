@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::Context as _;
-use mfaas_cage::{CageError, SlabGeometry, SlabWriter};
+use mfaas_executor::{ExecutorError, SlabGeometry, SlabWriter};
 use mfaas_ident::sanitise_line;
 use mfaas_ring::loading::{
     FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX, SHARED_SLAB, receive, send,
@@ -92,7 +92,7 @@ fn answer(slabs: &mut Slabs, request: LoaderRequest, image: Option<OwnedFd>) -> 
 }
 
 /// The slab of all tenants has large pages from the start; there is one of it.
-fn open(slab: u32) -> Result<SlabWriter, CageError> {
+fn open(slab: u32) -> Result<SlabWriter, ExecutorError> {
     match slab {
         SHARED_SLAB => SlabWriter::new(SlabGeometry::NODE),
         _ => SlabWriter::frugal(SlabGeometry::TENANT),
@@ -110,7 +110,7 @@ fn load(writer: &mut SlabWriter, digest: &str, image: OwnedFd) -> LoaderAnswer {
     }
 }
 
-fn failed(error: &CageError) -> LoaderAnswer {
+fn failed(error: &ExecutorError) -> LoaderAnswer {
     let reason = sanitise_line(&error.to_string(), REASON_BYTES_MAX);
-    LoaderAnswer::Failed { full: matches!(error, CageError::Full), reason }
+    LoaderAnswer::Failed { full: matches!(error, ExecutorError::Full), reason }
 }

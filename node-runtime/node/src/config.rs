@@ -2,18 +2,22 @@
 //!
 //! A missing or malformed variable is an error that names it. Nothing reads the environment later.
 
+mod variables;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use mfaas_dispatch::WORKERS_CAP;
 use mfaas_ident::{NodeName, TenantName};
-use mfaas_ring::preload::SpeculationWish;
+use mfaas_ring::preload::SpeculationControls;
 
-use crate::grant::DoorGrants;
+pub(crate) use variables::{ConfigError, Lookup, environment, listed, parsed};
+
+use crate::grant::LocalGrants;
 use crate::ingress::{Bounds, Share};
-use crate::serving::{Sharing, parse_wish};
+use crate::serving::{Sharing, parse_controls};
+use variables::{bounded, number, parsed_by, renamed, required};
 
 /// Calls that run at a time, at most.
 const WORKERS_MAX: usize = 128;
@@ -73,35 +77,18 @@ pub(crate) struct Config {
     pub(crate) worker_processes: usize,
     /// `MFAAS_SPECULATION_CONTROLS`: what workers ask of the kernel against speculation, names with commas
     /// between them or `none`; all of it if absent.
-    pub(crate) speculation: SpeculationWish,
+    pub(crate) speculation: SpeculationControls,
     /// `MFAAS_ROOT_KEY_FILE`: what is pinned, a root key in PEM or a key list that names its root.
     pub(crate) root_key_file: PathBuf,
-    /// `MFAAS_DOOR_SOCKET`: where programs of this machine call through rings; nowhere if absent.
-    pub(crate) door_socket: Option<PathBuf>,
-    /// `MFAAS_DOOR_CALLS`: `tenant/function` and `tenant/*` with commas between them, which programs of this machine may
+    /// `MFAAS_LOCAL_SOCKET`: where programs of this machine call through rings; nowhere if absent.
+    pub(crate) local_socket: Option<PathBuf>,
+    /// `MFAAS_LOCAL_CALLS`: `tenant/function` and `tenant/*` with commas between them, which programs of this machine may
     /// call besides what is public.
-    pub(crate) door_grants: DoorGrants,
+    pub(crate) local_grants: LocalGrants,
     /// `MFAAS_CALLER_RATE` and `MFAAS_CALLER_CONCURRENCY`: what one caller gets of one function on this node.
     pub(crate) caller_share: Share,
     /// `MFAAS_READY_FILE`, if any.
     pub(crate) ready_file: Option<PathBuf>,
-}
-
-/// A variable that is missing or does not say what it should.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
-    #[error("{0} is not set")]
-    Missing(&'static str),
-    #[error("{variable}: {reason}")]
-    Malformed { variable: &'static str, reason: String },
-}
-
-/// Where variables come from; the environment, or a table in a test.
-pub(crate) type Lookup<'a> = &'a dyn Fn(&'static str) -> Option<String>;
-
-/// The process's environment. Text that is not UTF-8 counts as absent.
-pub(crate) fn environment(name: &'static str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 impl Membership {
@@ -153,11 +140,11 @@ impl Config {
             worker_processes: number(lookup, "MFAAS_WORKER_PROCESSES", processes, many)?,
             speculation: speculation(lookup)?,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
-            door_socket: lookup("MFAAS_DOOR_SOCKET").map(PathBuf::from),
-            door_grants: parsed_by(
-                "MFAAS_DOOR_CALLS",
-                &lookup("MFAAS_DOOR_CALLS").unwrap_or_default(),
-                DoorGrants::parse,
+            local_socket: renamed(lookup, "MFAAS_LOCAL_SOCKET", "MFAAS_DOOR_SOCKET").map(PathBuf::from),
+            local_grants: parsed_by(
+                "MFAAS_LOCAL_CALLS",
+                &renamed(lookup, "MFAAS_LOCAL_CALLS", "MFAAS_DOOR_CALLS").unwrap_or_default(),
+                LocalGrants::parse,
             )?,
             caller_share: Share {
                 rate: bounded(lookup, "MFAAS_CALLER_RATE", CALLER_RATE_DEFAULT, CALLER_RATE_MAX)?,
@@ -173,74 +160,10 @@ impl Config {
     }
 }
 
-fn required(lookup: Lookup<'_>, variable: &'static str) -> Result<String, ConfigError> {
-    lookup(variable).ok_or(ConfigError::Missing(variable))
-}
-
-pub(crate) fn parsed<T>(variable: &'static str, text: &str) -> Result<T, ConfigError>
-where
-    T: std::str::FromStr,
-    T::Err: std::fmt::Display,
-{
-    parsed_by(variable, text, str::parse)
-}
-
-fn parsed_by<T, E: std::fmt::Display>(
-    variable: &'static str,
-    text: &str,
-    parse: impl FnOnce(&str) -> Result<T, E>,
-) -> Result<T, ConfigError> {
-    parse(text).map_err(|e| ConfigError::Malformed { variable, reason: e.to_string() })
-}
-
-/// A number from 1 to `most`; there is none that means no limit.
-fn bounded(lookup: Lookup<'_>, variable: &'static str, default: u32, most: u32) -> Result<u32, ConfigError> {
-    let Some(text) = lookup(variable) else { return Ok(default) };
-    let number: u32 = parsed(variable, &text)?;
-    if (1..=most).contains(&number) {
-        return Ok(number);
-    }
-    Err(ConfigError::Malformed { variable, reason: format!("a number from 1 to {most}") })
-}
-
-/// At most `most` different things with commas between them.
-pub(crate) fn listed<T>(variable: &'static str, list: &str, most: usize) -> Result<BTreeSet<T>, ConfigError>
-where
-    T: std::str::FromStr + Ord,
-    T::Err: std::fmt::Display,
-{
-    let things: BTreeSet<_> = list
-        .split(',')
-        .map(str::trim)
-        .filter(|thing| !thing.is_empty())
-        .map(|thing| parsed(variable, thing))
-        .collect::<Result<_, _>>()?;
-    if things.len() > most {
-        return Err(ConfigError::Malformed { variable, reason: format!("at most {most} of them") });
-    }
-    Ok(things)
-}
-
-fn speculation(lookup: Lookup<'_>) -> Result<SpeculationWish, ConfigError> {
+fn speculation(lookup: Lookup<'_>) -> Result<SpeculationControls, ConfigError> {
     let variable = "MFAAS_SPECULATION_CONTROLS";
-    let Some(list) = lookup(variable) else { return Ok(SpeculationWish::ALL) };
-    parse_wish(&list).map_err(|reason| ConfigError::Malformed { variable, reason })
-}
-
-/// A number within `range`, `absent` if the variable is.
-fn number(
-    lookup: Lookup<'_>,
-    variable: &'static str,
-    range: RangeInclusive<usize>,
-    absent: usize,
-) -> Result<usize, ConfigError> {
-    let Some(text) = lookup(variable) else { return Ok(absent) };
-    let number = parsed(variable, &text)?;
-    if range.contains(&number) {
-        return Ok(number);
-    }
-    let reason = format!("a number from {} to {}", range.start(), range.end());
-    Err(ConfigError::Malformed { variable, reason })
+    let Some(list) = lookup(variable) else { return Ok(SpeculationControls::ALL) };
+    parse_controls(&list).map_err(|reason| ConfigError::Malformed { variable, reason })
 }
 
 /// What the machine's memory has room for.

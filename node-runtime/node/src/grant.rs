@@ -38,16 +38,16 @@ impl Grant {
     }
 }
 
-/// What programs that reach the door may call besides what is public: nothing unless an operator says so.
+/// What programs that reach the local socket may call besides what is public: nothing unless an operator says so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct DoorGrants(BTreeMap<TenantName, CallScope>);
+pub(crate) struct LocalGrants(BTreeMap<TenantName, CallScope>);
 
-impl DoorGrants {
+impl LocalGrants {
     /// Reads `tenant/function` and `tenant/*` with commas between them.
     pub(crate) fn parse(list: &str) -> Result<Self, ParseError> {
         let mut grants: BTreeMap<TenantName, CallScope> = BTreeMap::new();
         for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-            // Without a slash what is missing is the function, which is told.
+            // Without a slash the error names the missing function.
             let (tenant, function) = entry.split_once('/').unwrap_or((entry, ""));
             let (tenant, scope) = (TenantName::parse(tenant)?, CallScope::parse(&[function])?);
             let known = grants.remove(&tenant);

@@ -3,7 +3,7 @@
 //! The text is a tenant's: it is bounded and sanitised before it is kept, so that one function can
 //! neither fill the node's memory nor forge another's lines. Tenants take turns, each within bounds of
 //! its own; what is too much is taken from whoever holds the most, and the function whose lines they were is
-//! told in its own log. A call never waits for its log.
+//! logged in its own log. A call never waits for its log.
 
 pub(crate) mod fair;
 mod losses;
@@ -19,10 +19,13 @@ use tokio::sync::{Notify, watch};
 
 use self::fair::{Bounds, FairQueue, Full};
 use self::losses::{Losses, What};
-use crate::agent::ImageKey;
-use crate::serving::LOGGED_CALLS as CALLS;
+use crate::image::ImageKey;
 use crate::upstream::{Upstream, UpstreamError};
 
+/// Calls whose log lines may wait here, with the bytes of their records. A tenant has a quarter: what 64
+/// calls leave at most, and so many more that leave less.
+pub(crate) const CALLS: Bounds =
+    Bounds { items_max: 4_096, bytes_max: 16 << 20, tenant_items_max: 1_024, tenant_bytes_max: 4 << 20 };
 /// What is kept while the server cannot be reached, or takes less than comes: lines and their text. A
 /// tenant has a quarter, so that it takes four to fill the queue.
 const QUEUE: Bounds =
@@ -33,8 +36,8 @@ const CALL_LINES_MAX: usize = 200;
 const BATCH_BYTES_MAX: usize = 512 << 10;
 /// Lines are collected this long before they are sent.
 const GATHER: Duration = Duration::from_millis(300);
-/// Versions that are told of their losses in one batch: the rest of it is for lines.
-const TOLD_MAX: usize = 100;
+/// Versions whose losses are logged in one batch: the rest of it is for lines.
+const LOSSES_IN_BATCH_MAX: usize = 100;
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 /// The sanitiser adds an ellipsis of three bytes where it cut.
 const TEXT_BYTES_MAX: usize = LOG_LINE_BYTES_MAX - '…'.len_utf8();
@@ -144,7 +147,7 @@ impl Waiting {
     }
 
     fn next_batch(&mut self, boot: uuid::Uuid) -> Option<LogBatch> {
-        let mut lines = self.losses.tell(TOLD_MAX, Utc::now(), sentence);
+        let mut lines = self.losses.take_lines(LOSSES_IN_BATCH_MAX, Utc::now(), sentence);
         let mut bytes: usize = lines.iter().map(|line| line.text.len()).sum();
         while lines.len() < LOG_LINES_MAX && bytes + LOG_LINE_BYTES_MAX <= BATCH_BYTES_MAX {
             let Some(line) = self.lines.pop() else { break };
@@ -159,7 +162,7 @@ impl Waiting {
     }
 }
 
-/// What a function is told about lines that it does not find.
+/// The line in a function.s own log about lines that were dropped.
 fn sentence(what: What, full: Full, count: u64) -> String {
     let bounds = match what {
         What::Lines => QUEUE,

@@ -8,18 +8,20 @@
 mod agent;
 mod config;
 mod cores;
-mod door;
+mod directives;
+mod function_tree;
 mod grant;
+mod image;
 mod ingress;
 mod join;
+mod local_api;
 mod logs;
 mod node;
-mod orders;
+mod refused;
 mod serving;
 mod state;
 mod upstream;
 mod usage;
-mod vitals;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};

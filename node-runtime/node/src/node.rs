@@ -17,15 +17,14 @@ use tokio::sync::watch;
 use crate::agent::{Agent, Reporter, Status};
 use crate::config::Config;
 use crate::cores::Cores;
-use crate::door::{self, DoorSocket};
+use crate::directives::Follower;
 use crate::ingress::{self, Callers, Face, Hosts, Peers};
+use crate::local_api::{self, LocalSocket};
 use crate::logs;
-use crate::orders::Follower;
-use crate::serving::{self, Books, Dispatcher, Means, Protection};
+use crate::serving::{self, Dispatcher, NodeServices, Protection, WorkerSetup};
 use crate::state::{StateDir, write_durably};
 use crate::upstream::Upstream;
 use crate::usage::{self, Usage};
-use crate::vitals;
 
 /// How often gauges are set.
 const GAUGES: Duration = Duration::from_secs(1);
@@ -56,13 +55,16 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let root = read_root(&config.root_key_file)?;
 
     let boot = uuid::Uuid::now_v7();
-    let books = Books { protection: Arc::new(Protection::taking(config.speculation)), ..Books::default() };
-    let (sink, protection) = (Arc::clone(&books.logs), Arc::clone(&books.protection));
-    let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
+    let services = NodeServices {
+        protection: Arc::new(Protection::taking(config.speculation)),
+        ..NodeServices::default()
+    };
+    let (sink, protection) = (Arc::clone(&services.logs), Arc::clone(&services.protection));
+    let (standing, usage) = (Arc::clone(&services.standing), Arc::clone(&services.usage));
     standing.recall(&state)?;
-    let means = means(&config, cores)?;
-    let limits = limits(&config, &means, &protection)?;
-    let (dispatcher, fleet) = serving::start(limits, books, means).context("starting the dispatcher")?;
+    let setup = worker_setup(&config, cores)?;
+    let limits = limits(&config, &setup, &protection)?;
+    let (dispatcher, fleet) = serving::start(limits, services, setup).context("starting the dispatcher")?;
     let follower = Follower {
         standing,
         dispatcher: Arc::clone(&dispatcher),
@@ -77,8 +79,8 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("MFAAS_INGRESS_LISTEN: listening on {}", config.ingress_listen))?;
     let address = listener.local_addr().context("reading the ingress address")?;
-    let door =
-        config.door_socket.as_deref().map(DoorSocket::bind).transpose().context("MFAAS_DOOR_SOCKET")?;
+    let local_socket =
+        config.local_socket.as_deref().map(LocalSocket::bind).transpose().context("MFAAS_LOCAL_SOCKET")?;
     let (stop, stopping) = watch::channel(false);
     let peers = Peers::new(config.ingress_bounds.clone());
     let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus.clone(), callers));
@@ -94,14 +96,19 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let mut agent = tokio::spawn(agent.run());
     let hosts = Hosts::start(std::thread::available_parallelism().map_or(1, usize::from))?;
     let mut ingress = tokio::spawn(ingress::serve(listener, hosts, (face, peers), stopping.clone()));
-    let mut door =
-        door.map(|door| tokio::spawn(door::serve(door, door_host(&config, &dispatcher), stopping.clone())));
+    let mut local_api = local_socket.map(|socket| {
+        tokio::spawn(local_api::serve(socket, local_host(&config, &dispatcher), stopping.clone()))
+    });
     let watchers = [
         tokio::spawn(reporter.run()),
         tokio::spawn(gauges(Arc::clone(&dispatcher), status, Arc::clone(&protection))),
         tokio::spawn(follower.run()),
-        tokio::spawn(vitals::watch(prometheus)),
-        tokio::spawn(usage::tell(Arc::clone(&usage), upstream.clone(), boot)),
+        tokio::spawn(mfaas_process_metrics::watch(
+            env!("CARGO_PKG_NAME"),
+            env!("CARGO_PKG_VERSION"),
+            prometheus,
+        )),
+        tokio::spawn(usage::report_periodically(Arc::clone(&usage), upstream.clone(), boot)),
     ];
     let last_words = upstream.clone();
     let shipper = tokio::spawn(async move { logs::ship(&sink, &upstream, boot, stopping).await });
@@ -114,7 +121,7 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
         _ = &mut agent => anyhow::bail!("the agent ended"),
         () = dispatcher.ended() => anyhow::bail!("the dispatcher ended"),
         _ = &mut ingress => anyhow::bail!("the ingress ended"),
-        _ = ended(&mut door) => anyhow::bail!("the door ended"),
+        _ = ended(&mut local_api) => anyhow::bail!("the local API ended"),
     }
     tracing::info!("stopping");
     agent.abort();
@@ -122,8 +129,8 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     stop.send_replace(true);
     drain(&dispatcher).await;
     let _ = ingress.await;
-    if door.is_some() {
-        ended(&mut door).await;
+    if local_api.is_some() {
+        ended(&mut local_api).await;
     }
     let gone = fleet.ended(WORKERS_WAIT_MAX).await;
     let _ = tokio::time::timeout(LAST_LINES_WAIT_MAX, shipper).await;
@@ -132,14 +139,14 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
         // It must be gone before the last report of usage, which it could otherwise overtake.
         let _ = watcher.await;
     }
-    tell_last_usage(&usage, &last_words, boot).await;
+    report_last_usage(&usage, &last_words, boot).await;
     anyhow::ensure!(gone, "some workers did not end in time");
     Ok(())
 }
 
 /// The programs beside this one, and the workers that the configuration asks for.
-fn means(config: &Config, cores: Cores) -> anyhow::Result<Means> {
-    Ok(Means {
+fn worker_setup(config: &Config, cores: Cores) -> anyhow::Result<WorkerSetup> {
+    Ok(WorkerSetup {
         worker: sibling("mfaas-worker")?,
         loader: sibling("mfaas-loader")?,
         cores,
@@ -149,11 +156,11 @@ fn means(config: &Config, cores: Cores) -> anyhow::Result<Means> {
 }
 
 /// The scheduler's limits on this machine. Tenants share workers only where what the site trusts is there.
-fn limits(config: &Config, means: &Means, protection: &Protection) -> anyhow::Result<Limits> {
-    let said = serving::ask_protection(&means.worker, protection.speculation())
+fn limits(config: &Config, setup: &WorkerSetup, protection: &Protection) -> anyhow::Result<Limits> {
+    let started = serving::ask_protection(&setup.worker, protection.speculation())
         .context("asking a worker what holds calls")?;
-    let shares = config.sharing.allows(said.keys.on);
-    protection.heard(said);
+    let shares = config.sharing.allows(started.keys.on);
+    protection.record(started);
     protection.pools_are(shares, config.sharing);
     Ok(Limits {
         shared_workers: if shares { config.workers } else { 0 },
@@ -163,25 +170,25 @@ fn limits(config: &Config, means: &Means, protection: &Protection) -> anyhow::Re
     })
 }
 
-/// Whom the door's clients call, and what they may.
-fn door_host(config: &Config, dispatcher: &Arc<Dispatcher>) -> door::Host {
-    door::Host { dispatcher: Arc::clone(dispatcher), grants: config.door_grants.clone() }
+/// Whom local clients call, and what they may.
+fn local_host(config: &Config, dispatcher: &Arc<Dispatcher>) -> local_api::Host {
+    local_api::Host { dispatcher: Arc::clone(dispatcher), grants: config.local_grants.clone() }
 }
 
 /// What calls cost since the last report; it is lost if the server does not take it now.
-async fn tell_last_usage(usage: &Usage, upstream: &Upstream, boot: uuid::Uuid) {
-    match tokio::time::timeout(LAST_USAGE_WAIT_MAX, usage::tell_all(usage, upstream, boot)).await {
+async fn report_last_usage(usage: &Usage, upstream: &Upstream, boot: uuid::Uuid) {
+    match tokio::time::timeout(LAST_USAGE_WAIT_MAX, usage::report_all(usage, upstream, boot)).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "the last usage could not be told and is lost"),
-        Err(_) => tracing::warn!("the last usage could not be told in time and is lost"),
+        Ok(Err(error)) => tracing::warn!(%error, "the last usage could not be reported and is lost"),
+        Err(_) => tracing::warn!("the last usage could not be reported in time and is lost"),
     }
 }
 
 /// Waits for the end of a task that may not be there, for ever if it is not and the node runs.
-async fn ended(door: &mut Option<tokio::task::JoinHandle<anyhow::Result<()>>>) {
-    match door {
-        Some(door) => {
-            let _ = door.await;
+async fn ended(local_api: &mut Option<tokio::task::JoinHandle<anyhow::Result<()>>>) {
+    match local_api {
+        Some(local_api) => {
+            let _ = local_api.await;
         }
         None => std::future::pending().await,
     }

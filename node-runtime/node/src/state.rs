@@ -21,7 +21,7 @@ const SEEN_FILE: &str = "seen.json";
 const SET_FILE: &str = "serving-set.dsse";
 /// The key list in the directory of a node of the release before, which knew no other root than the pinned key.
 const OLD_KEY_LIST_FILE: &str = "key-list.dsse";
-const ORDERS_FILE: &str = "orders.json";
+const DIRECTIVES_FILE: &str = "orders.json";
 const ALIASES_FILE: &str = "aliases.json";
 const KEY_FILE: &str = "node.key";
 const CERTIFICATE_FILE: &str = "node.pem";
@@ -147,14 +147,14 @@ impl StateDir {
         self.write(&key_list_name(pin), envelope)
     }
 
-    /// The last orders that were followed, and the bans that the server may not have yet.
-    pub(crate) fn orders(&self) -> Result<Option<Vec<u8>>, StateError> {
-        self.read(ORDERS_FILE)
+    /// The last directives that were followed, and the bans that the server may not have yet.
+    pub(crate) fn directives(&self) -> Result<Option<Vec<u8>>, StateError> {
+        self.read(DIRECTIVES_FILE)
     }
 
     /// Keeps them.
-    pub(crate) fn store_orders(&self, bytes: &[u8]) -> Result<(), StateError> {
-        self.write(ORDERS_FILE, bytes)
+    pub(crate) fn store_directives(&self, bytes: &[u8]) -> Result<(), StateError> {
+        self.write(DIRECTIVES_FILE, bytes)
     }
 
     /// Which aliases led where when the node was cordoned; empty when that is not known.

@@ -20,6 +20,9 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How long the server may hold the question for a newer serving set.
 pub(crate) const POLL_WAIT: Duration = Duration::from_secs(25);
 const SMALL_BYTES_MAX: usize = 64 << 10;
+/// Where directives are. Servers answer at `/node/v1/directives` as well; one of the release before knows this name
+/// alone, and nodes are updated before it.
+const DIRECTIVES_PATH: &str = "/node/v1/orders";
 
 /// Why the server did not give what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -188,15 +191,15 @@ impl Upstream {
             .map_err(|e| UpstreamError::Malformed { path: path.to_owned(), reason: e.to_string() })
     }
 
-    /// The node's orders as bytes as soon as they are not those with the digest `known`, or `None` when they were the
+    /// The node's directives as bytes as soon as they are not those with the digest `known`, or `None` when they were the
     /// same for a while.
-    pub(crate) async fn orders(
+    pub(crate) async fn directives(
         &self,
         known: Option<Digest>,
         bytes_max: usize,
     ) -> Result<Option<Vec<u8>>, UpstreamError> {
         let known = known.map(|digest| format!("&known={digest}")).unwrap_or_default();
-        self.poll(&format!("/node/v1/orders?wait={}{known}", POLL_WAIT.as_secs()), bytes_max).await
+        self.poll(&format!("{DIRECTIVES_PATH}?wait={}{known}", POLL_WAIT.as_secs()), bytes_max).await
     }
 
     /// Hands over log lines.

@@ -1,4 +1,4 @@
-//! What calls cost: counted where they are answered, shown in `/metrics`, told to the server as totals.
+//! What calls cost: counted where they are answered, shown in `/metrics`, reported to the server as totals.
 //!
 //! Counting is one short hold of a lock and no allocation after a version's first call. What a worker says about time
 //! and memory is bounded by what this process saw itself: a worker that lies can claim less than it used, never more.
@@ -6,6 +6,7 @@
 //! in order, nothing.
 
 mod exposition;
+mod histogram;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +18,12 @@ use mfaas_dispatch::Outcome;
 use mfaas_ident::{FunctionName, TenantName, VersionNumber};
 use mfaas_ring::Completion;
 
+use histogram::{Shown, by_reason};
+
 use crate::serving::{Answered, Served};
 use crate::upstream::{Upstream, UpstreamError};
 
-/// How often totals are told.
+/// How often totals are reported.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Versions that are counted by themselves from one start to the next; calls of further ones are counted without a
 /// name. A node loads far fewer at once.
@@ -28,38 +31,15 @@ const VERSIONS_MAX: usize = 100_000;
 /// Functions with series of their own in `/metrics`: the first ones that were called. Further ones are summed up as
 /// `other`, so that whoever deploys cannot make the scrape grow without an end.
 const FUNCTIONS_SHOWN_MAX: usize = 200;
-/// Upper bounds of the histograms' buckets in nanoseconds, with the label of each in seconds: 1 µs to 10 s.
-const BUCKETS: [(u64, &str); 20] = [
-    (1_000, "0.000001"),
-    (2_000, "0.000002"),
-    (5_000, "0.000005"),
-    (10_000, "0.00001"),
-    (20_000, "0.00002"),
-    (50_000, "0.00005"),
-    (100_000, "0.0001"),
-    (200_000, "0.0002"),
-    (500_000, "0.0005"),
-    (1_000_000, "0.001"),
-    (2_000_000, "0.002"),
-    (5_000_000, "0.005"),
-    (10_000_000, "0.01"),
-    (20_000_000, "0.02"),
-    (50_000_000, "0.05"),
-    (100_000_000, "0.1"),
-    (500_000_000, "0.5"),
-    (1_000_000_000, "1"),
-    (5_000_000_000, "5"),
-    (10_000_000_000, "10"),
-];
 
 /// The counts of one start of the node.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
-    books: Mutex<Books>,
+    ledger: Mutex<Ledger>,
 }
 
 #[derive(Debug)]
-struct Books {
+struct Ledger {
     versions: Vec<Version>,
     by_name: HashMap<(TenantName, FunctionName, VersionNumber), usize>,
     /// By the number that the scheduler gave: what it meant last, and where that is counted.
@@ -67,10 +47,10 @@ struct Books {
     /// What `/metrics` shows; the first is `other`.
     shown: Vec<Shown>,
     shown_by_name: HashMap<(TenantName, FunctionName), usize>,
-    /// Versions that were called since they were told last, each once.
-    untold: Vec<usize>,
+    /// Versions that were called since they were reported last, each once.
+    unreported: Vec<usize>,
     /// Versions of the last report, until the server has taken it.
-    telling: Vec<usize>,
+    in_report: Vec<usize>,
     sequence: u64,
     /// Calls of versions beyond [`VERSIONS_MAX`].
     unnamed_calls: u64,
@@ -89,11 +69,11 @@ struct Version {
     /// Since the last report began.
     recent: HighWater,
     /// Of the report that the server has not taken yet.
-    telling: HighWater,
-    /// It is in [`Books::untold`].
-    is_untold: bool,
-    /// It is in [`Books::telling`].
-    is_telling: bool,
+    in_report: HighWater,
+    /// It is in [`Ledger::unreported`].
+    is_unreported: bool,
+    /// It is in [`Ledger::in_report`].
+    is_in_report: bool,
 }
 
 /// The most of something since some moment.
@@ -101,25 +81,6 @@ struct Version {
 struct HighWater {
     run_ns: u64,
     memory_bytes: u64,
-}
-
-/// One function as `/metrics` shows it.
-#[derive(Debug, Clone, Default)]
-struct Shown {
-    /// `None` for all the others together.
-    name: Option<(TenantName, FunctionName)>,
-    run: Histogram,
-    queue: Histogram,
-    cpu_ns: u64,
-    memory_bytes_max: u64,
-    kills: [u64; Kill::ALL.len()],
-}
-
-/// Counts by bucket; the last one has no upper bound.
-#[derive(Debug, Clone, Default)]
-struct Histogram {
-    counts: [u64; BUCKETS.len() + 1],
-    sum_ns: u64,
 }
 
 /// The numbers of one call.
@@ -144,39 +105,39 @@ impl Usage {
     pub(crate) fn render(&self) -> String {
         // Copied, so that calls are answered while the text is made.
         let (shown, unnamed_calls) = {
-            let books = self.lock();
-            (books.shown.clone(), books.unnamed_calls)
+            let ledger = self.lock();
+            (ledger.shown.clone(), ledger.unnamed_calls)
         };
         exposition::render(&shown, unnamed_calls)
     }
 
-    /// The next report, if there is something to tell.
+    /// The next report, if there is something to report.
     fn report(&self, boot: uuid::Uuid) -> Option<UsageReport> {
-        let mut books = self.lock();
-        let rows = books.rows();
+        let mut ledger = self.lock();
+        let rows = ledger.rows();
         if rows.is_empty() {
             return None;
         }
         // A report that is tried again may hold more than before, so it is never the same number again.
-        books.sequence += 1;
-        Some(UsageReport { protocol: NODE_PROTOCOL, boot, sequence: books.sequence, rows })
+        ledger.sequence += 1;
+        Some(UsageReport { protocol: NODE_PROTOCOL, boot, sequence: ledger.sequence, rows })
     }
 
     /// The server has the last report.
     fn taken(&self) {
-        let mut books = self.lock();
-        for index in std::mem::take(&mut books.telling) {
-            let version = &mut books.versions[index];
-            (version.telling, version.is_telling) = (HighWater::default(), false);
+        let mut ledger = self.lock();
+        for index in std::mem::take(&mut ledger.in_report) {
+            let version = &mut ledger.versions[index];
+            (version.in_report, version.is_in_report) = (HighWater::default(), false);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Default for Books {
+impl Default for Ledger {
     fn default() -> Self {
         Self {
             versions: Vec::new(),
@@ -184,15 +145,15 @@ impl Default for Books {
             by_id: Vec::new(),
             shown: vec![Shown::default()],
             shown_by_name: HashMap::new(),
-            untold: Vec::new(),
-            telling: Vec::new(),
+            unreported: Vec::new(),
+            in_report: Vec::new(),
             sequence: 0,
             unnamed_calls: 0,
         }
     }
 }
 
-impl Books {
+impl Ledger {
     fn add(&mut self, served: &Arc<Served>, cost: Cost) {
         let Some(index) = self.place_of(served) else {
             self.unnamed_calls += 1;
@@ -201,8 +162,8 @@ impl Books {
         };
         let version = &mut self.versions[index];
         version.add(cost);
-        if !std::mem::replace(&mut version.is_untold, true) {
-            self.untold.push(index);
+        if !std::mem::replace(&mut version.is_unreported, true) {
+            self.unreported.push(index);
         }
         let shown = version.shown;
         self.shown[shown].add(cost);
@@ -256,22 +217,22 @@ impl Books {
 
     /// What the server has not taken yet, and what is new, as far as one report holds it.
     fn rows(&mut self) -> Vec<UsageRow> {
-        let room = USAGE_ROWS_MAX.saturating_sub(self.telling.len()).min(self.untold.len());
-        for index in self.untold.drain(..room) {
+        let room = USAGE_ROWS_MAX.saturating_sub(self.in_report.len()).min(self.unreported.len());
+        for index in self.unreported.drain(..room) {
             let version = &mut self.versions[index];
-            version.is_untold = false;
+            version.is_unreported = false;
             // It may be there already, when the last report was not taken.
-            if !std::mem::replace(&mut version.is_telling, true) {
-                self.telling.push(index);
+            if !std::mem::replace(&mut version.is_in_report, true) {
+                self.in_report.push(index);
             }
         }
-        self.telling.iter().map(|index| self.versions[*index].row()).collect()
+        self.in_report.iter().map(|index| self.versions[*index].row()).collect()
     }
 }
 
 impl Version {
     fn new(served: Arc<Served>, shown: usize) -> Self {
-        let (recent, telling) = Default::default();
+        let (recent, in_report) = Default::default();
         Self {
             served,
             shown,
@@ -281,9 +242,9 @@ impl Version {
             queue_ns: 0,
             kills: [0; Kill::ALL.len()],
             recent,
-            telling,
-            is_untold: false,
-            is_telling: false,
+            in_report,
+            is_unreported: false,
+            is_in_report: false,
         }
     }
 
@@ -301,8 +262,8 @@ impl Version {
 
     fn row(&mut self) -> UsageRow {
         let recent = std::mem::take(&mut self.recent);
-        self.telling.run_ns = self.telling.run_ns.max(recent.run_ns);
-        self.telling.memory_bytes = self.telling.memory_bytes.max(recent.memory_bytes);
+        self.in_report.run_ns = self.in_report.run_ns.max(recent.run_ns);
+        self.in_report.memory_bytes = self.in_report.memory_bytes.max(recent.memory_bytes);
         let key = &self.served.key;
         UsageRow {
             tenant: key.tenant.clone(),
@@ -312,8 +273,8 @@ impl Version {
             cpu_ns: self.cpu_ns,
             run_ns: self.run_ns,
             queue_ns: self.queue_ns,
-            run_ns_max: self.telling.run_ns,
-            memory_bytes_max: self.telling.memory_bytes,
+            run_ns_max: self.in_report.run_ns,
+            memory_bytes_max: self.in_report.memory_bytes,
             kills: by_reason(&self.kills).collect::<BTreeMap<_, _>>(),
         }
     }
@@ -329,18 +290,6 @@ impl Shown {
             self.kills[kill as usize] += 1;
         }
     }
-}
-
-impl Histogram {
-    fn add(&mut self, ns: u64) {
-        self.counts[BUCKETS.partition_point(|(edge_ns, _)| *edge_ns < ns)] += 1;
-        self.sum_ns = self.sum_ns.saturating_add(ns);
-    }
-}
-
-/// Reasons that were seen.
-fn by_reason(kills: &[u64; Kill::ALL.len()]) -> impl Iterator<Item = (Kill, u64)> + '_ {
-    Kill::ALL.into_iter().zip(kills.iter().copied()).filter(|(_, kills)| *kills > 0)
 }
 
 /// What a call cost; `None` when it never ran.
@@ -400,23 +349,23 @@ fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Tells totals for ever.
-pub(crate) async fn tell(usage: Arc<Usage>, upstream: Upstream, boot: uuid::Uuid) {
+/// Reports totals for ever.
+pub(crate) async fn report_periodically(usage: Arc<Usage>, upstream: Upstream, boot: uuid::Uuid) {
     let mut failing = false;
     loop {
         tokio::time::sleep(INTERVAL).await;
-        match tell_all(&usage, &upstream, boot).await {
+        match report_all(&usage, &upstream, boot).await {
             Ok(()) => failing = false,
             Err(error) if !std::mem::replace(&mut failing, true) => {
-                tracing::warn!(%error, "usage cannot be told; it is kept and told later");
+                tracing::warn!(%error, "usage cannot be reported; it is kept and reported later");
             }
             Err(_) => {}
         }
     }
 }
 
-/// Tells whatever the server does not have yet.
-pub(crate) async fn tell_all(
+/// Reports everything that the server does not have yet.
+pub(crate) async fn report_all(
     usage: &Usage,
     upstream: &Upstream,
     boot: uuid::Uuid,

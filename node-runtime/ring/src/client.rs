@@ -12,7 +12,7 @@
 //! use mfaas_ring::Completion;
 //! use mfaas_ring::client::Client;
 //!
-//! let mut client = Client::connect("/run/mfaas/door.sock", &["acme/hello", "acme/hello@3"])?;
+//! let mut client = Client::connect("/run/mfaas/local.sock", &["acme/hello", "acme/hello@3"])?;
 //! let mut frame = Vec::new();
 //! encode_request(&mut frame, "POST", "/", [], b"hello")?;
 //!
@@ -45,7 +45,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::door::{DOOR_VERSION, FUNCTIONS_MAX, NAME_BYTES_MAX, Wish, ask, is_gone};
+use crate::local_api::{FUNCTIONS_MAX, LOCAL_API_VERSION, NAME_BYTES_MAX, OpenRequest, ask, is_gone};
 use crate::wait::Bell;
 use crate::{Completion, HostEnd, RingError, Submission};
 
@@ -56,7 +56,7 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens there, or this user may not connect.
-    #[error("connecting to the node's door")]
+    #[error("connecting to the node's local socket")]
     Connect(#[source] std::io::Error),
     /// The node gives no ring: a name that is none, or too many clients.
     #[error("the node refuses: {0}")]
@@ -89,7 +89,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the door at `path` and names the functions to call, `tenant/function[@selector]` each.
+    /// Connects to the local socket at `path` and names the functions to call, `tenant/function[@selector]` each.
     pub fn connect(path: impl AsRef<Path>, functions: &[&str]) -> Result<Self, ClientError> {
         Self::over(UnixStream::connect(path).map_err(ClientError::Connect)?, functions)
     }
@@ -101,7 +101,7 @@ impl Client {
             return Err(ClientError::Names);
         }
         let names = functions.iter().map(|name| (*name).to_owned()).collect();
-        let fd = ask(&mut stream, &Wish { version: DOOR_VERSION, functions: names })?
+        let fd = ask(&mut stream, &OpenRequest { version: LOCAL_API_VERSION, functions: names })?
             .map_err(ClientError::Refused)?;
         let ring = HostEnd::attach(&fd)?;
         Ok(Self { stream, ring, functions: functions.len() as u32, last_call: 0 })

@@ -63,7 +63,7 @@ pub struct Completion {
     /// Whether this was the first call of the function in this worker.
     pub cold: bool,
     /// The number of a code (`811` for MF0811) when the call was refused and never ran, otherwise 0. Workers refuse nothing: only a
-    /// node's door says this to its clients.
+    /// local API says this to its clients.
     pub refusal: u32,
     /// The response frame, still to be decoded; empty unless the status is `Ok` or `HandlerError`.
     pub response: Vec<u8>,
@@ -105,7 +105,7 @@ impl Default for Completion {
 
 /// What the host knows, in its own memory. Positions count calls since the ring was made.
 #[derive(Debug)]
-struct Books {
+struct Ledger {
     mapping: Mapping,
     submitted: AtomicU64,
     collected: AtomicU64,
@@ -116,7 +116,7 @@ struct Books {
     orders: bool,
 }
 
-impl Books {
+impl Ledger {
     fn header(&self) -> &Header {
         self.mapping.header()
     }
@@ -146,7 +146,7 @@ impl Books {
     }
 }
 
-impl Owner for Books {
+impl Owner for Ledger {
     fn expects(&self) -> bool {
         self.in_flight() > 0 && self.orders
     }
@@ -169,7 +169,7 @@ pub struct HostEnd {
 impl HostEnd {
     fn of(mapping: Mapping, orders: bool) -> Self {
         let slots = mapping.geometry().slots();
-        let books = Arc::new(Books {
+        let ledger = Arc::new(Ledger {
             mapping,
             submitted: AtomicU64::new(0),
             collected: AtomicU64::new(0),
@@ -177,8 +177,8 @@ impl HostEnd {
             call_ids: (0..slots).map(|_| AtomicU64::new(0)).collect(),
             orders,
         });
-        let submitter = Submitter { books: Arc::clone(&books) };
-        Self { submitter, collector: Collector { books } }
+        let submitter = Submitter { ledger: Arc::clone(&ledger) };
+        Self { submitter, collector: Collector { ledger } }
     }
 
     /// The submitting end of a ring that the answering end made: see [`crate::client`].
@@ -190,7 +190,7 @@ impl HostEnd {
     /// holds a call that was not collected.
     pub fn submit(&mut self, submission: Submission<'_>) -> Result<(), RingError> {
         self.submitter.put(submission)?;
-        self.submitter.books.wake_worker();
+        self.submitter.ledger.wake_worker();
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl HostEnd {
 /// The half that sends calls. One per ring.
 #[derive(Debug)]
 pub struct Submitter {
-    books: Arc<Books>,
+    ledger: Arc<Ledger>,
 }
 
 impl Submitter {
@@ -266,7 +266,7 @@ impl Submitter {
     pub fn submit(&mut self, submission: Submission<'_>) -> Result<(), RingError> {
         self.put(submission)?;
         fence(Ordering::SeqCst);
-        self.books.wake_worker();
+        self.ledger.wake_worker();
         Ok(())
     }
 
@@ -279,9 +279,9 @@ impl Submitter {
         if !self.has_room() {
             return Err(RingError::Full);
         }
-        let mapping = &self.books.mapping;
-        let position = self.books.submitted.load(Ordering::Relaxed);
-        self.books.call_ids[mapping.geometry().index(position)].store(call_id, Ordering::Relaxed);
+        let mapping = &self.ledger.mapping;
+        let position = self.ledger.submitted.load(Ordering::Relaxed);
+        self.ledger.call_ids[mapping.geometry().index(position)].store(call_id, Ordering::Relaxed);
         mapping.put(position, Part::Request, frame);
         let record = mapping.submission(position);
         record.call_id.store(call_id, Ordering::Relaxed);
@@ -289,67 +289,67 @@ impl Submitter {
         record.memory_bytes.store(memory_bytes, Ordering::Relaxed);
         record.frame_bytes.store(frame.len() as u64, Ordering::Relaxed);
         // Before the worker can answer, so that no answer is taken for one too many.
-        self.books.submitted.store(position + 1, Ordering::Release);
+        self.ledger.submitted.store(position + 1, Ordering::Release);
         publish(&record.sequence, position);
         Ok(())
     }
 
     /// Calls submitted and not collected.
     pub fn in_flight(&self) -> u32 {
-        self.books.in_flight()
+        self.ledger.in_flight()
     }
 
     /// Whether another call fits.
     pub fn has_room(&self) -> bool {
-        self.in_flight() < self.books.mapping.geometry().slots()
+        self.in_flight() < self.ledger.mapping.geometry().slots()
     }
 
     /// Asks the worker to answer what was submitted and leave. Submit nothing after it.
     pub fn stop(&mut self) {
-        self.books.header().stop.0.store(1, Ordering::Release);
+        self.ledger.header().stop.0.store(1, Ordering::Release);
         fence(Ordering::SeqCst);
-        self.books.worker_bell().ring();
+        self.ledger.worker_bell().ring();
     }
 }
 
 /// The half that receives completions. One per ring.
 #[derive(Debug)]
 pub struct Collector {
-    books: Arc<Books>,
+    ledger: Arc<Ledger>,
 }
 
 impl Collector {
     /// Fills `into` with the next completion, in the order of submission, and says `true` if there is one. Once the buffers of
     /// `into` have grown, small answers allocate nothing.
     pub fn collect(&mut self, into: &mut Completion) -> Result<bool, RingError> {
-        let position = self.books.collected.load(Ordering::Relaxed);
-        let geometry = self.books.mapping.geometry();
-        match look(&self.books.mapping.completion(position).sequence, position, geometry.slots()) {
+        let position = self.ledger.collected.load(Ordering::Relaxed);
+        let geometry = self.ledger.mapping.geometry();
+        match look(&self.ledger.mapping.completion(position).sequence, position, geometry.slots()) {
             Turn::NotYet => {
-                self.books.wake_worker();
+                self.ledger.wake_worker();
                 return Ok(false);
             }
             Turn::Alien => return Err(RingError::Violation("a completion out of turn")),
-            Turn::Published if self.books.in_flight() == 0 => {
+            Turn::Published if self.ledger.in_flight() == 0 => {
                 return Err(RingError::Violation("more completions than calls"));
             }
             Turn::Published => {}
         }
         self.read(position, into)?;
-        self.books.collected.store(position + 1, Ordering::Release);
+        self.ledger.collected.store(position + 1, Ordering::Release);
         Ok(true)
     }
 
     /// Whether [`Self::collect`] would say something now, be it an error.
     pub fn is_ready(&self) -> bool {
-        let position = self.books.collected.load(Ordering::Relaxed);
-        let slots = self.books.mapping.geometry().slots();
-        look(&self.books.mapping.completion(position).sequence, position, slots) != Turn::NotYet
+        let position = self.ledger.collected.load(Ordering::Relaxed);
+        let slots = self.ledger.mapping.geometry().slots();
+        look(&self.ledger.mapping.completion(position).sequence, position, slots) != Turn::NotYet
     }
 
     /// What to sleep on with [`crate::wait_any`] until [`Self::is_ready`].
     pub fn bell(&self) -> Bell<'_> {
-        self.books.host_bell()
+        self.ledger.host_bell()
     }
 
     /// Sleeps until there is something to collect (`true`) or `timeout` is over (`false`).
@@ -359,7 +359,7 @@ impl Collector {
 
     /// Sleeps until the worker is past `Starting` (its new state) or `timeout` is over (`Starting`).
     pub fn wait_started(&mut self, timeout: Duration) -> Result<WorkerState, RingError> {
-        let state = &self.books.header().state.0;
+        let state = &self.ledger.header().state.0;
         let started = || state.load(Ordering::Acquire) != WorkerState::Starting as u32;
         wait_one(self.bell(), SPIN_ROUNDS, timeout, started)?;
         self.worker_state()
@@ -367,27 +367,27 @@ impl Collector {
 
     /// What the worker says about itself.
     pub fn worker_state(&self) -> Result<WorkerState, RingError> {
-        WorkerState::from_u32(self.books.header().state.0.load(Ordering::Acquire))
+        WorkerState::from_u32(self.ledger.header().state.0.load(Ordering::Acquire))
             .ok_or(RingError::Violation("unknown worker state"))
     }
 
     /// The wall deadline that the worker set for the call that it runs, in [`crate::clock::ticks`]; 0 when
     /// it runs none. Hostile: good for deciding when to interrupt the worker, and for nothing else.
     pub fn watch_deadline(&self) -> u64 {
-        self.books.header().watch.0.load(Ordering::Relaxed)
+        self.ledger.header().watch.0.load(Ordering::Relaxed)
     }
 
     /// Identity of the oldest call that was not collected: what a worker that died was running, or
     /// was about to.
     pub fn oldest_in_flight(&self) -> Option<u64> {
-        let position = self.books.collected.load(Ordering::Acquire);
-        let index = self.books.mapping.geometry().index(position);
-        (self.books.in_flight() > 0).then(|| self.books.call_ids[index].load(Ordering::Relaxed))
+        let position = self.ledger.collected.load(Ordering::Acquire);
+        let index = self.ledger.mapping.geometry().index(position);
+        (self.ledger.in_flight() > 0).then(|| self.ledger.call_ids[index].load(Ordering::Relaxed))
     }
 
     /// INV-RING-3: each word is loaded once, and lengths are checked before anything is copied.
     fn read(&self, position: u64, into: &mut Completion) -> Result<(), RingError> {
-        let mapping = &self.books.mapping;
+        let mapping = &self.ledger.mapping;
         let record = mapping.completion(position);
         let (status, flags) = unpack(record.status_and_flags.load(Ordering::Relaxed));
         let (response_bytes, log_bytes) = unpack(record.response_and_log.load(Ordering::Relaxed));
@@ -398,7 +398,7 @@ impl Collector {
         into.wall_ns = record.wall_ns.load(Ordering::Relaxed);
         into.cpu_ns = record.cpu_ns.load(Ordering::Relaxed);
         into.memory_bytes = record.memory_bytes.load(Ordering::Relaxed);
-        into.call_id = self.books.call_ids[mapping.geometry().index(position)].load(Ordering::Relaxed);
+        into.call_id = self.ledger.call_ids[mapping.geometry().index(position)].load(Ordering::Relaxed);
         self.part(position, Part::Response, response_bytes, &mut into.response)?;
         self.part(position, Part::Log, log_bytes, &mut into.logs)?;
         self.part(position, Part::Message, message_bytes, &mut into.message)
@@ -412,7 +412,7 @@ impl Collector {
         into.clear();
         into.resize(bytes, 0);
         if bytes > 0 {
-            self.books.mapping.take(position, part, into);
+            self.ledger.mapping.take(position, part, into);
         }
         Ok(())
     }

@@ -30,11 +30,11 @@
 mod barrier;
 pub mod client;
 pub mod clock;
-pub mod door;
 mod host;
 mod inherit;
 mod layout;
 pub mod loading;
+pub mod local_api;
 mod map;
 pub mod preload;
 mod protocol;

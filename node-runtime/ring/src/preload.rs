@@ -39,13 +39,13 @@ pub struct Preload {
     /// The largest arena that a call may ask for, in bytes.
     pub memory_bytes_max: u64,
     /// What the worker is to ask of the kernel against speculation.
-    pub speculation: SpeculationWish,
+    pub speculation: SpeculationControls,
 }
 
 /// Controls over speculation that a worker takes before it is locked down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SpeculationWish {
+pub struct SpeculationControls {
     /// No training of indirect branches between processes.
     pub indirect_branches: bool,
     /// No load ahead of an older store.
@@ -54,7 +54,7 @@ pub struct SpeculationWish {
     pub core_scheduling: bool,
 }
 
-impl SpeculationWish {
+impl SpeculationControls {
     /// What a node asks for unless its operator says otherwise.
     pub const ALL: Self = Self { indirect_branches: true, store_bypass: true, core_scheduling: true };
     /// Nothing.
@@ -85,11 +85,11 @@ pub enum StartLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpeculationLine {
-    /// [`SpeculationWish::indirect_branches`].
+    /// [`SpeculationControls::indirect_branches`].
     pub indirect_branches: ControlLine,
-    /// [`SpeculationWish::store_bypass`].
+    /// [`SpeculationControls::store_bypass`].
     pub store_bypass: ControlLine,
-    /// [`SpeculationWish::core_scheduling`].
+    /// [`SpeculationControls::core_scheduling`].
     pub core_scheduling: ControlLine,
 }
 

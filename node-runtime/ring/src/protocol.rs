@@ -61,7 +61,7 @@ pub(crate) enum Turn {
     Published,
     /// The writer has not come to it yet.
     NotYet,
-    /// A number that no honest writer leaves there.
+    /// A number that no benign writer leaves there.
     Alien,
 }
 

@@ -1,8 +1,8 @@
 //! Both ends in one process; further down the model of the protocols, any order of calls against a
 //! plain queue, and peers that write anything anywhere.
 
-mod door;
 mod hostile;
+mod local_api;
 mod model;
 mod queue;
 mod waits;
@@ -40,12 +40,12 @@ fn submit(host: &mut HostEnd, call_id: u64, frame: &[u8]) -> Result<(), RingErro
 
 fn collect(host: &mut HostEnd) -> Option<Completion> {
     let mut completion = Completion::new();
-    host.collect(&mut completion).expect("an honest worker").then_some(completion)
+    host.collect(&mut completion).expect("a benign worker").then_some(completion)
 }
 
 /// The next call with its frame.
 fn take(worker: &mut WorkerEnd) -> (Job, Vec<u8>) {
-    match worker.next(LONG).expect("an honest host") {
+    match worker.next(LONG).expect("a benign host") {
         Next::Call(job) => {
             let mut frame = vec![0; job.frame_bytes];
             assert_eq!(worker.take_frame(&mut frame).expect("a call is taken"), job.frame_bytes);
@@ -162,7 +162,7 @@ fn two_threads_pass_many_calls() {
         let mut buffer = [0; 8];
         worker.set_state(WorkerState::Ready);
         loop {
-            match worker.next(LONG).expect("an honest host") {
+            match worker.next(LONG).expect("a benign host") {
                 Next::Call(_) => {
                     let bytes = worker.take_frame(&mut buffer).expect("a call is taken");
                     worker.reply(&answer(&buffer[..bytes], b"", b"")).expect("within limits");
@@ -195,14 +195,14 @@ fn stop_comes_after_what_was_submitted() {
     host.stop();
     take(&mut worker);
     worker.reply(&answer(b"", b"", b"")).expect("within limits");
-    assert_eq!(worker.next(LONG).expect("an honest host"), Next::Stop);
+    assert_eq!(worker.next(LONG).expect("a benign host"), Next::Stop);
 }
 
 #[test]
 fn waits_end_at_their_timeout() {
     let (_fd, mut host, mut worker) = ring(1);
     let start = Instant::now();
-    assert_eq!(worker.next(SHORT).expect("an honest host"), Next::Idle);
+    assert_eq!(worker.next(SHORT).expect("a benign host"), Next::Idle);
     assert!(!host.wait(SHORT).expect("a wait"));
     assert!(start.elapsed() >= 2 * SHORT && start.elapsed() < LONG);
     let (_, mut collector) = host.split();
@@ -269,7 +269,7 @@ fn a_call_is_given_until_it_is_answered_and_the_next_one_is_seen() {
     assert!(matches!(worker.take_frame(&mut [0; 4]), Err(RingError::TooLarge { bytes: 5, limit: 4 })));
     submit(&mut host, 2, b"frame").expect("room");
     assert!(worker.has_next());
-    assert_eq!(worker.next(LONG).expect("an honest host"), Next::Call(first), "not answered yet");
+    assert_eq!(worker.next(LONG).expect("a benign host"), Next::Call(first), "not answered yet");
     worker.reply(&answer(b"", b"", b"")).expect("within limits");
     assert_eq!(take(&mut worker).0.call_id, 2);
 }

@@ -217,7 +217,7 @@ const ANSWER_BYTES: usize = 128;
 
 const NOTHING_TAKEN: RingError = RingError::Misuse("no call is taken");
 
-/// The answering side of a ring, for a worker and for a node's door: calls are taken in their order and answered in
+/// The answering side of a ring, for a worker and for the local API: calls are taken in their order and answered in
 /// that order, several at a time if the caller wants.
 #[derive(Debug)]
 pub(crate) struct Answering {

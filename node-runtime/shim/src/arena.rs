@@ -20,7 +20,7 @@ const CLASSED_BYTES_MAX: usize = 32 << 10;
 /// No block is larger; what asks for more is out of memory.
 const BLOCK_BYTES_MAX: usize = 1 << 31;
 /// What std 1.95 asks for when standard output is first used. Asking for standard output only to
-/// flush it would make that buffer, in every call. Noticed by the test of the cage that prints half
+/// flush it would make that buffer, in every call. Noticed by the test of the executor that prints half
 /// a line.
 const PRINT_BUFFER: Layout = match Layout::from_size_align(1024, 1) {
     Ok(layout) => layout,

@@ -1,4 +1,4 @@
-//! The host's services as safe functions: the only road out of a function.
+//! The host's services as safe functions: the only way out of a function.
 
 use mfaas_abi::Level;
 

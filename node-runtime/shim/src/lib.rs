@@ -11,9 +11,9 @@
 //! Invariants:
 //! - INV-SHIM-1: the host hands over a `Call` whose request and arena are mapped, do not overlap,
 //!   and stay as they are until the call ends; the request's parts are those of a decoded frame, its
-//!   texts UTF-8, and none of their addresses is null. Kept by the cage; noticed by its tests.
+//!   texts UTF-8, and none of their addresses is null. Kept by the executor; noticed by its tests.
 //! - INV-SHIM-2: one thread, and no call begins before the last one ended. So statics of this
-//!   crate are never used twice at once. Kept by the cage (there is no `pthread_create` to bind to).
+//!   crate are never used twice at once. Kept by the executor (there is no `pthread_create` to bind to).
 //! - INV-SHIM-3: a block handed out lies inside the arena, behind the header, and overlaps no
 //!   other; the link in a freed block is written and read only while it is on a list. Kept by
 //!   `arena`; noticed by `blocks_never_overlap`.
@@ -21,7 +21,7 @@
 //!   over a wiped arena; kept by `arena`; noticed by `zeroed_blocks_are_zero`.
 //! - INV-SHIM-5: the symbols of std that the linker replaces by `entry`'s (`REPLACED` of the image
 //!   layout) are called as ours are declared, and the shim is one unit, which every image links
-//!   whole. Kept by pinning the toolchain; noticed by the cage's tests of panics and of the ways out,
+//!   whole. Kept by pinning the toolchain; noticed by the executor's tests of panics and of the ways out,
 //!   and by the builder's test that looks for the symbols.
 
 #![allow(

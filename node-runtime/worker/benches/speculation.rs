@@ -9,7 +9,7 @@
 
 #![allow(missing_docs, reason = "a benchmark")]
 
-#[path = "../../cage/tests/cage/toolchain.rs"]
+#[path = "../../executor/tests/executor/toolchain.rs"]
 #[allow(dead_code, reason = "shared with the tests, of which this needs one function")]
 mod toolchain;
 
@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_abi::Status;
 use mfaas_abi::frame::encode_request;
-use mfaas_cage::{SlabGeometry, SlabWriter, sealed_copy};
+use mfaas_executor::{SlabGeometry, SlabWriter, sealed_copy};
 use mfaas_ring::preload::{
-    FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationLine, SpeculationWish, StartLine,
+    FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationControls, SpeculationLine, StartLine,
 };
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 
@@ -44,15 +44,15 @@ struct Side {
 }
 
 fn main() {
-    let none = SpeculationWish::NONE;
-    let wishes = [
+    let none = SpeculationControls::NONE;
+    let settings = [
         ("none", none),
-        ("indirect branches", SpeculationWish { indirect_branches: true, ..none }),
-        ("store bypass", SpeculationWish { store_bypass: true, ..none }),
-        ("core scheduling", SpeculationWish { core_scheduling: true, ..none }),
-        ("all", SpeculationWish::ALL),
+        ("indirect branches", SpeculationControls { indirect_branches: true, ..none }),
+        ("store bypass", SpeculationControls { store_bypass: true, ..none }),
+        ("core scheduling", SpeculationControls { core_scheduling: true, ..none }),
+        ("all", SpeculationControls::ALL),
     ];
-    let mut sides = wishes.map(|(name, wish)| Side::start(name, wish));
+    let mut sides = settings.map(|(name, controls)| Side::start(name, controls));
     let says = &sides[sides.len() - 1].says;
     let lines = [
         ("indirect branches", &says.indirect_branches),
@@ -83,7 +83,7 @@ fn main() {
 }
 
 impl Side {
-    fn start(name: &'static str, speculation: SpeculationWish) -> Self {
+    fn start(name: &'static str, speculation: SpeculationControls) -> Self {
         let (ring, host) = create(Geometry::new(4).expect("a power of two")).expect("a ring");
         let preload = Preload {
             abi_version: mfaas_abi::ABI_VERSION,
@@ -134,7 +134,7 @@ impl Side {
         let (frame, memory_bytes) = (&self.frame, 4 << 20);
         let submission = Submission { call_id, function: 0, budget_us: BUDGET_US, memory_bytes, frame };
         self.host.submit(submission).expect("room");
-        while !self.host.collect(&mut self.answer).expect("an honest worker") {
+        while !self.host.collect(&mut self.answer).expect("a benign worker") {
             std::hint::spin_loop();
         }
         let spent = begin.elapsed();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use mfaas_ident::{Budget, MemoryLimit};
-use mfaas_ring::preload::SpeculationWish;
+use mfaas_ring::preload::SpeculationControls;
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) enum Command {
     /// Serve a node.
     Serve,
     /// Say what would hold calls here, with these controls over speculation.
-    Protection(SpeculationWish),
+    Protection(SpeculationControls),
     /// Load an image and leave.
     Probe(PathBuf),
     /// Call an image a few times.
@@ -39,10 +39,10 @@ impl Command {
     pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Self> {
         let Some(first) = arguments.next() else { return Ok(Self::Serve) };
         if first == "--protection" {
-            let wish = arguments.next().context("the controls over speculation are missing")?;
-            let wish = wish.to_str().context("controls that are not UTF-8")?;
+            let controls = arguments.next().context("the controls over speculation are missing")?;
+            let controls = controls.to_str().context("controls that are not UTF-8")?;
             return match arguments.next() {
-                None => Ok(Self::Protection(serde_json::from_str(wish).context("--protection")?)),
+                None => Ok(Self::Protection(serde_json::from_str(controls).context("--protection")?)),
                 Some(more) => bail!("unexpected {more:?}"),
             };
         }
@@ -53,7 +53,7 @@ impl Command {
                 Some(more) => bail!("unexpected {more:?}"),
             },
             Some("--call") => Call::parse(file, arguments).map(Self::Call),
-            _ => bail!("unexpected {first:?}: --protection WISH, --probe FILE, --call FILE, or nothing"),
+            _ => bail!("unexpected {first:?}: --protection CONTROLS, --probe FILE, --call FILE, or nothing"),
         }
     }
 }

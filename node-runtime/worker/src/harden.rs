@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use mfaas_confine::SpeculationControl;
 use mfaas_ident::sanitise_line;
-use mfaas_ring::preload::{CONTROL_BYTES_MAX, ControlLine, SpeculationLine, SpeculationWish};
+use mfaas_ring::preload::{CONTROL_BYTES_MAX, ControlLine, SpeculationControls, SpeculationLine};
 use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal};
 
 /// Ties the worker's life to the thread that started it, which is one of process `node_pid`.
@@ -25,7 +25,7 @@ pub(crate) fn before_loading() -> anyhow::Result<()> {
 
 /// Takes what was wished for of the kernel's controls over speculation, for good, and says what holds.
 /// Before any image is there: nothing that a function does comes earlier.
-pub(crate) fn against_speculation(wish: SpeculationWish) -> SpeculationLine {
+pub(crate) fn against_speculation(controls: SpeculationControls) -> SpeculationLine {
     let line = |wished: bool, control: SpeculationControl| {
         let taken = if wished { control.take() } else { Err("turned off by a setting".to_owned()) };
         let holds = taken.is_ok();
@@ -33,9 +33,9 @@ pub(crate) fn against_speculation(wish: SpeculationWish) -> SpeculationLine {
         ControlLine { holds, reason: sanitise_line(&said, CONTROL_BYTES_MAX) }
     };
     SpeculationLine {
-        indirect_branches: line(wish.indirect_branches, SpeculationControl::IndirectBranches),
-        store_bypass: line(wish.store_bypass, SpeculationControl::StoreBypass),
-        core_scheduling: line(wish.core_scheduling, SpeculationControl::CoreScheduling),
+        indirect_branches: line(controls.indirect_branches, SpeculationControl::IndirectBranches),
+        store_bypass: line(controls.store_bypass, SpeculationControl::StoreBypass),
+        core_scheduling: line(controls.core_scheduling, SpeculationControl::CoreScheduling),
     }
 }
 

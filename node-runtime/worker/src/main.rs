@@ -1,11 +1,11 @@
-//! mfaas-worker: one thread that takes calls from a ring and answers them from a cage.
+//! mfaas-worker: one thread that takes calls from a ring and answers them from an executor.
 //!
 //! ```text
 //! mfaas-worker                    serve; started by a node with the descriptors of
 //!                                 mfaas_ring::preload
-//! mfaas-worker --protection WISH  say as one line of JSON what would hold calls on this machine, with
+//! mfaas-worker --protection CONTROLS  say as one line of JSON what would hold calls on this machine, with
 //!                                 these controls over speculation (mfaas_ring::preload)
-//! mfaas-worker --probe FILE       load FILE under the production cage, run nothing of it
+//! mfaas-worker --probe FILE       load FILE under the production executor, run nothing of it
 //! mfaas-worker --call FILE [--budget 10ms] [--memory 4MiB] [--times N] [--raw]
 //!                                 a developer's tool: serve FILE to itself, with the body from
 //!                                 standard input, and print the answers
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     };
     let done = match command {
         Command::Serve => serve::serve(),
-        Command::Protection(wish) => probe::protection(wish),
+        Command::Protection(request) => probe::protection(request),
         Command::Probe(file) => probe::probe(&file),
         Command::Call(call) => solo::call(&call),
     };

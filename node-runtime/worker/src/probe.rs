@@ -7,33 +7,35 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use mfaas_cage::{Cage, Clock, Slab, SlabGeometry, SlabWriter, exit_now, sealed_copy};
+use mfaas_executor::{Clock, Executor, Slab, SlabGeometry, SlabWriter, exit_now, sealed_copy};
 use mfaas_ident::MemoryLimit;
-use mfaas_ring::preload::{SpeculationWish, StartLine};
+use mfaas_ring::preload::{SpeculationControls, StartLine};
 
 use crate::harden;
 use crate::serve::keys_line;
 
 /// Links and maps the file as loader and worker would, says so as one line of JSON, and locks down.
-/// Nothing of the image runs. The resource limits are those of the cage that it is run in, which
+/// Nothing of the image runs. The resource limits are those of the executor that it is run in, which
 /// does not let them be changed.
 pub(crate) fn probe(file: &Path) -> anyhow::Result<ExitCode> {
     let bytes = read(file)?;
     let slab = slab_of(&bytes)?;
-    let _cage = Cage::new(slab, MemoryLimit::DEFAULT, Clock::MONOTONIC).context("make the cage")?;
+    let _executor =
+        Executor::new(slab, MemoryLimit::DEFAULT, Clock::MONOTONIC).context("make the executor")?;
     writeln!(std::io::stdout(), "{}", serde_json::json!({ "loads": true, "bytes": bytes.len() }))
         .context("write the answer")?;
     harden::lock_down()?;
     exit_now(0)
 }
 
-/// Holds an empty cage as a worker would, as far as this machine can, and says what came of it.
-pub(crate) fn protection(wish: SpeculationWish) -> anyhow::Result<ExitCode> {
-    let speculation = harden::against_speculation(wish);
+/// Holds an empty executor as a worker would, as far as this machine can, and says what came of it.
+pub(crate) fn protection(controls: SpeculationControls) -> anyhow::Result<ExitCode> {
+    let speculation = harden::against_speculation(controls);
     let slab = SlabWriter::frugal(SlabGeometry::ONE).context("make a slab")?.finish();
     let slab = Slab::map(slab).context("map the slab")?;
-    let mut cage = Cage::new(slab, MemoryLimit::DEFAULT, Clock::MONOTONIC).context("make the cage")?;
-    let keys = keys_line(cage.protect().context("protect calls with keys")?);
+    let mut executor =
+        Executor::new(slab, MemoryLimit::DEFAULT, Clock::MONOTONIC).context("make the executor")?;
+    let keys = keys_line(executor.protect().context("protect calls with keys")?);
     let line = StartLine::Mapped { slots: 1, keys, speculation };
     let line = serde_json::to_string(&line).context("encode the answer")?;
     writeln!(std::io::stdout(), "{line}").context("write the answer")?;

@@ -1,4 +1,4 @@
-//! The service: map the slab, lock down, then ring → cage → ring until the node says stop.
+//! The service: map the slab, lock down, then ring → executor → ring until the node says stop.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use mfaas_abi::Status;
-use mfaas_cage::{Cage, CallError, Clock, Keys, Limits, Outcome, Slab, exit_now};
+use mfaas_executor::{CallError, Clock, Executor, Keys, Limits, Outcome, Slab, exit_now};
 use mfaas_ident::{Budget, MemoryLimit, sanitise_line};
 use mfaas_ring::clock;
 use mfaas_ring::preload::{
@@ -26,7 +26,7 @@ const RING_BROKEN: i32 = 3;
 /// Everything that the loop needs; nothing in it grows.
 struct Worker {
     ring: WorkerEnd,
-    cage: Cage,
+    executor: Executor,
 }
 
 /// Serves the node that started this process. Comes back only if it could not begin.
@@ -66,9 +66,9 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     let slots = u32::try_from(slab.slots()).context("a slab of too many slots")?;
     let memory = MemoryLimit::from_bytes(preload.memory_bytes_max)?;
     let clock = Clock::new(clock::reader(), ring.rate().ticks_of_us(1));
-    let mut cage = Cage::new(slab, memory, clock).context("make the cage")?;
-    let keys = keys_line(cage.protect().context("protect calls with keys")?);
-    Ok((Worker { ring, cage }, StartLine::Mapped { slots, keys, speculation }))
+    let mut executor = Executor::new(slab, memory, clock).context("make the executor")?;
+    let keys = keys_line(executor.protect().context("protect calls with keys")?);
+    Ok((Worker { ring, executor }, StartLine::Mapped { slots, keys, speculation }))
 }
 
 /// Whether calls run under keys, as a node is told.
@@ -120,21 +120,21 @@ impl Worker {
     }
 
     fn answer(&mut self, job: Job) -> Result<(), RingError> {
-        let Self { ring, cage } = self;
+        let Self { ring, executor } = self;
         // Before the frame is taken: what is not taken is wiped in the ring, what is taken by the call.
         let Some(limits) = limits_of(job) else { return ring.reply(&NOT_LOADED) };
-        let frame_bytes = ring.take_frame(cage.request())?;
+        let frame_bytes = ring.take_frame(executor.request())?;
         if let Some(next) = ring.look_ahead() {
-            cage.expect(next);
+            executor.expect(next);
         }
-        match cage.call(job.function, frame_bytes, limits, ring.watch_word()) {
+        match executor.call(job.function, frame_bytes, limits, ring.watch_word()) {
             Ok(mut ended) => ring.reply(&answer_of(&ended.outcome()))?,
             Err(CallError::NotResident) => ring.reply(&NOT_LOADED)?,
             Err(CallError::NotARequest(_)) => ring.reply(&NOT_A_REQUEST)?,
         }
         // Nobody waits: the time to clear away what the next call would have to.
         if !ring.has_next() {
-            cage.settle();
+            executor.settle();
         }
         Ok(())
     }

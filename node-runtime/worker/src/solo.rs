@@ -11,9 +11,9 @@ use base64::Engine as _;
 use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_abi::{LogReader, Status};
-use mfaas_cage::sealed_copy;
+use mfaas_executor::sealed_copy;
 use mfaas_ring::clock::ticks;
-use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationWish, StartLine};
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationControls, StartLine};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
@@ -61,7 +61,7 @@ fn start(call: &Call, slab: OwnedFd) -> anyhow::Result<(HostEnd, Child)> {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
         memory_bytes_max: call.memory.as_bytes(),
-        speculation: SpeculationWish::ALL,
+        speculation: SpeculationControls::ALL,
     };
     let settings = sealed_copy(&serde_json::to_vec(&preload)?).context("write the settings")?;
     let (reader, writer) = std::io::pipe().context("make a pipe")?;

@@ -176,7 +176,7 @@ fn kind(meta: &Meta, title: &str, unpatched: bool) -> Result<AdvisoryKind, Strin
 
 /// Whether the crate itself is the attack. An alias in the shared list of malicious packages says so;
 /// a phrase in the title or a keyword says so where no version is patched, since a crate with a patched
-/// version has an honest publisher. Either way the crate is refused; this is what the reason is called.
+/// version has a benign publisher. Either way the crate is refused; this is what the reason is called.
 fn is_malicious(meta: &Meta, title: &str, unpatched: bool) -> bool {
     let title = title.to_ascii_lowercase();
     let named = MALICIOUS_TITLES.iter().any(|phrase| title.contains(phrase));

@@ -6,7 +6,7 @@
 //! nothing, follows no file by itself (see [`Reference`]) and works without recursion.
 
 use mfaas_ident::sanitise_line;
-use mfaas_rules::crate_facts::{ExportedMacro, Spot, SpotKind, TokenReport};
+use mfaas_rules::crate_facts::{ExportedMacro, Hotspot, HotspotKind, TokenReport};
 use mfaas_rules::limits::{CRATE_FACTS, LEXER};
 use mfaas_rules::profiles::attributes::{LINKAGE, MACHINE_CODE};
 use mfaas_rules::profiles::macros::{self, MacroRule};
@@ -20,7 +20,7 @@ use crate::token::{Token, behind_group, cut};
 /// What one file says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileScan {
-    /// The spots.
+    /// The hotspots.
     pub tokens: TokenReport,
     /// Macros for other crates.
     pub exported_macros: Vec<ExportedMacro>,
@@ -50,11 +50,11 @@ pub fn scan(path: &str, content: &str) -> FileScan {
         let at = content.get(fault.at..).and_then(|rest| rest.chars().next());
         // Invisible characters have a kind of their own.
         if !at.is_some_and(is_invisible) {
-            scanner.spot(SpotKind::Unreadable, fault.reason, None, fault.at, fault.length);
+            scanner.hotspot(HotspotKind::Unreadable, fault.reason, None, fault.at, fault.length);
         }
     }
     if cut.truncated {
-        scanner.spot(SpotKind::Unreadable, "more tokens than are read", None, content.len(), 0);
+        scanner.hotspot(HotspotKind::Unreadable, "more tokens than are read", None, content.len(), 0);
     }
     scanner.walk();
     scanner.found
@@ -68,7 +68,8 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// Words that matter in literals.
-const WORDS: &[(&str, SpotKind)] = &[("unsafe", SpotKind::WordInLiteral), ("OUT_DIR", SpotKind::OutDir)];
+const WORDS: &[(&str, HotspotKind)] =
+    &[("unsafe", HotspotKind::WordInLiteral), ("OUT_DIR", HotspotKind::OutDir)];
 
 /// Macros whose argument becomes somebody else's code.
 const QUOTES: &[&str] = &["quote", "quote_spanned", "parse_quote", "parse_quote_spanned"];
@@ -80,11 +81,11 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    fn spot(&mut self, kind: SpotKind, what: &str, inside: Option<&str>, at: usize, length: usize) {
+    fn hotspot(&mut self, kind: HotspotKind, what: &str, inside: Option<&str>, at: usize, length: usize) {
         let report = &mut self.found.tokens;
         *report.counts.entry(kind).or_default() += 1;
-        if report.spots.len() < CRATE_FACTS.spots_max {
-            report.spots.push(Spot {
+        if report.hotspots.len() < CRATE_FACTS.hotspots_max {
+            report.hotspots.push(Hotspot {
                 kind,
                 what: sanitise_line(what, 100),
                 inside: inside.map(|label| sanitise_line(label, 100)),
@@ -97,7 +98,7 @@ impl Scanner<'_> {
     fn invisible(&mut self, content: &str) {
         let start = if content.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         for (at, c) in content.char_indices().filter(|(at, c)| *at >= start && is_invisible(*c)) {
-            self.spot(SpotKind::Invisible, &format!("U+{:04X}", u32::from(c)), None, at, c.len_utf8());
+            self.hotspot(HotspotKind::Invisible, &format!("U+{:04X}", u32::from(c)), None, at, c.len_utf8());
         }
     }
 
@@ -114,7 +115,7 @@ impl Scanner<'_> {
                     Some(labels.len() - 1)
                 }));
                 if open.len() == LEXER.nesting_max + 1 {
-                    self.spot(SpotKind::Unreadable, "nested too deep to be read", None, token.at, 1);
+                    self.hotspot(HotspotKind::Unreadable, "nested too deep to be read", None, token.at, 1);
                 }
             } else if token.closes() {
                 open.pop();
@@ -129,10 +130,10 @@ impl Scanner<'_> {
         let token = self.tokens[at];
         if token.is_literal() {
             for (word, kind) in WORDS.iter().filter(|(word, _)| token.text.contains(word)) {
-                self.spot(*kind, &format!("`{word}` in a literal"), inside, token.at, token.text.len());
+                self.hotspot(*kind, &format!("`{word}` in a literal"), inside, token.at, token.text.len());
             }
         } else if let Some((kind, what)) = keyword(self.tokens, at) {
-            self.spot(kind, &what, inside, token.at, token.text.len());
+            self.hotspot(kind, &what, inside, token.at, token.text.len());
         } else if shallow {
             self.group(at, inside);
         }
@@ -155,14 +156,14 @@ impl Scanner<'_> {
         let call = bang && self.tokens.get(at + 2).is_some_and(Token::opens);
         if call && QUOTES.contains(&name) {
             let token = self.tokens[at];
-            self.spot(SpotKind::Quote, &format!("{name}!"), inside, token.at, token.text.len());
+            self.hotspot(HotspotKind::Quote, &format!("{name}!"), inside, token.at, token.text.len());
         }
         let Some(row) = macros::ROWS.iter().find(|row| row.name == name) else { return };
         let kind = match (row.rule, name) {
             (MacroRule::MachineCode, "is_x86_feature_detected") => return,
-            (MacroRule::MachineCode, _) => SpotKind::MachineCode,
-            (MacroRule::BuildInput, "include") => SpotKind::Include,
-            (MacroRule::BuildInput, _) => SpotKind::BuildInput,
+            (MacroRule::MachineCode, _) => HotspotKind::MachineCode,
+            (MacroRule::BuildInput, "include") => HotspotKind::Include,
+            (MacroRule::BuildInput, _) => HotspotKind::BuildInput,
             (MacroRule::Allow | MacroRule::Refuse, _) => return,
         };
         let imported = imports(self.tokens, at);
@@ -170,8 +171,8 @@ impl Scanner<'_> {
             return;
         }
         let token = self.tokens[at];
-        self.spot(kind, &format!("{name}!"), inside, token.at, token.text.len());
-        if kind == SpotKind::Include {
+        self.hotspot(kind, &format!("{name}!"), inside, token.at, token.text.len());
+        if kind == HotspotKind::Include {
             let reference = if call { included(self.tokens, at + 2) } else { None };
             self.found.references.push(reference.map_or_else(
                 || Reference::Computed("include! of something computed".to_owned()),
@@ -187,21 +188,21 @@ impl Scanner<'_> {
             let Attribute { path, in_unsafe, .. } = &attribute;
             let last = path.rsplit("::").next().unwrap_or(path);
             let kind = if *in_unsafe {
-                Some(SpotKind::UnsafeAttribute)
+                Some(HotspotKind::UnsafeAttribute)
             } else if LINKAGE.contains(&last) {
-                Some(SpotKind::Linkage)
+                Some(HotspotKind::Linkage)
             } else if MACHINE_CODE.contains(&last) {
-                Some(SpotKind::MachineCode)
+                Some(HotspotKind::MachineCode)
             } else if path == "path" {
                 self.found.references.push(module_path(self.tokens, &attribute));
-                Some(SpotKind::ModulePath)
+                Some(HotspotKind::ModulePath)
             } else {
                 // Inside of a macro's tokens it is somebody else's.
                 self.found.proc_macro |= inside.is_none() && path.starts_with("proc_macro");
                 None
             };
             if let Some(kind) = kind {
-                self.spot(kind, &format!("#[{path}]"), inside, head.at, head.text.len());
+                self.hotspot(kind, &format!("#[{path}]"), inside, head.at, head.text.len());
             }
         }
     }
@@ -240,15 +241,15 @@ fn defined_macro<'a>(tokens: &[Token<'a>], at: usize) -> Option<(&'a str, usize)
 }
 
 /// A keyword that hands out power, and what stands there.
-fn keyword(tokens: &[Token<'_>], at: usize) -> Option<(SpotKind, String)> {
+fn keyword(tokens: &[Token<'_>], at: usize) -> Option<(HotspotKind, String)> {
     let token = tokens[at];
     if token.is_keyword("unsafe") {
         let next = tokens.get(at + 1).map_or("", |next| next.text);
-        Some((SpotKind::Unsafe, format!("unsafe {next}")))
+        Some((HotspotKind::Unsafe, format!("unsafe {next}")))
     } else if token.is_keyword("static") && is_keyword(tokens, at + 1, "mut") {
-        Some((SpotKind::StaticMut, "static mut".to_owned()))
+        Some((HotspotKind::StaticMut, "static mut".to_owned()))
     } else if token.is_keyword("extern") && opens_foreign_block(tokens, at) {
-        Some((SpotKind::ExternBlock, "extern block".to_owned()))
+        Some((HotspotKind::ExternBlock, "extern block".to_owned()))
     } else {
         None
     }
@@ -359,14 +360,14 @@ fn before_group(tokens: &[Token<'_>], close: usize) -> Option<usize> {
 }
 
 /// Kinds of power in a macro's body, sorted.
-fn powers(body: &[Token<'_>]) -> Vec<SpotKind> {
-    let mut kinds: Vec<SpotKind> = (0..body.len()).filter_map(|at| power(body, at)).collect();
+fn powers(body: &[Token<'_>]) -> Vec<HotspotKind> {
+    let mut kinds: Vec<HotspotKind> = (0..body.len()).filter_map(|at| power(body, at)).collect();
     kinds.sort_unstable();
     kinds.dedup();
     kinds
 }
 
-fn power(tokens: &[Token<'_>], at: usize) -> Option<SpotKind> {
+fn power(tokens: &[Token<'_>], at: usize) -> Option<HotspotKind> {
     let word = tokens[at].word()?;
     let bang = tokens.get(at + 1).is_some_and(|next| next.is(TokenKind::Bang));
     let machine_code =
@@ -375,9 +376,9 @@ fn power(tokens: &[Token<'_>], at: usize) -> Option<SpotKind> {
         return Some(kind);
     }
     if bang && word != "is_x86_feature_detected" && machine_code() {
-        return Some(SpotKind::MachineCode);
+        return Some(HotspotKind::MachineCode);
     }
-    (LINKAGE.contains(&word) && in_attribute(tokens, at)).then_some(SpotKind::Linkage)
+    (LINKAGE.contains(&word) && in_attribute(tokens, at)).then_some(HotspotKind::Linkage)
 }
 
 /// `#[word` or `#![word`.

@@ -44,7 +44,7 @@ const NESTING_MAX: usize = 1_000;
 /// The number under which the compiler knows the name `$crate`. With another number no macro would
 /// be std's, and the audited ones would be refused.
 const DOLLAR_CRATE: u32 = 0;
-/// Facts of an expanded text; honest programs have dozens.
+/// Facts of an expanded text; benign programs have dozens.
 const FACTS_MAX: usize = 10_000;
 
 /// Reads an expanded text. The tenant's tree serves to find the places that facts speak of.
@@ -161,7 +161,7 @@ pub(crate) fn remove_macro_definitions(tokens: &mut Vec<Token<'_>>) {
     *tokens = kept;
 }
 
-/// What follows costs time by depth; expansions of honest programs are a few dozen deep.
+/// What follows costs time by depth; expansions of benign programs are a few dozen deep.
 fn check_nesting(tokens: &[Token<'_>]) -> Result<(), String> {
     let mut depth = 0usize;
     for token in tokens {

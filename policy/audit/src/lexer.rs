@@ -22,7 +22,7 @@ use crate::token::{Cut, Token, cut};
 
 /// Occurrences of one and the same fact that are kept.
 const OCCURRENCES_MAX: usize = 16;
-/// Facts kept in all; honest programs have hundreds.
+/// Facts kept in all; benign programs have hundreds.
 const FACTS_MAX: usize = 50_000;
 /// Occurrences of all facts that are looked at.
 const PUSHES_MAX: usize = 1_000_000;

@@ -5,7 +5,7 @@
 //! is not seen here; and what could not be read to its end is said.
 
 use mfaas_ident::sanitise_line;
-use mfaas_rules::crate_facts::{ShapeReport, ShapeSpot};
+use mfaas_rules::crate_facts::{ShapeHotspot, ShapeReport};
 use mfaas_rules::facts::SoundnessFact;
 use mfaas_rules::limits::CRATE_FACTS;
 use mfaas_rules::profiles::lints;
@@ -16,14 +16,14 @@ use crate::soundness::read_unexpanded;
 pub fn shapes<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> ShapeReport {
     let facts = read_unexpanded(files);
     ShapeReport {
-        shapes: facts.facts.into_iter().take(CRATE_FACTS.spots_max).map(spot).collect(),
+        shapes: facts.facts.into_iter().take(CRATE_FACTS.hotspots_max).map(hotspot).collect(),
         unread: facts.unreadable.iter().map(|reason| sanitise_line(reason, 300)).collect(),
     }
 }
 
-fn spot(fact: SoundnessFact) -> ShapeSpot {
+fn hotspot(fact: SoundnessFact) -> ShapeHotspot {
     let row = lints::row(fact.shape);
-    ShapeSpot {
+    ShapeHotspot {
         lint: row.id.to_owned(),
         text: sanitise_line(&format!("`{}`: {} ({})", fact.subject, row.what, fact.detail), 300),
         span: fact.span,

@@ -41,7 +41,7 @@ use self::types::Types;
 use crate::expansion::locate::Locator;
 use crate::token::Token;
 
-/// Facts of one text; honest programs have none.
+/// Facts of one text; benign programs have none.
 const FACTS_MAX: usize = 1_000;
 
 /// Reads an expanded text. The tenant's tree serves to find the places that facts speak of.

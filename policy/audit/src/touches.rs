@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use mfaas_ident::sanitise_line;
-use mfaas_rules::crate_facts::{ApiClass, ApiSpot, ApiTouch, TouchReport};
+use mfaas_rules::crate_facts::{ApiClass, ApiHotspot, ApiTouch, TouchReport};
 use mfaas_rules::limits::{CRATE_FACTS, LEXER};
 use mfaas_rules::profiles::crate_rules::{API_MACROS, API_PATHS, PATH_METHODS, SHARED_CELLS};
 use ra_ap_rustc_lexer::TokenKind;
@@ -182,7 +182,7 @@ impl Scanner<'_, '_> {
 
     fn touch(&mut self, class: ApiClass, path: &str, first: usize, last: usize) {
         let (first, last) = (&self.source.tokens[first], &self.source.tokens[last]);
-        self.found.touch(class, || ApiSpot {
+        self.found.touch(class, || ApiHotspot {
             path: sanitise_line(path, 100),
             span: self.source.text.span(first.at, (last.at + last.text.len()).saturating_sub(first.at)),
         });
@@ -208,7 +208,7 @@ impl Scanner<'_, '_> {
         let Some(name) = tokens[at].word().filter(|name| PATH_METHODS.contains(name)) else { return };
         if at > 0 && matches!(tokens[at - 1].kind, TokenKind::Dot | TokenKind::Colon) {
             let span = self.source.text.span(tokens[at].at, name.len());
-            self.found.methods.add(|| ApiSpot { path: format!("Path::{name}"), span });
+            self.found.methods.add(|| ApiHotspot { path: format!("Path::{name}"), span });
         }
     }
 
@@ -254,14 +254,14 @@ fn below<'a>(segments: &'a [&'a str]) -> impl Iterator<Item = ApiClass> + 'a {
 #[derive(Default)]
 struct Places {
     count: usize,
-    spots: Vec<ApiSpot>,
+    hotspots: Vec<ApiHotspot>,
 }
 
 impl Places {
-    fn add(&mut self, spot: impl FnOnce() -> ApiSpot) {
+    fn add(&mut self, hotspot: impl FnOnce() -> ApiHotspot) {
         self.count += 1;
-        if self.spots.len() < CRATE_FACTS.spots_max {
-            self.spots.push(spot());
+        if self.hotspots.len() < CRATE_FACTS.hotspots_max {
+            self.hotspots.push(hotspot());
         }
     }
 }
@@ -275,8 +275,8 @@ struct Collector {
 }
 
 impl Collector {
-    fn touch(&mut self, class: ApiClass, spot: impl FnOnce() -> ApiSpot) {
-        self.classes.entry(class).or_default().add(spot);
+    fn touch(&mut self, class: ApiClass, hotspot: impl FnOnce() -> ApiHotspot) {
+        self.classes.entry(class).or_default().add(hotspot);
     }
 
     fn unread(&mut self, what: String) {
@@ -289,14 +289,14 @@ impl Collector {
         if self.names_paths && self.methods.count > 0 {
             let fs = self.classes.entry(ApiClass::Fs).or_default();
             fs.count += self.methods.count;
-            let room = CRATE_FACTS.spots_max.saturating_sub(fs.spots.len());
-            fs.spots.extend(self.methods.spots.into_iter().take(room));
+            let room = CRATE_FACTS.hotspots_max.saturating_sub(fs.hotspots.len());
+            fs.hotspots.extend(self.methods.hotspots.into_iter().take(room));
         }
         let classes = self.classes.into_iter();
         let touch = |(class, places): (ApiClass, Places)| ApiTouch {
             class,
             count: places.count,
-            spots: places.spots,
+            hotspots: places.hotspots,
         };
         TouchReport { classes: classes.map(touch).collect(), unread: self.unread }
     }

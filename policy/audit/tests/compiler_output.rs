@@ -55,7 +55,7 @@ fn a_message_keeps_the_compilers_own_words() {
 
 /// They name another file at every run, so that no two answers about one source would be the same.
 #[test]
-fn notes_about_files_of_the_cage_are_left_out() {
+fn notes_about_files_of_the_sandbox_are_left_out() {
     let line = r#"{"message":"m","code":null,"level":"error","spans":[],"children":[],"rendered":"error: m\n  |\n  = note: the full name for the type has been written to '/out/a.long-type-17.txt'\n  = note: consider using `--verbose` to print the full type name to the console\n  = note: kept\n"}"#;
     assert_eq!(rustc_json::read(line).unwrap().rendered, "error: m\n  |\n  = note: kept\n");
 }

@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_audit::crate_source::{Reference, scan};
-use mfaas_rules::crate_facts::SpotKind::{self, *};
+use mfaas_rules::crate_facts::HotspotKind::{self, *};
 use mfaas_rules::limits::CRATE_FACTS;
 use proptest::prelude::*;
 
-fn kinds(source: &str) -> Vec<(SpotKind, usize)> {
+fn kinds(source: &str) -> Vec<(HotspotKind, usize)> {
     scan("src/lib.rs", source).tokens.counts.into_iter().collect()
 }
 
@@ -32,19 +32,19 @@ fn words_count_where_they_are_tokens() {
 }
 
 #[test]
-fn a_spot_says_which_macro_it_stands_in() {
+fn a_hotspot_says_which_macro_it_stands_in() {
     let source = "macro_rules! get { ($e:expr) => { unsafe { $e } } }\nfn f() { quote! { unsafe { a(unsafe { b }) } }; unsafe {} }";
     let found = scan("src/lib.rs", source);
-    let spots = found.tokens.spots.iter().filter(|spot| spot.kind == Unsafe);
-    let inside: Vec<Option<&str>> = spots.map(|spot| spot.inside.as_deref()).collect();
+    let hotspots = found.tokens.hotspots.iter().filter(|hotspot| hotspot.kind == Unsafe);
+    let inside: Vec<Option<&str>> = hotspots.map(|hotspot| hotspot.inside.as_deref()).collect();
     assert_eq!(found.tokens.counts.get(&Quote), Some(&1));
     assert_eq!(inside, [Some("macro_rules! get"), Some("quote!"), Some("quote!"), None]);
-    let place = &found.tokens.spots[0].span;
+    let place = &found.tokens.hotspots[0].span;
     assert_eq!((place.line, place.column, place.text.as_str()), (1, 35, source.lines().next().unwrap()));
 }
 
 #[test]
-fn quotations_and_the_output_of_build_scripts_are_spots() {
+fn quotations_and_the_output_of_build_scripts_are_hotspots() {
     assert_eq!(
         kinds("fn f() { quote!(a); syn::parse_quote! { b }; quote::quote_spanned!(s => c) }"),
         [(Quote, 3)]
@@ -135,10 +135,13 @@ fn references_are_plain_or_said_to_be_computed() {
 }
 
 #[test]
-fn many_spots_are_counted_and_few_are_kept() {
-    let source = "unsafe fn f() {}\n".repeat(CRATE_FACTS.spots_max + 50);
+fn many_hotspots_are_counted_and_few_are_kept() {
+    let source = "unsafe fn f() {}\n".repeat(CRATE_FACTS.hotspots_max + 50);
     let found = scan("src/lib.rs", &source).tokens;
-    assert_eq!((found.power(), found.spots.len()), (CRATE_FACTS.spots_max + 50, CRATE_FACTS.spots_max));
+    assert_eq!(
+        (found.power(), found.hotspots.len()),
+        (CRATE_FACTS.hotspots_max + 50, CRATE_FACTS.hotspots_max)
+    );
 }
 
 /// Each of these follows brackets to their end, from every bracket on: the depth bounds what that costs.

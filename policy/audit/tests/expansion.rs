@@ -83,7 +83,7 @@ fn every_fixture_says_what_is_expected() {
 }
 
 #[test]
-fn what_std_emits_around_honest_code_is_admitted() {
+fn what_std_emits_around_benign_code_is_admitted() {
     for name in ["std_macros", "std_derives", "item_names", "derive_by_dependency"] {
         assert_eq!(judge_expansion(&read(name)), Vec::new(), "{name}");
     }

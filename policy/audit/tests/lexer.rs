@@ -435,7 +435,7 @@ fn chains_without_brackets_are_measured() {
 }
 
 #[test]
-fn long_honest_code_is_not_deep() {
+fn long_benign_code_is_not_deep() {
     let many = |piece: &str| piece.repeat(5_000);
     for source in [
         format!("const T: [i64; 5000] = [{}];", many("-1, ")),

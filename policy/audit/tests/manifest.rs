@@ -230,7 +230,7 @@ const BEHIND_A_PACKAGE: &[(&str, &[&str])] = &[
     ("metadata.docs.rs = 1", &["MF0202", "MF0202"]),
     ("metadata = 1", &["MF0207"]),
     ("metadata = { mfaas = [] }", &["MF0207"]),
-    ("metadata.mfaas = { budget = \"1ms\", cage = \"off\" }", &["MF0202"]),
+    ("metadata.mfaas = { budget = \"1ms\", sandbox = \"off\" }", &["MF0202"]),
     ("metadata.mfaas.memory = 4194304", &["MF0207"]),
     ("metadata.mfaas.idempotent = \"true\"", &["MF0207"]),
     ("metadata.mfaas.idempotent = 1", &["MF0207"]),

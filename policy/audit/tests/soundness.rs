@@ -1,4 +1,4 @@
-//! The soundness lints against sources that need each hole, and against honest ones close by.
+//! The soundness lints against sources that need each hole, and against benign ones close by.
 //!
 //! A file of `lints/refused` names in its first line the lint that must speak up, a case of
 //! `tests/hostile` in its `expect.toml`; of those in `lints/admitted` none may.
@@ -72,7 +72,7 @@ fn what_a_hole_needs_is_refused_by_the_lint_that_knows_it() {
 }
 
 #[test]
-fn honest_sources_close_to_a_hole_are_admitted() {
+fn benign_sources_close_to_a_hole_are_admitted() {
     for (file, text) in folder("admitted") {
         assert_eq!(judged(&text), Vec::new(), "{file}");
     }
@@ -99,10 +99,10 @@ fn every_row_refuses_and_admits_its_own_example() {
 #[test]
 fn a_pinned_value_may_be_bound_or_called_and_nothing_else() {
     let pinned = "{ super let mut pinned = v; unsafe { ::core::pin::Pin::new_unchecked(&mut pinned) } }";
-    for honest in
+    for benign in
         [format!("let mut p = {pinned};"), format!("let p = {pinned};"), format!("{pinned}.as_mut();")]
     {
-        assert_eq!(judged(&format!("fn f() {{ {honest} }}")), Vec::new(), "{honest}");
+        assert_eq!(judged(&format!("fn f() {{ {benign} }}")), Vec::new(), "{benign}");
     }
     for hostile in [
         format!("f({pinned});"),

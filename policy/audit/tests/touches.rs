@@ -92,8 +92,11 @@ fn names_are_followed_through_use_and_across_files() {
     ];
     assert_eq!(classes_of(&files), [Env]);
     let report = touches(files);
-    let places: Vec<(&str, &str)> =
-        report.classes[0].spots.iter().map(|spot| (spot.span.file.as_str(), spot.path.as_str())).collect();
+    let places: Vec<(&str, &str)> = report.classes[0]
+        .hotspots
+        .iter()
+        .map(|hotspot| (hotspot.span.file.as_str(), hotspot.path.as_str()))
+        .collect();
     assert!(places.contains(&("src/b.rs", "std::env::vars")), "{places:?}");
 }
 
@@ -160,10 +163,10 @@ fn what_cannot_be_read_is_said() {
 
 #[test]
 fn many_places_are_counted_and_few_are_kept() {
-    let source = "fn f() { std::fs::read(x); }\n".repeat(CRATE_FACTS.spots_max + 50);
+    let source = "fn f() { std::fs::read(x); }\n".repeat(CRATE_FACTS.hotspots_max + 50);
     let report = touches([("src/lib.rs", source.as_str())]);
-    assert_eq!(report.classes[0].count, CRATE_FACTS.spots_max + 50);
-    assert_eq!(report.classes[0].spots.len(), CRATE_FACTS.spots_max);
+    assert_eq!(report.classes[0].count, CRATE_FACTS.hotspots_max + 50);
+    assert_eq!(report.classes[0].hotspots.len(), CRATE_FACTS.hotspots_max);
 }
 
 /// A row that names nothing would be a row that nobody needs: each leads to its class.

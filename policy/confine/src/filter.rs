@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use mfaas_rules::profiles::seccomp::{Check, Rule, SeccompRow, Test};
 
-use crate::{ConfineError, Step, sys, syscalls};
+use crate::error::{ConfineError, Step};
+use crate::{sys, syscalls};
 
 /// What happens to a call without a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

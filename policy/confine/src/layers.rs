@@ -9,9 +9,11 @@ use landlock::{
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use crate::{Access, ConfineError, Level, Limits, Profile, Step};
+use crate::error::{ConfineError, Step};
+use crate::level::Level;
+use crate::profile::{Access, Limits, Profile};
 
-/// Processes that belong to the cage itself: its first process and the one outside.
+/// Processes that belong to the sandbox itself: its first process and the one outside.
 const OWN_PROCESSES: u64 = 2;
 /// Without a user namespace the kernel counts all processes of the user, ours and others.
 const OTHER_PROCESSES: u64 = 4096;

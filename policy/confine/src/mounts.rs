@@ -15,7 +15,9 @@ use rustix::mount::{
     UnmountFlags,
 };
 
-use crate::{Access, ConfineError, Profile, Step, sys};
+use crate::error::{ConfineError, Step};
+use crate::profile::{Access, Profile};
+use crate::sys;
 
 /// Device nodes: what std, rustc and lld open. Their mounts are read-only, which does not keep a
 /// device from being written to.
@@ -154,7 +156,7 @@ fn pivot(root: BorrowedFd<'_>) -> Result<(), ConfineError> {
     pivoted.map_err(ConfineError::at(Step::PivotRoot))
 }
 
-/// `/dev/null` of the cage, or of the host at level landlock.
+/// `/dev/null` of the sandbox, or of the host at level landlock.
 pub(crate) fn open_null() -> Result<File, ConfineError> {
     File::options()
         .read(true)

@@ -4,9 +4,10 @@ use std::io::Write as _;
 
 use rustix::mount::FsOpenFlags;
 
+use crate::error::Step;
+use crate::level::Level;
 use crate::supervise::{INSIDE_ID, NAMESPACES};
 use crate::sys::{self, Side};
-use crate::{Level, Step};
 
 /// What can be had here.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

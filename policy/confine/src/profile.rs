@@ -1,12 +1,12 @@
-//! What a cage contains and allows. Nothing has a default.
+//! What a sandbox contains and allows. Nothing has a default.
 
 use std::path::{Component, Path, PathBuf};
 
 use mfaas_rules::profiles::seccomp::SeccompRow;
 
-use crate::ConfineError;
+use crate::error::ConfineError;
 
-/// What a caged process may do with a mount.
+/// What a sandboxed process may do with a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -41,12 +41,12 @@ impl Access {
     }
 }
 
-/// A file or directory of the host inside the cage.
+/// A file or directory of the host inside the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Mount {
     /// Absolute path on the host; must exist.
     pub source: PathBuf,
-    /// Absolute path in the cage. At level landlock it has to be the same as `source`.
+    /// Absolute path in the sandbox. At level landlock it has to be the same as `source`.
     pub target: PathBuf,
     /// What may be done with it.
     pub access: Access,
@@ -66,15 +66,15 @@ pub struct Limits {
     pub file_bytes: u64,
     /// Open descriptors of each process (RLIMIT_NOFILE).
     pub descriptors: u64,
-    /// Processes and threads in the cage (RLIMIT_NPROC). Not applied by the kernel to uid 0.
+    /// Processes and threads in the sandbox (RLIMIT_NPROC). Not applied by the kernel to uid 0.
     pub processes: u64,
     /// Stack of a main thread, in bytes (RLIMIT_STACK).
     pub stack_bytes: u64,
-    /// Size of the cage's own `/tmp`, in bytes. Level landlock has none.
+    /// Size of the sandbox's own `/tmp`, in bytes. Level landlock has none.
     pub scratch_bytes: u64,
 }
 
-/// One layer of a cage, to be named by a test that takes it off.
+/// One layer of a sandbox, to be named by a test that takes it off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
@@ -108,7 +108,7 @@ impl AblationToken {
     }
 }
 
-/// A complete description of a cage.
+/// A complete description of a sandbox.
 #[derive(Debug, Clone)]
 pub struct Profile {
     pub(crate) mounts: Vec<Mount>,
@@ -148,7 +148,7 @@ impl Profile {
         !self.without.contains(&layer)
     }
 
-    /// Every mount stands where it stands on the host, so the cage needs no root of its own.
+    /// Every mount stands where it stands on the host, so the sandbox needs no root of its own.
     pub fn in_place(&self) -> bool {
         self.mounts.iter().all(|mount| mount.source == mount.target)
     }
@@ -193,7 +193,7 @@ fn check_path(path: &Path) -> Result<(), ConfineError> {
     }
 }
 
-/// `/tmp` and `/dev` are the cage's own. A target over an earlier one would hide it.
+/// `/tmp` and `/dev` are the sandbox's own. A target over an earlier one would hide it.
 fn check_target(mount: &Mount, earlier: &[Mount]) -> Result<(), ConfineError> {
     let target = &mount.target;
     let own = *target != mount.source && (target == Path::new("/tmp") || target.starts_with("/dev"));

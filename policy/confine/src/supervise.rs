@@ -1,10 +1,10 @@
-//! Running one program in a cage, from a process that does nothing else.
+//! Running one program in a sandbox, from a process that does nothing else.
 //!
 //! At level full three processes take part: the *outside* one, which entered the namespaces and
-//! waits; the *first* one of the pid namespace, which builds the root; and the *caged* one. When
-//! the first one ends, the kernel kills whatever is left in the namespace. It ends when the caged
+//! waits; the *first* one of the pid namespace, which builds the root; and the *sandboxed* one. When
+//! the first one ends, the kernel kills whatever is left in the namespace. It ends when the sandboxed
 //! one does, when the outside one dies, and when the control descriptor says so. At level
-//! landlock there is no first process: the outside one kills the caged one's process group.
+//! landlock there is no first process: the outside one kills the sandboxed one's process group.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,29 +15,32 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal};
 
+use crate::error::{ConfineError, Step};
 use crate::filter::{Unlisted, install};
+use crate::level::Level;
+use crate::profile::{Layer, Profile};
 use crate::sys::{Reaped, Side};
-use crate::{ConfineError, Layer, Level, Profile, Step, layers, mounts, sys};
+use crate::{layers, mounts, sys};
 
-/// How a caged program ended.
+/// How a sandboxed program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// The strength of the cage it ran in.
+    /// The strength of the sandbox it ran in.
     pub level: Level,
     /// As from `wait(2)`; `None` if it was killed through the control descriptor.
     pub wait_status: Option<i32>,
-    /// User and system time of everything that ran in the cage and was waited for.
+    /// User and system time of everything that ran in the sandbox and was waited for.
     pub cpu: Duration,
-    /// The largest resident set of one process in the cage.
+    /// The largest resident set of one process in the sandbox.
     pub max_rss_bytes: u64,
 }
 
-/// Runs one program in a cage as strong as this machine allows, at least of level `minimum`.
+/// Runs one program in a sandbox as strong as this machine allows, at least of level `minimum`.
 ///
-/// The calling process must have one thread, is moved into the cage's namespaces, and should exit
+/// The calling process must have one thread, is moved into the sandbox's namespaces, and should exit
 /// afterwards. `control` readable or closed at the other end means: kill everything. `execute` is
-/// called in the caged process; it replaces the program and returns only the error of doing so.
-/// Standard input of the caged program is `/dev/null`, output and errors are the caller's; no
+/// called in the sandboxed process; it replaces the program and returns only the error of doing so.
+/// Standard input of the sandboxed program is `/dev/null`, output and errors are the caller's; no
 /// other descriptor is passed on.
 pub fn supervise(
     profile: &Profile,
@@ -45,7 +48,7 @@ pub fn supervise(
     control: BorrowedFd<'_>,
     execute: &dyn Fn(Level) -> std::io::Error,
 ) -> Result<Ended, ConfineError> {
-    // A signal typed at a terminal is for the builder, which ends the cage in its own way.
+    // A signal typed at a terminal is for the builder, which ends the sandbox in its own way.
     let _ = rustix::process::setsid();
     let full = if profile.has(Layer::Namespaces) {
         enter_namespaces().and_then(|()| run(profile, Level::Full, control, execute))
@@ -113,7 +116,7 @@ fn run(
             drop(reader);
             let error = match level {
                 Level::Full => be_first(profile, &mut report, execute),
-                Level::Landlock => be_caged(profile, level, &report, execute),
+                Level::Landlock => enter_sandbox(profile, level, &report, execute),
             };
             report.failed(&error);
             sys::exit_now(FAILED_EXIT)
@@ -190,7 +193,7 @@ fn be_first(
     execute: &dyn Fn(Level) -> std::io::Error,
 ) -> ConfineError {
     let built = die_with_parent(report).and_then(|()| {
-        let hostname = rustix::system::sethostname(b"cage");
+        let hostname = rustix::system::sethostname(b"sandbox");
         hostname.map_err(ConfineError::at(Step::Namespaces))?;
         mounts::enter_root(profile)
     });
@@ -199,18 +202,18 @@ fn be_first(
     }
     match sys::fork() {
         Err(errno) => ConfineError::at(Step::Fork)(errno),
-        Ok(Side::Child) => be_caged(profile, Level::Full, report, execute),
-        Ok(Side::Parent(caged)) => {
+        Ok(Side::Child) => enter_sandbox(profile, Level::Full, report, execute),
+        Ok(Side::Parent(sandboxed)) => {
             if let Err(error) = give_up_power() {
                 return error;
             }
-            report.ended(wait_for(caged));
+            report.ended(wait_for(sandboxed));
             sys::exit_now(0)
         }
     }
 }
 
-/// The first process keeps no power over the cage, and its memory is closed to the caged one.
+/// The first process keeps no power over the sandbox, and its memory is closed to the sandboxed one.
 fn give_up_power() -> Result<(), ConfineError> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(ConfineError::at(Step::Supervision))?;
@@ -218,10 +221,10 @@ fn give_up_power() -> Result<(), ConfineError> {
 }
 
 /// Reaps orphans too, as the first process of a namespace has to.
-fn wait_for(caged: Pid) -> Option<i32> {
+fn wait_for(sandboxed: Pid) -> Option<i32> {
     loop {
         match sys::reap(None) {
-            Ok(reaped) if reaped.pid == caged.as_raw_nonzero().get() => return Some(reaped.status),
+            Ok(reaped) if reaped.pid == sandboxed.as_raw_nonzero().get() => return Some(reaped.status),
             Ok(_) => {}
             Err(_) => return None,
         }
@@ -242,7 +245,7 @@ fn die_with_parent(report: &Report) -> Result<(), ConfineError> {
 }
 
 /// The process that becomes the program. Returns only if it cannot.
-fn be_caged(
+fn enter_sandbox(
     profile: &Profile,
     level: Level,
     report: &Report,
@@ -283,7 +286,7 @@ fn put_on_layers(profile: &Profile, level: Level, report: &Report) -> Result<(),
     Ok(())
 }
 
-/// The pipe on which the cage's own processes say how it went: one byte of kind, one of step, four
+/// The pipe on which the sandbox's own processes say how it went: one byte of kind, one of step, four
 /// of number. It is closed when the program is executed.
 struct Report(File);
 
@@ -309,14 +312,14 @@ impl Report {
         }
     }
 
-    /// A reader that is gone has killed this cage already.
+    /// A reader that is gone has killed this sandbox already.
     fn send(&mut self, kind: u8, step: u8, number: i32) {
         let [a, b, c, d] = number.to_le_bytes();
         let _ = self.0.write_all(&[kind, step, a, b, c, d]);
     }
 }
 
-/// `None`: the cage's processes were killed before they could say anything.
+/// `None`: the sandbox's processes were killed before they could say anything.
 fn read_report(reader: OwnedFd) -> Result<Option<i32>, ConfineError> {
     let mut bytes = [0; REPORT_BYTES];
     if File::from(reader).read_exact(&mut bytes).is_err() {

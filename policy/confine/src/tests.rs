@@ -1,5 +1,5 @@
 //! Filters are run by a small interpreter of their BPF; profiles are refused when incomplete. What
-//! the kernel makes of both is in `tests/cage`.
+//! the kernel makes of both is in `tests/sandbox`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Rows of the compiler's filter that the compiler has no use for.
 //!
-//! The compiler runs outside of a cage under a filter that asks this test about every call. The test
+//! The compiler runs outside of a sandbox under a filter that asks this test about every call. The test
 //! writes the call down and lets it pass.
 #![allow(unsafe_code, reason = "seccomp's notifications have no safe interface")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -39,7 +39,7 @@ fn every_row_is_needed_or_says_why_it_stays() {
     }
 }
 
-/// What the compiler asks for and does without: the kernel's answer in a cage is that it is not there.
+/// What the compiler asks for and does without: the kernel's answer in a sandbox is that it is not there.
 #[test]
 fn what_is_missing_is_known() {
     let missed: BTreeSet<i32> = watch_all()
@@ -61,7 +61,7 @@ fn passes(row: &SeccompRow, (number, arguments): &Call) -> bool {
             Rule::Kill => false,
             Rule::AllowIf(checks) => checks.iter().all(|check| match check.test {
                 Test::Masked { mask, value } => arguments[usize::from(check.argument)] & mask == value,
-                // The filter of a cage knows which process it is in; here any is its own.
+                // The filter of a sandbox knows which process it is in; here any is its own.
                 Test::OwnProcess => true,
             }),
         }
@@ -138,10 +138,10 @@ fn watch(place: &Path, arguments: &[&str]) -> (BTreeSet<Call>, Option<i32>) {
         drop(writer);
         status.code()
     });
-    let mut said = [0; 8];
-    reader.read_exact(&mut said).unwrap();
+    let mut message = [0; 8];
+    reader.read_exact(&mut message).unwrap();
     let number = |bytes: &[u8]| i32::from_le_bytes(bytes.try_into().unwrap());
-    let listener = take_descriptor(number(&said[..4]), number(&said[4..]));
+    let listener = take_descriptor(number(&message[..4]), number(&message[4..]));
     let calls = answer_all(&listener);
     (calls, child.join().unwrap())
 }
@@ -154,11 +154,11 @@ fn ask_about_every_call(out: i32) -> std::io::Result<()> {
     let free = unsafe { libc::dup(out) };
     // SAFETY: INV-CONFINE-3: made in the line above; its number is the lowest that is free.
     unsafe { libc::close(free) };
-    let mut said = [0; 8];
-    said[..4].copy_from_slice(&std::process::id().to_le_bytes());
-    said[4..].copy_from_slice(&free.to_le_bytes());
+    let mut message = [0; 8];
+    message[..4].copy_from_slice(&std::process::id().to_le_bytes());
+    message[4..].copy_from_slice(&free.to_le_bytes());
     // SAFETY: INV-CONFINE-2: the buffer has the length given.
-    unsafe { libc::write(out, said.as_ptr().cast(), said.len()) };
+    unsafe { libc::write(out, message.as_ptr().cast(), message.len()) };
     // SAFETY: INV-CONFINE-2: takes no pointer.
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     // SAFETY: INV-CONFINE-2: the program lives in this frame.
@@ -220,7 +220,7 @@ fn receive(listener: &OwnedFd) -> Option<(u64, Call)> {
     (received == 0).then_some((notification.id, (notification.data.nr, notification.data.args)))
 }
 
-/// `clone3` does not exist, as in a cage; all else passes.
+/// `clone3` does not exist, as in a sandbox; all else passes.
 fn answer(listener: &OwnedFd, id: u64, number: i32) {
     let absent = i64::from(number) == libc::SYS_clone3;
     let response = libc::seccomp_notif_resp {

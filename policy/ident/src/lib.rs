@@ -5,6 +5,7 @@
 
 mod access;
 mod digest;
+mod host;
 mod isolation;
 mod names;
 mod peer;
@@ -14,6 +15,7 @@ mod text;
 
 pub use access::{Access, CallScope};
 pub use digest::{Digest, ToolchainId};
+pub use host::{HostError, requested_host};
 pub use isolation::Isolation;
 pub use names::{
     AliasName, CrateName, DeploymentId, FunctionName, FunctionRef, HandlerPath, NodeName, PersonName,
@@ -21,7 +23,7 @@ pub use names::{
 };
 pub use peer::PeerKey;
 pub use quantity::{Budget, Epoch, FencingToken, MemoryLimit};
-pub use rights::{Role, Scope, Voucher};
+pub use rights::{IdentitySource, Role, Scope};
 pub use text::{escape_json, sanitise, sanitise_line};
 
 /// Why a text is not a value of the type it was parsed as.

@@ -49,8 +49,8 @@ text_newtype!(
 );
 
 text_newtype!(
-    /// A person or machine account: whose voice a token speaks with. Two tokens of one person are one
-    /// voice, so two spellings of one name must not look alike.
+    /// A person or machine account that a token acts for. Two tokens of one person have one
+    /// vote, so two spellings of one name must not look alike.
     PersonName, "person",
     "1 to 200 characters of a-z, 0-9 and '.', '_', '@', '+', ':', '/', '-', starting with a letter or digit",
     |t| (1..=200).contains(&t.len())

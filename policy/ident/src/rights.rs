@@ -37,8 +37,8 @@ impl Scope {
         }
     }
 
-    /// True when it gives a voice in reviews: whoever holds it has to be a person with a name.
-    pub fn gives_voice(self) -> bool {
+    /// True when it allows voting in reviews: its holder has to be a person with a name.
+    pub fn may_vote(self) -> bool {
         self.implies(Self::Review)
     }
 
@@ -120,11 +120,11 @@ impl Role {
     }
 }
 
-/// Who says that a token's person is that person.
+/// The identity source of a token: who says that its person is that person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Voucher {
-    /// Nobody: the token speaks for itself, and never in a review.
+pub enum IdentitySource {
+    /// Nobody: the token acts for itself, and never votes.
     Nobody,
     /// The admin who made the token named the person.
     Admin,
@@ -132,8 +132,8 @@ pub enum Voucher {
     Provider,
 }
 
-impl Voucher {
-    /// Every voucher.
+impl IdentitySource {
+    /// Every source.
     pub const ALL: [Self; 3] = [Self::Nobody, Self::Admin, Self::Provider];
 
     /// The word on the wire and in the database.
@@ -145,16 +145,16 @@ impl Voucher {
         }
     }
 
-    /// The voucher of that word.
+    /// The source of that word.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         Self::ALL
             .into_iter()
-            .find(|voucher| voucher.as_str() == text)
-            .ok_or_else(|| ParseError::new("voucher", text, "one of nobody, admin, provider"))
+            .find(|source| source.as_str() == text)
+            .ok_or_else(|| ParseError::new("identity source", text, "one of nobody, admin, provider"))
     }
 }
 
-macro_rules! words {
+macro_rules! text_form {
     ($($name:ident),*) => {$(
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -171,4 +171,4 @@ macro_rules! words {
     )*};
 }
 
-words!(Scope, Role, Voucher);
+text_form!(Scope, Role, IdentitySource);

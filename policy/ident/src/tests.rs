@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::{
-    Access, Budget, CallScope, Digest, FunctionName, FunctionRef, HandlerPath, Isolation, MemoryLimit,
-    PersonName, Role, Scope, Selector, VersionNumber, Voucher, sanitise,
+    Access, Budget, CallScope, Digest, FunctionName, FunctionRef, HandlerPath, IdentitySource, Isolation,
+    MemoryLimit, PersonName, Role, Scope, Selector, VersionNumber, sanitise,
 };
 
 #[test]
@@ -138,7 +138,7 @@ fn the_sanitiser_shows_what_would_hide_and_bounds_what_it_shows() {
 }
 
 #[test]
-fn whoever_may_change_something_may_see_it_and_nothing_else() {
+fn a_scope_to_change_something_may_see_it_and_nothing_else() {
     use Scope::{Admin, Deploy, Operate, Read, Review};
     let implied =
         |scope: Scope| Scope::ALL.into_iter().filter(|other| scope.implies(*other)).collect::<Vec<_>>();
@@ -147,8 +147,8 @@ fn whoever_may_change_something_may_see_it_and_nothing_else() {
     assert_eq!(implied(Review), [Read, Review]);
     assert_eq!(implied(Operate), [Read, Operate]);
     assert_eq!(implied(Admin), [Read, Deploy, Review, Operate, Admin]);
-    let speakers: Vec<_> = Scope::ALL.into_iter().filter(|scope| scope.gives_voice()).collect();
-    assert_eq!(speakers, [Review, Admin]);
+    let voters: Vec<_> = Scope::ALL.into_iter().filter(|scope| scope.may_vote()).collect();
+    assert_eq!(voters, [Review, Admin]);
 }
 
 #[test]
@@ -162,9 +162,9 @@ fn a_role_is_read_off_the_scopes_and_no_two_roles_are_the_same() {
     for unnamed in [&[][..], &[Scope::Deploy, Scope::Review], &[Scope::Operate, Scope::Review]] {
         assert_eq!(Role::of(unnamed), None, "{unnamed:?}");
     }
-    assert!(Role::parse("Admin").is_err() && Voucher::parse("me").is_err());
-    for voucher in Voucher::ALL {
-        assert_eq!(Voucher::parse(voucher.as_str()), Ok(voucher));
+    assert!(Role::parse("Admin").is_err() && IdentitySource::parse("me").is_err());
+    for source in IdentitySource::ALL {
+        assert_eq!(IdentitySource::parse(source.as_str()), Ok(source));
     }
 }
 

@@ -106,13 +106,13 @@ table! {
 
     MF0201 "Cargo.toml cannot be read.", "Check it with `cargo metadata`; it must be UTF-8 TOML of at most 64 KiB.";
     MF0202 "Cargo.toml has a key that is not allowed.", "Remove the key: lints, profiles, patches, build scripts and workspaces belong to the server.";
-    MF0203 "A dependency does not come from the registry.", "Use a version from the allowlist (`mfaas allow list`), or copy the source into your crate.";
-    MF0204 "A dependency is not on the allowlist.", "A reviewer has been asked; the deployment goes on by itself after approval. `mfaas allow list` shows what is allowed today.";
-    MF0205 "No allowed version of a dependency satisfies the requirement.", "Widen the requirement to the version that `mfaas allow list` shows, or wait for the review.";
-    MF0206 "A dependency is asked for with a feature that is not offered.", "Use the features that `mfaas allow list` shows, or wait for the review.";
+    MF0203 "A dependency does not come from the registry.", "Use a version from the allowlist (`mfaas crate list`), or copy the source into your crate.";
+    MF0204 "A dependency is not on the allowlist.", "A reviewer has been asked; the deployment goes on by itself after approval. `mfaas crate list` shows what is allowed today.";
+    MF0205 "No allowed version of a dependency satisfies the requirement.", "Widen the requirement to the version that `mfaas crate list` shows, or wait for the review.";
+    MF0206 "A dependency is asked for with a feature that is not offered.", "Use the features that `mfaas crate list` shows, or wait for the review.";
     MF0207 "A value in Cargo.toml is not valid.", "See the reason at the line.";
-    MF0209 "A dependency has been denied or revoked by a reviewer.", "Use another crate; `mfaas allow list` shows the reason.";
-    MF0210 "A dependency cannot be offered at this site, whoever decides.", "The message says why and, where there is one, which version is offered instead.";
+    MF0209 "A dependency has been denied or revoked by a reviewer.", "Use another crate; `mfaas crate list` shows the reason.";
+    MF0210 "A dependency cannot be offered at this site, and no vote can change that.", "The message says why and, where there is one, which version is offered instead.";
 
     MF0301 "The source contains `unsafe`.", "Write it in safe Rust, or use a crate from the allowlist that offers it safely.";
     MF0302 "The source declares or links foreign functions.", "A function is pure Rust: remove `extern` blocks and `extern fn`.";
@@ -137,7 +137,7 @@ table! {
     MF0406 "The compiler crashed on this source.", "Simplify the source; a crash of the compiler is treated as a refusal.";
     MF0407 "The function needs something from the operating system that functions do not have.", "Remove the use of the named part of the standard library.";
     MF0408 "The handler does not fit.", "Use `fn(&[u8]) -> Vec<u8>`, `fn(mfaas::Request) -> mfaas::Response` or `fn(mfaas::Json<T>) -> Result<mfaas::Json<R>, E>`, and make it `pub`.";
-    MF0409 "The build cage is not as strong as the configuration demands.", "Ask the operator: `mfaas doctor` on the build machine names what is missing.";
+    MF0409 "The build sandbox is not as strong as the configuration demands.", "Ask the operator: `mfaas doctor` on the build machine names what is missing.";
     MF0410 "The build was lost three times and has been given up.", "Deploy again; if it happens again, ask the operator for the log of this deployment.";
     MF0411 "A dependency's build has touched what is not its own.", "Do not allow the crate: its macro or build script attacks others. The operator has its name in the log.";
     MF0412 "A macro has expanded differently when the source was compiled.", "Call the crates whose macros the source uses through their functions; a macro that is not the same each time cannot be checked.";
@@ -161,6 +161,8 @@ table! {
     MF0605 "The build was taken over by another builder.", "Nothing to do: the newer attempt decides.";
     MF0606 "A statement is malformed.", "Do not use the artifact; ask the operator.";
     MF0607 "Stored bytes are missing.", "Deploy again; the operator has to look at the blob store.";
+    MF0608 "The builders that have to agree do not.", "Deploy again; the operator finds in the audit log which builders made what.";
+    MF0609 "Another builder has to make the same before it is signed.", "Nothing: the deployment is kept, and is signed as soon as another builder has made the same.";
 
     MF0701 "A serving set is not signed by a trusted key.", "The node keeps what it serves; the operator has to look at the keys.";
     MF0702 "A serving set is older than one already seen.", "The node keeps what it serves; the operator has to look for a replay or a restored backup.";
@@ -193,7 +195,7 @@ table! {
     MF0810 "The answer is larger than it may be, or malformed.", "Answer with at most 1 MiB.";
     MF0811 "The node is busy.", "Try again after the time named in Retry-After.";
     MF0812 "The function answered with an error.", "The body is the function's own message.";
-    MF0813 "The function is banned after repeated crashes.", "Deploy a new version, or ask an operator to lift the ban with `mfaas unban`.";
+    MF0813 "The function is banned after repeated crashes.", "Deploy a new version, or ask an operator to lift the ban with `mfaas node unban`.";
     MF0814 "The function ended itself.", "Return from the handler instead of aborting; see `mfaas logs`.";
     MF0815 "The node is being drained and takes no new calls.", "Ask another node, or try again after the time named in Retry-After.";
     MF0816 "The call shows no call token that counts.", "Send `Authorization: Bearer TOKEN` with a token of `mfaas token create --call FUNCTION`, or call with `mfaas invoke`.";
@@ -207,7 +209,7 @@ table! {
 
     MF0901 "The token is missing or not valid.", "Sign in with `mfaas login`.";
     MF0902 "The token may not do this.", "Ask for a token with the scope named in the message.";
-    MF0903 "There is no such thing.", "Check the name with `mfaas list`; things of other tenants do not show.";
+    MF0903 "Not found.", "Check the name with `mfaas list`; what belongs to other tenants does not show.";
     MF0904 "The request is not valid.", "See the reason; the interface is described at /openapi.json.";
     MF0905 "The idempotency key was used for another request.", "Use a new key for a new upload.";
     MF0906 "The server does not answer to this host name.", "Use the address that `mfaas status` shows.";
@@ -222,4 +224,8 @@ table! {
     MF0915 "The request came too slowly.", "Send it again over a faster connection and without pauses; the limits are in docs/operations.md.";
     MF0916 "The body is not of a type that this route takes.", "Send JSON with `Content-Type: application/json`; the interface is described at /openapi.json.";
     MF0917 "The tenant has used up its share of the build queue.", "Wait for some of the tenant's deployments to end, and try again after the time named in Retry-After.";
+    MF0918 "The tenant has as many functions as it may have.", "Delete functions that nobody calls (`mfaas delete NAME`), or ask the operator for a higher MFAAS_TENANT_FUNCTIONS.";
+    MF0920 "The call token was revoked.", "Ask the function's tenant for another token: `mfaas token create --call FUNCTION`.";
+    MF0921 "The call tokens are over already.", "There is nothing to revoke: a call token opens nothing after its end.";
+    MF0922 "No further call tokens can be revoked for now.", "Revoke all tokens of a caller at once with `mfaas token revoke --caller NAME`; an admin ends every call token of the site with `mfaas token rotate-key --leaked`.";
 }

@@ -1,7 +1,7 @@
 //! What can be said about the source of a dependency, for the reviewer who decides about it.
 //!
 //! Facts and one summary; no verdict. Nothing here admits or refuses a crate: a person does, and
-//! these are the spots to look at. The summary says `none` only when two readers that know nothing
+//! these are the hotspots to look at. The summary says `none` only when two readers that know nothing
 //! of each other found nothing and left nothing unread.
 
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ mod trial;
 pub use advisory::{Advisory, AdvisoryKind, AdvisorySet, UnreadAdvisory};
 pub use delta::{
     ClassDelta, CompilerCount, CrateDelta, DELTA_REVISION, DeltaSide, FactsDelta, FileChange, FileDelta,
-    LineDelta, Moves, NeedChange, NeedVersion, Pair, SpotDelta, Volume, Volumes,
+    HotspotDelta, LineDelta, Moves, NeedChange, NeedVersion, Pair, Volume, Volumes,
 };
 pub use imported::{AuditKind, AuditSet, ImportedAudit};
 pub use report::{
-    ApiClass, ApiSpot, ApiTouch, ArchiveFacts, BinaryFile, BinaryKind, CompilerSpot, CompilerVerdict,
-    CrateReport, FACTS_REVISION, KindFacts, LicenceFacts, Need, Published, ShapeReport, ShapeSpot,
+    ApiClass, ApiHotspot, ApiTouch, ArchiveFacts, BinaryFile, BinaryKind, CompilerHotspot, CompilerVerdict,
+    CrateReport, FACTS_REVISION, KindFacts, LicenceFacts, Need, Published, ShapeHotspot, ShapeReport,
     TouchReport,
 };
 pub use trial::TrialBuild;
@@ -146,17 +146,18 @@ impl GeigerCounts {
 pub struct TokenReport {
     /// Tokens, white space and comments not counted.
     pub tokens: usize,
-    /// All spots by kind, those past the bound included.
-    pub counts: BTreeMap<SpotKind, usize>,
-    /// The first spots.
-    pub spots: Vec<Spot>,
+    /// All hotspots by kind, those past the bound included.
+    pub counts: BTreeMap<HotspotKind, usize>,
+    /// The first hotspots. Stored facts, judgements and deltas keep the field's first name.
+    #[serde(rename = "spots")]
+    pub hotspots: Vec<Hotspot>,
 }
 
 /// A place to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spot {
+pub struct Hotspot {
     /// What kind.
-    pub kind: SpotKind,
+    pub kind: HotspotKind,
     /// What stands there, in a few words, sanitised.
     pub what: String,
     /// The macro whose body or arguments it stands in, for example `macro_rules! get` or `quote!`.
@@ -167,10 +168,10 @@ pub struct Spot {
     pub span: Span,
 }
 
-/// Kinds of spots.
+/// Kinds of hotspots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SpotKind {
+pub enum HotspotKind {
     /// The keyword `unsafe`.
     Unsafe,
     /// `#[unsafe(…)]`.
@@ -201,7 +202,7 @@ pub enum SpotKind {
     Unreadable,
 }
 
-impl SpotKind {
+impl HotspotKind {
     /// Whether it hands out power over memory, symbols or instructions.
     pub fn is_power(self) -> bool {
         match self {
@@ -224,7 +225,7 @@ impl SpotKind {
 }
 
 impl TokenReport {
-    /// Spots of power.
+    /// Hotspots of power.
     pub fn power(&self) -> usize {
         self.counts.iter().filter(|(kind, _)| kind.is_power()).map(|(_, count)| count).sum()
     }
@@ -237,7 +238,7 @@ pub struct ExportedMacro {
     /// Its name.
     pub name: String,
     /// Kinds of power in its body.
-    pub powers: Vec<SpotKind>,
+    pub powers: Vec<HotspotKind>,
     /// It puts attributes of its caller on items: `#[$meta]`.
     pub passes_attributes: bool,
     /// It puts tokens of its caller inside of `unsafe`: `unsafe { $expr }`.
@@ -256,8 +257,9 @@ pub struct Summary {
     pub reasons: Vec<String>,
     /// geiger's counts over the files that it could parse.
     pub geiger: GeigerCounts,
-    /// Spots of power that the token scan found.
-    pub token_spots: usize,
+    /// Hotspots of power that the token scan found.
+    #[serde(rename = "token_spots")]
+    pub token_hotspots: usize,
 }
 
 /// Whether a crate has unsafe code. `Unknown` is what a missing answer means.
@@ -284,10 +286,10 @@ pub fn summarise(files: &[FileFacts], unread: &[String], proc_macro: bool, build
                 summary.reasons.push(format!("{}: geiger: {reason}", file.path));
             }
         }
-        if file.tokens.counts.contains_key(&SpotKind::Unreadable) {
+        if file.tokens.counts.contains_key(&HotspotKind::Unreadable) {
             summary.reasons.push(format!("{}: the token scan could not read all of it", file.path));
         }
-        summary.token_spots += file.tokens.power();
+        summary.token_hotspots += file.tokens.power();
     }
     if proc_macro {
         let reason = "a procedural macro writes code when it runs: what it writes stands in no file";
@@ -296,7 +298,7 @@ pub fn summarise(files: &[FileFacts], unread: &[String], proc_macro: bool, build
     if !files.iter().any(|file| file.role == Role::Library) {
         summary.reasons.push("no source file of a library was found".to_owned());
     }
-    let found = summary.geiger.unsafe_total() > 0 || summary.token_spots > 0;
+    let found = summary.geiger.unsafe_total() > 0 || summary.token_hotspots > 0;
     if summary.reasons.is_empty() && !found && build_script {
         // A build script chooses what is linked and which `cfg`s hold; nothing found is not nothing.
         let reason = "its build script runs on the build machine and may link what is in no file";

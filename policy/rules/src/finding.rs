@@ -30,14 +30,38 @@ pub enum Layer {
     Binary,
     /// The throw-away load in a locked-down worker.
     ThrowawayLoad,
-    /// The build cage and its limits.
-    Cage,
+    /// The build sandbox and its limits. Findings that are kept call it by an older name.
+    #[serde(rename = "cage", alias = "sandbox")]
+    Sandbox,
     /// The signer's repetition.
     Signer,
     /// The node's verification.
     Node,
     /// The worker that runs the function.
     Runtime,
+}
+
+impl Layer {
+    /// Its word for people: on the wire, in the console and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Archive => "archive",
+            Self::Manifest => "manifest",
+            Self::Lexer => "lexer",
+            Self::Expansion => "expansion",
+            Self::Soundness => "soundness",
+            Self::Facade => "facade",
+            Self::DepInfo => "dep_info",
+            Self::Compiler => "compiler",
+            Self::Linker => "linker",
+            Self::Binary => "binary",
+            Self::ThrowawayLoad => "throwaway_load",
+            Self::Sandbox => "sandbox",
+            Self::Signer => "signer",
+            Self::Node => "node",
+            Self::Runtime => "runtime",
+        }
+    }
 }
 
 /// A place in the tenant's own files. Lines and columns count from 1, columns in characters.

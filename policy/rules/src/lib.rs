@@ -7,15 +7,18 @@
 
 pub mod codes;
 pub mod crate_facts;
+mod crate_request;
 pub mod facts;
 mod finding;
 mod judge;
 pub mod limits;
 mod nearest;
+mod precedence;
 pub mod profiles;
 pub mod review;
 
 pub use codes::Code;
+pub use crate_request::{CrateRequest, UndecidedCrate, exact};
 pub use finding::{Finding, Layer, Span};
 pub use judge::{
     AllowedCrate, AllowlistSnapshot, AuditHint, CrateJudgement, CrateStatus, DependencyVerdict, Effect,
@@ -26,6 +29,7 @@ pub use judge::{
 };
 
 pub use nearest::nearest;
+pub use precedence::{Precedence, deciding};
 
 /// Names this set of rows and limits in signed statements. It changes with every row, which
 /// `tests/snapshot.rs` enforces.

@@ -78,7 +78,7 @@ pub const LEXER: LexerLimits = LexerLimits {
     identifier_bytes_max: 255,
 };
 
-/// Limits of one command in the build cage.
+/// Limits of one command in the build sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CompileLimits {
     /// CPU time of the whole command.
@@ -148,7 +148,7 @@ pub const COMPILE: CompileLimits = CompileLimits {
 /// overflow; a deeper one costs nothing until it is used, and memory is bounded anyway.
 pub const COMPILER_STACK_BYTES_MAX: u64 = 64 << 20;
 
-/// CPU time after which a caged command lets others go first. Ten times what the compiler takes for
+/// CPU time after which a sandboxed command lets others go first. Ten times what the compiler takes for
 /// a small function.
 pub const GIVE_WAY_CPU_SECONDS: u64 = 3;
 /// How far it steps back, as a nice value: a tenth of the share of an ordinary process that wants
@@ -167,7 +167,7 @@ pub const DEPENDENCY_BUILD: CompileLimits = CompileLimits {
     descriptors_max: 1_024,
 };
 
-/// The limits for one compilation or build script of that job, each in a cage of its own. Far above what the largest
+/// The limits for one compilation or build script of that job, each in a sandbox of its own. Far above what the largest
 /// crates of the registry need.
 pub const DEPENDENCY_UNIT: CompileLimits = CompileLimits {
     cpu_seconds_max: 600,
@@ -210,6 +210,10 @@ pub const BINARY: BinaryLimits = BinaryLimits {
 
 /// Attempts at one build before it is given up.
 pub const BUILD_ATTEMPTS_MAX: u32 = 3;
+/// Builders that a site can demand to make the same from a source: each is a machine that builds everything.
+pub const BUILDS_AGREEMENT_MAX: usize = 4;
+/// How often another builder is asked for a claim about one deployment; the database has the same bound.
+pub const AGREEMENT_ROUNDS_MAX: u8 = 8;
 /// How long a builder holds a build without a heartbeat.
 pub const LEASE_SECONDS: u32 = 30;
 /// How often a builder renews its lease.
@@ -237,8 +241,8 @@ pub struct CrateFactsLimits {
     pub file_bytes_max: u64,
     /// Bytes of all files that are read.
     pub total_bytes_max: u64,
-    /// Spots kept of one file; all are counted.
-    pub spots_max: usize,
+    /// Hotspots kept of one file; all are counted.
+    pub hotspots_max: usize,
     /// Files that geiger is given in one process.
     pub geiger_files_max: usize,
     /// Bytes that geiger is given in one process.
@@ -254,7 +258,7 @@ pub const CRATE_FACTS: CrateFactsLimits = CrateFactsLimits {
     depth_max: 32,
     file_bytes_max: 4 << 20,
     total_bytes_max: 64 << 20,
-    spots_max: 200,
+    hotspots_max: 200,
     geiger_files_max: 64,
     geiger_bytes_max: 1 << 20,
     geiger_deaths_max: 16,
@@ -263,10 +267,10 @@ pub const CRATE_FACTS: CrateFactsLimits = CrateFactsLimits {
 /// Limits of what is said about one crate version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CrateRulesLimits {
-    /// Reasons kept; the gravest are.
+    /// Reasons kept; the most severe are.
     pub reasons_max: usize,
     /// Places kept of one reason.
-    pub spots_max: usize,
+    pub hotspots_max: usize,
     /// Bytes of one reason's sentence.
     pub text_bytes_max: usize,
     /// Hints from imported audits.
@@ -278,7 +282,7 @@ pub struct CrateRulesLimits {
 /// The limits on judgements in force.
 pub const CRATE_RULES: CrateRulesLimits = CrateRulesLimits {
     reasons_max: 2_000,
-    spots_max: 200,
+    hotspots_max: 200,
     text_bytes_max: 500,
     hints_max: 200,
     licence_bytes_max: 1_000,
@@ -387,23 +391,29 @@ pub struct ResolveLimits {
     pub output_bytes_max: u64,
     /// Packages of one resolution.
     pub packages_max: usize,
+    /// Free bytes that its disks have to have: with less, a run that fails says nothing about crates.
+    pub free_bytes_min: u64,
 }
 
 /// The limits of a resolution in force.
-pub const RESOLVE: ResolveLimits =
-    ResolveLimits { wall_seconds_max: 600, output_bytes_max: 64 << 20, packages_max: 2_000 };
+pub const RESOLVE: ResolveLimits = ResolveLimits {
+    wall_seconds_max: 600,
+    output_bytes_max: 64 << 20,
+    packages_max: 2_000,
+    free_bytes_min: 256 << 20,
+};
 
 /// Limits of what is kept of the compiler's verdict about one crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerdictLimits {
-    /// Spots kept; all are counted.
-    pub spots_max: usize,
+    /// Hotspots kept; all are counted.
+    pub hotspots_max: usize,
     /// Bytes of one message.
     pub message_bytes_max: usize,
 }
 
 /// The limits of a verdict in force.
-pub const VERDICT: VerdictLimits = VerdictLimits { spots_max: 200, message_bytes_max: 200 };
+pub const VERDICT: VerdictLimits = VerdictLimits { hotspots_max: 200, message_bytes_max: 200 };
 
 /// Limits of a crate's line in the site's index, which is made from a manifest that strangers wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! One review of a crate: who may speak, how many voices it takes, and what ends it.
+//! One review of a crate: who may vote, how many votes it takes, and what ends it.
 //!
 //! The rules of people, as [`crate::judge_crate`] is the rule of facts. Pure: the catalog keeps the review in
 //! rows and asks here what an act leads to; triggers of the database hold the same rules a second time.
@@ -16,7 +16,7 @@ use crate::profiles::std_items::Capability;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewState {
-    /// Voices are missing.
+    /// Votes are missing.
     Open,
     /// The crate may be used, on the terms of the review.
     Approved,
@@ -49,7 +49,7 @@ impl ReviewState {
     }
 }
 
-/// What a yes is for. Terms stand from the first voice on: the second one is about the same.
+/// What a yes is for. Terms stand from the first vote on: the second one is about the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
@@ -64,21 +64,21 @@ pub struct Terms {
     pub expires_at: Option<i64>,
 }
 
-/// What a reviewer found at one spot.
+/// What a reviewer found at one hotspot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SpotState {
+pub enum HotspotState {
     /// Nobody has looked yet, or somebody wants it to be looked at again.
     Unseen,
     /// Looked at.
     Seen,
     /// Sound, with the reason in the note.
     Justified,
-    /// Not sound. While one spot is, nobody can approve.
+    /// Not sound. While one hotspot is, nobody can approve.
     Unsound,
 }
 
-impl SpotState {
+impl HotspotState {
     /// Every state.
     pub const ALL: [Self; 4] = [Self::Unseen, Self::Seen, Self::Justified, Self::Unsound];
 
@@ -101,23 +101,23 @@ impl SpotState {
 /// What somebody wants to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReviewAct {
-    /// To say yes or no. A yes names its terms.
+    /// To vote. A yes names its terms.
     Vote {
         /// Who.
         person: PersonName,
         /// On these terms; `None` for a no.
         approve: Option<Terms>,
     },
-    /// To say what is at a spot.
+    /// To say what is at a hotspot.
     Mark {
         /// Who.
         person: PersonName,
-        /// Which spot.
-        spot: String,
+        /// Which hotspot.
+        hotspot: String,
         /// What is there.
-        state: SpotState,
+        state: HotspotState,
     },
-    /// To take an approval back.
+    /// To revoke an approval.
     Revoke,
     /// To ask no longer.
     Withdraw,
@@ -127,39 +127,39 @@ pub enum ReviewAct {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReviewRefusal {
     /// It is decided.
-    #[error("the review is {} and takes no more voices", .0.as_str())]
+    #[error("the review is {} and takes no more votes", .0.as_str())]
     NotOpen(ReviewState),
-    /// Only an approval can be taken back.
+    /// Only an approval can be revoked.
     #[error("the review is {}, not approved", .0.as_str())]
     NotApproved(ReviewState),
     /// Whoever asks does not decide.
-    #[error("whoever asked for a crate cannot decide about it")]
+    #[error("the requester of a crate cannot decide about it")]
     Requester,
-    /// One voice each.
-    #[error("this person has spoken already")]
+    /// One vote each.
+    #[error("this person has voted already")]
     VotedAlready,
-    /// Somebody found a spot unsound.
-    #[error("a spot is marked unsound; say why it is not before anybody approves")]
+    /// Somebody found a hotspot unsound.
+    #[error("a hotspot is marked unsound; say why it is not before anybody approves")]
     Unsound,
-    /// Somebody has spoken for other terms.
-    #[error("somebody has approved other terms; approve the same, or deny")]
+    /// Somebody has voted for other terms.
+    #[error("another reviewer has approved other terms; approve the same, or deny")]
     OtherTerms,
 }
 
 /// A review, as far as its rules are concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Review {
-    /// How many voices it takes.
+    /// How many votes it takes.
     pub people: People,
     /// Where it stands.
     pub state: ReviewState,
     /// Who asked for the crate.
     pub requesters: BTreeSet<PersonName>,
-    /// Who has spoken, and how.
-    pub voices: BTreeMap<PersonName, bool>,
+    /// Who has voted, and how.
+    pub votes: BTreeMap<PersonName, bool>,
     /// The terms of the first yes.
     pub terms: Terms,
-    /// Spots that are found unsound.
+    /// Hotspots that are found unsound.
     pub unsound: BTreeSet<String>,
 }
 
@@ -170,7 +170,7 @@ impl Review {
             people,
             state: ReviewState::Open,
             requesters: requesters.into_iter().collect(),
-            voices: BTreeMap::new(),
+            votes: BTreeMap::new(),
             terms: Terms::default(),
             unsound: BTreeSet::new(),
         }
@@ -180,7 +180,7 @@ impl Review {
     pub fn act(&mut self, act: ReviewAct) -> Result<ReviewState, ReviewRefusal> {
         match act {
             ReviewAct::Vote { person, approve } => self.vote(person, approve)?,
-            ReviewAct::Mark { person, spot, state } => self.mark(&person, spot, state)?,
+            ReviewAct::Mark { person, hotspot, state } => self.mark(&person, hotspot, state)?,
             ReviewAct::Revoke => {
                 if self.state != ReviewState::Approved {
                     return Err(ReviewRefusal::NotApproved(self.state));
@@ -204,38 +204,43 @@ impl Review {
         if self.requesters.contains(&person) {
             return Err(ReviewRefusal::Requester);
         }
-        if self.voices.contains_key(&person) {
+        if self.votes.contains_key(&person) {
             return Err(ReviewRefusal::VotedAlready);
         }
         let Some(terms) = approve else {
-            self.voices.insert(person, false);
+            self.votes.insert(person, false);
             self.state = ReviewState::Denied;
             return Ok(());
         };
         if !self.unsound.is_empty() {
             return Err(ReviewRefusal::Unsound);
         }
-        if !self.voices.is_empty() && terms != self.terms {
+        if !self.votes.is_empty() && terms != self.terms {
             return Err(ReviewRefusal::OtherTerms);
         }
         self.terms = terms;
-        self.voices.insert(person, true);
-        if self.voices.len() >= self.people.count() {
+        self.votes.insert(person, true);
+        if self.votes.len() >= self.people.count() {
             self.state = ReviewState::Approved;
         }
         Ok(())
     }
 
-    /// Whoever asked has no say here either: a mark that somebody found a spot unsound is not theirs to lift.
-    fn mark(&mut self, person: &PersonName, spot: String, state: SpotState) -> Result<(), ReviewRefusal> {
+    /// Whoever asked has no say here either: a mark that somebody found a hotspot unsound is not theirs to lift.
+    fn mark(
+        &mut self,
+        person: &PersonName,
+        hotspot: String,
+        state: HotspotState,
+    ) -> Result<(), ReviewRefusal> {
         self.must_be_open()?;
         if self.requesters.contains(person) {
             return Err(ReviewRefusal::Requester);
         }
-        if state == SpotState::Unsound {
-            self.unsound.insert(spot);
+        if state == HotspotState::Unsound {
+            self.unsound.insert(hotspot);
         } else {
-            self.unsound.remove(&spot);
+            self.unsound.remove(&hotspot);
         }
         Ok(())
     }

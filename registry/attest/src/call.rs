@@ -15,7 +15,7 @@ use crate::{AttestError, KeyId, PrivateKey, PublicKey};
 
 /// How long a token is good for unless its maker says otherwise.
 pub const CALL_TOKEN_LIFE: TimeDelta = TimeDelta::minutes(15);
-/// How long at most: nothing but its end takes a single token back.
+/// How long at most; so long a revocation is kept.
 pub const CALL_TOKEN_LIFE_MAX: TimeDelta = TimeDelta::hours(24);
 /// How far the clock of whoever issues may be ahead. An end is an end: nothing is added there.
 pub const CALL_CLOCK_SKEW: TimeDelta = TimeDelta::seconds(30);
@@ -96,6 +96,9 @@ pub enum CallTokenError {
     /// Over.
     #[error("it has expired")]
     Expired,
+    /// Revoked by its tenant ([`crate::RevokedCalls`]).
+    #[error("it was revoked")]
+    Revoked,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -158,7 +161,8 @@ pub fn verify_call(
     if !claims.fits() {
         return Err(CallTokenError::BadClaims);
     }
-    if now + CALL_CLOCK_SKEW < claims.issued_at {
+    // A difference has a value for any two moments, a sum would not.
+    if claims.issued_at - now > CALL_CLOCK_SKEW {
         return Err(CallTokenError::NotYet);
     }
     if now >= claims.expires_at {

@@ -3,7 +3,7 @@
 
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit, ToolchainId};
 
-use crate::{CageLevel, DecisionUsed, Declared};
+use crate::{DecisionUsed, Declared, SandboxLevel};
 
 /// The builder's record of a finished build; stored with the build, compared by the signer.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -36,8 +36,14 @@ pub struct BuildClaim {
     /// Every crate that was linked in, with the decision that let it.
     pub decisions: Vec<DecisionUsed>,
     /// What held the compiler.
-    pub cage_level: CageLevel,
-    /// Checks that only the builder could make, for example `expansion`, `dep_info`,
-    /// `throwaway_load`; all of them passed.
+    #[serde(rename = "cage_level")]
+    pub sandbox_level: SandboxLevel,
+    /// [`BuildClaim::CHECKS`]; all of them passed.
     pub checks: Vec<String>,
+}
+
+impl BuildClaim {
+    /// The checks that only a builder can make; every claim names all of them.
+    pub const CHECKS: [&'static str; 5] =
+        ["expansion", "compiler_lints", "dep_info", "next_solver", "throwaway_load"];
 }

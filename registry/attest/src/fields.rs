@@ -4,13 +4,15 @@
 //! An optional one it keeps and shows, and nothing follows from it. Whoever adds a field decides which of the two it is, and a
 //! release never moves one from one to the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mfaas_ident::Access;
 use serde_json::Value;
 
 /// Critical: who may call the function.
 const ACCESS: &str = "access";
+/// Optional: the builders that made the same artifact from the source, each on its own.
+const BUILDERS: &str = "builders";
 /// Fields of each kind.
 const FIELDS_MAX: usize = 32;
 /// Bytes of a name.
@@ -32,13 +34,20 @@ impl Fields {
         Self { critical, optional: BTreeMap::new() }
     }
 
+    /// The same with the builders that agreed, where more than one had to.
+    #[must_use]
+    pub fn with_builders(mut self, builders: &BTreeSet<String>) -> Self {
+        self.optional.insert(BUILDERS.to_owned(), builders.iter().cloned().collect());
+        self
+    }
+
     /// Who may call the function.
     pub fn access(&self) -> Option<Access> {
         self.critical.get(ACCESS)?.as_str().and_then(|word| Access::parse(word).ok())
     }
 
-    /// Optional fields that this release does not know, for whoever looks.
-    pub fn unknown(&self) -> &BTreeMap<String, Value> {
+    /// Optional fields, for whoever looks.
+    pub fn optional(&self) -> &BTreeMap<String, Value> {
         &self.optional
     }
 

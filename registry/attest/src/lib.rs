@@ -4,7 +4,8 @@
 //! with its own payload type, so that no signature of one kind can stand in for another:
 //! the **artifact statement** ([`Statement`], an in-toto Statement v1 whose predicate is
 //! `admission/v4` with the SLSA v1 provenance inside it), the **serving set** ([`ServingSet`])
-//! and the root-signed **key list** ([`KeyList`]). Callers show another kind, call tokens ([`CallClaims`]), whose keys the serving set names.
+//! and the root-signed **key list** ([`KeyList`]). Callers show another kind, call tokens ([`CallClaims`]), whose keys the serving set names,
+//! as it names the list of those that were revoked ([`RevokedCalls`]).
 //!
 //! A [`Verified`] value exists only because [`verify`] made it. This crate must never read a
 //! clock, a file or a socket: the time is an argument, and bytes come from the caller. It must
@@ -18,6 +19,7 @@ mod dsse;
 mod fields;
 mod keylist;
 mod keys;
+mod revoked;
 mod root;
 mod serving;
 mod shards;
@@ -34,6 +36,7 @@ pub use dsse::{Draft, Envelope, Payload, Verified, sign, verify};
 pub use fields::Fields;
 pub use keylist::{KeyList, ListedKey};
 pub use keys::{KeyId, PrivateKey, PublicKey, Purpose, Trust};
+pub use revoked::{CALL_REVOCATIONS_MAX, RevokedCalls};
 pub use root::{RootError, RootKeys, TrustedRoot};
 pub use serving::{
     ALIASES_MAX, EPOCHS_AHEAD_MAX, SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet,
@@ -45,8 +48,8 @@ pub use shards::{
 };
 pub use slsa::{BuildDefinition, BuildMetadata, Builder, Provenance, ResourceDescriptor, RunDetails};
 pub use statement::{
-    ADMISSION_V1, ADMISSION_V2, ADMISSION_V3, ADMISSION_V4, Admission, CageLevel, Check, Checker,
-    DecisionUsed, Declared, Statement, Subject,
+    ADMISSION_V1, ADMISSION_V2, ADMISSION_V3, ADMISSION_V4, Admission, Check, Checker, DecisionUsed,
+    Declared, SandboxLevel, Statement, Subject,
 };
 
 /// Why bytes are not a document that we sign or believe.

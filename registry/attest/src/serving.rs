@@ -51,6 +51,10 @@ pub struct ServingSet {
     pub functions: ShardRef,
     /// Keys whose call tokens open functions.
     pub call_keys: Vec<CallKey>,
+    /// The document of the call tokens that were revoked ([`crate::RevokedCalls`]); nothing where none is. A node of the release
+    /// before, which cannot keep them, refuses a set that names some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_calls: Option<Digest>,
     /// Where the audit log ended when it was signed.
     pub audit_head: AuditHead,
 }

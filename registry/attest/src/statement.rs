@@ -53,7 +53,7 @@ pub struct Subject {
 /// What isolates the compiler, or a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CageLevel {
+pub enum SandboxLevel {
     /// Landlock, seccomp and limits, but no namespaces.
     Landlock,
     /// Namespaces, pivoted root, landlock, seccomp, limits.
@@ -107,7 +107,8 @@ pub struct Admission {
     /// Digest of the ELF facts as the signer gathered them.
     pub elf_facts: Digest,
     /// What held the compiler.
-    pub cage_level: CageLevel,
+    #[serde(rename = "cage_level")]
+    pub sandbox_level: SandboxLevel,
     /// Every check that passed, and who made it.
     pub checks: Vec<Check>,
     /// Reserved: data that the function may reach. Empty.

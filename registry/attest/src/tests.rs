@@ -12,10 +12,10 @@ use mfaas_ident::{
 use proptest::prelude::*;
 
 use crate::{
-    Admission, AttestError, AuditHead, BuildDefinition, BuildMetadata, Builder, CageLevel, Check, Checker,
-    DecisionUsed, Declared, Fields, KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose,
-    ResourceDescriptor, RunDetails, ServedFunction, ServedVersion, ServingSet, ShardRef, Statement, Trust,
-    TrustedRoot, dsse, sign, verify,
+    Admission, AttestError, AuditHead, BuildDefinition, BuildMetadata, Builder, Check, Checker, DecisionUsed,
+    Declared, Fields, KeyList, ListedKey, Payload, PrivateKey, Provenance, PublicKey, Purpose,
+    ResourceDescriptor, RunDetails, SandboxLevel, ServedFunction, ServedVersion, ServingSet, ShardRef,
+    Statement, Trust, TrustedRoot, dsse, sign, verify,
 };
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -54,7 +54,7 @@ fn statement() -> Statement {
             decided_by: "seed".to_owned(),
         }],
         elf_facts: Digest::of(b"facts"),
-        cage_level: CageLevel::Full,
+        sandbox_level: SandboxLevel::Full,
         checks: vec![Check { name: "lexer".to_owned(), by: Checker::Signer }],
         bindings: Vec::new(),
         calls: Vec::new(),
@@ -89,6 +89,7 @@ pub(crate) fn serving_set() -> ServingSet {
         required_lints: BTreeSet::from(["unsafe_code".to_owned()]),
         functions: ShardRef { digest: Digest::of(b"the root of the tree"), functions: 2 },
         call_keys: Vec::new(),
+        revoked_calls: None,
         audit_head: AuditHead::START,
     }
 }
@@ -198,7 +199,7 @@ fn an_unknown_critical_field_is_refused_and_an_unknown_optional_one_kept() {
     let remark = serde_json::json!({"team": {"name": "maps", "floor": 3}});
     let kept = read(serde_json::json!({"critical": {"access": "tenant"}, "optional": remark})).unwrap();
     let fields = kept.predicate.fields.clone().unwrap();
-    assert_eq!(serde_json::to_value(fields.unknown()).unwrap(), remark);
+    assert_eq!(serde_json::to_value(fields.optional()).unwrap(), remark);
     assert_eq!(kept.predicate.declares().access(), Access::Tenant);
     let again = sign(kept.get(), &[&key]).unwrap();
     let again = verify::<Statement>(&again, &trust(Purpose::Artifact, &key)).unwrap();

@@ -29,6 +29,11 @@ pub use collect::StoredBlob;
 const WRITE_BUFFER_BYTES: usize = 8 << 20;
 /// What is written to find out whether the store takes bytes.
 const PROBE_BYTES: usize = 64 << 10;
+/// The object that says that this is the store, and not an empty directory over which it was to be mounted.
+const MARKER: &str = "mfaas-blob-store";
+/// What it says to people.
+const MARKER_TEXT: &[u8] =
+    b"The blob store of an mfaas site. Without this file no program takes it for one.\n";
 /// What a crashed writer left in `incoming/` is removed after this time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3_600);
 
@@ -43,7 +48,15 @@ pub enum BlobError {
         /// What is wrong with it.
         reason: String,
     },
-    /// There is no blob of that name.
+    /// What answers at the address is not the store, or not the whole of it.
+    #[error(
+        "{place} is not the blob store of this site: `{MARKER}` is missing there; look whether it is mounted"
+    )]
+    Unmarked {
+        /// Its address.
+        place: String,
+    },
+    /// There is no blob of that name in the store, which is whole.
     #[error("blob {digest} is missing")]
     Missing {
         /// Its name.
@@ -93,14 +106,18 @@ impl BlobError {
             Self::Corrupt { .. } => Some(codes::MF0601),
             Self::Missing { .. } => Some(codes::MF0607),
             Self::TooLarge { .. } => Some(codes::MF0101),
-            Self::Address { .. } | Self::Source(_) | Self::Store { .. } | Self::Io { .. } => None,
+            Self::Address { .. }
+            | Self::Unmarked { .. }
+            | Self::Source(_)
+            | Self::Store { .. }
+            | Self::Io { .. } => None,
         }
     }
 
     /// True when the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Store { .. } | Self::Io { .. } | Self::Source(_) => true,
+            Self::Unmarked { .. } | Self::Store { .. } | Self::Io { .. } | Self::Source(_) => true,
             Self::Address { .. } | Self::Missing { .. } | Self::Corrupt { .. } | Self::TooLarge { .. } => {
                 false
             }
@@ -207,13 +224,15 @@ impl Blobs {
         self.store.delete(&incoming.place).await.map_err(self.failed())
     }
 
-    /// The bytes of that name, hashed again; at most `bytes_max`.
+    /// The bytes of that name, hashed again; at most `bytes_max`. A blob is missing only in a store that is marked.
     pub async fn get(&self, digest: &Digest, bytes_max: u64) -> Result<Bytes, BlobError> {
-        let missing = |error| match error {
-            object_store::Error::NotFound { .. } => BlobError::Missing { digest: *digest },
-            other => self.failed()(other),
+        let found = match self.store.get(&self.place(digest)).await {
+            Err(object_store::Error::NotFound { .. }) => {
+                self.ready().await?;
+                return Err(BlobError::Missing { digest: *digest });
+            }
+            found => found.map_err(self.failed())?,
         };
-        let found = self.store.get(&self.place(digest)).await.map_err(missing)?;
         if found.meta.size > bytes_max {
             return Err(BlobError::TooLarge { bytes_max });
         }
@@ -231,13 +250,26 @@ impl Blobs {
         }
     }
 
-    /// Answers when the store does.
+    /// Answers when the store does, and is marked.
     pub async fn ready(&self) -> Result<(), BlobError> {
-        self.exists(&Digest::of(b"")).await.map(|_| ())
+        match self.store.head(&self.marker()).await {
+            Ok(_) => Ok(()),
+            Err(object_store::Error::NotFound { .. }) => {
+                Err(BlobError::Unmarked { place: self.url.to_string() })
+            }
+            Err(error) => Err(self.failed()(error)),
+        }
     }
 
-    /// Answers when the store takes bytes: a full one answers every question, and takes none.
+    /// Marks this as the store. Only for whoever knows that it is: see `Catalog::mark_blob_store`.
+    pub async fn mark(&self) -> Result<(), BlobError> {
+        let text = Bytes::from_static(MARKER_TEXT);
+        self.store.put(&self.marker(), text.into()).await.map(drop).map_err(self.failed())
+    }
+
+    /// Answers when the store is marked and takes bytes: a full one answers every question, and takes none.
     pub async fn writable(&self) -> Result<(), BlobError> {
+        self.ready().await?;
         let probe = self.incoming();
         let stored = self.store.put(&probe, Bytes::from_static(&[0; PROBE_BYTES]).into()).await;
         let stored = stored.map(drop).map_err(self.failed());
@@ -275,7 +307,9 @@ impl Blobs {
         Ok(removed)
     }
 
+    /// What gets a name outside of the store is lost to everybody once the store is there again.
     async fn rename(&self, incoming: &Path, digest: &Digest) -> Result<(), BlobError> {
+        self.ready().await?;
         self.store.rename(incoming, &self.place(digest)).await.map_err(self.failed())
     }
 
@@ -309,6 +343,10 @@ impl Blobs {
 
     fn io(&self, source: std::io::Error) -> BlobError {
         BlobError::Io { place: self.url.to_string(), source }
+    }
+
+    fn marker(&self) -> Path {
+        self.prefix.clone().join(MARKER)
     }
 
     fn incoming(&self) -> Path {

@@ -12,9 +12,10 @@ use mfaas_rules::codes;
 
 use crate::{BlobError, Blobs, sweep_directory};
 
-fn store() -> (tempfile::TempDir, Blobs) {
+async fn store() -> (tempfile::TempDir, Blobs) {
     let dir = tempfile::tempdir().unwrap();
     let blobs = Blobs::open(&format!("file://{}", dir.path().display())).unwrap();
+    blobs.mark().await.unwrap();
     (dir, blobs)
 }
 
@@ -40,7 +41,7 @@ fn file(dir: &Path, digest: &Digest) -> std::path::PathBuf {
 
 #[tokio::test]
 async fn bytes_come_back_under_their_digest() {
-    let (dir, blobs) = store();
+    let (dir, blobs) = store().await;
     let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();
     assert_eq!(digest, Digest::of(b"hello"));
     assert_eq!(blobs.put(Bytes::from_static(b"hello")).await.unwrap(), digest);
@@ -52,7 +53,7 @@ async fn bytes_come_back_under_their_digest() {
 
 #[tokio::test]
 async fn a_stream_is_hashed_while_it_flows() {
-    let (_dir, blobs) = store();
+    let (_dir, blobs) = store().await;
     let (digest, bytes) = stored(&blobs, pieces(&[b"he", b"", b"llo"]), 5).await.unwrap();
     assert_eq!((digest, bytes), (Digest::of(b"hello"), 5));
     let (empty, bytes) = stored(&blobs, pieces(&[]), 5).await.unwrap();
@@ -62,7 +63,7 @@ async fn a_stream_is_hashed_while_it_flows() {
 
 #[tokio::test]
 async fn a_large_stream_goes_through_a_multipart_upload() {
-    let (dir, blobs) = store();
+    let (dir, blobs) = store().await;
     let piece = Bytes::from(vec![7_u8; 3 << 20]);
     let stream = stream::iter((0..4).map(|_| Ok::<_, std::io::Error>(piece.clone())).collect::<Vec<_>>());
     let (digest, bytes) = stored(&blobs, stream, 12 << 20).await.unwrap();
@@ -73,7 +74,7 @@ async fn a_large_stream_goes_through_a_multipart_upload() {
 
 #[tokio::test]
 async fn too_long_and_broken_streams_leave_nothing() {
-    let (dir, blobs) = store();
+    let (dir, blobs) = store().await;
     let error = stored(&blobs, pieces(&[b"hel", b"lo"]), 4).await.unwrap_err();
     assert!(matches!(error, BlobError::TooLarge { bytes_max: 4 }));
     let piece = Bytes::from(vec![7_u8; 9 << 20]);
@@ -87,7 +88,7 @@ async fn too_long_and_broken_streams_leave_nothing() {
 
 #[tokio::test]
 async fn what_is_discarded_never_had_a_name() {
-    let (dir, blobs) = store();
+    let (dir, blobs) = store().await;
     let incoming = blobs.receive(pieces(&[b"hello"]), 5).await.unwrap();
     assert_eq!((incoming.digest(), incoming.bytes()), (Digest::of(b"hello"), 5));
     assert!(!blobs.exists(&incoming.digest()).await.unwrap());
@@ -98,7 +99,7 @@ async fn what_is_discarded_never_had_a_name() {
 
 #[tokio::test]
 async fn a_probe_tells_whether_bytes_are_taken_and_leaves_none() {
-    let (dir, blobs) = store();
+    let (dir, blobs) = store().await;
     blobs.writable().await.unwrap();
     assert_eq!(std::fs::read_dir(dir.path().join("incoming")).unwrap().count(), 0);
     std::fs::remove_dir_all(dir.path()).unwrap();
@@ -111,7 +112,7 @@ async fn a_probe_tells_whether_bytes_are_taken_and_leaves_none() {
 
 #[tokio::test]
 async fn damage_and_absence_have_codes() {
-    let (dir, blobs) = store();
+    let (dir, blobs) = store().await;
     let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();
     std::fs::write(file(dir.path(), &digest), b"hellp").unwrap();
     let corrupt = blobs.get(&digest, 5).await.unwrap_err();
@@ -124,9 +125,34 @@ async fn damage_and_absence_have_codes() {
     assert!(!blobs.exists(&Digest::of(b"other")).await.unwrap());
 }
 
+/// As a mount point looks while nothing is mounted there.
+#[tokio::test]
+async fn an_empty_directory_in_the_place_of_the_store_is_not_the_store() {
+    let (dir, blobs) = store().await;
+    let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();
+    let away = dir.path().with_extension("away");
+    std::fs::rename(dir.path(), &away).unwrap();
+    std::fs::create_dir(dir.path()).unwrap();
+    let unmarked = |error: BlobError| {
+        assert!(matches!(&error, BlobError::Unmarked { .. }) && error.is_transient(), "{error}");
+        assert_eq!(error.code(), None, "it says nothing about the bytes");
+    };
+    unmarked(blobs.ready().await.unwrap_err());
+    unmarked(blobs.writable().await.unwrap_err());
+    unmarked(blobs.get(&digest, 5).await.unwrap_err());
+    unmarked(blobs.put(Bytes::from_static(b"other")).await.unwrap_err());
+    let incoming = blobs.receive(pieces(&[b"hello"]), 5).await.unwrap();
+    unmarked(blobs.publish(&incoming).await.unwrap_err());
+    std::fs::remove_dir_all(dir.path()).unwrap();
+    std::fs::rename(&away, dir.path()).unwrap();
+    assert_eq!(blobs.get(&digest, 5).await.unwrap(), b"hello".as_slice());
+    let missing = blobs.get(&Digest::of(b"other"), 5).await.unwrap_err();
+    assert_eq!(missing.code(), Some(codes::MF0607), "the store is whole and has no such blob");
+}
+
 #[tokio::test]
 async fn only_old_leftovers_are_swept() {
-    let (dir, blobs) = store();
+    let (dir, blobs) = store().await;
     let incoming = dir.path().join("incoming");
     std::fs::create_dir(&incoming).unwrap();
     std::fs::write(incoming.join("half#1"), b"half").unwrap();
@@ -139,7 +165,7 @@ async fn only_old_leftovers_are_swept() {
 /// However it is stored: `put`, or received and published.
 #[tokio::test]
 async fn a_blob_that_is_stored_again_is_young_again_and_only_an_old_one_is_removed() {
-    let (dir, blobs) = store();
+    let (dir, blobs) = store().await;
     let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();
     let first_byte = u8::from_str_radix(&digest.to_string()[..2], 16).unwrap();
     let hour = Duration::from_secs(3_600);
@@ -170,7 +196,7 @@ async fn a_blob_that_is_stored_again_is_young_again_and_only_an_old_one_is_remov
 
 #[tokio::test]
 async fn what_is_no_blob_is_not_listed() {
-    let (dir, blobs) = store();
+    let (dir, blobs) = store().await;
     let digest = blobs.put(Bytes::from_static(b"hello")).await.unwrap();
     let directory = dir.path().join("sha256").join(&digest.to_string()[..2]);
     let elsewhere = Digest::of(b"elsewhere").to_string();

@@ -16,7 +16,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{Connection as _, PgConnection, Postgres, Row as _};
 
-use crate::allowlist::{resume, snapshot};
+use crate::allowlist::{CacheContents, CrateClosure, hold_decisions, resume, snapshot};
 use crate::audit::{self, Entry};
 use crate::crate_files::{self, CrateFile};
 use crate::decode::{Decoded, bad, json, parsed};
@@ -201,6 +201,7 @@ impl Acquirer {
         toolchain: &ToolchainId,
     ) -> Result<(), CatalogError> {
         let mut tx = self.connection.begin().await?;
+        hold_decisions(&mut tx).await?;
         let moved = sqlx::query(
             "UPDATE crate_requests SET status = 'reviewing', chosen = $2, detail = '' WHERE id = $1 AND status = 'open'",
         )
@@ -209,6 +210,8 @@ impl Acquirer {
         .execute(&mut *tx)
         .await?;
         if moved.rows_affected() == 0 {
+            // One that is dropped ends with the connection's next statement, and would hold everybody else's decisions until then.
+            tx.rollback().await?;
             return Err(CatalogError::Conflict { reason: "the request is not open any more".to_owned() });
         }
         sqlx::query("DELETE FROM request_members WHERE request_id = $1")
@@ -237,15 +240,17 @@ impl Acquirer {
     /// Ends requests that cannot be met, whoever decides.
     pub async fn fail(&mut self, ids: &[i64], code: Code, reason: String) -> Result<(), CatalogError> {
         let mut tx = self.connection.begin().await?;
+        hold_decisions(&mut tx).await?;
         end_requests(&mut tx, &self.actor, ids, RequestStatus::Failed, &finding(code, reason)).await?;
         Ok(tx.commit().await?)
     }
 
     /// Ends requests that everybody has agreed to and that cannot be built. What was decided for them alone is
-    /// taken back with the reason, so that asking again is a new question to reviewers, who may grant more. What
+    /// revoked with the reason, so that asking again is a new question to reviewers, who may grant more. What
     /// ships stays usable as it ships, whoever has taken the decision about it over.
     pub async fn fail_build(&mut self, ids: &[i64], code: Code, reason: &str) -> Result<(), CatalogError> {
         let mut tx = self.connection.begin().await?;
+        hold_decisions(&mut tx).await?;
         let taken = sqlx::query(
             "UPDATE crates c SET status = 'revoked', decided_by = $3, decided_at = now(), reason = $2
              WHERE c.status = 'allowed' AND c.decided_by <> 'seed'
@@ -286,10 +291,11 @@ impl Acquirer {
         Ok(tx.commit().await?)
     }
 
-    /// Passes on every request whose last review has said yes; one whose review was withdrawn or taken back
+    /// Passes on every request whose last review has said yes; one whose review was withdrawn or revoked
     /// is resolved anew. Answers how many can be built.
     pub async fn settle(&mut self) -> Result<u64, CatalogError> {
         let mut tx = self.connection.begin().await?;
+        hold_decisions(&mut tx).await?;
         sqlx::query(
             "UPDATE crate_requests q SET status = 'open', chosen = NULL WHERE q.status IN ('reviewing', 'building')
              AND EXISTS (SELECT 1 FROM request_members m JOIN reviews r ON r.id = m.review_id
@@ -358,9 +364,17 @@ impl Acquirer {
         newest_cache(&mut self.connection, base, toolchain).await
     }
 
-    /// A cache is there, and holds what these requests asked for: their deployments go on.
-    pub async fn built(&mut self, cache: &DependencyCache, requests: &[i64]) -> Result<(), CatalogError> {
+    /// A cache is there with these crates, and holds what these requests asked for: their deployments go on.
+    pub async fn built(
+        &mut self,
+        cache: &DependencyCache,
+        closures: &[CrateClosure],
+        requests: &[i64],
+    ) -> Result<(), CatalogError> {
         let mut tx = self.connection.begin().await?;
+        hold_decisions(&mut tx).await?;
+        let contents = CacheContents { cache: &cache.key, base: &cache.base, toolchain: &cache.toolchain };
+        contents.record(&mut tx, closures).await?;
         let recorded = sqlx::query(
             "INSERT INTO dependency_caches (key, base, toolchain, lock) VALUES ($1, $2, $3, $4)
              ON CONFLICT ON CONSTRAINT dependency_caches_key_unique DO NOTHING",
@@ -423,7 +437,7 @@ async fn open_review(
     let MemberOutcome::Review { people, judgement, report, trial } = &member.outcome else {
         return Ok(None);
     };
-    // Voices for other facts, or under other rules, are no voices for these; whoever waits is resolved anew.
+    // Votes for other facts, or under other rules, are no votes for these; whoever waits is resolved anew.
     sqlx::query(
         "UPDATE reviews SET state = 'withdrawn', reason = 'it was looked at anew', closed_at = now()
          WHERE (name, version, checksum, features, toolchain) = ($1, $2, $3, $4, $5) AND state = 'open'

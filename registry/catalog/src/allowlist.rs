@@ -2,15 +2,15 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_delivery::{DeploymentState, Event, Stage};
-use mfaas_ident::{CrateName, TenantName, ToolchainId};
-use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus};
+use mfaas_ident::{CrateName, Digest, TenantName, ToolchainId};
+use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus, LinkedCrate, Precedence, deciding};
 use sqlx::postgres::PgRow;
+use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
 use crate::decode::{Decoded, bad, parsed, word};
 use crate::deployments::append_event;
-use crate::index::newest_toolchain;
 use crate::requests::version;
 use crate::{Actor, Catalog, CatalogError};
 
@@ -27,11 +27,25 @@ pub struct AllowlistSeed {
     pub toolchain: ToolchainId,
     /// Every crate version, those that only others need included.
     pub crates: Vec<AllowedCrate>,
+    /// The key of the cache that holds them.
+    pub cache: Digest,
+    /// What each of them needs there.
+    pub closures: Vec<CrateClosure>,
 }
 
 impl AllowlistSeed {
     /// The format that this build reads.
-    pub const FORMAT: u32 = 1;
+    pub const FORMAT: u32 = 2;
+}
+
+/// A crate of a dependency cache with everything that it needs there.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrateClosure {
+    /// The crate.
+    pub of: LinkedCrate,
+    /// What it needs, directly or not, itself not included.
+    pub needs: Vec<LinkedCrate>,
 }
 
 /// A decision with its time.
@@ -78,24 +92,32 @@ impl Catalog {
         Ok(Some((toolchain, snapshot)))
     }
 
-    /// Every decision with its time, by name.
-    pub async fn crates(&self) -> Result<Vec<CrateRow>, CatalogError> {
+    /// The decisions with their times, by name: those that hold for tenant `of`, or all.
+    pub async fn crates(&self, of: Option<&TenantName>) -> Result<Vec<CrateRow>, CatalogError> {
         let rows = sqlx::query(
             "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope,
-                    expires_at FROM crates ORDER BY name, version, scope",
+                    expires_at FROM crates
+             WHERE $1::text IS NULL OR scope IN ('', $1) ORDER BY name, version, scope",
         )
+        .bind(of.map(TenantName::as_str))
         .fetch_all(&self.pool)
         .await?;
         Ok(rows.iter().map(crate_row).collect::<Result<_, _>>()?)
     }
 
-    /// Every decision about one crate with its time, by version.
-    pub async fn crates_of(&self, name: &CrateName) -> Result<Vec<CrateRow>, CatalogError> {
+    /// The decisions about one crate with their times, by version: those that hold for tenant `of`, or all.
+    pub async fn crates_of(
+        &self,
+        name: &CrateName,
+        of: Option<&TenantName>,
+    ) -> Result<Vec<CrateRow>, CatalogError> {
         let rows = sqlx::query(
             "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope,
-                    expires_at FROM crates WHERE name = $1 ORDER BY version, scope",
+                    expires_at FROM crates
+             WHERE name = $1 AND ($2::text IS NULL OR scope IN ('', $2)) ORDER BY version, scope",
         )
         .bind(name.as_str())
+        .bind(of.map(TenantName::as_str))
         .fetch_all(&self.pool)
         .await?;
         Ok(rows.iter().map(crate_row).collect::<Result<_, _>>()?)
@@ -111,10 +133,14 @@ impl Catalog {
             return Err(CatalogError::Conflict { reason });
         }
         let mut tx = self.begin().await?;
+        hold_decisions(&mut tx).await?;
         let mut changed = accept_toolchain(&mut tx, actor, seed.toolchain).await?;
         for allowed in &seed.crates {
             changed += import_crate(&mut tx, allowed).await?;
         }
+        // What ships takes the place of nothing but itself.
+        let contents = CacheContents { cache: &seed.cache, base: &seed.cache, toolchain: &seed.toolchain };
+        contents.record(&mut tx, &seed.closures).await?;
         if changed > 0 {
             let entry = Entry {
                 actor,
@@ -130,6 +156,58 @@ impl Catalog {
         }
         tx.commit().await?;
         Ok(changed)
+    }
+}
+
+/// The lock under which decisions about crates are made; any number that nobody else takes.
+const DECISIONS_LOCK: i64 = 0x6D66_6161_735F_6465;
+
+/// Lets whoever decides about crates wait until the others are done: each locks several rows of requests, reviews, crates and the
+/// version of the allowlist, in an order of its own. To be taken before the first of these rows.
+pub(crate) async fn hold_decisions(connection: &mut PgConnection) -> Result<(), CatalogError> {
+    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(DECISIONS_LOCK).execute(connection).await?;
+    Ok(())
+}
+
+/// The toolchain that the site accepted last, as a text of the database.
+pub(crate) async fn newest_toolchain(connection: &mut PgConnection) -> Result<Option<String>, CatalogError> {
+    let found =
+        sqlx::query_scalar("SELECT id FROM toolchains WHERE accepted ORDER BY decided_at DESC, id LIMIT 1")
+            .fetch_optional(connection)
+            .await?;
+    Ok(found)
+}
+
+/// Which cache something is in.
+pub(crate) struct CacheContents<'a> {
+    pub(crate) cache: &'a Digest,
+    pub(crate) base: &'a Digest,
+    pub(crate) toolchain: &'a ToolchainId,
+}
+
+impl CacheContents<'_> {
+    /// Records what the cache holds. What is recorded stays: the key of a cache is over all that made it.
+    pub(crate) async fn record(
+        &self,
+        connection: &mut PgConnection,
+        closures: &[CrateClosure],
+    ) -> Result<(), CatalogError> {
+        for CrateClosure { of, needs } in closures {
+            sqlx::query(
+                "INSERT INTO cached_crates (cache, base, toolchain, name, version, checksum, closure)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT ON CONSTRAINT cached_crates_pkey DO NOTHING",
+            )
+            .bind(self.cache.to_string())
+            .bind(self.base.to_string())
+            .bind(self.toolchain.to_string())
+            .bind(of.name.as_str())
+            .bind(of.version.to_string())
+            .bind(&of.checksum)
+            .bind(Json(needs))
+            .execute(&mut *connection)
+            .await?;
+        }
+        Ok(())
     }
 }
 
@@ -171,22 +249,27 @@ async fn import_crate(connection: &mut PgConnection, allowed: &AllowedCrate) -> 
     Ok(changed.rows_affected())
 }
 
-/// The decision that counts about each crate version, for tenant `$1` and toolchain `$2`.
-///
-/// Of several decisions about one version a revocation outweighs the others, and what was decided for the
-/// tenant outweighs what was decided for all.
+/// The decisions that may count for tenant `$1` and toolchain `$2`: at most the tenant's and the site's about each crate
+/// version. [`counting`] says which of them does.
 macro_rules! decisions {
     () => {
-        "SELECT DISTINCT ON (name, version)
-                name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope, expires_at
+        "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope, expires_at
          FROM crates
-         WHERE scope IN ('', $1) AND toolchain IN ('', $2) AND (expires_at IS NULL OR expires_at > now())
-         ORDER BY name, version, (status = 'revoked') DESC, (scope <> '') DESC"
+         WHERE scope IN ('', $1) AND toolchain IN ('', $2) AND (expires_at IS NULL OR expires_at > now())"
     };
 }
 pub(crate) use decisions;
 
 const DECISIONS: &str = decisions!();
+
+/// Of rows of [`decisions`] those that count.
+pub(crate) fn counting(rows: &[PgRow]) -> Decoded<Vec<CrateRow>> {
+    let rows = rows.iter().map(crate_row).collect::<Decoded<Vec<CrateRow>>>()?;
+    Ok(deciding(rows, |row| {
+        let CrateRow { allowed, tenant, .. } = row;
+        ((allowed.name.clone(), allowed.version.clone()), Precedence::new(allowed.status, tenant.is_some()))
+    }))
+}
 
 /// As [`Catalog::allowlist_snapshot`], in the caller's transaction, which it turns into a reading one.
 pub(crate) async fn snapshot(
@@ -204,7 +287,7 @@ pub(crate) async fn snapshot(
         .bind(toolchain.to_string())
         .fetch_all(connection)
         .await?;
-    let crates = rows.iter().map(|row| Ok(crate_row(row)?.allowed)).collect::<Decoded<_>>()?;
+    let crates = counting(&rows)?.into_iter().map(|row| row.allowed).collect();
     Ok(AllowlistSnapshot { policy_version, crates })
 }
 
@@ -267,7 +350,7 @@ fn status_word(status: CrateStatus) -> &'static str {
     }
 }
 
-fn status(text: &str) -> Option<CrateStatus> {
+pub(crate) fn status(text: &str) -> Option<CrateStatus> {
     [CrateStatus::Allowed, CrateStatus::Denied, CrateStatus::Revoked]
         .into_iter()
         .find(|s| status_word(*s) == text)

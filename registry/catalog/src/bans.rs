@@ -1,7 +1,7 @@
 //! Bans: artifacts that crashed workers on some node and therefore run on none, until somebody lifts them.
 
 use chrono::{DateTime, Utc};
-use mfaas_delivery::{Ban, BanNotice, ORDERS_BANS_MAX};
+use mfaas_delivery::{Ban, BanNotice, DIRECTIVES_BANS_MAX};
 use mfaas_ident::{FunctionName, NodeName, TenantName};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
@@ -22,18 +22,18 @@ pub struct BanRow {
     pub id: i64,
     /// What is banned, and since when by the database's clock.
     pub ban: Ban,
-    /// The node that told it.
+    /// The node that reported it.
     pub node: NodeName,
     /// When it was lifted, and who did it.
     pub lifted: Option<(DateTime<Utc>, String)>,
 }
 
-/// What became of a ban that a node told.
+/// What became of a ban that a node reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum BanOutcome {
     /// It is in force on every node.
     InForce,
-    /// It was told before, or another node's ban of the same artifact is in force.
+    /// It was reported before, or another node's ban of the same artifact is in force.
     Known,
     /// There is no such version with this artifact.
     Unknown,
@@ -43,7 +43,7 @@ pub enum Told {
 
 impl Catalog {
     /// Puts a checked ban of a node in force on all nodes, with its audit record.
-    pub async fn tell_ban(&self, node: &NodeName, notice: &BanNotice) -> Result<Told, CatalogError> {
+    pub async fn record_ban(&self, node: &NodeName, notice: &BanNotice) -> Result<BanOutcome, CatalogError> {
         let mut tx = self.begin().await?;
         // One ban of a node at a time, so that two cannot pass the limit together.
         sqlx::query("SELECT 1 FROM nodes WHERE name = $1 FOR NO KEY UPDATE")
@@ -58,7 +58,7 @@ impl Catalog {
             "INSERT INTO bans (told, tenant, function, version, artifact, node, crashes)
              VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
         )
-        .bind(notice.told)
+        .bind(notice.notice_id)
         .bind(ban.tenant.as_str())
         .bind(ban.function.as_str())
         .bind(int4(ban.version))
@@ -68,7 +68,7 @@ impl Catalog {
         .execute(&mut *tx)
         .await?;
         if stored.rows_affected() == 0 {
-            return Ok(Told::Known);
+            return Ok(BanOutcome::Known);
         }
         let detail = serde_json::json!({"artifact": ban.digest, "crashes": ban.crashes});
         let (actor, subject) = (&Actor::node(node), subject(ban));
@@ -76,7 +76,7 @@ impl Catalog {
         let entry = Entry { actor, action: "function.banned", tenant, subject: &subject, detail };
         audit::append(&mut tx, entry).await?;
         tx.commit().await?;
-        Ok(Told::InForce)
+        Ok(BanOutcome::InForce)
     }
 
     /// Lifts a ban, with its audit record.
@@ -138,8 +138,8 @@ impl Catalog {
             .await?)
     }
 
-    /// What every node is told: bans in force of versions that are not deleted, always in the same order.
-    pub(crate) async fn bans_to_tell(&self) -> Result<Vec<Ban>, CatalogError> {
+    /// What the directives of every node name: bans in force of versions that are not deleted, always in the same order.
+    pub(crate) async fn bans_in_force(&self) -> Result<Vec<Ban>, CatalogError> {
         let rows = sqlx::query(
             "SELECT id, tenant, function, version, artifact, node, crashes, since, lifted_at, lifted_by
              FROM bans WHERE lifted_at IS NULL AND EXISTS (
@@ -147,7 +147,7 @@ impl Catalog {
                      AND v.artifact = bans.artifact AND v.retired_at IS NULL)
              ORDER BY id LIMIT $1",
         )
-        .bind(i64::try_from(ORDERS_BANS_MAX).unwrap_or(i64::MAX))
+        .bind(i64::try_from(DIRECTIVES_BANS_MAX).unwrap_or(i64::MAX))
         .fetch_all(&self.pool)
         .await?;
         Ok(rows.iter().map(|row| ban_row(row).map(|row| row.ban)).collect::<Result<_, _>>()?)
@@ -159,7 +159,7 @@ async fn why_not(
     connection: &mut PgConnection,
     node: &NodeName,
     notice: &BanNotice,
-) -> Result<Option<Told>, CatalogError> {
+) -> Result<Option<BanOutcome>, CatalogError> {
     let ban = &notice.ban;
     let row = sqlx::query(
         "SELECT EXISTS (SELECT 1 FROM bans WHERE told = $1 OR (tenant, function, artifact) = ($2, $3, $5)
@@ -167,7 +167,7 @@ async fn why_not(
                 EXISTS (SELECT 1 FROM versions WHERE (tenant, function, version, artifact) = ($2, $3, $4, $5)) AS exists,
                 (SELECT count(*) FROM bans WHERE node = $6 AND lifted_at IS NULL) AS others",
     )
-    .bind(notice.told)
+    .bind(notice.notice_id)
     .bind(ban.tenant.as_str())
     .bind(ban.function.as_str())
     .bind(int4(ban.version))
@@ -176,12 +176,12 @@ async fn why_not(
     .fetch_one(connection)
     .await?;
     if row.try_get("known")? {
-        return Ok(Some(Told::Known));
+        return Ok(Some(BanOutcome::Known));
     }
     if !row.try_get::<bool, _>("exists")? {
-        return Ok(Some(Told::Unknown));
+        return Ok(Some(BanOutcome::Unknown));
     }
-    Ok((row.try_get::<i64, _>("others")? >= NODE_BANS_MAX).then_some(Told::TooMany))
+    Ok((row.try_get::<i64, _>("others")? >= NODE_BANS_MAX).then_some(BanOutcome::TooMany))
 }
 
 fn subject(ban: &Ban) -> String {

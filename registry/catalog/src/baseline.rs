@@ -2,7 +2,7 @@
 //!
 //! The acquirer looks for the version, compares once and writes; whoever shows a review reads. A version is a
 //! baseline by the decision that held when it was compared; whether that decision still stands is asked anew each
-//! time, since what was taken back is nothing to build on.
+//! time, since a revoked version is nothing to build on.
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{CrateName, Digest, TenantName, ToolchainId};
@@ -14,7 +14,7 @@ use sqlx::types::Json;
 use sqlx::{Connection as _, Row as _};
 
 use crate::acquiring::Acquirer;
-use crate::allowlist::{CrateRow, crate_row, decisions};
+use crate::allowlist::{CrateRow, counting, decisions};
 use crate::crate_files::{self, CrateFile};
 use crate::decode::{Decoded, bad, parsed};
 use crate::requests::version;
@@ -139,18 +139,13 @@ impl Acquirer {
         about: &Uncompared,
         toolchain: &ToolchainId,
     ) -> Result<Option<Baseline>, CatalogError> {
-        let rows = sqlx::query(concat!(
-            "WITH decisions AS (",
-            decisions!(),
-            ") SELECT * FROM decisions WHERE name = $3 AND status = 'allowed'"
-        ))
-        .bind(about.tenant.as_str())
-        .bind(toolchain.to_string())
-        .bind(about.name.as_str())
-        .fetch_all(&mut *self.connection)
-        .await?;
-        let rows = rows.iter().map(crate_row).collect::<Decoded<Vec<CrateRow>>>()?;
-        Ok(nearest(rows, &about.version, &about.checksum))
+        let rows = sqlx::query(concat!(decisions!(), " AND name = $3"))
+            .bind(about.tenant.as_str())
+            .bind(toolchain.to_string())
+            .bind(about.name.as_str())
+            .fetch_all(&mut *self.connection)
+            .await?;
+        Ok(nearest(counting(&rows)?, &about.version, &about.checksum))
     }
 
     /// Every report about an archive that this release can read, the newest first.

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use mfaas_attest::BuildClaim;
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Level, Stage};
-use mfaas_ident::{CrateName, DeploymentId, Digest, FencingToken, FunctionName, TenantName};
+use mfaas_ident::{DeploymentId, Digest, FencingToken, FunctionName, TenantName};
 use mfaas_rules::limits::{POSTPONED_SECONDS_MAX, POSTPONED_SECONDS_MIN, REBUILD_PREFERRED_SECONDS};
-use mfaas_rules::{Code, Finding, Layer, POLICY_REVISION, codes};
+use mfaas_rules::{Finding, Layer, POLICY_REVISION, UndecidedCrate, codes};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
@@ -22,7 +22,7 @@ use crate::{Actor, Catalog, CatalogError};
 /// Attempts before a build is given up with MF0410.
 pub const BUILD_ATTEMPTS_MAX: i32 = 3;
 /// A builder that was not seen for this long does not count as alive.
-const BUILDER_ALIVE_SECONDS: i32 = 30;
+pub(crate) const BUILDER_ALIVE_SECONDS: i32 = 30;
 /// How long a lost build is kept for another instance while one is alive.
 const PREFER_OTHER_SECONDS: i32 = 30;
 
@@ -34,7 +34,8 @@ const CLAIMS_LOCK: i64 = 0x6D66_6161_735F_636C;
 
 /// `waiting` steps from tenant to tenant through an index, so a claim looks at a few rows for each tenant with open
 /// builds, and not at each open build. A lost build keeps nobody from their turn: only leases that run count. What the
-/// signer wants built under its own rules is kept for a builder that has them, for a while.
+/// signer wants built under its own rules is kept for a builder that has them, for a while, and what it wants built once
+/// more for one that has given no claim about it.
 const CLAIM: &str = "
     WITH RECURSIVE waiting AS (
         (SELECT tenant FROM builds WHERE finished_at IS NULL ORDER BY tenant LIMIT 1)
@@ -54,6 +55,8 @@ const CLAIM: &str = "
             WHERE c.tenant = t.tenant AND c.finished_at IS NULL AND c.attempt < $3
               AND (c.lease_expires_at IS NULL OR c.lease_expires_at < now())
               AND (c.not_before IS NULL OR c.not_before <= now())
+              AND (c.rounds = 0 OR NOT EXISTS (SELECT 1 FROM build_claims k
+                                               WHERE k.deployment_id = c.deployment_id AND k.role = session_user))
               AND (c.rebuild_for IS NULL OR c.rebuild_for = $6
                    OR coalesce(c.not_before, c.queued_at) <= now() - make_interval(secs => $7))
               AND (c.lease_holder IS DISTINCT FROM $1
@@ -112,26 +115,11 @@ pub struct ClaimedBuild {
     pub attempt: u32,
 }
 
-/// A dependency that a reviewer has to decide about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CrateRequest {
-    /// The package.
-    pub name: CrateName,
-    /// The requirement as the tenant wrote it.
-    pub requirement: String,
-    /// Features asked for.
-    pub features: Vec<String>,
-    /// Whether the crate's default features are asked for, too.
-    pub default_features: bool,
-    /// Why it is not allowed today: MF0204, MF0205 or MF0206.
-    pub code: Code,
-}
-
 /// How a build ends.
 enum Ending<'a> {
     Built(&'a BuildClaim),
     Refused(&'a [Diagnostic]),
-    Waiting(&'a [Diagnostic], &'a [CrateRequest]),
+    Waiting(&'a [Diagnostic], &'a [UndecidedCrate]),
     Failed(&'a [Diagnostic]),
 }
 
@@ -251,7 +239,7 @@ impl Catalog {
         &self,
         lease: &Lease,
         diagnostics: &[Diagnostic],
-        requests: &[CrateRequest],
+        requests: &[UndecidedCrate],
     ) -> Result<(), CatalogError> {
         self.finish(lease, Stage::Dependencies, Ending::Waiting(diagnostics, requests)).await
     }
@@ -349,19 +337,6 @@ impl Catalog {
         Ok(())
     }
 
-    /// How many instances were seen lately, and take builds (`well`) or say why they do not.
-    pub async fn count_builders(&self, well: bool) -> Result<u64, CatalogError> {
-        let row = sqlx::query(
-            "SELECT count(*) AS count FROM builders
-             WHERE seen_at > now() - make_interval(secs => $2) AND (unwell IS NULL) = $1",
-        )
-        .bind(well)
-        .bind(f64::from(BUILDER_ALIVE_SECONDS))
-        .fetch_one(&self.pool)
-        .await?;
-        Ok(unsigned(&row, "count")?)
-    }
-
     /// How many builds wait because a fault of ours has put them back.
     pub async fn count_postponed_builds(&self) -> Result<u64, CatalogError> {
         let row = sqlx::query(
@@ -447,6 +422,8 @@ impl Catalog {
         let lost = sqlx::query(
             "SELECT b.deployment_id, d.tenant, b.attempt FROM builds b JOIN deployments d ON d.id = b.deployment_id
              WHERE b.finished_at IS NULL AND b.attempt >= $1 AND b.lease_expires_at < now()
+               AND (b.rounds = 0 OR NOT EXISTS (SELECT 1 FROM build_claims k
+                                                WHERE k.deployment_id = b.deployment_id AND k.role = session_user))
              FOR UPDATE OF b SKIP LOCKED",
         )
         .bind(BUILD_ATTEMPTS_MAX)
@@ -463,7 +440,7 @@ impl Catalog {
 /// What a tenant is told while a fault of ours lasts: neither the fault nor the machine.
 fn waits_for_the_service() -> Diagnostic {
     let message = "The deployment waits for the build service, which cannot work at the moment.";
-    let finding = Finding::new(codes::MF0413, Layer::Cage, message);
+    let finding = Finding::new(codes::MF0413, Layer::Sandbox, message);
     Diagnostic { level: Level::Warning, ..Diagnostic::from(&finding) }
 }
 
@@ -489,7 +466,7 @@ async fn bury(
     attempts: i32,
 ) -> Result<(), CatalogError> {
     let message = format!("The build was lost {attempts} times: its builder stopped or hung each time.");
-    let finding = Finding::new(codes::MF0410, Layer::Cage, message);
+    let finding = Finding::new(codes::MF0410, Layer::Sandbox, message);
     let diagnostics = vec![Diagnostic::from(&finding)];
     sqlx::query("UPDATE builds SET finished_at = now(), lease_expires_at = NULL WHERE deployment_id = $1")
         .bind(id)
@@ -516,9 +493,9 @@ async fn ask_reviewers(
     connection: &mut PgConnection,
     id: uuid::Uuid,
     tenant: &str,
-    requests: &[CrateRequest],
+    requests: &[UndecidedCrate],
 ) -> Result<(), CatalogError> {
-    for request in requests {
+    for UndecidedCrate { request, code } in requests {
         sqlx::query(
             "INSERT INTO crate_requests (deployment_id, tenant, name, requirement, features, code, default_features)
              VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT ON CONSTRAINT crate_requests_once DO UPDATE
@@ -528,9 +505,9 @@ async fn ask_reviewers(
         .bind(id)
         .bind(tenant)
         .bind(request.name.as_str())
-        .bind(&request.requirement)
+        .bind(request.requirement.to_string())
         .bind(&request.features)
-        .bind(request.code.id())
+        .bind(code.id())
         .bind(request.default_features)
         .execute(&mut *connection)
         .await?;

@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{CALL_TOKEN_LIFE_MAX, KeyId, PublicKey};
-use mfaas_ident::{CallScope, TenantName};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
@@ -37,23 +36,6 @@ pub enum Before<'a> {
     RunOut(&'a [KeyId]),
     /// None of the site's counts any more, and no token that they signed.
     Withdrawn,
-}
-
-/// A call token that was issued, for the record.
-#[derive(Debug, Clone)]
-pub struct IssuedCall<'a> {
-    /// Its name.
-    pub id: &'a str,
-    /// Whose functions it opens.
-    pub tenant: &'a TenantName,
-    /// Whom it names as the caller.
-    pub caller: &'a str,
-    /// Which functions.
-    pub functions: &'a CallScope,
-    /// Its end.
-    pub expires_at: DateTime<Utc>,
-    /// The key that signed it.
-    pub key: KeyId,
 }
 
 impl Catalog {
@@ -119,23 +101,6 @@ impl Catalog {
         let made = row(&made)?;
         tx.commit().await?;
         Ok(made)
-    }
-
-    /// Records that a call token was issued. Without the record nobody gets the token.
-    pub async fn record_call_token(
-        &self,
-        actor: &Actor,
-        issued: &IssuedCall<'_>,
-    ) -> Result<(), CatalogError> {
-        let mut tx = self.begin().await?;
-        let detail = serde_json::json!({
-            "caller": issued.caller, "functions": issued.functions, "expires_at": issued.expires_at,
-            "key": issued.key,
-        });
-        let tenant = issued.tenant.as_str();
-        let entry = Entry { actor, action: "call_token.issued", tenant, subject: issued.id, detail };
-        audit::append(&mut tx, entry).await?;
-        Ok(tx.commit().await?)
     }
 }
 

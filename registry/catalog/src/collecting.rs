@@ -42,7 +42,7 @@ const UNREFERRED: &str = "
       AND NOT EXISTS (SELECT 1 FROM crate_files f WHERE f.blob = w.digest)
       AND NOT EXISTS (SELECT 1 FROM index_entries i WHERE i.archive = w.digest)";
 
-/// Why blobs could not be collected.
+/// Why rows and blobs could not be looked at together.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
     /// The registry.

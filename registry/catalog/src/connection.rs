@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use mfaas_ident::sanitise_line;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, PgConnection, PgPool, PgTransaction};
+use sqlx::{Connection as _, PgConnection, PgTransaction};
 
 use crate::CatalogError;
+use crate::pool::{Pool, PoolState};
 
 /// How long a caller waits for a free connection.
 const ACQUIRE_MAX: Duration = Duration::from_secs(5);
@@ -15,12 +16,34 @@ const STATEMENT_MS_MAX: &str = "15000";
 /// A program that stops in the middle of a transaction must not hold its locks.
 const IDLE_IN_TRANSACTION_MS_MAX: &str = "15000";
 
+/// How often a transaction is tried that others stand in the way of.
+pub(crate) const CONTENTION_TRIES: u32 = 4;
+/// Before it is tried again.
+pub(crate) const CONTENTION_PAUSE: Duration = Duration::from_millis(20);
+
+/// What the transaction ends with; the same again while the database ends it for another one that stood in its way (40001, 40P01).
+macro_rules! retried {
+    ($transaction:expr) => {{
+        let mut tries = 1;
+        loop {
+            match $transaction.await {
+                Err(error) if error.is_contention() && tries < $crate::connection::CONTENTION_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep($crate::connection::CONTENTION_PAUSE).await;
+                }
+                ended => break ended,
+            }
+        }
+    }};
+}
+pub(crate) use retried;
+
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
 
 /// A pool of connections with one role. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Catalog {
-    pub(crate) pool: PgPool,
+    pub(crate) pool: Pool,
 }
 
 /// Who is answerable for a change, as the audit log names them.
@@ -111,7 +134,7 @@ impl Catalog {
             .acquire_timeout(ACQUIRE_MAX)
             .connect_with(options(url)?)
             .await?;
-        Ok(Self { pool })
+        Ok(Self { pool: Pool::new(pool) })
     }
 
     /// Reachable, and the schema is the one that this build was made for.
@@ -128,6 +151,11 @@ impl Catalog {
         Err(CatalogError::Schema {
             reason: format!("migrations {applied:?} are applied, {wanted:?} are needed"),
         })
+    }
+
+    /// How this program's connections are.
+    pub fn pool_state(&self) -> PoolState {
+        self.pool.state()
     }
 
     /// Closes every connection.

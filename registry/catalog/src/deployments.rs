@@ -65,13 +65,15 @@ pub enum Recorded {
     Repeated(Deployment),
 }
 
-/// What one tenant may have in the queue, that which is being built included.
+/// What one tenant may have, in the queue (that which is being built included) and in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueLimits {
     /// Deployments.
     pub deployments_max: u64,
     /// Bytes of their sources together.
     pub source_bytes_max: u64,
+    /// Functions that are not deleted, those in the queue included.
+    pub functions_max: u64,
 }
 
 /// How many deployments are in a state.
@@ -89,7 +91,8 @@ impl Catalog {
     ///
     /// # Errors
     /// [`CatalogError::IdempotencyKeyReused`] when the key was used for other bytes or another function;
-    /// [`CatalogError::QueueFull`] when the tenant has no room in the queue. Either way nothing was stored.
+    /// [`CatalogError::QueueFull`] when the tenant has no room in the queue, [`CatalogError::TooManyFunctions`]
+    /// when this would be a function more than it may have. In any case nothing was stored.
     pub async fn record_deployment<E: From<CatalogError>>(
         &self,
         actor: &Actor,
@@ -273,12 +276,31 @@ async fn demand_room(
          WHERE b.tenant = $1 AND b.finished_at IS NULL",
     )
     .bind(new.tenant.as_str())
-    .fetch_one(connection)
+    .fetch_one(&mut *connection)
     .await?;
     let (deployments, bytes): (u64, u64) = (unsigned(&row, "deployments")?, unsigned(&row, "bytes")?);
     let fits = deployments < limits.deployments_max
         && bytes.saturating_add(new.source_bytes) <= limits.source_bytes_max;
-    if fits { Ok(()) } else { Err(CatalogError::QueueFull { deployments, bytes }) }
+    if !fits {
+        return Err(CatalogError::QueueFull { deployments, bytes });
+    }
+    // The function itself is none more: neither as it is, nor as an earlier deployment of it will make it.
+    let others: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM (
+             (SELECT name FROM functions WHERE tenant = $1 AND deleted_at IS NULL LIMIT $3)
+             UNION
+             SELECT d.function FROM builds b JOIN deployments d ON d.id = b.deployment_id
+             WHERE b.tenant = $1 AND b.finished_at IS NULL) names
+         WHERE name <> $2 AND NOT EXISTS (
+             SELECT 1 FROM functions f WHERE f.tenant = $1 AND f.name = $2 AND f.deleted_at IS NULL)",
+    )
+    .bind(new.tenant.as_str())
+    .bind(new.function.as_str())
+    .bind(int8(limits.functions_max))
+    .fetch_one(connection)
+    .await?;
+    let functions = u64::try_from(others).unwrap_or(u64::MAX);
+    if functions < limits.functions_max { Ok(()) } else { Err(CatalogError::TooManyFunctions { functions }) }
 }
 
 /// Everything that belongs to a new deployment row.

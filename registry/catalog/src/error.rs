@@ -26,6 +26,18 @@ pub enum CatalogError {
         /// How many bytes of source.
         bytes: u64,
     },
+    /// The tenant has as many functions as it may have.
+    #[error("the tenant has {functions} functions, in the queue or admitted")]
+    TooManyFunctions {
+        /// How many.
+        functions: u64,
+    },
+    /// The call tokens that are to be revoked open nothing any more.
+    #[error("the call tokens are over already")]
+    CallTokensOver,
+    /// As many revocations of call tokens are in force as may be, of the tenant or of the site.
+    #[error("as many revocations of call tokens are in force as may be")]
+    TooManyRevocations,
     /// A newer lease was granted, or the build is finished: the caller's work is void.
     #[error("the build is no longer held with this fencing token")]
     Fenced,
@@ -64,28 +76,31 @@ const CONSTRAINTS: &[(&str, &str)] = &[
     ("crates_decided", "nobody has decided that this crate may be used like this"),
     ("tokens_person_known", "a person's name has 1 to 200 characters of a-z, 0-9 and '._@+:/-'"),
     ("deployments_state_of_acquirer", "the deployment does not wait any more"),
-    ("votes_pkey", "this person has spoken already"),
+    ("votes_pkey", "this person has voted already"),
     ("tokens_reviewer_is_a_person", "a token that decides about dependencies has to name its person"),
-    ("tokens_of_provider_end", "what a provider vouches for ends within a day"),
+    ("tokens_of_provider_end", "a token of a person whom the provider has signed in ends within a day"),
     ("votes_by_a_person", "only a person with a token that opens reviews can speak"),
     (
         "votes_of_one_kind",
-        "the other voices come from people whom another authority names, and might be the same",
+        "the other votes come from people whom another authority names, and might be the same",
     ),
-    ("votes_while_open", "the review is decided and takes no more voices"),
-    ("votes_not_by_requester", "whoever asked for a crate cannot decide about it"),
+    ("votes_while_open", "the review is decided and takes no more votes"),
+    ("votes_not_by_requester", "the requester of a crate cannot decide about it"),
     ("spot_notes_while_open", "the review is decided and takes no more notes"),
-    ("spot_notes_not_by_requester", "whoever asked for a crate cannot decide about it"),
-    ("votes_note_length", "a voice needs a note of 1 to 4000 characters"),
-    ("spot_notes_spot_length", "a spot has to have 1 to 600 characters"),
-    ("spot_notes_note_length", "a note about a spot has 2000 characters at most"),
+    ("spot_notes_not_by_requester", "the requester of a crate cannot decide about it"),
+    ("votes_note_length", "a vote needs a note of 1 to 4000 characters"),
+    ("spot_notes_spot_length", "the name of a hotspot has to have 1 to 600 characters"),
+    ("spot_notes_note_length", "a note about a hotspot has 2000 characters at most"),
     ("reviews_one_open", "another open review asks the same"),
     ("reviews_state_transition", "the review is in another state by now"),
-    ("reviews_terms_stand", "somebody has approved other terms; approve the same, or deny"),
-    ("reviews_enough_people", "the review has not enough voices"),
-    ("reviews_nothing_unsound", "a spot is marked unsound; say why it is not before anybody approves"),
-    ("reviews_denied_by_somebody", "nobody has said no"),
+    ("reviews_terms_stand", "another reviewer has approved other terms; approve the same, or deny"),
+    ("reviews_enough_people", "the review has too few approvals"),
+    ("reviews_nothing_unsound", "a hotspot is marked unsound; say why it is not before anybody approves"),
+    ("reviews_denied_by_somebody", "nobody has voted against it"),
 ];
+
+/// The constraint of a trigger that counts revocations of call tokens.
+const REVOCATIONS_BOUNDED: &str = "call_revocations_bounded";
 
 /// Constraints that say that something which a caller named is not there.
 const REFERENCES: &[(&str, &str)] = &[
@@ -94,6 +109,8 @@ const REFERENCES: &[(&str, &str)] = &[
     ("tokens_tenant_fkey", "tenant"),
     ("votes_review_fkey", "review"),
     ("spot_notes_review_fkey", "review"),
+    ("call_tokens_tenant_fkey", "tenant"),
+    ("call_revocations_tenant_fkey", "tenant"),
     ("node_reports_node_fkey", "node"),
     ("bans_node_fkey", "node"),
     ("bans_version_fkey", "version"),
@@ -110,6 +127,9 @@ impl From<sqlx::Error> for CatalogError {
             | sqlx::Error::Tls(_) => Self::Unavailable(error),
             sqlx::Error::Database(cause) => {
                 let constraint = cause.constraint();
+                if constraint == Some(REVOCATIONS_BOUNDED) {
+                    return Self::TooManyRevocations;
+                }
                 if let Some((_, reason)) = CONSTRAINTS.iter().find(|(name, _)| constraint == Some(*name)) {
                     return Self::Conflict { reason: (*reason).to_owned() };
                 }
@@ -138,5 +158,11 @@ impl CatalogError {
     /// True when the same call may succeed later without anything being changed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_))
+    }
+
+    /// Whether another transaction stood in the way.
+    pub(crate) fn is_contention(&self) -> bool {
+        let Self::Unavailable(sqlx::Error::Database(cause)) = self else { return false };
+        matches!(cause.code().as_deref(), Some("40001" | "40P01"))
     }
 }

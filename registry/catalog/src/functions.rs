@@ -10,6 +10,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use crate::audit::{self, Entry};
+use crate::connection::retried;
 use crate::decode::{Decoded, parsed, small, small_opt, unsigned};
 use crate::{Actor, Catalog, CatalogError};
 
@@ -155,21 +156,7 @@ impl Catalog {
         name: &FunctionName,
         number: VersionNumber,
     ) -> Result<Version, CatalogError> {
-        let row = sqlx::query(
-            "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
-                    v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.toolchain,
-                    v.abi_version, v.policy_version, v.created_at, a.bytes,
-                    EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact) AS revoked
-             FROM versions v JOIN artifacts a ON a.digest = v.artifact
-             WHERE v.tenant = $1 AND v.function = $2 AND v.version = $3 AND v.retired_at IS NULL",
-        )
-        .bind(tenant.as_str())
-        .bind(name.as_str())
-        .bind(int4(number))
-        .fetch_optional(&self.pool)
-        .await?;
-        let row = row.ok_or(CatalogError::NotFound { what: "version" })?;
-        Ok(version(&row)?)
+        read_version(&mut *self.pool.acquire().await?, tenant, name, number).await
     }
 
     /// The aliases of a function by name.
@@ -201,13 +188,25 @@ impl Catalog {
         alias_name: &AliasName,
         number: VersionNumber,
     ) -> Result<Alias, CatalogError> {
-        let target = self.version(tenant, name, number).await?;
+        retried!(self.put_alias_once(actor, tenant, name, alias_name, number))
+    }
+
+    async fn put_alias_once(
+        &self,
+        actor: &Actor,
+        tenant: &TenantName,
+        name: &FunctionName,
+        alias_name: &AliasName,
+        number: VersionNumber,
+    ) -> Result<Alias, CatalogError> {
+        let mut tx = self.begin().await?;
+        lock_function(&mut tx, tenant, name).await?;
+        // Behind the lock: a deletion, and what was deployed under the name since, came first or comes later.
+        let target = read_version(&mut tx, tenant, name, number).await?;
         if target.revoked {
             let reason = format!("version {number} is revoked; an alias cannot name it");
             return Err(CatalogError::Conflict { reason });
         }
-        let mut tx = self.begin().await?;
-        lock_function(&mut tx, tenant, name).await?;
         let others: i64 = sqlx::query_scalar(
             "SELECT count(*) FROM aliases WHERE tenant = $1 AND function = $2 AND alias <> $3",
         )
@@ -252,10 +251,21 @@ impl Catalog {
         tenant: &TenantName,
         name: &FunctionName,
     ) -> Result<(), CatalogError> {
+        retried!(self.delete_function_once(actor, tenant, name))
+    }
+
+    async fn delete_function_once(
+        &self,
+        actor: &Actor,
+        tenant: &TenantName,
+        name: &FunctionName,
+    ) -> Result<(), CatalogError> {
         let mut tx = self.begin().await?;
         lock_function(&mut tx, tenant, name).await?;
         for statement in [
             "DELETE FROM aliases WHERE tenant = $1 AND function = $2",
+            // In the order in which the signer locks them that signs their statements again.
+            "SELECT 1 FROM versions WHERE tenant = $1 AND function = $2 AND retired_at IS NULL ORDER BY version FOR UPDATE",
             "UPDATE versions SET retired_at = now() WHERE tenant = $1 AND function = $2 AND retired_at IS NULL",
             "UPDATE functions SET deleted_at = now() WHERE tenant = $1 AND name = $2",
         ] {
@@ -287,6 +297,29 @@ async fn lock_function(
         .await?
         .map(|_| ())
         .ok_or(CatalogError::NotFound { what: "function" })
+}
+
+async fn read_version(
+    connection: &mut PgConnection,
+    tenant: &TenantName,
+    name: &FunctionName,
+    number: VersionNumber,
+) -> Result<Version, CatalogError> {
+    let row = sqlx::query(
+        "SELECT v.tenant, v.function, v.version, v.deployment_id, v.artifact, v.statement, v.source_digest,
+                v.handler, v.budget_us, v.memory_bytes, v.idempotent, v.isolation, v.access, v.toolchain,
+                v.abi_version, v.policy_version, v.created_at, a.bytes,
+                EXISTS (SELECT 1 FROM revocations r WHERE r.artifact = v.artifact) AS revoked
+         FROM versions v JOIN artifacts a ON a.digest = v.artifact
+         WHERE v.tenant = $1 AND v.function = $2 AND v.version = $3 AND v.retired_at IS NULL",
+    )
+    .bind(tenant.as_str())
+    .bind(name.as_str())
+    .bind(int4(number))
+    .fetch_optional(connection)
+    .await?;
+    let row = row.ok_or(CatalogError::NotFound { what: "version" })?;
+    Ok(version(&row)?)
 }
 
 /// Nodes should serve something else than before; wakes the signer.

@@ -1,6 +1,6 @@
 //! What the world says about crates, brought in as a whole: advisories, and audits of others.
 //!
-//! Importing advisories is the alarm: every allowed version that one of them refuses is taken back in the same
+//! Importing advisories finds the matches: every allowed version that one of them matches is revoked in the same
 //! transaction, and the answer says what runs with it.
 
 use mfaas_ident::{CrateName, PersonName};
@@ -9,15 +9,18 @@ use mfaas_rules::refusing_advisory;
 use sqlx::PgConnection;
 use sqlx::types::Json;
 
+use crate::allowlist::hold_decisions;
 use crate::audit::{self, Entry};
+use crate::connection::retried;
 use crate::decode::parsed;
+use crate::functions::bump;
 use crate::requests::{version, wake_acquirer};
 use crate::revoking::{built_with, revoke};
-use crate::{Actor, Catalog, CatalogError, ConcernedVersion, Revocation, Severity};
+use crate::{Actor, AffectedVersion, Catalog, CatalogError, Revocation, Severity};
 
-/// An allowed version that an advisory refuses.
+/// An allowed version that an advisory matches, with the versions of functions that it affects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alarm {
+pub struct AdvisoryMatch {
     /// The advisory's id.
     pub advisory: String,
     /// Its title.
@@ -27,7 +30,7 @@ pub struct Alarm {
     /// The version.
     pub version: semver::Version,
     /// Everything that was built with it.
-    pub concerned: Vec<ConcernedVersion>,
+    pub affected: Vec<AffectedVersion>,
 }
 
 /// Advisories to be imported.
@@ -44,22 +47,33 @@ pub struct AdvisoryImport<'a> {
 }
 
 impl Catalog {
-    /// What an import would raise an alarm about; changes nothing.
-    pub async fn alarms(&self, set: &AdvisorySet) -> Result<Vec<Alarm>, CatalogError> {
+    /// The advisory matches that an import would make; changes nothing.
+    pub async fn advisory_matches(&self, set: &AdvisorySet) -> Result<Vec<AdvisoryMatch>, CatalogError> {
         let mut connection = self.pool.acquire().await?;
-        alarms(&mut connection, set).await
+        advisory_matches(&mut connection, set).await
     }
 
-    /// Takes the advisories over, and takes back every allowed version that one of them refuses.
-    pub async fn import_advisories(&self, import: &AdvisoryImport<'_>) -> Result<Vec<Alarm>, CatalogError> {
+    /// Stores the advisories, and revokes every allowed version that one of them matches.
+    pub async fn import_advisories(
+        &self,
+        import: &AdvisoryImport<'_>,
+    ) -> Result<Vec<AdvisoryMatch>, CatalogError> {
+        retried!(self.import_advisories_once(import))
+    }
+
+    async fn import_advisories_once(
+        &self,
+        import: &AdvisoryImport<'_>,
+    ) -> Result<Vec<AdvisoryMatch>, CatalogError> {
         let mut tx = self.begin().await?;
+        hold_decisions(&mut tx).await?;
         keep(&mut tx, "advisories", import.actor, &Json(import.set)).await?;
-        let alarms = alarms(&mut tx, import.set).await?;
-        for alarm in &alarms {
-            let reason = format!("{}: {}", alarm.advisory, alarm.title);
+        let matches = advisory_matches(&mut tx, import.set).await?;
+        for found in &matches {
+            let reason = format!("{}: {}", found.advisory, found.title);
             let revocation = Revocation {
-                name: &alarm.name,
-                version: &alarm.version,
+                name: &found.name,
+                version: &found.version,
                 person: import.person,
                 actor: import.actor,
                 severity: import.severity,
@@ -67,8 +81,11 @@ impl Catalog {
             };
             revoke(&mut tx, &revocation).await?;
         }
+        if import.severity == Severity::Unload && !matches.is_empty() {
+            bump(&mut tx).await?;
+        }
         let detail = serde_json::json!({
-            "advisories": import.set.advisories.len(), "unread": import.set.unread.len(), "alarms": alarms.len(),
+            "advisories": import.set.advisories.len(), "unread": import.set.unread.len(), "matches": matches.len(),
         });
         let actor = import.actor;
         audit::append(
@@ -78,7 +95,7 @@ impl Catalog {
         .await?;
         wake_acquirer(&mut tx).await?;
         tx.commit().await?;
-        Ok(alarms)
+        Ok(matches)
     }
 
     /// Takes other people's audits over, in place of those that were imported before.
@@ -111,19 +128,22 @@ async fn keep<T: serde::Serialize + Sync>(
     Ok(())
 }
 
-async fn alarms(connection: &mut PgConnection, set: &AdvisorySet) -> Result<Vec<Alarm>, CatalogError> {
+async fn advisory_matches(
+    connection: &mut PgConnection,
+    set: &AdvisorySet,
+) -> Result<Vec<AdvisoryMatch>, CatalogError> {
     let rows = sqlx::query(
         "SELECT DISTINCT name, version FROM crates WHERE status = 'allowed' ORDER BY name, version",
     )
     .fetch_all(&mut *connection)
     .await?;
-    let mut alarms = Vec::new();
+    let mut matches = Vec::new();
     for row in &rows {
         let (name, version): (CrateName, _) = (parsed(row, "name")?, version(row, "version")?);
         let Some(advisory) = refusing_advisory(set, &name, &version) else { continue };
-        let concerned = built_with(connection, &name, &version).await?;
+        let affected = built_with(connection, &name, &version).await?;
         let (advisory, title) = (advisory.id.clone(), advisory.title.clone());
-        alarms.push(Alarm { advisory, title, name, version, concerned });
+        matches.push(AdvisoryMatch { advisory, title, name, version, affected });
     }
-    Ok(alarms)
+    Ok(matches)
 }

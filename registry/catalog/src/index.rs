@@ -5,14 +5,15 @@
 //! the decision that it rests on.
 
 use mfaas_ident::{CrateName, Digest, TenantName};
+use mfaas_rules::{CrateStatus, Precedence, deciding};
 use semver::Version;
-use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
+use sqlx::{PgConnection, Row as _};
 
 use crate::acquiring::Acquirer;
-use crate::allowlist::decisions;
-use crate::decode::{Decoded, int8, parsed};
+use crate::allowlist::{decisions, newest_toolchain, status};
+use crate::decode::{Decoded, int8, parsed, word};
 use crate::requests::version;
 use crate::{Catalog, CatalogError};
 
@@ -129,23 +130,7 @@ impl Catalog {
         tenant: &TenantName,
         lower_name: &str,
     ) -> Result<Vec<serde_json::Value>, CatalogError> {
-        let mut tx = self.begin().await?;
-        let Some(toolchain) = newest_toolchain(&mut tx).await? else { return Ok(Vec::new()) };
-        let rows = sqlx::query_scalar(concat!(
-            "WITH decisions AS (",
-            decisions!(),
-            "), entries AS MATERIALIZED (
-                 SELECT * FROM index_entries WHERE lower(name) = $3 AND line IS NOT NULL)
-               SELECT i.line FROM entries i
-               JOIN decisions d ON (d.name, d.version, d.checksum) = (i.decided_as, i.version, i.decided)
-               WHERE d.status = 'allowed' ORDER BY i.version"
-        ))
-        .bind(tenant.as_str())
-        .bind(toolchain)
-        .bind(lower_name)
-        .fetch_all(&mut *tx)
-        .await?;
-        Ok(rows)
+        Ok(self.offered(tenant, lower_name).await?.into_iter().map(|entry| entry.line).collect())
     }
 
     /// The archive of a version that `tenant` may build with now.
@@ -156,33 +141,64 @@ impl Catalog {
         version: &Version,
     ) -> Result<OfferedArchive, CatalogError> {
         let nothing = || CatalogError::NotFound { what: "such crate in the index" };
+        let (name, version) = (name.as_str(), version.to_string());
+        let mut entries = self.offered(tenant, &name.to_ascii_lowercase()).await?.into_iter();
+        let found = entries.find(|entry| (entry.name.as_str(), &entry.version) == (name, &version));
+        Ok(OfferedArchive { archive: found.ok_or_else(nothing)?.archive })
+    }
+
+    /// The entries about the crate of that name in small letters that `tenant` may build with now.
+    async fn offered(&self, tenant: &TenantName, lower_name: &str) -> Result<Vec<Entry>, CatalogError> {
         let mut tx = self.begin().await?;
-        let toolchain = newest_toolchain(&mut tx).await?.ok_or_else(nothing)?;
-        let row = sqlx::query(concat!(
+        let Some(toolchain) = newest_toolchain(&mut tx).await? else { return Ok(Vec::new()) };
+        let rows = sqlx::query(concat!(
             "WITH decisions AS (",
             decisions!(),
-            ") SELECT i.archive FROM index_entries i
-               JOIN decisions d ON (d.name, d.version, d.checksum) = (i.decided_as, i.version, i.decided)
-               WHERE d.status = 'allowed' AND (i.name, i.version) = ($3, $4) AND i.line IS NOT NULL"
+            "), entries AS MATERIALIZED (
+                 SELECT * FROM index_entries WHERE lower(name) = $3 AND line IS NOT NULL)
+               SELECT i.name, i.version, i.decided, i.archive, i.line, d.status, d.scope <> '' AS for_tenant,
+                      d.checksum = i.decided AS is_about
+               FROM entries i JOIN decisions d ON (d.name, d.version) = (i.decided_as, i.version)"
         ))
         .bind(tenant.as_str())
         .bind(toolchain)
-        .bind(name.as_str())
-        .bind(version.to_string())
-        .fetch_optional(&mut *tx)
+        .bind(lower_name)
+        .fetch_all(&mut *tx)
         .await?;
-        let row = row.ok_or_else(nothing)?;
-        Ok(OfferedArchive { archive: parsed(&row, "archive")? })
+        let entries = rows.iter().map(entry).collect::<Decoded<Vec<Entry>>>()?;
+        let mut found = deciding(entries, |entry| {
+            let key = (entry.name.clone(), entry.version.clone(), entry.decided.clone());
+            (key, Precedence::new(entry.status, entry.is_for_tenant))
+        });
+        found.retain(|entry| entry.status == CrateStatus::Allowed && entry.is_about);
+        Ok(found)
     }
 }
 
-/// The toolchain that the site accepted last, as a text of the database.
-pub(crate) async fn newest_toolchain(connection: &mut PgConnection) -> Result<Option<String>, CatalogError> {
-    let found =
-        sqlx::query_scalar("SELECT id FROM toolchains WHERE accepted ORDER BY decided_at DESC, id LIMIT 1")
-            .fetch_optional(connection)
-            .await?;
-    Ok(found)
+/// An entry of the index beside a decision about its crate version.
+struct Entry {
+    name: String,
+    version: String,
+    decided: String,
+    archive: Digest,
+    line: serde_json::Value,
+    status: CrateStatus,
+    is_for_tenant: bool,
+    /// Whether the decision is about these bytes.
+    is_about: bool,
+}
+
+fn entry(row: &PgRow) -> Decoded<Entry> {
+    Ok(Entry {
+        name: row.try_get("name")?,
+        version: row.try_get("version")?,
+        decided: row.try_get("decided")?,
+        archive: parsed(row, "archive")?,
+        line: row.try_get("line")?,
+        status: word(row, "status", status)?,
+        is_for_tenant: row.try_get("for_tenant")?,
+        is_about: row.try_get("is_about")?,
+    })
 }
 
 /// An archive's row; one that is there stays.

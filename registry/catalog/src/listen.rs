@@ -22,7 +22,7 @@ pub enum Channel {
     /// A crate was asked for or decided about.
     Acquirer,
     /// What nodes are to take and not to run has changed.
-    Orders,
+    Directives,
 }
 
 impl Channel {
@@ -33,12 +33,12 @@ impl Channel {
             Self::Events => "mfaas_events",
             Self::ServingSet => "mfaas_serving_set",
             Self::Acquirer => "mfaas_acquirer",
-            Self::Orders => "mfaas_orders",
+            Self::Directives => "mfaas_orders",
         }
     }
 
     fn parse(name: &str) -> Option<Self> {
-        [Self::Builds, Self::Signer, Self::Events, Self::ServingSet, Self::Acquirer, Self::Orders]
+        [Self::Builds, Self::Signer, Self::Events, Self::ServingSet, Self::Acquirer, Self::Directives]
             .into_iter()
             .find(|c| c.name() == name)
     }
@@ -64,7 +64,7 @@ pub struct Wakes {
 impl Catalog {
     /// Listens to `channels` on a connection of its own.
     pub async fn listen(&self, channels: &[Channel]) -> Result<Wakes, CatalogError> {
-        let mut listener = PgListener::connect_with(&self.pool).await?;
+        let mut listener = PgListener::connect_with(self.pool.connections()).await?;
         listener.listen_all(channels.iter().map(|c| c.name())).await?;
         Ok(Wakes { listener })
     }

@@ -13,10 +13,13 @@ use crate::{Catalog, CatalogError};
 /// Lines kept for one function.
 pub const FUNCTION_LOG_LINES_MAX: i64 = 1_000;
 
+/// The locks under which lines of one function are numbered; any number that nobody else takes.
+const LINES_LOCKS: i32 = 0x6D66_6C6E;
+
 /// A stored line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLine {
-    /// Its number; grows, with gaps.
+    /// Its number; grows with gaps, for each function in the order in which lines can be seen.
     pub id: i64,
     /// When, by the node's clock.
     pub at: DateTime<Utc>,
@@ -40,6 +43,21 @@ impl Catalog {
             (0..batch.lines.len() as u64).map(|n| int8(batch.first.saturating_add(n))).collect();
         let versions: Vec<i32> = batch.lines.iter().map(|l| int4(l.version)).collect();
         let times: Vec<DateTime<Utc>> = batch.lines.iter().map(|l| l.at).collect();
+        let mut functions: Vec<_> = batch.lines.iter().map(|l| (&l.tenant, &l.function)).collect();
+        functions.sort_unstable();
+        functions.dedup();
+        // Whoever follows a function reads on behind the highest number that it saw, so a lower one must not be
+        // committed later. Locks are taken in one order by everybody.
+        sqlx::query(
+            "SELECT pg_advisory_xact_lock($1, key)
+             FROM (SELECT DISTINCT hashtext(tenant || '/' || function) AS key
+                   FROM unnest($2::text[], $3::text[]) AS f (tenant, function) ORDER BY key) AS keys",
+        )
+        .bind(LINES_LOCKS)
+        .bind(functions.iter().map(|(tenant, _)| tenant.to_string()).collect::<Vec<_>>())
+        .bind(functions.iter().map(|(_, function)| function.to_string()).collect::<Vec<_>>())
+        .execute(&mut *tx)
+        .await?;
         // Only what exists can be logged about: a taken-over node must not invent functions.
         sqlx::query(
             "INSERT INTO function_logs (tenant, function, version, node, boot, line, at, level, text)
@@ -62,9 +80,6 @@ impl Catalog {
         .bind(column(|l| sanitise(&l.text, mfaas_delivery::LOG_LINE_BYTES_MAX)))
         .execute(&mut *tx)
         .await?;
-        let mut functions: Vec<_> = batch.lines.iter().map(|l| (&l.tenant, &l.function)).collect();
-        functions.sort_unstable();
-        functions.dedup();
         for (tenant, function) in functions {
             sqlx::query(
                 "DELETE FROM function_logs WHERE tenant = $1 AND function = $2 AND id <= (

@@ -1,7 +1,7 @@
 //! Nodes: how they join, what they report, what they should have loaded.
 
 use chrono::{DateTime, Utc};
-use mfaas_delivery::{Availability, Orders, Report, SERVER_PROTOCOL};
+use mfaas_delivery::{Availability, Directives, Report, SERVER_PROTOCOL};
 use mfaas_ident::{Digest, Epoch, NodeName};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -42,6 +42,8 @@ pub struct NodeStatus {
     pub row: NodeRow,
     /// The newest signed epoch; 0 before the first.
     pub desired: Epoch,
+    /// The digest of the set that was signed here under the epoch that the node reported, if one was and is kept.
+    pub signed_here: Option<Digest>,
 }
 
 impl NodeStatus {
@@ -50,11 +52,19 @@ impl NodeStatus {
         self.row.report.as_ref().map_or(Epoch(0), |(_, report)| report.epoch)
     }
 
+    /// False when the node has a set of a history that was lost here: under the same epoch another one was signed. Nodes of
+    /// the release before do not say which set they have.
+    pub fn is_of_this_history(&self) -> bool {
+        let reported = self.row.report.as_ref().and_then(|(_, report)| report.set_digest);
+        reported.is_none() || self.signed_here.is_none() || reported == self.signed_here
+    }
+
     /// True when the node serves the newest epoch, or one after it that was lost here, and refused nothing of it.
     pub fn is_converged(&self) -> bool {
-        self.row.report.as_ref().is_some_and(|(_, report)| {
-            report.epoch >= self.desired && report.refused.is_empty() && report.refused_total == 0
-        })
+        self.is_of_this_history()
+            && self.row.report.as_ref().is_some_and(|(_, report)| {
+                report.epoch >= self.desired && report.refused.is_empty() && report.refused_total == 0
+            })
     }
 }
 
@@ -161,8 +171,9 @@ impl Catalog {
     pub async fn nodes(&self) -> Result<Vec<NodeStatus>, CatalogError> {
         let rows = sqlx::query(
             "SELECT n.name, n.certificate_sha256, n.joined_at, n.availability, n.availability_since, r.at, r.body,
-                    (SELECT coalesce(max(epoch), 0) FROM serving_sets) AS desired
-             FROM nodes n LEFT JOIN node_reports r ON r.node = n.name ORDER BY n.name",
+                    (SELECT coalesce(max(epoch), 0) FROM serving_sets) AS desired, s.digest AS signed_here
+             FROM nodes n LEFT JOIN node_reports r ON r.node = n.name
+             LEFT JOIN serving_sets s ON s.epoch = r.epoch ORDER BY n.name",
         )
         .fetch_all(&self.pool)
         .await?;
@@ -219,14 +230,14 @@ impl Catalog {
     ///
     /// # Errors
     /// [`CatalogError::NotFound`] when there is no such node.
-    pub async fn orders(&self, node: &NodeName) -> Result<Orders, CatalogError> {
+    pub async fn directives(&self, node: &NodeName) -> Result<Directives, CatalogError> {
         let row = sqlx::query("SELECT availability FROM nodes WHERE name = $1")
             .bind(node.as_str())
             .fetch_optional(&self.pool)
             .await?
             .ok_or(CatalogError::NotFound { what: "node" })?;
         let availability = word(&row, "availability", Availability::parse)?;
-        Ok(Orders { protocol: SERVER_PROTOCOL, availability, bans: self.bans_to_tell().await? })
+        Ok(Directives { protocol: SERVER_PROTOCOL, availability, bans: self.bans_in_force().await? })
     }
 }
 
@@ -244,6 +255,7 @@ fn status(row: &PgRow) -> Decoded<NodeStatus> {
         None => None,
         Some(body) => Some((row.try_get("at")?, serde_json::from_value(body).map_err(|e| bad("body", e))?)),
     };
+    let signed_here: Option<String> = row.try_get("signed_here")?;
     Ok(NodeStatus {
         row: NodeRow {
             node: joined(row)?,
@@ -252,5 +264,6 @@ fn status(row: &PgRow) -> Decoded<NodeStatus> {
             report,
         },
         desired: Epoch(unsigned(row, "desired")?),
+        signed_here: signed_here.map(|text| text.parse().map_err(|e| bad("signed_here", e))).transpose()?,
     })
 }

@@ -90,7 +90,7 @@ pub struct Request {
     /// Whether the crate's default features are asked for, too.
     pub default_features: bool,
     /// Whether people are to decide even about what ships.
-    pub takeover: bool,
+    pub overrides: bool,
     /// Why it is not allowed today.
     pub code: Code,
     /// How far it is.
@@ -134,7 +134,7 @@ pub struct NewRequest<'a> {
     /// Whether the default features are wanted.
     pub default_features: bool,
     /// Whether people are to decide even about what ships: the site takes the decision over.
-    pub takeover: bool,
+    pub overrides: bool,
 }
 
 const COLUMNS: &str =
@@ -164,7 +164,7 @@ impl Catalog {
         .bind(new.features)
         .bind(new.default_features)
         .bind(codes::MF0204.id())
-        .bind(new.takeover)
+        .bind(new.overrides)
         .fetch_one(&mut *tx)
         .await?;
         let found = request(&row)?;
@@ -358,7 +358,7 @@ fn request(row: &PgRow) -> Decoded<Request> {
         requirement: row.try_get("requirement")?,
         features: row.try_get("features")?,
         default_features: row.try_get("default_features")?,
-        takeover: row.try_get("takeover")?,
+        overrides: row.try_get("takeover")?,
         code: word(row, "code", Code::parse)?,
         status: word(row, "status", RequestStatus::parse)?,
         chosen: chosen.map(|text| semver::Version::parse(&text).map_err(|e| bad("chosen", e))).transpose()?,

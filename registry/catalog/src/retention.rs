@@ -26,7 +26,8 @@ pub struct Retention {
     /// Events and diagnostics of deployments that were admitted, refused or failed. The last event and the first error
     /// stay: they say how it ended.
     pub events_days: u32,
-    /// Tokens that were revoked or ended, sign-ins among them, unless a vote was given with them; join tokens.
+    /// Tokens that were revoked or ended, sign-ins among them, unless a vote was given with them; join tokens; call tokens that
+    /// ended, and their revocations.
     pub tokens_days: u32,
     /// Log lines of functions.
     pub logs_days: u32,
@@ -87,6 +88,26 @@ const RULES: &[Rule] = &[
                      SELECT secret_sha256 FROM join_tokens WHERE expires_at < now() - make_interval(days => $1)
                      ORDER BY expires_at LIMIT $2))
                  RETURNING '' AS tenant)
+             SELECT tenant, count(*) AS rows FROM gone GROUP BY tenant",
+    },
+    Rule {
+        what: "call tokens",
+        days: |kept| kept.tokens_days,
+        statement: "WITH gone AS (
+                 DELETE FROM call_tokens WHERE id = ANY (ARRAY(
+                     SELECT id FROM call_tokens WHERE expires_at < now() - make_interval(days => $1)
+                     ORDER BY expires_at LIMIT $2))
+                 RETURNING tenant)
+             SELECT tenant, count(*) AS rows FROM gone GROUP BY tenant",
+    },
+    Rule {
+        what: "revocations of call tokens",
+        days: |kept| kept.tokens_days,
+        statement: "WITH gone AS (
+                 DELETE FROM call_revocations WHERE id = ANY (ARRAY(
+                     SELECT id FROM call_revocations WHERE ends_at < now() - make_interval(days => $1)
+                     ORDER BY ends_at LIMIT $2))
+                 RETURNING tenant)
              SELECT tenant, count(*) AS rows FROM gone GROUP BY tenant",
     },
     Rule {

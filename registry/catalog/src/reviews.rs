@@ -10,20 +10,22 @@ use chrono::{DateTime, Utc};
 use mfaas_ident::{CrateName, DeploymentId, Digest, FunctionName, PersonName, TenantName, ToolchainId};
 use mfaas_rules::crate_facts::{AdvisorySet, CrateReport, TrialBuild};
 use mfaas_rules::profiles::std_items::Capability;
-use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
+use mfaas_rules::review::{HotspotState, Review, ReviewAct, ReviewRefusal, ReviewState, Terms};
 use mfaas_rules::{CrateJudgement, People, codes, refusing_advisory};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
 
+use crate::allowlist::hold_decisions;
 use crate::audit::{self, Entry};
+use crate::connection::retried;
 use crate::decode::{Decoded, bad, json, parsed, word};
 use crate::requests::{RequestStatus, end_requests, finding, version, wake_acquirer};
 use crate::{Actor, Catalog, CatalogError, Token};
 
-/// A voice.
+/// A vote.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-pub struct Voice {
+pub struct Vote {
     /// Whose.
     pub person: PersonName,
     /// For or against.
@@ -34,13 +36,13 @@ pub struct Voice {
     pub at: DateTime<Utc>,
 }
 
-/// What somebody found at a spot.
+/// What somebody found at a hotspot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpotNote {
+pub struct HotspotNote {
     /// File, line, column and kind.
-    pub spot: String,
+    pub hotspot: String,
     /// What is there.
-    pub state: SpotState,
+    pub state: HotspotState,
     /// Why.
     pub note: String,
     /// Who looked last.
@@ -66,7 +68,7 @@ pub struct ReviewRow {
     pub toolchain: ToolchainId,
     /// Key of the report of facts.
     pub report: Digest,
-    /// How many voices it takes.
+    /// How many votes it takes.
     pub people: People,
     /// The rules that made the suggestion.
     pub rules_revision: String,
@@ -89,7 +91,7 @@ pub struct ReviewRow {
     /// Deployments that wait for it.
     pub waiting: u32,
     /// Who said what, oldest first.
-    pub voices: Vec<Voice>,
+    pub votes: Vec<Vote>,
 }
 
 /// Somebody who asked for what a review is about.
@@ -113,9 +115,9 @@ pub struct Asker {
     pub waits: bool,
 }
 
-/// A voice to be given.
+/// A vote to be cast.
 #[derive(Debug, Clone)]
-pub struct NewVoice<'a> {
+pub struct NewVote<'a> {
     /// Which review.
     pub review: i64,
     /// The token that it is given with, which names the person.
@@ -138,7 +140,7 @@ const SELECT: &str = "SELECT r.id, r.name, r.version, r.checksum, r.features, r.
          WHERE m.review_id = r.id AND d.state = 'waiting') AS waiting,
         coalesce((SELECT jsonb_agg(jsonb_build_object('person', v.person, 'approve', v.approve, 'note', v.note,
                                                       'at', v.at) ORDER BY v.at, v.person)
-                  FROM votes v WHERE v.review_id = r.id), '[]') AS voices
+                  FROM votes v WHERE v.review_id = r.id), '[]') AS votes
     FROM reviews r";
 
 impl Catalog {
@@ -213,15 +215,15 @@ impl Catalog {
         Ok(review_row(&row.ok_or(CatalogError::NotFound { what: "review" })?)?)
     }
 
-    /// What was found at its spots, by spot.
-    pub async fn spot_notes(&self, review: i64) -> Result<Vec<SpotNote>, CatalogError> {
+    /// What was found at its hotspots, by hotspot.
+    pub async fn hotspot_notes(&self, review: i64) -> Result<Vec<HotspotNote>, CatalogError> {
         let rows = sqlx::query(
             "SELECT spot, state, note, person, at FROM spot_notes WHERE review_id = $1 ORDER BY spot",
         )
         .bind(review)
         .fetch_all(&self.pool)
         .await?;
-        Ok(rows.iter().map(spot_note).collect::<Result<_, _>>()?)
+        Ok(rows.iter().map(hotspot_note).collect::<Result<_, _>>()?)
     }
 
     /// The facts of that key.
@@ -233,67 +235,72 @@ impl Catalog {
         report.ok_or(CatalogError::NotFound { what: "report" })
     }
 
-    /// Says yes or no. With the last voice that it takes, the decision is made, and everything that follows
+    /// Casts a vote. With the last one that it takes, the decision is made, and everything that follows
     /// from it: the crate's row, and after a no the end of whatever waited for it.
-    pub async fn vote(&self, voice: &NewVoice<'_>) -> Result<ReviewState, CatalogError> {
-        let (person, actor) = (&voice.token.person, &Actor::token(voice.token));
+    pub async fn vote(&self, vote: &NewVote<'_>) -> Result<ReviewState, CatalogError> {
+        retried!(self.vote_once(vote))
+    }
+
+    async fn vote_once(&self, vote: &NewVote<'_>) -> Result<ReviewState, CatalogError> {
+        let (person, actor) = (&vote.token.person, &Actor::token(vote.token));
         let mut tx = self.begin().await?;
-        let (mut review, trial) = lock(&mut tx, voice.review).await?;
-        let first = review.voices.is_empty();
-        let act = ReviewAct::Vote { person: person.clone(), approve: voice.approve.cloned() };
+        hold_decisions(&mut tx).await?;
+        let (mut review, trial) = lock(&mut tx, vote.review).await?;
+        let first = review.votes.is_empty();
+        let act = ReviewAct::Vote { person: person.clone(), approve: vote.approve.cloned() };
         let state = review.act(act)?;
-        if let Some(terms) = voice.approve {
-            refuse_unreadable(&mut tx, voice.review).await?;
-            refuse_against_advisories(&mut tx, voice.review).await?;
+        if let Some(terms) = vote.approve {
+            refuse_unreadable(&mut tx, vote.review).await?;
+            refuse_against_advisories(&mut tx, vote.review).await?;
             if let Some(reason) = trial.and_then(|trial| trial.objection(&terms.grants)) {
                 return Err(CatalogError::Conflict { reason });
             }
         }
-        if let Some(terms) = voice.approve.filter(|_| first) {
-            set_terms(&mut tx, voice.review, terms).await?;
+        if let Some(terms) = vote.approve.filter(|_| first) {
+            set_terms(&mut tx, vote.review, terms).await?;
         }
         sqlx::query(
             "INSERT INTO votes (review_id, person, approve, note, actor, token_id) VALUES ($1, $2, $3, $4, $5, $6)",
         )
-        .bind(voice.review)
+        .bind(vote.review)
         .bind(person.as_str())
-        .bind(voice.approve.is_some())
-        .bind(voice.note)
+        .bind(vote.approve.is_some())
+        .bind(vote.note)
         .bind(actor.as_str())
-        .bind(voice.token.id)
+        .bind(vote.token.id)
         .execute(&mut *tx)
         .await?;
-        let subject = format!("review {}", voice.review);
+        let subject = format!("review {}", vote.review);
         // Who named the person stands beside them: an admin can make tokens for two.
         let detail = serde_json::json!({
-            "person": person, "vouched_by": voice.token.vouched_by, "token_made_by": voice.token.made_by,
-            "approve": voice.approve.is_some(), "terms": voice.approve,
+            "person": person, "identity_source": vote.token.identity_source, "token_made_by": vote.token.made_by,
+            "approve": vote.approve.is_some(), "terms": vote.approve,
         });
         let entry = Entry { actor, action: "review.voted", tenant: "", subject: &subject, detail };
         audit::append(&mut tx, entry).await?;
         match state {
-            ReviewState::Approved => approve(&mut tx, voice, &review).await?,
-            ReviewState::Denied => deny(&mut tx, voice).await?,
+            ReviewState::Approved => approve(&mut tx, vote, &review).await?,
+            ReviewState::Denied => deny(&mut tx, vote).await?,
             ReviewState::Open | ReviewState::Revoked | ReviewState::Withdrawn => {}
         }
         tx.commit().await?;
         Ok(state)
     }
 
-    /// Says what is at a spot, in place of what was said before.
-    pub async fn mark_spot(
+    /// Says what is at a hotspot, in place of what was said before.
+    pub async fn mark_hotspot(
         &self,
         actor: &Actor,
         person: &PersonName,
         review: i64,
-        spot: &str,
-        found: (SpotState, &str),
+        hotspot: &str,
+        found: (HotspotState, &str),
     ) -> Result<(), CatalogError> {
         let (state, note) = found;
         let mut tx = self.begin().await?;
         lock(&mut tx, review).await?.0.act(ReviewAct::Mark {
             person: person.clone(),
-            spot: spot.to_owned(),
+            hotspot: hotspot.to_owned(),
             state,
         })?;
         sqlx::query(
@@ -301,13 +308,14 @@ impl Catalog {
              ON CONFLICT ON CONSTRAINT spot_notes_pkey DO UPDATE SET state = $3, note = $4, person = $5, at = now()",
         )
         .bind(review)
-        .bind(spot)
+        .bind(hotspot)
         .bind(state.as_str())
         .bind(note)
         .bind(person.as_str())
         .execute(&mut *tx)
         .await?;
-        let detail = serde_json::json!({ "person": person, "spot": spot, "state": state, "note": note });
+        let detail =
+            serde_json::json!({ "person": person, "hotspot": hotspot, "state": state, "note": note });
         let subject = format!("review {review}");
         audit::append(
             &mut tx,
@@ -342,7 +350,7 @@ async fn lock(connection: &mut PgConnection, id: i64) -> Result<(Review, Option<
         people: row.people,
         state: row.state,
         requesters: row.requesters.into_iter().collect(),
-        voices: row.voices.into_iter().map(|voice| (voice.person, voice.approve)).collect::<BTreeMap<_, _>>(),
+        votes: row.votes.into_iter().map(|vote| (vote.person, vote.approve)).collect::<BTreeMap<_, _>>(),
         terms: row.terms,
         unsound: unsound.into_iter().collect::<BTreeSet<_>>(),
     };
@@ -397,56 +405,56 @@ async fn set_terms(connection: &mut PgConnection, id: i64, terms: &Terms) -> Res
 
 async fn approve(
     connection: &mut PgConnection,
-    voice: &NewVoice<'_>,
+    vote: &NewVote<'_>,
     review: &Review,
 ) -> Result<(), CatalogError> {
-    close(connection, voice, ReviewState::Approved).await?;
-    let people: Vec<&str> = review.voices.keys().map(PersonName::as_str).collect();
-    decide(connection, voice, "allowed", &people.join(", ")).await?;
+    close(connection, vote, ReviewState::Approved).await?;
+    let people: Vec<&str> = review.votes.keys().map(PersonName::as_str).collect();
+    decide(connection, vote, "allowed", &people.join(", ")).await?;
     wake_acquirer(connection).await
 }
 
-async fn deny(connection: &mut PgConnection, voice: &NewVoice<'_>) -> Result<(), CatalogError> {
-    close(connection, voice, ReviewState::Denied).await?;
-    decide(connection, voice, "denied", voice.token.person.as_str()).await?;
+async fn deny(connection: &mut PgConnection, vote: &NewVote<'_>) -> Result<(), CatalogError> {
+    close(connection, vote, ReviewState::Denied).await?;
+    decide(connection, vote, "denied", vote.token.person.as_str()).await?;
     let row = sqlx::query(
         "SELECT r.name, r.version, ARRAY(SELECT m.request_id FROM request_members m WHERE m.review_id = r.id) AS requests
          FROM reviews r WHERE r.id = $1",
     )
-    .bind(voice.review)
+    .bind(vote.review)
     .fetch_one(&mut *connection)
     .await?;
     let (name, number): (String, String) = (row.try_get("name")?, row.try_get("version")?);
     let requests: Vec<i64> = row.try_get("requests")?;
-    let message = format!("crate `{name}` {number} was denied by {}: {}", voice.token.person, voice.note);
+    let message = format!("crate `{name}` {number} was denied by {}: {}", vote.token.person, vote.note);
     let finding = finding(codes::MF0209, message);
-    end_requests(connection, &Actor::token(voice.token), &requests, RequestStatus::Denied, &finding).await
+    end_requests(connection, &Actor::token(vote.token), &requests, RequestStatus::Denied, &finding).await
 }
 
 async fn close(
     connection: &mut PgConnection,
-    voice: &NewVoice<'_>,
+    vote: &NewVote<'_>,
     state: ReviewState,
 ) -> Result<(), CatalogError> {
     sqlx::query("UPDATE reviews SET state = $2, reason = $3, closed_at = now() WHERE id = $1")
-        .bind(voice.review)
+        .bind(vote.review)
         .bind(state.as_str())
-        .bind(voice.note)
+        .bind(vote.note)
         .execute(&mut *connection)
         .await?;
     let action = if state == ReviewState::Approved { "review.approved" } else { "review.denied" };
     let (subject, detail) = (
-        format!("review {}", voice.review),
-        serde_json::json!({ "person": voice.token.person, "note": voice.note }),
+        format!("review {}", vote.review),
+        serde_json::json!({ "person": vote.token.person, "note": vote.note }),
     );
-    let actor = &Actor::token(voice.token);
+    let actor = &Actor::token(vote.token);
     audit::append(connection, Entry { actor, action, tenant: "", subject: &subject, detail }).await
 }
 
 /// Writes the row of the allowlist. Tenants may name the crate if one of the requests did.
 async fn decide(
     connection: &mut PgConnection,
-    voice: &NewVoice<'_>,
+    vote: &NewVote<'_>,
     status: &str,
     people: &str,
 ) -> Result<(), CatalogError> {
@@ -465,10 +473,10 @@ async fn decide(
              toolchain = excluded.toolchain, grants = excluded.grants, expires_at = excluded.expires_at,
              review_id = excluded.review_id",
     )
-    .bind(voice.review)
+    .bind(vote.review)
     .bind(status)
     .bind(people)
-    .bind(voice.note)
+    .bind(vote.note)
     .execute(connection)
     .await?;
     Ok(())
@@ -516,7 +524,7 @@ fn review_row(row: &PgRow) -> Decoded<ReviewRow> {
             .map(|text| PersonName::parse(text).map_err(|e| bad("requesters", e)))
             .collect::<Result<_, _>>()?,
         waiting,
-        voices: row.try_get::<Json<Vec<Voice>>, _>("voices")?.0,
+        votes: row.try_get::<Json<Vec<Vote>>, _>("votes")?.0,
     })
 }
 
@@ -547,10 +555,10 @@ fn people(row: &PgRow) -> Decoded<People> {
 #[error("{0}")]
 struct NeitherOneNorTwo(&'static str);
 
-fn spot_note(row: &PgRow) -> Decoded<SpotNote> {
-    Ok(SpotNote {
-        spot: row.try_get("spot")?,
-        state: word(row, "state", SpotState::parse)?,
+fn hotspot_note(row: &PgRow) -> Decoded<HotspotNote> {
+    Ok(HotspotNote {
+        hotspot: row.try_get("spot")?,
+        state: word(row, "state", HotspotState::parse)?,
         note: row.try_get("note")?,
         person: parsed(row, "person")?,
         at: row.try_get("at")?,

@@ -7,8 +7,11 @@ use mfaas_ident::{AliasName, CrateName, Digest, FunctionName, PersonName, Tenant
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
+use crate::allowlist::hold_decisions;
 use crate::audit::{self, Entry};
+use crate::connection::retried;
 use crate::decode::{Decoded, bad, parsed, small};
+use crate::functions::bump;
 use crate::{Actor, Catalog, CatalogError};
 
 /// What a revocation does to what runs.
@@ -22,7 +25,7 @@ pub enum Severity {
 
 /// A version that was built with a crate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConcernedVersion {
+pub struct AffectedVersion {
     /// Owner.
     pub tenant: TenantName,
     /// Function.
@@ -37,7 +40,7 @@ pub struct ConcernedVersion {
     pub revoked: bool,
 }
 
-/// A decision to be taken back.
+/// A revocation to be made.
 #[derive(Debug, Clone)]
 pub struct Revocation<'a> {
     /// The package.
@@ -60,7 +63,7 @@ impl Catalog {
         &self,
         name: &CrateName,
         version: &semver::Version,
-    ) -> Result<Vec<ConcernedVersion>, CatalogError> {
+    ) -> Result<Vec<AffectedVersion>, CatalogError> {
         let mut connection = self.pool.acquire().await?;
         built_with(&mut connection, name, version).await
     }
@@ -73,37 +76,52 @@ impl Catalog {
     pub async fn revoke_crate(
         &self,
         revocation: &Revocation<'_>,
-    ) -> Result<Vec<ConcernedVersion>, CatalogError> {
+    ) -> Result<Vec<AffectedVersion>, CatalogError> {
+        retried!(self.revoke_crate_once(revocation))
+    }
+
+    async fn revoke_crate_once(
+        &self,
+        revocation: &Revocation<'_>,
+    ) -> Result<Vec<AffectedVersion>, CatalogError> {
         let mut tx = self.begin().await?;
-        let concerned = revoke(&mut tx, revocation).await?;
+        hold_decisions(&mut tx).await?;
+        let affected = revoke(&mut tx, revocation).await?;
+        if revocation.severity == Severity::Unload {
+            bump(&mut tx).await?;
+        }
         crate::requests::wake_acquirer(&mut tx).await?;
         tx.commit().await?;
-        Ok(concerned)
+        Ok(affected)
     }
 }
 
-/// The whole revocation, in the caller's transaction.
+/// The whole revocation, in the caller's transaction, which holds the decisions. Whoever unloads says when it has revoked all that
+/// nodes should serve something else: no artifact's row is locked behind that.
 pub(crate) async fn revoke(
     connection: &mut PgConnection,
     revocation: &Revocation<'_>,
-) -> Result<Vec<ConcernedVersion>, CatalogError> {
-    take_back(connection, revocation).await?;
-    let concerned = built_with(connection, revocation.name, revocation.version).await?;
+) -> Result<Vec<AffectedVersion>, CatalogError> {
+    revoke_version(connection, revocation).await?;
+    let affected = built_with(connection, revocation.name, revocation.version).await?;
     if revocation.severity == Severity::Unload {
-        unload(connection, revocation, &concerned).await?;
+        unload(connection, revocation, &affected).await?;
     }
     let detail = serde_json::json!({
-        "person": revocation.person, "reason": revocation.reason, "concerned": concerned.len(),
+        "person": revocation.person, "reason": revocation.reason, "affected": affected.len(),
         "unloaded": revocation.severity == Severity::Unload,
     });
     let subject = format!("{} {}", revocation.name, revocation.version);
     let actor = revocation.actor;
     let entry = Entry { actor, action: "crate.revoked", tenant: "", subject: &subject, detail };
     audit::append(connection, entry).await?;
-    Ok(concerned)
+    Ok(affected)
 }
 
-async fn take_back(connection: &mut PgConnection, revocation: &Revocation<'_>) -> Result<(), CatalogError> {
+async fn revoke_version(
+    connection: &mut PgConnection,
+    revocation: &Revocation<'_>,
+) -> Result<(), CatalogError> {
     let taken = sqlx::query(
         "UPDATE crates SET status = 'revoked', decided_by = $3, decided_at = now(), reason = $4
          WHERE name = $1 AND version = $2 AND status = 'allowed'",
@@ -132,9 +150,9 @@ async fn take_back(connection: &mut PgConnection, revocation: &Revocation<'_>) -
 async fn unload(
     connection: &mut PgConnection,
     revocation: &Revocation<'_>,
-    concerned: &[ConcernedVersion],
+    affected: &[AffectedVersion],
 ) -> Result<(), CatalogError> {
-    let artifacts: Vec<String> = concerned.iter().map(|version| version.artifact.to_string()).collect();
+    let artifacts: Vec<String> = affected.iter().map(|version| version.artifact.to_string()).collect();
     sqlx::query(
         "INSERT INTO revocations (artifact, reason, revoked_by) SELECT DISTINCT unnest($1::text[]), $2, $3
          ON CONFLICT ON CONSTRAINT revocations_pkey DO NOTHING",
@@ -142,16 +160,16 @@ async fn unload(
     .bind(artifacts)
     .bind(format!("crate {} {}: {}", revocation.name, revocation.version, revocation.reason))
     .bind(revocation.person.as_str())
-    .execute(&mut *connection)
+    .execute(connection)
     .await?;
-    crate::functions::bump(connection).await
+    Ok(())
 }
 
 pub(crate) async fn built_with(
     connection: &mut PgConnection,
     name: &CrateName,
     version: &semver::Version,
-) -> Result<Vec<ConcernedVersion>, CatalogError> {
+) -> Result<Vec<AffectedVersion>, CatalogError> {
     let rows = sqlx::query(
         "SELECT v.tenant, v.function, v.version, v.artifact,
                 ARRAY(SELECT a.alias FROM aliases a WHERE (a.tenant, a.function, a.version)
@@ -166,12 +184,12 @@ pub(crate) async fn built_with(
     .bind(version.to_string())
     .fetch_all(connection)
     .await?;
-    Ok(rows.iter().map(concerned).collect::<Result<_, _>>()?)
+    Ok(rows.iter().map(affected).collect::<Result<_, _>>()?)
 }
 
-fn concerned(row: &PgRow) -> Decoded<ConcernedVersion> {
+fn affected(row: &PgRow) -> Decoded<AffectedVersion> {
     let aliases: Vec<String> = row.try_get("aliases")?;
-    Ok(ConcernedVersion {
+    Ok(AffectedVersion {
         tenant: parsed(row, "tenant")?,
         function: parsed(row, "function")?,
         version: small(row, "version")?,

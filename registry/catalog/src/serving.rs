@@ -11,6 +11,7 @@ use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
 use crate::audit::{self, Entry};
+use crate::connection::retried;
 use crate::decode::{Decoded, bad, int8, parsed, small, unsigned};
 use crate::{Actor, Catalog, CatalogError};
 
@@ -205,6 +206,15 @@ impl Catalog {
 
     /// Takes an artifact back everywhere: the next serving set names it as revoked. Repeatable.
     pub async fn revoke_artifact(
+        &self,
+        actor: &Actor,
+        artifact: &Digest,
+        reason: &str,
+    ) -> Result<(), CatalogError> {
+        retried!(self.revoke_artifact_once(actor, artifact, reason))
+    }
+
+    async fn revoke_artifact_once(
         &self,
         actor: &Actor,
         artifact: &Digest,

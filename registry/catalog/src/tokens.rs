@@ -1,7 +1,7 @@
 //! Tenants and their tokens. Only the SHA-256 of a secret is ever here.
 
 use chrono::{DateTime, Utc};
-use mfaas_ident::{Digest, PersonName, Role, Scope, TenantName, Voucher};
+use mfaas_ident::{Digest, IdentitySource, PersonName, Role, Scope, TenantName};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
@@ -19,10 +19,10 @@ pub struct Token {
     pub tenant: TenantName,
     /// What its owner calls it.
     pub name: String,
-    /// Whose voice it speaks with.
+    /// The person that it acts for.
     pub person: PersonName,
     /// Who says that it is them.
-    pub vouched_by: Voucher,
+    pub identity_source: IdentitySource,
     /// Who made it, as audit rows name them; empty for tokens from before that was kept.
     pub made_by: String,
     /// What it may do.
@@ -36,10 +36,10 @@ pub struct Token {
 }
 
 impl Token {
-    /// True when one of the token's scopes implies `scope`. Nobody reviews for whom nobody vouches: such
-    /// tokens are older than the demand for a person.
+    /// True when one of the token's scopes implies `scope`. Without an identity source it reviews
+    /// nothing: such tokens are older than the demand for a person.
     pub fn holds(&self, scope: Scope) -> bool {
-        self.has(scope) && !(scope == Scope::Review && self.vouched_by == Voucher::Nobody)
+        self.has(scope) && !(scope == Scope::Review && self.identity_source == IdentitySource::Nobody)
     }
 
     /// True when its scopes would let it review, and only a person is missing.
@@ -64,7 +64,7 @@ pub struct NewToken<'a> {
     pub tenant: &'a TenantName,
     /// What its owner calls it, 1 to 100 characters.
     pub name: &'a str,
-    /// Whose voice it speaks with; its own, `tenant/name`, when absent. Scopes that give a voice demand one.
+    /// The person that it acts for; its own, `tenant/name`, when absent. Scopes that allow voting demand one.
     pub person: Option<&'a PersonName>,
     /// What it may do.
     pub scopes: &'a [Scope],
@@ -93,8 +93,8 @@ impl Catalog {
 
     /// Makes a token, and its tenant if that is new. The person, if any, is whom `actor` says.
     pub async fn create_token(&self, actor: &Actor, new: &NewToken<'_>) -> Result<Token, CatalogError> {
-        let voucher = new.person.map_or(Voucher::Nobody, |_| Voucher::Admin);
-        self.insert_token(actor, new, voucher).await
+        let source = new.person.map_or(IdentitySource::Nobody, |_| IdentitySource::Admin);
+        self.insert_token(actor, new, source).await
     }
 
     /// Makes the token that stands for somebody whom the OpenID provider has signed in. It has to name the
@@ -105,17 +105,17 @@ impl Catalog {
         new: &NewToken<'_>,
     ) -> Result<Token, CatalogError> {
         if new.person.is_none() {
-            let reason = "a provider vouches for a person, and none is named".to_owned();
+            let reason = "a token of the identity provider needs a person".to_owned();
             return Err(CatalogError::Conflict { reason });
         }
-        self.insert_token(actor, new, Voucher::Provider).await
+        self.insert_token(actor, new, IdentitySource::Provider).await
     }
 
     async fn insert_token(
         &self,
         actor: &Actor,
         new: &NewToken<'_>,
-        voucher: Voucher,
+        source: IdentitySource,
     ) -> Result<Token, CatalogError> {
         if !(1..=100).contains(&new.name.chars().count()) {
             return Err(CatalogError::Conflict {
@@ -136,13 +136,13 @@ impl Catalog {
             .bind(&scopes)
             .bind(new.expires_at)
             .bind(new.person.map(PersonName::as_str))
-            .bind(voucher.as_str())
+            .bind(source.as_str())
             .bind(actor.as_str())
             .fetch_one(&mut *tx)
             .await?;
         let token = token(&row)?;
         let detail = serde_json::json!({
-            "name": new.name, "person": token.person, "vouched_by": token.vouched_by, "scopes": scopes,
+            "name": new.name, "person": token.person, "identity_source": token.identity_source, "scopes": scopes,
             "role": token.role(), "expires_at": token.expires_at,
         });
         let subject = token.id.to_string();
@@ -164,6 +164,15 @@ impl Catalog {
             .fetch_optional(&self.pool)
             .await?;
         Ok(row.as_ref().map(token).transpose()?)
+    }
+
+    /// Whether the token is neither revoked nor expired by the database's clock. Its scopes never change.
+    pub async fn is_token_good(&self, id: Uuid) -> Result<bool, CatalogError> {
+        let found = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT 1 FROM tokens
+             WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()))",
+        );
+        Ok(found.bind(id).fetch_one(&self.pool).await?)
     }
 
     /// The tokens of one tenant, or of all, newest first.
@@ -236,7 +245,7 @@ fn token(row: &PgRow) -> Decoded<Token> {
         tenant: parsed(row, "tenant")?,
         name: row.try_get("name")?,
         person: parsed(row, "person")?,
-        vouched_by: parsed(row, "vouched_by")?,
+        identity_source: parsed(row, "vouched_by")?,
         made_by: row.try_get("made_by")?,
         scopes: scopes
             .iter()

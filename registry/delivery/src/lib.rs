@@ -4,18 +4,19 @@
 //! Pure data with limits. Signed documents are not here: they travel as the bytes that were
 //! signed. Must never hold a decision, a socket or a default that means "unlimited".
 
+mod directives;
+mod message;
 mod node;
-mod orders;
 mod progress;
 pub mod render;
 mod usage;
 
+pub use directives::{Availability, Ban, BanAnswer, BanNotice, Condition, DIRECTIVES_BANS_MAX, Directives};
+pub use message::{MessageError, NODE_PROTOCOL, NODE_PROTOCOL_MIN, SERVER_PROTOCOL};
 pub use node::{
     JoinRequest, JoinResponse, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LoadedVersion, LogBatch, LogLevel, LogLine,
-    MessageError, NODE_PROTOCOL, NODE_PROTOCOL_MIN, NodeProblem, REPORT_PROBLEMS_MAX, REPORT_REFUSED_MAX,
-    RefusedVersion, Report, SERVER_PROTOCOL, SetState,
+    NodeProblem, REPORT_PROBLEMS_MAX, REPORT_REFUSED_MAX, RefusedVersion, Report, SetState,
 };
-pub use orders::{Availability, Ban, BanAnswer, BanNotice, Condition, ORDERS_BANS_MAX, Orders};
 pub use progress::{DeploymentState, Diagnostic, Event, EventKind, Level, RENDERED_BYTES_MAX, Stage};
 pub use usage::{Kill, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow};
 

@@ -10,15 +10,9 @@ use mfaas_ident::{Digest, Epoch, FunctionName, NodeName, TenantName, VersionNumb
 use mfaas_rules::Code;
 use serde::{Deserialize, Serialize};
 
-use crate::orders::Condition;
+use crate::directives::Condition;
+use crate::message::{MessageError, bound, check_protocol};
 
-/// The protocol number of this build. 2 added orders, bans, usage and [`Report::condition`]; 3 added shards, and reports
-/// that say what is not loaded instead of what is.
-pub const NODE_PROTOCOL: u32 = 3;
-/// The number of what the server says, whose form has not changed since: nodes of the release before take no other.
-pub const SERVER_PROTOCOL: u32 = 2;
-/// The oldest number that is still taken.
-pub const NODE_PROTOCOL_MIN: u32 = 1;
 /// Rows in one report of protocol 2 or before.
 const REPORT_ROWS_MAX: usize = 100_000;
 /// Versions in one report that are not loaded.
@@ -36,7 +30,7 @@ const TEXT_BYTES_MAX: usize = 500;
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JoinRequest {
-    /// [`NODE_PROTOCOL`].
+    /// [`crate::NODE_PROTOCOL`].
     pub protocol: u32,
     /// The name that the join token was made for.
     pub name: NodeName,
@@ -60,7 +54,7 @@ impl std::fmt::Debug for JoinRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JoinResponse {
-    /// [`SERVER_PROTOCOL`].
+    /// [`crate::SERVER_PROTOCOL`].
     pub protocol: u32,
     /// The certificate in PEM.
     pub certificate_pem: String,
@@ -72,7 +66,7 @@ pub struct JoinResponse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// [`NODE_PROTOCOL`].
+    /// [`crate::NODE_PROTOCOL`].
     pub protocol: u32,
     /// One start of the node process.
     pub boot: uuid::Uuid,
@@ -87,13 +81,14 @@ pub struct Report {
     pub set: SetState,
     /// Where invocations go, for example `http://127.0.0.1:7800`.
     pub ingress_url: String,
-    /// How far the node has followed its orders.
+    /// How far the node has followed its directives.
     #[serde(default)]
     pub condition: Condition,
     /// Live workers.
     pub workers: u32,
     /// How workers are held, for example `full`.
-    pub cage_level: String,
+    #[serde(rename = "cage_level")]
+    pub protection: String,
     /// Functions of the set that the node follows. While it comes to it, `epoch` is still the one before.
     #[serde(default)]
     pub functions: u32,
@@ -108,6 +103,9 @@ pub struct Report {
     /// How many there are, listed or not.
     #[serde(default)]
     pub refused_total: u32,
+    /// How many of them are banned, or named by an alias. They come first in the list.
+    #[serde(default)]
+    pub refused_first: Option<u32>,
     /// What is wrong with the set as a whole, or with the node; at most [`REPORT_PROBLEMS_MAX`].
     pub problems: Vec<NodeProblem>,
 }
@@ -171,7 +169,7 @@ pub struct NodeProblem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogBatch {
-    /// [`NODE_PROTOCOL`].
+    /// [`crate::NODE_PROTOCOL`].
     pub protocol: u32,
     /// One start of the node process.
     pub boot: uuid::Uuid,
@@ -211,7 +209,7 @@ pub enum LogLevel {
     Info,
     /// Odd.
     Warn,
-    /// Wrong; panics and kills are told at this level.
+    /// Wrong; panics and kills are written at this level.
     Error,
 }
 
@@ -232,38 +230,6 @@ impl LogLevel {
     }
 }
 
-/// Why a message of a node is not taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MessageError {
-    /// Another protocol number than ours.
-    Protocol {
-        /// What the message says.
-        found: u32,
-    },
-    /// More or longer than the limits above.
-    TooLarge {
-        /// Which part.
-        what: &'static str,
-    },
-    /// Two parts of it cannot both be true.
-    Contradiction {
-        /// Which part.
-        what: &'static str,
-    },
-}
-
-impl std::fmt::Display for MessageError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Protocol { found } => write!(f, "node protocol {found}, this build speaks {NODE_PROTOCOL}"),
-            Self::TooLarge { what } => write!(f, "the message of the node is too large: {what}"),
-            Self::Contradiction { what } => write!(f, "the message of the node contradicts itself: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for MessageError {}
-
 impl Report {
     /// How many versions answer.
     pub fn versions(&self) -> u32 {
@@ -275,13 +241,19 @@ impl Report {
         self.refused.len() as u64 >= u64::from(self.refused_total)
     }
 
+    /// Whether every version that an alias names and that is not loaded is listed.
+    pub fn lists_what_aliases_name(&self) -> bool {
+        self.lists_all_refused()
+            || self.refused_first.is_some_and(|first| self.refused.len() as u64 >= u64::from(first))
+    }
+
     /// Checks protocol number and limits.
     pub fn check(&self) -> Result<(), MessageError> {
         check_protocol(self.protocol)?;
         let rows_max = if self.protocol < 3 { REPORT_ROWS_MAX } else { REPORT_REFUSED_MAX };
         bound("rows", self.loaded.len() + self.refused.len(), rows_max)?;
         bound("ingress_url", self.ingress_url.len(), TEXT_BYTES_MAX)?;
-        bound("cage_level", self.cage_level.len(), TEXT_BYTES_MAX)?;
+        bound("cage_level", self.protection.len(), TEXT_BYTES_MAX)?;
         bound("problems", self.problems.len(), REPORT_PROBLEMS_MAX)?;
         let problems = self.problems.iter().map(|problem| &problem.message);
         let messages = self.refused.iter().map(|refused| &refused.message).chain(problems);
@@ -305,13 +277,4 @@ impl JoinRequest {
         bound("token", self.token.len(), TEXT_BYTES_MAX)?;
         bound("csr_pem", self.csr_pem.len(), 16 << 10)
     }
-}
-
-pub(crate) fn check_protocol(found: u32) -> Result<(), MessageError> {
-    let known = NODE_PROTOCOL_MIN..=NODE_PROTOCOL;
-    if known.contains(&found) { Ok(()) } else { Err(MessageError::Protocol { found }) }
-}
-
-pub(crate) fn bound(what: &'static str, len: usize, max: usize) -> Result<(), MessageError> {
-    if len <= max { Ok(()) } else { Err(MessageError::TooLarge { what }) }
 }

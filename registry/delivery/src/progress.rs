@@ -34,7 +34,7 @@ pub enum DeploymentState {
 }
 
 impl DeploymentState {
-    /// Every state, in the order of the road.
+    /// Every state, in the order of the pipeline.
     pub const ALL: [Self; 7] = [
         Self::Received,
         Self::Building,
@@ -83,7 +83,7 @@ impl std::fmt::Display for DeploymentState {
     }
 }
 
-/// A stage of the road, in its order.
+/// A stage of the pipeline, in its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -111,6 +111,47 @@ pub enum Stage {
     Sign,
     /// The serving set.
     Publish,
+}
+
+impl Stage {
+    /// Every stage, in the order of the road.
+    pub const ALL: [Self; 12] = [
+        Self::Receive,
+        Self::Claim,
+        Self::Unpack,
+        Self::Audit,
+        Self::Dependencies,
+        Self::Expand,
+        Self::Compile,
+        Self::Link,
+        Self::Inspect,
+        Self::Load,
+        Self::Sign,
+        Self::Publish,
+    ];
+
+    /// The word on the wire and in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Receive => "receive",
+            Self::Claim => "claim",
+            Self::Unpack => "unpack",
+            Self::Audit => "audit",
+            Self::Dependencies => "dependencies",
+            Self::Expand => "expand",
+            Self::Compile => "compile",
+            Self::Link => "link",
+            Self::Inspect => "inspect",
+            Self::Load => "load",
+            Self::Sign => "sign",
+            Self::Publish => "publish",
+        }
+    }
+
+    /// The stage of that word.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| stage.as_str() == text)
+    }
 }
 
 /// What an event tells.

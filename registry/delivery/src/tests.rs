@@ -6,9 +6,9 @@ use mfaas_ident::{Digest, Epoch};
 use mfaas_rules::{Finding, Layer, codes};
 
 use crate::{
-    Condition, DeploymentState, Diagnostic, Event, JoinRequest, Kill, LOG_LINES_MAX, LogBatch, MessageError,
-    NODE_PROTOCOL, Orders, REPORT_REFUSED_MAX, Report, SetState, Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX,
-    UsageReport, UsageRow,
+    BanNotice, Condition, DeploymentState, Diagnostic, Directives, Event, JoinRequest, Kill, LOG_LINES_MAX,
+    LogBatch, MessageError, NODE_PROTOCOL, REPORT_REFUSED_MAX, Report, SetState, Stage, USAGE_NUMBER_MAX,
+    USAGE_ROWS_MAX, UsageReport, UsageRow,
 };
 
 fn report() -> Report {
@@ -21,12 +21,13 @@ fn report() -> Report {
         ingress_url: "http://127.0.0.1:7800".to_owned(),
         condition: Condition::Active,
         workers: 2,
-        cage_level: "full".to_owned(),
+        protection: "full".to_owned(),
         set_digest: None,
         functions: 0,
         versions: 0,
         loaded: Vec::new(),
         refused_total: 0,
+        refused_first: None,
         refused: Vec::new(),
         problems: Vec::new(),
     }
@@ -36,7 +37,7 @@ fn report() -> Report {
 #[test]
 fn a_report_of_the_release_before_lists_what_is_loaded() {
     let mut json = serde_json::to_value(Report { protocol: 2, ..report() }).unwrap();
-    for new in ["set_digest", "functions", "versions", "refused_total"] {
+    for new in ["set_digest", "functions", "versions", "refused_total", "refused_first"] {
         json.as_object_mut().unwrap().remove(new);
     }
     let row = serde_json::json!({
@@ -50,6 +51,9 @@ fn a_report_of_the_release_before_lists_what_is_loaded() {
     assert_eq!(now.check(), Err(MessageError::TooLarge { what: "rows" }));
     let many = Report { refused_total: 1, ..report() };
     assert!(!many.lists_all_refused() && report().lists_all_refused());
+    assert!(!many.lists_what_aliases_name(), "a node that does not say");
+    assert!(Report { refused_first: Some(0), ..many.clone() }.lists_what_aliases_name());
+    assert!(!Report { refused_first: Some(1), ..many }.lists_what_aliases_name());
 }
 
 #[test]
@@ -114,7 +118,7 @@ fn a_taken_over_node_is_held_to_the_limits() {
 }
 
 #[test]
-fn a_node_of_the_release_before_is_still_heard() {
+fn a_node_of_the_release_before_is_still_read() {
     let mut json = serde_json::to_value(report()).unwrap();
     json["protocol"] = 1.into();
     json.as_object_mut().unwrap().remove("condition");
@@ -169,15 +173,18 @@ fn words_of_kills_are_those_of_the_wire() {
 }
 
 #[test]
-fn orders_of_another_protocol_are_refused() {
-    let orders = |protocol: u32| -> Orders {
+fn directives_of_another_protocol_are_refused() {
+    let directives = |protocol: u32| -> Directives {
         serde_json::from_value(
             serde_json::json!({"protocol": protocol, "availability": "draining", "bans": []}),
         )
         .unwrap()
     };
-    assert_eq!(orders(NODE_PROTOCOL).check(), Ok(()));
-    assert_eq!(orders(NODE_PROTOCOL + 1).check(), Err(MessageError::Protocol { found: NODE_PROTOCOL + 1 }));
+    assert_eq!(directives(NODE_PROTOCOL).check(), Ok(()));
+    assert_eq!(
+        directives(NODE_PROTOCOL + 1).check(),
+        Err(MessageError::Protocol { found: NODE_PROTOCOL + 1 })
+    );
 }
 
 #[test]
@@ -196,4 +203,30 @@ fn a_join_token_does_not_show_in_debug_output() {
     )
     .unwrap();
     assert!(!format!("{join:?}").contains("secret"));
+}
+
+/// Programs of the release before read and write these names.
+#[test]
+fn fields_with_a_new_name_keep_the_one_on_the_wire() {
+    let report = serde_json::to_value(report()).unwrap();
+    assert_eq!((&report["cage_level"], report.get("protection")), (&serde_json::json!("full"), None));
+    let json = serde_json::json!({
+        "protocol": NODE_PROTOCOL, "told": uuid::Uuid::nil(),
+        "ban": {
+            "tenant": "acme", "function": "hello", "version": 1, "digest": Digest::of(b"an artifact"),
+            "crashes": 3, "since": "2027-01-02T03:04:05Z",
+        },
+    });
+    let notice: BanNotice = serde_json::from_value(json.clone()).unwrap();
+    assert_eq!((notice.notice_id, serde_json::to_value(&notice).unwrap()), (uuid::Uuid::nil(), json));
+}
+
+/// The word of a stage is the same in events, in the database and in metrics.
+#[test]
+fn a_stage_has_one_word() {
+    for stage in Stage::ALL {
+        assert_eq!(serde_json::to_value(stage).unwrap(), stage.as_str());
+        assert_eq!(Stage::parse(stage.as_str()), Some(stage));
+    }
+    assert_eq!(Stage::parse("linking"), None);
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use mfaas_ident::{FunctionName, TenantName, VersionNumber};
 use serde::{Deserialize, Serialize};
 
-use crate::node::{MessageError, bound, check_protocol};
+use crate::message::{MessageError, bound, check_protocol};
 
 /// Rows in one report; a node with more sends several.
 pub const USAGE_ROWS_MAX: usize = 5_000;

@@ -1,16 +1,16 @@
-//! Brings nodes to the desired state: hands out the newest serving set and each node's orders, takes reports, and
+//! Brings nodes to the desired state: hands out the newest serving set and each node's directives, takes reports, and
 //! says where desired and reported differ.
 //!
 //! Nodes reconcile to the state, never through the history: whoever was away gets the newest set
 //! and nothing else. Must never open or change a signed document, and never tell a node to load anything
-//! that is not signed: orders, which are not, can only take away.
+//! that is not signed: directives, which are not, can only take away.
 
 mod status;
 
 use std::time::Duration;
 
 use mfaas_catalog::{Catalog, CatalogError, Channel, Held, NodeStatus, StoredServingSet};
-use mfaas_delivery::{MessageError, Orders, Report};
+use mfaas_delivery::{Directives, MessageError, Report};
 use mfaas_ident::{Digest, NodeName};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -22,8 +22,8 @@ pub use status::{Difference, Summary};
 pub const LONG_POLL_MAX: Duration = Duration::from_secs(30);
 /// How often the newest set is looked up without a wake-up; a lost notification costs this much.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How often the orders of waiting nodes are looked up without a wake-up.
-const ORDERS_LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often the directives of waiting nodes are looked up without a wake-up.
+const DIRECTIVES_LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Pause before a lost listener is made again.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -38,7 +38,7 @@ pub enum PushError {
     Catalog(#[from] CatalogError),
 }
 
-/// Watchers of the newest set and of orders for all the nodes that wait on this server.
+/// Watchers of the newest set and of directives for all the nodes that wait on this server.
 ///
 /// Dropping it stops them.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ pub struct Push {
     catalog: Catalog,
     /// The digest of the newest set.
     newest: watch::Receiver<Option<String>>,
-    /// Changes with every hint that somebody's orders may have changed.
-    orders: watch::Receiver<u64>,
+    /// Changes with every hint that somebody's directives may have changed.
+    directives: watch::Receiver<u64>,
     watchers: [JoinHandle<()>; 2],
 }
 
@@ -61,12 +61,12 @@ impl Push {
     /// Starts watching. Needs a tokio runtime.
     pub fn start(catalog: Catalog) -> Self {
         let (sender, newest) = watch::channel(None);
-        let (hint, orders) = watch::channel(0);
+        let (hint, directives) = watch::channel(0);
         let watchers = [
             tokio::spawn(watch_sets(catalog.clone(), sender)),
-            tokio::spawn(watch_orders(catalog.clone(), hint)),
+            tokio::spawn(watch_directives(catalog.clone(), hint)),
         ];
-        Self { catalog, newest, orders, watchers }
+        Self { catalog, newest, directives, watchers }
     }
 
     /// The newest serving set as soon as it is another one than `held`; `None` after `wait`
@@ -97,26 +97,26 @@ impl Push {
         }
     }
 
-    /// The orders of the node as bytes, as soon as their digest is not `known`; `None` after `wait`
+    /// The directives of the node as bytes, as soon as their digest is not `known`; `None` after `wait`
     /// ([`LONG_POLL_MAX`] at most).
     ///
     /// The bytes themselves are compared and no number of a version, so a database that was restored from a backup
     /// leads its nodes to what it holds.
-    pub async fn orders_for(
+    pub async fn directives_for(
         &self,
         node: &NodeName,
         known: Option<Digest>,
         wait: Duration,
     ) -> Result<Option<Vec<u8>>, PushError> {
         let until = Instant::now() + wait.min(LONG_POLL_MAX);
-        let mut hints = self.orders.clone();
+        let mut hints = self.directives.clone();
         loop {
             // What is hinted at from here on is seen by the wait below.
             hints.mark_unchanged();
-            let orders = encode(&self.catalog.orders(node).await?);
-            if known != Some(Digest::of(&orders)) {
-                tracing::debug!(%node, "handed out orders");
-                return Ok(Some(orders));
+            let directives = encode(&self.catalog.directives(node).await?);
+            if known != Some(Digest::of(&directives)) {
+                tracing::debug!(%node, "handed out directives");
+                return Ok(Some(directives));
             }
             match tokio::time::timeout_at(until, hints.changed()).await {
                 Ok(Ok(())) => {}
@@ -146,27 +146,27 @@ impl Push {
     }
 }
 
-/// Names, digests and numbers: there is nothing in orders that JSON cannot hold.
-fn encode(orders: &Orders) -> Vec<u8> {
-    serde_json::to_vec(orders).unwrap_or_default()
+/// Names, digests and numbers: there is nothing in directives that JSON cannot hold.
+fn encode(directives: &Directives) -> Vec<u8> {
+    serde_json::to_vec(directives).unwrap_or_default()
 }
 
-/// Keeps telling `hint` that orders may have changed, for ever.
-async fn watch_orders(catalog: Catalog, hint: watch::Sender<u64>) {
+/// Keeps telling `hint` that directives may have changed, for ever.
+async fn watch_directives(catalog: Catalog, hint: watch::Sender<u64>) {
     loop {
-        if let Err(error) = follow_orders(&catalog, &hint).await {
-            tracing::warn!(%error, "lost the watch on orders, starting again");
+        if let Err(error) = follow_directives(&catalog, &hint).await {
+            tracing::warn!(%error, "lost the watch on directives, starting again");
         }
         tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
     }
 }
 
-async fn follow_orders(catalog: &Catalog, hint: &watch::Sender<u64>) -> Result<(), CatalogError> {
-    let mut wakes = catalog.listen(&[Channel::Orders]).await?;
+async fn follow_directives(catalog: &Catalog, hint: &watch::Sender<u64>) -> Result<(), CatalogError> {
+    let mut wakes = catalog.listen(&[Channel::Directives]).await?;
     loop {
         // Whatever woke us, whoever waits looks: a lost notification costs one look.
         hint.send_modify(|hints| *hints = hints.wrapping_add(1));
-        wakes.next(ORDERS_LOOK_EVERY).await?;
+        wakes.next(DIRECTIVES_LOOK_EVERY).await?;
     }
 }
 

@@ -19,12 +19,13 @@ fn node(name: &str, desired: u64, reported: Option<(u64, SetState)>) -> NodeStat
         ingress_url: "http://127.0.0.1:7800".to_owned(),
         condition: Condition::Active,
         workers: 2,
-        cage_level: "full".to_owned(),
+        protection: "full".to_owned(),
         set_digest: None,
         functions: 0,
         versions: 0,
         loaded: Vec::new(),
         refused_total: 0,
+        refused_first: None,
         refused: Vec::new(),
         problems: Vec::new(),
     });
@@ -39,7 +40,7 @@ fn node(name: &str, desired: u64, reported: Option<(u64, SetState)>) -> NodeStat
         availability_since: None,
         report: report.map(|r| (Utc::now(), r)),
     };
-    NodeStatus { row, desired: Epoch(desired) }
+    NodeStatus { row, desired: Epoch(desired), signed_here: None }
 }
 
 #[test]

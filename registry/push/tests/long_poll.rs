@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cluster::{Cluster, OWNER};
 use mfaas_catalog::{Actor, Catalog, Held, RolePasswords, migrate};
-use mfaas_delivery::{Availability, Condition, NODE_PROTOCOL, Orders, Report, SetState};
+use mfaas_delivery::{Availability, Condition, Directives, NODE_PROTOCOL, Report, SetState};
 use mfaas_ident::{Digest, Epoch, NodeName};
 use mfaas_push::{Push, PushError};
 
@@ -54,8 +54,8 @@ impl World {
         self.catalog.join_node(&self.node, &secret, &Digest::of(b"certificate")).await.unwrap();
     }
 
-    async fn orders(&self, known: Option<Digest>, wait: Duration) -> Option<(Orders, Digest)> {
-        let bytes = self.push.orders_for(&self.node, known, wait).await.unwrap()?;
+    async fn directives(&self, known: Option<Digest>, wait: Duration) -> Option<(Directives, Digest)> {
+        let bytes = self.push.directives_for(&self.node, known, wait).await.unwrap()?;
         Some((serde_json::from_slice(&bytes).unwrap(), Digest::of(&bytes)))
     }
 
@@ -129,12 +129,13 @@ async fn desired_and_reported_meet() {
         ingress_url: "http://127.0.0.1:7800".to_owned(),
         condition: Condition::Active,
         workers: 1,
-        cage_level: "full".to_owned(),
+        protection: "full".to_owned(),
         set_digest: None,
         functions: 0,
         versions: 0,
         loaded: Vec::new(),
         refused_total: 0,
+        refused_first: None,
         refused: Vec::new(),
         problems: Vec::new(),
     };
@@ -145,21 +146,22 @@ async fn desired_and_reported_meet() {
 }
 
 #[tokio::test]
-async fn orders_are_given_at_once_when_they_are_others_than_the_node_has() {
+async fn directives_are_given_at_once_when_they_are_others_than_the_node_has() {
     let world = World::new().await;
-    assert!(world.push.orders_for(&world.node, None, SHORT).await.is_err(), "nobody has joined");
+    assert!(world.push.directives_for(&world.node, None, SHORT).await.is_err(), "nobody has joined");
     world.join().await;
-    let (first, known) = world.orders(None, Duration::ZERO).await.unwrap();
+    let (first, known) = world.directives(None, Duration::ZERO).await.unwrap();
     assert_eq!((first.availability, first.bans.len(), first.check()), (Availability::Active, 0, Ok(())));
-    assert_eq!(world.orders(Some(known), SHORT).await, None, "the node has them");
+    assert_eq!(world.directives(Some(known), SHORT).await, None, "the node has them");
     let start = Instant::now();
-    let (answer, ()) = tokio::join!(world.orders(Some(known), LONG), async {
+    let (answer, ()) = tokio::join!(world.directives(Some(known), LONG), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let actor = Actor::program("test");
         world.catalog.set_availability(&actor, &world.node, Availability::Draining).await.unwrap();
     });
     assert_eq!(answer.unwrap().0.availability, Availability::Draining);
     assert!(start.elapsed() < Duration::from_secs(4), "woken, not found by the slow look");
-    let restored = world.orders(Some(Digest::of(b"of a database before its backup")), Duration::ZERO).await;
+    let restored =
+        world.directives(Some(Digest::of(b"of a database before its backup")), Duration::ZERO).await;
     assert_eq!(restored.unwrap().0.availability, Availability::Draining);
 }

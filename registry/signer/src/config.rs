@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use mfaas_attest::SandboxLevel;
 use mfaas_ident::Access;
+use mfaas_rules::limits::BUILDS_AGREEMENT_MAX;
 
 /// What `serve` needs.
 #[derive(Debug)]
@@ -18,6 +20,10 @@ pub(crate) struct ServeConfig {
     pub(crate) ready_file: Option<PathBuf>,
     /// Who may call a function whose manifest does not say.
     pub(crate) default_access: Access,
+    /// The weakest sandbox that a build may have had.
+    pub(crate) sandbox_minimum: SandboxLevel,
+    /// How many builders have to make the same from a source before it is signed.
+    pub(crate) builds_agreement: usize,
 }
 
 impl ServeConfig {
@@ -32,6 +38,16 @@ impl ServeConfig {
                 Some(word) => Access::parse(&word).context("MFAAS_DEFAULT_ACCESS")?,
                 None => Access::Tenant,
             },
+            sandbox_minimum: match sandbox_minimum()?.as_deref() {
+                None | Some("full") => SandboxLevel::Full,
+                Some("landlock") => SandboxLevel::Landlock,
+                Some(_) => bail!("MFAAS_SANDBOX_MINIMUM is neither full nor landlock"),
+            },
+            builds_agreement: match optional("MFAAS_BUILDS_AGREEMENT")?.map(|number| number.parse()) {
+                None => 1,
+                Some(Ok(number @ 1..=BUILDS_AGREEMENT_MAX)) => number,
+                Some(_) => bail!("MFAAS_BUILDS_AGREEMENT is not a number from 1 to {BUILDS_AGREEMENT_MAX}"),
+            },
         })
     }
 }
@@ -39,6 +55,21 @@ impl ServeConfig {
 /// A variable that must be set and not empty.
 pub(crate) fn required(name: &str) -> anyhow::Result<String> {
     optional(name)?.with_context(|| format!("{name} is not set"))
+}
+
+/// `MFAAS_SANDBOX_MINIMUM`, or what the release before called it.
+fn sandbox_minimum() -> anyhow::Result<Option<String>> {
+    const OLD_NAME: &str = "MFAAS_CAGE_MINIMUM";
+    if let Some(value) = optional("MFAAS_SANDBOX_MINIMUM")? {
+        return Ok(Some(value));
+    }
+    let value = optional(OLD_NAME)?;
+    if value.is_some() {
+        tracing::warn!(
+            "{OLD_NAME} is now called MFAAS_SANDBOX_MINIMUM; set that one, the next release ignores {OLD_NAME}"
+        );
+    }
+    Ok(value)
 }
 
 fn optional(name: &str) -> anyhow::Result<Option<String>> {

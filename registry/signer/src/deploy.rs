@@ -1,43 +1,53 @@
 //! One built deployment: examined, signed and admitted in one transaction, or refused or put back in one.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use mfaas_attest::{
     Admission, BuildClaim, BuildDefinition, BuildMetadata, Builder, Check, Checker, Declared, Fields,
-    PrivateKey, Provenance, Purpose, ResourceDescriptor, RunDetails, Statement, Trust, sign, verify,
+    PrivateKey, Provenance, Purpose, ResourceDescriptor, RunDetails, SandboxLevel, Statement, Trust, sign,
+    verify,
 };
-use mfaas_blobs::{BlobError, Blobs};
-use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
+use mfaas_blobs::Blobs;
+use mfaas_delivery::{DeploymentState, Diagnostic, Event, Level, Stage};
 use mfaas_ident::{Access, DeploymentId, Digest, VersionNumber};
-use mfaas_rules::limits::{ARCHIVE, BINARY};
-use mfaas_rules::{POLICY_REVISION, codes};
+use mfaas_rules::limits::{AGREEMENT_ROUNDS_MAX, ARCHIVE, BINARY};
+use mfaas_rules::profiles::lints;
+use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
 use postgres::{Client, Transaction};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use crate::examine::{CHECKS, Case, Examined, Refusal, examine};
-use crate::ledger::{self, BuiltRow, SignedStatement};
+use crate::agreement::{Agreement, GivenClaim, weigh};
+use crate::examine::{CHECKS, Case, Examined, Objection, Refusal, examine};
+use crate::ledger::{self, BuiltRow, SignedStatement, claims};
 use crate::rotation::OnlineKeys;
 
 /// What signing needs besides the database.
-pub(crate) struct Desk {
+pub(crate) struct SigningContext {
     pub(crate) blobs: Blobs,
     pub(crate) keys: OnlineKeys<PrivateKey>,
     /// Who may call a function whose manifest does not say.
     pub(crate) default_access: Access,
+    /// The weakest sandbox that a build may have had.
+    pub(crate) sandbox_minimum: SandboxLevel,
+    /// How many builders have to make the same from a source.
+    pub(crate) builds_agreement: usize,
     /// Runs the blob store's requests; everything else here is synchronous.
     pub(crate) runtime: Runtime,
 }
 
 /// What became of a look at the queue.
 #[derive(Debug)]
-pub(crate) enum Looked {
+pub(crate) enum PollOutcome {
     /// Nothing to do.
     Idle,
+    /// Another builder is to make the same.
+    Asked(DeploymentId),
     /// A deployment ended.
     Done(DeploymentId, DeploymentState),
-    /// The blob store did not answer; this one has to wait.
-    Deferred(DeploymentId, BlobError),
+    /// Something that it needs is not there: the blob store, or a record of ours. This one has to wait.
+    Deferred(DeploymentId, String),
     /// Something of ours went wrong with this one, and the connection still lives.
     Broken(DeploymentId, anyhow::Error),
 }
@@ -47,13 +57,28 @@ enum Stop {
     Refusal(Refusal),
     /// It was built under another revision of the rules than ours.
     Rebuild,
-    Later(BlobError),
+    /// Another builder has to make the same; the claims that were kept are of no use beside this one if `anew`.
+    Another {
+        anew: bool,
+    },
+    /// Builders that have to agree do not.
+    Disagreement(Vec<GivenClaim>, &'static str),
+    Later(String),
     Broken(anyhow::Error),
 }
 
 impl From<anyhow::Error> for Stop {
     fn from(error: anyhow::Error) -> Self {
         Self::Broken(error)
+    }
+}
+
+impl From<Objection> for Stop {
+    fn from(objection: Objection) -> Self {
+        match objection {
+            Objection::Refusal(refusal) => Self::Refusal(refusal),
+            Objection::Later(cause) => Self::Later(cause),
+        }
     }
 }
 
@@ -67,34 +92,56 @@ impl From<Refusal> for Stop {
 ///
 /// # Errors
 /// Those of the connection; the transaction is gone and the row is where it was.
-pub(crate) fn next(client: &mut Client, desk: &Desk, deferred: &[Uuid]) -> anyhow::Result<Looked> {
+pub(crate) fn next(
+    client: &mut Client,
+    context: &SigningContext,
+    deferred: &[Uuid],
+) -> anyhow::Result<PollOutcome> {
     let mut tx = client.transaction()?;
-    let Some(row) = ledger::next_built(&mut tx, deferred)? else { return Ok(Looked::Idle) };
-    let id = row.deployment;
-    let result = end(tx, desk, &row);
+    let Some((id, row)) = ledger::next_built(&mut tx, deferred)? else { return Ok(PollOutcome::Idle) };
+    let result = row.and_then(|row| end(tx, context, &row));
     match result {
-        Err(error) if !client.is_closed() && !ledger::is_contention(&error) => Ok(Looked::Broken(id, error)),
+        Err(error) if !client.is_closed() && !ledger::is_contention(&error) => {
+            Ok(PollOutcome::Broken(id, error))
+        }
         other => other,
     }
+}
+
+/// Takes up a deployment that waits for another builder though enough have made the same by now: fewer have to agree than when
+/// it was put back. It is weighed like one that was built just now.
+pub(crate) fn take_up(client: &mut Client, context: &SigningContext) -> anyhow::Result<Option<DeploymentId>> {
+    let mut tx = client.transaction()?;
+    let Some(id) = claims::take_up(&mut tx, i64::try_from(context.builds_agreement)?)? else {
+        return Ok(None);
+    };
+    ledger::append_event(&mut tx, id, &Event::state(Stage::Sign, DeploymentState::Built))?;
+    tx.commit()?;
+    Ok(Some(id))
 }
 
 /// Fails a deployment that went wrong again and again: it must end, and others must not wait for it.
 pub(crate) fn give_up(client: &mut Client, id: DeploymentId) -> anyhow::Result<()> {
     let mut tx = client.transaction()?;
-    if let Some(row) = ledger::built(&mut tx, id)? {
+    if let Some(tenant) = ledger::tenant_of_built(&mut tx, id)? {
         let message = "the signer could not finish this deployment; its log tells why";
-        refuse(&mut tx, &row, &Refusal::failed(codes::MF0909, message))?;
+        refuse(&mut tx, id, &tenant, &Refusal::failed(codes::MF0909, message))?;
     }
     Ok(tx.commit()?)
 }
 
-fn end(mut tx: Transaction<'_>, desk: &Desk, row: &BuiltRow) -> anyhow::Result<Looked> {
+fn end(mut tx: Transaction<'_>, context: &SigningContext, row: &BuiltRow) -> anyhow::Result<PollOutcome> {
     let watch = Watch::start();
     ledger::append_event(&mut tx, row.deployment, &Event::started(Stage::Sign))?;
-    let state = match decide(&mut tx, desk, row, &watch) {
+    let state = match decide(&mut tx, context, row, &watch) {
         Ok(()) => DeploymentState::Admitted,
         Err(Stop::Refusal(refusal)) => {
-            refuse(&mut tx, row, &refusal)?;
+            if refusal.state == DeploymentState::Failed {
+                let reasons: Vec<&str> = refusal.findings.iter().map(|f| f.message.as_str()).collect();
+                let (deployment, builder) = (row.deployment, row.builder());
+                tracing::error!(%deployment, builder, reasons = reasons.join("; "), "a build is not signed: something of ours is wrong");
+            }
+            refuse(&mut tx, row.deployment, row.tenant.as_str(), &refusal)?;
             refusal.state
         }
         Err(Stop::Rebuild) => {
@@ -106,28 +153,52 @@ fn end(mut tx: Transaction<'_>, desk: &Desk, row: &BuiltRow) -> anyhow::Result<L
             )?;
             DeploymentState::Received
         }
-        Err(Stop::Later(error)) => return Ok(Looked::Deferred(row.deployment, error)),
+        Err(Stop::Another { anew }) => {
+            ask_another(&mut tx, context, row, anew)?;
+            tx.commit()?;
+            return Ok(PollOutcome::Asked(row.deployment));
+        }
+        Err(Stop::Disagreement(claims, message)) => {
+            disagree(&mut tx, row, &claims, message)?;
+            DeploymentState::Failed
+        }
+        Err(Stop::Later(cause)) => return Ok(PollOutcome::Deferred(row.deployment, cause)),
         Err(Stop::Broken(error)) => return Err(error),
     };
     tx.commit()?;
-    Ok(Looked::Done(row.deployment, state))
+    Ok(PollOutcome::Done(row.deployment, state))
 }
 
-fn decide(tx: &mut Transaction<'_>, desk: &Desk, row: &BuiltRow, watch: &Watch) -> Result<(), Stop> {
+fn decide(
+    tx: &mut Transaction<'_>,
+    context: &SigningContext,
+    row: &BuiltRow,
+    watch: &Watch,
+) -> Result<(), Stop> {
     let claim = accept_claim(tx, row)?;
     // Once for each revision of ours: a builder that goes on with other rules is refused after that.
     if claim.policy_revision != POLICY_REVISION && row.rebuild_for.as_deref() != Some(POLICY_REVISION) {
         return Err(Stop::Rebuild);
     }
-    let upload = fetch(desk, &row.source_digest, ARCHIVE.upload_bytes_max)?;
-    let artifact = fetch(desk, &claim.artifact, BINARY.file_bytes_max)?;
+    let kept = claims::kept(tx, row)?;
+    let upload = fetch(context, &row.source_digest, ARCHIVE.upload_bytes_max)?;
+    let artifact = fetch(context, &claim.artifact, BINARY.file_bytes_max)?;
     let allowlist = ledger::hold_allowlist(tx, &row.tenant, &claim.toolchain)?;
-    let case = Case { upload: upload.into(), artifact: &artifact, claim: &claim, allowlist: &allowlist };
-    let mut examined = examine(case)?;
-    examined.declared.access.get_or_insert(desk.default_access);
+    let names: Vec<_> = claim.decisions.iter().map(|used| &used.name).collect();
+    let caches = claims::cached_crates(tx, &claim.toolchain, row.queued_at, &names)?;
+    let mut examined = examine(Case {
+        upload: upload.into(),
+        artifact: &artifact,
+        claim: &claim,
+        allowlist: &allowlist,
+        caches: &caches,
+        sandbox_minimum: context.sandbox_minimum,
+    })?;
+    examined.declared.access.get_or_insert(context.default_access);
+    let agreed = agree(context, row, claim.clone(), kept)?;
     let version = ledger::next_version(tx, &row.tenant, &row.function)?;
-    let admission = admission(row, &claim, examined, version, allowlist.policy_version);
-    let envelope = sign_and_check(&desk.keys.statements, &admission)?;
+    let admission = admission(row, &claim, examined, &agreed, version, allowlist.policy_version);
+    let envelope = sign_and_check(&context.keys.statements, &admission)?;
     let digest = Digest::of(envelope.as_bytes());
     ledger::admit(tx, &SignedStatement { admission: &admission, digest, envelope: &envelope })?;
     ledger::append_event(tx, row.deployment, &watch.finished())?;
@@ -135,8 +206,80 @@ fn decide(tx: &mut Transaction<'_>, desk: &Desk, row: &BuiltRow, watch: &Watch) 
     Ok(ledger::append_event(tx, row.deployment, &admitted)?)
 }
 
+/// What enough builders stand for.
+struct Agreed {
+    builders: BTreeSet<String>,
+    sandbox_level: SandboxLevel,
+}
+
+impl Agreed {
+    /// One builder stands for itself; several are named.
+    fn named(&self, fields: Fields) -> Fields {
+        if self.builders.len() > 1 { fields.with_builders(&self.builders) } else { fields }
+    }
+}
+
+/// Whether the claim, which was examined, and those that were kept are enough.
+fn agree(
+    context: &SigningContext,
+    row: &BuiltRow,
+    claim: BuildClaim,
+    kept: Vec<GivenClaim>,
+) -> Result<Agreed, Stop> {
+    let newest = GivenClaim { role: row.builder().to_owned(), claim };
+    let may_ask = row.rounds < i16::from(AGREEMENT_ROUNDS_MAX);
+    let message = match weigh(&newest, &kept, context.builds_agreement) {
+        Agreement::Reached { builders, sandbox_level } => return Ok(Agreed { builders, sandbox_level }),
+        Agreement::Short if may_ask => return Err(Stop::Another { anew: false }),
+        Agreement::OtherInputs if may_ask => return Err(Stop::Another { anew: true }),
+        Agreement::Short | Agreement::OtherInputs => {
+            "builders worked with different toolchains or versions of crates, again and again"
+        }
+        Agreement::Broken => "builders made different artifacts from the same source, toolchain and crates",
+    };
+    Err(Stop::Disagreement(kept.into_iter().chain([newest]).collect(), message))
+}
+
+fn ask_another(
+    tx: &mut Transaction<'_>,
+    context: &SigningContext,
+    row: &BuiltRow,
+    anew: bool,
+) -> anyhow::Result<()> {
+    if anew {
+        claims::forget(tx, row)?;
+    }
+    let mut message = format!(
+        "{} builders have to make the same from the source, each on its own.",
+        context.builds_agreement
+    );
+    if !claims::is_another_builder_there(tx, row)? {
+        message.push_str(" No other builder is there at the moment.");
+    }
+    let finding = Finding::new(codes::MF0609, Layer::Signer, message);
+    let diagnostic = Diagnostic { level: Level::Warning, ..Diagnostic::from(&finding) };
+    claims::ask_another(tx, row, &diagnostic)?;
+    ledger::append_event(tx, row.deployment, &Event::diagnostics(Stage::Sign, vec![diagnostic]))?;
+    ledger::append_event(tx, row.deployment, &Event::state(Stage::Sign, DeploymentState::Received))
+}
+
+/// Ends a deployment about which builders disagree. Its owner learns that, operators who made what.
+fn disagree(
+    tx: &mut Transaction<'_>,
+    row: &BuiltRow,
+    given: &[GivenClaim],
+    message: &str,
+) -> anyhow::Result<()> {
+    for GivenClaim { role, claim } in given {
+        let (deployment, artifact, toolchain) = (row.deployment, claim.artifact, claim.toolchain.0);
+        tracing::error!(%deployment, builder = role, %artifact, %toolchain, "builders that have to agree do not; this is what one of them says");
+    }
+    claims::record_disagreement(tx, row, given)?;
+    refuse(tx, row.deployment, row.tenant.as_str(), &Refusal::failed(codes::MF0608, message))
+}
+
 /// The claim, if the row may be signed at all: committed under the highest token, built by an
-/// accepted toolchain, not taken back.
+/// accepted toolchain, not revoked.
 fn accept_claim(tx: &mut Transaction<'_>, row: &BuiltRow) -> Result<BuildClaim, Stop> {
     if row.committed_token.is_none() || row.committed_token != row.fencing_token {
         let message =
@@ -156,10 +299,10 @@ fn accept_claim(tx: &mut Transaction<'_>, row: &BuiltRow) -> Result<BuildClaim, 
     Ok(claim)
 }
 
-fn fetch(desk: &Desk, digest: &Digest, bytes_max: u64) -> Result<bytes::Bytes, Stop> {
-    desk.runtime.block_on(desk.blobs.get(digest, bytes_max)).map_err(|error| match error.code() {
+fn fetch(context: &SigningContext, digest: &Digest, bytes_max: u64) -> Result<bytes::Bytes, Stop> {
+    context.runtime.block_on(context.blobs.get(digest, bytes_max)).map_err(|error| match error.code() {
         Some(code) => Refusal::failed(code, error.to_string()).into(),
-        None => Stop::Later(error),
+        None => Stop::Later(error.to_string()),
     })
 }
 
@@ -172,23 +315,24 @@ fn sign_and_check(key: &PrivateKey, admission: &Admission) -> Result<String, Sto
     String::from_utf8(envelope).map_err(|e| Refusal::failed(codes::MF0606, e.to_string()).into())
 }
 
-fn refuse(tx: &mut Transaction<'_>, row: &BuiltRow, refusal: &Refusal) -> anyhow::Result<()> {
+fn refuse(tx: &mut Transaction<'_>, id: DeploymentId, tenant: &str, refusal: &Refusal) -> anyhow::Result<()> {
     let diagnostics: Vec<Diagnostic> = refusal.findings.iter().map(Diagnostic::from).collect();
-    ledger::refuse(tx, row, refusal.state, &diagnostics)?;
-    ledger::append_event(tx, row.deployment, &Event::diagnostics(Stage::Sign, diagnostics))?;
-    ledger::append_event(tx, row.deployment, &Event::state(Stage::Sign, refusal.state))
+    ledger::refuse(tx, id, tenant, refusal.state, &diagnostics)?;
+    ledger::append_event(tx, id, &Event::diagnostics(Stage::Sign, diagnostics))?;
+    ledger::append_event(tx, id, &Event::state(Stage::Sign, refusal.state))
 }
 
 fn admission(
     row: &BuiltRow,
     claim: &BuildClaim,
     examined: Examined,
+    agreed: &Agreed,
     version: VersionNumber,
     policy_version: i64,
 ) -> Admission {
     let by = |by| move |name: &str| Check { name: name.to_owned(), by };
     let signer = CHECKS.iter().copied().map(by(Checker::Signer));
-    let builder = claim.checks.iter().map(String::as_str).map(by(Checker::BuilderOnly));
+    let builder = BuildClaim::CHECKS.into_iter().map(by(Checker::BuilderOnly));
     let checks = signer.chain(builder).collect();
     let provenance = provenance(row, claim, &examined);
     Admission {
@@ -202,17 +346,17 @@ fn admission(
         budget_us: examined.budget,
         memory_bytes: examined.memory,
         declared: Some(Declared { access: None, ..examined.declared }),
-        fields: Some(Fields::new(examined.declared.access())),
+        fields: Some(agreed.named(Fields::new(examined.declared.access()))),
         source_upload: row.source_digest,
         source_tree: examined.source_tree,
         toolchain: claim.toolchain,
         abi_version: claim.abi_version,
-        lints: claim.lints.clone(),
+        lints: lints::required().map(str::to_owned).collect(),
         policy_version,
         policy_revision: POLICY_REVISION.to_owned(),
         decisions: examined.decisions,
         elf_facts: examined.elf_facts,
-        cage_level: claim.cage_level,
+        sandbox_level: agreed.sandbox_level,
         checks,
         bindings: Vec::new(),
         calls: Vec::new(),

@@ -4,16 +4,20 @@
 //! Pure: bytes, the claim and the allowlist of this moment go in; what may be signed, or a refusal,
 //! comes out. Must never believe a field of the claim that can be computed.
 
-use mfaas_attest::{BuildClaim, DecisionUsed, Declared};
+use std::collections::BTreeSet;
+
+use mfaas_attest::{BuildClaim, DecisionUsed, Declared, SandboxLevel};
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit};
 use mfaas_rules::facts::ManifestFacts;
 use mfaas_rules::profiles::lints;
 use mfaas_rules::{
-    AllowlistSnapshot, Code, CrateStatus, DependencyVerdict, Finding, Granted, Layer, POLICY_REVISION, codes,
-    judge_binary, judge_dependencies, judge_manifest, judge_source,
+    AllowlistSnapshot, Code, CrateStatus, DependencyVerdict, Finding, Granted, Layer, LinkedCrate,
+    POLICY_REVISION, codes, judge_binary, judge_dependencies, judge_manifest, judge_source,
 };
 use mfaas_unpack::{SourceTree, Upload};
+
+use crate::closure::{CachedCrate, closures, difference};
 
 /// ABI versions that nodes of this release load.
 pub(crate) const ABI_VERSIONS: &[u32] = &[2];
@@ -30,6 +34,10 @@ pub(crate) struct Case<'a> {
     pub(crate) claim: &'a BuildClaim,
     /// What reviewers have decided up to now.
     pub(crate) allowlist: &'a AllowlistSnapshot,
+    /// What the site's caches hold of the crates that the claim names.
+    pub(crate) caches: &'a [CachedCrate],
+    /// The weakest sandbox that a build may have had.
+    pub(crate) sandbox_minimum: SandboxLevel,
 }
 
 /// What was computed and may be signed.
@@ -66,17 +74,32 @@ impl Refusal {
     }
 }
 
+/// Why there is nothing to sign.
+#[derive(Debug)]
+pub(crate) enum Objection {
+    /// The deployment ends.
+    Refusal(Refusal),
+    /// Something of ours is not there yet, and the deployment waits for it.
+    Later(String),
+}
+
+impl From<Refusal> for Objection {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refusal(refusal)
+    }
+}
+
 /// Names of the checks made here, as the statement lists them.
 pub(crate) const CHECKS: &[&str] = &["unpack", "manifest", "lexer", "dependencies", "elf", "digests"];
 
 /// Examines a build.
-pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Refusal> {
-    check_claim(case.claim)?;
+pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Objection> {
+    check_claim(&case)?;
     let tree = unpack(case.upload)?;
     let manifest = mfaas_audit::manifest::read(tree.manifest());
     accept(judge_manifest(&manifest))?;
     accept(judge_source(&mfaas_audit::lexer::scan(&tree)))?;
-    let decisions = examine_dependencies(&manifest, case.claim, case.allowlist)?;
+    let decisions = examine_dependencies(&manifest, case.claim, case.allowlist, case.caches)?;
     let elf_facts = examine_artifact(case.artifact)?;
     let examined = Examined {
         handler: handler(&manifest)?,
@@ -96,14 +119,26 @@ pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Refusal> {
 }
 
 /// What only the builder knows still has to be something that we accept.
-fn check_claim(claim: &BuildClaim) -> Result<(), Refusal> {
+fn check_claim(case: &Case<'_>) -> Result<(), Refusal> {
+    let claim = case.claim;
     if claim.policy_revision != POLICY_REVISION {
         let message =
             format!("the builder decided by rules {}, today's are {POLICY_REVISION}", claim.policy_revision);
         return Err(Refusal::failed(codes::MF0604, message));
     }
-    if let Some(lint) = lints::required().find(|lint| !claim.lints.iter().any(|l| l == lint)) {
-        return Err(Refusal::failed(codes::MF0603, format!("the build does not claim the lint `{lint}`")));
+    check_names("lint", &claim.lints, lints::required())?;
+    check_names("check", &claim.checks, BuildClaim::CHECKS.into_iter())?;
+    if claim.sandbox_level < case.sandbox_minimum {
+        let message = format!(
+            "the build had a sandbox of level {:?}, this site signs none below {:?}",
+            claim.sandbox_level, case.sandbox_minimum
+        );
+        return Err(Refusal::failed(codes::MF0409, message));
+    }
+    let (claimed, newest) = (claim.policy_version, case.allowlist.policy_version);
+    if claimed > newest {
+        let message = format!("the build claims version {claimed} of the allowlist, the newest is {newest}");
+        return Err(Refusal::failed(codes::MF0603, message));
     }
     if !ABI_VERSIONS.contains(&claim.abi_version) {
         return Err(Refusal::failed(
@@ -114,6 +149,32 @@ fn check_claim(claim: &BuildClaim) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Exactly these names, each once.
+fn check_names(
+    what: &str,
+    claimed: &[String],
+    wanted: impl Iterator<Item = &'static str>,
+) -> Result<(), Refusal> {
+    let mut more: Vec<&str> = claimed.iter().map(String::as_str).collect();
+    for name in wanted {
+        let Some(place) = more.iter().position(|claimed| *claimed == name) else {
+            return Err(Refusal::failed(
+                codes::MF0603,
+                format!("the build does not claim the {what} `{name}`"),
+            ));
+        };
+        more.swap_remove(place);
+    }
+    match more.first() {
+        None => Ok(()),
+        Some(name) => {
+            let message =
+                format!("the build claims the {what} `{name}`, which there is not or is named twice");
+            Err(Refusal::failed(codes::MF0603, message))
+        }
+    }
+}
+
 fn unpack(upload: Vec<u8>) -> Result<SourceTree, Refusal> {
     Upload::new(upload).and_then(|upload| upload.unpack()).map_err(|error| match error.finding() {
         Some(finding) => Refusal::refused(vec![finding]),
@@ -121,47 +182,94 @@ fn unpack(upload: Vec<u8>) -> Result<SourceTree, Refusal> {
     })
 }
 
-/// The decisions of this moment for everything that was linked in.
+/// The decisions of this moment for everything that was linked in, which is what the caches say, and what the build claims.
 fn examine_dependencies(
     manifest: &ManifestFacts,
     claim: &BuildClaim,
     allowlist: &AllowlistSnapshot,
-) -> Result<Vec<DecisionUsed>, Refusal> {
+    caches: &[CachedCrate],
+) -> Result<Vec<DecisionUsed>, Objection> {
     let granted = match judge_dependencies(&manifest.dependencies, allowlist) {
         DependencyVerdict::Admit(granted) => granted,
-        DependencyVerdict::Reject(findings) => return Err(Refusal::refused(findings)),
-        // The builder would have let it wait; a decision was taken back since.
+        DependencyVerdict::Reject(findings) => return Err(Refusal::refused(findings).into()),
+        // The builder would have let it wait; a crate was revoked since.
         DependencyVerdict::NeedsReview(findings) => {
             let what = findings.first().map_or("a dependency is not allowed", |f| f.message.as_str());
-            return Err(Refusal::failed(codes::MF0604, what));
+            return Err(Refusal::failed(codes::MF0604, what).into());
         }
     };
-    if let Some(grant) = granted.iter().find(|grant| !claim.decisions.iter().any(|d| is_about(d, grant))) {
-        let message = format!("the build does not claim the dependency {} {}", grant.name, grant.version);
-        return Err(Refusal::failed(codes::MF0603, message));
+    let claimed = claimed_crates(claim, &granted)?;
+    let linked = closures(&granted, caches);
+    match linked.iter().find_map(|expected| difference(&claimed, expected)) {
+        _ if linked.contains(&claimed) => {}
+        Some((part, is_missing)) => {
+            let how = if is_missing { "does not claim" } else { "claims" };
+            let why = if is_missing { "comes along with" } else { "does not belong to" };
+            let message =
+                format!("the build {how} {} {}, which {why} its dependencies", part.name, part.version);
+            return Err(Refusal::failed(codes::MF0603, message).into());
+        }
+        None => {
+            let names: Vec<_> = granted.iter().map(|g| format!("{} {}", g.name, g.version)).collect();
+            return Err(Objection::Later(format!(
+                "no dependency cache with {} is recorded for toolchain {}: import the `allowlist.json` of the cache that the \
+                 builder uses",
+                names.join(", "),
+                claim.toolchain.0.short()
+            )));
+        }
     }
-    claim.decisions.iter().map(|used| decision_of_today(used, allowlist)).collect()
+    Ok(claimed.iter().map(|part| decision_of_today(part, allowlist)).collect::<Result<_, _>>()?)
 }
 
-fn is_about(used: &DecisionUsed, grant: &Granted) -> bool {
-    used.name == grant.name && used.version == grant.version.to_string() && used.checksum == grant.checksum
+/// What the build says was linked in: each crate once, and everything among it that the manifest names.
+fn claimed_crates(claim: &BuildClaim, granted: &[Granted]) -> Result<BTreeSet<LinkedCrate>, Refusal> {
+    let mut claimed = BTreeSet::new();
+    for used in &claim.decisions {
+        let version = semver::Version::parse(&used.version).map_err(|error| {
+            Refusal::failed(codes::MF0603, format!("the build claims a version of {}: {error}", used.name))
+        })?;
+        let part = LinkedCrate { name: used.name.clone(), version, checksum: used.checksum.clone() };
+        if !claimed.insert(part) {
+            let message = format!("the build claims {} {} twice", used.name, used.version);
+            return Err(Refusal::failed(codes::MF0603, message));
+        }
+    }
+    let is_claimed = |grant: &Granted| {
+        let is_it = |part: &LinkedCrate| {
+            (&part.name, &part.version, &part.checksum) == (&grant.name, &grant.version, &grant.checksum)
+        };
+        claimed.iter().any(is_it)
+    };
+    match granted.iter().find(|grant| !is_claimed(grant)) {
+        None => Ok(claimed),
+        Some(grant) => {
+            let message = format!("the build does not claim the dependency {} {}", grant.name, grant.version);
+            Err(Refusal::failed(codes::MF0603, message))
+        }
+    }
 }
 
-fn decision_of_today(used: &DecisionUsed, allowlist: &AllowlistSnapshot) -> Result<DecisionUsed, Refusal> {
-    let about = || format!("{} {}", used.name, used.version);
+fn decision_of_today(part: &LinkedCrate, allowlist: &AllowlistSnapshot) -> Result<DecisionUsed, Refusal> {
+    let about = || format!("{} {}", part.name, part.version);
     let row = allowlist
         .crates
         .iter()
-        .find(|row| row.name == used.name && row.version.to_string() == used.version)
+        .find(|row| row.name == part.name && row.version == part.version)
         .ok_or_else(|| Refusal::failed(codes::MF0603, format!("{} was never decided about", about())))?;
-    if row.checksum != used.checksum {
+    if row.checksum != part.checksum {
         return Err(Refusal::failed(
             codes::MF0603,
             format!("{} has another checksum than was decided about", about()),
         ));
     }
     match row.status {
-        CrateStatus::Allowed => Ok(DecisionUsed { decided_by: row.decided_by.clone(), ..used.clone() }),
+        CrateStatus::Allowed => Ok(DecisionUsed {
+            name: part.name.clone(),
+            version: part.version.to_string(),
+            checksum: part.checksum.clone(),
+            decided_by: row.decided_by.clone(),
+        }),
         CrateStatus::Denied | CrateStatus::Revoked => {
             let message = format!("{} is no longer allowed: {}", about(), row.reason);
             Err(Refusal::refused(vec![Finding::new(codes::MF0209, Layer::Signer, message)]))

@@ -21,7 +21,7 @@ const DRAFT: &str = "keylist.draft.json";
 
 /// What the next list is to change.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct Rotation {
     /// The online keys.
     pub(crate) change: Change,
     /// The root; the present one stays without.
@@ -50,20 +50,20 @@ pub(crate) struct Holder {
 pub(crate) fn rotate(
     root_dir: &Path,
     keys_dir: &Path,
-    wish: Wish,
+    wanted: Rotation,
     (root_passphrase, online_passphrase): (Source, &Source),
 ) -> anyhow::Result<Progress> {
     let present = read_present(&root_dir.join(KEY_LIST))?;
     let list = present.list().context("the present key list is empty")?;
     let files = keys::load(keys_dir, online_passphrase)?;
-    let (before, replaced) = (files.public(), wish.change.replaces());
+    let (before, replaced) = (files.public(), wanted.change.replaces());
     let next_key = |present: KeyFile, replaced| if replaced { present.successor() } else { Ok(present) };
     let online = OnlineKeys {
         statements: next_key(files.statements, replaced.statements)?,
         sets: next_key(files.sets, replaced.sets)?,
     };
-    let root = wish.root.or_else(|| list.root.clone());
-    let next = rotation::next_list(list, root, (&before, &online.public()), wish.change, Utc::now())?;
+    let root = wanted.root.or_else(|| list.root.clone());
+    let next = rotation::next_list(list, root, (&before, &online.public()), wanted.change, Utc::now())?;
     let mut draft = Draft::new(next)?;
     let holder = Holder { path: root_dir.join(ROOT_KEY), passphrase: root_passphrase };
     if holder.path.exists() {
@@ -184,13 +184,13 @@ pub(crate) fn read_present(path: &Path) -> anyhow::Result<TrustedRoot> {
 }
 
 impl Holder {
-    #[expect(clippy::print_stderr, reason = "whoever holds the key should know how it is kept")]
+    #[expect(clippy::print_stderr, reason = "the holder of the key should know how it is kept")]
     fn read(&self) -> anyhow::Result<mfaas_attest::PrivateKey> {
         let file = KeyFile::read(&self.path, &self.passphrase)?;
         if file.passphrase.is_none() {
             let path = self.path.display();
             eprintln!(
-                "mfaas-signer: {path} takes no passphrase: whoever reads the file can sign. Give it one: mfaas-signer \
+                "mfaas-signer: {path} takes no passphrase: anyone who reads the file can sign. Give it one: mfaas-signer \
                  set-passphrase {path}"
             );
         }

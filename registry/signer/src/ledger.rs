@@ -3,6 +3,7 @@
 //! The synchronous `postgres` crate, not the catalog: the process that holds the key links as
 //! little as it can. The role `mfaas_signer` may do what stands here and nothing else.
 
+pub(crate) mod claims;
 pub(crate) mod sets;
 
 use anyhow::Context as _;
@@ -10,7 +11,7 @@ use chrono::{DateTime, Utc};
 use mfaas_attest::{Admission, KeyId};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event};
 use mfaas_ident::{DeploymentId, Digest, FunctionName, TenantName, ToolchainId, VersionNumber};
-use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus};
+use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus, Precedence, deciding};
 use postgres::{Client, NoTls, Row, Transaction};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -28,14 +29,27 @@ pub(crate) struct BuiltRow {
     pub(crate) source_digest: Digest,
     /// The builder's claim, not yet parsed.
     pub(crate) claim: Value,
+    /// The database role of the builder whose claim it is.
+    pub(crate) lease_role: Option<String>,
     /// The highest token granted.
     pub(crate) fencing_token: Option<i64>,
     /// The token that ended the build.
     pub(crate) committed_token: Option<i64>,
+    /// How often another builder was asked for a claim.
+    pub(crate) rounds: i16,
     /// The revision of the rules for which it was built again, if it was.
     pub(crate) rebuild_for: Option<String>,
     pub(crate) received_at: DateTime<Utc>,
+    /// When it came into the queue last.
+    pub(crate) queued_at: DateTime<Utc>,
     pub(crate) built_at: DateTime<Utc>,
+}
+
+impl BuiltRow {
+    /// The builder whose claim it is, as the database names it. Rows from before roles were noted are of the first one.
+    pub(crate) fn builder(&self) -> &str {
+        self.lease_role.as_deref().unwrap_or("mfaas_builder")
+    }
 }
 
 /// A statement with the bytes that were signed.
@@ -56,7 +70,7 @@ pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
 }
 
 /// The last migration that this build needs.
-const SCHEMA_VERSION: i64 = 17;
+const SCHEMA_VERSION: i64 = 23;
 
 /// Refuses a database whose schema is older than this build.
 pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
@@ -66,29 +80,31 @@ pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A row that is to be signed, or what is wrong with it.
+pub(crate) type Read = (DeploymentId, anyhow::Result<BuiltRow>);
+
 /// The oldest built row that no other signer holds and that is not in `deferred`.
-pub(crate) fn next_built(tx: &mut Transaction<'_>, deferred: &[Uuid]) -> anyhow::Result<Option<BuiltRow>> {
+pub(crate) fn next_built(tx: &mut Transaction<'_>, deferred: &[Uuid]) -> anyhow::Result<Option<Read>> {
     let row = tx.query_opt(
         "SELECT d.id, d.tenant, d.function, d.source_digest, d.created_at, b.claim, b.fencing_token,
-                b.committed_token, b.rebuild_for, b.finished_at
+                b.committed_token, b.lease_role::text, b.rounds, b.rebuild_for, b.queued_at, b.finished_at
          FROM deployments d JOIN builds b ON b.deployment_id = d.id
          WHERE d.state = 'built' AND b.finished_at IS NOT NULL AND NOT d.id = ANY($1)
          ORDER BY b.finished_at, d.id LIMIT 1 FOR UPDATE OF d, b SKIP LOCKED",
         &[&deferred],
     )?;
-    row.as_ref().map(built_row).transpose()
+    let read = |row: &Row| Ok((DeploymentId(row.try_get("id")?), built_row(row)));
+    row.as_ref().map(read).transpose()
 }
 
-/// This built row, if it is still one and nobody else holds it.
-pub(crate) fn built(tx: &mut Transaction<'_>, id: DeploymentId) -> anyhow::Result<Option<BuiltRow>> {
+/// The tenant of this built row, if it is still one and nobody else holds it.
+pub(crate) fn tenant_of_built(tx: &mut Transaction<'_>, id: DeploymentId) -> anyhow::Result<Option<String>> {
     let row = tx.query_opt(
-        "SELECT d.id, d.tenant, d.function, d.source_digest, d.created_at, b.claim, b.fencing_token,
-                b.committed_token, b.rebuild_for, b.finished_at
-         FROM deployments d JOIN builds b ON b.deployment_id = d.id
+        "SELECT d.tenant FROM deployments d JOIN builds b ON b.deployment_id = d.id
          WHERE d.state = 'built' AND d.id = $1 FOR UPDATE OF d, b SKIP LOCKED",
         &[&id.0],
     )?;
-    row.as_ref().map(built_row).transpose()
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
 }
 
 fn built_row(row: &Row) -> anyhow::Result<BuiltRow> {
@@ -98,17 +114,19 @@ fn built_row(row: &Row) -> anyhow::Result<BuiltRow> {
         function: text(row, "function")?,
         source_digest: text(row, "source_digest")?,
         claim: row.try_get::<_, Option<Value>>("claim")?.unwrap_or(Value::Null),
+        lease_role: row.try_get("lease_role")?,
         fencing_token: row.try_get("fencing_token")?,
         committed_token: row.try_get("committed_token")?,
+        rounds: row.try_get("rounds")?,
         rebuild_for: row.try_get("rebuild_for")?,
         received_at: row.try_get("created_at")?,
+        queued_at: row.try_get("queued_at")?,
         built_at: row.try_get("finished_at")?,
     })
 }
 
 /// The allowlist of this moment for one tenant and one compiler; no decision can change until the transaction
-/// ends. As the catalog reads it: one that has ended is none, a revocation outweighs everything, and what was
-/// decided for the tenant outweighs what was decided for all.
+/// ends.
 pub(crate) fn hold_allowlist(
     tx: &mut Transaction<'_>,
     tenant: &TenantName,
@@ -116,13 +134,21 @@ pub(crate) fn hold_allowlist(
 ) -> anyhow::Result<AllowlistSnapshot> {
     let policy_version = tx.query_one("SELECT hold_policy_version()", &[])?.try_get(0)?;
     let rows = tx.query(
-        "SELECT DISTINCT ON (name, version)
-                name, version, checksum, features, direct, status, decided_by, reason FROM crates
-         WHERE scope IN ('', $1) AND toolchain IN ('', $2) AND (expires_at IS NULL OR expires_at > now())
-         ORDER BY name, version, (status = 'revoked') DESC, (scope <> '') DESC",
+        "SELECT name, version, checksum, features, direct, status, decided_by, reason, scope <> '' AS for_tenant
+         FROM crates
+         WHERE scope IN ('', $1) AND toolchain IN ('', $2) AND (expires_at IS NULL OR expires_at > now())",
         &[&tenant.as_str(), &toolchain.to_string()],
     )?;
-    let crates = rows.iter().map(allowed_crate).collect::<anyhow::Result<_>>()?;
+    // Only a name or a version can be what cannot be read: then the decision is about no crate that anybody can name.
+    let decisions = rows.iter().filter_map(|row| {
+        let decision =
+            allowed_crate(row).and_then(|allowed| Ok((allowed, row.try_get::<_, bool>("for_tenant")?)));
+        readable("a decision about a crate", decision)
+    });
+    let counting = deciding(decisions, |(allowed, is_for_tenant)| {
+        ((allowed.name.clone(), allowed.version.clone()), Precedence::new(allowed.status, *is_for_tenant))
+    });
+    let crates = counting.into_iter().map(|(allowed, _)| allowed).collect();
     Ok(AllowlistSnapshot { policy_version, crates })
 }
 
@@ -132,7 +158,7 @@ pub(crate) fn is_accepted(tx: &mut Transaction<'_>, toolchain: &ToolchainId) -> 
     Ok(tx.query_one(sql, &[&toolchain.to_string()])?.try_get(0)?)
 }
 
-/// Whether the artifact was taken back.
+/// Whether the artifact was revoked.
 pub(crate) fn is_revoked(tx: &mut Transaction<'_>, artifact: &Digest) -> anyhow::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM revocations WHERE artifact = $1)";
     Ok(tx.query_one(sql, &[&artifact.to_string()])?.try_get(0)?)
@@ -233,30 +259,42 @@ fn record_crates(tx: &mut Transaction<'_>, admission: &Admission, version: i32) 
 /// Ends a deployment that is not admitted.
 pub(crate) fn refuse(
     tx: &mut Transaction<'_>,
-    row: &BuiltRow,
+    id: DeploymentId,
+    tenant: &str,
     state: DeploymentState,
     diagnostics: &[Diagnostic],
 ) -> anyhow::Result<()> {
     tx.execute(
         "UPDATE deployments SET state = $2, diagnostics = $3 WHERE id = $1",
-        &[&row.deployment.0, &state.as_str(), &serde_json::to_value(diagnostics)?],
+        &[&id.0, &state.as_str(), &serde_json::to_value(diagnostics)?],
     )?;
     let codes: Vec<_> = diagnostics.iter().map(|d| d.code.id()).collect();
     let action = if state == DeploymentState::Refused { "signing.refused" } else { "signing.failed" };
-    audit(tx, action, row.tenant.as_str(), &row.deployment.to_string(), &json!({"codes": codes}))
+    audit(tx, action, tenant, &id.to_string(), &json!({"codes": codes}))
 }
 
 /// Puts a deployment back into the queue, to be built under this revision of the rules.
 pub(crate) fn rebuild(tx: &mut Transaction<'_>, row: &BuiltRow, revision: &str) -> anyhow::Result<()> {
     let id = row.deployment.to_string();
+    claims::forget(tx, row)?;
     // The database opens the build again; all that is the signer's to say is what for.
     tx.execute(
-        "UPDATE builds SET rebuild_for = $2 WHERE deployment_id = $1",
+        "UPDATE builds SET rebuild_for = $2, rounds = 0 WHERE deployment_id = $1",
         &[&row.deployment.0, &revision],
     )?;
-    tx.execute("UPDATE deployments SET state = 'received' WHERE id = $1", &[&row.deployment.0])?;
-    tx.execute("SELECT pg_notify('mfaas_builds', $1)", &[&id])?;
+    requeue(tx, row, &[])?;
     audit(tx, "signing.rebuild", row.tenant.as_str(), &id, &json!({"policy_revision": revision}))
+}
+
+/// Puts a deployment whose build is open again into the queue, with what its owner is told.
+fn requeue(tx: &mut Transaction<'_>, row: &BuiltRow, diagnostics: &[Diagnostic]) -> anyhow::Result<()> {
+    let diagnostics = serde_json::to_value(diagnostics)?;
+    tx.execute(
+        "UPDATE deployments SET state = 'received', diagnostics = $2 WHERE id = $1",
+        &[&row.deployment.0, &diagnostics],
+    )?;
+    tx.execute("SELECT pg_notify('mfaas_builds', $1)", &[&row.deployment.to_string()])?;
+    Ok(())
 }
 
 /// Appends an event to a deployment's stream.
@@ -274,14 +312,15 @@ pub(crate) fn is_contention(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Whether the database has run out of something, was told to end a statement, or has lost its disk: that says nothing
-/// about the deployment, which is signed when the database works again.
-pub(crate) fn is_shortage(error: &anyhow::Error) -> bool {
-    // Classes of SQLSTATE: connections, resources, intervention by an operator or a limit, errors of the system.
-    const CLASSES: [&str; 4] = ["08", "53", "57", "58"];
+/// Whether the database failed, and not on what a deployment says: it has run out of something or lost its disk, or a right,
+/// a table or a column is missing. The deployment is signed when the database works again.
+pub(crate) fn is_of_the_database(error: &anyhow::Error) -> bool {
+    // Classes of SQLSTATE that values can bring about: data, constraints, limits of one row, and what triggers raise.
+    const OF_VALUES: [&str; 4] = ["22", "23", "54", "P0"];
     let database = error.chain().find_map(|cause| cause.downcast_ref::<postgres::Error>());
-    let code = database.and_then(postgres::Error::code);
-    code.is_some_and(|code| CLASSES.iter().any(|class| code.code().starts_with(class)))
+    database.is_some_and(|error| {
+        error.code().is_none_or(|code| !OF_VALUES.iter().any(|class| code.code().starts_with(class)))
+    })
 }
 
 /// Publishes key lists, all of them or none: each with its version, higher than those before it.
@@ -421,6 +460,14 @@ fn allowed_crate(row: &Row) -> anyhow::Result<AllowedCrate> {
         decided_by: row.try_get("decided_by")?,
         reason: row.try_get("reason")?,
     })
+}
+
+/// What a row says, or nothing and a line in the log: a row that cannot be read must not keep back all others.
+fn readable<T>(what: &str, read: anyhow::Result<T>) -> Option<T> {
+    read.inspect_err(|error| {
+        tracing::error!(error = format!("{error:#}"), "{what} cannot be read and is left out")
+    })
+    .ok()
 }
 
 fn text<T>(row: &Row, column: &str) -> anyhow::Result<T>

@@ -7,7 +7,9 @@
 //! Must never sign what it did not examine itself in the same transaction, take a digest of a
 //! source from the builder, run or compile anything, or show its key.
 
+mod agreement;
 mod arguments;
+mod closure;
 mod config;
 mod deploy;
 mod examine;
@@ -31,7 +33,7 @@ use mfaas_attest::RootKeys;
 
 use crate::arguments::Arguments;
 use crate::config::ServeConfig;
-use crate::keylist::{Holder, Progress, Wish};
+use crate::keylist::{Holder, Progress, Rotation};
 use crate::passphrase::Source;
 use crate::rotation::{Change, Leaked};
 
@@ -100,7 +102,7 @@ fn make_root_key(mut given: Arguments) -> anyhow::Result<()> {
     given.end()?;
     let public = keys::make_root_key(&path, passphrase.as_ref())?;
     println!(
-        "{} is for you alone, {} for whoever prepares the next key list",
+        "{} is for you alone, {} for the person who prepares the next key list",
         path.display(),
         public.display()
     );
@@ -119,9 +121,9 @@ fn rotate(mut given: Arguments) -> anyhow::Result<()> {
     let (root_dir, keys_dir) = (given.path("--root-dir")?, given.path("--keys-dir")?);
     let passphrases = (Source::of(&mut given, "")?, Source::of(&mut given, "keys-")?);
     let root = next_root(&mut given, &root_dir)?;
-    let wish = Wish { change: change(&mut given)?, root };
+    let rotation = Rotation { change: change(&mut given)?, root };
     given.end()?;
-    match keylist::rotate(&root_dir, &keys_dir, wish, (passphrases.0, &passphrases.1))? {
+    match keylist::rotate(&root_dir, &keys_dir, rotation, (passphrases.0, &passphrases.1))? {
         Progress::Done(version) => tell_done(version),
         Progress::Waits { draft, why } => println!(
             "{} waits for signatures ({why}): let the holders of the root keys sign it, then finish the rotation",

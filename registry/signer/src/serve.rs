@@ -16,7 +16,7 @@ use postgres::fallible_iterator::FallibleIterator as _;
 use uuid::Uuid;
 
 use crate::config::ServeConfig;
-use crate::deploy::{self, Desk, Looked};
+use crate::deploy::{self, PollOutcome, SigningContext};
 use crate::passphrase::Source;
 use crate::rotation::OnlineKeys;
 use crate::{keys, ledger, serving};
@@ -25,6 +25,12 @@ use crate::{keys, ledger, serving};
 const POLL: Duration = Duration::from_secs(1);
 /// Before the same is tried again that another transaction has ended.
 const CONTENTION_PAUSE: Duration = Duration::from_millis(20);
+/// How often serving sets are signed while one deployment follows another.
+const SET_INTERVAL: Duration = Duration::from_millis(250);
+/// How often what waits for another builder is looked through.
+const TAKE_UP_INTERVAL: Duration = Duration::from_secs(60);
+/// How much of it is taken up before anything else is done.
+const TAKE_UP_AT_ONCE: u32 = 100;
 /// How long a deployment is left alone after something of ours went wrong with it.
 const DEFER: Duration = Duration::from_secs(5);
 /// How often something may go wrong with a deployment before it is failed.
@@ -33,7 +39,7 @@ const BROKEN_MAX: u32 = 3;
 /// A deployment that has to wait.
 struct Deferral {
     since: Instant,
-    /// How often it went wrong; a blob store that does not answer does not count, nor a database that is short of something.
+    /// How often it went wrong; a blob store that does not answer does not count, nor a failure of the database.
     broken: u32,
 }
 
@@ -48,17 +54,21 @@ pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         anyhow::bail!("another TLS provider is installed already");
     }
-    let desk = open_desk(&config, passphrase)?;
+    let context = open_context(&config, passphrase)?;
     let mut client = ledger::connect(&config.database_url)?;
     ledger::check_schema(&mut client)?;
+    ledger::claims::tell_agreement(&mut client, context.builds_agreement)?;
     if let Some(file) = &config.ready_file {
         write_ready(file)?;
     }
-    let OnlineKeys { statements, sets } = desk.keys.public();
+    let OnlineKeys { statements, sets } = context.keys.public();
     tracing::info!(statements = %statements.id(), sets = %sets.id(), "the signer serves");
     let mut deferred = HashMap::new();
+    let mut taken_up = None;
     while !stop.load(Ordering::Relaxed) {
-        if let Err(error) = work(&mut client, &desk, &mut deferred, &stop) {
+        let worked = take_up(&mut client, &context, &mut taken_up)
+            .and_then(|()| work(&mut client, &context, &mut deferred, &stop));
+        if let Err(error) = worked {
             if ledger::is_contention(&error) {
                 tracing::warn!(error = format!("{error:#}"), "another program was in the way; trying again");
                 std::thread::sleep(CONTENTION_PAUSE);
@@ -79,47 +89,82 @@ pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<
     Ok(())
 }
 
-fn open_desk(config: &ServeConfig, passphrase: &Source) -> anyhow::Result<Desk> {
+fn open_context(config: &ServeConfig, passphrase: &Source) -> anyhow::Result<SigningContext> {
     let keys = keys::load(&config.keys_dir, passphrase)?;
     if keys.is_plain() {
-        tracing::info!(directory = %config.keys_dir.display(), "the online keys take no passphrase: whoever reads the files can sign");
+        tracing::info!(directory = %config.keys_dir.display(), "the online keys take no passphrase: anyone who reads the files can sign");
     }
-    Ok(Desk {
+    Ok(SigningContext {
         blobs: Blobs::open(&config.blobs_url)?,
         keys: keys.into_keys(),
         default_access: config.default_access,
+        sandbox_minimum: config.sandbox_minimum,
+        builds_agreement: config.builds_agreement,
         runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?,
     })
 }
 
+/// Takes up what waits for another builder and needs none any more; now and then, since only a start with another number makes
+/// something of that kind.
+fn take_up(client: &mut Client, context: &SigningContext, last: &mut Option<Instant>) -> anyhow::Result<()> {
+    if last.is_some_and(|last| last.elapsed() < TAKE_UP_INTERVAL) {
+        return Ok(());
+    }
+    for _ in 0..TAKE_UP_AT_ONCE {
+        let Some(deployment) = deploy::take_up(client, context)? else {
+            *last = Some(Instant::now());
+            break;
+        };
+        tracing::info!(%deployment, builders = context.builds_agreement, "enough builders have made the same by now");
+    }
+    Ok(())
+}
+
 /// Everything that is to do now, then one wait.
-fn work(client: &mut Client, desk: &Desk, deferred: &mut Deferrals, stop: &AtomicBool) -> anyhow::Result<()> {
+fn work(
+    client: &mut Client,
+    context: &SigningContext,
+    deferred: &mut Deferrals,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
+    let mut set_at = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let waiting: Vec<Uuid> =
             deferred.iter().filter(|(_, d)| d.since.elapsed() < DEFER).map(|(id, _)| *id).collect();
-        let looked = deploy::next(client, desk, &waiting)?;
-        // After each one: a node should not wait for the whole queue.
-        if let Some(epoch) = serving::sign_if_due(client, &desk.keys.sets, Utc::now())? {
-            tracing::info!(%epoch, "signed a serving set");
+        let outcome = deploy::next(client, context, &waiting)?;
+        // One set for all that were admitted within a moment; a node should not wait for the whole queue.
+        if matches!(outcome, PollOutcome::Idle) || set_at.elapsed() >= SET_INTERVAL {
+            if let Some(epoch) = serving::sign_if_due(client, &context.keys.sets, Utc::now())? {
+                tracing::info!(%epoch, "signed a serving set");
+            }
+            set_at = Instant::now();
         }
-        match looked {
-            Looked::Idle => break,
-            Looked::Done(deployment, DeploymentState::Received) => {
+        match outcome {
+            PollOutcome::Idle => break,
+            PollOutcome::Done(deployment, DeploymentState::Received) => {
                 tracing::warn!(%deployment, "a deployment was built under other rules and is built again");
                 deferred.remove(&deployment.0);
             }
-            Looked::Done(deployment, state) => {
+            PollOutcome::Asked(deployment) => {
+                tracing::info!(%deployment, "another builder has to make the same before this is signed");
+                deferred.remove(&deployment.0);
+            }
+            PollOutcome::Done(deployment, state) => {
                 tracing::info!(%deployment, %state, "ended a deployment");
                 deferred.remove(&deployment.0);
             }
-            Looked::Deferred(deployment, error) => {
-                tracing::warn!(%deployment, error = %error, "a blob cannot be read now");
+            PollOutcome::Deferred(deployment, cause) => {
+                tracing::warn!(%deployment, cause, "a deployment has to wait for its signature");
                 defer(deferred, deployment, 0);
             }
-            Looked::Broken(deployment, error) => {
+            PollOutcome::Broken(deployment, error) => {
                 tracing::error!(%deployment, error = format!("{error:#}"), "a deployment cannot be signed");
-                let counts = u32::from(!ledger::is_shortage(&error));
-                if defer(deferred, deployment, counts) >= BROKEN_MAX {
+                if ledger::is_of_the_database(&error) {
+                    // The next one would meet the same.
+                    defer(deferred, deployment, 0);
+                    break;
+                }
+                if defer(deferred, deployment, 1) >= BROKEN_MAX {
                     deploy::give_up(client, deployment)?;
                     deferred.remove(&deployment.0);
                 }

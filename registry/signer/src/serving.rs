@@ -1,12 +1,15 @@
 //! The serving set: signed whenever nodes should serve something else, and before it expires.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    EPOCHS_AHEAD_MAX, PrivateKey, Purpose, SERVING_SET_VALID_HOURS, ServingSet, ShardRef, Trust, sign, verify,
+    EPOCHS_AHEAD_MAX, PrivateKey, Purpose, RevokedCalls, SERVING_SET_VALID_HOURS, ServingSet, ShardRef,
+    Trust, sign, verify,
 };
-use mfaas_ident::Epoch;
+use mfaas_ident::{Digest, Epoch};
 use mfaas_rules::profiles::lints;
-use postgres::{Client, GenericClient, IsolationLevel};
+use postgres::{Client, GenericClient, IsolationLevel, Transaction};
 
 use crate::examine::ABI_VERSIONS;
 use crate::ledger::sets::{self, Changes, Desired, LastSet};
@@ -124,16 +127,30 @@ fn draft(client: &mut Client, now: DateTime<Utc>) -> anyhow::Result<Option<Draft
         None => None,
     };
     let is_rebuilt = brought.is_none();
-    let (functions, changed) = match brought {
+    let (functions, mut changed) = match brought {
         Some(brought) => brought,
         None => {
             changes.names.extend(sets::all_names(&mut tx)?);
             Tree::new(&mut tx, None).bring(&changes.names)?
         }
     };
+    let revoked_calls = write_revoked(&mut tx, &desired.revoked_calls)?;
+    changed.used.extend(revoked_calls);
+    let before = situation.last.as_ref().and_then(|last| last.revoked_calls);
+    changed.unused.extend(before.filter(|before| revoked_calls != Some(*before)));
     tx.commit()?;
-    let set = next_set(&situation, desired, functions, now);
+    let set = ServingSet { revoked_calls, ..next_set(&situation, desired, functions, now) };
     Ok(Some(Draft { situation, set, changes, changed, is_rebuilt }))
+}
+
+/// Stores the document of the revoked call tokens beside the shards; nothing where none is revoked.
+fn write_revoked(tx: &mut Transaction<'_>, revoked: &RevokedCalls) -> anyhow::Result<Option<Digest>> {
+    if revoked.is_empty() {
+        return Ok(None);
+    }
+    let (digest, bytes) = revoked.encode()?;
+    sets::store_shards(tx, &BTreeMap::from([(digest, bytes)]))?;
+    Ok(Some(digest))
 }
 
 fn next_set(situation: &Situation, desired: Desired, functions: ShardRef, now: DateTime<Utc>) -> ServingSet {
@@ -148,6 +165,7 @@ fn next_set(situation: &Situation, desired: Desired, functions: ShardRef, now: D
         required_lints: lints::required().map(str::to_owned).collect(),
         functions,
         call_keys: desired.call_keys,
+        revoked_calls: None,
         audit_head: desired.audit_head,
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! The library only gathers facts about the checkout; the rules are in `tests/`.
 
+pub mod modules;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

@@ -59,6 +59,7 @@ fn heavy_dependencies_have_one_owner() {
         ("object_store", "mfaas-blobs"),
         ("landlock", "mfaas-confine"),
         ("tracing-subscriber", "mfaas-logging"),
+        ("metrics-process", "mfaas-process-metrics"),
         ("ra-ap-rustc_lexer", "mfaas-audit"),
         ("toml_edit", "mfaas-audit"),
         // Not mfaas-audit: the signer links that, and must not link the parser of a display.

@@ -3,7 +3,7 @@
 use mfaas_architecture::{crates, read, tracked_files};
 
 const FENCED: &[&str] =
-    &["policy/confine", "node-runtime/shim", "node-runtime/ring", "node-runtime/cage", BENCHMARK];
+    &["policy/confine", "node-runtime/shim", "node-runtime/ring", "node-runtime/executor", BENCHMARK];
 
 /// Calls out of opened libraries and interrupts itself, for what mfaas is compared to. Nothing that
 /// ships is linked with it.

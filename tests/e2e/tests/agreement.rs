@@ -20,7 +20,7 @@ use tar::EntryType;
 fn check_and_server_agree_and_show_nothing_raw() {
     let stack = Stack::start();
     let mut wrong = String::new();
-    for (name, differs) in hostile_folders(&stack).into_iter().chain(archives(&stack)).chain(honest(&stack)) {
+    for (name, differs) in hostile_folders(&stack).into_iter().chain(archives(&stack)).chain(benign(&stack)) {
         if let Err(reason) = differs {
             writeln!(wrong, "{name}: {reason}").unwrap();
         }
@@ -43,7 +43,7 @@ fn check(stack: &Stack, path: &Path, json: bool) -> Run {
 }
 
 /// Every folder of tests/hostile that is a package as it stands and does not use up a limit of the
-/// cage: the same diagnostics, the same ending, and the exit code that the folder wants of `mfaas
+/// sandbox: the same diagnostics, the same ending, and the exit code that the folder wants of `mfaas
 /// deploy` if it says one. Two at a time, as the builder takes them.
 fn hostile_folders(stack: &Stack) -> Vec<Compared> {
     let mut names: Vec<String> = fs::read_dir(checkout().join("tests/hostile"))
@@ -51,7 +51,7 @@ fn hostile_folders(stack: &Stack) -> Vec<Compared> {
         .flatten()
         .filter(|entry| entry.path().is_dir() && !entry.path().join("generate.toml").exists())
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| expected_of(name).get("stopped_by").and_then(toml::Value::as_str) != Some("cage"))
+        .filter(|name| expected_of(name).get("stopped_by").and_then(toml::Value::as_str) != Some("sandbox"))
         .collect();
     names.sort();
     assert!(names.len() >= 150, "only {} cases", names.len());
@@ -140,7 +140,7 @@ fn archives(stack: &Stack) -> Vec<Compared> {
 }
 
 /// Admitted programs: the same warnings, and the very same image.
-fn honest(stack: &Stack) -> Vec<Compared> {
+fn benign(stack: &Stack) -> Vec<Compared> {
     let warned = package(
         "warned",
         "fn unused(left: u32) -> u32 { left }\npub fn handle(request: &[u8]) -> Vec<u8> {\n    let twice = 2;\n    request.to_vec()\n}\n",
@@ -155,7 +155,7 @@ fn honest(stack: &Stack) -> Vec<Compared> {
     );
     let hello = checkout().join("examples/hello");
     let programs = [("warned", warned.path()), ("derived", derived.path()), ("hello", hello.as_path())];
-    programs.map(|(name, path)| (format!("honest: {name}"), same_image(stack, name, path))).into()
+    programs.map(|(name, path)| (format!("benign: {name}"), same_image(stack, name, path))).into()
 }
 
 fn same_image(stack: &Stack, name: &str, path: &Path) -> Result<(), String> {

@@ -27,6 +27,7 @@ fn callers_show_tokens_unless_the_function_is_public() {
     with_tokens(&stack);
     what_is_refused(&stack);
     beyond_the_share(&stack);
+    tokens_are_revoked(&stack);
     keys_rotate(&stack);
     stack.invariants();
 }
@@ -128,6 +129,61 @@ fn beyond_the_share(stack: &Stack) {
     let refused: Vec<Answer> = (0..5).map(|_| with(stack, "silent", &slow)).collect();
     let refused = refused.iter().find(|answer| answer.status == 429).unwrap();
     assert_eq!((refused.code().as_str(), refused.headers["retry-after"].as_str()), ("MF0818", "1"));
+}
+
+/// A call token of `shop` for `silent`, and its id.
+fn named_token(stack: &Stack) -> (String, String) {
+    let created = stack.cli(["token", "create", "shop", "--call", "silent", "--json"]).ok().json();
+    let text = |field: &str| created[field].as_str().unwrap().to_owned();
+    (text("token"), text("id"))
+}
+
+fn tokens_are_revoked(stack: &Stack) {
+    let ((one, id), (two, _)) = (named_token(stack), named_token(stack));
+    let status = |token: &str| with(stack, "silent", token).status;
+    assert_eq!((status(&one), status(&two)), (200, 200));
+    let refused = |token: &str| {
+        wait_for("the set that revokes the token", Duration::from_secs(20), || {
+            let answer = with(stack, "silent", token);
+            (answer.status != 200).then_some(answer)
+        })
+    };
+    let told = stack.cli(["token", "revoke", &id, "--call"]).ok().stdout;
+    assert!(told.contains(&id) && told.contains("shop"), "{told}");
+    let answer = refused(&one);
+    assert_eq!((answer.status, answer.code().as_str()), (401, "MF0920"));
+    assert_eq!(answer.headers["www-authenticate"], "Bearer error=\"invalid_token\"");
+    assert_eq!(with(stack, "public", &one).code(), "MF0920");
+    assert_eq!(status(&two), 200, "the other one of the same caller goes on");
+    let list = stack.cli(["token", "list", "--call"]).ok().stdout;
+    let line = list.lines().find(|line| line.contains(&id)).unwrap();
+    assert!(line.trim_end().ends_with("revoked"), "{list}");
+    // Once more is no other answer; what nobody issued is not there.
+    let _ = stack.cli(["token", "revoke", &id, "--call"]).ok();
+    let missing = stack.cli(["token", "revoke", "0193a5d0-0000-7000-8000-000000000001", "--call"]);
+    assert!(missing.code != 0 && missing.stderr.contains("MF0903"), "{missing:?}");
+
+    let (three, _) = named_token(stack);
+    let told = stack.cli(["token", "revoke", "--caller", "shop"]).ok().stdout;
+    assert!(told.contains("default/shop"), "{told}");
+    for token in [&two, &three] {
+        assert_eq!(refused(token).code(), "MF0920");
+    }
+    let new = token(stack, "shop --call silent");
+    assert_eq!(status(&new), 200, "what is issued afterwards counts");
+    assert_eq!(status(&one), 401);
+    let unknown = stack.cli(["token", "revoke", "--caller", "nobody"]);
+    assert!(unknown.code != 0 && unknown.stderr.contains("MF0903"), "{unknown:?}");
+    let rows: Value = stack.api("GET", "/v1/audit?limit=1000", Vec::new()).json();
+    let revoked = |action: &str, subject: &str| {
+        let rows = rows["items"].as_array().unwrap().iter();
+        rows.filter(|row| row["action"] == action && row["subject"] == subject).count()
+    };
+    assert_eq!(
+        (revoked("call_token.revoked", &id), revoked("call_tokens.revoked", "shop")),
+        (1, 1),
+        "{rows}"
+    );
 }
 
 fn keys_rotate(stack: &Stack) {

@@ -36,7 +36,7 @@ fn two_people_walk_a_review_in_a_browser_and_the_deployment_goes_on() {
     let (alice, bob) = (stack.reviewer("alice"), stack.reviewer("bob"));
     let deployment = waits(&stack);
     wait_for("the review", ACQUIRED_WITHIN, || {
-        let run = stack.cli_with(["allow", "--json", "queue"], &[("MFAAS_TOKEN", &alice)]);
+        let run = stack.cli_with(["review", "--json", "list"], &[("MFAAS_TOKEN", &alice)]);
         let queue = run.ok().json();
         queue["items"].as_array().unwrap().iter().any(|row| row["name"] == "percent-encoding").then_some(())
     });
@@ -52,13 +52,13 @@ fn two_people_walk_a_review_in_a_browser_and_the_deployment_goes_on() {
     let found = browse("road.mjs", &config, WALKED_WITHIN, |_| answers(&stack));
     judge(&found);
     eprintln!(
-        "{} pages, {} pictures in {}, at least {} rules of axe; {} spots, {} of them walked with the keyboard; {} s, \
+        "{} pages, {} pictures in {}, at least {} rules of axe; {} hotspots, {} of them walked with the keyboard; {} s, \
          of which {} s waited for the acquirer and the builder",
         found["pages"],
         found["pictures"],
         directory.display(),
         found["rules"],
-        found["walked"]["spots"],
+        found["walked"]["hotspots"],
         found["walked"]["marked"],
         found["whole_s"],
         found["live"]["waited_s"],
@@ -86,9 +86,9 @@ fn judge(found: &Value) {
     assert!(violations.is_empty(), "axe objects:\n{}", lines(violations));
     assert_eq!((&found["pages"], &found["pictures"]), (&json!(PAGES), &json!(2 * PAGES)));
     assert!(found["rules"].as_u64().unwrap() >= RULES_MIN, "axe looked at nothing: {found}");
-    // One spot was marked without script.
+    // One hotspot was marked without script.
     let walked = &found["walked"];
-    assert_eq!(walked["marked"].as_u64().unwrap() + 1, walked["spots"].as_u64().unwrap(), "{walked}");
+    assert_eq!(walked["marked"].as_u64().unwrap() + 1, walked["hotspots"].as_u64().unwrap(), "{walked}");
     for (who, seen) in found["seen"].as_object().unwrap() {
         for (what, list) in seen.as_object().unwrap() {
             let list = list.as_array().unwrap();

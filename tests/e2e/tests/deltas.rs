@@ -1,5 +1,5 @@
 //! A crate of which another version ships: what is asked about is compared with it. With the real registry and the
-//! real cage.
+//! real sandbox.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -18,14 +18,14 @@ const COMPARED_WITHIN: Duration = Duration::from_secs(600);
 fn what_changed_since_what_ships_is_said() {
     let stack = Stack::start();
     let alice = stack.reviewer("alice");
-    let _ = stack.allow(&stack.token(), &["request", "strsim@=0.10.0"]).ok();
+    let _ = stack.crates(&stack.token(), &["request", "strsim@=0.10.0"]).ok();
     let id = wait_for("a review", COMPARED_WITHIN, || {
-        let queue = stack.allow(&alice, &["queue"]).ok().json();
+        let queue = stack.review(&alice, &["list"]).ok().json();
         let found = queue["items"].as_array().unwrap().iter().find(|review| review["name"] == "strsim");
         found.map(|review| review["id"].to_string())
     });
     let shown = wait_for("the comparison", COMPARED_WITHIN, || {
-        let shown = stack.allow(&alice, &["show", &id]).ok().json();
+        let shown = stack.review(&alice, &["show", &id]).ok().json();
         (shown["review"]["no_delta"] != "nobody has compared it yet").then_some(shown)
     });
     let (view, delta) = (&shown["review"], &shown["review"]["delta"]);
@@ -48,7 +48,7 @@ fn what_changed_since_what_ships_is_said() {
         delta["facts"]["compiler"],
         serde_json::json!({ "from": { "errors": 0 }, "to": { "errors": 0 } })
     );
-    let text = stack.cli_with(["allow", "show", &id], &[("MFAAS_TOKEN", &alice)]).ok().stdout;
+    let text = stack.cli_with(["review", "show", &id], &[("MFAAS_TOKEN", &alice)]).ok().stdout;
     assert!(text.contains("from 0.11.1, allowed by seed, which nobody of this site has looked at"), "{text}");
     println!("{text}");
 }

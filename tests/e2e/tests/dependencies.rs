@@ -1,5 +1,5 @@
 //! A crate that nobody has decided about: asked for by a deploy, found out about, decided by people, built,
-//! and taken back again. With the real registry and the real cage.
+//! and revoked again. With the real registry and the real sandbox.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
@@ -41,7 +41,7 @@ Made up for a test.
 const PLAIN: &str = "pub fn handle(request: &[u8]) -> Vec<u8> {\n    request.to_vec()\n}\n";
 
 #[test]
-fn a_crate_is_asked_for_decided_about_used_and_taken_back() {
+fn a_crate_is_asked_for_decided_about_used_and_revoked() {
     // What the rules may admit by themselves, they do.
     let stack = Stack::start_with(&["--automatic-admission", "on"]);
     let (alice, bob) = (stack.reviewer("alice"), stack.reviewer("bob"));
@@ -54,7 +54,7 @@ fn a_crate_is_asked_for_decided_about_used_and_taken_back() {
     what_cannot_be_offered_is_said(&stack);
     what_does_not_compile_without_a_grant_is_said(&stack, &alice, &bob);
     the_decision_about_what_ships_is_taken_over(&stack, &alice);
-    an_advisory_raises_the_alarm(&stack, &alice);
+    an_advisory_match_revokes_what_it_affects(&stack, &alice);
     the_record_holds_and_a_changed_row_is_found(&stack);
 }
 
@@ -70,7 +70,7 @@ fn waits(stack: &Stack, package: &Package) -> String {
         assert!(run.stderr.contains("nearest allowed version: 1.0."), "{}", run.stderr);
     }
     let asks = format!(
-        "mfaas allow request '{}@{}",
+        "mfaas crate request '{}@{}",
         request["name"].as_str().unwrap(),
         request["requirement"].as_str().unwrap()
     );
@@ -80,7 +80,7 @@ fn waits(stack: &Stack, package: &Package) -> String {
 
 fn open_review(stack: &Stack, token: &str, name: &str) -> Value {
     wait_for(&format!("a review of {name}"), ACQUIRED_WITHIN, || {
-        let queue = stack.allow(token, &["queue"]).ok().json();
+        let queue = stack.review(token, &["list"]).ok().json();
         queue["items"].as_array().unwrap().iter().find(|review| review["name"] == name).cloned()
     })
 }
@@ -88,19 +88,19 @@ fn open_review(stack: &Stack, token: &str, name: &str) -> Value {
 fn two_people_who_did_not_ask(stack: &Stack, review: &Value, alice: &str, bob: &str) {
     let id = review["id"].to_string();
     assert_eq!((&review["people"], &review["waiting"]), (&Value::from(2), &Value::from(1)), "{review}");
-    let shown = stack.allow(alice, &["show", &id]).ok().json();
+    let shown = stack.review(alice, &["show", &id]).ok().json();
     assert_eq!(shown["report"]["checksum"], review["checksum"]);
     assert!(shown["report"]["compiler"]["unsafe"]["errors"].as_u64().unwrap() > 0, "{}", shown["report"]);
     assert_eq!(shown["review"]["trial"]["compiles"]["needs"], serde_json::json!([]), "{}", shown["review"]);
     let yes = ["approve", id.as_str(), "--note", "from_utf8_unchecked over ASCII that it wrote itself"];
-    let own = stack.allow(&stack.token(), &yes);
+    let own = stack.review(&stack.token(), &yes);
     assert_ne!(own.code, 0, "whoever asked has approved: {}", own.stdout);
-    assert!(own.stderr.contains("asked for a crate cannot decide"), "{}", own.stderr);
+    assert!(own.stderr.contains("the requester of a crate cannot decide"), "{}", own.stderr);
     // The acquirer dies between two steps, and nothing is lost.
     stack.kill(Program::Acquirer);
-    assert_eq!(stack.allow(alice, &yes).ok().json()["state"], "open");
-    assert_ne!(stack.allow(alice, &yes).code, 0, "one voice each");
-    assert_eq!(stack.allow(bob, &yes).ok().json()["state"], "approved");
+    assert_eq!(stack.review(alice, &yes).ok().json()["state"], "open");
+    assert_ne!(stack.review(alice, &yes).code, 0, "one vote each");
+    assert_eq!(stack.review(bob, &yes).ok().json()["state"], "approved");
     stack.kill(Program::Acquirer);
 }
 
@@ -137,7 +137,7 @@ fn what_nobody_has_to_look_at_is_admitted_by_the_rules(stack: &Stack, alice: &st
     let advisory = ADVISORY.replace("percent-encoding", "other");
     std::fs::write(nothing.path().join("crates/other/RUSTSEC-2099-0001.md"), advisory).unwrap();
     let path = nothing.path().to_str().unwrap();
-    let _ = stack.allow(alice, &["advisories", path]).ok();
+    let _ = stack.crates(alice, &["advisories", path]).ok();
 
     let id = waits(stack, &package("thirty-two", BASE32_SOURCE, "[dependencies]\nbase32 = \"=0.4.0\"\n"));
     let view = wait_for("the deployment to go on", ACQUIRED_WITHIN, || {
@@ -145,15 +145,15 @@ fn what_nobody_has_to_look_at_is_admitted_by_the_rules(stack: &Stack, alice: &st
         (view["state"] != "waiting").then(|| stack.settled(&id))
     });
     assert_eq!(view["state"], "admitted", "{view}\n{}", stack.log(Program::Acquirer));
-    let rows = stack.allow(alice, &["show", "base32"]).ok().json();
+    let rows = stack.crates(alice, &["show", "base32"]).ok().json();
     let row = rows["items"].as_array().unwrap().iter().find(|row| row["version"] == "0.4.0").unwrap();
     assert!(row["decided_by"].as_str().unwrap().starts_with("rules crates-"), "{row}");
     // People are asked all the same when somebody wants people.
-    let _ = stack.allow(&stack.token(), &["request", "base32@=0.4.0", "--takeover"]).ok();
+    let _ = stack.crates(&stack.token(), &["request", "base32@=0.4.0", "--override"]).ok();
     let review = open_review(stack, alice, "base32");
     let id = review["id"].to_string();
     let shown = wait_for("the comparison", ACQUIRED_WITHIN, || {
-        let shown = stack.allow(alice, &["show", &id]).ok().json();
+        let shown = stack.review(alice, &["show", &id]).ok().json();
         shown["review"]["delta"].is_object().then(|| shown["review"].clone())
     });
     let delta = &shown["delta"];
@@ -163,14 +163,14 @@ fn what_nobody_has_to_look_at_is_admitted_by_the_rules(stack: &Stack, alice: &st
         "{delta}"
     );
     assert!(delta["added"].as_u64().unwrap() > 0 && delta["removed"].as_u64().unwrap() > 0, "{delta}");
-    let _ = stack.allow(alice, &["deny", &id, "--note", "0.5.1 ships"]).ok();
+    let _ = stack.review(alice, &["deny", &id, "--note", "0.5.1 ships"]).ok();
 }
 
 fn a_no_ends_it_with_the_words(stack: &Stack, alice: &str) {
     let id = waits(stack, &package("once", PLAIN, "[dependencies]\nlazy_static = \"=1.5.0\"\n"));
     let review = open_review(stack, alice, "lazy_static");
     let words = "std has LazyLock";
-    let _ = stack.allow(alice, &["deny", &review["id"].to_string(), "--note", words]).ok();
+    let _ = stack.review(alice, &["deny", &review["id"].to_string(), "--note", words]).ok();
     let view = stack.settled(&id);
     assert_eq!(
         (&view["state"], &view["diagnostics"][0]["code"]),
@@ -203,12 +203,12 @@ fn what_does_not_compile_without_a_grant_is_said(stack: &Stack, alice: &str, bob
     let number = review["id"].to_string();
     assert_eq!(review["trial"]["compiles"]["needs"], serde_json::json!(["real"]), "{review}");
     let yes = ["approve", number.as_str(), "--note", "only asks where the home is"];
-    let run = stack.allow(alice, &yes);
+    let run = stack.review(alice, &yes);
     assert!(run.code != 0 && run.stderr.contains("unless it is granted real"), "{}", run.stderr);
     let yes = [&yes[..], &["--grant", "real"]].concat();
-    let _ = stack.allow(alice, &yes).ok();
+    let _ = stack.review(alice, &yes).ok();
     if review["people"] == 2 {
-        let _ = stack.allow(bob, &yes).ok();
+        let _ = stack.review(bob, &yes).ok();
     }
     let view = wait_for("the deployment to go on", ACQUIRED_WITHIN, || {
         let view = stack.deployment(&id);
@@ -220,25 +220,25 @@ fn what_does_not_compile_without_a_grant_is_said(stack: &Stack, alice: &str, bob
 /// What ships is decided by nobody of this site, until somebody takes the decision over.
 fn the_decision_about_what_ships_is_taken_over(stack: &Stack, alice: &str) {
     let decided_by = || {
-        let rows = stack.allow(alice, &["show", "fnv"]).ok().json();
+        let rows = stack.crates(alice, &["show", "fnv"]).ok().json();
         rows["items"].as_array().unwrap().iter().find(|row| row["status"] == "allowed").unwrap()["decided_by"]
             .clone()
     };
     assert_eq!(decided_by(), "seed");
-    let _ = stack.allow(&stack.token(), &["request", "fnv", "--takeover"]).ok();
+    let _ = stack.crates(&stack.token(), &["request", "fnv", "--override"]).ok();
     let review = open_review(stack, alice, "fnv");
     assert_eq!(review["people"], 1, "{review}");
-    let _ = stack.allow(alice, &["approve", &review["id"].to_string(), "--note", "read every line"]).ok();
+    let _ = stack.review(alice, &["approve", &review["id"].to_string(), "--note", "read every line"]).ok();
     assert_eq!(decided_by(), "alice");
-    let exported = stack.cli(["allow", "export"]).ok().json();
+    let exported = stack.cli(["crate", "export"]).ok().json();
     assert!(exported["decisions"].as_array().unwrap().iter().any(|row| row["name"] == "fnv"), "{exported}");
 }
 
-fn an_advisory_raises_the_alarm(stack: &Stack, alice: &str) {
-    let which = ["revoke", "percent-encoding@2.3.1", "--reason", "a test of the alarm", "--dry-run"];
-    let dry = stack.allow(alice, &which).ok().json();
+fn an_advisory_match_revokes_what_it_affects(stack: &Stack, alice: &str) {
+    let which = ["revoke", "percent-encoding@2.3.1", "--reason", "a test of revocation", "--dry-run"];
+    let dry = stack.crates(alice, &which).ok().json();
     assert_eq!(
-        (&dry["done"], &dry["concerned"][0]["function"]),
+        (&dry["done"], &dry["affected"][0]["function"]),
         (&Value::from(false), &Value::from("percent"))
     );
 
@@ -247,14 +247,14 @@ fn an_advisory_raises_the_alarm(stack: &Stack, alice: &str) {
     std::fs::create_dir_all(&place).unwrap();
     std::fs::write(place.join("RUSTSEC-2099-0001.md"), ADVISORY).unwrap();
     let path = directory.path().to_str().unwrap();
-    let dry = stack.allow(alice, &["advisories", path, "--dry-run"]).ok().json();
-    let alarm = &dry["alarms"][0];
-    assert_eq!((&dry["done"], &alarm["advisory"]), (&Value::from(false), &Value::from("RUSTSEC-2099-0001")));
-    assert_eq!(alarm["concerned"][0]["function"], "percent", "{alarm}");
+    let dry = stack.crates(alice, &["advisories", path, "--dry-run"]).ok().json();
+    let found = &dry["matches"][0];
+    assert_eq!((&dry["done"], &found["advisory"]), (&Value::from(false), &Value::from("RUSTSEC-2099-0001")));
+    assert_eq!(found["affected"][0]["function"], "percent", "{found}");
     assert_eq!(stack.invoke("percent", "x").ok().stdout, "x", "nothing has happened yet");
 
-    let done = stack.allow(alice, &["advisories", path, "--unload"]).ok().json();
-    assert_eq!(done["alarms"][0]["concerned"][0]["revoked"], true, "{done}");
+    let done = stack.crates(alice, &["advisories", path, "--unload"]).ok().json();
+    assert_eq!(done["matches"][0]["affected"][0]["revoked"], true, "{done}");
     wait_for("nodes to unload it", Duration::from_secs(60), || {
         (stack.invoke("percent", "x").code != 0).then_some(())
     });

@@ -1,5 +1,5 @@
 //! A developer's own cargo against the allowlist: it resolves and compiles what the builder accepts, knows
-//! nothing else, and sees a decision that was taken back. A real cargo, outside of any cage, with a home of its
+//! nothing else, and sees a revocation. A real cargo, outside of any sandbox, with a home of its
 //! own.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -37,7 +37,7 @@ struct Machine {
 impl Machine {
     fn new(stack: &Stack) -> Self {
         let home = TempDir::new().unwrap();
-        let printed = stack.cli(["allow", "--json", "cargo-config"]).ok().json();
+        let printed = stack.cli(["crate", "--json", "cargo-config"]).ok().json();
         fs::write(home.path().join("config.toml"), printed["config"].as_str().unwrap()).unwrap();
         assert_eq!(printed["token_variable"], "CARGO_REGISTRIES_MFAAS_TOKEN");
         let token = stack.cli(["token", "create", "laptop", "--scopes", "read"]).ok().stdout;
@@ -75,7 +75,7 @@ fn a_developers_cargo_sees_what_the_builder_accepts_and_nothing_else() {
     it_compiles_what_is_allowed(&stack, &machine, &package);
     what_is_not_listed_does_not_resolve(&machine);
     nothing_is_told_without_a_token(&stack);
-    taken_back(&stack, &machine, &package);
+    revoked(&stack, &machine, &package);
     stack.invariants();
 }
 
@@ -100,7 +100,7 @@ fn it_compiles_what_is_allowed(stack: &Stack, machine: &Machine, package: &Packa
     let _ = machine.cargo(package.path(), &["check"]).ok();
     let _ = machine.cargo(package.path(), &["add", "itoa"]).ok();
     let _ = machine.cargo(package.path(), &["check"]).ok();
-    let rows = stack.cli(["allow", "--json", "list"]).ok().json();
+    let rows = stack.cli(["crate", "--json", "list"]).ok().json();
     let is_allowed = |package: &toml::Value| {
         let (name, version) = (package["name"].as_str().unwrap(), package["version"].as_str().unwrap());
         let is_row =
@@ -143,7 +143,7 @@ fn nothing_is_told_without_a_token(stack: &Stack) {
     assert!(run.stderr.contains("token"), "{}", run.stderr);
 }
 
-fn taken_back(stack: &Stack, machine: &Machine, package: &Package) {
+fn revoked(stack: &Stack, machine: &Machine, package: &Package) {
     let lock = fs::read_to_string(package.path().join("Cargo.lock")).unwrap();
     let lock: toml::Value = toml::from_str(&lock).unwrap();
     let packages = lock["package"].as_array().unwrap();
@@ -151,7 +151,7 @@ fn taken_back(stack: &Stack, machine: &Machine, package: &Package) {
     let which = format!("regex@{}", regex["version"].as_str().unwrap());
     let reviewer = stack.cli(["token", "create", "rita", "--scopes", "read,review", "--person", "rita"]);
     let token = reviewer.ok().stdout.trim().to_owned();
-    let line = ["allow", "revoke", &which, "--reason", "a test of the alarm"];
+    let line = ["crate", "revoke", &which, "--reason", "a test of revocation"];
     let _ = stack.cli_with(line, &[("MFAAS_TOKEN", &token)]).ok();
     // Another machine, and the one whose cargo has seen it.
     let fresh = Machine::new(stack);

@@ -27,7 +27,7 @@ fn hostile_cases_end_as_their_folder_says() {
     nothing_became_a_function(&stack);
     every_refusal_has_its_audit_row(&stack, cases.len());
     explain_knows_the_codes(&stack, &cases);
-    honest_source_is_still_admitted(&stack);
+    benign_source_is_still_admitted(&stack);
     stack.invariants();
 }
 
@@ -128,7 +128,7 @@ fn explain_knows_the_codes(stack: &Stack, cases: &[Case]) {
     let _ = stack.cli(["explain", "MF9999"]).exits(2);
 }
 
-fn honest_source_is_still_admitted(stack: &Stack) {
+fn benign_source_is_still_admitted(stack: &Stack) {
     let source = "//! unsafe, extern, asm! and std::fs are only words here.\n\
         mod fs {\n    pub fn read(text: &str) -> String {\n        format!(\"unsafe {text} include_str!\")\n    }\n}\n\
         pub fn handle(request: &[u8]) -> Vec<u8> {\n    fs::read(&String::from_utf8_lossy(request)).into_bytes()\n}\n";

@@ -76,7 +76,7 @@ fn dies_in(stack: &Stack, held: Held, program: Program, next: Option<&'static st
 fn dies_while_asked(stack: &Stack, table: &'static str, token: &str, arguments: &[&str]) {
     let held = Held::new(stack, table);
     let run = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| stack.allow(token, arguments));
+        let asked = scope.spawn(|| stack.review(token, arguments));
         let _ = dies_in(stack, held, Program::Server, None);
         asked.join().unwrap()
     });
@@ -88,7 +88,7 @@ fn count(stack: &Stack, query: &str) -> i64 {
 }
 
 #[test]
-fn whoever_dies_in_a_step_loses_nothing() {
+fn a_program_that_dies_in_a_step_loses_nothing() {
     let stack = &Stack::start();
     let (alice, bob) = (stack.reviewer("alice"), stack.reviewer("bob"));
 
@@ -104,24 +104,24 @@ fn whoever_dies_in_a_step_loses_nothing() {
     let held = dies_in(stack, held.unwrap(), Program::Acquirer, Some("review_deltas"));
     let _ = dies_in(stack, held.unwrap(), Program::Acquirer, None);
     let review = wait_for("the review", STEP_WITHIN, || {
-        let queue = stack.allow(&alice, &["queue"]).ok().json();
+        let queue = stack.review(&alice, &["list"]).ok().json();
         queue["items"].as_array().unwrap().first().cloned()
     });
     let number = review["id"].to_string();
     assert_eq!(count(stack, "SELECT count(*) FROM crate_requests"), 1, "asked once");
     assert_eq!(count(stack, "SELECT count(*) FROM reviews"), 1);
 
-    // The server dies with a mark, with the first voice, and with the decision.
+    // The server dies with a mark, with the first vote, and with the decision.
     let mark = ["mark", &number, "src/lib.rs:1:1:unsafe", "seen", "--note", "looked at it"];
     dies_while_asked(stack, "spot_notes", &alice, &mark);
     let yes = ["approve", number.as_str(), "--note", "UTF-8 that it wrote itself"];
     dies_while_asked(stack, "votes", &alice, &yes);
     assert_eq!(count(stack, "SELECT count(*) FROM votes"), 0);
-    assert_eq!(stack.allow(&alice, &yes).ok().json()["state"], "open", "she can say it again");
+    assert_eq!(stack.review(&alice, &yes).ok().json()["state"], "open", "she can say it again");
     dies_while_asked(stack, "crates", &bob, &yes);
     assert_eq!(count(stack, "SELECT count(*) FROM votes"), 1, "half a decision is none");
     let held = Held::new(stack, "dependency_caches");
-    assert_eq!(stack.allow(&bob, &yes).ok().json()["state"], "approved");
+    assert_eq!(stack.review(&bob, &yes).ok().json()["state"], "approved");
 
     // The acquirer dies with the cache that it has built; the deployment waits, and goes on with its successor.
     let held = dies_in(stack, held, Program::Acquirer, Some("builds"));
@@ -140,9 +140,9 @@ fn whoever_dies_in_a_step_loses_nothing() {
         (run.code == 0).then_some(run.stdout)
     });
     assert_eq!(answer, "a%20b");
-    let voices: Vec<Value> =
-        stack.allow(&alice, &["show", &number]).ok().json()["review"]["voices"].as_array().unwrap().clone();
-    assert_eq!(voices.len(), 2, "{voices:?}");
+    let votes: Vec<Value> =
+        stack.review(&alice, &["show", &number]).ok().json()["review"]["votes"].as_array().unwrap().clone();
+    assert_eq!(votes.len(), 2, "{votes:?}");
     let _ = stack.cli(["audit", "--verify"]).ok();
     stack.invariants();
 }

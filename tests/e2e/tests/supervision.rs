@@ -201,6 +201,10 @@ fn a_taken_port_is_named_before_anything_starts_and_other_ports_are_refused_whil
     }
     assert_eq!(stack.state(), state);
     assert!(up(stack, &["--ingress-port", &port], &[]).ok().stderr.contains("already running"));
+    let other = up(stack, &["--default-access", "token", "--worker-processes", "99"], &[]).exits(1);
+    for part in ["--default-access, --worker-processes", "mfaas down"] {
+        assert!(other.stderr.contains(part), "{part}: {}", other.stderr);
+    }
 
     let _ = stack.down().ok();
     let logs = fs::metadata(log(stack, "postgres.log")).unwrap().modified().unwrap();

@@ -49,7 +49,7 @@ impl Installed {
 /// `mfaas-builder` of this build, without anything of this machine's configuration.
 pub fn builder() -> Command {
     let mut command = Command::new(profile_directory().join("mfaas-builder"));
-    for name in ["MFAAS_TOOLCHAIN_DIR", "MFAAS_DEPS_DIR", "MFAAS_CAGE_MINIMUM", "MFAAS_LOG"] {
+    for name in ["MFAAS_TOOLCHAIN_DIR", "MFAAS_DEPS_DIR", "MFAAS_SANDBOX_MINIMUM", "MFAAS_LOG"] {
         command.env_remove(name);
     }
     command

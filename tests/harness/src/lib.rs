@@ -1,5 +1,5 @@
 //! Starts the real programs for tests: a whole installation in a home of its own, on free ports,
-//! with its own database, cage, signer, node and workers.
+//! with its own database, sandbox, signer, node and workers.
 //!
 //! Nothing is replaced by a double. What costs minutes and cannot change between tests (the
 //! toolchain's copy, the vendored sources, the built dependencies) is made once for a target
@@ -49,7 +49,7 @@ pub fn programs() -> PathBuf {
 /// `target/debug` or `target/release`, whichever the running test or program belongs to.
 fn profile_directory() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_else(|error| panic!("own executable: {error}"));
-    // target/debug/deps/test-0123 is a test, target/release/examples/million an example, target/release/mfaas-bombs a program.
+    // target/debug/deps/test-0123 is a test, target/release/examples/million an example, target/release/mfaas-stress a program.
     let directory = own.parent().unwrap_or(&own);
     let is_below = directory.file_name().is_some_and(|name| name == "deps" || name == "examples");
     if is_below { directory.parent().unwrap_or(directory).to_path_buf() } else { directory.to_path_buf() }

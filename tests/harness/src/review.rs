@@ -12,9 +12,15 @@ impl Stack {
         self.cli(create).ok().stdout.trim().to_owned()
     }
 
-    /// `mfaas allow --json` with somebody's token.
-    pub fn allow(&self, token: &str, arguments: &[&str]) -> Run {
-        let line = [&["allow", "--json"], arguments].concat();
+    /// `mfaas review --json` with this token.
+    pub fn review(&self, token: &str, arguments: &[&str]) -> Run {
+        let line = [&["review", "--json"], arguments].concat();
+        self.cli_with(line, &[("MFAAS_TOKEN", token)])
+    }
+
+    /// `mfaas crate --json` with this token.
+    pub fn crates(&self, token: &str, arguments: &[&str]) -> Run {
+        let line = [&["crate", "--json"], arguments].concat();
         self.cli_with(line, &[("MFAAS_TOKEN", token)])
     }
 }

@@ -45,14 +45,14 @@ pub fn dependency(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let lines = u32::try_from(text.matches('\n').count() + 1).unwrap_or(u32::MAX);
     let scan = crate_source::scan("src/lib.rs", text);
-    assert!(scan.tokens.spots.len() <= scan.tokens.counts.values().sum());
-    assert!(scan.tokens.spots.iter().all(|spot| (1..=lines).contains(&spot.span.line)));
+    assert!(scan.tokens.hotspots.len() <= scan.tokens.counts.values().sum());
+    assert!(scan.tokens.hotspots.iter().all(|hotspot| (1..=lines).contains(&hotspot.span.line)));
     // A macro that wraps its caller's tokens has the word in its body.
     assert!(scan.exported_macros.iter().all(|one| !one.wraps_caller || !one.powers.is_empty()));
     let report = touches([("src/lib.rs", text)]);
     for touch in &report.classes {
-        assert!(!touch.spots.is_empty() && touch.spots.len() <= touch.count);
-        assert!(touch.spots.iter().all(|spot| (1..=lines).contains(&spot.span.line)));
+        assert!(!touch.hotspots.is_empty() && touch.hotspots.len() <= touch.count);
+        assert!(touch.hotspots.iter().all(|hotspot| (1..=lines).contains(&hotspot.span.line)));
     }
     assert!(report.classes.is_sorted_by(|a, b| a.class < b.class));
     shown(&(scan.tokens, report));

@@ -6,6 +6,7 @@
 //! outcome.
 
 mod archive;
+mod call_token;
 mod dependency;
 mod elf;
 mod package;
@@ -15,6 +16,7 @@ mod statement;
 pub mod tar;
 
 pub use archive::archive;
+pub use call_token::call_token;
 pub use dependency::{advisory, audits, dependency};
 pub use elf::elf;
 pub use package::package;
@@ -30,6 +32,7 @@ pub const READERS: &[(&str, Reader)] = &[
     ("advisory", advisory),
     ("archive", archive),
     ("audits", audits),
+    ("call_token", call_token),
     ("dependency", dependency),
     ("elf", elf),
     ("expansion", expansion),

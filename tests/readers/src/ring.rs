@@ -44,7 +44,7 @@ struct Script {
     called: VecDeque<Vec<u8>>,
     submitted: u64,
     collected: u64,
-    honest: bool,
+    benign: bool,
 }
 
 impl Script {
@@ -61,7 +61,7 @@ impl Script {
             called: VecDeque::new(),
             submitted: 0,
             collected: 0,
-            honest: true,
+            benign: true,
         })
     }
 
@@ -79,9 +79,9 @@ impl Script {
     }
 
     fn answer(&mut self, input: &mut &[u8]) {
-        let takes = number(input, 1).is_multiple_of(2) || self.honest;
+        let takes = number(input, 1).is_multiple_of(2) || self.benign;
         let next = self.worker.next(Duration::ZERO);
-        assert!(next.is_ok() || !self.honest, "an honest host breaks the protocol");
+        assert!(next.is_ok() || !self.benign, "a benign host breaks the protocol");
         let Ok(Next::Call(job)) = next else { return };
         assert!(job.frame_bytes <= FRAME_BYTES_MAX);
         let mut bytes = 0;
@@ -107,7 +107,7 @@ impl Script {
         let ready = wait_any(&[self.host.bell()], Duration::ZERO, || self.host.is_ready());
         assert!(ready.is_ok(), "no time is no error");
         let collected = self.host.collect(&mut self.done);
-        assert!(collected.is_ok() || !self.honest, "an honest worker breaks the protocol");
+        assert!(collected.is_ok() || !self.benign, "a benign worker breaks the protocol");
         assert!(self.done.response.len() <= FRAME_BYTES_MAX);
         if !matches!(collected, Ok(true)) {
             return;
@@ -116,7 +116,7 @@ impl Script {
         self.collected += 1;
         assert!(self.collected <= self.submitted, "more answers than calls");
         let sent = self.called.pop_front();
-        assert!(!self.honest || sent.as_deref() == Some(&*self.done.response), "another answer");
+        assert!(!self.benign || sent.as_deref() == Some(&*self.done.response), "another answer");
     }
 
     /// Writes a word where it matters.
@@ -124,7 +124,7 @@ impl Script {
         let word = number(input, 2) % HOT_WORDS;
         let bytes = number(input, 1) as usize % 8 + 1;
         let value = number(input, bytes).to_le_bytes();
-        self.honest = false;
+        self.benign = false;
         // A failure would mean that the memory is gone, which the ends hold mapped.
         let _ = rustix::io::pwrite(&self.memory, &value, word * 8);
     }

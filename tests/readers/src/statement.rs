@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use chrono::{DateTime, Utc};
 use mfaas_attest::{
-    BuildClaim, KeyList, Payload, PublicKey, Purpose, ServingSet, Shard, ShardPrefix, Statement, Trust,
-    tree_of, verify,
+    BuildClaim, KeyList, Payload, PublicKey, Purpose, RevokedCalls, ServingSet, Shard, ShardPrefix,
+    Statement, Trust, tree_of, verify,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -28,7 +28,10 @@ pub fn statement(input: &[u8]) {
         4 => serving_set(body),
         5 => drop(payload::<KeyList>(body)),
         6 => drop(document::<BuildClaim>(body)),
-        _ => shard(body),
+        _ => {
+            shard(body);
+            revoked_calls(body);
+        }
     }
 }
 
@@ -47,7 +50,7 @@ fn payload<T: Payload + PartialEq + Debug>(body: &[u8]) -> Option<T> {
     document::<T>(body).filter(|document| document.check().is_ok())
 }
 
-fn document<T: DeserializeOwned + Serialize + PartialEq + Debug>(body: &[u8]) -> Option<T> {
+pub(crate) fn document<T: DeserializeOwned + Serialize + PartialEq + Debug>(body: &[u8]) -> Option<T> {
     let document: T = serde_json::from_slice(body).ok()?;
     let written = serde_json::to_vec(&document).unwrap_or_else(|error| panic!("{document:?}: {error}"));
     let again: T = serde_json::from_slice(&written).unwrap_or_else(|error| panic!("{document:?}: {error}"));
@@ -73,4 +76,11 @@ fn shard(body: &[u8]) {
     for function in &functions {
         let _ = function.resolve(None);
     }
+}
+
+fn revoked_calls(body: &[u8]) {
+    let Some(revoked) = document::<RevokedCalls>(body) else { return };
+    let Ok((digest, written)) = revoked.encode() else { return };
+    let read = RevokedCalls::read(written.as_bytes(), &digest);
+    assert_eq!(read.unwrap_or_else(|error| panic!("{written}: {error}")), revoked);
 }

@@ -34,7 +34,8 @@ async fn server_that_says(answers: &'static [&'static str]) -> String {
         for answer in answers {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = Vec::new();
-            while !request.ends_with(b"archive") {
+            let is_asked = |request: &[u8]| request.starts_with(b"GET ") && request.ends_with(b"\r\n\r\n");
+            while !request.ends_with(b"archive") && !is_asked(&request) {
                 assert_ne!(stream.read_buf(&mut request).await.unwrap(), 0, "the request ends early");
             }
             stream.write_all(answer.as_bytes()).await.unwrap();
@@ -53,5 +54,17 @@ async fn an_upload_waits_for_room_and_not_for_ever() {
     let upload = async |client: Client| client.upload::<bool>("/upload", b"archive".to_vec()).await;
     assert!(upload(client(&[NO_ROOM, NO_ROOM, ACCEPTED]).await).await.unwrap());
     let full = upload(client(&[NO_ROOM; ROOM_WAITS as usize + 1]).await).await;
+    assert!(matches!(full, Err(Failure::Protocol { .. })), "{full:?}");
+}
+
+#[tokio::test]
+async fn a_follower_waits_for_room_and_not_for_ever() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let follow = async |answers| {
+        let client = Client::new(&server_that_says(answers).await, None, None).unwrap();
+        client.events("/events", None).await
+    };
+    assert!(follow(&[NO_ROOM, NO_ROOM, ACCEPTED]).await.is_ok());
+    let full = follow(&[NO_ROOM; STREAM_WAITS as usize + 1]).await;
     assert!(matches!(full, Err(Failure::Protocol { .. })), "{full:?}");
 }

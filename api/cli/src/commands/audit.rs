@@ -10,6 +10,10 @@ use crate::screen;
 use crate::settings::Context;
 
 /// The audit log, oldest first; `audit table` counts unsafe code in crates.
+///
+/// Every change has a row: who did what, when, with which token. Each row holds the hash of the one before.
+///
+/// For example: `mfaas audit --verify`
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Audit {

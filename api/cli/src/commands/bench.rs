@@ -42,10 +42,16 @@ pub(crate) struct Bench {
 #[derive(Debug, clap::Subcommand)]
 enum BenchCommand {
     /// Warm deploys beside bare rustc with the same flags: wall clock and CPU of all programs.
+    ///
+    /// For example: `mfaas bench deploy examples/hello --rounds 5`
     Deploy(BenchDeploy),
     /// Admission alone, stage by stage, beside bare rustc with the same flags: no server, no node.
+    ///
+    /// For example: `mfaas bench admission examples/hello`
     Admission(BenchAdmission),
     /// The node runtime beside what it is compared to: a bare ring, dlopen, processes, wasmtime, hyper.
+    ///
+    /// For example: `mfaas bench node`
     Node(node::BenchNode),
     /// A tenant at a low load beside one that takes what it can, with a row for each way to do so.
     ///

@@ -19,6 +19,10 @@ use crate::supervise::launch::Siblings;
 use crate::supervise::materials::current_in;
 
 /// Look for everything that a deploy would refuse, without deploying.
+///
+/// Works without a server, with the toolchain and the dependencies of `mfaas up` on this machine.
+///
+/// For example: `mfaas check hello`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Check {
     /// The directory with Cargo.toml, or an archive of one.

@@ -7,6 +7,8 @@ use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
 /// Print the completion script for a shell.
+///
+/// For example: `mfaas completions bash`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completions {
     /// bash, elvish, fish, powershell or zsh.

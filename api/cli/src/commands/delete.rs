@@ -9,6 +9,8 @@ use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
 /// Delete a function: nodes stop serving it, its records stay in the audit log.
+///
+/// For example: `mfaas delete hello --yes`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Delete {
     /// The function.

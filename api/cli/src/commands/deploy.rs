@@ -21,6 +21,8 @@ use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
 /// Upload a package, wait for the verdict and for the first node that serves it.
+///
+/// For example: `mfaas deploy hello`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Deploy {
     /// The directory with Cargo.toml.

@@ -2,7 +2,8 @@
 
 mod machine;
 
-use mfaas_wire::WhoAmI;
+use mfaas_ident::sanitise_line;
+use mfaas_wire::{BuildersView, WhoAmI};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
@@ -10,7 +11,12 @@ use crate::screen::table;
 use crate::settings::Context;
 use crate::supervise::health;
 
+/// What is shown of a builder that takes no builds.
+const UNWELL_CHARS_MAX: usize = 300;
+
 /// Check this machine and the way to the server; every complaint comes with its fix.
+///
+/// For example: `mfaas doctor`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
     /// Look only at the way to the server, not at this machine's ability to run one.
@@ -60,6 +66,7 @@ impl Doctor {
         let mut checks = if self.client_only { Vec::new() } else { machine::checks() };
         checks.push(server(context).await);
         checks.push(token(context).await);
+        checks.extend(agreement(context).await);
         checks.push(pinned_root(context));
         context.screen.result(&checks, || drawing(&checks))?;
         let broken = checks.iter().any(|check| check.verdict == Verdict::Bad);
@@ -95,7 +102,15 @@ async fn server(context: &Context) -> Check {
         Err(failure) => Err(failure.to_string()),
     };
     match answer {
-        Ok(()) => Check::good(NAME, format!("{base} is ready")),
+        Ok(troubles) if troubles.is_empty() => Check::good(NAME, format!("{base} is ready")),
+        Ok(troubles) => {
+            let told: Vec<String> = troubles.iter().map(ToString::to_string).collect();
+            Check::weaker(
+                NAME,
+                format!("{base} is ready, degraded: {}", told.join("; ")),
+                "deployments wait and nothing is lost; free the disk or bring back what is named, logs/ of the home has paths",
+            )
+        }
         Err(why) => Check::bad(
             NAME,
             why,
@@ -119,6 +134,50 @@ async fn token(context: &Context) -> Check {
             "sign in with `mfaas login`; after `mfaas up` the first token is in the profile it names",
         ),
     }
+}
+
+/// Whether enough builders live; only operators may ask, so nothing is said to others.
+async fn agreement(context: &Context) -> Option<Check> {
+    let asked = context.client().ok()?.get::<BuildersView>("/v1/builders").await;
+    match asked {
+        Ok(view) => Some(agreement_of(&view)),
+        // No token, a weaker one, or a server of the release before: the checks above have said what is to be said.
+        Err(_) => None,
+    }
+}
+
+fn agreement_of(view: &BuildersView) -> Check {
+    const NAME: &str = "builders";
+    let live = view.builders.len();
+    let needed = view.agreement.unwrap_or(1);
+    let set = match view.agreement {
+        Some(1) => "one builder is enough for a signature".to_owned(),
+        Some(number) => format!("{number} builders with identities of their own have to agree"),
+        None => "no signer of this release has said how many builders have to agree".to_owned(),
+    };
+    let there = format!("{set}; {live} live, {} different identities take builds", view.identities);
+    let unwell: Vec<String> = view
+        .builders
+        .iter()
+        .filter_map(|builder| Some(format!("{}: {}", builder.role, builder.unwell.as_deref()?)))
+        .map(|line| sanitise_line(&line, UNWELL_CHARS_MAX))
+        .collect();
+    let found = [vec![there], unwell.clone()].concat().join("; ");
+    if view.identities < needed {
+        return Check::bad(
+            NAME,
+            format!("{found}: deployments wait without an end"),
+            "start builders until there are enough that take builds, each with a database role of its own (docs/operations.md, Several builders), or lower MFAAS_BUILDS_AGREEMENT at the signer",
+        );
+    }
+    if unwell.is_empty() {
+        return Check::good(NAME, found);
+    }
+    Check::weaker(
+        NAME,
+        found,
+        "do what the cause asks for on the builder's machine; its log says when it can build again",
+    )
 }
 
 fn pinned_root(context: &Context) -> Check {

@@ -8,6 +8,8 @@ use crate::settings::Context;
 use crate::supervise::stop_everything;
 
 /// Stop everything that `mfaas up` runs, and prove that nothing is left.
+///
+/// For example: `mfaas down`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Down {
     /// The home that was given to `mfaas up`.

@@ -14,6 +14,8 @@ use crate::screen::table;
 use crate::settings::Context;
 
 /// Explain a code such as MF0301; without one, list all.
+///
+/// For example: `mfaas explain MF0301`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
     /// The code.

@@ -10,8 +10,8 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use mfaas_rules::codes;
 
-use crate::client::{bounded, innermost};
-use crate::failure::{Exit, Failure};
+use crate::client::bounded;
+use crate::failure::{Exit, Failure, innermost};
 use crate::settings::Context;
 
 /// The largest request body that is read, in bytes; a node takes less and says so itself.
@@ -21,6 +21,8 @@ const BODY_BYTES_MAX: u64 = 64 << 20;
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 
 /// Call a function; its answer goes to standard output as it is.
+///
+/// For example: `mfaas invoke hello --data world`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Invoke {
     /// The function, with a version or alias if it is not `live`: NAME, NAME@3, NAME@next.
@@ -125,7 +127,7 @@ pub(crate) async fn find_endpoint(context: &Context, function: &FunctionRef) -> 
     })
 }
 
-/// A call token for this function alone, as a node wants to see it. Nothing for somebody whose own token may not issue any:
+/// A call token for this function alone, as a node wants to see it. Nothing for a user whose own token may not issue any:
 /// what is public is open to them all the same, and the node says what is not.
 pub(crate) async fn call_token(
     context: &Context,

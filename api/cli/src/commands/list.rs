@@ -7,6 +7,8 @@ use crate::screen::table;
 use crate::settings::Context;
 
 /// List the functions.
+///
+/// For example: `mfaas list`
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {}
 

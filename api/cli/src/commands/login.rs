@@ -12,6 +12,8 @@ use crate::settings::Context;
 const TOKEN_BYTES_MAX: usize = 4096;
 
 /// Keep an access token in the profile file; without --token it is read from standard input.
+///
+/// For example: `mfaas login --server http://127.0.0.1:7700`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Login {}
 

@@ -12,6 +12,8 @@ use crate::settings::Context;
 const FOLLOW_EVERY: Duration = Duration::from_millis(500);
 
 /// Show the log lines of a function.
+///
+/// For example: `mfaas logs hello --follow`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Logs {
     /// The function.

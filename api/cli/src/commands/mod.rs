@@ -6,6 +6,7 @@ mod audit;
 mod bench;
 mod check;
 mod completions;
+mod crates;
 mod delete;
 mod deploy;
 mod doctor;
@@ -17,10 +18,10 @@ mod login;
 mod logs;
 mod new;
 mod node;
+mod review;
 mod rollback;
 mod status;
 mod token;
-mod unban;
 mod up;
 mod usage;
 mod verify;
@@ -64,10 +65,15 @@ pub(crate) enum Command {
     Versions(versions::Versions),
     Rollback(rollback::Rollback),
     Delete(delete::Delete),
+    #[command(name = "crate")]
+    Crates(crates::Crates),
+    Review(review::Review),
+    #[command(hide = true)]
     Allow(allow::Allow),
     Audit(audit::Audit),
     Node(node::Node),
-    Unban(unban::Unban),
+    #[command(hide = true)]
+    Unban(node::Unban),
     Usage(usage::Usage),
     Token(token::Token),
     Login(login::Login),
@@ -97,6 +103,8 @@ impl Command {
             | Self::Versions(_)
             | Self::Rollback(_)
             | Self::Delete(_)
+            | Self::Crates(_)
+            | Self::Review(_)
             | Self::Allow(_)
             | Self::Node(_)
             | Self::Unban(_)
@@ -121,10 +129,12 @@ impl Command {
             Self::Versions(command) => block_on(command.run(context)),
             Self::Rollback(command) => block_on(command.run(context)),
             Self::Delete(command) => block_on(command.run(context)),
+            Self::Crates(command) => block_on(command.run(context)),
+            Self::Review(command) => block_on(command.run(context)),
             Self::Allow(command) => block_on(command.run(context)),
             Self::Audit(command) => block_on(command.run(context)),
             Self::Node(command) => block_on(command.run(context)),
-            Self::Unban(command) => block_on(command.run(context)),
+            Self::Unban(command) => block_on(command.run_by_former_name(context)),
             Self::Usage(command) => block_on(command.run(context)),
             Self::Token(command) => block_on(command.run(context)),
             Self::Login(command) => block_on(command.run(context)),

@@ -8,6 +8,10 @@ use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
 /// Start a function: a package that deploys as it is.
+///
+/// Makes a directory with Cargo.toml and src/lib.rs.
+///
+/// For example: `mfaas new hello`
 #[derive(Debug, clap::Args)]
 pub(crate) struct New {
     /// Name of the function and of the directory.

@@ -1,5 +1,7 @@
 //! `mfaas node`: the serving machines, what they are to take, and what they have banned.
 
+mod unban;
+
 use std::time::Duration;
 
 use mfaas_ident::NodeName;
@@ -9,6 +11,8 @@ use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
+
+pub(crate) use unban::Unban;
 
 /// How often `--wait` asks.
 const WAIT_EVERY: Duration = Duration::from_millis(500);
@@ -23,20 +27,28 @@ pub(crate) struct Node {
 #[derive(Debug, clap::Subcommand)]
 enum NodeCommand {
     /// List the nodes: what each should serve and take, and what it says about that.
+    ///
+    /// For example: `mfaas node list`
     List,
     /// Let a node take no new versions; it goes on serving what it has.
+    ///
+    /// For example: `mfaas node cordon node-1`
     Cordon {
         /// The node.
         #[arg(value_name = "NODE")]
         name: NodeName,
     },
     /// Let a node take everything again, after a cordon or a drain.
+    ///
+    /// For example: `mfaas node uncordon node-1`
     Uncordon {
         /// The node.
         #[arg(value_name = "NODE")]
         name: NodeName,
     },
     /// Let a node take neither new versions nor new calls; it answers those that it has accepted.
+    ///
+    /// For example: `mfaas node drain node-1 --wait`
     Drain {
         /// The node.
         #[arg(value_name = "NODE")]
@@ -48,8 +60,11 @@ enum NodeCommand {
         #[arg(long, value_name = "SECONDS", default_value_t = 120, requires = "wait")]
         timeout: u64,
     },
-    /// List what is banned on every node because it crashed workers on one.
+    /// List the versions that no node runs because they crashed workers of one.
+    ///
+    /// For example: `mfaas node bans`
     Bans,
+    Unban(Unban),
 }
 
 impl Node {
@@ -67,6 +82,7 @@ impl Node {
                 drain(context, &client, &name, Duration::from_secs(timeout)).await
             }
             NodeCommand::Bans => bans(context, &client).await,
+            NodeCommand::Unban(unban) => unban.run(context).await,
         }
     }
 }
@@ -140,7 +156,7 @@ async fn drain(
 /// Whether there is nothing more to wait for.
 fn drained(view: &NodeView) -> Result<Option<Exit>, Failure> {
     if view.availability != Availability::Draining {
-        return Err(Failure::Local(format!("somebody let {} take calls again", view.name)));
+        return Err(Failure::Local(format!("another operator has let {} take calls again", view.name)));
     }
     let says_so = view.condition == Some(Condition::Drained) && view.state != NodeState::Silent;
     let is_news = view.reported_at >= view.availability_since;

@@ -7,6 +7,8 @@ use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
 /// Let an alias name another version again; nothing is built or deleted.
+///
+/// For example: `mfaas rollback hello --to 3`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rollback {
     /// The function.

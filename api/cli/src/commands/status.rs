@@ -11,12 +11,14 @@ use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
-use crate::supervise::health;
+use crate::supervise::health::{self, Trouble};
 use crate::supervise::layout::Home;
 use crate::supervise::processes::stat;
 use crate::supervise::state::{Lock, ProgramState, State};
 
 /// Show how a function is served; without a name, how the programs of this machine are.
+///
+/// For example: `mfaas status hello`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Status {
     /// The function.
@@ -50,6 +52,8 @@ struct MachineStatus<'a> {
 enum Condition {
     /// It says that it can work.
     Ready,
+    /// It works, without what is listed.
+    Degraded(Vec<Trouble>),
     /// It says why it cannot, or does not answer.
     NotReady(String),
     /// Its process runs; nobody can ask it.
@@ -61,6 +65,12 @@ enum Condition {
 }
 
 impl Condition {
+    /// Of a program that answers, without what is listed.
+    fn of(troubles: Vec<Trouble>) -> Self {
+        if troubles.is_empty() { Self::Ready } else { Self::Degraded(troubles) }
+    }
+
+    /// Whether nothing is to be done.
     fn is_well(&self) -> bool {
         matches!(self, Self::Ready | Self::Runs)
     }
@@ -69,6 +79,7 @@ impl Condition {
     fn word(&self) -> &'static str {
         match self {
             Self::Ready => "ready",
+            Self::Degraded(_) => "degraded",
             Self::NotReady(_) => "not ready",
             Self::Runs => "runs",
             Self::Stopped => "stopped",
@@ -98,7 +109,10 @@ impl Status {
         };
         let http = health::client()?;
         let asked = state.programs.iter().map(|program| condition(&http, &state, program));
-        let status = MachineStatus { state: &state, conditions: join_all(asked).await };
+        let mut conditions = join_all(asked).await;
+        let names: Vec<&str> = state.programs.iter().map(|program| program.name.as_str()).collect();
+        move_to_builder(&names, &mut conditions);
+        let status = MachineStatus { state: &state, conditions };
         context.screen.result(&status, || machine(&status))?;
         Ok(if status.conditions.iter().all(Condition::is_well) { Exit::Ok } else { Exit::Failed })
     }
@@ -125,8 +139,26 @@ async fn condition(http: &reqwest::Client, state: &State, program: &ProgramState
     match state.addresses.of(&program.name) {
         Some(address) => health::ask(http, &format!("http://{address}"))
             .await
-            .map_or_else(Condition::NotReady, |()| Condition::Ready),
+            .map_or_else(Condition::NotReady, Condition::of),
         None => Condition::Runs,
+    }
+}
+
+/// Nobody can ask a builder: the server knows how builders are, and what it says of them is shown with the one that runs here.
+fn move_to_builder(names: &[&str], conditions: &mut [Condition]) {
+    let Some(builder) = names.iter().position(|name| *name == "builder") else { return };
+    if conditions.get(builder) != Some(&Condition::Runs) {
+        return;
+    }
+    for condition in &mut *conditions {
+        let Condition::Degraded(troubles) = condition else { continue };
+        let (of_builders, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(troubles).into_iter().partition(|trouble| trouble.part == "builders");
+        *condition = Condition::of(rest);
+        if !of_builders.is_empty() {
+            conditions[builder] = Condition::Degraded(of_builders);
+            return;
+        }
     }
 }
 
@@ -154,6 +186,9 @@ fn machine(MachineStatus { state, conditions }: &MachineStatus<'_>) -> String {
         .zip(conditions)
         .filter_map(|(program, condition)| match condition {
             Condition::NotReady(why) => Some(format!("{} is not ready: {why}\n", program.name)),
+            Condition::Degraded(troubles) => {
+                Some(troubles.iter().map(|t| format!("{} runs, degraded: {t}\n", program.name)).collect())
+            }
             Condition::Stopped => {
                 Some(format!("{} was stopped: `kill -CONT {}` lets it go on\n", program.name, program.pid))
             }
@@ -171,8 +206,19 @@ fn machine(MachineStatus { state, conditions }: &MachineStatus<'_>) -> String {
         "{}\n{reasons}mfaas {} · {} · {privileges} · toolchain {toolchain}",
         table(&["program", "pid", "user", "state", "restarts", "says"], &rows),
         state.version,
-        if conditions.iter().all(Condition::is_well) { phase(state) } else { "not ready".to_owned() },
+        overall(state, conditions),
     )
+}
+
+fn overall(state: &State, conditions: &[Condition]) -> String {
+    let works = |condition: &Condition| condition.is_well() || matches!(condition, Condition::Degraded(_));
+    if conditions.iter().all(Condition::is_well) {
+        phase(state)
+    } else if conditions.iter().all(works) {
+        "degraded".to_owned()
+    } else {
+        "not ready".to_owned()
+    }
 }
 
 fn phase(state: &State) -> String {
@@ -259,4 +305,42 @@ fn function(status: &FunctionStatus) -> String {
         table(&["deployment", "state", "version", "at", "code"], &deployments),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Condition, Trouble, move_to_builder};
+
+    fn trouble(part: &str) -> Trouble {
+        Trouble { part: part.to_owned(), cause: "No space left".to_owned() }
+    }
+
+    #[test]
+    fn what_the_server_says_of_builders_is_shown_with_the_builder() {
+        let names = ["postgres", "server", "builder"];
+        let both = || Condition::Degraded(vec![trouble("blobs"), trouble("builders")]);
+        let mut conditions = [Condition::Runs, both(), Condition::Runs];
+        move_to_builder(&names, &mut conditions);
+        let degraded = |part| Condition::Degraded(vec![trouble(part)]);
+        assert_eq!(conditions, [Condition::Runs, degraded("blobs"), degraded("builders")]);
+        let mut conditions = [Condition::Runs, degraded("builders"), Condition::Runs];
+        move_to_builder(&names, &mut conditions);
+        assert_eq!(conditions, [Condition::Runs, Condition::Ready, degraded("builders")]);
+        let mut conditions = [Condition::Runs, both(), Condition::Stopped];
+        move_to_builder(&names, &mut conditions);
+        assert_eq!(conditions, [Condition::Runs, both(), Condition::Stopped], "the kernel knows better");
+        let mut conditions = [Condition::Runs, both()];
+        move_to_builder(&names[..2], &mut conditions);
+        assert_eq!(conditions[1], both(), "none runs here");
+    }
+
+    #[test]
+    fn a_degraded_program_is_not_well_and_says_so_to_programs() {
+        let degraded = Condition::of(vec![trouble("blobs")]);
+        assert!(!degraded.is_well() && Condition::of(Vec::new()).is_well());
+        let json = serde_json::to_value(&degraded).unwrap_or_default();
+        let expected =
+            serde_json::json!({"is": "degraded", "why": [{"part": "blobs", "cause": "No space left"}]});
+        assert_eq!(json, expected);
+    }
 }

@@ -1,10 +1,11 @@
 //! `mfaas token`: who may do what.
 
-use mfaas_ident::{CallScope, PersonName, Role, Scope, Voucher};
+use chrono::{DateTime, Utc};
+use mfaas_ident::{CallScope, IdentitySource, PersonName, Role, Scope};
 use mfaas_rules::codes;
 use mfaas_wire::{
-    CallKeyView, CallTokenCreated, CreateCallToken, CreateToken, Page, Removed, RotateCallKey, TokenCreated,
-    TokenView,
+    CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, CreateToken, Page, Removed,
+    RotateCallKey, TokenCreated, TokenView,
 };
 
 use crate::failure::{Exit, Failure};
@@ -23,8 +24,11 @@ pub(crate) struct Token {
 
 #[derive(Debug, clap::Subcommand)]
 enum TokenCommand {
-    /// Make a token for your tenant, or another with --tenant; its secret is shown once. With --call it is a call token,
-    /// which opens functions at nodes and nothing else.
+    /// Make a token for your tenant, or another with --tenant; its secret is shown once.
+    ///
+    /// With --call it is a call token, which opens functions at nodes and nothing else.
+    ///
+    /// For example: `mfaas token create alice --role reviewer --person alice`
     Create {
         /// What to call it; with --call, whom the functions see as the caller, you if not given.
         #[arg(value_name = "NAME", required_unless_present = "call")]
@@ -33,7 +37,7 @@ enum TokenCommand {
         /// be named.
         #[arg(long, value_name = "FUNCTION,…", value_delimiter = ',', conflicts_with_all = ["role", "scopes", "person"])]
         call: Vec<String>,
-        /// How long a call token is good for, at most 24h; nothing takes it back before.
+        /// How long a call token is good for, at most 24h.
         #[arg(long, value_name = "TIME", default_value = "15m", value_parser = parse_time, requires = "call")]
         ttl: u32,
         /// Calls a second of each function on each node, where a node itself allows more.
@@ -48,24 +52,42 @@ enum TokenCommand {
         /// The same scope by scope: read, deploy, review, operate, admin.
         #[arg(long, value_name = "SCOPE,…", value_delimiter = ',')]
         scopes: Vec<Scope>,
-        /// The person it is for. Whoever reviews has to be named, and two tokens of one person are one
-        /// voice; without a name a token speaks for itself, as `tenant/name`.
+        /// The person it is for. Reviewers have to be named, and two tokens of one person are one
+        /// vote; without a name a token acts for itself, as `tenant/name`.
         #[arg(long, value_name = "PERSON")]
         person: Option<PersonName>,
     },
     /// Make another key for call tokens; nodes hear of it before it is used, and the one before counts until its last token is over.
+    ///
+    /// For example: `mfaas token rotate-key`
     RotateKey {
         /// A private key has leaked: no token of the keys before counts any more.
         #[arg(long)]
         leaked: bool,
     },
-    /// List the tokens, without their secrets.
-    List,
-    /// Withdraw a token at once.
+    /// List the tokens, without their secrets; with --call the call tokens that are not over.
+    ///
+    /// For example: `mfaas token list`
+    List {
+        /// Call tokens instead, those that end last first.
+        #[arg(long)]
+        call: bool,
+    },
+    /// Withdraw a token at once; with --call a call token, with --caller all call tokens that a caller has.
+    ///
+    /// Nodes refuse a call token as soon as they have the next serving set.
+    ///
+    /// For example: `mfaas token revoke --caller alice`
     Revoke {
         /// The public half of the token, as `token list` shows it.
-        #[arg(value_name = "ID")]
-        id: String,
+        #[arg(value_name = "ID", required_unless_present = "caller")]
+        id: Option<String>,
+        /// It is a call token, as `token list --call` shows it.
+        #[arg(long)]
+        call: bool,
+        /// Every call token of this caller that was issued until now.
+        #[arg(long, value_name = "NAME", conflicts_with_all = ["id", "call"])]
+        caller: Option<PersonName>,
     },
 }
 
@@ -104,7 +126,16 @@ impl Token {
                     );
                 }
             }
-            TokenCommand::List => {
+            TokenCommand::List { call: true } => {
+                let page: Page<CallTokenView> = client.get("/v1/call-tokens").await?;
+                context.screen.result(&page, || {
+                    table(
+                        &["id", "caller", "functions", "issued", "ends", "by", ""],
+                        &page.items.iter().map(call_row).collect::<Vec<_>>(),
+                    )
+                })?;
+            }
+            TokenCommand::List { call: false } => {
                 let page: Page<TokenView> = client.get("/v1/tokens").await?;
                 context.screen.result(&page, || {
                     table(
@@ -113,9 +144,22 @@ impl Token {
                     )
                 })?;
             }
-            TokenCommand::Revoke { id } => {
+            TokenCommand::Revoke { caller: Some(caller), .. } => {
+                // Of what a name may hold, a plus alone means something else in a query.
+                let path = format!("/v1/call-tokens?caller={}", caller.as_str().replace('+', "%2B"));
+                let revoked: CallerRevoked = client.delete(&path).await?;
+                context.screen.result(&revoked, || told_of_caller(&revoked))?;
+            }
+            TokenCommand::Revoke { id, call, .. } => {
+                // clap demands it unless --caller is there.
+                let id = id.unwrap_or_default();
                 if !id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
                     return Err(Failure::Usage(format!("{id:?} is no token id")));
+                }
+                if call {
+                    let revoked: CallTokenView = client.delete(&format!("/v1/call-tokens/{id}")).await?;
+                    context.screen.result(&revoked, || told_of_token(&revoked))?;
+                    return Ok(Exit::Ok);
                 }
                 let removed: Removed = client.delete(&format!("/v1/tokens/{id}")).await?;
                 context.screen.result(&removed, || format!("{} opens nothing any more", removed.removed))?;
@@ -125,16 +169,34 @@ impl Token {
     }
 }
 
-/// What somebody who passes a call token on has to know.
+/// What a user who passes a call token on has to know.
 fn told(created: &CallTokenCreated) -> String {
     format!(
-        "opens {} of {} for {}/{} until {} UTC; send it as `Authorization: Bearer …`",
+        "opens {} of {} for {}/{} until {} UTC; send it as `Authorization: Bearer …`; its id is {}",
         created.functions,
         created.tenant,
         created.tenant,
         created.caller,
-        created.expires_at.format("%Y-%m-%d %H:%M:%S")
+        second(created.expires_at),
+        created.id
     )
+}
+
+fn told_of_token(revoked: &CallTokenView) -> String {
+    format!("call token {} of {} opens nothing as soon as nodes hear of it", revoked.id, revoked.caller)
+}
+
+fn told_of_caller(revoked: &CallerRevoked) -> String {
+    format!(
+        "no call token of {}/{} that was issued until {} UTC opens anything as soon as nodes hear of it",
+        revoked.tenant,
+        revoked.caller,
+        second(revoked.issued_until)
+    )
+}
+
+fn second(time: DateTime<Utc>) -> impl std::fmt::Display {
+    time.format("%Y-%m-%d %H:%M:%S")
 }
 
 /// `90s`, `15m` or `24h`, in seconds.
@@ -153,10 +215,10 @@ fn parse_time(text: &str) -> Result<u32, String> {
 
 /// Said before the server is asked, with the flag that is missing.
 fn demand_person(scopes: &[Scope], person: Option<&PersonName>) -> Result<(), Failure> {
-    match scopes.iter().find(|scope| scope.gives_voice()) {
+    match scopes.iter().find(|scope| scope.may_vote()) {
         Some(scope) if person.is_none() => {
             let (code, hint) = (codes::MF0913.id(), "say whose it is with --person NAME");
-            Err(Failure::Usage(format!("{code}: the scope `{scope}` gives a voice in reviews: {hint}")))
+            Err(Failure::Usage(format!("{code}: the scope `{scope}` allows voting in reviews: {hint}")))
         }
         _ => Ok(()),
     }
@@ -169,13 +231,25 @@ fn row(token: &TokenView) -> Vec<String> {
         token.id.clone(),
         token.tenant.to_string(),
         token.name.clone(),
-        match token.vouched_by {
-            Voucher::Nobody => format!("{} (itself)", token.person),
-            Voucher::Admin => token.person.to_string(),
-            Voucher::Provider => format!("{} (signed in)", token.person),
+        match token.identity_source {
+            IdentitySource::Nobody => format!("{} (itself)", token.person),
+            IdentitySource::Admin => token.person.to_string(),
+            IdentitySource::Provider => format!("{} (signed in)", token.person),
         },
         token.role.map_or_else(scopes, |role| role.to_string()),
         token.created_at.format("%Y-%m-%d %H:%M").to_string(),
+        if token.revoked_at.is_some() { "revoked".to_owned() } else { String::new() },
+    ]
+}
+
+fn call_row(token: &CallTokenView) -> Vec<String> {
+    vec![
+        token.id.clone(),
+        token.caller.to_string(),
+        token.functions.to_string(),
+        second(token.issued_at).to_string(),
+        second(token.expires_at).to_string(),
+        token.issued_by.clone(),
         if token.revoked_at.is_some() { "revoked".to_owned() } else { String::new() },
     ]
 }

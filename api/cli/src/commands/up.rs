@@ -11,13 +11,14 @@ use rustix::fs::{Gid, Uid};
 use crate::failure::{Exit, Failure};
 use crate::profile;
 use crate::settings::Context;
+use crate::supervise::config::UpConfig;
 use crate::supervise::identity;
 use crate::supervise::layout::Home;
 use crate::supervise::logs;
 use crate::supervise::materials::Materials;
 use crate::supervise::ports::Ports;
 use crate::supervise::state::{Addresses, Lock, Phase, State, wait_until};
-use crate::supervise::{Supervised, Wishes, supervise};
+use crate::supervise::{Supervised, UpOptions, supervise};
 
 /// Where the parts listen when nobody says.
 const DEFAULT_PORTS: Ports = Ports { http: 7700, node: 7701, ingress: 7800 };
@@ -26,6 +27,8 @@ const DEFAULT_PORTS: Ports = Ports { http: 7700, node: 7701, ingress: 7800 };
 const READY_LIMIT: Duration = Duration::from_secs(1800);
 
 /// Set up and run everything on this machine: database, signer, server, builder, node.
+///
+/// For example: `mfaas up --detach`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Up {
     /// Where everything lives; /var/lib/mfaas for root, ~/.local/share/mfaas for a user.
@@ -67,9 +70,17 @@ pub(crate) struct Up {
     /// Has no effect any more.
     #[arg(long, value_name = "N", hide = true)]
     private_cordons: Option<u32>,
-    /// The weakest build cage that is accepted.
-    #[arg(long, value_name = "LEVEL", value_parser = ["full", "landlock"])]
-    cage_minimum: Option<String>,
+    /// The weakest build sandbox that is accepted.
+    #[arg(long, alias = "cage-minimum", value_name = "LEVEL", value_parser = ["full", "landlock"])]
+    sandbox_minimum: Option<String>,
+    /// How many builders, each with a database role of its own, have to make the same from a source before it is signed; 1 at
+    /// first, then as before. This machine runs one of them.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
+    builds_agreement: Option<u8>,
+    /// Address and port on which the server shows its numbers, alone, for example 127.0.0.1:7702; with the REST interface at
+    /// first, then as before. "" takes it back.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_listen: Option<String>,
     /// Whether the rules may admit a crate in which nothing was found, without a person; off at first,
     /// then as before.
     #[arg(long, value_name = "ON|OFF", value_parser = ["on", "off"])]
@@ -109,20 +120,20 @@ pub(crate) struct Up {
     log: String,
     /// We are the detached supervisor.
     #[arg(long, hide = true)]
-    session: bool,
+    background: bool,
 }
 
 impl Up {
     /// Becomes the supervisor, or starts one and waits for it.
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         let home = home_of(self.home.as_deref())?;
-        if !self.session && Lock::is_held(&home)? {
+        if !self.background && Lock::is_held(&home)? {
             return self.already_running(context, &home);
         }
         if self.detach {
             return self.start_detached(context, &home);
         }
-        if self.session {
+        if self.background {
             // Our own session: the terminal's end must not be ours. Fails only for a group
             // leader, which a freshly started child is not.
             rustix::process::setsid().map_err(|e| Failure::Local(format!("cannot start a session: {e}")))?;
@@ -137,8 +148,8 @@ impl Up {
             node: self.node_port.unwrap_or(DEFAULT_PORTS.node),
             ingress: self.ingress_port.unwrap_or(DEFAULT_PORTS.ingress),
         };
-        let loud = !self.session;
-        match supervise(&home, ports, &self.wishes(context, &home)?, loud)? {
+        let loud = !self.background;
+        match supervise(&home, ports, &self.options(context, &home)?, loud)? {
             Supervised::AlreadyRunning => self.already_running(context, &home),
             Supervised::Stopped(complaints) => {
                 complaints.iter().for_each(|complaint| context.screen.note(complaint));
@@ -147,17 +158,19 @@ impl Up {
         }
     }
 
-    fn wishes(&self, context: &Context, home: &Home) -> Result<Wishes, Failure> {
+    fn options(&self, context: &Context, home: &Home) -> Result<UpOptions, Failure> {
         let (profile, profile_owner) = profile_of(context, self.home.is_some(), home)?;
         let absolute = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
-        Ok(Wishes {
+        Ok(UpOptions {
             workers: self.workers,
             share_workers: self.share_workers.clone(),
             worker_processes: self.worker_processes,
             ingress_connections: self.ingress_connections,
             ingress_peer_connections: self.ingress_peer_connections,
             ingress_proxies: self.ingress_proxies.clone(),
-            cage_minimum: self.cage_minimum.clone(),
+            sandbox_minimum: self.sandbox_minimum.clone(),
+            builds_agreement: self.builds_agreement,
+            metrics_listen: self.metrics_listen.clone(),
             automatic_admission: self.automatic_admission.as_deref().map(|word| word == "on"),
             default_access: self.default_access,
             public_url: self.public_url.clone(),
@@ -172,7 +185,7 @@ impl Up {
             },
             profile,
             profile_owner,
-            person: self.person.clone().map_or_else(whoever_starts_it, Ok)?,
+            person: self.person.clone().map_or_else(login_of_caller, Ok)?,
             log: self.log.clone(),
         })
     }
@@ -186,7 +199,7 @@ impl Up {
         let own = std::env::current_exe().map_err(|e| Failure::Local(e.to_string()))?;
         let mut child = Command::new(&own)
             .args(std::env::args_os().skip(1).filter(|argument| argument != "--detach"))
-            .arg("--session")
+            .arg("--background")
             .stdin(Stdio::null())
             .stdout(second)
             .stderr(log)
@@ -212,6 +225,7 @@ impl Up {
             }
             Some(state) if state.phase == Phase::Ready => {
                 self.demand_ports_of(&state.addresses)?;
+                self.demand_settings_of(context, home)?;
                 context.screen.note("already running");
                 context.screen.result(&state, || summary(home, &state))?;
                 Ok(Exit::Ok)
@@ -219,6 +233,19 @@ impl Up {
             Some(State { failure: Some(failure), .. }) => Err(Failure::Local(failure)),
             Some(_) | None => Err(Failure::Local("it is being stopped".to_owned())),
         }
+    }
+
+    /// Fails where a setting was asked for that is not the one of what runs.
+    fn demand_settings_of(&self, context: &Context, home: &Home) -> Result<(), Failure> {
+        let Some(kept) = UpConfig::load(home)? else { return Ok(()) };
+        let other = kept.options_that_differ(&self.options(context, home)?)?;
+        if other.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Local(format!(
+            "already running with other settings, which were not changed: {}; stop it with `mfaas down` first",
+            other.join(", ")
+        )))
     }
 
     /// Fails where a port was asked for that is not the one of what runs.
@@ -347,8 +374,8 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     Ok(path.canonicalize().unwrap_or(path))
 }
 
-/// The login name of who typed the command, under sudo too. A name that no person can have has to be given.
-fn whoever_starts_it() -> Result<PersonName, Failure> {
+/// The login name of the person who typed the command, under sudo too. A name that no person can have has to be given.
+fn login_of_caller() -> Result<PersonName, Failure> {
     let login = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
     let login = login.map_or_else(|| "admin".to_owned(), |login| login.to_ascii_lowercase());
     PersonName::parse(&login).map_err(|error| Failure::Usage(format!("give --person NAME: {error}")))

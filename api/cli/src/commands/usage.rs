@@ -10,6 +10,8 @@ use crate::screen::table;
 use crate::settings::Context;
 
 /// What calls used: of your tenant, and with the scope operate of all tenants.
+///
+/// For example: `mfaas usage --since 7d --by day`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Usage {
     /// Since when: how long ago (90m, 24h, 7d) or a moment of UTC (2027-01-02T03:00:00Z). Whole hours are counted.

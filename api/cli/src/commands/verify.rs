@@ -15,6 +15,8 @@ use crate::root::trusted_root;
 use crate::settings::Context;
 
 /// Check signature, digest and statement of a version, or of an artifact in a file.
+///
+/// For example: `mfaas verify hello@3`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Verify {
     /// NAME, NAME@3, NAME@live, or the path of an artifact (a file that exists).
@@ -171,7 +173,7 @@ fn prove(
         idempotent: declared.idempotent,
         isolation: declared.isolation,
         access: declared.access(),
-        other: admission.fields.as_ref().map_or_else(BTreeMap::new, |fields| fields.unknown().clone()),
+        other: admission.fields.as_ref().map_or_else(BTreeMap::new, |fields| fields.optional().clone()),
     })
 }
 

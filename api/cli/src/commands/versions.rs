@@ -8,6 +8,8 @@ use crate::screen::table;
 use crate::settings::Context;
 
 /// List the versions of a function.
+///
+/// For example: `mfaas versions hello`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Versions {
     /// The function.

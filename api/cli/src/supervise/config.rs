@@ -12,6 +12,7 @@ use mfaas_ident::Access;
 use rand::RngCore as _;
 use serde::{Deserialize, Serialize};
 
+use super::UpOptions;
 use super::layout::Home;
 use super::ports::Ports;
 use crate::failure::Failure;
@@ -66,8 +67,15 @@ pub(crate) struct UpConfig {
     _private_cordons: Option<u32>,
     /// The name under which this machine's node joined.
     pub(crate) node_name: String,
-    /// The weakest cage that the builder may fall back to.
-    pub(crate) cage_minimum: String,
+    /// The weakest sandbox that the builder may fall back to.
+    #[serde(rename = "cage_minimum")]
+    pub(crate) sandbox_minimum: String,
+    /// How many builders have to make the same before it is signed; one when absent.
+    #[serde(default)]
+    pub(crate) builds_agreement: Option<u8>,
+    /// Where the server shows its numbers; with HTTP when absent.
+    #[serde(default)]
+    pub(crate) metrics_listen: Option<String>,
     /// Who may call a function whose manifest does not say; its tenant when absent.
     #[serde(default)]
     pub(crate) default_access: Option<Access>,
@@ -105,7 +113,9 @@ impl UpConfig {
                 ingress_proxies: None,
                 _private_cordons: None,
                 node_name: "local".to_owned(),
-                cage_minimum: "full".to_owned(),
+                sandbox_minimum: "full".to_owned(),
+                builds_agreement: None,
+                metrics_listen: None,
                 default_access: None,
                 automatic_admission: false,
                 public_url: None,
@@ -113,6 +123,60 @@ impl UpConfig {
                 passwords: ROLES.map(|role| (role.to_owned(), new_password())).into(),
             }),
         }
+    }
+
+    /// Takes over what was asked for; the rest stays as it was.
+    pub(super) fn apply(&mut self, options: &UpOptions) {
+        if options.workers.is_some() {
+            self.workers = options.workers;
+        }
+        if options.share_workers.is_some() {
+            self.share_workers.clone_from(&options.share_workers);
+        }
+        if options.worker_processes.is_some() {
+            self.worker_processes = options.worker_processes;
+        }
+        if options.ingress_connections.is_some() {
+            self.ingress_connections = options.ingress_connections;
+        }
+        if options.ingress_peer_connections.is_some() {
+            self.ingress_peer_connections = options.ingress_peer_connections;
+        }
+        if options.ingress_proxies.is_some() {
+            self.ingress_proxies.clone_from(&options.ingress_proxies);
+        }
+        if let Some(url) = &options.public_url {
+            self.public_url = Some(url.clone());
+        }
+        if let Some(access) = options.default_access {
+            self.default_access = Some(access);
+        }
+        if let Some(automatic) = options.automatic_admission {
+            self.automatic_admission = automatic;
+        }
+        if let Some(minimum) = &options.sandbox_minimum {
+            self.sandbox_minimum.clone_from(minimum);
+        }
+        if options.builds_agreement.is_some() {
+            self.builds_agreement = options.builds_agreement;
+        }
+        if options.metrics_listen.is_some() {
+            self.metrics_listen.clone_from(&options.metrics_listen);
+        }
+        if options.database_url.is_some() {
+            self.external_database.clone_from(&options.database_url);
+        }
+    }
+
+    /// The options that ask for something else than what is kept.
+    pub(crate) fn options_that_differ(&self, options: &UpOptions) -> Result<Vec<String>, Failure> {
+        let mut wanted = self.clone();
+        wanted.apply(options);
+        let fields = |config: &Self| serde_json::to_value(config).map_err(|e| Failure::Local(e.to_string()));
+        let (kept, wanted) = (fields(self)?, fields(&wanted)?);
+        let changed =
+            wanted.as_object().into_iter().flatten().filter(|(name, value)| kept.get(name) != Some(value));
+        Ok(changed.map(|(field, _)| option_of(field)).collect())
     }
 
     /// Reads `up.json`; `None` when there is none.
@@ -216,6 +280,15 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(
         .and_then(|()| std::fs::rename(&temporary, path).map_err(Failure::io("cannot replace", path)))
         // A half of it would keep the room on a full disk.
         .inspect_err(|_| drop(std::fs::remove_file(&temporary)))
+}
+
+/// The option of `mfaas up` that sets a field of `up.json`.
+fn option_of(field: &str) -> String {
+    match field {
+        "external_database" => "--database-url".to_owned(),
+        "cage_minimum" => "--sandbox-minimum".to_owned(),
+        field => format!("--{}", field.replace('_', "-")),
+    }
 }
 
 #[cfg(test)]

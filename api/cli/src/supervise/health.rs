@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use mfaas_ident::sanitise_line;
+use mfaas_wire::{PartStatus, Readiness};
+use serde::Serialize;
 
-use crate::client::innermost;
-use crate::failure::Failure;
+use crate::failure::{Failure, innermost};
 
 /// How long a program may take to say how it is.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(3);
@@ -24,18 +25,46 @@ pub(crate) fn client() -> Result<reqwest::Client, Failure> {
         .map_err(|error| Failure::Local(format!("cannot make an HTTP client: {error}")))
 }
 
-/// Nothing from the program at `base` that is ready; else a line that says why it is not.
-pub(crate) async fn ask(http: &reqwest::Client, base: &str) -> Result<(), String> {
-    let answer = get(http, base, "/readyz").await?;
-    if answer.status().is_success() {
-        return Ok(());
+/// Something that a program goes on without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Trouble {
+    /// As the program calls it.
+    pub(crate) part: String,
+    /// What is wrong with it.
+    pub(crate) cause: String,
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.part, self.cause)
     }
+}
+
+/// What the program at `base`, which is ready, goes on without; or a line that says why it is not ready.
+pub(crate) async fn ask(http: &reqwest::Client, base: &str) -> Result<Vec<Trouble>, String> {
+    let answer = get(http, base, "/readyz").await?;
+    let is_ready = answer.status().is_success();
     let answer = answer.text().await.unwrap_or_default();
+    if is_ready {
+        return Ok(troubles(&answer));
+    }
     // A problem of the server's, or a sentence.
     let problem: Option<serde_json::Value> = serde_json::from_str(&answer).ok();
     let detail =
         problem.as_ref().and_then(|problem| problem["detail"].as_str().or(problem["title"].as_str()));
     Err(sanitise_line(detail.unwrap_or(answer.trim()), REASON_CHARS_MAX))
+}
+
+/// A node answers with a sentence, and has no parts.
+fn troubles(answer: &str) -> Vec<Trouble> {
+    let Ok(readiness) = serde_json::from_str::<Readiness>(answer) else { return Vec::new() };
+    let degraded = readiness.parts.into_iter().filter(|part| part.status == PartStatus::Degraded);
+    degraded
+        .map(|part| Trouble {
+            part: sanitise_line(&part.name, REASON_CHARS_MAX),
+            cause: sanitise_line(part.cause.as_deref().unwrap_or("no cause was told"), REASON_CHARS_MAX),
+        })
+        .collect()
 }
 
 /// What the program at `base` answers at a path, or a line that says that it does not answer.
@@ -48,4 +77,22 @@ pub(crate) async fn get(http: &reqwest::Client, base: &str, path: &str) -> Resul
             format!("{base} takes no connection: {}", innermost(&error))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Trouble, troubles};
+
+    #[test]
+    fn what_a_ready_program_goes_on_without_is_read() {
+        let full = r#"{"status":"degraded","parts":[{"name":"builders","status":"ok"},
+                       {"name":"blobs","status":"degraded","cause":"No space left\u001b[1m"}]}"#;
+        let found = troubles(full);
+        assert_eq!(found.len(), 1);
+        assert!(!found[0].cause.contains('\u{1b}'), "{found:?}");
+        assert!(found[0].to_string().starts_with("blobs: No space left"), "{found:?}");
+        for whole in [r#"{"status":"ok"}"#, r#"{"status":"ok","parts":[]}"#, "ready\n", ""] {
+            assert_eq!(troubles(whole), Vec::<Trouble>::new(), "{whole}");
+        }
+    }
 }

@@ -36,7 +36,7 @@ use identity::Identities;
 use layout::Home;
 use ports::Ports;
 use saying::say;
-pub(crate) use setup::Wishes;
+pub(crate) use setup::UpOptions;
 use state::{Lock, Phase, State, wait_until};
 use supervisor::Supervisor;
 
@@ -56,7 +56,7 @@ pub(crate) enum Supervised {
 pub(crate) fn supervise(
     home: &Home,
     ports: Ports,
-    wishes: &Wishes,
+    options: &UpOptions,
     loud: bool,
 ) -> Result<Supervised, Failure> {
     let identities = Identities::establish()?;
@@ -72,9 +72,9 @@ pub(crate) fn supervise(
     rustix::thread::set_no_new_privs(true)
         .map_err(|e| Failure::Local(format!("cannot give up new rights: {e}")))?;
     stop_strays(home)?;
-    let config = configure(home, ports, wishes)?;
+    let config = configure(home, ports, options)?;
     let mut supervisor = Supervisor::new(home, &identities, stop_requests()?, loud)?;
-    let ran = setup::bring_up(&mut supervisor, home, &identities, &config, wishes).and_then(|()| {
+    let ran = setup::bring_up(&mut supervisor, home, &identities, &config, options).and_then(|()| {
         say(&format!("everything runs; home {}", home.root().display()));
         supervisor.watch()
     });
@@ -96,41 +96,9 @@ pub(crate) fn supervise(
     }
 }
 
-fn configure(home: &Home, ports: Ports, wishes: &Wishes) -> Result<UpConfig, Failure> {
+fn configure(home: &Home, ports: Ports, options: &UpOptions) -> Result<UpConfig, Failure> {
     let mut config = UpConfig::load_or_new(home, ports)?;
-    if wishes.workers.is_some() {
-        config.workers = wishes.workers;
-    }
-    if wishes.share_workers.is_some() {
-        config.share_workers.clone_from(&wishes.share_workers);
-    }
-    if wishes.worker_processes.is_some() {
-        config.worker_processes = wishes.worker_processes;
-    }
-    if wishes.ingress_connections.is_some() {
-        config.ingress_connections = wishes.ingress_connections;
-    }
-    if wishes.ingress_peer_connections.is_some() {
-        config.ingress_peer_connections = wishes.ingress_peer_connections;
-    }
-    if wishes.ingress_proxies.is_some() {
-        config.ingress_proxies.clone_from(&wishes.ingress_proxies);
-    }
-    if let Some(url) = &wishes.public_url {
-        config.public_url = Some(url.clone());
-    }
-    if let Some(access) = wishes.default_access {
-        config.default_access = Some(access);
-    }
-    if let Some(automatic) = wishes.automatic_admission {
-        config.automatic_admission = automatic;
-    }
-    if let Some(minimum) = &wishes.cage_minimum {
-        config.cage_minimum.clone_from(minimum);
-    }
-    if wishes.database_url.is_some() {
-        config.external_database.clone_from(&wishes.database_url);
-    }
+    config.apply(options);
     config.save(home)?;
     Ok(config)
 }

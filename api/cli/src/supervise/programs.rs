@@ -57,11 +57,13 @@ impl Programs<'_> {
             .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, SIGNER_ROLE)?)
             .env("MFAAS_BLOBS_URL", self.blobs_url())
             .env("MFAAS_KEYS_DIR", self.home.join("signer/keys"))
+            .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("MFAAS_READY_FILE", ready_file(self.home, Role::Signer));
-        Ok(match self.config.default_access {
-            Some(access) => launch.env("MFAAS_DEFAULT_ACCESS", access.as_str()),
-            None => launch,
-        })
+        let settings = [
+            ("MFAAS_DEFAULT_ACCESS", self.config.default_access.map(|access| access.as_str().to_owned())),
+            ("MFAAS_BUILDS_AGREEMENT", self.config.builds_agreement.map(|number| number.to_string())),
+        ];
+        Ok(with_settings(launch, settings))
     }
 
     /// `mfaas-server`, listening on the two given addresses.
@@ -74,6 +76,9 @@ impl Programs<'_> {
             .env("MFAAS_NODE_LISTEN", nodes)
             .env("MFAAS_TLS_DIR", self.home.join("server/tls"))
             .env("MFAAS_READY_FILE", ready_file(self.home, Role::Server));
+        if let Some(address) = &self.config.metrics_listen {
+            launch = launch.env("MFAAS_METRICS_LISTEN", address);
+        }
         if let Some(url) = &self.config.public_url {
             launch = launch.env("MFAAS_PUBLIC_URL", url).env("MFAAS_HOSTS", host_of(url)?);
         }
@@ -109,7 +114,7 @@ impl Programs<'_> {
             .env("MFAAS_DEPS_DIR", dependencies)
             .env("MFAAS_SITE_DEPS_DIR", self.home.join("acquirer/deps"))
             .env("MFAAS_WORK_DIR", self.home.join("builder/work"))
-            .env("MFAAS_CAGE_MINIMUM", &self.config.cage_minimum)
+            .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("MFAAS_READY_FILE", ready_file(self.home, Role::Builder)))
     }
 
@@ -129,7 +134,7 @@ impl Programs<'_> {
             .env("MFAAS_SITE_DEPS_DIR", self.home.join("acquirer/deps"))
             .env("MFAAS_SEED_DIR", self.home.join("seed"))
             .env("MFAAS_WORK_DIR", self.home.join("acquirer/work"))
-            .env("MFAAS_CAGE_MINIMUM", &self.config.cage_minimum)
+            .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("MFAAS_AUTOMATIC_ADMISSION", if self.config.automatic_admission { "1" } else { "0" })
             .env("MFAAS_READY_FILE", ready_file(self.home, Role::Acquirer));
         Ok(with_network(launch))
@@ -139,7 +144,7 @@ impl Programs<'_> {
     pub(crate) fn builder_command(&self) -> Launch {
         self.base(Role::Builder, "mfaas-builder")
             .env("MFAAS_WORK_DIR", self.home.join("builder/work"))
-            .env("MFAAS_CAGE_MINIMUM", &self.config.cage_minimum)
+            .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("PATH", "/usr/bin:/bin")
     }
 
@@ -165,11 +170,16 @@ impl Programs<'_> {
             ),
             ("MFAAS_INGRESS_PROXIES", self.config.ingress_proxies.clone()),
         ];
-        settings.into_iter().fold(launch, |launch, (name, setting)| match setting {
-            Some(setting) => launch.env(name, setting),
-            None => launch,
-        })
+        with_settings(launch, settings)
     }
+}
+
+/// What is not set is the program's to choose.
+fn with_settings<const N: usize>(launch: Launch, settings: [(&'static str, Option<String>); N]) -> Launch {
+    settings.into_iter().fold(launch, |launch, (name, setting)| match setting {
+        Some(setting) => launch.env(name, setting),
+        None => launch,
+    })
 }
 
 /// How this machine reaches others, and how logs look, is all that a program takes from whoever started it.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mfaas_ident::Access;
-use mfaas_ident::{PersonName, Scope, Voucher};
+use mfaas_ident::{IdentitySource, PersonName, Scope};
 use mfaas_wire::{Availability, NodeState, NodeView, Page};
 
 use super::config::{OWNER_ROLE, SERVER_ROLE, UpConfig, write_atomically};
@@ -36,7 +36,7 @@ const SERVING_LIMIT: Duration = Duration::from_secs(60);
 
 /// What `mfaas up` was asked for, apart from the home and the ports.
 #[derive(Debug, Clone)]
-pub(crate) struct Wishes {
+pub(crate) struct UpOptions {
     /// Worker processes of the node; as before, or one a core, when absent.
     pub(crate) workers: Option<u32>,
     /// What must hold calls where tenants share workers; as before, or the node's default, when absent.
@@ -49,8 +49,12 @@ pub(crate) struct Wishes {
     pub(crate) ingress_peer_connections: Option<u32>,
     /// Proxies before the node; as before, or none, when absent.
     pub(crate) ingress_proxies: Option<String>,
-    /// The weakest cage that is accepted; as before when absent.
-    pub(crate) cage_minimum: Option<String>,
+    /// The weakest sandbox that is accepted; as before when absent.
+    pub(crate) sandbox_minimum: Option<String>,
+    /// How many builders have to agree; as before when absent.
+    pub(crate) builds_agreement: Option<u8>,
+    /// Where the server shows its numbers; as before, or with HTTP, when absent.
+    pub(crate) metrics_listen: Option<String>,
     /// Whether the rules may admit a crate by themselves; as before when absent.
     pub(crate) automatic_admission: Option<bool>,
     /// Who may call a function whose manifest does not say; as before when absent.
@@ -79,18 +83,18 @@ pub(crate) fn bring_up(
     home: &Home,
     identities: &Identities,
     config: &UpConfig,
-    wishes: &Wishes,
+    options: &UpOptions,
 ) -> Result<(), Failure> {
     supervisor.step("ports", |_| config.ports.demand_free())?;
     let siblings = supervisor.step("programs", |_| Siblings::beside_us()?.reachable(home, identities))?;
-    let programs = Programs { home, config, siblings: &siblings, log: &wishes.log };
+    let programs = Programs { home, config, siblings: &siblings, log: &options.log };
     database(supervisor, &programs, identities)?;
     supervisor.step("keys", |_| keys(&programs, identities))?;
     supervisor.step("certificates", |_| certificates(&programs, identities))?;
-    let toolchain = supervisor.step("toolchain", |_| wishes.materials.toolchain(&programs))?;
+    let toolchain = supervisor.step("toolchain", |_| options.materials.toolchain(&programs))?;
     supervisor.state_mut().toolchain = toolchain.file_name().map(|id| id.to_string_lossy().into_owned());
     let dependencies = supervisor.step("dependencies (compiled once for each toolchain)", |_| {
-        wishes.materials.dependencies(&programs, identities, &toolchain)
+        options.materials.dependencies(&programs, identities, &toolchain)
     })?;
     supervisor.step("allowlist", |_| {
         let list = dependencies.join("allowlist.json");
@@ -105,12 +109,12 @@ pub(crate) fn bring_up(
         s.start(programs.signer()?)?;
         s.wait_ready(Role::Signer).map(drop)
     })?;
-    if let Some(file) = &wishes.oidc {
+    if let Some(file) = &options.oidc {
         supervisor.step("identity provider", |_| identity_provider(home, identities, file))?;
     }
     let addresses = supervisor.step("server", |s| start_server(s, &programs))?;
-    supervisor.step("first token", |_| first_token(&programs, identities, wishes, &addresses))?;
-    supervisor.state_mut().profile = Some(wishes.profile.display().to_string());
+    supervisor.step("first token", |_| first_token(&programs, identities, options, &addresses))?;
+    supervisor.state_mut().profile = Some(options.profile.display().to_string());
     supervisor.step("builder", |s| {
         s.start(programs.builder(&toolchain, &dependencies)?)?;
         s.wait_ready(Role::Builder).map(drop)
@@ -120,7 +124,7 @@ pub(crate) fn bring_up(
         s.wait_ready(Role::Acquirer).map(drop)
     })?;
     let ingress = supervisor.step("node", |s| start_node(s, &programs, identities, &addresses))?;
-    supervisor.step("serving set", |s| wait_until_serving(s, config, wishes, &addresses, &ingress))
+    supervisor.step("serving set", |s| wait_until_serving(s, config, options, &addresses, &ingress))
 }
 
 /// Where the server listens.
@@ -233,11 +237,11 @@ fn start_server(
 fn first_token(
     programs: &Programs<'_>,
     identities: &Identities,
-    wishes: &Wishes,
+    options: &UpOptions,
     addresses: &ServerAddresses,
 ) -> Result<(), Failure> {
     let home = programs.home;
-    let mut profile = Profile::load(&wishes.profile)?;
+    let mut profile = Profile::load(&options.profile)?;
     profile.server = Some(format!("http://{}", addresses.http));
     // Who pins a key list knows more than the file of the first root key says.
     if profile.root_list.is_none() {
@@ -248,7 +252,9 @@ fn first_token(
             let client = Client::of_profile(&profile)?;
             client.get::<mfaas_wire::WhoAmI>("/v1/whoami").await
         })
-        .is_ok_and(|who| who.vouched_by != Voucher::Nobody || !who.scopes.contains(&Scope::Admin));
+        .is_ok_and(|who| {
+            who.identity_source != IdentitySource::Nobody || !who.scopes.contains(&Scope::Admin)
+        });
     if !works {
         let printed = programs
             .server_command(OWNER_ROLE)?
@@ -262,13 +268,13 @@ fn first_token(
                 "--name",
                 "first",
                 "--person",
-                wishes.person.as_str(),
+                options.person.as_str(),
             ])
             .run(home, identities)?;
         profile.token = Some(printed.lines().last().unwrap_or("").trim().to_owned());
         profile.tenant = mfaas_ident::TenantName::parse(FIRST_TENANT).ok();
     }
-    profile.save(&wishes.profile, wishes.profile_owner)
+    profile.save(&options.profile, options.profile_owner)
 }
 
 /// The root key of this installation as a profile pins it.
@@ -309,11 +315,11 @@ fn start_node(
 fn wait_until_serving(
     supervisor: &mut Supervisor<'_>,
     config: &UpConfig,
-    wishes: &Wishes,
+    options: &UpOptions,
     addresses: &ServerAddresses,
     ingress: &str,
 ) -> Result<(), Failure> {
-    let mut profile = Profile::load(&wishes.profile)?;
+    let mut profile = Profile::load(&options.profile)?;
     profile.server = Some(format!("http://{}", addresses.http));
     let client = Client::of_profile(&profile)?;
     let http = health::client()?;
@@ -324,7 +330,7 @@ fn wait_until_serving(
             // It says that it is not ready, and is not meant to be.
             Availability::Draining => Ok(()),
             Availability::Active | Availability::Cordoned => {
-                block_on(async { Ok(health::ask(&http, &format!("http://{ingress}")).await) })
+                block_on(async { Ok(health::ask(&http, &format!("http://{ingress}")).await.map(drop)) })
                     .map_err(|e| e.to_string())?
             }
         });

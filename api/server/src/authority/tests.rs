@@ -30,10 +30,10 @@ fn a_node_gets_its_own_name_and_client_purpose_whatever_it_asks_for() {
     init(dir.path()).unwrap();
     let authority = Authority::load(dir.path()).unwrap();
     let key = KeyPair::generate().unwrap();
-    let mut wish = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    wish.distinguished_name.push(DnType::CommonName, "someone-else");
-    wish.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let csr = wish.serialize_request(&key).unwrap().pem().unwrap();
+    let mut parameters = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    parameters.distinguished_name.push(DnType::CommonName, "someone-else");
+    parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let csr = parameters.serialize_request(&key).unwrap().pem().unwrap();
     let signed = authority.sign_node(&NodeName::parse("node-1").unwrap(), &csr).unwrap();
     let (_, parsed) = x509_parser::pem::parse_x509_pem(signed.pem.as_bytes()).unwrap();
     assert_eq!(mfaas_ident::Digest::of(&parsed.contents), signed.sha256);

@@ -38,6 +38,7 @@ fn what_is_missing_or_unfit_is_named() {
         ("MFAAS_PUBLIC_URL", "/x"),
         ("MFAAS_TENANT_QUEUED", "0"),
         ("MFAAS_TENANT_QUEUED_BYTES", "1GiB"),
+        ("MFAAS_TENANT_FUNCTIONS", "0"),
         ("MFAAS_TENANT_UPLOADS", "0"),
         ("MFAAS_TENANT_UPLOADS", "17"),
         ("MFAAS_KEEP_EVENTS_DAYS", "-1"),

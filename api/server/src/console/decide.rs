@@ -1,4 +1,4 @@
-//! The forms of a review: a voice, and a note about a spot. Both end where the API's calls end.
+//! The forms of a review: a vote, and a note about a hotspot. Both end where the API's calls end.
 
 use std::collections::BTreeSet;
 
@@ -7,39 +7,39 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use chrono::{TimeDelta, Utc};
 use mfaas_ident::TenantName;
 use mfaas_rules::codes;
-use mfaas_rules::review::{ReviewState, SpotState, Terms};
+use mfaas_rules::review::{HotspotState, ReviewState, Terms};
 
 use super::form::SignedForm;
+use super::hotspots::{diff_url, file_url};
 use super::review::{Dossier, GRANTS, grant_word};
-use super::spots::{diff_url, file_url};
 use crate::access::Caller;
 use crate::app::App;
 use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::routes::check_note;
-use crate::voices;
+use crate::votes;
 
-/// Says yes or no.
+/// Votes.
 pub(super) async fn vote(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<i64>,
     form: SignedForm,
 ) -> Result<Response, Refusal> {
-    let note = form.words("note")?;
+    let note = form.text("note")?;
     check_note(&note)?;
-    let terms = match form.one("voice")? {
+    let terms = match form.renamed("vote", "voice")? {
         "no" => None,
         "yes" => Some(terms(&Dossier::read(&app, id).await?, &form)?),
-        _ => return Err(Refusal::invalid("A voice is `yes` or `no`.")),
+        _ => return Err(Refusal::invalid("A vote is `yes` or `no`.")),
     };
-    let state = voices::give(&app, &caller.token, id, terms.as_ref(), &note).await?;
-    let place = if state == ReviewState::Open { "#voices" } else { "" };
+    let state = votes::cast(&app, &caller.token, id, terms.as_ref(), &note).await?;
+    let place = if state == ReviewState::Open { "#votes" } else { "" };
     Ok(Redirect::to(&format!("/reviews/{id}{place}")).into_response())
 }
 
-/// The terms of a yes: those that stand, or those that the first one to speak sets.
+/// The terms of a yes: those that stand, or those that the first vote sets.
 fn terms(dossier: &Dossier, form: &SignedForm) -> Result<Terms, Refusal> {
     if let Some(why) = dossier.only_no() {
         return Err(Refusal::new(codes::MF0908, why));
@@ -68,43 +68,43 @@ fn expires_at(days: &str) -> Result<i64, Refusal> {
     Ok((Utc::now() + life).timestamp())
 }
 
-/// Says what is at a spot of the report.
+/// Says what is at a hotspot of the report.
 pub(super) async fn mark(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<i64>,
     form: SignedForm,
 ) -> Result<Response, Refusal> {
-    let (key, note) = (form.one("spot")?, form.words("note")?);
-    let state = SpotState::parse(form.one("state")?);
-    let state = state.ok_or_else(|| Refusal::invalid("A spot is unseen, seen, justified or unsound."))?;
-    check_spot_note(state, &note)?;
+    let (key, note) = (form.renamed("hotspot", "spot")?, form.text("note")?);
+    let state = HotspotState::parse(form.one("state")?);
+    let state = state.ok_or_else(|| Refusal::invalid("A hotspot is unseen, seen, justified or unsound."))?;
+    check_hotspot_note(state, &note)?;
     let dossier = Dossier::read(&app, id).await?;
-    let spot = dossier.spots.iter().find(|spot| spot.key == key);
-    let spot = spot.ok_or_else(|| Refusal::not_found("such spot in this review"))?;
-    app.catalog.mark_spot(&caller.actor(), &caller.token.person, id, key, (state, &note)).await?;
+    let hotspot = dossier.hotspots.iter().find(|hotspot| hotspot.key == key);
+    let hotspot = hotspot.ok_or_else(|| Refusal::not_found("such hotspot in this review"))?;
+    app.catalog.mark_hotspot(&caller.actor(), &caller.token.person, id, key, (state, &note)).await?;
     // The way back is made here and not taken from the form, which could lead anywhere.
     let page = match form.one("back")? {
-        "file" => without_place(&file_url(id, &spot.file, spot.line)),
-        "diff" => without_place(&diff_url(id, &spot.file, spot.line)),
+        "file" => without_place(&file_url(id, &hotspot.file, hotspot.line)),
+        "diff" => without_place(&diff_url(id, &hotspot.file, hotspot.line)),
         _ => format!("/reviews/{id}"),
     };
-    Ok(Redirect::to(&format!("{page}#spot-{}", spot.number)).into_response())
+    Ok(Redirect::to(&format!("{page}#hotspot-{}", hotspot.number)).into_response())
 }
 
 fn without_place(url: &str) -> String {
     url.split('#').next().unwrap_or_default().to_owned()
 }
 
-fn check_spot_note(state: SpotState, note: &str) -> Result<(), Refusal> {
-    let max = limits::SPOT_NOTE_CHARS_MAX;
+fn check_hotspot_note(state: HotspotState, note: &str) -> Result<(), Refusal> {
+    let max = limits::HOTSPOT_NOTE_CHARS_MAX;
     if note.chars().count() > max {
-        return Err(Refusal::invalid(format!("A note about a spot has at most {max} characters.")));
+        return Err(Refusal::invalid(format!("A note about a hotspot has at most {max} characters.")));
     }
     if !note.is_empty() {
         check_note(note)?;
     }
-    if note.is_empty() && matches!(state, SpotState::Justified | SpotState::Unsound) {
+    if note.is_empty() && matches!(state, HotspotState::Justified | HotspotState::Unsound) {
         return Err(Refusal::invalid("Say why it is sound, or why it is not."));
     }
     Ok(())

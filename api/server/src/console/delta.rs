@@ -1,7 +1,7 @@
 //! What there is to read for a decision: the whole version, or what changed since one that was decided about.
 //!
 //! A delta is the shorter way only from where somebody has been: a version that merely ships, or whose decision was
-//! taken back, is shown as what it is and never suggested. What was not compared is never shown as unchanged.
+//! revoked, is shown as what it is and never suggested. What was not compared is never shown as unchanged.
 
 use mfaas_catalog::{Baseline, ReviewDelta};
 use mfaas_ident::Digest;
@@ -9,9 +9,9 @@ use mfaas_rules::crate_facts::{
     CompilerCount, CrateDelta, FactsDelta, FileDelta, LineDelta, Moves, Pair, Volumes,
 };
 
+use super::hotspots::kind_label;
 use super::report::class_label;
 use super::rows::{joined, line, time};
-use super::spots::kind_label;
 use crate::limits;
 
 /// The version that a comparison begins at.
@@ -176,8 +176,8 @@ pub(super) fn capabilities(facts: &FactsDelta) -> Vec<ChangeRow> {
         tone_of_compiler(facts.compiler),
     );
     push(&mut rows, "unsafe items, says geiger", facts.geiger, items, tone_of_items(facts.geiger));
-    for spot in &facts.spots {
-        push(&mut rows, kind_label(spot.kind), spot.count, grouped, tone(spot.count));
+    for hotspot in &facts.hotspots {
+        push(&mut rows, kind_label(hotspot.kind), hotspot.count, grouped, tone(hotspot.count));
     }
     for touch in &facts.touches {
         push(

@@ -1,6 +1,6 @@
 //! A file as what changed in it since the version that was decided about before.
 //!
-//! Changed lines with a few around them, a page of rows at a time. Spots stand at the lines of the new text, where
+//! Changed lines with a few around them, a page of rows at a time. Hotspots stand at the lines of the new text, where
 //! they are looked for. What could not be compared says so instead of looking unchanged.
 
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use mfaas_audit::delta::{Block, NotCompared, blocks};
 
+use super::hotspots::HotspotRow;
 use super::source::{Budget, LineRow, line_rows};
-use super::spots::SpotRow;
 use crate::limits;
 
 /// One row.
@@ -68,8 +68,8 @@ pub(super) struct DiffPage {
     /// This page, and all of them, from 1.
     pub(super) page: usize,
     pub(super) pages: usize,
-    /// Spots of the file that stand in no row of any page.
-    pub(super) spots_elsewhere: usize,
+    /// Hotspots of the file that stand in no row of any page.
+    pub(super) hotspots_elsewhere: usize,
     /// Some rows are without colours.
     pub(super) plain: bool,
 }
@@ -81,7 +81,7 @@ type Row = (Kind, usize, usize);
 pub(super) fn diff_page(
     (old, new): (&str, &str),
     rust: bool,
-    spots: &[SpotRow],
+    hotspots: &[HotspotRow],
     (line, page): (Option<usize>, usize),
 ) -> Result<DiffPage, NotCompared> {
     let blocks = blocks(old, new, Instant::now() + limits::CONSOLE_DIFF_TIME_MAX)?;
@@ -96,7 +96,7 @@ pub(super) fn diff_page(
         let lines = shown.iter().filter(|row| (row.0 == Kind::Went) == went);
         merged(lines.map(|row| if went { row.1 } else { row.2 }))
     };
-    let news = line_rows(new, rust, &wanted(false), spots, true, &mut budget);
+    let news = line_rows(new, rust, &wanted(false), hotspots, true, &mut budget);
     let olds = line_rows(old, rust, &wanted(true), &[], true, &mut budget);
     let (mut news, mut olds) = (news.into_iter(), olds.into_iter());
     let drawn = shown.iter().filter_map(|&(kind, old, _)| {
@@ -107,13 +107,14 @@ pub(super) fn diff_page(
     let count = |kind| all.iter().filter(|row| row.0 == kind).count();
     let new_lines: BTreeSet<usize> =
         all.iter().filter(|row| row.0 != Kind::Went).map(|row| row.2 + 1).collect();
-    let is_shown = |spot: &&SpotRow| usize::try_from(spot.line).is_ok_and(|line| new_lines.contains(&line));
+    let is_shown =
+        |hotspot: &&HotspotRow| usize::try_from(hotspot.line).is_ok_and(|line| new_lines.contains(&line));
     Ok(DiffPage {
         added: count(Kind::Came),
         removed: count(Kind::Went),
         page,
         pages,
-        spots_elsewhere: spots.len() - spots.iter().filter(is_shown).count(),
+        hotspots_elsewhere: hotspots.len() - hotspots.iter().filter(is_shown).count(),
         plain: budget.is_plain(),
         rows,
     })

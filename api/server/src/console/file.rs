@@ -1,4 +1,4 @@
-//! One file of a crate: numbered lines with the spots in their place, or what changed in it since the version that
+//! One file of a crate: numbered lines with the hotspots in their place, or what changed in it since the version that
 //! was decided about before.
 //!
 //! The texts are blobs that the acquirer stored; nothing is unpacked here, and the path of the address is
@@ -16,9 +16,9 @@ use serde::Deserialize;
 use super::delta::Base;
 use super::diff::{DiffPage, diff_page};
 use super::frame::{Frame, html};
+use super::hotspots::{HotspotRow, diff_url, file_url, seen};
 use super::review::Dossier;
 use super::source::{Budget, LineRow, is_rust, line_rows};
-use super::spots::{SpotRow, diff_url, file_url, seen};
 use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{Path, Query};
@@ -36,8 +36,8 @@ struct FilePage {
     bytes: Option<u64>,
     open: bool,
     back: &'static str,
-    spots_seen: usize,
-    spots_count: usize,
+    hotspots_seen: usize,
+    hotspots_count: usize,
     /// The addresses of the two views; none of a view that there is not.
     source_url: Option<String>,
     diff_url: Option<String>,
@@ -55,7 +55,7 @@ enum View {
 
 /// The text as it is.
 struct SourceView {
-    whole: Vec<SpotRow>,
+    whole: Vec<HotspotRow>,
     lines: Vec<LineRow>,
     lines_count: usize,
     earlier: Option<String>,
@@ -109,19 +109,21 @@ pub(super) async fn show(
     if new.is_none() && (old.is_none() || query.view == Wanted::Source) {
         return Err(Refusal::not_found("such file in the crate"));
     }
-    let spots: Vec<SpotRow> = dossier.spots.iter().filter(|spot| spot.file == path).cloned().collect();
-    let (spots_seen, spots_count) = (seen(&spots), spots.len());
+    let hotspots: Vec<HotspotRow> =
+        dossier.hotspots.iter().filter(|hotspot| hotspot.file == path).cloned().collect();
+    let (hotspots_seen, hotspots_count) = (seen(&hotspots), hotspots.len());
     let view = match (query.view, &base) {
         (Wanted::Source, _) => {
             let text = text(&app, new.as_ref()).await?;
             let shown = path.clone();
-            drawing(move || View::Source(source(id, &shown, &text, spots, query.line.unwrap_or(1)))).await?
+            drawing(move || View::Source(source(id, &shown, &text, hotspots, query.line.unwrap_or(1))))
+                .await?
         }
         (Wanted::Diff, None) => View::NoDiff("There is no version to compare it with.".to_owned()),
         (Wanted::Diff, Some(_)) => {
             let texts = (text(&app, old.as_ref()).await?, text(&app, new.as_ref()).await?);
             let shown = path.clone();
-            drawing(move || diff(id, &shown, &texts, &spots, &query)).await?
+            drawing(move || diff(id, &shown, &texts, &hotspots, &query)).await?
         }
     };
     let page = FilePage {
@@ -132,8 +134,8 @@ pub(super) async fn show(
         bytes: new.as_ref().map(|file| file.bytes),
         open: dossier.review.state == ReviewState::Open,
         back: if query.view == Wanted::Diff { "diff" } else { "file" },
-        spots_seen,
-        spots_count,
+        hotspots_seen,
+        hotspots_count,
         source_url: new.as_ref().map(|_| file_url(id, &path, 0)),
         diff_url: base.as_ref().map(|_| diff_url(id, &path, 0)),
         base,
@@ -164,23 +166,29 @@ async fn drawing<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
     tokio::task::spawn_blocking(work).await.map_err(Refusal::internal)
 }
 
-fn source(id: i64, path: &str, text: &str, spots: Vec<SpotRow>, line: usize) -> SourceView {
+fn source(id: i64, path: &str, text: &str, hotspots: Vec<HotspotRow>, line: usize) -> SourceView {
     let window = Window::of(text.lines().count(), line);
     let url = |line: usize| file_url(id, path, u32::try_from(line).unwrap_or(u32::MAX));
     let shown = window.first - 1..window.first - 1 + limits::CONSOLE_FILE_LINES_MAX;
     let mut budget = Budget::of_page();
     SourceView {
-        lines: line_rows(text, is_rust(path), &[shown], &spots, false, &mut budget),
+        lines: line_rows(text, is_rust(path), &[shown], &hotspots, false, &mut budget),
         lines_count: window.count,
         earlier: window.earlier().map(url),
         later: window.later().map(url),
         plain: budget.is_plain(),
-        whole: spots.into_iter().filter(|spot| is_outside(spot, window.count)).collect(),
+        whole: hotspots.into_iter().filter(|hotspot| is_outside(hotspot, window.count)).collect(),
     }
 }
 
-fn diff(id: i64, path: &str, (old, new): &(String, String), spots: &[SpotRow], query: &FileQuery) -> View {
-    match diff_page((old, new), is_rust(path), spots, (query.line, query.page.unwrap_or(1))) {
+fn diff(
+    id: i64,
+    path: &str,
+    (old, new): &(String, String),
+    hotspots: &[HotspotRow],
+    query: &FileQuery,
+) -> View {
+    match diff_page((old, new), is_rust(path), hotspots, (query.line, query.page.unwrap_or(1))) {
         Err(why) => View::NoDiff(format!("The two texts are not shown side by side: {why}.")),
         Ok(page) => {
             let url = |page: usize| format!("{}&page={page}", diff_url(id, path, 0));
@@ -191,9 +199,9 @@ fn diff(id: i64, path: &str, (old, new): &(String, String), spots: &[SpotRow], q
     }
 }
 
-/// A spot that no line of the file can show.
-fn is_outside(spot: &SpotRow, lines: usize) -> bool {
-    usize::try_from(spot.line).is_ok_and(|line| line == 0 || line > lines)
+/// A hotspot that no line of the file can show.
+fn is_outside(hotspot: &HotspotRow, lines: usize) -> bool {
+    usize::try_from(hotspot.line).is_ok_and(|line| line == 0 || line > lines)
 }
 
 /// The lines of one page.

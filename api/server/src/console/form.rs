@@ -28,6 +28,12 @@ impl SignedForm {
         }
     }
 
+    /// The one value of a field that pages drawn by the release before call `old`.
+    pub(super) fn renamed<'a>(&'a self, name: &str, old: &str) -> Result<&'a str, Refusal> {
+        let is_old = self.all(name).next().is_none() && self.all(old).next().is_some();
+        self.one(if is_old { old } else { name })
+    }
+
     /// The value of a field that may be missing or blank.
     pub(super) fn optional<'a>(&'a self, name: &str) -> Result<Option<&'a str>, Refusal> {
         if self.all(name).next().is_none() {
@@ -42,7 +48,7 @@ impl SignedForm {
     }
 
     /// Text of several lines, as people write it.
-    pub(super) fn words(&self, name: &str) -> Result<String, Refusal> {
+    pub(super) fn text(&self, name: &str) -> Result<String, Refusal> {
         // Browsers send CRLF, whatever was typed.
         Ok(self.one(name)?.replace("\r\n", "\n").trim().to_owned())
     }

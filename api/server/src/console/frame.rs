@@ -8,7 +8,7 @@ use axum::response::{Html, IntoResponse, Response};
 use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::request::Parts;
 use mfaas_catalog::Token;
-use mfaas_ident::{Scope, Voucher};
+use mfaas_ident::{IdentitySource, Scope};
 
 use super::Session;
 use crate::edge::{Nonce, RequestId, Shown};
@@ -78,9 +78,9 @@ impl<S: Sync> FromRequestParts<S> for Frame {
 
 /// All tokens of a provider are called the same; their people are not.
 fn name_of(token: &Token) -> &str {
-    match token.vouched_by {
-        Voucher::Provider => token.person.as_str(),
-        Voucher::Nobody | Voucher::Admin => &token.name,
+    match token.identity_source {
+        IdentitySource::Provider => token.person.as_str(),
+        IdentitySource::Nobody | IdentitySource::Admin => &token.name,
     }
 }
 

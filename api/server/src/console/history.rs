@@ -7,14 +7,14 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use chrono::Utc;
-use mfaas_catalog::{ConcernedVersion, CrateRow, Revocation, Severity};
+use mfaas_catalog::{AffectedVersion, CrateRow, Revocation, Severity};
 use mfaas_ident::{CrateName, Digest, Scope};
 use mfaas_rules::{CrateStatus, codes};
 
 use super::form::SignedForm;
 use super::frame::{Frame, html, show as show_refusal};
 use super::queue::{self, QueueRow};
-use super::review::{VoiceRow, voice};
+use super::review::{VoteRow, vote};
 use super::rows::{joined, line, lines, time};
 use crate::access::Caller;
 use crate::app::App;
@@ -30,7 +30,7 @@ struct CratePage {
     name: String,
     decisions: Vec<DecisionRow>,
     /// `None` for those who do not review.
-    reviews: Option<Vec<(QueueRow, Vec<VoiceRow>)>>,
+    reviews: Option<Vec<(QueueRow, Vec<VoteRow>)>>,
 }
 
 /// A row of the allowlist.
@@ -45,7 +45,7 @@ struct DecisionRow {
     until: String,
     reason: String,
     checksum: String,
-    /// Where it can be taken back.
+    /// Where it can be revoked.
     revocation: Option<String>,
 }
 
@@ -57,18 +57,18 @@ pub(super) async fn show(
     Path(name): Path<CrateName>,
 ) -> Result<Response, Refusal> {
     let reviewer = caller.token.holds(Scope::Review);
-    let decisions = app.catalog.crates_of(&name).await?;
+    let decisions = app.catalog.crates_of(&name, caller.decisions_of()).await?;
     let reviews = if reviewer { app.catalog.reviews_of(&name).await? } else { Vec::new() };
     if decisions.is_empty() && reviews.is_empty() {
         return Err(Refusal::not_found(format!("decision about a crate `{name}`")));
     }
     let now = Utc::now();
-    let with_voices = |review| (queue::row(review, now), review.voices.iter().map(voice).collect());
+    let with_votes = |review| (queue::row(review, now), review.votes.iter().map(vote).collect());
     let page = CratePage {
         frame: frame.at("crates"),
         name: name.to_string(),
         decisions: decisions.into_iter().map(|row| decision(row, reviewer)).collect(),
-        reviews: reviewer.then(|| reviews.iter().map(with_voices).collect()),
+        reviews: reviewer.then(|| reviews.iter().map(with_votes).collect()),
     };
     html(&page, &page.frame.nonce)
 }
@@ -109,13 +109,13 @@ struct RevocationPage {
     version: String,
     url: String,
     problem: Option<String>,
-    concerned: Vec<ConcernedRow>,
-    concerned_digest: String,
+    affected: Vec<AffectedRow>,
+    affected_digest: String,
     note_chars_max: usize,
 }
 
 /// A version of a function that was built with the crate.
-struct ConcernedRow {
+struct AffectedRow {
     tenant: String,
     function: String,
     version: String,
@@ -123,24 +123,24 @@ struct ConcernedRow {
     revoked: bool,
 }
 
-/// What taking the decision back concerns, and the form.
+/// What a revocation affects, and the form.
 pub(super) async fn ask(
     State(app): State<App>,
-    _caller: Caller,
+    caller: Caller,
     frame: Frame,
     Path((name, version)): Path<(CrateName, semver::Version)>,
 ) -> Result<Response, Refusal> {
-    let rows = app.catalog.crates_of(&name).await?;
+    let rows = app.catalog.crates_of(&name, caller.decisions_of()).await?;
     let is_it = |row: &CrateRow| row.allowed.version == version && row.allowed.status == CrateStatus::Allowed;
     if !rows.iter().any(is_it) {
         return Err(Refusal::not_found(format!("allowed version {version} of `{name}`")));
     }
-    let concerned = app.catalog.built_with(&name, &version).await?;
-    let page = revocation_page(frame, &name, &version, &concerned, None);
+    let affected = app.catalog.built_with(&name, &version).await?;
+    let page = revocation_page(frame, &name, &version, &affected, None);
     html(&page, &page.frame.nonce)
 }
 
-/// Takes it back.
+/// Revokes the version.
 pub(super) async fn revoke(
     State(app): State<App>,
     caller: Caller,
@@ -148,17 +148,17 @@ pub(super) async fn revoke(
     Path((name, version)): Path<(CrateName, semver::Version)>,
     form: SignedForm,
 ) -> Result<Response, Refusal> {
-    let reason = form.words("reason")?;
+    let reason = form.text("reason")?;
     check_note(&reason)?;
     let severity = match form.one("severity")? {
         "block" => Severity::Block,
         "unload" => Severity::Unload,
         _ => return Err(Refusal::invalid("A severity is `block` or `unload`.")),
     };
-    let concerned = app.catalog.built_with(&name, &version).await?;
-    if form.one("concerned")? != digest(&concerned) {
-        let problem = "What it concerns has changed since the page was made. Nothing was done: look again.";
-        let page = revocation_page(frame, &name, &version, &concerned, Some(problem));
+    let affected = app.catalog.built_with(&name, &version).await?;
+    if form.renamed("affected", "concerned")? != digest(&affected) {
+        let problem = "What it affects has changed since the page was made. Nothing was done: look again.";
+        let page = revocation_page(frame, &name, &version, &affected, Some(problem));
         let refusal = Refusal::new(codes::MF0908, problem);
         return Ok(show_refusal(html(&page, &page.frame.nonce)?, refusal));
     }
@@ -178,10 +178,10 @@ fn revocation_page(
     frame: Frame,
     name: &CrateName,
     version: &semver::Version,
-    concerned: &[ConcernedVersion],
+    affected: &[AffectedVersion],
     problem: Option<&str>,
 ) -> RevocationPage {
-    let row = |version: &ConcernedVersion| ConcernedRow {
+    let row = |version: &AffectedVersion| AffectedRow {
         tenant: version.tenant.to_string(),
         function: version.function.to_string(),
         version: version.version.to_string(),
@@ -194,15 +194,15 @@ fn revocation_page(
         version: version.to_string(),
         url: revocation_url(name, version),
         problem: problem.map(str::to_owned),
-        concerned: concerned.iter().map(row).collect(),
-        concerned_digest: digest(concerned),
+        affected: affected.iter().map(row).collect(),
+        affected_digest: digest(affected),
         note_chars_max: limits::NOTE_CHARS_MAX,
     }
 }
 
 /// Names what was shown.
-fn digest(concerned: &[ConcernedVersion]) -> String {
-    let text: String = concerned
+fn digest(affected: &[AffectedVersion]) -> String {
+    let text: String = affected
         .iter()
         .map(|row| format!("{}/{}@{} {}\n", row.tenant, row.function, row.version, joined(&row.aliases)))
         .collect();

@@ -13,6 +13,7 @@ mod file;
 mod form;
 mod frame;
 mod history;
+mod hotspots;
 mod nodes;
 mod pages;
 mod provider;
@@ -23,7 +24,6 @@ mod rows;
 mod session;
 mod sign;
 mod source;
-mod spots;
 mod usage;
 
 use axum::Router;
@@ -53,8 +53,10 @@ pub fn router() -> Router<App> {
         .route("/crates/{name}/{version}/revocation", get(history::ask).post(history::revoke))
         .route("/reviews", get(queue::show))
         .route("/reviews/{id}", get(review::show))
+        .route("/reviews/{id}/votes", post(decide::vote))
         .route("/reviews/{id}/voices", post(decide::vote))
         .route("/reviews/{id}/spots", post(decide::mark))
+        .route("/reviews/{id}/hotspots", post(decide::mark))
         .route("/reviews/{id}/files/{*path}", get(file::show))
         .route("/usage", get(usage::show))
         .route("/nodes", get(nodes::show))
@@ -74,7 +76,7 @@ pub fn router() -> Router<App> {
 const STATIC_FILES: &[(&str, &str, &str)] = &[
     ("console.css", "text/css; charset=utf-8", include_str!("../../../../web/static/console.css")),
     ("live.js", "text/javascript; charset=utf-8", include_str!("../../../../web/static/live.js")),
-    ("spots.js", "text/javascript; charset=utf-8", include_str!("../../../../web/static/spots.js")),
+    ("hotspots.js", "text/javascript; charset=utf-8", include_str!("../../../../web/static/hotspots.js")),
     ("icon.svg", "image/svg+xml", include_str!("../../../../web/static/icon.svg")),
 ];
 

@@ -48,7 +48,7 @@ pub(super) struct QueueRow {
     pub(super) state_tone: &'static str,
     pub(super) suggestion: String,
     pub(super) tone: &'static str,
-    /// The gravest class of risk.
+    /// The most severe class of risk.
     pub(super) risk: &'static str,
     pub(super) people: usize,
     pub(super) yes: usize,
@@ -72,7 +72,7 @@ pub(super) fn row(review: &ReviewRow, now: DateTime<Utc>) -> QueueRow {
         tone: colour,
         risk: review.judgement.reasons.first().map_or("nothing found", |reason| reason.risk.label()),
         people: review.people.count(),
-        yes: review.voices.iter().filter(|voice| voice.approve).count(),
+        yes: review.votes.iter().filter(|vote| vote.approve).count(),
         waiting: review.waiting,
         requesters: joined(&review.requesters),
         age: age(review.opened_at, now),

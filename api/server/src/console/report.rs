@@ -11,12 +11,12 @@ use mfaas_rules::crate_facts::{
     ApiClass, AuditKind, CompilerVerdict, CrateDelta, CrateReport, FileFacts, GeigerReport, Role, UnsafeCode,
 };
 use mfaas_rules::profiles::crate_rules::Trust;
-use mfaas_rules::review::SpotState;
+use mfaas_rules::review::HotspotState;
 use mfaas_rules::{AuditHint, CrateJudgement, Effect, Place, Reason, RiskClass, Suggestion};
 
 use super::delta::file_change;
+use super::hotspots::{HotspotRow, diff_url, file_url};
 use super::rows::{joined, line, lines};
-use super::spots::{SpotRow, diff_url, file_url};
 use crate::limits;
 
 /// One class of risk with everything that was found of it.
@@ -25,7 +25,7 @@ pub(super) struct RiskRow {
     pub(super) label: &'static str,
     pub(super) hint: &'static str,
     pub(super) tone: &'static str,
-    /// Where its chip leads: to its first spot, or to its reasons.
+    /// Where its chip leads: to its first hotspot, or to its reasons.
     pub(super) url: String,
     pub(super) reasons: Vec<ReasonRow>,
 }
@@ -37,7 +37,7 @@ pub(super) struct ReasonRow {
     pub(super) more: usize,
 }
 
-/// A place: a spot of this page, or a line of a file.
+/// A place: a hotspot of this page, or a line of a file.
 pub(super) struct PlaceRow {
     pub(super) label: String,
     pub(super) url: String,
@@ -55,12 +55,16 @@ pub(super) fn suggestion(judgement: &CrateJudgement) -> (String, &'static str) {
     }
 }
 
-/// The reasons by class, the gravest first, at most [`limits::CONSOLE_REASONS_MAX`]; and how many more.
-pub(super) fn risks(review: i64, judgement: &CrateJudgement, spots: &[SpotRow]) -> (Vec<RiskRow>, usize) {
+/// The reasons by class, the most severe first, at most [`limits::CONSOLE_REASONS_MAX`]; and how many more.
+pub(super) fn risks(
+    review: i64,
+    judgement: &CrateJudgement,
+    hotspots: &[HotspotRow],
+) -> (Vec<RiskRow>, usize) {
     let mut rows: Vec<RiskRow> = Vec::new();
     let shown = judgement.reasons.iter().take(limits::CONSOLE_REASONS_MAX);
     for reason in shown {
-        let row = reason_row(review, reason, spots);
+        let row = reason_row(review, reason, hotspots);
         match rows.iter_mut().find(|known| known.word == reason.risk.word()) {
             Some(known) => known.reasons.push(row),
             None => rows.push(risk(reason.risk, row)),
@@ -70,7 +74,7 @@ pub(super) fn risks(review: i64, judgement: &CrateJudgement, spots: &[SpotRow]) 
 }
 
 fn risk(class: RiskClass, first: ReasonRow) -> RiskRow {
-    let spot = first.places.iter().find(|place| place.url.starts_with('#'));
+    let hotspot = first.places.iter().find(|place| place.url.starts_with('#'));
     RiskRow {
         word: class.word(),
         label: class.label(),
@@ -80,28 +84,31 @@ fn risk(class: RiskClass, first: ReasonRow) -> RiskRow {
             Effect::Review => "wait",
             Effect::Refuse => "bad",
         },
-        url: spot.map_or_else(|| format!("#risk-{}", class.word()), |place| place.url.clone()),
+        url: hotspot.map_or_else(|| format!("#risk-{}", class.word()), |place| place.url.clone()),
         reasons: vec![first],
     }
 }
 
-fn reason_row(review: i64, reason: &Reason, spots: &[SpotRow]) -> ReasonRow {
-    let shown = reason.spots.iter().take(limits::CONSOLE_PLACES_MAX);
+fn reason_row(review: i64, reason: &Reason, hotspots: &[HotspotRow]) -> ReasonRow {
+    let shown = reason.hotspots.iter().take(limits::CONSOLE_PLACES_MAX);
     ReasonRow {
         text: line(&reason.text),
-        places: shown.map(|place| place_row(review, place, spots)).collect(),
-        more: reason.spots.len().saturating_sub(limits::CONSOLE_PLACES_MAX),
+        places: shown.map(|place| place_row(review, place, hotspots)).collect(),
+        more: reason.hotspots.len().saturating_sub(limits::CONSOLE_PLACES_MAX),
     }
 }
 
-fn place_row(review: i64, place: &Place, spots: &[SpotRow]) -> PlaceRow {
+fn place_row(review: i64, place: &Place, hotspots: &[HotspotRow]) -> PlaceRow {
     let (file, number) = (line(&place.span.file), place.span.line);
-    let shown = spots.iter().take(limits::CONSOLE_SPOTS_MAX);
-    let spot = shown.filter(|spot| spot.file == file && spot.line == number);
-    let spot = spot.min_by_key(|spot| spot.columns.0 != place.span.column);
+    let shown = hotspots.iter().take(limits::CONSOLE_HOTSPOTS_MAX);
+    let hotspot = shown.filter(|hotspot| hotspot.file == file && hotspot.line == number);
+    let hotspot = hotspot.min_by_key(|hotspot| hotspot.columns.0 != place.span.column);
     PlaceRow {
         label: format!("{file}:{number} {}", line(&place.what)),
-        url: spot.map_or_else(|| file_url(review, &file, number), |spot| format!("#spot-{}", spot.number)),
+        url: hotspot.map_or_else(
+            || file_url(review, &file, number),
+            |hotspot| format!("#hotspot-{}", hotspot.number),
+        ),
     }
 }
 
@@ -115,10 +122,10 @@ pub(super) struct TouchRow {
 
 pub(super) fn touches(review: i64, report: &CrateReport) -> Vec<TouchRow> {
     let rows = report.touches.classes.iter().map(|touch| {
-        let shown = touch.spots.iter().take(limits::CONSOLE_PLACES_MAX);
-        let places = shown.map(|spot| PlaceRow {
-            label: format!("{} at {}:{}", line(&spot.path), line(&spot.span.file), spot.span.line),
-            url: file_url(review, &spot.span.file, spot.span.line),
+        let shown = touch.hotspots.iter().take(limits::CONSOLE_PLACES_MAX);
+        let places = shown.map(|hotspot| PlaceRow {
+            label: format!("{} at {}:{}", line(&hotspot.path), line(&hotspot.span.file), hotspot.span.line),
+            url: file_url(review, &hotspot.span.file, hotspot.span.line),
         });
         let places: Vec<PlaceRow> = places.collect();
         let more = touch.count.saturating_sub(places.len());
@@ -165,7 +172,7 @@ pub(super) fn counts(report: &CrateReport) -> Vec<CountRow> {
         (found, UnsafeCode::Unknown) => (format!("{found} {what}, and the rest is unknown"), "bad"),
         (found, UnsafeCode::None | UnsafeCode::Counted) => (format!("{found} {what}"), "bad"),
     };
-    let (tokens, tokens_tone) = known(summary.token_spots as u64, "places of power");
+    let (tokens, tokens_tone) = known(summary.token_hotspots as u64, "places of power");
     let (geiger, geiger_tone) = known(summary.geiger.unsafe_total(), "unsafe items");
     vec![compiler, row("token scan", tokens, tokens_tone), row("geiger", geiger, geiger_tone)]
 }
@@ -223,7 +230,7 @@ pub(super) struct FileRow {
     pub(super) url: Option<String>,
     pub(super) role: &'static str,
     pub(super) bytes: u64,
-    pub(super) spots: usize,
+    pub(super) hotspots: usize,
     pub(super) unseen: usize,
     pub(super) geiger: String,
     /// What changed in it since the version before, and where that is shown; empty for nothing.
@@ -233,19 +240,19 @@ pub(super) struct FileRow {
     rank: u8,
 }
 
-/// Every file that is known, the riskiest first: what users compile, by its spots, then what the build machine
+/// Every file that is known, the riskiest first: what users compile, by its hotspots, then what the build machine
 /// runs, then the rest; of equal ones the one that changed most.
 pub(super) fn files(
     review: i64,
     report: Option<&CrateReport>,
     stored: &[CrateFile],
-    spots: &[SpotRow],
+    hotspots: &[HotspotRow],
     delta: Option<&CrateDelta>,
 ) -> Vec<FileRow> {
-    let spots = counted(spots);
+    let hotspots = counted(hotspots);
     let mut rows: BTreeMap<String, FileRow> = BTreeMap::new();
     for file in report.into_iter().flat_map(|report| &report.source.files) {
-        rows.insert(line(&file.path), source_row(file, &spots));
+        rows.insert(line(&file.path), source_row(file, &hotspots));
     }
     for binary in report.into_iter().flat_map(|report| &report.archive.binaries) {
         let role = "binary file, not shown";
@@ -269,24 +276,24 @@ pub(super) fn files(
         row.changed = file.added.saturating_add(file.removed);
     }
     let mut rows: Vec<FileRow> = rows.into_values().collect();
-    rows.sort_by_key(|row| (row.rank, Reverse(row.spots), Reverse(row.changed)));
+    rows.sort_by_key(|row| (row.rank, Reverse(row.hotspots), Reverse(row.changed)));
     rows
 }
 
-/// Spots of each file: all of them, and those that nobody has looked at.
-fn counted(spots: &[SpotRow]) -> BTreeMap<&str, (usize, usize)> {
+/// Hotspots of each file: all of them, and those that nobody has looked at.
+fn counted(hotspots: &[HotspotRow]) -> BTreeMap<&str, (usize, usize)> {
     let mut found: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for spot in spots {
-        let (all, unseen) = found.entry(spot.file.as_str()).or_default();
+    for hotspot in hotspots {
+        let (all, unseen) = found.entry(hotspot.file.as_str()).or_default();
         *all += 1;
-        *unseen += usize::from(spot.is(&SpotState::Unseen));
+        *unseen += usize::from(hotspot.is(&HotspotState::Unseen));
     }
     found
 }
 
-fn source_row(file: &FileFacts, spots: &BTreeMap<&str, (usize, usize)>) -> FileRow {
+fn source_row(file: &FileFacts, hotspots: &BTreeMap<&str, (usize, usize)>) -> FileRow {
     let path = line(&file.path);
-    let (all, unseen) = spots.get(path.as_str()).copied().unwrap_or_default();
+    let (all, unseen) = hotspots.get(path.as_str()).copied().unwrap_or_default();
     let (role, rank) = match file.role {
         Role::Library => ("library", if all > 0 { 0 } else { 4 }),
         Role::BuildScript => ("build script", 1),
@@ -296,7 +303,7 @@ fn source_row(file: &FileFacts, spots: &BTreeMap<&str, (usize, usize)>) -> FileR
         GeigerReport::Counted { counts, .. } => counts.unsafe_total().to_string(),
         GeigerReport::Unknown { .. } => "unknown".to_owned(),
     };
-    FileRow { bytes: file.bytes, spots: all, unseen, geiger, ..other_row(&path, role, rank) }
+    FileRow { bytes: file.bytes, hotspots: all, unseen, geiger, ..other_row(&path, role, rank) }
 }
 
 fn other_row(path: &str, role: &'static str, rank: u8) -> FileRow {
@@ -305,7 +312,7 @@ fn other_row(path: &str, role: &'static str, rank: u8) -> FileRow {
         url: None,
         role,
         bytes: 0,
-        spots: 0,
+        hotspots: 0,
         unseen: 0,
         geiger: "–".to_owned(),
         changes: String::new(),

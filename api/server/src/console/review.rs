@@ -1,4 +1,4 @@
-//! The page of one review: everything that a decision rests on, the spots, the files, and the decision.
+//! The page of one review: everything that a decision rests on, the hotspots, the files, and the decision.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,19 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use mfaas_catalog::{Asker, CrateFile, ReviewDelta, ReviewRow, SpotNote, UNREADABLE, Voice};
+use mfaas_catalog::{Asker, CrateFile, HotspotNote, ReviewDelta, ReviewRow, UNREADABLE, Vote};
 use mfaas_ident::PersonName;
 use mfaas_rules::crate_facts::{CrateReport, Published, TrialBuild};
 use mfaas_rules::profiles::std_items::Capability;
-use mfaas_rules::review::{ReviewState, SpotState, Terms};
+use mfaas_rules::review::{HotspotState, ReviewState, Terms};
 
 use super::delta::{Base, ChangeRow, Reading, capabilities, dependencies, reading};
 use super::frame::{Frame, html};
+use super::hotspots::{HotspotRow, hotspots, seen};
 use super::report::{
     CountRow, FileRow, HintRow, RiskRow, TouchRow, counts, files, hints, risks, suggestion, touches, unread,
 };
 use super::rows::{joined, line, lines, time};
-use super::spots::{SpotRow, seen, spots};
 use crate::access::Caller;
 use crate::app::App;
 use crate::extract::Path;
@@ -30,10 +30,10 @@ pub(super) struct Dossier {
     pub(super) review: ReviewRow,
     /// `None` when the stored facts are of a revision that this release does not read.
     pub(super) report: Option<CrateReport>,
-    pub(super) spots: Vec<SpotRow>,
+    pub(super) hotspots: Vec<HotspotRow>,
     /// What changed since the nearest version that is allowed; `None` while nobody has compared.
     pub(super) delta: Option<ReviewDelta>,
-    notes: Vec<SpotNote>,
+    notes: Vec<HotspotNote>,
 }
 
 impl Dossier {
@@ -42,10 +42,10 @@ impl Dossier {
         let review = app.catalog.review(id).await?;
         let report = app.catalog.crate_report(&review.report).await?;
         let report: Option<CrateReport> = serde_json::from_value(report).ok();
-        let notes = app.catalog.spot_notes(id).await?;
-        let spots = report.as_ref().map(|report| spots(id, report, &notes)).unwrap_or_default();
+        let notes = app.catalog.hotspot_notes(id).await?;
+        let hotspots = report.as_ref().map(|report| hotspots(id, report, &notes)).unwrap_or_default();
         let delta = app.catalog.delta_of_review(id).await?;
-        Ok(Self { review, report, spots, delta, notes })
+        Ok(Self { review, report, hotspots, delta, notes })
     }
 
     /// Why nobody can approve, whoever it is.
@@ -56,9 +56,9 @@ impl Dossier {
         if matches!(self.review.trial, Some(TrialBuild::Fails { .. })) {
             return Some("It does not compile here: nobody can approve what cannot be built.");
         }
-        // At a spot of this report or of an older one.
-        let unsound = self.notes.iter().any(|note| note.state == SpotState::Unsound);
-        unsound.then_some("A spot is marked unsound: nobody can approve while it is.")
+        // At a hotspot of this report or of an older one.
+        let unsound = self.notes.iter().any(|note| note.state == HotspotState::Unsound);
+        unsound.then_some("A hotspot is marked unsound: nobody can approve while it is.")
     }
 }
 
@@ -74,8 +74,8 @@ struct ReviewPage {
     tone: &'static str,
     /// How compiling it as it would be offered ended.
     trial: Option<String>,
-    /// The gravest reasons, in a line each.
-    gravest: Vec<String>,
+    /// The most severe reasons, in a line each.
+    most_severe: Vec<String>,
     reading: Reading,
     base: Option<Base>,
     /// What differs from the version before; none without a comparison.
@@ -86,13 +86,13 @@ struct ReviewPage {
     hints: Vec<HintRow>,
     hints_more: usize,
     askers: Vec<AskerRow>,
-    voices: Vec<VoiceRow>,
+    votes: Vec<VoteRow>,
     terms: TermsRow,
     back: &'static str,
     open: bool,
-    spots: Vec<SpotRow>,
-    spots_seen: usize,
-    spots_count: usize,
+    hotspots: Vec<HotspotRow>,
+    hotspots_seen: usize,
+    hotspots_count: usize,
     files: Vec<FileRow>,
     files_more: usize,
     decision: Decision,
@@ -119,7 +119,7 @@ struct Changes {
     dependencies: Vec<ChangeRow>,
 }
 
-/// What the report says beyond its spots and files.
+/// What the report says beyond its hotspots and files.
 struct Facts {
     counts: Vec<CountRow>,
     touches: Vec<TouchRow>,
@@ -143,8 +143,8 @@ struct AskerRow {
     waits: String,
 }
 
-/// A voice.
-pub(super) struct VoiceRow {
+/// A vote.
+pub(super) struct VoteRow {
     pub(super) person: String,
     pub(super) word: &'static str,
     pub(super) tone: &'static str,
@@ -165,7 +165,7 @@ struct Decision {
     why_not: Option<String>,
     /// Why they may only say no.
     only_no: Option<&'static str>,
-    /// Somebody has spoken: the terms stand.
+    /// Somebody has voted: the terms stand.
     terms_stand: bool,
     grants: Vec<GrantRow>,
     days_max: i64,
@@ -200,11 +200,11 @@ fn page(
     askers: Vec<Asker>,
     reader: &PersonName,
 ) -> ReviewPage {
-    let Dossier { review, report, spots, .. } = dossier;
+    let Dossier { review, report, hotspots, .. } = dossier;
     let delta = dossier.delta.as_ref().and_then(|found| found.delta.as_ref());
     let (suggestion, tone) = suggestion(&review.judgement);
-    let (risks, risks_more) = risks(review.id, &review.judgement, spots);
-    let mut files = files(review.id, report.as_ref(), stored, spots, delta);
+    let (risks, risks_more) = risks(review.id, &review.judgement, hotspots);
+    let mut files = files(review.id, report.as_ref(), stored, hotspots, delta);
     let files_more = files.len().saturating_sub(limits::CONSOLE_FILES_MAX);
     files.truncate(limits::CONSOLE_FILES_MAX);
     ReviewPage {
@@ -216,7 +216,7 @@ fn page(
         suggestion,
         tone,
         trial: review.trial.as_ref().map(|trial| lines(&trial.sentence())),
-        gravest: gravest(review),
+        most_severe: most_severe(review),
         reading: reading(dossier.delta.as_ref()),
         base: Base::of(dossier.delta.as_ref()),
         changes: delta.map(|delta| Changes {
@@ -227,13 +227,13 @@ fn page(
         hints: hints(&review.judgement),
         hints_more: review.judgement.hints.len().saturating_sub(limits::CONSOLE_HINTS_MAX),
         askers: askers.into_iter().map(asker).collect(),
-        voices: review.voices.iter().map(voice).collect(),
+        votes: review.votes.iter().map(vote).collect(),
         terms: terms(&review.terms),
         back: "review",
         open: review.state == ReviewState::Open,
-        spots_seen: seen(spots),
-        spots_count: spots.len(),
-        spots: spots.iter().take(limits::CONSOLE_SPOTS_MAX).cloned().collect(),
+        hotspots_seen: seen(hotspots),
+        hotspots_count: hotspots.len(),
+        hotspots: hotspots.iter().take(limits::CONSOLE_HOTSPOTS_MAX).cloned().collect(),
         decision: decision(dossier, reader),
         risks,
         risks_more,
@@ -242,8 +242,8 @@ fn page(
     }
 }
 
-fn gravest(review: &ReviewRow) -> Vec<String> {
-    let reasons = review.judgement.reasons.iter().take(limits::CONSOLE_GRAVEST_MAX);
+fn most_severe(review: &ReviewRow) -> Vec<String> {
+    let reasons = review.judgement.reasons.iter().take(limits::CONSOLE_MOST_SEVERE_MAX);
     reasons.map(|reason| format!("{}: {}", reason.risk.label(), line(&reason.text))).collect()
 }
 
@@ -257,16 +257,27 @@ pub(super) fn tone(state: ReviewState) -> &'static str {
     }
 }
 
+/// A state at the beginning of a line.
+fn title(state: ReviewState) -> &'static str {
+    match state {
+        ReviewState::Open => "Open",
+        ReviewState::Approved => "Approved",
+        ReviewState::Denied => "Denied",
+        ReviewState::Revoked => "Revoked",
+        ReviewState::Withdrawn => "Withdrawn",
+    }
+}
+
 fn about(review: &ReviewRow) -> About {
     About {
-        state: review.state.as_str(),
+        state: title(review.state),
         tone: tone(review.state),
         checksum: review.checksum.to_string(),
         features: joined(&review.features),
         toolchain: review.toolchain.to_string(),
         rules: line(&review.rules_revision),
         people: review.people.count(),
-        yes: review.voices.iter().filter(|voice| voice.approve).count(),
+        yes: review.votes.iter().filter(|vote| vote.approve).count(),
         opened_at: time(review.opened_at),
         closed_at: review.closed_at.map(time).unwrap_or_default(),
         reason: lines(&review.reason),
@@ -303,18 +314,18 @@ fn facts(review: &ReviewRow, report: &CrateReport) -> Facts {
 
 fn kinds(report: &CrateReport) -> String {
     let kind = &report.kind;
-    let mut words = Vec::new();
+    let mut parts = Vec::new();
     if kind.proc_macro {
-        words.push("procedural macro".to_owned());
+        parts.push("procedural macro".to_owned());
     }
     if kind.build_script {
-        words.push("has a build script".to_owned());
+        parts.push("has a build script".to_owned());
     }
     if let Some(links) = &kind.links {
-        words.push(format!("links {}", line(links)));
+        parts.push(format!("links {}", line(links)));
     }
-    words.push(format!("edition {}", line(kind.edition.as_deref().unwrap_or("2015"))));
-    words.join(", ")
+    parts.push(format!("edition {}", line(kind.edition.as_deref().unwrap_or("2015"))));
+    parts.join(", ")
 }
 
 fn published(report: &CrateReport) -> String {
@@ -344,13 +355,13 @@ fn asker(asker: Asker) -> AskerRow {
     }
 }
 
-/// A voice as a row.
-pub(super) fn voice(voice: &Voice) -> VoiceRow {
-    let (word, tone) = if voice.approve { ("yes", "good") } else { ("no", "bad") };
-    VoiceRow { person: voice.person.to_string(), word, tone, note: lines(&voice.note), at: time(voice.at) }
+/// A vote as a row.
+pub(super) fn vote(vote: &Vote) -> VoteRow {
+    let (word, tone) = if vote.approve { ("yes", "good") } else { ("no", "bad") };
+    VoteRow { person: vote.person.to_string(), word, tone, note: lines(&vote.note), at: time(vote.at) }
 }
 
-/// Terms in words.
+/// Terms in parts.
 pub(super) fn terms(terms: &Terms) -> TermsRow {
     let until = terms.expires_at.and_then(|at| DateTime::<Utc>::from_timestamp(at, 0));
     TermsRow {
@@ -383,18 +394,18 @@ fn decision(dossier: &Dossier, reader: &PersonName) -> Decision {
     let review = &dossier.review;
     let needs = review.trial.as_ref().map(|trial| trial.missing(&BTreeSet::new())).unwrap_or_default();
     let why_not = if review.state != ReviewState::Open {
-        Some(format!("This review is {} and takes no more voices.", review.state.as_str()))
+        Some(format!("This review is {} and takes no more votes.", review.state.as_str()))
     } else if review.requesters.contains(reader) {
-        Some(format!("You are {reader}, and whoever asked for a crate cannot decide about it."))
-    } else if review.voices.iter().any(|voice| voice.person == *reader) {
-        Some(format!("You are {reader} and have spoken already; somebody else has to."))
+        Some(format!("You are {reader}, and the requester of a crate cannot vote on it."))
+    } else if review.votes.iter().any(|vote| vote.person == *reader) {
+        Some(format!("You are {reader} and have voted; another reviewer has to vote now."))
     } else {
         None
     };
     Decision {
         why_not,
         only_no: dossier.only_no(),
-        terms_stand: !review.voices.is_empty(),
+        terms_stand: !review.votes.is_empty(),
         grants: GRANTS
             .into_iter()
             .map(|grant| GrantRow { word: grant_word(grant), needed: needs.contains(&grant) })

@@ -36,9 +36,9 @@ pub(super) fn lines(text: &str) -> String {
 }
 
 /// Words, or a dash for none.
-pub(super) fn joined<T: std::fmt::Display>(words: impl IntoIterator<Item = T>) -> String {
-    let words: Vec<String> = words.into_iter().map(|word| line(&word.to_string())).collect();
-    if words.is_empty() { "–".to_owned() } else { words.join(", ") }
+pub(super) fn joined<T: std::fmt::Display>(parts: impl IntoIterator<Item = T>) -> String {
+    let parts: Vec<String> = parts.into_iter().map(|word| line(&word.to_string())).collect();
+    if parts.is_empty() { "–".to_owned() } else { parts.join(", ") }
 }
 
 fn number<T: std::fmt::Display>(value: Option<T>) -> String {

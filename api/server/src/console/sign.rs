@@ -4,18 +4,22 @@
 //! `SameSite=Strict`, forms are taken from our own origin only, and sign-out needs the session's
 //! own secret.
 
+use std::sync::Arc;
+
 use askama::Template;
+use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::HeaderMap;
 use http::header::SET_COOKIE;
-use mfaas_ident::{Scope, Voucher};
+use mfaas_ident::{IdentitySource, Scope};
 use serde::Deserialize;
 
 use super::form::{SignedForm, check_origin};
 use super::frame::{Frame, html, show};
 use crate::access::{self, Caller};
 use crate::app::App;
+use crate::connections::Connection;
 use crate::extract::Form;
 use crate::refusal::Refusal;
 use crate::token::Secret;
@@ -56,12 +60,13 @@ pub(super) struct SignIn {
 pub(super) async fn sign_in(
     State(app): State<App>,
     frame: Frame,
+    Extension(connection): Extension<Arc<Connection>>,
     headers: HeaderMap,
     Form(form): Form<SignIn>,
 ) -> Result<Response, Refusal> {
     check_origin(&headers)?;
     let text = form.token.trim();
-    if let Err(refusal) = access::authenticate(&app, text, Scope::Read).await {
+    if let Err(refusal) = access::authenticate(&app, connection.peer(), text, Scope::Read).await {
         return page(&app, frame, Some(&refusal));
     }
     let (_, secret) =
@@ -77,7 +82,7 @@ pub(super) async fn sign_out(
     headers: HeaderMap,
     _form: SignedForm,
 ) -> Result<Response, Refusal> {
-    if caller.token.vouched_by == Voucher::Provider {
+    if caller.token.identity_source == IdentitySource::Provider {
         app.catalog.revoke_token(&caller.actor(), None, caller.token.id).await?;
     }
     let cookie = app.sessions.close(&headers, is_secure(&app));

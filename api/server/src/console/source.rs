@@ -1,4 +1,4 @@
-//! Lines of a text as rows of a page: in pieces by what they are to rustc's lexer, with the spots in their place.
+//! Lines of a text as rows of a page: in pieces by what they are to rustc's lexer, with the hotspots in their place.
 //!
 //! The lexer reads the text as it is, from its first byte; only then passes every piece the sanitiser, so nothing
 //! that a character does to a page or to a reader can change what is coloured as what. Bytes and pieces of one page
@@ -11,7 +11,7 @@ use std::ops::Range;
 use mfaas_audit::classes::{Class, Piece, classes};
 use mfaas_ident::sanitise;
 
-use super::spots::SpotRow;
+use super::hotspots::HotspotRow;
 use crate::limits;
 
 /// One line.
@@ -20,10 +20,10 @@ pub(super) struct LineRow {
     pub(super) runs: Vec<Run>,
     /// Bytes that are not shown.
     pub(super) cut: usize,
-    pub(super) spots: Vec<SpotRow>,
+    pub(super) hotspots: Vec<HotspotRow>,
 }
 
-/// A run of pieces that a spot's columns cover, or that none covers.
+/// A run of pieces that a hotspot's columns cover, or that none covers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) marked: bool,
@@ -67,13 +67,13 @@ pub(super) fn line_rows(
     text: &str,
     rust: bool,
     wanted: &[Range<usize>],
-    spots: &[SpotRow],
+    hotspots: &[HotspotRow],
     ends: bool,
     budget: &mut Budget,
 ) -> Vec<LineRow> {
-    let mut by_line: BTreeMap<usize, Vec<&SpotRow>> = BTreeMap::new();
-    for spot in spots {
-        by_line.entry(usize::try_from(spot.line).unwrap_or(usize::MAX)).or_default().push(spot);
+    let mut by_line: BTreeMap<usize, Vec<&HotspotRow>> = BTreeMap::new();
+    for hotspot in hotspots {
+        by_line.entry(usize::try_from(hotspot.line).unwrap_or(usize::MAX)).or_default().push(hotspot);
     }
     let mut pieces = rust.then(|| classes(text)).into_iter().flatten().peekable();
     let (mut rows, mut at, mut wanted) = (Vec::new(), 0, wanted.iter().peekable());
@@ -88,8 +88,8 @@ pub(super) fn line_rows(
         }
         let line = line.strip_suffix('\n').unwrap_or(line);
         let line = if ends { line } else { line.strip_suffix('\r').unwrap_or(line) };
-        let spots = by_line.remove(&(index + 1)).unwrap_or_default();
-        rows.push(line_row(index + 1, line, start, &mut pieces, &spots, budget));
+        let hotspots = by_line.remove(&(index + 1)).unwrap_or_default();
+        rows.push(line_row(index + 1, line, start, &mut pieces, &hotspots, budget));
     }
     rows
 }
@@ -99,7 +99,7 @@ fn line_row(
     line: &str,
     start: usize,
     pieces: &mut Peekable<impl Iterator<Item = Piece>>,
-    spots: &[&SpotRow],
+    hotspots: &[&HotspotRow],
     budget: &mut Budget,
 ) -> LineRow {
     let shown = line.floor_char_boundary(limits::CONSOLE_LINE_BYTES_MAX.min(budget.bytes));
@@ -124,16 +124,16 @@ fn line_row(
         }
         pieces.next();
     }
-    let columns: Vec<(u32, u32)> = spots.iter().map(|spot| spot.columns).collect();
+    let columns: Vec<(u32, u32)> = hotspots.iter().map(|hotspot| hotspot.columns).collect();
     LineRow {
         number,
         runs: runs(&line[..shown], &own, &columns),
         cut: line.len() - shown,
-        spots: spots.iter().map(|spot| (*spot).clone()).collect(),
+        hotspots: hotspots.iter().map(|hotspot| (*hotspot).clone()).collect(),
     }
 }
 
-/// The line in pieces of one class each, those within the columns of a spot marked.
+/// The line in pieces of one class each, those within the columns of a hotspot marked.
 fn runs(line: &str, classes: &[(Range<usize>, &'static str)], columns: &[(u32, u32)]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut classes = classes.iter().peekable();

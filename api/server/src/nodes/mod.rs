@@ -15,10 +15,12 @@ use axum::routing::{get, post};
 use mfaas_catalog::JoinedNode;
 use mfaas_rules::codes;
 
+use crate::access::peer_of;
 use crate::app::App;
 use crate::limits;
 use crate::pools::{Pool, work};
 use crate::refusal::Refusal;
+use crate::shares::Holder;
 
 pub use peer::{Peer, TlsError, acceptor};
 
@@ -35,7 +37,9 @@ pub fn router() -> Router<App> {
         .route("/node/v1/artifacts/{digest}", get(protocol::artifact))
         .route("/node/v1/statements/{digest}", get(protocol::statement))
         .route("/node/v1/report", post(protocol::report))
-        .route("/node/v1/orders", get(protocol::orders))
+        .route("/node/v1/directives", get(protocol::directives))
+        // The name before: nodes of this release and of the one before ask here.
+        .route("/node/v1/orders", get(protocol::directives))
         .route("/node/v1/bans", post(protocol::ban))
         .route("/node/v1/usage", post(protocol::usage))
         .route("/node/v1/logs", post(protocol::logs))
@@ -45,14 +49,21 @@ pub fn router() -> Router<App> {
 pub async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let joins = request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == JOIN);
     if joins {
-        return work(&app, Pool::Join, limits::JOIN_BYTES_MAX, request, next).await;
+        return match peer_of(request.extensions()) {
+            Ok(peer) => {
+                work(&app, Pool::Join, Holder::Peer(peer), limits::JOIN_BYTES_MAX, request, next).await
+            }
+            Err(refusal) => refusal.into_response(),
+        };
     }
     let peer = request.extensions().get::<Peer>().cloned();
-    match node_of(&app, peer).await {
-        Ok(node) => request.extensions_mut().insert(node),
+    let node = match node_of(&app, peer).await {
+        Ok(node) => node,
         Err(refusal) => return refusal.into_response(),
     };
-    work(&app, Pool::Node, limits::NODE_BODY_BYTES_MAX, request, next).await
+    let holder = Holder::Node(node.name.clone());
+    request.extensions_mut().insert(node);
+    work(&app, Pool::Node, holder, limits::NODE_BODY_BYTES_MAX, request, next).await
 }
 
 /// The node that the connection's certificate belongs to today.
@@ -61,7 +72,7 @@ async fn node_of(app: &App, peer: Option<Peer>) -> Result<JoinedNode, Refusal> {
     let certificate =
         peer.and_then(|peer| peer.certificate).ok_or_else(|| stranger("No client certificate."))?;
     let looking = async { Ok(app.catalog.node_by_certificate(&certificate.sha256).await?) };
-    let found = app.pools.look_up(looking).await?;
+    let found = app.lookups.node(looking).await?;
     let node = found.ok_or_else(|| stranger("The certificate is not the current one of any node."))?;
     // The catalog knows the certificate by its digest; that its name agrees is a second look at
     // the same fact, made by other code.

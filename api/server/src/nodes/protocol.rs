@@ -1,6 +1,7 @@
 //! The routes of the node protocol. Every message of a node is checked against the limits of
 //! `mfaas-delivery` before it is used.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
@@ -9,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use mfaas_attest::SHARDS_AT_ONCE_MAX;
-use mfaas_catalog::{CatalogError, Charged, Held, JoinedNode, Told};
+use mfaas_catalog::{BanOutcome, CatalogError, Charged, Held, JoinedNode};
 use mfaas_delivery::{
     BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, MessageError, Report, SERVER_PROTOCOL,
     UsageReport,
@@ -21,7 +22,8 @@ use serde::Deserialize;
 
 use crate::app::App;
 use crate::authority::AuthorityError;
-use crate::extract::{Json, Path, Query};
+use crate::connections::Connection;
+use crate::extract::{Json, JsonList, Path, Query};
 use crate::refusal::Refusal;
 use crate::routes::{KeyListQuery, artifact_response, envelope_response, key_list_response};
 use crate::token::Secret;
@@ -44,9 +46,11 @@ impl From<MessageError> for Refusal {
 /// Exchanges a join token and a certificate request for a certificate.
 pub(super) async fn join(
     State(app): State<App>,
+    Extension(connection): Extension<Arc<Connection>>,
     Json(request): Json<JoinRequest>,
 ) -> Result<axum::Json<JoinResponse>, Refusal> {
     request.check()?;
+    app.lookups.check(connection.peer())?;
     let stranger = || Refusal::new(codes::MF0710, "The join token is not valid for this node.");
     let secret = Secret::parse_bare(&request.token).ok_or_else(stranger)?;
     // Signed before the token is used up, so that a bad request does not cost the token. The
@@ -60,7 +64,10 @@ pub(super) async fn join(
         })?;
     match app.catalog.join_node(&request.name, &secret.hash(), &certificate.sha256).await {
         Ok(_) => {}
-        Err(CatalogError::NotFound { .. }) => return Err(stranger()),
+        Err(CatalogError::NotFound { .. }) => {
+            app.lookups.note_unknown(connection.peer());
+            return Err(stranger());
+        }
         Err(error) => return Err(error.into()),
     }
     Ok(axum::Json(JoinResponse {
@@ -111,7 +118,7 @@ pub(super) async fn serving_set(
 /// them, up to a root that a serving set names.
 pub(super) async fn shards(
     State(app): State<App>,
-    Json(wanted): Json<Vec<Digest>>,
+    JsonList(wanted): JsonList<Vec<Digest>>,
 ) -> Result<Response, Refusal> {
     if wanted.len() > SHARDS_AT_ONCE_MAX {
         let message =
@@ -166,9 +173,9 @@ pub(super) async fn report(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Which orders a node has, by the digest of their bytes, and how long it would wait for others.
+/// Which directives a node has, by the digest of their bytes, and how long it would wait for others.
 #[derive(Debug, Deserialize)]
-pub(super) struct OrdersQuery {
+pub(super) struct DirectivesQuery {
     known: Option<Digest>,
     #[serde(default)]
     wait: u64,
@@ -176,40 +183,40 @@ pub(super) struct OrdersQuery {
 
 /// What the node is to take and not to run, as soon as that is something else than it knows; 204 when the wait is
 /// over.
-pub(super) async fn orders(
+pub(super) async fn directives(
     State(app): State<App>,
     Extension(node): Extension<JoinedNode>,
-    Query(query): Query<OrdersQuery>,
+    Query(query): Query<DirectivesQuery>,
 ) -> Result<Response, Refusal> {
     let wait = Duration::from_secs(query.wait);
     let found = tokio::select! {
-        found = app.push.orders_for(&node.name, query.known, wait) => found?,
+        found = app.push.directives_for(&node.name, query.known, wait) => found?,
         () = app.stop.cancelled() => None,
     };
     Ok(match found {
-        Some(orders) => ([(CONTENT_TYPE, "application/json")], orders).into_response(),
+        Some(directives) => ([(CONTENT_TYPE, "application/json")], directives).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),
     })
 }
 
-/// A ban that the node has spoken. It holds everywhere, or the answer says that it does not.
+/// A version that the node has banned. It holds everywhere, or the answer says that it does not.
 pub(super) async fn ban(
     State(app): State<App>,
     Extension(node): Extension<JoinedNode>,
     Json(notice): Json<BanNotice>,
 ) -> Result<axum::Json<BanAnswer>, Refusal> {
     notice.check()?;
-    let told = app.catalog.tell_ban(&node.name, &notice).await?;
+    let outcome = app.catalog.record_ban(&node.name, &notice).await?;
     let ban = &notice.ban;
     tracing::warn!(
         node = %node.name, tenant = %ban.tenant, function = %ban.function, version = %ban.version,
-        crashes = ban.crashes, outcome = ?told, "a node has banned a version"
+        crashes = ban.crashes, ?outcome, "a node has banned a version"
     );
-    let everywhere = matches!(told, Told::InForce | Told::Known);
+    let everywhere = matches!(outcome, BanOutcome::InForce | BanOutcome::Known);
     Ok(axum::Json(BanAnswer { protocol: SERVER_PROTOCOL, everywhere }))
 }
 
-/// What calls used since the node started. What was told before is charged once.
+/// What calls used since the node started. What was reported before is charged once.
 pub(super) async fn usage(
     State(app): State<App>,
     Extension(node): Extension<JoinedNode>,

@@ -42,7 +42,7 @@ pub(super) fn admit(settings: &Settings, told: &Told<'_>) -> Result<SignedIn, Si
     Ok(SignedIn { person, role: row.role, tenant: row.tenant.clone() })
 }
 
-/// Letter case is folded: two spellings of one name are one voice. Nothing else is changed; a name with other
+/// Letter case is folded: two spellings of one name are one vote. Nothing else is changed; a name with other
 /// characters than a person's is refused.
 fn person(settings: &Settings, told: &Told<'_>) -> Result<PersonName, SignInError> {
     let nobody = |why: &str| SignInError::Nobody(format!("subject {}: {why}", shown(told.subject)));

@@ -199,7 +199,7 @@ impl Provider {
         self.settings.session_life
     }
 
-    /// True when voices in reviews come only from people who signed in here.
+    /// True when votes in reviews come only from people who signed in here.
     pub fn decides_alone(&self) -> bool {
         self.settings.only_signed_in_people_decide
     }

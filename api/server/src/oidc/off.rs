@@ -57,7 +57,7 @@ impl Provider {
         match *self {}
     }
 
-    /// Whether voices would come only from people who signed in here.
+    /// Whether votes would come only from people who signed in here.
     pub fn decides_alone(&self) -> bool {
         match *self {}
     }

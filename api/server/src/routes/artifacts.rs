@@ -7,7 +7,7 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use mfaas_blobs::BlobError;
 use mfaas_catalog::Held;
-use mfaas_ident::{Digest, Scope, ToolchainId};
+use mfaas_ident::{Digest, ToolchainId};
 use mfaas_rules::codes;
 use mfaas_rules::limits::BINARY;
 use mfaas_wire::schema;
@@ -84,7 +84,7 @@ pub struct KeyListQuery {
 /// the next, since each may name another root.
 #[utoipa::path(
     get, path = "/v1/keys", tag = "registry", operation_id = "keys",
-    params(("after" = inline(Option<u32>), Query, description = "The next list after this version; the newest without it")),
+    params(("after" = inline(Option<schema::KeyListVersion>), Query, description = "The next list after this version; the newest without it")),
     responses(
         (status = 200, description = "A DSSE envelope", body = serde_json::Value, content_type = "application/json"),
         (status = 204, description = "There is no list after that version")
@@ -165,11 +165,8 @@ pub(super) async fn allowlist(
 /// Waiting requests that the caller may see, then the decisions for everybody and for the caller's tenant; all of both for a
 /// reviewer.
 pub async fn crate_views(app: &App, caller: &Caller) -> Result<Vec<CrateView>, Refusal> {
-    let everybody = caller.token.holds(Scope::Review);
-    let of = if everybody { None } else { Some(&caller.tenant) };
-    let waiting = app.catalog.unanswered_requests(of, limits::PAGE_ROWS_MAX).await?;
-    let mut decided = app.catalog.crates().await?;
-    decided.retain(|row| everybody || row.tenant.as_ref().is_none_or(|tenant| *tenant == caller.tenant));
+    let waiting = app.catalog.unanswered_requests(caller.decisions_of(), limits::PAGE_ROWS_MAX).await?;
+    let decided = app.catalog.crates(caller.decisions_of()).await?;
     let waiting = waiting.into_iter().map(views::waiting_crate);
     Ok(waiting.chain(decided.into_iter().map(views::decided_crate)).collect())
 }

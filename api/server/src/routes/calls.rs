@@ -7,13 +7,17 @@ use http::StatusCode;
 use mfaas_attest::{CALL_TOKEN_LIFE, CALL_TOKEN_LIFE_MAX, CallClaims};
 use mfaas_catalog::{CatalogError, IssuedCall};
 use mfaas_ident::{PersonName, TenantName};
-use mfaas_wire::{CallKeyView, CallTokenCreated, CreateCallToken, RotateCallKey};
+use mfaas_wire::{
+    CallKeyView, CallTokenCreated, CallTokenView, CallerRevoked, CreateCallToken, Page, RotateCallKey, schema,
+};
+use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::access::Caller;
 use crate::app::App;
-use crate::extract::Json;
+use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
+use crate::{limits, views};
 
 /// Issues a call token for functions of the tenant. The audit log has who asked, for whom and what; not the token.
 #[utoipa::path(
@@ -36,22 +40,27 @@ pub(super) async fn create(
     let named = body.caller.unwrap_or_else(|| own_name(&caller.tenant, &caller.token.person));
     // A token counts in whole seconds: nobody is told of another end than it has.
     let now = Utc::now().trunc_subsecs(0);
+    // What is issued after a revocation counts, in the same second too.
+    let revoked_until = app.catalog.caller_revoked_until(&caller.tenant, &named).await?;
+    let issued_at = revoked_until.map_or(now, |until| now.max(until + TimeDelta::seconds(1)));
+    let id = Uuid::now_v7();
     let claims = CallClaims {
         tenant: caller.tenant.clone(),
         caller: named,
         functions: body.functions,
-        issued_at: now,
-        expires_at: now + life,
-        id: Uuid::now_v7().to_string(),
+        issued_at,
+        expires_at: issued_at + life,
+        id: id.to_string(),
         rate: body.rate,
         concurrency: body.concurrency,
     };
     let signed = app.call_keys.sign(&app.catalog, &claims).await.map_err(refusal)?;
     let issued = IssuedCall {
-        id: &claims.id,
+        id,
         tenant: &claims.tenant,
-        caller: claims.caller.as_str(),
+        caller: &claims.caller,
         functions: &claims.functions,
+        issued_at,
         expires_at: claims.expires_at,
         key: signed.key,
     };
@@ -66,6 +75,56 @@ pub(super) async fn create(
         key_id: signed.key.to_string(),
     };
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())
+}
+
+/// The call tokens of the tenant that are not over, those that end last first, without their text.
+#[utoipa::path(
+    get, path = "/v1/call-tokens", tag = "functions", operation_id = "list_call_tokens",
+    responses((status = 200, body = Page<CallTokenView>))
+)]
+pub(super) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+) -> Result<axum::Json<Page<CallTokenView>>, Refusal> {
+    let found = app.catalog.call_tokens(&caller.tenant, limits::PAGE_ROWS_MAX).await?;
+    Ok(axum::Json(Page { items: found.into_iter().map(views::call_token).collect(), next: None }))
+}
+
+/// Revokes a call token of the tenant: nodes refuse it as soon as they have the next serving set.
+#[utoipa::path(
+    delete, path = "/v1/call-tokens/{id}", tag = "functions", operation_id = "revoke_call_token",
+    params(("id" = Uuid, Path, description = "The token's id")),
+    responses((status = 200, body = CallTokenView))
+)]
+pub(super) async fn revoke(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<Uuid>,
+) -> Result<axum::Json<CallTokenView>, Refusal> {
+    let revoked = app.catalog.revoke_call_token(&caller.actor(), &caller.tenant, id).await?;
+    Ok(axum::Json(views::call_token(revoked)))
+}
+
+/// Whose tokens are to be revoked.
+#[derive(Debug, Deserialize)]
+pub(super) struct CallerQuery {
+    caller: PersonName,
+}
+
+/// Revokes every call token of a caller that was issued until now. Tokens that are issued later count.
+#[utoipa::path(
+    delete, path = "/v1/call-tokens", tag = "functions", operation_id = "revoke_caller",
+    params(("caller" = inline(schema::PersonName), Query, description = "Whom the tokens name as the caller")),
+    responses((status = 200, body = CallerRevoked))
+)]
+pub(super) async fn revoke_caller(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<CallerQuery>,
+) -> Result<axum::Json<CallerRevoked>, Refusal> {
+    let actor = caller.actor();
+    let issued_until = app.catalog.revoke_caller(&actor, &caller.tenant, &query.caller).await?;
+    Ok(axum::Json(CallerRevoked { tenant: caller.tenant, caller: query.caller, issued_until }))
 }
 
 /// Makes another key for call tokens. The ones before count until their last token is over, or, if one has leaked, not any more.

@@ -32,6 +32,7 @@ use crate::extract::{Path, Query};
 use crate::limits::Deadlines;
 use crate::live::Follow;
 use crate::refusal::Refusal;
+use crate::shares::Taken;
 use crate::{limits, views};
 
 /// What a caller is told of a blob store that fails.
@@ -47,6 +48,7 @@ const STORE_AWAY: &str = "The blob store is not available.";
     request_body(content = inline(schema::Binary), content_type = "application/gzip", description = "tar.gz of the crate, at most 10 MiB"),
     responses(
         (status = 202, description = "Stored and queued", body = DeploymentAccepted),
+        (status = 403, description = "The token may not deploy (MF0902), or the tenant has as many functions as it may have (MF0918)", body = Problem, content_type = "application/problem+json"),
         (status = 413, description = "Larger than 10 MiB (MF0101)", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The tenant has used up its share of the queue (MF0917), or the server is busy (MF0912)", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The key was used for another upload (MF0905)", body = Problem, content_type = "application/problem+json"),
@@ -60,10 +62,6 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Response, Refusal> {
     let key = idempotency_key(&headers)?;
-    let place = app.tenant_uploads.take(&caller.tenant, app.config.tenant_uploads);
-    let _place = place.ok_or_else(|| {
-        Refusal::share(format!("{} uploads of the tenant are being received.", app.config.tenant_uploads))
-    })?;
     let incoming = receive(&app, &headers, body).await?;
     let source_bytes = incoming.bytes();
     let new = NewDeployment {
@@ -257,12 +255,16 @@ pub async fn events(
             .ok_or_else(|| Refusal::invalid("`Last-Event-ID` is a whole number."))?,
     };
     let after = after.unsigned_abs();
-    let permit = app.streams.clone().try_acquire_owned();
-    let permit = permit.map_err(|_| Refusal::busy("The server has as many open streams as it may."))?;
-    let stream = Follow::new(&app, caller.tenant, id, after).await?.stream();
+    let place = app.streams.take(&caller.token.tenant, 1).map_err(|taken| {
+        Refusal::busy(match taken {
+            Taken::Share => "The tenant has as many open streams as it may.",
+            Taken::All => "The server has as many open streams as it may.",
+        })
+    })?;
+    let stream = Follow::new(&app, caller, id, after).await?.stream();
     let stream = stream.map(move |event| {
-        // The permit lives as long as the stream.
-        let _held = &permit;
+        // The place lives as long as the stream.
+        let _held = &place;
         event
     });
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(limits::STREAM_KEEP_ALIVE)))

@@ -18,7 +18,7 @@ const COMMON: &[(&str, Code, &str)] = &[
     ("Invalid", codes::MF0904, "The request breaks a rule of the interface"),
     ("Unknown", codes::MF0901, "The token is missing, not known, expired or withdrawn"),
     ("Forbidden", codes::MF0902, "The token may not do this"),
-    ("NotFound", codes::MF0903, "There is no such thing, or it is another tenant's"),
+    ("NotFound", codes::MF0903, "Not found, or it belongs to another tenant"),
     ("TooSlow", codes::MF0915, "The body came too slowly"),
     ("Conflict", codes::MF0908, "The request conflicts with the present state"),
     ("TooLarge", codes::MF0907, "The body is too large"),

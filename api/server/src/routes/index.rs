@@ -73,7 +73,7 @@ async fn lines(
     }
     let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let tag = format!("\"{}\"", Digest::of(body.as_bytes()));
-    // Asked each time, because a decision may be taken back at any moment; sent only if it is another one.
+    // Asked each time, because a crate may be revoked at any moment; sent only if it is another one.
     let caching = [(CACHE_CONTROL, "private, no-cache".to_owned()), (ETAG, tag.clone())];
     if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         return Ok((StatusCode::NOT_MODIFIED, caching).into_response());

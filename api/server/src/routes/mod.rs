@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod bans;
+mod builders;
 mod calls;
 mod deployments;
 mod description;
@@ -16,7 +17,7 @@ mod tokens;
 mod usage;
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post, put};
 use mfaas_catalog::CatalogError;
 use mfaas_rules::codes;
 use mfaas_wire::Page;
@@ -66,8 +67,18 @@ impl utoipa::Modify for BearerTokens {
     }
 }
 
-/// Every described route.
-pub fn router() -> OpenApiRouter<App> {
+/// Every described route; that of the numbers is among them where it has no listener of its own.
+pub fn router(with_metrics: bool) -> OpenApiRouter<App> {
+    let router = described();
+    if with_metrics { router.routes(routes!(health::metrics)) } else { router }
+}
+
+/// The numbers alone.
+pub fn metrics_router() -> Router<App> {
+    Router::new().route("/metrics", get(health::metrics))
+}
+
+fn described() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(deployments::create, deployments::list_of_function))
         .routes(routes!(deployments::show))
@@ -98,11 +109,13 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(reviews::import_audits))
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::set_availability))
+        .routes(routes!(builders::list))
         .routes(routes!(bans::list))
         .routes(routes!(bans::lift))
         .routes(routes!(usage::usage))
         .routes(routes!(tokens::list, tokens::create))
-        .routes(routes!(calls::create))
+        .routes(routes!(calls::list, calls::create, calls::revoke_caller))
+        .routes(routes!(calls::revoke))
         .routes(routes!(calls::rotate))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::whoami))
@@ -110,7 +123,13 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(tokens::audit_chain))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
-        .routes(routes!(health::metrics))
+}
+
+/// Paths of the release before, undescribed.
+pub fn renamed_router() -> Router<App> {
+    Router::new()
+        .route("/v1/reviews/{id}/voices", post(reviews::vote))
+        .route("/v1/reviews/{id}/spots", put(reviews::mark))
 }
 
 /// The description itself, rendered once.
@@ -154,6 +173,19 @@ impl From<CatalogError> for Refusal {
             CatalogError::QueueFull { deployments, bytes } => Self::share(format!(
                 "The tenant has {deployments} deployments with {bytes} bytes of source in the queue, and no room for this one."
             )),
+            CatalogError::TooManyFunctions { functions } => Self::new(
+                codes::MF0918,
+                format!(
+                    "The tenant has {functions} functions, in the queue or admitted, and may have no more."
+                ),
+            ),
+            CatalogError::CallTokensOver => {
+                Self::new(codes::MF0921, "What is to be revoked opens nothing any more.")
+            }
+            CatalogError::TooManyRevocations => Self::new(
+                codes::MF0922,
+                "As many revocations of call tokens are in force as the tenant, or the site, may have.",
+            ),
             CatalogError::Fenced => Self::new(codes::MF0605, error.to_string()),
             CatalogError::Unavailable(cause) => Self::unavailable("The database is not available.", cause),
             CatalogError::Schema { reason } => {

@@ -4,6 +4,7 @@
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use mfaas_attest::ServedFunction;
 use mfaas_catalog::{NodeStatus, SetFunction};
 use mfaas_delivery::{Report, SetState};
 use mfaas_ident::{FunctionName, NodeName, TenantName, VersionNumber, sanitise_line};
@@ -73,7 +74,7 @@ pub fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
         ingress_url: report.map(|(_, report)| sanitise_line(&report.ingress_url, 300)),
         loaded: report.map_or(0, |(_, report)| report.versions()),
         workers: report.map_or(0, |(_, report)| report.workers),
-        protection: report.map(|(_, report)| sanitise_line(&report.cage_level, 300)),
+        protection: report.map(|(_, report)| sanitise_line(&report.protection, 300)),
         problems: report.map(|(_, report)| problems(report)).unwrap_or_default(),
     }
 }
@@ -84,7 +85,9 @@ fn node_state(status: &NodeStatus, now: DateTime<Utc>) -> NodeState {
         return NodeState::Silent;
     }
     match report.set {
-        SetState::Current if report.epoch >= status.desired => NodeState::Ready,
+        SetState::Current if status.is_of_this_history() && report.epoch >= status.desired => {
+            NodeState::Ready
+        }
         SetState::Current | SetState::None | SetState::Expired => NodeState::Behind,
     }
 }
@@ -130,6 +133,7 @@ fn endpoint(
     name: &FunctionName,
     served: Option<&SetFunction>,
 ) -> Endpoint {
+    let is_of_this_history = status.is_of_this_history();
     let is_draining = status.row.availability == Availability::Draining;
     let node = status.row.node.name;
     let Some((reported_at, report)) = status.row.report else {
@@ -143,18 +147,24 @@ fn endpoint(
             ready: false,
         };
     };
-    let is_heard = !is_silent(reported_at, Utc::now()) && report.set == SetState::Current;
-    let known =
-        served.filter(|served| is_heard && report.epoch >= served.epoch && report.lists_all_refused());
+    let is_heard =
+        !is_silent(reported_at, Utc::now()) && report.set == SetState::Current && is_of_this_history;
+    let known = served.filter(|served| is_heard && report.epoch >= served.epoch);
     let is_loaded = |version: VersionNumber| {
         let rows = &mut report.refused.iter();
         !rows.any(|row| row.tenant == *tenant && row.function == *name && row.version == version)
     };
+    // A node lists what an alias names before the rest, of which it may not list all.
+    let is_told = |function: &ServedFunction, version: VersionNumber| {
+        let is_named = || function.aliases.values().any(|named| *named == version);
+        report.lists_all_refused() || (report.lists_what_aliases_name() && is_named())
+    };
     let loaded_versions: Vec<VersionNumber> = known.map_or(Vec::new(), |known| {
-        known.function.versions.iter().map(|row| row.version).filter(|version| is_loaded(*version)).collect()
+        let versions = known.function.versions.iter().map(|row| row.version);
+        versions.filter(|version| is_told(&known.function, *version) && is_loaded(*version)).collect()
     });
     let live = known.filter(|known| !known.is_changing).and_then(|known| known.function.resolve(None));
-    let live_version = live.map(|row| row.version).filter(|version| is_loaded(*version));
+    let live_version = live.map(|row| row.version).filter(|version| loaded_versions.contains(version));
     let base = sanitise_line(report.ingress_url.trim_end_matches('/'), 300);
     Endpoint {
         node,

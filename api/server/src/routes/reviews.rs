@@ -1,4 +1,4 @@
-//! Dependencies: requests, reviews, revocations. What a voice leads to is said by the rules and done by the
+//! Dependencies: requests, reviews, revocations. What a vote leads to is said by the rules and done by the
 //! catalog; here bodies become types and rows become views.
 
 use axum::extract::State;
@@ -10,7 +10,7 @@ use mfaas_rules::crate_facts::AuditSet;
 use mfaas_rules::review::{ReviewState, Terms};
 use mfaas_wire::schema;
 use mfaas_wire::{
-    AuditsImported, GiveVoice, ImportAdvisories, ImportView, MarkSpot, Page, RequestCrate, RequestView,
+    AuditsImported, CastVote, ImportAdvisories, ImportView, MarkHotspot, Page, RequestCrate, RequestView,
     ReviewView, RevocationSeverity, RevocationView, RevokeCrate,
 };
 use serde::Deserialize;
@@ -20,7 +20,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
-use crate::{limits, views, voices};
+use crate::{limits, views, votes};
 
 /// Asks for a crate. The same request again answers with the first one until that is answered.
 #[utoipa::path(
@@ -46,7 +46,7 @@ pub(super) async fn request(
         requirement: &requirement,
         features: &features,
         default_features: body.default_features,
-        takeover: body.takeover,
+        overrides: body.overrides,
     };
     let found = app.catalog.request_crate(&caller.actor(), &new).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(views::request(found))).into_response())
@@ -163,7 +163,7 @@ pub(super) async fn show(
 
 async fn view(app: &App, id: i64) -> Result<ReviewView, Refusal> {
     let review = app.catalog.review(id).await?;
-    let notes = app.catalog.spot_notes(id).await?;
+    let notes = app.catalog.hotspot_notes(id).await?;
     let delta = app.catalog.delta_of_review(id).await?;
     Ok(views::with_delta(views::review(review, notes), delta))
 }
@@ -183,50 +183,50 @@ pub(super) async fn report(
     Ok(axum::Json(app.catalog.crate_report(&review.report).await?))
 }
 
-/// Says yes or no. Whoever asked for the crate cannot, and nobody can twice.
+/// Casts a vote for or against the crate. Its requester cannot vote, and nobody can vote twice.
 #[utoipa::path(
-    post, path = "/v1/reviews/{id}/voices", tag = "dependencies", operation_id = "give_voice",
+    post, path = "/v1/reviews/{id}/votes", tag = "dependencies", operation_id = "cast_vote",
     params(("id" = inline(schema::RowId), Path, description = "The review")),
-    request_body = GiveVoice,
+    request_body = CastVote,
     responses((status = 200, body = ReviewView))
 )]
 pub(super) async fn vote(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<i64>,
-    Json(body): Json<GiveVoice>,
+    Json(body): Json<CastVote>,
 ) -> Result<axum::Json<ReviewView>, Refusal> {
     check_note(&body.note)?;
     let standing = app.catalog.review(id).await?.terms;
     let terms: Terms = body.terms.unwrap_or(standing);
     let approve = body.approve.then_some(&terms);
-    voices::give(&app, &caller.token, id, approve, &body.note).await?;
+    votes::cast(&app, &caller.token, id, approve, &body.note).await?;
     Ok(axum::Json(view(&app, id).await?))
 }
 
-/// Says what is at a spot.
+/// Records what a reviewer found at a hotspot.
 #[utoipa::path(
-    put, path = "/v1/reviews/{id}/spots", tag = "dependencies", operation_id = "mark_spot",
+    put, path = "/v1/reviews/{id}/hotspots", tag = "dependencies", operation_id = "mark_hotspot",
     params(("id" = inline(schema::RowId), Path, description = "The review")),
-    request_body = MarkSpot,
+    request_body = MarkHotspot,
     responses((status = 200, body = ReviewView))
 )]
 pub(super) async fn mark(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<i64>,
-    Json(body): Json<MarkSpot>,
+    Json(body): Json<MarkHotspot>,
 ) -> Result<axum::Json<ReviewView>, Refusal> {
     if !body.note.is_empty() {
         check_note(&body.note)?;
     }
-    check_note(&body.spot)?;
+    check_note(&body.hotspot)?;
     let found = (body.state, body.note.as_str());
-    app.catalog.mark_spot(&caller.actor(), &caller.token.person, id, &body.spot, found).await?;
+    app.catalog.mark_hotspot(&caller.actor(), &caller.token.person, id, &body.hotspot, found).await?;
     Ok(axum::Json(view(&app, id).await?))
 }
 
-/// Takes an approval back, or says what that would concern.
+/// Revokes an allowed version, or answers with what a revocation affects.
 #[utoipa::path(
     post, path = "/v1/crates/{name}/{version}/revocation", tag = "dependencies", operation_id = "revoke_crate",
     params(
@@ -243,7 +243,7 @@ pub(super) async fn revoke(
     Json(body): Json<RevokeCrate>,
 ) -> Result<axum::Json<RevocationView>, Refusal> {
     check_note(&body.reason)?;
-    let concerned = if body.dry_run {
+    let affected = if body.dry_run {
         app.catalog.built_with(&name, &version).await?
     } else {
         let revocation = Revocation {
@@ -261,11 +261,11 @@ pub(super) async fn revoke(
         name,
         version: version.to_string(),
         done: !body.dry_run,
-        concerned: concerned.into_iter().map(|row| views::concerned(row, unloaded)).collect(),
+        affected: affected.into_iter().map(|row| views::affected(row, unloaded)).collect(),
     }))
 }
 
-/// Takes advisories over, and takes back every allowed version that one of them refuses; or says which.
+/// Imports advisories and revokes every allowed version that one of them matches, or answers with the matches alone.
 #[utoipa::path(
     put, path = "/v1/imports/advisories", tag = "dependencies", operation_id = "import_advisories",
     request_body = ImportAdvisories,
@@ -276,8 +276,8 @@ pub(super) async fn import_advisories(
     caller: Caller,
     Json(body): Json<ImportAdvisories>,
 ) -> Result<axum::Json<ImportView>, Refusal> {
-    let alarms = if body.dry_run {
-        app.catalog.alarms(&body.set).await?
+    let matches = if body.dry_run {
+        app.catalog.advisory_matches(&body.set).await?
     } else {
         let import = AdvisoryImport {
             set: &body.set,
@@ -292,14 +292,14 @@ pub(super) async fn import_advisories(
         done: !body.dry_run,
         advisories: body.set.advisories.len(),
         unread: body.set.unread.len(),
-        alarms: alarms.into_iter().map(|alarm| views::alarm(alarm, unloaded)).collect(),
+        matches: matches.into_iter().map(|found| views::advisory_match(found, unloaded)).collect(),
     }))
 }
 
-/// Takes other people's audits over: hints for reviewers, and refusals where they found a violation.
+/// Imports other people's audits: hints for reviewers, and refusals where they found a violation.
 #[utoipa::path(
     put, path = "/v1/imports/audits", tag = "dependencies", operation_id = "import_audits",
-    request_body = serde_json::Value,
+    request_body = inline(schema::OpaqueObject),
     responses((status = 200, body = AuditsImported))
 )]
 pub(super) async fn import_audits(
@@ -322,10 +322,10 @@ fn severity(wire: RevocationSeverity) -> Severity {
 pub fn check_note(note: &str) -> Result<(), Refusal> {
     // No text of the database can hold a NUL, either.
     if mfaas_ident::sanitise(note, usize::MAX) != note {
-        return Err(Refusal::invalid("The words hold control or invisible characters."));
+        return Err(Refusal::invalid("The note holds control or invisible characters."));
     }
     if (1..=limits::NOTE_CHARS_MAX).contains(&note.trim().chars().count()) {
         return Ok(());
     }
-    Err(Refusal::invalid(format!("A decision needs words: 1 to {} characters.", limits::NOTE_CHARS_MAX)))
+    Err(Refusal::invalid(format!("A decision needs a note: 1 to {} characters.", limits::NOTE_CHARS_MAX)))
 }

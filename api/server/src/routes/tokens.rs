@@ -68,7 +68,7 @@ pub(super) async fn create(
 }
 
 /// What the new token holds. Nobody gives what they do not have. An admin holds everything but reviews, if
-/// nobody vouches for them; it stays true when the route opens to others.
+/// they have no identity source; it stays true when the route opens to others.
 fn scopes<'a>(caller: &Caller, role: Option<Role>, scopes: &'a [Scope]) -> Result<&'a [Scope], Refusal> {
     let scopes = match role {
         Some(role) if scopes.is_empty() => role.scopes(),
@@ -107,7 +107,7 @@ pub(super) async fn whoami(caller: Caller) -> axum::Json<WhoAmI> {
         token_id: caller.token.id.to_string(),
         role: caller.token.role(),
         token_name: caller.token.name,
-        vouched_by: caller.token.vouched_by,
+        identity_source: caller.token.identity_source,
         person: caller.token.person,
         scopes: caller.token.scopes,
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -141,7 +141,7 @@ pub(super) async fn audit(
     Ok(axum::Json(page(views, limit, |view: &AuditEntry| view.seq.to_string())))
 }
 
-/// The audit log as its hashes cover it, for whoever computes the chain again.
+/// The audit log as its hashes cover it, for those who compute the chain again.
 #[utoipa::path(
     get, path = "/v1/audit/chain", tag = "operation", operation_id = "audit_chain",
     params(

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::nodes::joined;
 use crate::support::Server;
 
 /// As many as the server works on at once.
@@ -252,4 +253,94 @@ async fn numbers_are_not_counted_for_each_scrape() {
         }
         assert_eq!(server.db.sql("SELECT last_value FROM scans"), scans);
     }
+}
+
+/// A token of the right shape that nobody made.
+fn made_up(number: usize) -> String {
+    format!("mfaas_{number:032x}_{number:064x}")
+}
+
+/// Anybody can ask for a look-up, so whoever keeps asking for tokens that nobody made is not looked up; those who
+/// have shown a good one go on, from the same address too.
+#[tokio::test]
+async fn made_up_tokens_of_one_peer_are_not_looked_up_for_ever() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read]).await;
+    assert_eq!(server.get("/v1/whoami", &token).await.status, 200);
+    let crowd = futures::future::join_all((0..100).map(|number| {
+        let request = server.request("GET", "/v1/whoami", &made_up(number));
+        server.send(request)
+    }));
+    let (answers, known) = tokio::join!(crowd, server.get("/v1/whoami", &token));
+    assert_eq!(known.status, 200, "a known caller pays for strangers: {known:?}");
+    let refused: Vec<_> = answers.iter().filter(|answer| answer.status != 401).collect();
+    assert!(!refused.is_empty(), "all were looked up");
+    for answer in refused {
+        let told = (answer.status, answer.code(), answer.header("retry-after"));
+        assert_eq!(told, (429, "MF0912".to_owned(), "1"));
+    }
+    assert_eq!(server.get("/v1/whoami", &token).await.status, 200);
+    tokio::time::sleep(2 * SHORT).await;
+    assert_eq!(server.get("/v1/whoami", &made_up(1)).await.status, 401, "a moment later it is asked again");
+}
+
+/// Nodes and people are looked up in different tables; who waits for the one does not keep up the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_do_not_wait_for_the_look_ups_of_tokens() {
+    let server = Server::start().await;
+    let node = joined(&server, "node-1").await;
+    let stuck = "BEGIN; LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(8);";
+    tokio::task::block_in_place(|| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.db.sql(stuck));
+            tokio::runtime::Handle::current().block_on(async {
+                tokio::time::sleep(SHORT).await;
+                let askers: Vec<_> = (0..40)
+                    .map(|number| tokio::spawn(server.request("GET", "/v1/whoami", &made_up(number)).send()))
+                    .collect();
+                tokio::time::sleep(SHORT).await;
+                let answer = node.get(server.node_url("/node/v1/serving-set?wait=0")).send();
+                let answer = timeout(Duration::from_secs(3), answer).await.expect("a node waits for tokens");
+                assert_eq!(answer.unwrap().status().as_u16(), 204);
+                for asker in askers {
+                    let _ = asker.await.unwrap();
+                }
+            });
+        });
+    });
+}
+
+/// What nodes-to-be send slowly is not taken from what people may send.
+#[tokio::test]
+async fn half_sent_joins_leave_room_for_a_sign_in() {
+    let server = server(PATIENT).await;
+    let token = server.token("a", &[Scope::Read]).await;
+    let url = server.node_url("");
+    let address = url.trim_start_matches("https://").to_owned();
+    let tls = without_certificate(&server, "http/1.1");
+    let mut joins = Vec::new();
+    // The small ones at the end take what the large ones leave.
+    let small = (0..34).map(|index| 1 << (16 - index / 2)).filter(|bytes| *bytes < 65_000);
+    for bytes in std::iter::repeat_n(65_000, SLOW_SENDERS + 2).chain(small) {
+        let (body, length) = (vec![b' '; bytes], bytes + 1);
+        let head = format!(
+            "POST /node/v1/join HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n"
+        );
+        let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
+        let stream = TcpStream::connect(&address).await.unwrap();
+        let mut stream = tls.connect(name, stream).await.unwrap();
+        // Who was refused may be closed before all is written.
+        let _ = stream.write_all(head.as_bytes()).await;
+        let _ = stream.write_all(&body).await;
+        let _ = stream.flush().await;
+        joins.push(stream);
+    }
+    let sign_in = server.request("POST", "/sign-in", "").form(&[("token", token.as_str())]);
+    let answer = server.send(sign_in).await;
+    assert_eq!(answer.status, 303, "{answer:?}");
+    let mut refused = String::new();
+    let one = &mut joins[SLOW_SENDERS];
+    let read = timeout(SHORT, one.read_to_string(&mut refused)).await;
+    assert!(refused.starts_with("HTTP/1.1 429 ") && refused.contains("MF0912"), "{read:?} {refused}");
 }

@@ -125,3 +125,107 @@ async fn a_new_key_is_used_when_nodes_had_time_to_hear_of_it() {
     assert_ne!(last, third, "it was withdrawn");
     assert_ne!(last, other.public().id().to_string());
 }
+
+/// Issues a token for `caller`; its id and the second in which it begins.
+async fn issued(server: &Server, token: &str, caller: &str) -> (String, chrono::DateTime<Utc>) {
+    let created = ask(server, token, &json!({"functions": ["pay"], "caller": caller})).await.json();
+    let (claims, _) =
+        verify_call(created["token"].as_str().unwrap(), &keys(server).await, Utc::now()).unwrap();
+    (claims.id, claims.issued_at)
+}
+
+async fn revoke(server: &Server, token: &str, what: &str) -> Answer {
+    server.send(server.request("DELETE", &format!("/v1/call-tokens{what}"), token)).await
+}
+
+/// Ids of the list, and whether they are revoked.
+async fn listed(server: &Server, token: &str) -> Vec<(String, bool)> {
+    let page = server.get("/v1/call-tokens", token).await.json();
+    let of = |row: &Value| (row["id"].as_str().unwrap().to_owned(), !row["revoked_at"].is_null());
+    page["items"].as_array().unwrap().iter().map(of).collect()
+}
+
+#[tokio::test]
+async fn a_deployer_revokes_a_token_of_their_tenant() {
+    let server = Server::start().await;
+    let deployer = server.token_of("acme", Role::Deployer).await;
+    let stranger = server.token_of("umbrella", Role::Deployer).await;
+    let ((one, _), (two, _)) =
+        (issued(&server, &deployer, "shop").await, issued(&server, &deployer, "shop").await);
+    let list = server.get("/v1/call-tokens", &deployer).await;
+    assert!(!list.body.contains("v4.public"), "{}", list.body);
+    let row = &list.json()["items"][0];
+    assert_eq!((&row["caller"], &row["functions"]), (&json!("shop"), &json!(["pay"])));
+    assert!(row["issued_by"].as_str().unwrap().starts_with("token:"), "{row}");
+    assert_eq!(listed(&server, &stranger).await, []);
+    for role in [Role::Viewer, Role::Reviewer, Role::Operator] {
+        let token = server.token_of("acme", role).await;
+        assert_eq!(revoke(&server, &token, &format!("/{one}")).await.code(), "MF0902", "{role}");
+    }
+    assert_eq!(revoke(&server, &stranger, &format!("/{one}")).await.code(), "MF0903", "another tenant's");
+    assert_eq!(revoke(&server, &deployer, "/0193a5d0-0000-7000-8000-000000000001").await.code(), "MF0903");
+    assert_eq!(revoke(&server, &deployer, "/nothing").await.status, 404);
+
+    let first = revoke(&server, &deployer, &format!("/{one}")).await;
+    assert_eq!((first.status, &first.json()["id"]), (200, &json!(one)), "{first:?}");
+    assert_eq!(revoke(&server, &deployer, &format!("/{one}")).await.json(), first.json(), "again");
+    let mut both = vec![(one.clone(), true), (two.clone(), false)];
+    let mut found = listed(&server, &deployer).await;
+    both.sort();
+    found.sort();
+    assert_eq!(found, both);
+    server.db.sql(&format!(
+        "UPDATE call_tokens SET issued_at = now() - interval '2 hours', expires_at = now() WHERE id = '{two}'"
+    ));
+    let over = revoke(&server, &deployer, &format!("/{two}")).await;
+    assert_eq!((over.status, over.code().as_str()), (409, "MF0921"));
+
+    let admin = server.token_of("acme", Role::Admin).await;
+    let log = server.get("/v1/audit?limit=1000", &admin).await.json();
+    let rows: Vec<_> =
+        log["items"].as_array().unwrap().iter().filter(|row| row["action"] == "call_token.revoked").collect();
+    assert_eq!((rows.len(), &rows[0]["subject"], &rows[0]["tenant"]), (1, &json!(one), &json!("acme")));
+    let who = server.get("/v1/whoami", &deployer).await.json();
+    assert!(rows[0]["actor"].as_str().unwrap().contains(who["token_id"].as_str().unwrap()), "{}", rows[0]);
+}
+
+#[tokio::test]
+async fn a_caller_is_revoked_until_now_and_gets_tokens_again_at_once() {
+    let server = Server::start().await;
+    let deployer = server.token_of("acme", Role::Deployer).await;
+    let by = "?caller=shop%2Bone@example.org";
+    assert_eq!(revoke(&server, &deployer, by).await.code(), "MF0903", "nobody of that name");
+    assert_eq!(revoke(&server, &deployer, "").await.status, 400);
+    assert_eq!(revoke(&server, &deployer, "?caller=Shop").await.status, 400);
+    let caller = "shop+one@example.org";
+    let (one, _) = issued(&server, &deployer, caller).await;
+    let (two, _) = issued(&server, &deployer, caller).await;
+    let (other, _) = issued(&server, &deployer, "till").await;
+    let revoked = revoke(&server, &deployer, by).await;
+    assert_eq!((revoked.status, &revoked.json()["caller"]), (200, &json!(caller)), "{revoked:?}");
+    let until: chrono::DateTime<Utc> = revoked.json()["issued_until"].as_str().unwrap().parse().unwrap();
+    assert_eq!(revoke(&server, &deployer, by).await.json(), revoked.json(), "again");
+    let mut expected = vec![(one, true), (two, true), (other, false)];
+    let mut found = listed(&server, &deployer).await;
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+    // In the same second, most of the time: a node would not tell it from those that are revoked.
+    let (new, issued_at) = issued(&server, &deployer, caller).await;
+    assert!(issued_at > until, "{issued_at} {until}");
+    assert!(listed(&server, &deployer).await.contains(&(new, false)));
+}
+
+#[tokio::test]
+async fn a_tenant_revokes_within_its_share() {
+    let server = Server::start().await;
+    let deployer = server.token_of("acme", Role::Deployer).await;
+    let (one, _) = issued(&server, &deployer, "shop").await;
+    server.db.sql(
+        "INSERT INTO call_revocations (tenant, caller, issued_until, ends_at, revoked_by)
+         SELECT 'acme', 'c' || i, now(), now() + interval '1 hour', 'test' FROM generate_series(1, 64) i",
+    );
+    let refused = revoke(&server, &deployer, &format!("/{one}")).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "MF0922"), "{refused:?}");
+    assert_eq!(listed(&server, &deployer).await, [(one, false)]);
+}

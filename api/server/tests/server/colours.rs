@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 const CSS: &str = include_str!("../../../../web/static/console.css");
 /// Success criterion 1.4.3: text of usual size.
 const CONTRAST_MIN: f64 = 4.5;
-/// Grounds that source text stands on: a panel, a line that holds a spot, lines that came and that went.
-const GROUNDS: [&str; 4] = ["panel", "code", "added", "removed"];
+/// Grounds that source text stands on: a panel, a line that holds a hotspot, lines that came and that went.
+const BACKGROUNDS: [&str; 4] = ["panel", "code", "added", "removed"];
 
 /// The variables of the style sheet: light and dark.
 fn colours() -> BTreeMap<&'static str, [[u8; 3]; 2]> {
@@ -63,7 +63,7 @@ fn every_class_of_source_can_be_read_on_every_ground() {
     texts.extend(["ink", "quiet", "link", "bad"]);
     let mut low = Vec::new();
     for text in texts {
-        for ground in GROUNDS {
+        for ground in BACKGROUNDS {
             for (mode, name) in ["light", "dark"].iter().enumerate() {
                 let found = contrast(colours[text][mode], colours[ground][mode]);
                 if found < CONTRAST_MIN {

@@ -104,7 +104,7 @@ async fn pages_show_what_there_is() {
         server.send(server.request("GET", "/functions/nothing", "").header("cookie", &cookie)).await;
     assert_eq!((missing.status, missing.header("content-type")), (404, "text/html; charset=utf-8"));
     assert!(missing.body.contains("MF0903") && missing.body.contains(missing.header("x-request-id")));
-    for file in ["console.css", "live.js", "spots.js", "icon.svg"] {
+    for file in ["console.css", "live.js", "hotspots.js", "icon.svg"] {
         assert_eq!(server.get(&format!("/static/{file}"), "").await.status, 200);
     }
 }

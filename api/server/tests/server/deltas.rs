@@ -24,8 +24,8 @@ const OLD: &str = "fn f() {}\nfn gone() {}\n";
 const NEW: &str = "fn f() {}\nunsafe { x }\n";
 
 async fn site() -> Site {
-    let spot = json!({ "kind": "unsafe", "what": "unsafe block", "span": span("src/lib.rs", 2, (1, 7), "unsafe { x }") });
-    let report = crate_report(&[source_file("src/lib.rs", "library", &[spot])], &json!("clean"), &[]);
+    let hotspot = json!({ "kind": "unsafe", "what": "unsafe block", "span": span("src/lib.rs", 2, (1, 7), "unsafe { x }") });
+    let report = crate_report(&[source_file("src/lib.rs", "library", &[hotspot])], &json!("clean"), &[]);
     let reason = json!({ "risk": "unsafe-tokens", "text": "1 place of power", "spots": [] });
     let texts = [("src/lib.rs", NEW), ("src/new.rs", "mod new;"), ("src/same.rs", "//")];
     Site::with(&report, &judgement(&json!([reason]), &json!([])), &texts, "^1").await
@@ -36,7 +36,7 @@ async fn the_shortest_way_begins_at_what_was_approved() {
     let site = site().await;
     let reviewer = Person::reviewer(&site.server, "b").await;
     let before = reviewer.read(&site.server, &site.path("")).await;
-    holds(&before, &["nobody has compared it", "full review", "Gravest reasons", "1 place of power"]);
+    holds(&before, &["nobody has compared it", "full review", "Most severe reasons", "1 place of power"]);
     let answer = site
         .server
         .get(&format!("/v1/reviews/{}", site.review), &site.server.token("d", &[Scope::Review]).await)
@@ -81,7 +81,7 @@ async fn the_shortest_way_begins_at_what_was_approved() {
         "id=\"world\"",
         "id=\"hints\"",
         "id=\"files\"",
-        "id=\"spots\"",
+        "id=\"hotspots\"",
         "id=\"decision\"",
     ];
     let order: Vec<_> = places.map(|place| body.find(place)).into();
@@ -112,7 +112,7 @@ async fn the_shortest_way_begins_at_what_was_approved() {
 }
 
 #[tokio::test]
-async fn a_file_is_shown_as_what_changed_with_its_spots() {
+async fn a_file_is_shown_as_what_changed_with_its_hotspots() {
     let site = site().await;
     let reviewer = Person::reviewer(&site.server, "b").await;
     let diff = |path: &str| site.path(&format!("/files/{path}?view=diff"));
@@ -133,7 +133,7 @@ async fn a_file_is_shown_as_what_changed_with_its_spots() {
             "<mark>unsafe</mark> { x }",
             "value=\"diff\"",
             "nobody of this site has looked at it",
-            "1 spots stand in lines that did not change",
+            "1 hotspots stand in lines that did not change",
         ],
     );
     holds(
@@ -155,9 +155,9 @@ async fn a_file_is_shown_as_what_changed_with_its_spots() {
     assert_eq!(reviewer.get(&site.server, &diff("src/none.rs")).await.status, 404);
     let source = reviewer.read(&site.server, &site.path("/files/src/lib.rs")).await;
     holds(&source, &["files/src/lib.rs?view=diff\">Changes since 1.0.3"]);
-    let mark = [("spot", "src/lib.rs:2:1:unsafe"), ("state", "seen"), ("note", ""), ("back", "diff")];
-    let marked = reviewer.send(&site.server, &site.path("/spots"), &mark).await;
-    assert_eq!(marked.header("location"), site.path("/files/src/lib.rs?view=diff&line=2#spot-2"));
+    let mark = [("hotspot", "src/lib.rs:2:1:unsafe"), ("state", "seen"), ("note", ""), ("back", "diff")];
+    let marked = reviewer.send(&site.server, &site.path("/hotspots"), &mark).await;
+    assert_eq!(marked.header("location"), site.path("/files/src/lib.rs?view=diff&line=2#hotspot-2"));
 }
 
 #[tokio::test]
@@ -190,8 +190,8 @@ async fn a_large_crate_makes_no_large_page_and_no_blob_is_read_that_is_not_shown
     let reviewer = Person::reviewer(&site.server, "b").await;
     let file = format!("/files/{}", large.names[shown]);
     for (path, word) in [
-        (String::new(), "0 of 2000 spots seen"),
-        (file.clone(), "0 of 4 spots seen"),
+        (String::new(), "0 of 2000 hotspots seen"),
+        (file.clone(), "0 of 4 hotspots seen"),
         (format!("{file}?view=diff"), "+2 −2 lines"),
     ] {
         let body = reviewer.read(&site.server, &site.path(&path)).await;

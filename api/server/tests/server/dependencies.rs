@@ -61,7 +61,7 @@ async fn a_request_is_made_once_and_seen_by_its_tenant_and_reviewers() {
 }
 
 #[tokio::test]
-async fn a_review_is_decided_in_words_by_whoever_did_not_ask() {
+async fn a_review_is_decided_with_a_note_by_a_reviewer_who_did_not_ask() {
     let server = Server::start().await;
     let asks = server.token("a", &[Scope::Deploy, Scope::Review]).await;
     let body = json!({"name": "left-pad", "requirement": "^1"});
@@ -70,27 +70,27 @@ async fn a_review_is_decided_in_words_by_whoever_did_not_ask() {
     let decides = server.token("b", &[Scope::Review]).await;
     let open = server.get("/v1/reviews?state=open", &decides).await.json();
     let id = open["items"][0]["id"].clone();
-    let voices = format!("/v1/reviews/{id}/voices");
+    let votes = format!("/v1/reviews/{id}/votes");
     assert_eq!(server.get(&format!("/v1/reviews/{id}/report"), &decides).await.json(), facts());
 
     for note in ["", "  ", "\u{1b}[2Jsound", "so\u{202e}und", &"x".repeat(4_001)] {
-        let answer = post(&server, "POST", &voices, &decides, &json!({"approve": true, "note": note})).await;
+        let answer = post(&server, "POST", &votes, &decides, &json!({"approve": true, "note": note})).await;
         assert_eq!(answer.code(), "MF0904", "{note:?}");
     }
     let yes = json!({"approve": true, "note": "read it", "terms": {"grants": ["machine-code"]}});
-    assert_eq!(post(&server, "POST", &voices, &asks, &yes).await.code(), "MF0908", "whoever asked");
-    let marks = format!("/v1/reviews/{id}/spots");
-    let mark = |state| json!({"spot": "src/lib.rs:1:1:unsafe", "state": state, "note": ""});
+    assert_eq!(post(&server, "POST", &votes, &asks, &yes).await.code(), "MF0908", "whoever asked");
+    let marks = format!("/v1/reviews/{id}/hotspots");
+    let mark = |state| json!({"hotspot": "src/lib.rs:1:1:unsafe", "state": state, "note": ""});
     assert_eq!(post(&server, "PUT", &marks, &asks, &mark("seen")).await.code(), "MF0908");
     assert_eq!(post(&server, "PUT", &marks, &decides, &mark("unsound")).await.status, 200);
-    assert_eq!(post(&server, "POST", &voices, &decides, &yes).await.code(), "MF0908", "a spot is unsound");
+    assert_eq!(post(&server, "POST", &votes, &decides, &yes).await.code(), "MF0908", "a hotspot is unsound");
     assert_eq!(post(&server, "PUT", &marks, &decides, &mark("justified")).await.status, 200);
     server.db.sql("UPDATE crate_reports SET report = report - 'compiler'");
-    let blind = post(&server, "POST", &voices, &decides, &yes).await;
+    let blind = post(&server, "POST", &votes, &decides, &yes).await;
     assert_eq!(blind.code(), "MF0908", "nobody can approve what nobody can look at");
     assert!(blind.body.contains("cannot be read"), "{}", blind.body);
     server.db.sql(&format!("UPDATE crate_reports SET report = '{}'", facts()));
-    let done = post(&server, "POST", &voices, &decides, &yes).await;
+    let done = post(&server, "POST", &votes, &decides, &yes).await;
     assert_eq!((done.status, &done.json()["state"]), (200, &json!("approved")), "{done:?}");
     assert_eq!(done.json()["terms"]["grants"], json!(["machine-code"]));
     let crates = server.get("/v1/crates", &decides).await.json();
@@ -109,6 +109,32 @@ async fn a_review_is_decided_in_words_by_whoever_did_not_ask() {
     );
 }
 
+/// Paths and fields of the release before are taken for one more release, behind the same gate.
+#[tokio::test]
+async fn paths_and_fields_of_the_release_before_are_still_taken() {
+    let server = Server::start().await;
+    let asks = server.token("a", &[Scope::Deploy]).await;
+    let body = json!({"name": "left-pad", "requirement": "^1"});
+    let request = post(&server, "POST", "/v1/requests", &asks, &body).await.json();
+    reviewing(&server.db, request["id"].as_i64().unwrap());
+    let reviewer = server.token("b", &[Scope::Review]).await;
+    let mark = json!({"spot": "src/lib.rs:1:1:unsafe", "state": "seen", "note": ""});
+    let marked = post(&server, "PUT", "/v1/reviews/1/spots", &reviewer, &mark).await;
+    assert_eq!((marked.status, &marked.json()["hotspots"][0]["hotspot"]), (200, &mark["spot"]), "{marked:?}");
+    let no = json!({"approve": false, "note": "too small"});
+    assert_eq!(post(&server, "POST", "/v1/reviews/1/voices", &asks, &no).await.status, 403);
+    assert_eq!(server.send_stranger(server.request("POST", "/v1/reviews/1/voices", "")).await.status, 401);
+    let voted = post(&server, "POST", "/v1/reviews/1/voices", &reviewer, &no).await;
+    assert_eq!((voted.status, &voted.json()["votes"][0]["approve"]), (200, &json!(false)), "{voted:?}");
+    for (old, new) in mfaas_server::access::RENAMED {
+        let known = mfaas_server::access::TABLE.iter().filter(|(_, path, _)| path == new).count();
+        let path = old.replace("{id}", "1");
+        let method = if path == "/v1/reviews/1/spots" { "PUT" } else { "POST" };
+        let answer = server.send_stranger(server.request(method, &path, "")).await;
+        assert!(known == 1 && [303, 401].contains(&answer.status), "{method} {path}: {answer:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_import_larger_than_other_bodies_is_taken_and_nonsense_is_not() {
     let server = Server::start().await;
@@ -121,7 +147,7 @@ async fn an_import_larger_than_other_bodies_is_taken_and_nonsense_is_not() {
     let body = json!({"set": set, "severity": "block"});
     let done = post(&server, "PUT", "/v1/imports/advisories", &reviewer, &body).await;
     assert_eq!((done.status, &done.json()["advisories"]), (200, &json!(9_000)), "{}", done.status);
-    assert_eq!(done.json()["alarms"], json!([]));
+    assert_eq!(done.json()["matches"], json!([]));
     let nonsense = json!({"set": {"advisories": [{}], "unread": []}, "severity": "block"});
     assert_eq!(post(&server, "PUT", "/v1/imports/advisories", &reviewer, &nonsense).await.code(), "MF0904");
     let audits = json!({"audits": [], "unread": [], "left_out": 0});

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mfaas_ident::Scope;
+use mfaas_server::limits;
 use tokio::time::timeout;
 
 use crate::support::{Server, refused_deployment};
@@ -69,4 +70,68 @@ async fn an_open_stream_does_not_hold_up_the_end_of_the_server() {
     assert!(response.chunk().await.unwrap().is_some(), "the first event is there");
     timeout(Duration::from_secs(5), server.stop()).await.expect("the server waits for a stream");
     assert_eq!(response.chunk().await.unwrap_or(None), None, "the stream has ended");
+}
+
+/// Opens streams until one is refused; those that are open, and the refusal.
+async fn as_many_as_there_are(
+    server: &Server,
+    token: &str,
+    path: &str,
+) -> (Vec<reqwest::Response>, Option<u16>) {
+    let mut open = Vec::new();
+    for _ in 0..limits::STREAMS_MAX {
+        let response = server.request("GET", path, token).send().await.unwrap();
+        match response.status().as_u16() {
+            200 => open.push(response),
+            refused => return (open, Some(refused)),
+        }
+    }
+    (open, None)
+}
+
+/// Streams live for an hour, so who may open all of them shuts everybody else out.
+#[tokio::test]
+async fn streams_of_one_tenant_leave_room_for_those_of_others() {
+    let server = Server::start().await;
+    let (token, other) = (
+        server.token("a", &[Scope::Read, Scope::Deploy]).await,
+        server.token("b", &[Scope::Read, Scope::Deploy]).await,
+    );
+    let path = format!("/v1/deployments/{}/events", deployed(&server, &token).await);
+    let theirs = format!("/v1/deployments/{}/events", deployed(&server, &other).await);
+    let (open, refused) = as_many_as_there_are(&server, &token, &path).await;
+    let stream = server.request("GET", &theirs, &other).send().await.unwrap();
+    assert_eq!(stream.status().as_u16(), 200, "{} streams of another tenant are open", open.len());
+    assert_eq!(refused, Some(429));
+    assert_eq!(server.get(&path, &token).await.code(), "MF0912");
+    drop(open);
+    let again = async {
+        while server.request("GET", &path, &token).send().await.unwrap().status().as_u16() != 200 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), again).await.expect("places are not given back");
+}
+
+/// A stream is a question that goes on being asked: it ends with the right to ask it.
+#[tokio::test]
+async fn a_stream_ends_when_its_token_does() {
+    let server = Server::start().await;
+    let (token, kept) = (
+        server.token("a", &[Scope::Read, Scope::Deploy]).await,
+        server.token("a", &[Scope::Read, Scope::Deploy]).await,
+    );
+    let path = format!("/v1/deployments/{}/events", deployed(&server, &kept).await);
+    for ending in ["revoked_at = now()", "expires_at = now()"] {
+        server.db.sql("UPDATE tokens SET revoked_at = NULL, expires_at = NULL");
+        let mut ended = server.request("GET", &path, &token).send().await.unwrap();
+        let mut stays = server.request("GET", &path, &kept).send().await.unwrap();
+        assert!(ended.chunk().await.unwrap().is_some() && stays.chunk().await.unwrap().is_some());
+        let id = token.split('_').nth(1).unwrap();
+        server.db.sql(&format!("UPDATE tokens SET {ending} WHERE id = '{id}'"));
+        let end = async { while ended.chunk().await.unwrap().is_some() {} };
+        timeout(Duration::from_secs(15), end).await.expect("the stream outlives its token");
+        let goes_on = async { while stays.chunk().await.unwrap().is_some() {} };
+        assert!(timeout(Duration::from_secs(1), goes_on).await.is_err(), "another token's stream ended");
+    }
 }

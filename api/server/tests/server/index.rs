@@ -113,7 +113,7 @@ async fn a_line_that_is_known_is_not_sent_again() {
     assert_eq!((changed.status, changed.body.lines().count()), (200, 2));
 }
 
-/// The index shows what a build would be judged by: of the tenant, of the toolchain, not expired, not taken back.
+/// The index shows what a build would be judged by: of the tenant, of the toolchain, not expired, not revoked.
 #[tokio::test]
 async fn only_what_is_allowed_for_the_tenant_today_is_shown() {
     let server = Server::start().await;

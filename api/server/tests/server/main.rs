@@ -9,7 +9,9 @@ mod colours;
 mod console;
 mod deltas;
 mod dependencies;
+mod description;
 mod events;
+mod health;
 mod index;
 mod nodes;
 #[cfg(feature = "oidc")]
@@ -21,4 +23,5 @@ mod registry;
 mod reviews;
 mod roles;
 mod support;
+mod upkeep;
 mod uploads;

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use mfaas_catalog::Actor;
 use mfaas_ident::{NodeName, Scope};
+use mfaas_server::limits;
 use mfaas_server::token::Secret;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
@@ -95,6 +96,7 @@ async fn everything_but_join_needs_the_current_certificate_of_a_node() {
         ("GET", format!("/node/v1/statements/{digest}")),
         ("POST", "/node/v1/report".to_owned()),
         ("POST", "/node/v1/logs".to_owned()),
+        ("GET", "/node/v1/directives".to_owned()),
         ("GET", "/node/v1/orders".to_owned()),
         ("POST", "/node/v1/bans".to_owned()),
         ("POST", "/node/v1/usage".to_owned()),
@@ -148,6 +150,21 @@ async fn a_waiting_node_gets_a_new_serving_set_at_once() {
     assert_eq!(status(&format!("known={}", "0".repeat(64))).await, 204);
     assert_eq!(status(&format!("known={}", "1".repeat(64))).await, 200, "another set, whatever its epoch");
     assert_eq!((status("after=7").await.as_u16(), status("after=6").await.as_u16()), (204, 200));
+}
+
+/// Long polls are held for as long as they wait, so one node that asks without end would keep out all others.
+#[tokio::test]
+async fn one_node_leaves_room_for_others() {
+    let server = Server::start().await;
+    let (greedy, other) = (joined(&server, "node-1").await, joined(&server, "node-2").await);
+    let url = server.node_url("/node/v1/serving-set?wait=20");
+    let mut polls: Vec<_> =
+        (0..limits::ONE_NODES_REQUESTS_MAX + 1).map(|_| Box::pin(greedy.get(&url).send())).collect();
+    let refused = async { futures::future::select_all(&mut polls).await.0.unwrap().status().as_u16() };
+    let refused = tokio::time::timeout(Duration::from_secs(10), refused).await;
+    assert_eq!(refused.expect("it may wait as often as it wants"), 429);
+    let answer = other.get(server.node_url("/node/v1/serving-set?wait=0")).send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 204);
 }
 
 #[tokio::test]
@@ -226,10 +243,26 @@ async fn a_function_is_ready_where_the_set_is_not_before_its_own() {
     (refusing["refused"], refusing["refused_total"]) = (json!([row]), json!(1));
     assert_eq!(post(&node, &url, &refusing).await.0, 204);
     assert_eq!(shown(&endpoint().await), (false, json!([])));
-    let mut more = report(4, 9);
+    // Under the same number another set can have been signed, of a history that a failover has lost.
+    let admin = server.token("a", &[Scope::Admin]).await;
+    let state = async || server.get("/v1/nodes", &admin).await.json()["items"][0]["state"].clone();
+    for (sequence, digit, is_ours) in [(4, "1", false), (5, "0", true)] {
+        let mut told = report(sequence, 9);
+        (told["protocol"], told["set_digest"]) = (json!(3), json!(digit.repeat(64)));
+        assert_eq!(post(&node, &url, &told).await.0, 204);
+        assert_eq!(endpoint().await["ready"], json!(is_ours));
+        assert_eq!(state().await, json!(if is_ours { "ready" } else { "behind" }));
+    }
+    let mut more = report(6, 9);
     (more["protocol"], more["refused_total"]) = (json!(3), json!(5_000));
     assert_eq!(post(&node, &url, &more).await.0, 204);
     assert_eq!(shown(&endpoint().await), (false, json!([])), "it does not say which are not loaded");
+    (more["sequence"], more["refused_first"]) = (json!(7), json!(0));
+    assert_eq!(post(&node, &url, &more).await.0, 204);
+    assert_eq!(shown(&endpoint().await), (true, json!([1])), "of what an alias names, all is loaded");
+    (more["sequence"], more["refused_first"]) = (json!(8), json!(1));
+    assert_eq!(post(&node, &url, &more).await.0, 204);
+    assert_eq!(shown(&endpoint().await), (false, json!([])), "it does not list which one");
 }
 
 #[tokio::test]

@@ -90,14 +90,14 @@ async fn usage_is_charged_once_and_each_tenant_sees_its_own() {
 }
 
 #[tokio::test]
-async fn a_ban_is_told_to_every_node_and_lifted_by_an_operator() {
+async fn a_ban_reaches_every_node_and_lifted_by_an_operator() {
     let server = Server::start().await;
     let artifact = "a".repeat(64);
     version(&server, "a", &artifact).await;
     let (node, other) = (joined(&server, "node-1").await, joined(&server, "node-2").await);
-    let orders = server.node_url("/node/v1/orders");
-    let first = other.get(&orders).send().await.unwrap().bytes().await.unwrap();
-    let known = format!("{orders}?known={}", Digest::of(&first));
+    let directives = server.node_url("/node/v1/directives");
+    let first = other.get(&directives).send().await.unwrap().bytes().await.unwrap();
+    let known = format!("{directives}?known={}", Digest::of(&first));
     assert_eq!(other.get(&known).send().await.unwrap().status(), 204);
     let waiting = tokio::spawn(other.get(format!("{known}&wait=20")).send());
 
@@ -107,9 +107,12 @@ async fn a_ban_is_told_to_every_node_and_lifted_by_an_operator() {
         (200, json!({"protocol": 2, "everywhere": true}))
     );
     let unknown = post(&node, &url, &ban("a", &"b".repeat(64), 2)).await;
-    assert_eq!(unknown.1["everywhere"], false, "there is no such artifact");
-    let told: Value = waiting.await.unwrap().unwrap().json().await.unwrap();
-    assert_eq!((&told["bans"][0]["digest"], &told["bans"][0]["crashes"]), (&json!(artifact), &json!(3)));
+    assert_eq!(unknown.1["everywhere"], false, "the artifact is unknown");
+    let received: Value = waiting.await.unwrap().unwrap().json().await.unwrap();
+    assert_eq!(
+        (&received["bans"][0]["digest"], &received["bans"][0]["crashes"]),
+        (&json!(artifact), &json!(3))
+    );
 
     let viewer = server.token_of("a", Role::Viewer).await;
     let operator = server.token_of("b", Role::Operator).await;
@@ -133,7 +136,7 @@ async fn a_ban_is_told_to_every_node_and_lifted_by_an_operator() {
     let again = server.request("DELETE", &format!("/v1/bans/{id}?tenant=a"), &operator);
     let again = server.send(again).await;
     assert_eq!(again.code(), "MF0908");
-    assert_eq!(other.get(&known).send().await.unwrap().status(), 204, "orders are what they were");
+    assert_eq!(other.get(&known).send().await.unwrap().status(), 204, "directives are what they were");
     let audit = server.get("/v1/audit?limit=1000", &operator).await.json();
     let lifted: Vec<_> = audit["items"]
         .as_array()
@@ -154,13 +157,13 @@ async fn a_node_is_cordoned_and_drained_by_an_operator() {
         let request = server.request("PUT", "/v1/nodes/node-1/availability", &operator);
         server.send(request.json(&json!({ "availability": availability }))).await
     };
-    let told = async || -> Value {
-        node.get(server.node_url("/node/v1/orders")).send().await.unwrap().json().await.unwrap()
+    let received = async || -> Value {
+        node.get(server.node_url("/node/v1/directives")).send().await.unwrap().json().await.unwrap()
     };
     for (availability, cordoned) in [("cordoned", true), ("draining", true), ("active", false)] {
         let view = set(availability).await.json();
         assert_eq!((&view["availability"], &view["cordoned"]), (&json!(availability), &json!(cordoned)));
-        assert_eq!(told().await["availability"], availability);
+        assert_eq!(received().await["availability"], availability);
     }
     assert_eq!(set("away").await.code(), "MF0904");
     let request = server.request("PUT", "/v1/nodes/node-9/availability", &operator);

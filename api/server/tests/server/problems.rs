@@ -1,6 +1,7 @@
 //! Whatever goes wrong, the answer is a problem document that names its request.
 
 use mfaas_ident::Scope;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::Server;
 
@@ -134,6 +135,51 @@ async fn another_hosts_name_is_refused_before_anything_else() {
     }
 }
 
+/// What two readers could take for different hosts is nobody's.
+#[tokio::test]
+async fn a_request_names_one_host_and_names_it_once() {
+    let server = Server::start().await;
+    let address = server.url("").trim_start_matches("http://").to_owned();
+    let ask = async |head: &str| {
+        let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        stream.write_all(format!("{head}connection: close\r\n\r\n").as_bytes()).await.unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).await.unwrap();
+        said
+    };
+    for head in [
+        "GET http://evil.example/healthz HTTP/1.1\r\nhost: localhost\r\n",
+        "GET http://localhost:1/healthz HTTP/1.1\r\nhost: localhost:2\r\n",
+        "GET http://localhost/healthz HTTP/1.1\r\nhost: evil.example\r\n",
+        "GET http://anna@localhost/healthz HTTP/1.1\r\nhost: anna@localhost\r\n",
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\n",
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: localhost\r\n",
+        "GET /healthz HTTP/1.1\r\nhost: localhost:99999\r\n",
+        "GET /healthz HTTP/1.1\r\n",
+        "GET /healthz HTTP/1.0\r\n",
+    ] {
+        let said = ask(head).await;
+        assert!(said.starts_with("HTTP/1.1 421 ") || said.starts_with("HTTP/1.0 421 "), "{head}: {said}");
+        assert!(said.contains("MF0906"), "{head}: {said}");
+    }
+    let whole = format!("GET http://{address}/healthz HTTP/1.1\r\nhost: {address}\r\n");
+    assert!(ask(&whole).await.starts_with("HTTP/1.1 200 "), "the two agree");
+}
+
+/// The same where the name is in the request's own head (RFC 9113 8.3.1).
+#[tokio::test]
+async fn http2_names_one_host() {
+    let server = Server::start().await;
+    let client = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    let ask = async |host: &str| {
+        let answer = client.get(server.url("/healthz")).header("host", host).send().await.unwrap();
+        answer.status().as_u16()
+    };
+    assert_eq!(client.get(server.url("/healthz")).send().await.unwrap().status().as_u16(), 200);
+    assert_eq!(ask("evil.example").await, 421);
+    assert_eq!(ask("localhost").await, 421, "known, and another one than the address");
+}
+
 #[tokio::test]
 async fn a_request_id_is_ours_and_every_answer_carries_it() {
     let server = Server::start().await;
@@ -141,27 +187,6 @@ async fn a_request_id_is_ours_and_every_answer_carries_it() {
     assert_eq!(answer.header("x-request-id").len(), 32);
     assert_eq!(answer.header("x-content-type-options"), "nosniff");
     assert_eq!(answer.header("content-security-policy"), "default-src 'none'; frame-ancestors 'none'");
-}
-
-#[tokio::test]
-async fn health_readiness_and_numbers() {
-    let server = Server::start().await;
-    assert_eq!(server.get("/readyz", "").await.json()["status"], "ok");
-    let token = server.token("a", &[Scope::Deploy]).await;
-    assert_eq!(server.upload("hello", &token, vec![1; 10]).await.status, 202);
-    let numbers = server.get("/metrics", "").await;
-    assert!(numbers.body.contains("mfaas_deployments{state=\"received\"} 1"), "{}", numbers.body);
-    assert!(
-        numbers.body.contains("route=\"/v1/functions/{name}/deployments\",method=\"POST\",status=\"202\""),
-        "{}",
-        numbers.body
-    );
-    assert!(!numbers.body.contains("hello"), "a label tells a tenant's name");
-    server.db.sql("DELETE FROM _sqlx_migrations WHERE version = (SELECT max(version) FROM _sqlx_migrations)");
-    let answer = server.get("/readyz", "").await;
-    assert_eq!((answer.status, answer.code().as_str()), (503, "MF0910"));
-    assert!(!answer.body.contains("migrations ["), "a cause reached the caller: {}", answer.body);
-    assert_eq!(answer.header("retry-after"), "5");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use mfaas_blobs::Blobs;
 use mfaas_ident::Scope;
 use serde_json::json;
 
+use crate::console::sign_in;
 use crate::support::{Server, admitted_version};
 
 /// A server with function `hello` of tenant `a` at version 1; answers with a token for it and the
@@ -129,6 +130,11 @@ async fn the_allowlist_says_what_nobody_here_has_reviewed_and_what_waits() {
     for (who, sees) in [(&token, true), (&stranger, false), (&reviewer, true)] {
         let body = server.get("/v1/crates", who).await.body;
         assert_eq!(body.contains("memchr"), sees, "a decision for one tenant: {body}");
+        let cookie = sign_in(&server, who).await;
+        let request = server.request("GET", "/crates/memchr", "").header("cookie", cookie);
+        let page = server.send(request).await;
+        assert_eq!(page.status, if sees { 200 } else { 404 }, "{page:?}");
+        assert_eq!(page.body.contains("not for this project"), sees, "the page of the crate: {page:?}");
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Site {
 }
 
 const LIB: &str = "fn f() {}\nunsafe { x }\n\tlet s = \"\u{202e}\";\n";
-const SPOT: &str = "src/lib.rs:2:1:unsafe";
+const HOTSPOT: &str = "src/lib.rs:2:1:unsafe";
 
 pub(crate) fn judgement(reasons: &Value, hints: &Value) -> Value {
     let suggestion = json!({ "review": { "people": 2 } });
@@ -72,10 +72,10 @@ fn word() -> Value {
 
 impl Site {
     async fn start() -> Self {
-        let spot = json!({ "kind": "unsafe", "what": "unsafe block", "span": span("src/lib.rs", 2, (1, 7), "unsafe { x }") });
+        let hotspot = json!({ "kind": "unsafe", "what": "unsafe block", "span": span("src/lib.rs", 2, (1, 7), "unsafe { x }") });
         let aside = json!({ "kind": "unsafe", "what": "in a test", "span": span("tests/t.rs", 1, (1, 7), "unsafe {}") });
         let files =
-            [source_file("tests/t.rs", "aside", &[aside]), source_file("src/lib.rs", "library", &[spot])];
+            [source_file("tests/t.rs", "aside", &[aside]), source_file("src/lib.rs", "library", &[hotspot])];
         let compiler = json!({ "unsafe": { "errors": 1, "spots": [
             { "span": span("src/lib.rs", 2, (1, 13), "unsafe { x }"), "message": "usage of an `unsafe` block" }] } });
         let report = crate_report(&files, &compiler, &["MIT".to_owned()]);
@@ -114,7 +114,7 @@ impl Site {
         format!("/reviews/{}{rest}", self.review)
     }
 
-    fn voices(&self) -> String {
+    fn votes(&self) -> String {
         self.server.db.sql("SELECT count(*) FROM votes")
     }
 
@@ -152,11 +152,11 @@ async fn the_pages_of_a_review_show_what_there_is() {
         &body,
         &[
             "2 people decide",
-            "with 0 of 2 voices",
+            "Open</strong>: 0 of 2 approvals",
             "unsafe code (token scan) (1)",
-            "href=\"#spot-2\"",
+            "href=\"#hotspot-2\"",
             "licence unknown (1)",
-            "0 of 3 spots seen",
+            "0 of 3 hotspots seen",
             "1 errors",
             "2 places of power, and the rest is unknown",
             "3 unsafe items, and the rest is unknown",
@@ -170,7 +170,7 @@ async fn the_pages_of_a_review_show_what_there_is() {
             "a/test",
             "left-pad ^1",
             "waits",
-            "Nobody has spoken",
+            "No votes yet",
             "value=\"src/lib.rs:2:1:unsafe\"",
             "value=\"src/lib.rs:2:1:compiler\"",
             "value=\"src/lib.rs:0:0:geiger\"",
@@ -181,16 +181,16 @@ async fn the_pages_of_a_review_show_what_there_is() {
             "value=\"no\">Deny",
         ],
     );
-    assert!(!body.contains("tests/t.rs:1:1:unsafe"), "what users do not compile is no spot");
+    assert!(!body.contains("tests/t.rs:1:1:unsafe"), "what users do not compile is no hotspot");
     let order: Vec<_> =
         ["files/src/lib.rs\"", "files/Cargo.toml\"", "files/tests/t.rs\""].map(|path| body.find(path)).into();
     assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?}");
-    let anchors: Vec<_> = (1..=3).map(|number| body.find(&format!("id=\"spot-{number}\""))).collect();
+    let anchors: Vec<_> = (1..=3).map(|number| body.find(&format!("id=\"hotspot-{number}\""))).collect();
     assert!(anchors.iter().all(Option::is_some) && anchors.is_sorted(), "{anchors:?}");
 }
 
 #[tokio::test]
-async fn the_page_of_a_file_marks_its_spots_and_reviewers_alone_are_led_there() {
+async fn the_page_of_a_file_marks_its_hotspots_and_reviewers_alone_are_led_there() {
     let site = Site::start().await;
     let reviewer = Person::reviewer(&site.server, "b").await;
     let file = reviewer.read(&site.server, &site.path("/files/src/lib.rs")).await;
@@ -202,7 +202,7 @@ async fn the_page_of_a_file_marks_its_spots_and_reviewers_alone_are_led_there() 
             "<code><mark>unsafe { x }</mark></code>",
             "\tlet s = &#34;\\u{202e}&#34;;",
             "3 lines",
-            "0 of 3 spots seen",
+            "0 of 3 hotspots seen",
             "About the whole file",
             "value=\"file\"",
         ],
@@ -214,74 +214,77 @@ async fn the_page_of_a_file_marks_its_spots_and_reviewers_alone_are_led_there() 
 }
 
 #[tokio::test]
-async fn two_people_walk_the_spots_and_approve() {
+async fn two_people_walk_the_hotspots_and_approve() {
     let site = Site::start().await;
     let (one, two) = (Person::reviewer(&site.server, "b").await, Person::reviewer(&site.server, "c").await);
-    let (spots, voices) = (site.path("/spots"), site.path("/voices"));
+    let (hotspots, votes) = (site.path("/hotspots"), site.path("/votes"));
     let mark = |state: &'static str, note: &'static str, back: &'static str| {
-        [("spot", SPOT), ("state", state), ("note", note), ("back", back)]
+        [("hotspot", HOTSPOT), ("state", state), ("note", note), ("back", back)]
     };
-    let marked = one.send(&site.server, &spots, &mark("unsound", "x is freed\r\ntwice", "review")).await;
-    assert_eq!((marked.status, marked.header("location")), (303, site.path("#spot-2").as_str()));
+    let marked = one.send(&site.server, &hotspots, &mark("unsound", "x is freed\r\ntwice", "review")).await;
+    assert_eq!((marked.status, marked.header("location")), (303, site.path("#hotspot-2").as_str()));
     let body = one.read(&site.server, &site.path("")).await;
     holds(
         &body,
         &[
-            "1 of 3 spots seen",
+            "1 of 3 hotspots seen",
             "x is freed\ntwice",
             "b/test",
-            "A spot is marked unsound",
+            "A hotspot is marked unsound",
             "value=\"no\">Deny",
         ],
     );
-    assert!(!body.contains(">Approve<"), "an unsound spot can be approved");
+    assert!(!body.contains(">Approve<"), "an unsound hotspot can be approved");
     let yes = [
-        ("voice", "yes"),
+        ("vote", "yes"),
         ("note", "fine"),
         ("tenant", "a"),
         ("grant", "threads"),
         ("grant", "unwind"),
         ("days", "10"),
     ];
-    assert_eq!(one.send(&site.server, &voices, &yes).await.status, 409);
-    let marked = one.send(&site.server, &spots, &mark("justified", "it is not", "file")).await;
-    assert_eq!(marked.header("location"), site.path("/files/src/lib.rs?line=2#spot-2"));
+    assert_eq!(one.send(&site.server, &votes, &yes).await.status, 409);
+    let marked = one.send(&site.server, &hotspots, &mark("justified", "it is not", "file")).await;
+    assert_eq!(marked.header("location"), site.path("/files/src/lib.rs?line=2#hotspot-2"));
     holds(
         &one.read(&site.server, &site.path("/files/src/lib.rs")).await,
-        &["1 of 3 spots seen", "it is not", "justified"],
+        &["1 of 3 hotspots seen", "it is not", "justified"],
     );
-    let first = one.send(&site.server, &voices, &yes).await;
-    assert_eq!((first.status, first.header("location")), (303, site.path("#voices").as_str()), "{first:?}");
+    let first = one.send(&site.server, &votes, &yes).await;
+    assert_eq!((first.status, first.header("location")), (303, site.path("#votes").as_str()), "{first:?}");
     let body = one.read(&site.server, &site.path("")).await;
     holds(
         &body,
         &[
-            "with 1 of 2 voices",
-            "You are b/test and have spoken already",
+            "Open</strong>: 1 of 2 approvals",
+            "You are b/test and have voted",
             "for a, granted threads, unwind, 20",
         ],
     );
-    assert!(!body.contains("name=\"voice\""), "whoever has spoken gets a form");
-    assert_eq!(one.send(&site.server, &voices, &yes).await.status, 409, "one voice each");
+    assert!(!body.contains("name=\"vote\""), "a reviewer who has voted gets a form");
+    assert_eq!(one.send(&site.server, &votes, &yes).await.status, 409, "one vote each");
     let body = two.read(&site.server, &site.path("")).await;
     holds(&body, &["A yes is for the terms that stand", "name=\"terms\" value=\"standing\""]);
     assert!(!body.contains("name=\"tenant\""), "terms that stand can be changed");
-    let other = [("voice", "yes"), ("note", "fine"), ("tenant", "b")];
-    assert_eq!(two.send(&site.server, &voices, &other).await.status, 409, "other terms");
-    let second = [("voice", "yes"), ("note", "I agree"), ("terms", "standing")];
-    assert_eq!(two.send(&site.server, &voices, &second).await.header("location"), site.path(""));
+    let other = [("vote", "yes"), ("note", "fine"), ("tenant", "b")];
+    assert_eq!(two.send(&site.server, &votes, &other).await.status, 409, "other terms");
+    let second = [("vote", "yes"), ("note", "I agree"), ("terms", "standing")];
+    assert_eq!(two.send(&site.server, &votes, &second).await.header("location"), site.path(""));
     let row =
         "SELECT status, scope, grants, decided_by, (expires_at - now()) > '9 days 23 hours' FROM crates";
     assert_eq!(site.server.db.sql(row), "allowed|a|{threads,unwind}|b/test, c/test|t");
     let body = two.read(&site.server, &site.path("")).await;
-    holds(&body, &["This review is approved and takes no more voices", "I agree"]);
-    assert!(!body.contains("name=\"voice\"") && !body.contains("name=\"spot\""), "a closed review has forms");
-    assert_eq!(two.send(&site.server, &spots, &mark("seen", "", "review")).await.status, 409);
+    holds(&body, &["This review is approved and takes no more votes", "I agree"]);
+    assert!(
+        !body.contains("name=\"vote\"") && !body.contains("name=\"hotspot\""),
+        "a closed review has forms"
+    );
+    assert_eq!(two.send(&site.server, &hotspots, &mark("seen", "", "review")).await.status, 409);
     let queue = two.read(&site.server, "/reviews").await;
     holds(&queue, &["Nothing waits for a decision", "Reviews that are approved", "I agree"]);
     holds(
         &two.read(&site.server, "/crates/left-pad").await,
-        &["b/test, c/test", "I agree", "fine", "Take 1.2.3 back"],
+        &["b/test, c/test", "I agree", "fine", "Revoke 1.2.3"],
     );
 }
 
@@ -289,27 +292,27 @@ async fn two_people_walk_the_spots_and_approve() {
 async fn one_no_ends_it_and_the_deployment_reads_the_words() {
     let site = Site::start().await;
     let reviewer = Person::reviewer(&site.server, "b").await;
-    let no = [("voice", "no"), ("note", "reads <b>files</b>")];
-    assert_eq!(reviewer.send(&site.server, &site.path("/voices"), &no).await.status, 303);
+    let no = [("vote", "no"), ("note", "reads <b>files</b>")];
+    assert_eq!(reviewer.send(&site.server, &site.path("/votes"), &no).await.status, 303);
     assert_eq!(site.server.db.sql("SELECT state FROM reviews"), "denied");
     assert_eq!(site.server.db.sql("SELECT state FROM deployments"), "refused");
     holds(&reviewer.read(&site.server, "/reviews").await, &["reads &#60;b&#62;files&#60;/b&#62;"]);
 }
 
 #[tokio::test]
-async fn whoever_asked_cannot_vote_and_reads_why() {
+async fn the_requester_cannot_vote_and_reads_why() {
     let site = Site::start().await;
     let asker = Person::reviewer(&site.server, "a").await;
     let body = asker.read(&site.server, &site.path("")).await;
-    holds(&body, &["You are a/test, and whoever asked for a crate cannot decide about it."]);
-    assert!(!body.contains("name=\"voice\""), "whoever asked gets a form");
-    for voice in ["yes", "no"] {
+    holds(&body, &["You are a/test, and the requester of a crate cannot vote on it."]);
+    assert!(!body.contains("name=\"vote\""), "the requester gets a form");
+    for vote in ["yes", "no"] {
         let answer =
-            asker.send(&site.server, &site.path("/voices"), &[("voice", voice), ("note", "mine")]).await;
-        assert_eq!(answer.status, 409, "{voice}: {answer:?}");
+            asker.send(&site.server, &site.path("/votes"), &[("vote", vote), ("note", "mine")]).await;
+        assert_eq!(answer.status, 409, "{vote}: {answer:?}");
     }
     assert_eq!(
-        (site.voices().as_str(), site.server.db.sql("SELECT state FROM reviews")),
+        (site.votes().as_str(), site.server.db.sql("SELECT state FROM reviews")),
         ("0", "open".to_owned())
     );
 }
@@ -345,9 +348,9 @@ async fn who_does_not_review_gets_nowhere() {
         404,
         "an open review is not for everybody"
     );
-    let vote = [("voice", "no"), ("note", "mine")];
-    assert_eq!(deployer.send(&site.server, &site.path("/voices"), &vote).await.status, 403);
-    assert_eq!(site.voices(), "0");
+    let vote = [("vote", "no"), ("note", "mine")];
+    assert_eq!(deployer.send(&site.server, &site.path("/votes"), &vote).await.status, 403);
+    assert_eq!(site.votes(), "0");
 }
 
 #[tokio::test]
@@ -359,14 +362,14 @@ async fn forms_of_strangers_change_nothing() {
     );
     let (one, two) = (Person::reviewer(&site.server, "b").await, Person::reviewer(&site.server, "c").await);
     let page = one.read(&site.server, "/crates/itoa/1.0.0/revocation").await;
-    let concerned = page.split("name=\"concerned\" value=\"").nth(1).unwrap().split('"').next().unwrap();
-    let (voices, spots) = (site.path("/voices"), site.path("/spots"));
+    let affected = page.split("name=\"affected\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let (votes, hotspots) = (site.path("/votes"), site.path("/hotspots"));
     let forms: [(&str, Vec<(&str, &str)>); 3] = [
-        (&voices, vec![("voice", "no"), ("note", "stranger")]),
-        (&spots, vec![("spot", SPOT), ("state", "seen"), ("note", ""), ("back", "review")]),
+        (&votes, vec![("vote", "no"), ("note", "stranger")]),
+        (&hotspots, vec![("hotspot", HOTSPOT), ("state", "seen"), ("note", ""), ("back", "review")]),
         (
             "/crates/itoa/1.0.0/revocation",
-            vec![("severity", "unload"), ("reason", "stranger"), ("concerned", concerned)],
+            vec![("severity", "unload"), ("reason", "stranger"), ("affected", affected)],
         ),
     ];
     let mut tried = 0;
@@ -404,10 +407,10 @@ async fn forms_of_strangers_change_nothing() {
         let bearer = site.server.request("POST", path, &token).form(&good);
         assert_eq!(site.server.send(bearer).await.header("location"), "/sign-in", "{path}");
     }
-    assert_eq!((tried, site.voices().as_str(), site.notes().as_str()), (24, "0", ""));
+    assert_eq!((tried, site.votes().as_str(), site.notes().as_str()), (24, "0", ""));
     assert_eq!(site.server.db.sql("SELECT status FROM crates"), "allowed");
     assert_eq!(
-        one.send(&site.server, &spots, &forms[1].1).await.status,
+        one.send(&site.server, &hotspots, &forms[1].1).await.status,
         303,
         "the same form with its own secret"
     );
@@ -418,63 +421,68 @@ async fn what_is_not_on_the_form_is_refused() {
     let site = Site::start().await;
     let reviewer = Person::reviewer(&site.server, "b").await;
     let long = "x".repeat(2_001);
-    let spots: [(&[(&str, &str)], u16); 8] = [
-        (&[("spot", "src/lib.rs:9:9:unsafe"), ("state", "seen"), ("note", ""), ("back", "review")], 404),
-        (&[("spot", "tests/t.rs:1:1:unsafe"), ("state", "seen"), ("note", ""), ("back", "review")], 404),
-        (&[("spot", SPOT), ("state", "approved"), ("note", ""), ("back", "review")], 400),
-        (&[("spot", SPOT), ("state", "justified"), ("note", "  "), ("back", "review")], 400),
-        (&[("spot", SPOT), ("state", "unsound"), ("note", ""), ("back", "review")], 400),
-        (&[("spot", SPOT), ("state", "seen"), ("note", &long), ("back", "review")], 400),
-        (&[("spot", SPOT), ("state", "seen"), ("state", "unsound"), ("note", "x"), ("back", "review")], 400),
-        (&[("spot", SPOT), ("state", "seen")], 400),
+    let hotspots: [(&[(&str, &str)], u16); 8] = [
+        (&[("hotspot", "src/lib.rs:9:9:unsafe"), ("state", "seen"), ("note", ""), ("back", "review")], 404),
+        (&[("hotspot", "tests/t.rs:1:1:unsafe"), ("state", "seen"), ("note", ""), ("back", "review")], 404),
+        (&[("hotspot", HOTSPOT), ("state", "approved"), ("note", ""), ("back", "review")], 400),
+        (&[("hotspot", HOTSPOT), ("state", "justified"), ("note", "  "), ("back", "review")], 400),
+        (&[("hotspot", HOTSPOT), ("state", "unsound"), ("note", ""), ("back", "review")], 400),
+        (&[("hotspot", HOTSPOT), ("state", "seen"), ("note", &long), ("back", "review")], 400),
+        (
+            &[
+                ("hotspot", HOTSPOT),
+                ("state", "seen"),
+                ("state", "unsound"),
+                ("note", "x"),
+                ("back", "review"),
+            ],
+            400,
+        ),
+        (&[("hotspot", HOTSPOT), ("state", "seen")], 400),
     ];
-    for (fields, status) in spots {
+    for (fields, status) in hotspots {
         assert_eq!(
-            reviewer.send(&site.server, &site.path("/spots"), fields).await.status,
+            reviewer.send(&site.server, &site.path("/hotspots"), fields).await.status,
             status,
             "{fields:?}"
         );
     }
     let long = "x".repeat(4_001);
-    let voices: [&[(&str, &str)]; 10] = [
-        &[("voice", "yes"), ("note", "a\0b")],
-        &[("voice", "yes"), ("note", " ")],
-        &[("voice", "yes"), ("note", &long)],
-        &[("voice", "maybe"), ("note", "x")],
-        &[("voice", "yes"), ("voice", "no"), ("note", "x")],
-        &[("voice", "yes"), ("note", "x"), ("days", "0")],
-        &[("voice", "yes"), ("note", "x"), ("days", "3654")],
-        &[("voice", "yes"), ("note", "x"), ("days", "-1")],
-        &[("voice", "yes"), ("note", "x"), ("grant", "everything")],
-        &[("voice", "yes"), ("note", "x"), ("tenant", "<b>")],
+    let votes: [&[(&str, &str)]; 10] = [
+        &[("vote", "yes"), ("note", "a\0b")],
+        &[("vote", "yes"), ("note", " ")],
+        &[("vote", "yes"), ("note", &long)],
+        &[("vote", "maybe"), ("note", "x")],
+        &[("vote", "yes"), ("vote", "no"), ("note", "x")],
+        &[("vote", "yes"), ("note", "x"), ("days", "0")],
+        &[("vote", "yes"), ("note", "x"), ("days", "3654")],
+        &[("vote", "yes"), ("note", "x"), ("days", "-1")],
+        &[("vote", "yes"), ("note", "x"), ("grant", "everything")],
+        &[("vote", "yes"), ("note", "x"), ("tenant", "<b>")],
     ];
-    for fields in voices {
-        assert_eq!(
-            reviewer.send(&site.server, &site.path("/voices"), fields).await.status,
-            400,
-            "{fields:?}"
-        );
+    for fields in votes {
+        assert_eq!(reviewer.send(&site.server, &site.path("/votes"), fields).await.status, 400, "{fields:?}");
     }
-    assert_eq!((site.voices().as_str(), site.notes().as_str()), ("0", ""));
+    assert_eq!((site.votes().as_str(), site.notes().as_str()), ("0", ""));
     // A way back to somewhere else is not taken from the form.
-    let away = [("spot", SPOT), ("state", "seen"), ("note", ""), ("back", "//evil.example/")];
-    let answer = reviewer.send(&site.server, &site.path("/spots"), &away).await;
-    assert_eq!(answer.header("location"), site.path("#spot-2"));
+    let away = [("hotspot", HOTSPOT), ("state", "seen"), ("note", ""), ("back", "//evil.example/")];
+    let answer = reviewer.send(&site.server, &site.path("/hotspots"), &away).await;
+    assert_eq!(answer.header("location"), site.path("#hotspot-2"));
 }
 
 #[tokio::test]
 async fn hostile_strings_stay_text_on_every_page() {
     let strings = strings();
     assert!(strings.len() >= 50, "{}", strings.len());
-    let spots = |line: u32| -> Vec<Value> {
-        let spot = |(at, text): (u32, &String)| json!({ "kind": "unsafe", "what": text, "inside": text, "span": span("src/lib.rs", line + at, (0, 0), text) });
-        (0..).zip(&strings).map(spot).collect()
+    let hotspots = |line: u32| -> Vec<Value> {
+        let hotspot = |(at, text): (u32, &String)| json!({ "kind": "unsafe", "what": text, "inside": text, "span": span("src/lib.rs", line + at, (0, 0), text) });
+        (0..).zip(&strings).map(hotspot).collect()
     };
     let messages = (0_u32..)
         .zip(&strings)
         .map(|(at, text)| json!({ "span": span("src/lib.rs", 1 + at, (0, 0), text), "message": text }));
     let compiler = json!({ "unsafe": { "errors": 1, "spots": messages.collect::<Vec<_>>() } });
-    let report = crate_report(&[source_file("src/lib.rs", "library", &spots(1))], &compiler, &strings);
+    let report = crate_report(&[source_file("src/lib.rs", "library", &hotspots(1))], &compiler, &strings);
     let reason = |text: &String| {
         let place = json!({ "span": span("src/other.rs", 1, (0, 0), text), "what": text });
         json!({ "risk": "licence-unknown", "text": text, "spots": [place] })
@@ -485,26 +493,26 @@ async fn hostile_strings_stay_text_on_every_page() {
     let site = Site::with(&report, &judgement, &[("src/lib.rs", &text)], &strings[0]).await;
     let (one, admin) =
         (Person::reviewer(&site.server, "b").await, Person::new(&site.server, "c", &[Scope::Admin]).await);
-    // Every string as a note about a spot of its own; those that are too long, or not what they look like, are
+    // Every string as a note about a hotspot of its own; those that are too long, or not what they look like, are
     // refused.
     let is_visible = |text: &&String| mfaas_ident::sanitise(text, usize::MAX) == **text;
     let mut noted = 0;
     for (at, text) in (1_u32..).zip(&strings) {
         let key = format!("src/lib.rs:{at}:0:unsafe");
-        let fields = [("spot", key.as_str()), ("state", "seen"), ("note", text), ("back", "review")];
-        let status = one.send(&site.server, &site.path("/spots"), &fields).await.status;
+        let fields = [("hotspot", key.as_str()), ("state", "seen"), ("note", text), ("back", "review")];
+        let status = one.send(&site.server, &site.path("/hotspots"), &fields).await.status;
         assert!(status == 303 || status == 400, "{text:?}: {status}");
         assert!(is_visible(&text) || status == 400, "{text:?} was taken");
         noted += usize::from(status == 303);
     }
     assert!(noted >= 30, "{noted}");
-    let refused = [("voice", "no"), ("note", "no \u{202e}sey")];
-    assert_eq!(one.send(&site.server, &site.path("/voices"), &refused).await.status, 400);
+    let refused = [("vote", "no"), ("note", "no \u{202e}sey")];
+    assert_eq!(one.send(&site.server, &site.path("/votes"), &refused).await.status, 400);
     let visible: Vec<&str> = strings.iter().filter(is_visible).map(String::as_str).collect();
     let words: String = visible.join(" ").chars().take(4_000).collect();
-    let vote = [("voice", "no"), ("note", words.as_str())];
+    let vote = [("vote", "no"), ("note", words.as_str())];
     let before = one.read(&site.server, &site.path("")).await;
-    assert_eq!(one.send(&site.server, &site.path("/voices"), &vote).await.status, 303);
+    assert_eq!(one.send(&site.server, &site.path("/votes"), &vote).await.status, 303);
     let review = one.read(&site.server, &site.path("")).await;
     let file = colourless(&one.read(&site.server, &site.path("/files/src/lib.rs")).await);
     for text in &strings {
@@ -588,18 +596,18 @@ async fn taking_back_shows_what_it_concerns_before_it_does_anything() {
         .db
         .sql("INSERT INTO version_crates VALUES ('d', 'uses-itoa', 1, 'itoa', '1.0.0+b', repeat('0', 64))");
     let digest = |body: &str| {
-        body.split("name=\"concerned\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+        body.split("name=\"affected\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     };
     let stale = digest(&before);
-    let form = |concerned: &str| {
+    let form = |affected: &str| {
         [
             ("severity", "unload".to_owned()),
             ("reason", "unsound".to_owned()),
-            ("concerned", concerned.to_owned()),
+            ("affected", affected.to_owned()),
         ]
     };
-    let send = async |concerned: &str| {
-        let fields = form(concerned);
+    let send = async |affected: &str| {
+        let fields = form(affected);
         let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         reviewer.send(server, path, &fields).await
     };
@@ -612,7 +620,7 @@ async fn taking_back_shows_what_it_concerns_before_it_does_anything() {
     assert_eq!(server.db.sql("SELECT status FROM crates"), "revoked");
     assert_eq!(server.db.sql("SELECT count(*) FROM revocations"), "1");
     holds(&reviewer.read(server, "/crates/itoa").await, &["revoked", "unsound", "b/test"]);
-    assert_eq!(reviewer.get(server, path).await.status, 404, "what is taken back is offered again");
+    assert_eq!(reviewer.get(server, path).await.status, 404, "a revoked version is offered again");
 }
 
 #[tokio::test]
@@ -649,9 +657,9 @@ async fn a_report_of_another_shape_is_said_to_be_one() {
     let site = Site::with(&report, &judgement(&json!([]), &json!([])), &[("src/lib.rs", LIB)], "^1").await;
     let reviewer = Person::reviewer(&site.server, "b").await;
     let body = reviewer.read(&site.server, &site.path("")).await;
-    holds(&body, &["cannot be read by this one", "0 of 0 spots seen", "Deny"]);
+    holds(&body, &["cannot be read by this one", "0 of 0 hotspots seen", "Deny"]);
     assert!(!body.contains(">Approve<"), "what nobody can look at can be approved");
-    let yes = [("voice", "yes"), ("note", "unread")];
-    assert_eq!(reviewer.send(&site.server, &site.path("/voices"), &yes).await.status, 409);
-    assert_eq!(site.voices(), "0");
+    let yes = [("vote", "yes"), ("note", "unread")];
+    assert_eq!(reviewer.send(&site.server, &site.path("/votes"), &yes).await.status, 409);
+    assert_eq!(site.votes(), "0");
 }

@@ -55,16 +55,20 @@ const MATRIX: &[(&str, &str, Door, &str, u16)] = &[
     ("GET", "/v1/reviews", Token, "ra", 200),
     ("GET", "/v1/reviews/{id}", Token, "ra", 404),
     ("GET", "/v1/reviews/{id}/report", Token, "ra", 404),
-    ("POST", "/v1/reviews/{id}/voices", Token, "ra", 415),
-    ("PUT", "/v1/reviews/{id}/spots", Token, "ra", 415),
+    ("POST", "/v1/reviews/{id}/votes", Token, "ra", 415),
+    ("PUT", "/v1/reviews/{id}/hotspots", Token, "ra", 415),
     ("GET", "/v1/keys", Token, "vdroab", 404),
     ("GET", "/v1/whoami", Token, "vdroab", 200),
+    ("GET", "/v1/builders", Token, "oab", 200),
     ("GET", "/v1/nodes", Token, "oab", 200),
     ("PUT", "/v1/nodes/{name}/availability", Token, "oab", 415),
     ("GET", "/v1/bans", Token, "vdroab", 200),
     ("DELETE", "/v1/bans/{id}", Token, "oab", 404),
     ("GET", "/v1/usage", Token, "vdroab", 200),
+    ("GET", "/v1/call-tokens", Token, "dab", 200),
     ("POST", "/v1/call-tokens", Token, "dab", 415),
+    ("DELETE", "/v1/call-tokens", Token, "dab", 400),
+    ("DELETE", "/v1/call-tokens/{id}", Token, "dab", 404),
     ("POST", "/v1/call-keys", Token, "ab", 415),
     ("GET", "/v1/tokens", Token, "ab", 200),
     ("POST", "/v1/tokens", Token, "ab", 415),
@@ -93,8 +97,8 @@ const MATRIX: &[(&str, &str, Door, &str, u16)] = &[
     ("POST", "/crates/{name}/{version}/revocation", Session, "ra", 400),
     ("GET", "/reviews", Session, "ra", 200),
     ("GET", "/reviews/{id}", Session, "ra", 404),
-    ("POST", "/reviews/{id}/voices", Session, "ra", 400),
-    ("POST", "/reviews/{id}/spots", Session, "ra", 400),
+    ("POST", "/reviews/{id}/votes", Session, "ra", 400),
+    ("POST", "/reviews/{id}/hotspots", Session, "ra", 400),
     ("GET", "/reviews/{id}/files/{*path}", Session, "ra", 404),
     ("GET", "/usage", Session, "vdroab", 200),
     ("GET", "/nodes", Session, "oab", 200),
@@ -176,7 +180,7 @@ fn check(what: &str, answer: &Answer) {
 }
 
 async fn send(server: &Server, what: &str, request: reqwest::RequestBuilder) -> Answer {
-    let answer = server.send(request).await;
+    let answer = server.send_stranger(request).await;
     check(what, &answer);
     answer
 }
@@ -329,7 +333,7 @@ async fn over_https_cookies_stay_there() {
     assert!(cookie.contains("; HttpOnly; SameSite=Strict;") && cookie.ends_with("; Secure"), "{cookie}");
 }
 
-/// Making tokens: for people where it gives a voice, by role or by scopes, and never by anybody but an admin.
+/// Making tokens: for people where it allows voting, by role or by scopes, and never by anybody but an admin.
 #[tokio::test]
 async fn a_token_that_reviews_is_made_for_a_person() {
     let server = Server::start().await;
@@ -357,9 +361,9 @@ async fn a_token_that_reviews_is_made_for_a_person() {
         let secret = made["secret"].as_str().unwrap();
         let who = server.get("/v1/whoami", secret).await.json();
         assert_eq!((&who["role"], &who["person"]), (&role.as_str().into(), &"alice".into()), "{who}");
-        assert_eq!(who["vouched_by"], "admin");
+        assert_eq!(who["identity_source"], "admin");
         assert!(made["token"]["made_by"].as_str().unwrap().starts_with("token:"), "{made}");
     }
     let ci = make(serde_json::json!({"name": "ci", "role": "deployer"})).await.json();
-    assert_eq!((&ci["token"]["person"], &ci["token"]["vouched_by"]), (&"a/ci".into(), &"nobody".into()));
+    assert_eq!((&ci["token"]["person"], &ci["token"]["identity_source"]), (&"a/ci".into(), &"nobody".into()));
 }

@@ -19,6 +19,13 @@ fn files(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     found
 }
 
+/// What lies in the store beside what marks it as one.
+fn blobs_of(server: &Server) -> Vec<std::path::PathBuf> {
+    let mut found = files(&server.dir().join("blobs"));
+    found.retain(|path| !path.ends_with("mfaas-blob-store"));
+    found
+}
+
 #[tokio::test]
 async fn an_upload_is_stored_by_its_digest_and_recorded_once() {
     let server = Server::start().await;
@@ -35,7 +42,7 @@ async fn an_upload_is_stored_by_its_digest_and_recorded_once() {
     assert_eq!(first.json()["events_url"], format!("/v1/deployments/{id}/events"));
     let shown = server.get(&format!("/v1/deployments/{id}"), &token).await;
     assert_eq!(&shown.json(), deployment);
-    let blobs = files(&server.dir().join("blobs"));
+    let blobs = blobs_of(&server);
     assert_eq!(blobs.len(), 1, "{blobs:?}");
     assert_eq!(std::fs::read(&blobs[0]).unwrap(), bytes);
 }
@@ -54,7 +61,7 @@ async fn a_repeat_with_the_same_key_is_the_same_deployment() {
     let other_bytes = send("k1", "other source", "hello").await;
     assert_eq!((other_bytes.status, other_bytes.code().as_str()), (422, "MF0905"));
     assert_eq!(send("k1", "source", "goodbye").await.code(), "MF0905");
-    let blobs = files(&server.dir().join("blobs"));
+    let blobs = blobs_of(&server);
     assert_eq!(blobs.len(), 1, "a conflict leaves none: {blobs:?}");
     assert_eq!(send(&"k".repeat(201), "source", "hello").await.code(), "MF0904");
     let list = server.get("/v1/functions/hello/deployments?limit=1", &token).await.json();
@@ -77,7 +84,7 @@ async fn eleven_mebibytes_are_refused_and_leave_nothing() {
     let request = server.request("POST", "/v1/functions/hello/deployments", &token).body(body);
     let streamed = server.send(request).await;
     assert_eq!((streamed.status, streamed.code().as_str()), (413, "MF0101"));
-    assert_eq!(files(&server.dir().join("blobs")), Vec::<std::path::PathBuf>::new());
+    assert_eq!(blobs_of(&server), Vec::<std::path::PathBuf>::new());
     assert_eq!(
         server.upload("hello", &token, vec![0; 10 * MIB]).await.status,
         202,
@@ -132,7 +139,7 @@ async fn the_server_collects_blobs_that_nobody_needs() {
         assert!(began.elapsed() < Duration::from_secs(30), "the server collects nothing");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(files(&server.dir().join("blobs")).len(), 1, "the young one");
+    assert_eq!(blobs_of(&server).len(), 1, "the young one");
     let recorded = "SELECT count(*) FROM audit_log WHERE action = 'blobs.collected'";
     assert_eq!(server.db.sql(recorded), "1");
 }
@@ -217,6 +224,32 @@ async fn slow_senders_keep_places_of_their_own_tenant_only() {
     upload_at_last(&server, &token).await;
 }
 
+/// A tenant that is full takes new versions, and another tenant new functions.
+#[tokio::test]
+async fn a_tenant_has_only_so_many_functions() {
+    let server = Server::start_with(&[("MFAAS_TENANT_FUNCTIONS", "2")]).await;
+    let (token, other) =
+        (server.token("a", &[Scope::Deploy]).await, server.token("b", &[Scope::Deploy]).await);
+    let send = async |name: &str, token: &str| {
+        let request = server.request("POST", &format!("/v1/functions/{name}/deployments"), token);
+        let key = uuid::Uuid::new_v4().to_string();
+        server.send(request.header("idempotency-key", &key).body(key.clone())).await
+    };
+    for name in ["one", "two", "one"] {
+        assert_eq!(send(name, &token).await.status, 202, "{name}");
+    }
+    let refused = send("three", &token).await;
+    assert_eq!((refused.status, refused.code().as_str()), (403, "MF0918"));
+    assert_eq!(server.db.sql("SELECT count(*) FROM deployments"), "3");
+    assert_eq!(blobs_of(&server).len(), 3);
+    assert_eq!(send("three", &other).await.status, 202);
+    server.db.sql("UPDATE builds SET finished_at = now()");
+    server.db.sql("INSERT INTO functions (tenant, name) VALUES ('a', 'one'), ('a', 'two')");
+    assert_eq!((send("three", &token).await.status, send("two", &token).await.status), (403, 202));
+    server.db.sql("UPDATE functions SET deleted_at = now() WHERE name = 'one'");
+    assert_eq!((send("three", &token).await.status, send("one", &token).await.status), (202, 403));
+}
+
 /// Beyond a tenant's share of the queue an upload leaves neither row nor blob, and when there is room it is taken.
 #[tokio::test]
 async fn a_tenants_share_of_the_queue_is_bounded() {
@@ -230,7 +263,7 @@ async fn a_tenants_share_of_the_queue_is_bounded() {
     };
     let kept = |rows: usize, blobs: usize| {
         assert_eq!(server.db.sql("SELECT count(*) FROM deployments"), rows.to_string());
-        assert_eq!(files(&server.dir().join("blobs")).len(), blobs);
+        assert_eq!(blobs_of(&server).len(), blobs);
     };
     assert_eq!(send("one", "12345678").await.status, 202);
     assert_eq!(send("two", "abcdefgh").await.status, 202);

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, AuditHead, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, Fields, KeyList,
-    ListedKey, PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion, ServingSet,
-    ShardRef, Statement, sign, tree_of,
+    Admission, AuditHead, BuildDefinition, BuildMetadata, Builder, CallKey, Declared, Fields, KeyList,
+    ListedKey, PrivateKey, Provenance, Purpose, RunDetails, SandboxLevel, ServedFunction, ServedVersion,
+    ServingSet, ShardRef, Statement, sign, tree_of,
 };
 use mfaas_ident::{
     Access, AliasName, Budget, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, MemoryLimit,
@@ -51,17 +51,23 @@ impl Deployed {
 #[derive(Debug)]
 pub(super) struct Home {
     directory: tempfile::TempDir,
+    call_key: PrivateKey,
 }
 
 impl Home {
     /// Writes a home whose only functions are these.
     pub(super) fn with(deployed: &[Deployed]) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir().context("a directory for the node")?;
-        let home = Self { directory };
+        let home = Self { directory, call_key: PrivateKey::generate()? };
         fs::create_dir_all(home.path("state/blobs")).context("make the node's state directory")?;
         home.write_identity()?;
         home.write_documents(deployed)?;
         Ok(home)
+    }
+
+    /// The key whose call tokens the node takes.
+    pub(super) fn call_key(&self) -> &PrivateKey {
+        &self.call_key
     }
 
     /// A file in it.
@@ -104,7 +110,7 @@ impl Home {
         self.write("state/key-list.dsse", &sign(&key_list(&online, now), &[&root])?)?;
         let (root, shards) = tree_of(functions)?;
         shards.values().try_for_each(|shard| self.write_blob(shard.as_bytes()))?;
-        self.write("state/serving-set.dsse", &sign(&serving_set(root, now), &[&online])?)
+        self.write("state/serving-set.dsse", &sign(&serving_set(root, &self.call_key, now), &[&online])?)
     }
 
     /// Writes a function's statement and artifact, and gives its entry of the serving set.
@@ -167,7 +173,8 @@ fn key_list(online: &PrivateKey, now: DateTime<Utc>) -> KeyList {
     }
 }
 
-fn serving_set(functions: ShardRef, now: DateTime<Utc>) -> ServingSet {
+fn serving_set(functions: ShardRef, call_key: &PrivateKey, now: DateTime<Utc>) -> ServingSet {
+    let public = call_key.public();
     ServingSet {
         version: ServingSet::FORMAT,
         epoch: Epoch(1),
@@ -178,7 +185,8 @@ fn serving_set(functions: ShardRef, now: DateTime<Utc>) -> ServingSet {
         abi_versions: BTreeSet::from([mfaas_abi::ABI_VERSION]),
         required_lints: lints::required().map(str::to_owned).collect(),
         functions,
-        call_keys: Vec::new(),
+        call_keys: vec![CallKey { keyid: public.id(), public, not_after: now + VALID }],
+        revoked_calls: None,
         audit_head: AuditHead::START,
     }
 }
@@ -206,7 +214,7 @@ fn admission(
         handler: HandlerPath::parse("handle")?,
         budget_us: served.budget_us,
         memory_bytes: served.memory_bytes,
-        // What is measured is a call, not its token.
+        // Calls without a token and calls with one are of the same function.
         declared: Some(Declared::default()),
         fields: Some(Fields::new(Access::Public)),
         source_upload: nothing,
@@ -218,7 +226,7 @@ fn admission(
         policy_revision: "benchmark".to_owned(),
         decisions: Vec::new(),
         elf_facts: nothing,
-        cage_level: CageLevel::Full,
+        sandbox_level: SandboxLevel::Full,
         checks: Vec::new(),
         bindings: Vec::new(),
         calls: Vec::new(),

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use mfaas_attest::PrivateKey;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::BUDGET_US;
@@ -26,7 +27,7 @@ pub const INGRESS_THREADS: &str = "ingress";
 pub const DISPATCHER_THREAD: &str = "dispatcher";
 
 /// The tenant of the one function that rows of a single tenant call.
-const TENANT: &str = "bench";
+pub(super) const TENANT: &str = "bench";
 /// From the start of the node until its first function answers: verification, inspection, loader, workers.
 const START_WAIT_MAX: Duration = Duration::from_secs(60);
 /// A node that is asked to stop has this long; it waits for its server, which is not there, for a second.
@@ -57,15 +58,9 @@ pub(super) struct Started {
 pub(super) type Variable = (&'static str, OsString);
 
 impl Node {
-    /// Starts `mfaas-node` over a home with the function that answers at once, and waits until that
-    /// answers. Its worker has the worker's core, the rest of it stays on the caller's.
+    /// Starts `mfaas-node` with the function that answers at once, and waits until that answers.
     pub fn start(kit: &Kit) -> anyhow::Result<Self> {
-        let image = kit.functions.file(Form::Hosted, &Kind::EMPTY.constants(0));
-        let deployed = Deployed { tenant: TENANT.to_owned(), image, budget_us: BUDGET_US };
-        let path = deployed.path();
-        let variables =
-            [("MFAAS_WORKERS", "1".into()), ("MFAAS_WORKER_CORES", kit.cores.worker.to_string().into())];
-        let own = Started::over(kit, &[deployed], &variables)?;
+        let (own, path) = Started::with_one_function(kit)?;
         let client = Client::connect(own.address, &path)?;
         let target = Target {
             address: own.address,
@@ -114,6 +109,17 @@ fn spawn(kit: &Kit, home: &Home, variables: &[Variable]) -> anyhow::Result<Child
 }
 
 impl Started {
+    /// Starts `mfaas-node` over a home with the function that answers at once, which anybody may call; and where that is. Its
+    /// worker has the worker's core, the rest of it stays on the caller's.
+    pub(super) fn with_one_function(kit: &Kit) -> anyhow::Result<(Self, String)> {
+        let image = kit.functions.file(Form::Hosted, &Kind::EMPTY.constants(0));
+        let deployed = Deployed { tenant: TENANT.to_owned(), image, budget_us: BUDGET_US };
+        let path = deployed.path();
+        let variables =
+            [("MFAAS_WORKERS", "1".into()), ("MFAAS_WORKER_CORES", kit.cores.worker.to_string().into())];
+        Ok((Self::over(kit, &[deployed], &variables)?, path))
+    }
+
     /// Starts `mfaas-node` over a home with these functions, and waits until the first of them answers. What
     /// `variables` do not say is as a node has it by default, on the two cores of the kit.
     pub(super) fn over(kit: &Kit, deployed: &[Deployed], variables: &[Variable]) -> anyhow::Result<Self> {
@@ -129,6 +135,11 @@ impl Started {
     /// Where it answers.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The key whose call tokens it takes.
+    pub(super) fn call_key(&self) -> &PrivateKey {
+        self.home.call_key()
     }
 
     /// Its process.

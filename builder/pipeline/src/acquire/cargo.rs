@@ -1,4 +1,4 @@
-//! The trusted cargo, outside of the cage: it resolves and downloads, and runs nothing of what it
+//! The trusted cargo, outside of the sandbox: it resolves and downloads, and runs nothing of what it
 //! downloads.
 //!
 //! Its whole environment is ours: a home below the given work directory, and of the caller's variables
@@ -16,6 +16,7 @@ use mfaas_rules::limits::RESOLVE;
 use super::error::AcquireError;
 use super::refusal;
 use crate::config;
+use crate::disk;
 use crate::error::BuilderError;
 use crate::toolchain::Toolchain;
 
@@ -74,7 +75,7 @@ impl Cargo {
 
     /// Runs it in `directory`, which holds our manifest, and answers its standard output.
     pub(super) fn run(&self, directory: &Path, arguments: &[&str]) -> Result<String, BuilderError> {
-        let file = || tempfile::tempfile().map_err(BuilderError::io("the directory for temporary files"));
+        let file = || tempfile::tempfile_in(&self.scratch).map_err(BuilderError::io(&self.scratch));
         let (mut out, mut err) = (file()?, file()?);
         let copy = |file: &File| file.try_clone().map_err(BuilderError::io("cargo's output"));
         let mut command = Command::new(&self.program);
@@ -82,6 +83,7 @@ impl Cargo {
             .env_clear()
             .env("HOME", &self.home)
             .env("CARGO_HOME", self.home.join("cargo"))
+            .env("TMPDIR", &self.scratch)
             .env("CARGO_TERM_COLOR", "never")
             .env("RUSTC", &self.rustc)
             .envs(NETWORK_VARIABLES.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
@@ -96,9 +98,17 @@ impl Cargo {
         let child = command.spawn().map_err(BuilderError::io(&self.program))?;
         let status = wait(child, &[&out, &err])?;
         if !status.success() {
+            self.has_room()?;
             return Err(refusal::classify(&String::from_utf8_lossy(&read(&mut err)?)).into());
         }
         String::from_utf8(read(&mut out)?).map_err(|_| other("it printed something else than text").into())
+    }
+
+    /// Whether it had room wherever it writes. cargo tells a full disk in many words, and a crate's own words stand beside
+    /// them: nobody reads them for that.
+    fn has_room(&self) -> Result<(), BuilderError> {
+        let directories = [&self.home, &self.scratch];
+        directories.into_iter().try_for_each(|path| disk::has_quota(path, RESOLVE.free_bytes_min))
     }
 }
 
@@ -129,7 +139,7 @@ fn wait(mut child: Child, outputs: &[&File]) -> Result<ExitStatus, BuilderError>
             child.wait().map_err(BuilderError::io("cargo"))?;
             let seconds = RESOLVE.wall_seconds_max;
             return Err(match late {
-                true => AcquireError::Network { said: format!("no end after {seconds} s") }.into(),
+                true => AcquireError::Network { reason: format!("no end after {seconds} s") }.into(),
                 false => other("it printed more than is read").into(),
             });
         }
@@ -137,6 +147,10 @@ fn wait(mut child: Child, outputs: &[&File]) -> Result<ExitStatus, BuilderError>
     }
 }
 
-fn other(said: &str) -> AcquireError {
-    AcquireError::Other { said: said.to_owned() }
+fn other(text: &str) -> AcquireError {
+    AcquireError::Other { reason: text.to_owned() }
 }
+
+#[cfg(test)]
+#[path = "cargo_tests.rs"]
+mod tests;

@@ -39,7 +39,7 @@ pub(crate) fn download(cargo: &Cargo, member: &ResolvedCrate) -> Result<Download
 }
 
 /// The same by name, version and the lock's checksum.
-pub(super) fn take(
+pub(crate) fn take(
     cargo: &Cargo,
     (name, version): &PackageKey,
     checksum: Option<&str>,

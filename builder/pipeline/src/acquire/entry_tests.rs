@@ -29,7 +29,7 @@ fn a_crate_without_anything_is_a_line() {
 }
 
 #[test]
-fn dependencies_are_told_with_everything_that_a_resolution_needs() {
+fn dependencies_are_listed_with_everything_that_a_resolution_needs() {
     let found = line(
         "[dependencies]\nplain = \"1.2\"\n\
          [dependencies.alias]\npackage = \"real_name\"\nversion = \"=0.3.1\"\noptional = true\n\
@@ -82,7 +82,7 @@ fn what_other_platforms_need_is_left_out_with_all_that_names_it() {
 }
 
 #[test]
-fn what_cannot_be_told_for_sure_makes_no_line() {
+fn what_is_uncertain_makes_no_line() {
     let long = format!("[features]\n\"{}\" = []\n", "f".repeat(INDEX_ENTRY.word_bytes_max + 1));
     let many: String =
         (0..=INDEX_ENTRY.dependencies_max).map(|number| format!("d{number} = \"1\"\n")).collect();

@@ -43,10 +43,10 @@ pub(crate) enum AcquireError {
         reason: String,
     },
     /// The registry did not answer. It may later.
-    #[error("the registry did not answer: {said}")]
+    #[error("the registry did not answer: {reason}")]
     Network {
-        /// cargo's words.
-        said: String,
+        /// What cargo printed.
+        reason: String,
     },
     /// The downloaded bytes are not those of the lock, or are not there.
     #[error("the archive of `{name}` {version}: {reason}")]
@@ -59,9 +59,9 @@ pub(crate) enum AcquireError {
         reason: String,
     },
     /// Anything else.
-    #[error("cargo cannot resolve it: {said}")]
+    #[error("cargo cannot resolve it: {reason}")]
     Other {
         /// Why.
-        said: String,
+        reason: String,
     },
 }

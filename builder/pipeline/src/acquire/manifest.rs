@@ -5,6 +5,7 @@
 //! as a name, a requirement and names of features, all parsed.
 
 use mfaas_ident::CrateName;
+use mfaas_rules::{CrateRequest, exact};
 use semver::{Version, VersionReq};
 use toml::{Table, Value};
 
@@ -17,90 +18,57 @@ const HEADER: &str = "# Written by mfaas-builder from a seed and the crates that
 const EMPTY: &str =
     "[workspace]\n[package]\nname = \"mfaas-seed\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
 
-/// A crate beside the seed's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CrateRequest {
-    /// The package.
-    pub(crate) name: CrateName,
-    /// Which versions; of an approved crate exactly one.
-    pub(crate) requirement: VersionReq,
-    /// Features.
-    pub(crate) features: Vec<String>,
-    /// The default features too.
-    pub(crate) default_features: bool,
-}
-
-impl CrateRequest {
-    /// The same crate in exactly this version.
-    pub(super) fn exactly(&self, version: &Version) -> Self {
-        Self { requirement: exact(version), ..self.clone() }
-    }
-
-    /// `name`, `name@requirement`, `name@=1.2.3`.
-    pub(crate) fn parse(
-        text: &str,
-        features: Vec<String>,
-        default_features: bool,
-    ) -> Result<Self, AcquireError> {
-        let (name, requirement) = text.split_once('@').unwrap_or((text, "*"));
-        let problem = |said: String| AcquireError::Other { said: mfaas_ident::sanitise_line(&said, 300) };
-        let name = CrateName::parse(name).map_err(|error| problem(format!("{text}: {error}")))?;
-        // A whole version means that one, as for `cargo install`.
-        let requirement = match Version::parse(requirement) {
-            Ok(version) => exact(&version),
-            Err(_) => {
-                VersionReq::parse(requirement).map_err(|error| problem(format!("{requirement}: {error}")))?
-            }
-        };
-        let request = Self { name, requirement, features, default_features };
-        request.check_features().map(|()| request)
-    }
-
-    /// cargo reads `dep/feature` and `dep:name` in a list of features; a request names plain ones.
-    fn check_features(&self) -> Result<(), AcquireError> {
-        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
-        match self.features.iter().find(|name| name.is_empty() || !name.chars().all(is_plain)) {
-            None => Ok(()),
-            Some(feature) => Err(AcquireError::NoFeature {
-                name: self.name.to_string(),
-                feature: mfaas_ident::sanitise_line(feature, 100),
-            }),
+/// A request as it is typed: `name`, `name@requirement`, `name@=1.2.3`.
+pub(crate) fn parse_request(
+    text: &str,
+    features: Vec<String>,
+    default_features: bool,
+) -> Result<CrateRequest, AcquireError> {
+    let (name, requirement) = text.split_once('@').unwrap_or((text, "*"));
+    let problem = |text: String| AcquireError::Other { reason: mfaas_ident::sanitise_line(&text, 300) };
+    let name = CrateName::parse(name).map_err(|error| problem(format!("{text}: {error}")))?;
+    // A whole version means that one, as for `cargo install`.
+    let requirement = match Version::parse(requirement) {
+        Ok(version) => exact(&version),
+        Err(_) => {
+            VersionReq::parse(requirement).map_err(|error| problem(format!("{requirement}: {error}")))?
         }
-    }
+    };
+    let request = CrateRequest { name, requirement, features, default_features };
+    check_features(&request).map(|()| request)
 }
 
-/// The requirement that takes one version alone.
-pub(super) fn exact(version: &Version) -> VersionReq {
-    VersionReq {
-        comparators: vec![semver::Comparator {
-            op: semver::Op::Exact,
-            major: version.major,
-            minor: Some(version.minor),
-            patch: Some(version.patch),
-            pre: version.pre.clone(),
-        }],
+/// cargo reads `dep/feature` and `dep:name` in a list of features; a request names plain ones.
+fn check_features(request: &CrateRequest) -> Result<(), AcquireError> {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
+    match request.features.iter().find(|name| name.is_empty() || !name.chars().all(is_plain)) {
+        None => Ok(()),
+        Some(feature) => Err(AcquireError::NoFeature {
+            name: request.name.to_string(),
+            feature: mfaas_ident::sanitise_line(feature, 100),
+        }),
     }
 }
 
 /// The manifest of a workspace that offers nothing yet.
-pub(super) fn empty() -> String {
+pub(crate) fn empty() -> String {
     EMPTY.to_owned()
 }
 
 /// `manifest` with these crates beside what it offers. `locked` is the resolution of `manifest`.
-pub(super) fn with(
+pub(crate) fn with(
     manifest: &str,
     locked: &Lockfile,
     requests: &[CrateRequest],
 ) -> Result<String, AcquireError> {
-    let problem = |said: String| AcquireError::Other { said };
+    let problem = |reason: String| AcquireError::Other { reason };
     let mut table: Table =
         manifest.parse().map_err(|error| problem(format!("the seed's Cargo.toml: {error}")))?;
     let dependencies = table.entry("dependencies").or_insert_with(|| Value::Table(Table::new()));
     let dependencies =
         dependencies.as_table_mut().ok_or_else(|| problem("`dependencies` is no table".to_owned()))?;
     for request in requests {
-        request.check_features()?;
+        check_features(request)?;
         match entry_of(dependencies, locked, request) {
             Some(key) => widen(dependencies, &key, request),
             None => {

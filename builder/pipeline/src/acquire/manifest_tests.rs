@@ -2,7 +2,7 @@
 
 use toml::Table;
 
-use super::{CrateRequest, with};
+use super::{CrateRequest, parse_request, with};
 use crate::deps::Lockfile;
 
 const LOCK: &str = "version = 4\n[[package]]\nname = \"a\"\nversion = \"1.4.0\"\n\
@@ -10,8 +10,7 @@ const LOCK: &str = "version = 4\n[[package]]\nname = \"a\"\nversion = \"1.4.0\"\
 const SEED: &str = "[package]\nname = \"seed\"\n[dependencies]\na = \"1.2\"\nb = { version = \"2\", default-features = false, features = [\"x\"] }\n";
 
 fn request(text: &str, features: &[&str], default_features: bool) -> CrateRequest {
-    CrateRequest::parse(text, features.iter().map(|name| (*name).to_owned()).collect(), default_features)
-        .unwrap()
+    parse_request(text, features.iter().map(|name| (*name).to_owned()).collect(), default_features).unwrap()
 }
 
 fn dependencies(requests: &[CrateRequest]) -> Table {
@@ -51,10 +50,10 @@ fn default_features_are_switched_on_and_never_off() {
 #[test]
 fn a_request_is_a_name_a_requirement_and_plain_features() {
     for bad in ["a b", "../x", "a@one", "a@1.0 || 2", ""] {
-        assert!(CrateRequest::parse(bad, Vec::new(), true).is_err(), "{bad}");
+        assert!(parse_request(bad, Vec::new(), true).is_err(), "{bad}");
     }
     for bad in ["dep:x", "x/y", "", "a\"b", "x?/y"] {
-        assert!(CrateRequest::parse("a", vec![bad.to_owned()], true).is_err(), "{bad}");
+        assert!(parse_request("a", vec![bad.to_owned()], true).is_err(), "{bad}");
     }
     assert_eq!(request("a@1.2.3-rc.1", &[], true).requirement.to_string(), "=1.2.3-rc.1");
     assert_eq!(request("a", &[], true).requirement.to_string(), "*");

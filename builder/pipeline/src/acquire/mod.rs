@@ -1,34 +1,34 @@
 //! Acquiring a crate: from a request to its files, its facts and the next seed.
 //!
-//! Pure functions over directories and bytes: no database, no blob store, no decision. cargo runs on
-//! manifests of our own alone, outside of the cage only to resolve and to download, which runs nothing
-//! of what it downloads; whatever compiles runs in the cage, without a network.
+//! Pure steps over directories and bytes: no database, no blob store, no decision. The acquirer puts them together.
+//! cargo runs on manifests of our own alone, outside of the sandbox only to resolve and to download, which runs nothing
+//! of what it downloads; whatever compiles runs in the sandbox, without a network.
 
 mod cargo;
 mod closure;
-mod compare;
-mod download;
-mod entry;
-mod error;
-mod examine;
+mod context;
+pub(crate) mod download;
+pub(crate) mod entry;
+pub(crate) mod error;
 mod extend;
-mod manifest;
-mod offer;
+mod failure;
+pub(crate) mod gather;
+pub(crate) mod manifest;
 mod published;
 mod refusal;
 mod report;
-mod resolve;
-mod serve;
-mod site_cache;
+pub(crate) mod resolve;
+pub(crate) mod seed;
 mod table;
-mod texts;
-mod trial;
+pub(crate) mod texts;
+pub(crate) mod trial;
 mod units;
 mod vendor;
 mod verdict;
 
+pub(crate) use context::AcquireContext;
 pub(crate) use error::AcquireError;
 pub(crate) use extend::{ExtendArguments, extend};
+pub(crate) use failure::{first_error, is_about_crates};
 pub(crate) use report::{Subject, facts};
-pub(crate) use serve::serve;
 pub(crate) use table::{TableArguments, table};

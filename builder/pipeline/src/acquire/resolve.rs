@@ -9,13 +9,14 @@ use std::path::Path;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Node, PackageId};
 use mfaas_ident::CrateName;
+use mfaas_rules::CrateRequest;
 use mfaas_rules::limits::RESOLVE;
 use semver::Version;
 
 use super::cargo::Cargo;
 use super::closure;
 use super::error::AcquireError;
-use super::manifest::{self, CrateRequest};
+use super::manifest;
 use crate::deps::{Lockfile, PackageKey, Seed};
 use crate::error::BuilderError;
 use crate::toolchain::TARGET;
@@ -92,17 +93,17 @@ impl Workspace {
     }
 
     /// Its manifest.
-    pub(super) fn manifest(&self) -> &str {
+    pub(crate) fn manifest(&self) -> &str {
         &self.manifest
     }
 
     /// Its lock.
-    pub(super) fn lock(&self) -> &Lockfile {
+    pub(crate) fn lock(&self) -> &Lockfile {
         &self.lock
     }
 
     /// Writes it to `root` with this manifest.
-    pub(super) fn write(&self, root: &Path, manifest: &str) -> Result<(), BuilderError> {
+    pub(crate) fn write(&self, root: &Path, manifest: &str) -> Result<(), BuilderError> {
         let mut files = self.files.clone();
         files.insert("Cargo.toml".to_owned(), manifest.as_bytes().to_vec());
         files.entry("src/lib.rs".to_owned()).or_insert_with(|| LIBRARY.as_bytes().to_vec());
@@ -116,7 +117,7 @@ impl Workspace {
     }
 
     /// Downloads every package of a lock that was resolved in it, other platforms' included.
-    pub(super) fn fetch(&self, cargo: &Cargo, manifest: &str, lock: &str) -> Result<(), BuilderError> {
+    pub(crate) fn fetch(&self, cargo: &Cargo, manifest: &str, lock: &str) -> Result<(), BuilderError> {
         let scratch = cargo.scratch()?;
         self.write(scratch.path(), manifest)?;
         let path = scratch.path().join("Cargo.lock");
@@ -153,18 +154,18 @@ pub(crate) fn resolve(
 
 /// Several crates at once.
 #[derive(Debug)]
-pub(super) struct Resolved {
-    pub(super) lock_text: String,
-    pub(super) lock: Lockfile,
-    pub(super) manifest: String,
+pub(crate) struct Resolved {
+    pub(crate) lock_text: String,
+    pub(crate) lock: Lockfile,
+    pub(crate) manifest: String,
     /// Sorted; nothing in them says what is new.
-    pub(super) members: Vec<ResolvedCrate>,
+    pub(crate) members: Vec<ResolvedCrate>,
     /// What the workspace's own package names.
-    pub(super) direct: BTreeSet<PackageKey>,
+    pub(crate) direct: BTreeSet<PackageKey>,
 }
 
 /// Resolves `base` with these crates beside it, and downloads what the target compiles.
-pub(super) fn resolve_all(
+pub(crate) fn resolve_all(
     cargo: &Cargo,
     base: &Workspace,
     asked: &[CrateRequest],
@@ -177,9 +178,10 @@ pub(super) fn resolve_all(
         .map_err(|error| with_offer(error, &base.lock, asked))?;
     let lock_path = scratch.path().join("Cargo.lock");
     let lock_text = std::fs::read_to_string(&lock_path).map_err(BuilderError::io(&lock_path))?;
-    let lock = Lockfile::parse(&lock_text).map_err(|said| AcquireError::Other { said })?;
-    let metadata = MetadataCommand::parse(text)
-        .map_err(|error| AcquireError::Other { said: mfaas_ident::sanitise_line(&error.to_string(), 300) })?;
+    let lock = Lockfile::parse(&lock_text).map_err(|reason| AcquireError::Other { reason })?;
+    let metadata = MetadataCommand::parse(text).map_err(|error| AcquireError::Other {
+        reason: mfaas_ident::sanitise_line(&error.to_string(), 300),
+    })?;
     let (members, direct) = members(&metadata, &lock)?;
     Ok(Resolved { lock_text, lock, manifest, members, direct })
 }
@@ -219,13 +221,9 @@ fn keeps(before: &Lockfile, now: &Lockfile, request: &CrateRequest) -> Result<()
 
 fn chosen(resolved: &Resolved, request: &CrateRequest) -> Result<PackageKey, AcquireError> {
     let fits = |key: &&PackageKey| key.0 == request.name && request.requirement.matches(&key.1);
-    resolved
-        .direct
-        .iter()
-        .filter(fits)
-        .max()
-        .cloned()
-        .ok_or_else(|| AcquireError::Other { said: format!("cargo resolved no version of {}", request.name) })
+    resolved.direct.iter().filter(fits).max().cloned().ok_or_else(|| AcquireError::Other {
+        reason: format!("cargo resolved no version of {}", request.name),
+    })
 }
 
 /// Every package but the workspace's own, and what that one names.
@@ -233,12 +231,12 @@ fn members(
     metadata: &Metadata,
     lock: &Lockfile,
 ) -> Result<(Vec<ResolvedCrate>, BTreeSet<PackageKey>), AcquireError> {
-    let problem = |said: &str| AcquireError::Other { said: said.to_owned() };
-    let graph = metadata.resolve.as_ref().ok_or_else(|| problem("cargo tells no resolution"))?;
+    let problem = |text: &str| AcquireError::Other { reason: text.to_owned() };
+    let graph = metadata.resolve.as_ref().ok_or_else(|| problem("cargo names no resolution"))?;
     if graph.nodes.len() > RESOLVE.packages_max {
         return Err(problem(&format!("it takes more than {} crates", RESOLVE.packages_max)));
     }
-    let root = graph.root.as_ref().ok_or_else(|| problem("cargo tells no root"))?;
+    let root = graph.root.as_ref().ok_or_else(|| problem("cargo names no root"))?;
     let mut keys: BTreeMap<&PackageId, PackageKey> = BTreeMap::new();
     for package in &metadata.packages {
         let name = CrateName::parse(package.name.as_str())

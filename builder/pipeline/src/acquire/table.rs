@@ -3,61 +3,27 @@
 //! geiger, our token scan and the compiler answer three different questions, and the table shows where
 //! they differ. It judges nothing, and a count that could not be made is a word and not a zero.
 
+mod rows;
 mod show;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use mfaas_rules::crate_facts::{CompilerVerdict, CrateReport, GeigerReport, Role, SpotKind};
-use serde::Serialize;
+use mfaas_rules::CrateRequest;
+use mfaas_rules::crate_facts::{CompilerVerdict, CrateReport, GeigerReport, HotspotKind, Role};
 
+use super::context::{AcquireContext, in_work};
 use super::error::AcquireError;
-use super::manifest::CrateRequest;
-use super::report::{self, Acquirer};
+use super::manifest::parse_request;
 use super::resolve::{Resolved, Workspace, resolve_all};
 use crate::error::BuilderError;
 use crate::facts;
+use rows::{Counted, Missing, Row, Table};
 
 /// The list that ships with this program.
 const POPULAR: &str = include_str!("../../../toolchain/popular-crates.txt");
 /// Bytes of a list.
 const LIST_BYTES_MAX: usize = 1 << 20;
-
-/// One crate.
-#[derive(Debug, Clone, Serialize)]
-struct Row {
-    name: String,
-    version: String,
-    /// As the workspace of all of them switches them on.
-    features: Vec<String>,
-    geiger: Counted,
-    tokens: Counted,
-    /// Errors of the lint; `clean` is 0.
-    compiler: Counted,
-    build_script: bool,
-    proc_macro: bool,
-}
-
-/// A number, or the reason why there is none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Counted {
-    Number(u64),
-    Unknown(String),
-}
-
-/// All rows, and what was asked for and is not among them.
-#[derive(Debug, Default, Serialize)]
-struct Table {
-    rows: Vec<Row>,
-    missing: Vec<Missing>,
-}
-
-#[derive(Debug, Serialize)]
-struct Missing {
-    name: String,
-    reason: String,
-}
 
 /// What `table` is given.
 #[derive(Debug, clap::Args)]
@@ -80,9 +46,9 @@ pub(crate) fn table(arguments: &TableArguments) -> Result<ExitCode, BuilderError
         Some(list) => read(list)?,
         None => parse(POPULAR)?,
     };
-    let table = report::in_work(arguments.work.as_deref(), |acquirer| {
+    let table = in_work(arguments.work.as_deref(), |context| {
         let mut table = Table::default();
-        gather(acquirer, &asked, &mut table)?;
+        gather(context, &asked, &mut table)?;
         table.rows.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(table)
     })?;
@@ -93,7 +59,7 @@ pub(crate) fn table(arguments: &TableArguments) -> Result<ExitCode, BuilderError
 fn read(list: &Path) -> Result<Vec<CrateRequest>, BuilderError> {
     let text = std::fs::read_to_string(list).map_err(BuilderError::io(list))?;
     if text.len() > LIST_BYTES_MAX {
-        return Err(AcquireError::Other { said: "the list is too long".to_owned() }.into());
+        return Err(AcquireError::Other { reason: "the list is too long".to_owned() }.into());
     }
     parse(&text).map_err(BuilderError::from)
 }
@@ -103,21 +69,21 @@ fn parse(text: &str) -> Result<Vec<CrateRequest>, AcquireError> {
     let mut asked: Vec<CrateRequest> = Vec::new();
     for line in lines.filter(|line| !line.is_empty()) {
         let problem = || AcquireError::Other {
-            said: format!("no `name version`: {}", mfaas_ident::sanitise_line(line, 100)),
+            reason: format!("no `name version`: {}", mfaas_ident::sanitise_line(line, 100)),
         };
         let (name, version) = line.split_once(' ').ok_or_else(problem)?;
         let version = semver::Version::parse(version.trim()).map_err(|_| problem())?;
-        asked.push(CrateRequest::parse(&format!("{name}@{version}"), Vec::new(), true)?);
+        asked.push(parse_request(&format!("{name}@{version}"), Vec::new(), true)?);
     }
     Ok(asked)
 }
 
 /// Resolves all of them together; where that cannot be, each half of them. A crate that cannot be
 /// resolved alone is missing.
-fn gather(acquirer: &Acquirer, asked: &[CrateRequest], table: &mut Table) -> Result<(), BuilderError> {
+fn gather(context: &AcquireContext, asked: &[CrateRequest], table: &mut Table) -> Result<(), BuilderError> {
     let base = Workspace::empty();
-    match resolve_all(&acquirer.cargo, &base, asked) {
-        Ok(resolved) => rows(acquirer, &base, asked, &resolved, table),
+    match resolve_all(&context.cargo, &base, asked) {
+        Ok(resolved) => rows(context, &base, asked, &resolved, table),
         Err(BuilderError::Acquire(error)) if !matches!(error, AcquireError::Network { .. }) => match asked {
             [] => Ok(()),
             [request] => {
@@ -126,8 +92,8 @@ fn gather(acquirer: &Acquirer, asked: &[CrateRequest], table: &mut Table) -> Res
             }
             _ => {
                 let (one, other) = asked.split_at(asked.len() / 2);
-                gather(acquirer, one, table)?;
-                gather(acquirer, other, table)
+                gather(context, one, table)?;
+                gather(context, other, table)
             }
         },
         Err(error) => Err(error),
@@ -135,14 +101,14 @@ fn gather(acquirer: &Acquirer, asked: &[CrateRequest], table: &mut Table) -> Res
 }
 
 fn rows(
-    acquirer: &Acquirer,
+    context: &AcquireContext,
     base: &Workspace,
     asked: &[CrateRequest],
     resolved: &Resolved,
     table: &mut Table,
 ) -> Result<(), BuilderError> {
-    acquirer.fetch(base, &resolved.manifest, &resolved.lock_text)?;
-    let mut verdicts = acquirer.verdicts(base, &resolved.manifest, &resolved.lock_text)?;
+    context.fetch(base, &resolved.manifest, &resolved.lock_text)?;
+    let mut verdicts = context.verdicts(base, &resolved.manifest, &resolved.lock_text)?;
     for request in asked {
         let wanted = |key: &&super::resolve::ResolvedCrate| {
             key.name == request.name && request.requirement.matches(&key.version)
@@ -153,7 +119,7 @@ fn rows(
             continue;
         };
         let verdict = verdicts.remove(&member.key());
-        let (report, _) = acquirer.report(member, &resolved.members, verdict)?;
+        let (report, _) = context.report(member, &resolved.members, verdict)?;
         table.rows.push(row(&report));
     }
     Ok(())
@@ -188,11 +154,11 @@ fn geiger(report: &CrateReport) -> Counted {
 fn tokens(report: &CrateReport) -> Counted {
     let files = || report.source.files.iter().filter(|file| file.role != Role::Aside);
     let unreadable = files()
-        .find(|file| file.tokens.counts.contains_key(&SpotKind::Unreadable))
+        .find(|file| file.tokens.counts.contains_key(&HotspotKind::Unreadable))
         .map(|file| format!("{}: not all of it could be read", file.path));
     match unreadable.or_else(|| nothing_read(report)) {
         Some(reason) => Counted::Unknown(reason),
-        None => Counted::Number(report.source.summary.token_spots as u64),
+        None => Counted::Number(report.source.summary.token_hotspots as u64),
     }
 }
 

@@ -10,16 +10,16 @@ use super::download::Download;
 
 /// A text file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Text {
+pub(crate) struct Text {
     /// Its path.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// Its bytes, which are UTF-8.
-    pub(super) content: Vec<u8>,
+    pub(crate) content: Vec<u8>,
 }
 
 /// The texts of an archive, as far as the limits go. An archive that cannot be read has none: its report says
 /// why.
-pub(super) fn texts(download: &Download) -> Vec<Text> {
+pub(crate) fn texts(download: &Download) -> Vec<Text> {
     match CrateArchive::read(&download.bytes, &download.top()) {
         Ok(archive) => of_files(archive.files()),
         Err(_) => Vec::new(),

@@ -1,7 +1,7 @@
 //! A trial: the crates of a request compiled as they would be offered, before anybody votes.
 //!
 //! Who decides about a crate has to know what it must be granted, and that it compiles here at all. So the
-//! closure is type-checked against the facade of std, in the cage. What the compiler refuses in the facade's
+//! closure is type-checked against the facade of std, in the sandbox. What the compiler refuses in the facade's
 //! name is granted to the crate that reached for it, and asked again, until it compiles or nothing is left to
 //! grant. What comes of it are needs, not grants: only people grant, and only what they are asked about here.
 
@@ -12,10 +12,10 @@ use mfaas_ident::CrateName;
 use mfaas_rules::crate_facts::TrialBuild;
 use mfaas_rules::profiles::std_items::Capability;
 
-use super::extend::{Grant, grant, write_seed};
-use super::report::Acquirer;
+use super::context::AcquireContext;
+use super::failure::{REASON_BYTES_MAX, first_error};
 use super::resolve::{Resolved, ResolvedCrate, Workspace};
-use super::serve::{REASON_BYTES_MAX, first_error};
+use super::seed::{Grant, grant, write_seed};
 use crate::deps::{self, PackageKey, messages};
 use crate::diagnostics::facade_reason;
 use crate::error::BuilderError;
@@ -28,11 +28,11 @@ const ROUNDS_MAX: usize = 8;
 const GRANT_REASON: &str = "a trial";
 
 /// What each crate is granted.
-pub(super) type Granted = BTreeMap<CrateName, BTreeSet<Capability>>;
+pub(crate) type Granted = BTreeMap<CrateName, BTreeSet<Capability>>;
 
 /// Tries every crate of a resolution that was fetched. `granted` is what those that are offered already have.
-pub(super) fn trial(
-    bench: &Acquirer,
+pub(crate) fn trial(
+    context: &AcquireContext,
     resolved: &Resolved,
     closure: &[ResolvedCrate],
     granted: Granted,
@@ -41,12 +41,12 @@ pub(super) fn trial(
         granted.into_iter().filter(|(name, _)| closure.iter().any(|member| member.name == *name)).collect();
     let mut granted = site.clone();
     for _ in 0..ROUNDS_MAX {
-        let said = attempt(bench, resolved, &granted)?;
-        let more = wanted(&said.errors, &granted);
-        if said.succeeded || more.is_empty() {
+        let outcome = attempt(context, resolved, &granted)?;
+        let more = wanted(&outcome.errors, &granted);
+        if outcome.succeeded || more.is_empty() {
             return Ok(closure
                 .iter()
-                .map(|member| (member.key(), said.about(member, &beyond(&granted, &site))))
+                .map(|member| (member.key(), outcome.about(member, &beyond(&granted, &site))))
                 .collect());
         }
         for (name, capabilities) in more {
@@ -63,8 +63,8 @@ fn beyond(granted: &Granted, site: &Granted) -> Granted {
     granted.iter().filter(differs).map(|(name, set)| (name.clone(), set.clone())).collect()
 }
 
-/// What one attempt said.
-struct Said {
+/// What came of one attempt.
+struct TrialOutcome {
     succeeded: bool,
     compiled: BTreeSet<PackageKey>,
     errors: Vec<(PackageKey, Diagnostic)>,
@@ -72,25 +72,30 @@ struct Said {
     tail: String,
 }
 
-fn attempt(bench: &Acquirer, resolved: &Resolved, granted: &Granted) -> Result<Said, BuilderError> {
-    let scratch = bench.scratch()?;
+fn attempt(
+    context: &AcquireContext,
+    resolved: &Resolved,
+    granted: &Granted,
+) -> Result<TrialOutcome, BuilderError> {
+    let scratch = context.scratch()?;
     let seed = scratch.path().join("seed");
     write_seed(&Workspace::empty(), &resolved.manifest, &resolved.lock_text, &seed)?;
     grant(&seed, &rows(granted))?;
-    let ran = deps::try_out(&seed, &bench.sources(), &bench.toolchain, scratch.path(), bench.minimum())?;
-    let said = messages::parse(&ran.stdout, TARGET)
+    let ran =
+        deps::try_out(&seed, &context.sources(), &context.toolchain, scratch.path(), context.minimum())?;
+    let output = messages::parse(&ran.stdout, TARGET)
         .map_err(|problem| BuilderError::Command { command: "cargo", problem })?;
     let succeeded = ran.exit.success();
-    Ok(Said {
+    Ok(TrialOutcome {
         succeeded,
-        compiled: said
+        compiled: output
             .compiled
             .into_iter()
             // What was compiled for the build machine, without a facade, says nothing where the rest stopped.
             .filter(|unit| !unit.is_build_script && (succeeded || unit.for_target))
             .map(|unit| unit.package)
             .collect(),
-        errors: said.errors,
+        errors: output.errors,
         tail: first_error(&String::from_utf8_lossy(&ran.stderr)),
     })
 }
@@ -140,7 +145,7 @@ fn merge(has: &mut BTreeSet<Capability>, more: BTreeSet<Capability>) {
     }
 }
 
-impl Said {
+impl TrialOutcome {
     /// `needs` is what each crate was granted beyond what the site gives it.
     fn about(&self, member: &ResolvedCrate, needs: &Granted) -> TrialBuild {
         let key = member.key();

@@ -91,20 +91,21 @@ fn what_the_site_gives_a_crate_already_is_no_need() {
 }
 
 #[test]
-fn only_a_crate_that_compiled_is_told_to_compile() {
-    let said = Said {
+fn only_a_crate_that_compiled_is_reported_as_compiling() {
+    let outcome = TrialOutcome {
         succeeded: false,
         compiled: BTreeSet::from([key("good")]),
         errors: vec![(key("bad"), error("src/lib.rs", "other"))],
         tail: String::new(),
     };
     let has = granted(&[("good", &[Capability::Unwind])]);
-    let about = |name: &str| said.about(&member(name), &has);
+    let about = |name: &str| outcome.about(&member(name), &has);
     assert_eq!(about("good"), TrialBuild::Compiles { needs: BTreeSet::from([Capability::Unwind]) });
     assert_eq!(about("bad"), TrialBuild::Fails { reason: "error: unresolved import".to_owned() });
     let TrialBuild::NotRun { reason } = about("above") else { panic!("it was not compiled") };
     assert!(reason.contains("bad 1.0.0"), "{reason}");
-    let silent = Said { errors: Vec::new(), tail: "error: a build script failed".to_owned(), ..said };
+    let silent =
+        TrialOutcome { errors: Vec::new(), tail: "error: a build script failed".to_owned(), ..outcome };
     let reason = "error: a build script failed".to_owned();
     assert_eq!(silent.about(&member("above"), &has), TrialBuild::NotRun { reason });
 }

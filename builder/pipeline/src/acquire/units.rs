@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::deps::messages::{Compiled, Said};
+use crate::deps::messages::{CargoOutput, Compiled};
 use crate::deps::{PackageKey, Unit};
 
 /// The lint that cannot be switched off again.
@@ -59,14 +59,14 @@ pub(super) struct Question {
 pub(super) fn question(
     unit: &Unit,
     compiled: &Compiled,
-    said: &Said,
+    output: &CargoOutput,
     scratch: &str,
 ) -> Result<Question, String> {
     if key(unit).as_ref() != Some(&compiled.package) {
         return Err("it is about another package".to_owned());
     }
     let options = options(&unit.arguments)?;
-    if compiled.source != Path::new(root(&options)?) || !has_features(&options, compiled, said) {
+    if compiled.source != Path::new(root(&options)?) || !has_features(&options, compiled, output) {
         return Err("what the compiler was asked is not what cargo says".to_owned());
     }
     let mut arguments: Vec<String> = vec![
@@ -79,7 +79,7 @@ pub(super) fn question(
     let environment = unit
         .environment
         .iter()
-        .filter(|(name, _)| keeps(name, &compiled.package, said))
+        .filter(|(name, _)| keeps(name, &compiled.package, output))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     Ok(Question { arguments, environment, directory: unit.directory.clone() })
@@ -150,12 +150,12 @@ fn root(options: &[Argument]) -> Result<&str, String> {
 
 /// Whether the `cfg`s are the features that cargo names and what the crate's own build script asked
 /// for, all of them and nothing else.
-fn has_features(options: &[Argument], compiled: &Compiled, said: &Said) -> bool {
+fn has_features(options: &[Argument], compiled: &Compiled, output: &CargoOutput) -> bool {
     let asked: BTreeSet<&str> =
         options.iter().filter(|option| option.name == "--cfg").map(|option| option.value.as_str()).collect();
     let features = compiled.features.iter().map(|feature| format!("feature=\"{feature}\""));
     let features: BTreeSet<String> = features.collect();
-    let from_scripts: BTreeSet<&str> = said
+    let from_scripts: BTreeSet<&str> = output
         .scripts
         .iter()
         .filter(|script| script.package == compiled.package)
@@ -166,8 +166,8 @@ fn has_features(options: &[Argument], compiled: &Compiled, said: &Said) -> bool 
 }
 
 /// Variables that cargo sets, and those of the crate's own build script.
-fn keeps(name: &str, package: &PackageKey, said: &Said) -> bool {
-    let own = || said.scripts.iter().filter(|script| script.package == *package);
+fn keeps(name: &str, package: &PackageKey, output: &CargoOutput) -> bool {
+    let own = || output.scripts.iter().filter(|script| script.package == *package);
     name == "OUT_DIR"
         || (name.starts_with("CARGO") && name != "CARGO_ENCODED_RUSTFLAGS")
         || own().any(|script| script.variables.iter().any(|known| known == name))

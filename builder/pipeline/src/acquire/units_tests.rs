@@ -2,7 +2,7 @@
 
 use super::{Question, question};
 use crate::deps::Unit;
-use crate::deps::messages::{self, Said};
+use crate::deps::messages::{self, CargoOutput};
 
 /// As cargo asks for a crate of the registry, with one feature and a `cfg` of its build script.
 const ASKED: &str = "--crate-name sample --edition=2021 /vendor/sample-1.2.3/src/lib.rs --error-format=json \
@@ -23,7 +23,7 @@ fn unit(arguments: &str) -> Unit {
     }
 }
 
-fn said() -> Said {
+fn output() -> CargoOutput {
     let id = "registry+https://example.com/index#sample@1.2.3";
     let text = format!(
         "{{\"reason\":\"build-script-executed\",\"package_id\":\"{id}\",\"cfgs\":[\"has_fast\"],\"env\":[[\"MADE\",\"1\"]]}}\n\
@@ -34,8 +34,8 @@ fn said() -> Said {
 }
 
 fn asked(arguments: &str) -> Result<Question, String> {
-    let said = said();
-    question(&unit(arguments), &said.compiled[0], &said, "/scratch")
+    let output = output();
+    question(&unit(arguments), &output.compiled[0], &output, "/scratch")
 }
 
 #[test]
@@ -92,6 +92,6 @@ fn a_note_that_cargo_does_not_confirm_is_not_believed() {
     }
     let mut other = unit(ASKED);
     other.version = "1.2.4".to_owned();
-    let said = said();
-    assert!(question(&other, &said.compiled[0], &said, "/scratch").is_err());
+    let output = output();
+    assert!(question(&other, &output.compiled[0], &output, "/scratch").is_err());
 }

@@ -1,4 +1,4 @@
-//! Sources for the cage: each archive unpacked by our own reader into a directory of its own, as a
+//! Sources for the sandbox: each archive unpacked by our own reader into a directory of its own, as a
 //! directory source of cargo.
 //!
 //! Every package of the lock is there, because cargo wants to know all of them, those of other
@@ -29,7 +29,7 @@ pub(crate) fn vendor(
 ) -> Result<(), BuilderError> {
     base.fetch(cargo, manifest, lock)?;
     std::fs::create_dir_all(into).map_err(BuilderError::io(into))?;
-    let lock = Lockfile::parse(lock).map_err(|said| AcquireError::Other { said })?;
+    let lock = Lockfile::parse(lock).map_err(|reason| AcquireError::Other { reason })?;
     for key in lock.keys() {
         if let Some(checksum) = lock.checksum(key) {
             write(&download::take(cargo, key, Some(checksum))?, into)?;

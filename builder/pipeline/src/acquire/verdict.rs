@@ -2,7 +2,7 @@
 //! undo, and without the cap that cargo puts on the lints of dependencies.
 //!
 //! One cargo run makes what the compilations need, and the broker notes how each was asked; then the
-//! compiler is asked again, crate by crate, each time in a cage of its own in which nothing else runs
+//! compiler is asked again, crate by crate, each time in a sandbox of its own in which nothing else runs
 //! and nothing of the first run can be changed. It sees what is compiled: code behind other features or
 //! for other platforms is not, and neither are the bodies of macros that only others expand. Whatever
 //! did not end in a compiled crate or in errors of that lint says nothing, and never `Clean`.
@@ -12,15 +12,15 @@ use std::path::Path;
 
 use mfaas_audit::rustc_json::{self, Diagnostic, Level};
 use mfaas_rules::Span;
-use mfaas_rules::crate_facts::{CompilerSpot, CompilerVerdict};
+use mfaas_rules::crate_facts::{CompilerHotspot, CompilerVerdict};
 use mfaas_rules::limits::VERDICT;
 
 use super::units::{self, Question};
-use crate::cage::{CageMinimum, Ran, View};
-use crate::deps::messages::{self, Compiled, Said};
+use crate::deps::messages::{self, CargoOutput, Compiled};
 use crate::deps::{PackageKey, Seed, Site, Unit};
 use crate::error::BuilderError;
 use crate::flags;
+use crate::sandbox::{Ran, SandboxMinimum, View};
 use crate::toolchain::{TARGET, Toolchain};
 
 /// What the compiler says about every crate that `seed` compiles. A crate without an entry was not
@@ -30,7 +30,7 @@ pub(crate) fn verdicts(
     vendor: &Path,
     toolchain: &Toolchain,
     work: &Path,
-    minimum: CageMinimum,
+    minimum: SandboxMinimum,
 ) -> Result<BTreeMap<PackageKey, CompilerVerdict>, BuilderError> {
     let seed = Seed::read(seed)?;
     let staging =
@@ -38,14 +38,14 @@ pub(crate) fn verdicts(
     let site = Site::prepare(&seed, &[], vendor, toolchain, staging.path(), minimum)?;
     site.plan_without_facade(&seed)?;
     let (ran, made) = site.check()?;
-    let said = messages::parse(&ran.stdout, TARGET)
+    let output = messages::parse(&ran.stdout, TARGET)
         .map_err(|problem| BuilderError::Command { command: "cargo", problem })?;
-    let bench = Bench { site, said: &said, notes: &made.units, work: staging.path() };
+    let run = VerdictRun { site, output: &output, notes: &made.units, work: staging.path() };
     let mut found: BTreeMap<PackageKey, CompilerVerdict> = BTreeMap::new();
     let is_foreign = |compiled: &&Compiled| seed.lock.checksum(&compiled.package).is_some();
-    let libraries = said.compiled.iter().filter(|compiled| !compiled.is_build_script);
+    let libraries = output.compiled.iter().filter(|compiled| !compiled.is_build_script);
     for compiled in libraries.filter(is_foreign) {
-        for verdict in bench.ask_about(compiled)? {
+        for verdict in run.ask_about(compiled)? {
             let whole = match found.remove(&compiled.package) {
                 Some(other) => worse(other, verdict),
                 None => verdict,
@@ -57,14 +57,14 @@ pub(crate) fn verdicts(
 }
 
 /// What is needed to ask.
-struct Bench<'a> {
+struct VerdictRun<'a> {
     site: Site,
-    said: &'a Said,
+    output: &'a CargoOutput,
     notes: &'a [Unit],
     work: &'a Path,
 }
 
-impl Bench<'_> {
+impl VerdictRun<'_> {
     /// Every compilation of one crate with one set of features. One that cargo tells of and that no
     /// note is about could be any: it failed.
     fn ask_about(&self, compiled: &Compiled) -> Result<Vec<CompilerVerdict>, BuilderError> {
@@ -74,7 +74,7 @@ impl Bench<'_> {
             let scratch = tempfile::Builder::new().prefix("scratch-").tempdir_in(self.work);
             let scratch = scratch.map_err(BuilderError::io(self.work))?;
             let view = self.site.scratch(scratch.path());
-            match units::question(unit, compiled, self.said, &view.inside) {
+            match units::question(unit, compiled, self.output, &view.inside) {
                 Ok(question) => verdicts.push(self.ask(&question, &compiled.package, &view)?),
                 Err(reason) => refused = reason,
             }
@@ -150,10 +150,10 @@ impl Answer {
     fn verdict(&self, package: &PackageKey) -> CompilerVerdict {
         let errors = self.unsafe_errors().count();
         if errors > 0 {
-            let spots = self.unsafe_errors().take(VERDICT.spots_max);
+            let hotspots = self.unsafe_errors().take(VERDICT.hotspots_max);
             return CompilerVerdict::Unsafe {
                 errors: u32::try_from(errors).unwrap_or(u32::MAX),
-                spots: spots.map(|error| spot(error, package)).collect(),
+                hotspots: hotspots.map(|error| hotspot(error, package)).collect(),
             };
         }
         if self.compiled && self.errors.is_empty() {
@@ -167,14 +167,14 @@ impl Answer {
     }
 }
 
-fn spot(error: &Diagnostic, package: &PackageKey) -> CompilerSpot {
+fn hotspot(error: &Diagnostic, package: &PackageKey) -> CompilerHotspot {
     let root = format!("{}/{}-{}/", flags::CRATES_PREFIX, package.0, package.1);
     let nowhere = || Span { file: String::new(), line: 0, column: 0, end_column: 0, text: String::new() };
     let mut span = error.span.clone().unwrap_or_else(nowhere);
     if let Some(below) = span.file.strip_prefix(&root) {
         span.file = below.to_owned();
     }
-    CompilerSpot { span, message: mfaas_ident::sanitise_line(&error.message, VERDICT.message_bytes_max) }
+    CompilerHotspot { span, message: mfaas_ident::sanitise_line(&error.message, VERDICT.message_bytes_max) }
 }
 
 /// Of two compilations of one crate the answer that says less good of it.
@@ -228,14 +228,16 @@ mod tests {
             ("E0453", "allow(unsafe_code) incompatible with previous forbid"),
             ("E0432", "unresolved import"),
         ];
-        let CompilerVerdict::Unsafe { errors, spots } = answer(false, &errors) else { panic!("not unsafe") };
-        assert_eq!((errors, spots.len(), spots[0].span.file.as_str()), (2, 2, "src/x.rs"));
+        let CompilerVerdict::Unsafe { errors, hotspots } = answer(false, &errors) else {
+            panic!("not unsafe")
+        };
+        assert_eq!((errors, hotspots.len(), hotspots[0].span.file.as_str()), (2, 2, "src/x.rs"));
     }
 
     #[test]
     fn of_two_compilations_the_worse_one_counts() {
         let failed = || CompilerVerdict::Failed { reason: String::new() };
-        let found = |errors| CompilerVerdict::Unsafe { errors, spots: Vec::new() };
+        let found = |errors| CompilerVerdict::Unsafe { errors, hotspots: Vec::new() };
         assert_eq!(worse(CompilerVerdict::Clean, failed()), failed());
         assert_eq!(worse(found(1), failed()), found(1));
         assert_eq!(worse(found(1), found(2)), found(2));

@@ -1,7 +1,7 @@
 //! What the compiler's stages of a check need: the site's own toolchain and dependency cache, the
-//! worker, and the full cage.
+//! worker, and the full sandbox.
 //!
-//! Only the exact compiler gives the server's answer, and only the full cage may run it on a source
+//! Only the exact compiler gives the server's answer, and only the full sandbox may run it on a source
 //! that nobody has looked at. So whatever is missing, altered or of another id is a reason not to run,
 //! and never a reason to take something similar.
 
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use mfaas_rules::AllowlistSnapshot;
 
-use crate::cage::{Cage, CageMinimum};
 use crate::config::{self, CheckConfig};
 use crate::deps::Deps;
 use crate::error::BuilderError;
-use crate::stages::{self, Workshop};
+use crate::sandbox::{Sandbox, SandboxMinimum};
+use crate::stages::{self, BuildContext};
 use crate::toolchain::Toolchain;
 use crate::workspace::InstanceDirectory;
 
@@ -82,23 +82,23 @@ impl Materials {
         self.deps.seed_allowlist()
     }
 
-    /// The work place of the compiler's stages, in a full cage. `Ok(Err(reason))` says why there can
+    /// The work place of the compiler's stages, in a full sandbox. `Ok(Err(reason))` says why there can
     /// be none on this machine.
-    pub(super) fn workshop(
+    pub(super) fn build_context(
         self,
         scratch: &Path,
-    ) -> Result<Result<(Workshop, InstanceDirectory), String>, BuilderError> {
+    ) -> Result<Result<(BuildContext, InstanceDirectory), String>, BuilderError> {
         let worker = match stages::find_worker() {
             Ok(worker) => worker,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let cage = match Cage::new(CageMinimum::Full) {
-            Ok(cage) => cage,
+        let sandbox = match Sandbox::new(SandboxMinimum::Full) {
+            Ok(sandbox) => sandbox,
             Err(error) => return Ok(Err(error.to_string())),
         };
         let instance = InstanceDirectory::make(scratch, "check")?;
         let work = instance.path().to_path_buf();
         let Self { toolchain, deps } = self;
-        Ok(Ok((Workshop::new(cage, toolchain, deps, work, worker), instance)))
+        Ok(Ok((BuildContext::new(sandbox, toolchain, deps, work, worker), instance)))
     }
 }

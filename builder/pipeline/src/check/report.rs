@@ -7,9 +7,24 @@ use std::path::PathBuf;
 use mfaas_delivery::{Diagnostic, Event, EventKind, Stage, render};
 use mfaas_ident::{Digest, ToolchainId};
 
-use super::Outcome;
 use crate::error::BuilderError;
 use crate::journal::Progress;
+
+/// How a check ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Outcome {
+    /// Every stage passed.
+    Passed,
+    /// Policy says no.
+    Refused,
+    /// The compiler says no.
+    CompileError,
+    /// A dependency would wait for a reviewer.
+    Waiting,
+    /// Nothing bad was found, and some stages could not run.
+    Incomplete,
+}
 
 /// The stages of a check, in their order.
 const STAGES: [Stage; 8] = [
@@ -122,7 +137,7 @@ impl StageReport {
 pub(super) struct Record(RefCell<Vec<Event>>);
 
 impl Progress for Record {
-    fn tell(&self, event: Event) {
+    fn report(&self, event: Event) {
         self.0.borrow_mut().push(event);
     }
 }

@@ -1,6 +1,6 @@
-//! Runs each compilation and each build script of a dependency build in a cage of its own.
+//! Runs each compilation and each build script of a dependency build in a sandbox of its own.
 //!
-//! cargo plans the work in a cage where nothing of a dependency ever runs: in place of the compiler and of
+//! cargo plans the work in a sandbox where nothing of a dependency ever runs: in place of the compiler and of
 //! every build script it starts our own program, which asks here. What runs here sees what other units have
 //! made and can write none of it: a compilation writes to a new directory, a build script to its `OUT_DIR`.
 //! What a compilation has made is taken when nothing of it runs any more, under the one name that cargo gave
@@ -17,20 +17,21 @@ use mfaas_rules::codes;
 use mfaas_rules::limits::DEPENDENCY_UNIT;
 
 use super::exchange::{self, Answer, Ask, EXCHANGE_VARIABLE, LOOK_EVERY};
+use super::made::Made;
 use super::site::Site;
 use super::unit::{Asked, Unit};
 use super::wrapper::{BUILD_SCRIPT, PLAN_VARIABLE};
-use crate::cage::{Cage, Filter, Job, Ran, View};
 use crate::error::BuilderError;
+use crate::sandbox::{Filter, Job, Ran, Sandbox, View};
 use crate::toolchain::host_libraries;
 
-/// Where a unit's own directory lies in its cage.
+/// Where a unit's own directory lies in its sandbox.
 const ROOM_INSIDE: &str = "/unit";
 /// What it makes, below that.
 const MADE_PART: &str = "made";
 /// Its temporary files, below that.
 const SCRATCH_PART: &str = "tmp";
-/// Where a build script lies in its cage.
+/// Where a build script lies in its sandbox.
 const SCRIPT_INSIDE: &str = "/script";
 /// Its file name there.
 const SCRIPT_FILE: &str = "script";
@@ -38,39 +39,19 @@ const SCRIPT_FILE: &str = "script";
 /// reach from here.
 const CARGOS_OWN: [&str; 5] = [EXCHANGE_VARIABLE, PLAN_VARIABLE, "CARGO_MAKEFLAGS", "MAKEFLAGS", "MFLAGS"];
 
-/// What came of all units.
-#[derive(Debug, Default)]
-pub(crate) struct Made {
-    /// Every file that a compilation made, by its path in cargo's cage.
-    products: BTreeMap<PathBuf, Digest>,
-    /// What each compiler was asked.
-    pub(crate) units: Vec<Unit>,
-    /// Build scripts, by the directory in which cargo believes that they are.
-    scripts: BTreeMap<PathBuf, PathBuf>,
-    rooms: usize,
-    failed: Option<BuilderError>,
-}
-
-impl Made {
-    /// The digest of a file as its own compilation left it.
-    pub(super) fn digest(&self, inside: &Path) -> Option<Digest> {
-        self.products.get(inside).copied()
-    }
-}
-
 /// Answers what is asked in one run of cargo.
 pub(super) struct Broker<'a> {
     site: &'a Site,
     /// Holds the units, and ends them when cargo has ended.
-    units: Cage,
+    units: Sandbox,
     /// Holds cargo, and ends it when a unit cannot be answered.
-    cargo: Cage,
+    cargo: Sandbox,
     made: Mutex<Made>,
 }
 
 impl<'a> Broker<'a> {
-    pub(super) fn new(site: &'a Site, cage: &Cage) -> Self {
-        Self { site, units: cage.separately(), cargo: cage.separately(), made: Mutex::default() }
+    pub(super) fn new(site: &'a Site, sandbox: &Sandbox) -> Self {
+        Self { site, units: sandbox.separately(), cargo: sandbox.separately(), made: Mutex::default() }
     }
 
     /// Runs cargo and everything that it asks for.
@@ -83,7 +64,7 @@ impl<'a> Broker<'a> {
                     match exchange::take(&broker.site.exchange.host) {
                         Ok(asks) => {
                             for (name, ask) in asks {
-                                scope.spawn(move || broker.meet(&name, ask));
+                                scope.spawn(move || broker.handle(&name, ask));
                             }
                         }
                         Err(error) => broker.fail(BuilderError::io(&broker.site.exchange.host)(error)),
@@ -104,15 +85,15 @@ impl<'a> Broker<'a> {
     }
 
     /// Runs one ask and answers it. Without an answer nothing can go on, so cargo ends then.
-    fn meet(&self, name: &str, ask: Ask) {
+    fn handle(&self, name: &str, ask: Ask) {
         let answered = match ask.arguments.is_empty() {
             true => self.run_script(ask),
             false => self.compile(ask),
         };
         let place = &self.site.exchange.host;
-        let told = answered
+        let delivered = answered
             .and_then(|answer| exchange::answer(place, name, &answer).map_err(BuilderError::io(place)));
-        if let Err(error) = told {
+        if let Err(error) = delivered {
             self.fail(error);
         }
     }
@@ -194,11 +175,11 @@ impl<'a> Broker<'a> {
     fn take(&self, asked: &Asked, room: &View) -> Result<(), BuilderError> {
         let made = room.host.join(MADE_PART);
         let place = self.site.host_of(Path::new(&asked.out_dir)).map_err(not_understood)?;
-        for entry in std::fs::read_dir(&made).map_err(BuilderError::io(&made))? {
-            let entry = entry.map_err(BuilderError::io(&made))?;
+        for entry in std::fs::read_dir(&made).map_err(BuilderError::product(&made))? {
+            let entry = entry.map_err(BuilderError::product(&made))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = entry.path();
-            let is_file = entry.file_type().map_err(BuilderError::io(&path))?.is_file();
+            let is_file = entry.file_type().map_err(BuilderError::product(&path))?.is_file();
             let target = place.join(&name);
             if !is_file || !asked.makes(&name) || target.symlink_metadata().is_ok() {
                 return Err(intruded(&asked.crate_name, &name));
@@ -208,8 +189,8 @@ impl<'a> Broker<'a> {
                 self.take_script(asked, &path, &target, room)?;
                 continue;
             }
-            let bytes = std::fs::read(&path).map_err(BuilderError::io(&path))?;
-            std::fs::rename(&path, &target).map_err(BuilderError::io(&target))?;
+            let bytes = std::fs::read(&path).map_err(BuilderError::product(&path))?;
+            std::fs::rename(&path, &target).map_err(BuilderError::product(&target))?;
             self.with_made(|made| made.products.insert(inside, Digest::of(&bytes)));
         }
         Ok(())
@@ -224,8 +205,8 @@ impl<'a> Broker<'a> {
         room: &View,
     ) -> Result<(), BuilderError> {
         let kept = room.host.join(SCRIPT_FILE);
-        std::fs::create_dir(&kept).map_err(BuilderError::io(&kept))?;
-        std::fs::rename(made, kept.join(SCRIPT_FILE)).map_err(BuilderError::io(&kept))?;
+        std::fs::create_dir(&kept).map_err(BuilderError::product(&kept))?;
+        std::fs::rename(made, kept.join(SCRIPT_FILE)).map_err(BuilderError::product(&kept))?;
         let stand_in = stand_in(&self.site.wrapper.inside).map_err(not_understood)?;
         std::fs::write(target, stand_in).map_err(BuilderError::io(target))?;
         std::fs::set_permissions(target, std::fs::Permissions::from_mode(0o755))
@@ -251,7 +232,7 @@ impl<'a> Broker<'a> {
             room.clone(),
             self.units.write_and_execute(&out, &inside),
         ]);
-        // Questions that it asks the compiler go through the wrapper, in this very cage.
+        // Questions that it asks the compiler go through the wrapper, in this very sandbox.
         let hidden = CARGOS_OWN.map(|name| if name == PLAN_VARIABLE { EXCHANGE_VARIABLE } else { name });
         let ran = self.units.run(Job {
             program: script.path(SCRIPT_FILE),

@@ -1,4 +1,4 @@
-//! Compiles the offered crates, and ours, for one toolchain: a trusted job, caged all the same,
+//! Compiles the offered crates, and ours, for one toolchain: a trusted job, sandboxed all the same,
 //! because build scripts and procedural macros run in it.
 //!
 //! No network: every byte comes from the vendored sources, whose checksums cargo compares with
@@ -12,17 +12,18 @@ use mfaas_ident::{CrateName, Digest};
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::{AllowedCrate, CrateStatus};
 
-use super::broker::Made;
+use super::bundle;
+use super::cache::{ALLOWLIST_FILE, INDEX_FILE, RECIPE_FILE, SDK_CRATE};
 use super::facade::{self, Crate};
 use super::index::{CachedCrate, ClosureCrate, Index, Product};
 use super::lockfile::PackageKey;
+use super::made::Made;
 use super::messages::Compiled;
 use super::seed::Seed;
 use super::site::Site;
-use super::{ALLOWLIST_FILE, INDEX_FILE, RECIPE_FILE, bundle};
-use crate::cage::{CageMinimum, Ran};
 use crate::error::BuilderError;
 use crate::flags;
+use crate::sandbox::{Ran, SandboxMinimum};
 use crate::toolchain::Toolchain;
 
 /// The package that only names what is offered.
@@ -39,7 +40,7 @@ pub(crate) fn build(
     vendor: &Path,
     toolchain: &Toolchain,
     into: &Path,
-    minimum: CageMinimum,
+    minimum: SandboxMinimum,
 ) -> Result<Digest, BuilderError> {
     std::fs::create_dir_all(into).map_err(BuilderError::io(into))?;
     let seed = Seed::read(seed)?;
@@ -61,7 +62,7 @@ pub(crate) fn build(
     crates.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
     let index =
         Index { toolchain: toolchain.id(), abi_version: bundle::abi_version()?, abi, shim, facade, crates };
-    finish(&site, &recipe, &index, &target)?;
+    finish(&site, &recipe, &index, &key, &target)?;
     Ok(key)
 }
 
@@ -89,7 +90,7 @@ pub(crate) fn try_out(
     vendor: &Path,
     toolchain: &Toolchain,
     work: &Path,
-    minimum: CageMinimum,
+    minimum: SandboxMinimum,
 ) -> Result<Ran, BuilderError> {
     let staging =
         tempfile::Builder::new().prefix("trial-").tempdir_in(work).map_err(BuilderError::io(work))?;
@@ -98,10 +99,10 @@ pub(crate) fn try_out(
     let site = Site::prepare(&seed, &generated, vendor, toolchain, staging.path(), minimum)?;
     let facade = site.compile_facade(&sets)?;
     site.write_plan(&seed, &facade)?;
-    site.check_in_words()
+    site.check_as_text()
 }
 
-/// Compiles the seed as [`build`] does, and answers the crates that it would keep, by package. In one cage for everything
+/// Compiles the seed as [`build`] does, and answers the crates that it would keep, by package. In one sandbox for everything
 /// if `together`, to show what is stopped otherwise.
 #[cfg(feature = "ablation")]
 pub(crate) fn compile_only(
@@ -112,7 +113,7 @@ pub(crate) fn compile_only(
     together: bool,
 ) -> Result<BTreeMap<String, Vec<u8>>, BuilderError> {
     let (sets, generated) = facades(seed);
-    let mut site = Site::prepare(seed, &generated, vendor, toolchain, staging, CageMinimum::Full)?;
+    let mut site = Site::prepare(seed, &generated, vendor, toolchain, staging, SandboxMinimum::Full)?;
     site.together = together;
     let facade = site.compile_facade(&sets)?;
     site.write_plan(seed, &facade)?;
@@ -120,7 +121,7 @@ pub(crate) fn compile_only(
     let mut kept = BTreeMap::new();
     for entry in collect(seed, &site, &compiled, &made)? {
         if let Some(product) = entry.product {
-            let path = site.result.join(super::LIBRARY_PART).join(product.file);
+            let path = site.result.join(super::cache::LIBRARY_PART).join(product.file);
             kept.insert(entry.name.to_string(), std::fs::read(&path).map_err(BuilderError::io(&path))?);
         }
     }
@@ -146,7 +147,7 @@ fn facades(seed: &Seed) -> (Facades, Vec<(String, String)>) {
 /// Everything that can change a byte of the result; its digest is the key.
 fn recipe(seed: &Seed, generated: &[(String, String)], toolchain: &Toolchain) -> String {
     let mut text = format!(
-        "mfaas dependency cache, format 4\ntoolchain {}\nown crates {}\nflags {}\n",
+        "mfaas dependency cache, format 5\ntoolchain {}\nown crates {}\nflags {}\n",
         toolchain.id(),
         bundle::digest(),
         flags::CODE_GENERATION.join(" "),
@@ -233,7 +234,7 @@ fn add_ours(site: &Site, crates: &mut Vec<CachedCrate>) -> Result<(Product, Prod
         std::slice::from_ref(&abi),
     )?;
     externs.extend([abi.clone(), shim.clone()]);
-    let sdk = site.compile_own("sdk/src/lib.rs", super::SDK_CRATE, &[], &externs)?;
+    let sdk = site.compile_own("sdk/src/lib.rs", SDK_CRATE, &[], &externs)?;
     crates.push(CachedCrate {
         name: own_name(site)?,
         version: super::own::VERSION,
@@ -247,12 +248,12 @@ fn add_ours(site: &Site, crates: &mut Vec<CachedCrate>) -> Result<(Product, Prod
 }
 
 fn own_name(site: &Site) -> Result<CrateName, BuilderError> {
-    CrateName::parse(super::SDK_CRATE)
+    CrateName::parse(SDK_CRATE)
         .map_err(|error| BuilderError::Deps { path: site.result.clone(), problem: error.to_string() })
 }
 
 /// Writes index, allowlist and recipe, and gives the directory its name.
-fn finish(site: &Site, recipe: &str, index: &Index, target: &Path) -> Result<(), BuilderError> {
+fn finish(site: &Site, recipe: &str, index: &Index, key: &Digest, target: &Path) -> Result<(), BuilderError> {
     use std::os::unix::fs::PermissionsExt as _;
     let write = |name: &str, bytes: &[u8]| {
         let path = site.result.join(name);
@@ -261,7 +262,7 @@ fn finish(site: &Site, recipe: &str, index: &Index, target: &Path) -> Result<(),
     let json = |value: Result<Vec<u8>, serde_json::Error>| {
         value.map_err(|error| BuilderError::Deps { path: site.result.clone(), problem: error.to_string() })
     };
-    write(ALLOWLIST_FILE, &json(serde_json::to_vec_pretty(&allowlist(index)))?)?;
+    write(ALLOWLIST_FILE, &json(serde_json::to_vec_pretty(&allowlist(index, key)))?)?;
     write(RECIPE_FILE, recipe.as_bytes())?;
     write(INDEX_FILE, &json(serde_json::to_vec_pretty(index))?)?;
     std::fs::set_permissions(&site.result, std::fs::Permissions::from_mode(0o755))
@@ -274,8 +275,8 @@ fn finish(site: &Site, recipe: &str, index: &Index, target: &Path) -> Result<(),
     }
 }
 
-/// The decisions that a new site starts with.
-fn allowlist(index: &Index) -> AllowlistSeed {
+/// The decisions that a new site starts with, and what the cache holds.
+fn allowlist(index: &Index, key: &Digest) -> AllowlistSeed {
     let crates = index
         .crates
         .iter()
@@ -290,5 +291,11 @@ fn allowlist(index: &Index) -> AllowlistSeed {
             reason: "ships with mfaas; not yet reviewed for hostile callers".to_owned(),
         })
         .collect();
-    AllowlistSeed { format: AllowlistSeed::FORMAT, toolchain: index.toolchain, crates }
+    AllowlistSeed {
+        format: AllowlistSeed::FORMAT,
+        toolchain: index.toolchain,
+        crates,
+        cache: *key,
+        closures: index.closures(),
+    }
 }

@@ -32,6 +32,6 @@ fn collect(root: &std::path::Path, relative: &str, found: &mut Vec<String>) {
 }
 
 #[test]
-fn the_bundle_tells_its_abi_version() {
+fn the_bundle_names_its_abi_version() {
     assert_eq!(abi_version().unwrap(), 2);
 }

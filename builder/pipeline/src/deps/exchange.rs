@@ -1,6 +1,6 @@
-//! How what runs in cargo's cage asks for a compilation or a build script to be run in a cage of its own.
+//! How what runs in cargo's sandbox asks for a compilation or a build script to be run in a sandbox of its own.
 //!
-//! Files in a directory that both sides see: a cage has no sockets to the outside. An ask appears under
+//! Files in a directory that both sides see: a sandbox has no sockets to the outside. An ask appears under
 //! its final name when it is complete, and so does its answer. Only our own program writes here; nothing
 //! of a dependency ever runs where this directory can be seen.
 
@@ -42,10 +42,10 @@ pub(super) struct Answer {
     pub(super) stderr: Vec<u8>,
 }
 
-/// Asks and waits. Whoever answers ends the cage when it will not answer any more.
+/// Asks and waits. Whoever answers ends the sandbox when it will not answer any more.
 pub(super) fn ask(directory: &Path, ask: &Ask) -> Result<Answer, String> {
     let json = serde_json::to_vec(ask).map_err(|error| error.to_string())?;
-    // Nobody else in this cage has the same number at the same time.
+    // Nobody else in this sandbox has the same number at the same time.
     let name = std::process::id().to_string();
     let place = |kind: &str| directory.join(format!("{name}.{kind}"));
     let failed = |error: std::io::Error| format!("{}: {error}", directory.display());

@@ -76,14 +76,14 @@ fn every_reason_in_the_source_is_found_again() {
         for (item, reason) in gated(&text) {
             assert_eq!(Reason::parse(&reason).unwrap().text(), reason, "{item}");
         }
-        for told in text.split("$crate::__refuse! { \"").skip(1) {
-            let reason = told.split('"').next().unwrap();
+        for refusal in text.split("$crate::__refuse! { \"").skip(1) {
+            let reason = refusal.split('"').next().unwrap();
             assert_eq!(Reason::parse(reason).unwrap().text(), reason);
         }
     }
     let own = OWN_SOURCES.iter().find(|(path, _)| *path == OWN_ROOT).unwrap().1;
-    let told = own.split("message = \"").nth(1).unwrap().split('"').next().unwrap();
-    assert_eq!(Reason::parse(told).unwrap().code, codes::MF0307);
+    let message = own.split("message = \"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(Reason::parse(message).unwrap().code, codes::MF0307);
     assert_eq!(Reason::parse("MF0307: because"), None);
     assert_eq!(Reason::of_attribute("global_allocator").unwrap().code, codes::MF0307);
     assert_eq!(Reason::of_attribute("inline"), None);

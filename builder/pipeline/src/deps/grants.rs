@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_names_a_crate_that_is_there_and_says_why() {
+    fn a_grant_names_a_crate_that_is_there_and_a_reason() {
         let row = |name: &str, list: &str, reason: &str| {
             format!("[[grant]]\ncrate = {name:?}\ncapabilities = {list}\nreason = {reason:?}\n")
         };

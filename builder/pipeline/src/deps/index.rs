@@ -1,6 +1,8 @@
 //! The format of `deps.json`.
 
+use mfaas_catalog::CrateClosure;
 use mfaas_ident::{CrateName, Digest, ToolchainId};
+use mfaas_rules::LinkedCrate;
 use mfaas_rules::profiles::std_items::Capability;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,17 @@ pub(super) struct Index {
     pub(super) facade: Facade,
     /// Every crate of the resolution that was compiled, and the SDK, sorted by name and version.
     pub(super) crates: Vec<CachedCrate>,
+}
+
+impl Index {
+    /// Every crate with what it needs, as the registry records it.
+    pub(super) fn closures(&self) -> Vec<CrateClosure> {
+        let closure = |entry: &CachedCrate| CrateClosure {
+            of: entry.as_part().into(),
+            needs: entry.closure.iter().cloned().map(LinkedCrate::from).collect(),
+        };
+        self.crates.iter().map(closure).collect()
+    }
 }
 
 /// The compiled stand-ins. What a product is called in source is in its `extern_name`.
@@ -113,6 +126,12 @@ pub(crate) struct ClosureCrate {
     pub(crate) version: semver::Version,
     /// As in [`CachedCrate::checksum`].
     pub(crate) checksum: String,
+}
+
+impl From<ClosureCrate> for LinkedCrate {
+    fn from(part: ClosureCrate) -> Self {
+        Self { name: part.name, version: part.version, checksum: part.checksum }
+    }
 }
 
 /// What a compiled crate is.

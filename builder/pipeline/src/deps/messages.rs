@@ -11,7 +11,7 @@ use super::lockfile::PackageKey;
 
 /// Everything that cargo said.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct CargoOutput {
     pub(crate) compiled: Vec<Compiled>,
     pub(crate) scripts: Vec<Script>,
     /// Errors of the compiler, where cargo was asked for messages as objects.
@@ -73,9 +73,9 @@ struct Target {
 
 /// Reads cargo's standard output. `target_directory` is the part of a path that tells a library
 /// for functions from one for build scripts.
-pub(crate) fn parse(stdout: &[u8], target_directory: &str) -> Result<Said, String> {
+pub(crate) fn parse(stdout: &[u8], target_directory: &str) -> Result<CargoOutput, String> {
     let text = std::str::from_utf8(stdout).map_err(|error| error.to_string())?;
-    let mut all = Said::default();
+    let mut all = CargoOutput::default();
     for line in text.lines().filter(|line| line.starts_with('{')) {
         let message: Message = serde_json::from_str(line).map_err(|error| error.to_string())?;
         match message.reason.as_str() {

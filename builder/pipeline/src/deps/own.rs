@@ -9,7 +9,8 @@
 use flate2::{Compression, GzBuilder};
 use mfaas_ident::{CrateName, Digest};
 
-use super::{SDK_CRATE, bundle};
+use super::bundle;
+use super::cache::SDK_CRATE;
 use crate::error::BuilderError;
 
 /// The version of the three crates, which the allowlist has of the SDK.

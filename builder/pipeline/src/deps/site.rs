@@ -7,25 +7,24 @@ use mfaas_rules::codes;
 use mfaas_rules::limits::{DEPENDENCY_BUILD, DEPENDENCY_UNITS_AT_ONCE_MAX};
 use mfaas_rules::profiles::std_items::Capability;
 
-use super::broker::{Broker, Made};
-use super::exchange::EXCHANGE_VARIABLE;
+use super::bundle;
+use super::cache::LIBRARY_PART;
 use super::facade::{self, Crate};
 use super::index::{CrateKind, Facade, Product, StandIns};
-use super::messages::{self, Compiled};
+use super::made::Made;
 use super::seed::Seed;
 use super::wrapper::{PLAN_VARIABLE, Plan};
-use super::{LIBRARY_PART, bundle};
-use crate::cage::{Cage, CageMinimum, Filter, Job, Ran, View};
 use crate::error::BuilderError;
 use crate::flags;
-use crate::toolchain::{TARGET, Toolchain, host_libraries};
+use crate::sandbox::{Filter, Job, Ran, Sandbox, SandboxMinimum, View};
+use crate::toolchain::{Toolchain, host_libraries};
 
 /// Where a system keeps the C compiler that links build scripts and macros. Functions are never
 /// linked by it.
 const HOST_LINKER: &str = "/usr/bin/gcc";
-/// Where compiled crates lie in the cage.
-const LIBRARY_INSIDE: &str = "/deps";
-/// Where everything is written in the cage.
+/// Where compiled crates lie in the sandbox.
+pub(super) const LIBRARY_INSIDE: &str = "/deps";
+/// Where everything is written in the sandbox.
 const OUT_INSIDE: &str = "/out";
 /// Where our own crates are made, below that.
 const OWN_PART: &str = "own";
@@ -38,42 +37,24 @@ const PLAN_FILE: &str = "plan.json";
 /// The parts of the system that the host linker needs.
 const HOST_SYSTEM: &[&str] = &["/usr/bin", "/usr/lib", "/usr/libexec", "/lib", "/lib64", "/etc/alternatives"];
 
-/// The prepared directories, and where each is found inside the cage.
+/// The prepared directories, and where each is found inside the sandbox.
 pub(crate) struct Site {
-    cage: Cage,
+    pub(super) sandbox: Sandbox,
     compiler: View,
     pub(super) trusted: View,
-    vendor: View,
+    pub(super) vendor: View,
     seed: View,
     own: View,
-    out: View,
+    pub(super) out: View,
     pub(super) wrapper: View,
     pub(super) exchange: View,
     /// Where each unit has a directory of its own, outside of all others' sight.
     pub(super) rooms: PathBuf,
-    /// Test programs compile everything in one cage, to show what is stopped otherwise.
+    /// Test programs compile everything in one sandbox, to show what is stopped otherwise.
     #[cfg(feature = "ablation")]
     pub(super) together: bool,
     /// Becomes the finished cache.
     pub(super) result: PathBuf,
-}
-
-/// How the compiler's messages come: what cargo itself says are objects either way.
-#[derive(Clone, Copy)]
-enum Messages {
-    /// On standard error, as text for people.
-    Drawn,
-    /// Among cargo's objects.
-    Objects,
-}
-
-impl Messages {
-    fn argument(self) -> &'static str {
-        match self {
-            Self::Drawn => "--message-format=json-render-diagnostics",
-            Self::Objects => "--message-format=json",
-        }
-    }
 }
 
 impl Site {
@@ -83,7 +64,7 @@ impl Site {
         vendor: &Path,
         toolchain: &Toolchain,
         staging: &Path,
-        minimum: CageMinimum,
+        minimum: SandboxMinimum,
     ) -> Result<Self, BuilderError> {
         let directory = |name: &str| {
             let path = staging.join(name);
@@ -104,23 +85,23 @@ impl Site {
             write_file(&own_root.join(path), text.as_bytes())?;
         }
         bundle::write(&own_root)?;
-        let cage = Cage::new(minimum)?;
+        let sandbox = Sandbox::new(minimum)?;
         let this = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
         let site = Self {
-            compiler: cage.execute(&toolchain.compiler_root(), "/toolchain"),
-            trusted: cage.execute(&toolchain.trusted_root(), "/trusted"),
-            vendor: cage.read(&vendor, "/vendor"),
-            seed: cage.read(&seed_root, "/seed"),
-            own: cage.read(&own_root, "/own"),
+            compiler: sandbox.execute(&toolchain.compiler_root(), "/toolchain"),
+            trusted: sandbox.execute(&toolchain.trusted_root(), "/trusted"),
+            vendor: sandbox.read(&vendor, "/vendor"),
+            seed: sandbox.read(&seed_root, "/seed"),
+            own: sandbox.read(&own_root, "/own"),
             // Executed: what stands in for build scripts, which cargo copies.
-            out: cage.write_and_execute(&out, OUT_INSIDE),
-            wrapper: cage.execute(&this, WRAPPER_INSIDE),
-            exchange: cage.write(&exchange, EXCHANGE_INSIDE),
+            out: sandbox.write_and_execute(&out, OUT_INSIDE),
+            wrapper: sandbox.execute(&this, WRAPPER_INSIDE),
+            exchange: sandbox.write(&exchange, EXCHANGE_INSIDE),
             rooms,
             #[cfg(feature = "ablation")]
             together: false,
             result,
-            cage,
+            sandbox,
         };
         let config = format!(
             "[source.crates-io]\nreplace-with = \"vendored\"\n[source.vendored]\ndirectory = {:?}\n",
@@ -133,7 +114,7 @@ impl Site {
 
     /// Writes what each package is compiled against: the stand-ins for what it was granted.
     pub(super) fn write_plan(&self, seed: &Seed, facade: &Facade) -> Result<(), BuilderError> {
-        let library = self.cage.load(&self.library(), LIBRARY_INSIDE);
+        let library = self.sandbox.load(&self.library(), LIBRARY_INSIDE);
         let mut plan = Plan::default();
         for name in seed.lock.names() {
             let granted = seed.grants.of(name);
@@ -159,32 +140,14 @@ impl Site {
         write_file(&self.own.host.join(PLAN_FILE), &json)
     }
 
-    pub(super) fn run_cargo(&self) -> Result<(Vec<Compiled>, Made), BuilderError> {
-        let (ran, made) = self.cargo(&["build"], Messages::Drawn)?;
-        let said = messages::parse(&succeeded("cargo", ran)?.stdout, TARGET)
-            .map_err(|problem| BuilderError::Command { command: "cargo", problem })?;
-        Ok((said.compiled, made))
-    }
-
     /// Writes a plan by which every package sees the library as it is.
     pub(crate) fn plan_without_facade(&self, seed: &Seed) -> Result<(), BuilderError> {
         let packages = seed.lock.names().map(|name| (name.to_string(), Vec::new())).collect();
         self.write_plan_file(&Plan { packages })
     }
 
-    /// Type-checks everything, as far as it goes, and answers what cargo says about it, and what each
-    /// compiler was asked.
-    pub(crate) fn check(&self) -> Result<(Ran, Made), BuilderError> {
-        self.cargo(&["check", "--keep-going"], Messages::Drawn)
-    }
-
-    /// The same against the stand-ins of a plan, with the compiler's messages as objects.
-    pub(super) fn check_in_words(&self) -> Result<Ran, BuilderError> {
-        self.cargo(&["check", "--keep-going"], Messages::Objects).map(|(ran, _)| ran)
-    }
-
     /// Runs the compiler once more on what was compiled here: nothing that is here can be changed by
-    /// it, and nothing else runs in that cage. `scratch` is for its output.
+    /// it, and nothing else runs in that sandbox. `scratch` is for its output.
     pub(crate) fn ask_compiler(
         &self,
         arguments: Vec<String>,
@@ -194,10 +157,10 @@ impl Site {
     ) -> Result<Ran, BuilderError> {
         environment.push(("TMPDIR".to_owned(), scratch.inside.clone()));
         environment.push(("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")));
-        let mut views = host_libraries(&self.cage);
-        let out = self.cage.load(&self.out.host, OUT_INSIDE);
+        let mut views = host_libraries(&self.sandbox);
+        let out = self.sandbox.load(&self.out.host, OUT_INSIDE);
         views.extend([self.compiler.clone(), self.vendor.clone(), self.seed.clone(), out, scratch.clone()]);
-        self.cage.run(Job {
+        self.sandbox.run(Job {
             program: self.compiler.path("bin/rustc"),
             arguments,
             environment,
@@ -210,32 +173,10 @@ impl Site {
 
     /// A directory to write to in [`Site::ask_compiler`].
     pub(crate) fn scratch(&self, host: &Path) -> View {
-        self.cage.write(host, "/scratch")
+        self.sandbox.write(host, "/scratch")
     }
 
-    /// Runs cargo on the seed, with our wrapper in place of rustc and of build scripts. It may fail.
-    fn cargo(&self, command: &[&str], messages: Messages) -> Result<(Ran, Made), BuilderError> {
-        let arguments = command
-            .iter()
-            .chain(&["--release", "--frozen", "--offline", messages.argument()])
-            .map(|argument| (*argument).to_owned())
-            .chain([format!("--target={TARGET}"), format!("--target-dir={}", self.out.path("target"))])
-            .collect();
-        let mut job = self.job(self.trusted.path("bin/cargo"), arguments, self.cargo_environment());
-        job.views.extend([self.trusted.clone(), self.vendor.clone(), self.wrapper.clone(), self.out.clone()]);
-        #[cfg(feature = "ablation")]
-        if self.together {
-            job.views.extend(self.host_system());
-            job.views.push(self.cage.load(&self.library(), LIBRARY_INSIDE));
-            return self.cage.run(job).map(|ran| (ran, Made::default()));
-        }
-        job.environment.push((EXCHANGE_VARIABLE.to_owned(), self.exchange.inside.clone()));
-        job.views.extend(host_libraries(&self.cage));
-        job.views.push(self.exchange.clone());
-        Broker::new(self, &self.cage).run(job)
-    }
-
-    fn cargo_environment(&self) -> Vec<(String, String)> {
+    pub(super) fn cargo_environment(&self) -> Vec<(String, String)> {
         let rustflags = [
             flags::remap(&self.vendor.inside, flags::CRATES_PREFIX),
             flags::remap(&self.seed.inside, flags::CRATES_PREFIX),
@@ -269,15 +210,15 @@ impl Site {
             self.seed.clone(),
             self.own.clone(),
             self.vendor.clone(),
-            self.cage.load(&self.library(), LIBRARY_INSIDE),
-            self.cage.load(&self.out.host, OUT_INSIDE),
+            self.sandbox.load(&self.library(), LIBRARY_INSIDE),
+            self.sandbox.load(&self.out.host, OUT_INSIDE),
         ]
     }
 
     /// What links for this machine, and what build scripts start.
     pub(super) fn host_system(&self) -> Vec<View> {
         let there = HOST_SYSTEM.iter().filter(|path| Path::new(path).exists());
-        there.map(|path| self.cage.execute(Path::new(path), path)).collect()
+        there.map(|path| self.sandbox.execute(Path::new(path), path)).collect()
     }
 
     /// Where the compiler's own libraries are.
@@ -300,7 +241,12 @@ impl Site {
     }
 
     /// One trusted command with the compiler, the seed and our sources in view.
-    fn job(&self, program: String, arguments: Vec<String>, mut environment: Vec<(String, String)>) -> Job {
+    pub(super) fn job(
+        &self,
+        program: String,
+        arguments: Vec<String>,
+        mut environment: Vec<(String, String)>,
+    ) -> Job {
         environment.push(("LD_LIBRARY_PATH".to_owned(), self.compiler_libraries()));
         Job {
             program,
@@ -321,7 +267,7 @@ impl Site {
         configuration: &[&str],
         externs: &[Product],
     ) -> Result<Product, BuilderError> {
-        let library = self.cage.load(&self.library(), LIBRARY_INSIDE);
+        let library = self.sandbox.load(&self.library(), LIBRARY_INSIDE);
         let product = self.out.path(&format!("{OWN_PART}/lib{name}.rlib"));
         let mut arguments = vec![
             flags::EDITION.to_owned(),
@@ -343,11 +289,12 @@ impl Site {
         let rustc = self.compiler.path("bin/rustc");
         let mut job = self.job(rustc, arguments, vec![("TMPDIR".to_owned(), self.out.path("tmp"))]);
         job.filter = Filter::Compiler;
-        job.views.extend(host_libraries(&self.cage));
+        job.views.extend(host_libraries(&self.sandbox));
         // A macro of a dependency would run here, and reach what comes of this compilation alone.
-        job.views.extend([library, self.cage.write(&self.out.host.join(OWN_PART), &self.out.path(OWN_PART))]);
-        job.views.push(self.cage.write(&self.out.host.join("tmp"), &self.out.path("tmp")));
-        succeeded("rustc on our own crates", self.cage.run(job)?)?;
+        job.views
+            .extend([library, self.sandbox.write(&self.out.host.join(OWN_PART), &self.out.path(OWN_PART))]);
+        job.views.push(self.sandbox.write(&self.out.host.join("tmp"), &self.out.path("tmp")));
+        succeeded("rustc on our own crates", self.sandbox.run(job)?)?;
         let (file, digest) = self.keep(Path::new(&product), None)?;
         Ok(Product { kind: CrateKind::Library, extern_name: name.to_owned(), file, digest })
     }
@@ -379,15 +326,16 @@ impl Site {
     /// Copies one product into the library directory; answers its name and digest. `made` is what it has to be: the
     /// digest that was taken when its own compilation ended.
     pub(super) fn keep(&self, inside: &Path, made: Option<Digest>) -> Result<(String, Digest), BuilderError> {
-        let problem =
-            |problem: &str| BuilderError::Deps { path: inside.to_path_buf(), problem: problem.to_owned() };
+        let problem = |problem: &str| BuilderError::Unit {
+            code: codes::MF0411,
+            problem: format!("{} {problem}", mfaas_ident::sanitise_line(&inside.display().to_string(), 200)),
+        };
         let relative = inside
             .strip_prefix(&self.out.inside)
-            .map_err(|_| problem("the product lies outside the output directory"))?;
-        let name =
-            inside.file_name().and_then(|name| name.to_str()).ok_or_else(|| problem("it has no name"))?;
+            .map_err(|_| problem("lies outside the output directory"))?;
+        let name = inside.file_name().and_then(|name| name.to_str()).ok_or_else(|| problem("has no name"))?;
         let host = self.out.host.join(relative);
-        let bytes = std::fs::read(&host).map_err(BuilderError::io(&host))?;
+        let bytes = std::fs::read(&host).map_err(BuilderError::product(&host))?;
         let digest = Digest::of(&bytes);
         if made.is_some_and(|made| made != digest) {
             let problem = format!("`{name}` is not what its compilation has made");
@@ -410,17 +358,17 @@ impl Site {
         self.keep(inside, Some(digest))
     }
 
-    fn library(&self) -> PathBuf {
+    pub(super) fn library(&self) -> PathBuf {
         self.result.join(LIBRARY_PART)
     }
 }
 
-fn succeeded(command: &'static str, ran: Ran) -> Result<Ran, BuilderError> {
+pub(super) fn succeeded(command: &'static str, ran: Ran) -> Result<Ran, BuilderError> {
     if ran.exit.success() {
         return Ok(ran);
     }
-    let said = mfaas_ident::sanitise(&String::from_utf8_lossy(&ran.stderr), 8_000);
-    Err(BuilderError::Command { command, problem: format!("{:?}\n{said}", ran.exit) })
+    let output = mfaas_ident::sanitise(&String::from_utf8_lossy(&ran.stderr), 8_000);
+    Err(BuilderError::Command { command, problem: format!("{:?}\n{output}", ran.exit) })
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), BuilderError> {

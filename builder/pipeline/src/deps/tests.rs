@@ -46,7 +46,7 @@ fn a_closure_follows_the_versions_that_the_lock_names() {
 }
 
 #[test]
-fn a_package_without_a_digest_that_somebody_looked_at_is_refused() {
+fn a_package_without_a_reviewed_digest_is_refused() {
     let git = LOCK
         .replace("registry+https://example.com/index\"\nchecksum = \"aa\"", "git+https://example.com/a\"");
     assert!(Lockfile::parse(&git).is_err());

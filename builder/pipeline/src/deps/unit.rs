@@ -31,7 +31,7 @@ impl Unit {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     arguments: Vec<String>,
-    /// As cargo asks, in cargo's cage.
+    /// As cargo asks, in cargo's sandbox.
     pub(super) out_dir: String,
     pub(super) crate_name: String,
     extra: String,

@@ -1,9 +1,9 @@
 //! What cargo runs in place of rustc and of build scripts in the dependency build.
 //!
-//! It has them run elsewhere: in a cage of their own, by whoever answers in the exchange. A compilation is
+//! It has them run elsewhere: in a sandbox of their own, by whoever answers in the exchange. A compilation is
 //! asked for with the facade that the crate was granted. Only crates that become part of functions get one;
 //! build scripts and procedural macros run on this machine and see the library as it is. A crate that the
-//! plan does not know is not compiled. Within a build script's cage it is rustc with that facade, for what
+//! plan does not know is not compiled. Within a build script's sandbox it is rustc with that facade, for what
 //! scripts ask the compiler.
 
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ fn become_compiler(compiler: &OsStr, arguments: Vec<OsString>) -> Result<ExitCod
     Err(format!("{}: {error}", Path::new(compiler).display()))
 }
 
-/// Has it run in a cage of its own, says what it said, and ends as it ended.
+/// Has it run in a sandbox of its own, says what it said, and ends as it ended.
 fn have_run(exchange: &OsStr, program: OsString, arguments: Vec<OsString>) -> Result<ExitCode, String> {
     let text = |value: OsString| value.into_string().map_err(|_| "an argument is not UTF-8".to_owned());
     let ask = Ask {
@@ -92,9 +92,9 @@ fn have_run(exchange: &OsStr, program: OsString, arguments: Vec<OsString>) -> Re
         directory: std::env::current_dir().map_err(|error| error.to_string())?.display().to_string(),
     };
     let answer = exchange::ask(Path::new(exchange), &ask)?;
-    let said = |result: std::io::Result<()>| result.map_err(|error| error.to_string());
-    said(std::io::stdout().write_all(&answer.stdout))?;
-    said(std::io::stderr().write_all(&answer.stderr))?;
+    let text = |result: std::io::Result<()>| result.map_err(|error| error.to_string());
+    text(std::io::stdout().write_all(&answer.stdout))?;
+    text(std::io::stderr().write_all(&answer.stderr))?;
     Ok(ExitCode::from(answer.code))
 }
 

@@ -14,14 +14,14 @@ fn error(message: &str, rendered: &str) -> rustc_json::Diagnostic {
 }
 
 #[test]
-fn a_stack_that_overflows_is_told_from_other_crashes() {
-    let said = "error: rustc interrupted by SIGSEGV, printing backtrace\n\nnote: rustc unexpectedly overflowed its stack! this is a bug\n";
-    assert!(stack(said).is_some_and(|text| text.contains("`stack_bytes_max` (64 MiB)")));
+fn a_stack_overflow_is_distinguished_from_other_crashes() {
+    let text = "error: rustc interrupted by SIGSEGV, printing backtrace\n\nnote: rustc unexpectedly overflowed its stack! this is a bug\n";
+    assert!(stack(text).is_some_and(|text| text.contains("`stack_bytes_max` (64 MiB)")));
     assert_eq!(stack("error: rustc interrupted by SIGSEGV, printing backtrace"), None);
 }
 
 #[test]
-fn each_limit_of_the_cage_is_told_with_name_value_and_unit() {
+fn each_limit_of_the_sandbox_is_reported_with_name_value_and_unit() {
     let limits = COMPILE;
     for (text, name) in [
         (cpu(&limits), "`cpu_seconds_max` (30 s)"),

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn binaries_are_told_by_their_bytes() {
+    fn binaries_are_recognised_by_their_bytes() {
         let mut pe = vec![0; 0x80];
         pe[..2].copy_from_slice(b"MZ");
         pe[PE_OFFSET].copy_from_slice(&0x40_u32.to_le_bytes());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_for_other_compilers_are_told_by_their_endings() {
+    fn sources_for_other_compilers_are_recognised_by_their_endings() {
         for path in ["src/a.c", "asm/x.S", "lib/libx.so.1", "x.a", "pregenerated/aes.o", "include/x.H"] {
             assert!(is_native(path), "{path}");
         }

@@ -1,6 +1,6 @@
 //! The child: geiger over numbered files, one line of JSON for each.
 //!
-//! Runs in the build cage alone, over hostile text, and may die at any of them: so it says which
+//! Runs in the build sandbox alone, over hostile text, and may die at any of them: so it says which
 //! file it begins before it begins. It decides nothing and reads nothing but the files of its range.
 
 use std::io::Write as _;
@@ -31,7 +31,7 @@ pub(super) enum Line {
 /// Reads the files `first` to `behind` (not included) of `directory`.
 pub(crate) fn child(directory: &Path, first: usize, behind: usize) -> Result<ExitCode, BuilderError> {
     for file in first..behind {
-        say(&Line::Begins(file))?;
+        write_line(&Line::Begins(file))?;
         let path = directory.join(file.to_string());
         let text = std::fs::read_to_string(&path).map_err(BuilderError::io(&path))?;
         let report = match find_unsafe_in_string(&text, IncludeTests::Yes) {
@@ -40,12 +40,12 @@ pub(crate) fn child(directory: &Path, first: usize, behind: usize) -> Result<Exi
                 reason: mfaas_ident::sanitise_line(&format!("it cannot parse the file: {error}"), 200),
             },
         };
-        say(&Line::Ended { file, report })?;
+        write_line(&Line::Ended { file, report })?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn say(line: &Line) -> Result<(), BuilderError> {
+fn write_line(line: &Line) -> Result<(), BuilderError> {
     let failed = |error: std::io::Error| BuilderError::io("standard output")(error);
     let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
     text.push(b'\n');

@@ -1,4 +1,4 @@
-//! geiger over many files, in child processes in the build cage, whatever becomes of them.
+//! geiger over many files, in child processes in the build sandbox, whatever becomes of them.
 //!
 //! A child takes a range of files. Where one dies, the file that it had begun is to blame: it gets
 //! a process of its own once, and is unknown if that dies, too. No file is ever zero because it
@@ -12,13 +12,15 @@ use mfaas_rules::limits::{CRATE_FACTS, GEIGER};
 use mfaas_sandbox::Exit;
 
 use super::child::Line;
-use crate::arguments::GEIGER_COMMAND;
-use crate::cage::{Cage, Filter, Job, Ran};
 use crate::error::BuilderError;
+use crate::sandbox::{Filter, Job, Ran, Sandbox};
 use crate::toolchain::host_libraries;
 
+/// How the child of `facts` is called.
+pub(crate) const GEIGER_COMMAND: &str = "geiger";
+
 /// Counts each text; `None` is a file that is not UTF-8. The answers are in the same order.
-pub(super) fn count(texts: &[Option<&str>], cage: &Cage) -> Result<Vec<GeigerReport>, BuilderError> {
+pub(super) fn count(texts: &[Option<&str>], sandbox: &Sandbox) -> Result<Vec<GeigerReport>, BuilderError> {
     let scratch = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
     let mut reports: Vec<Option<GeigerReport>> = vec![None; texts.len()];
     for (number, text) in texts.iter().enumerate() {
@@ -36,7 +38,7 @@ pub(super) fn count(texts: &[Option<&str>], cage: &Cage) -> Result<Vec<GeigerRep
         if deaths >= CRATE_FACTS.geiger_deaths_max {
             break;
         }
-        let ran = run(cage, scratch.path(), &range)?;
+        let ran = run(sandbox, scratch.path(), &range)?;
         let begun = take(&ran.stdout, &range, &mut reports);
         let rest = range.clone().find(|number| reports[*number].is_none());
         let Some(lost) = begun.filter(|number| reports[*number].is_none()).or(rest) else { continue };
@@ -81,10 +83,10 @@ fn batches(texts: &[Option<&str>]) -> Vec<Range<usize>> {
     batches
 }
 
-fn run(cage: &Cage, directory: &std::path::Path, range: &Range<usize>) -> Result<Ran, BuilderError> {
+fn run(sandbox: &Sandbox, directory: &std::path::Path, range: &Range<usize>) -> Result<Ran, BuilderError> {
     let own = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
-    let (program, source) = (cage.execute(&own, "/mfaas-builder"), cage.read(directory, "/source"));
-    let mut views = host_libraries(cage);
+    let (program, source) = (sandbox.execute(&own, "/mfaas-builder"), sandbox.read(directory, "/source"));
+    let mut views = host_libraries(sandbox);
     let job = Job {
         program: program.inside.clone(),
         arguments: vec![
@@ -102,7 +104,7 @@ fn run(cage: &Cage, directory: &std::path::Path, range: &Range<usize>) -> Result
             views
         },
     };
-    cage.run(job)
+    sandbox.run(job)
 }
 
 /// Takes the answers of a child; the file that it began last. A line about a file outside of its

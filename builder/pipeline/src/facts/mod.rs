@@ -1,7 +1,7 @@
 //! `facts`: what stands in a dependency's directory, for the person who decides about it.
 //!
 //! Two readers that share nothing look at every file: geiger, a parser, in a child process in the
-//! build cage, because it overflows its stack on a few thousand brackets; and our own lexer, which
+//! build sandbox, because it overflows its stack on a few thousand brackets; and our own lexer, which
 //! sees macro bodies and attributes that geiger does not. Nothing here is a verdict, and nothing that
 //! was not read or not understood counts as zero.
 
@@ -23,25 +23,26 @@ use mfaas_unpack::CrateArchive;
 
 pub(crate) use archive::{archive_facts, unread_archive};
 pub(crate) use child::child;
+pub(crate) use geiger::GEIGER_COMMAND;
 pub(crate) use show::{draw, print_text};
 
-use crate::cage::Cage;
 use crate::config;
 use crate::error::BuilderError;
+use crate::sandbox::Sandbox;
 use directory::ManifestFacts;
 use directory::{Directory, Package};
 
 /// Reads the crate in `directory` and prints its facts.
 pub(crate) fn facts(directory: &Path, json: bool) -> Result<ExitCode, BuilderError> {
-    let cage = Cage::new(config::cage_minimum()?)?;
-    let facts = gather(directory, &cage)?;
+    let sandbox = Sandbox::new(config::sandbox_minimum()?)?;
+    let facts = gather(directory, &sandbox)?;
     show::print_text(&facts, json, || draw(&facts))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// All facts about one directory.
-pub(crate) fn gather(directory: &Path, cage: &Cage) -> Result<CrateFacts, BuilderError> {
-    gather_from(directory::read(directory)?, cage).map(|(facts, _)| facts)
+pub(crate) fn gather(directory: &Path, sandbox: &Sandbox) -> Result<CrateFacts, BuilderError> {
+    gather_from(directory::read(directory)?, sandbox).map(|(facts, _)| facts)
 }
 
 /// What is told about a crate beside [`CrateFacts`].
@@ -66,9 +67,9 @@ impl More {
 /// All facts about the source in an archive.
 pub(crate) fn gather_archive(
     archive: &CrateArchive,
-    cage: &Cage,
+    sandbox: &Sandbox,
 ) -> Result<(CrateFacts, More), BuilderError> {
-    let (facts, manifest) = gather_from(Directory::of_archive(archive), cage)?;
+    let (facts, manifest) = gather_from(Directory::of_archive(archive), sandbox)?;
     // A build script runs on the build machine, whatever it touches, and is told of as such.
     let library = || {
         let files = facts.files.iter().filter(|file| file.role == Role::Library);
@@ -80,12 +81,12 @@ pub(crate) fn gather_archive(
 
 /// All facts about these files. An error is a failure of ours or of the machine; whatever is wrong
 /// with the crate is among the facts.
-fn gather_from(mut found: Directory, cage: &Cage) -> Result<(CrateFacts, ManifestFacts), BuilderError> {
+fn gather_from(mut found: Directory, sandbox: &Sandbox) -> Result<(CrateFacts, ManifestFacts), BuilderError> {
     let package = Package::read(&found);
     let scanned = scan(&mut found, &package);
     let texts: Vec<Option<&str>> =
         scanned.keys().map(|path| found.files.get(path).and_then(|bytes| text(bytes))).collect();
-    let reports = geiger::count(&texts, cage)?;
+    let reports = geiger::count(&texts, sandbox)?;
     let mut files = Vec::new();
     let (mut exported_macros, mut proc_macro) = (Vec::new(), package.proc_macro);
     for ((path, (role, scan)), geiger) in scanned.into_iter().zip(reports) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use mfaas_rules::crate_facts::{CrateFacts, FileFacts, GeigerReport, Role, SpotKind, Summary, UnsafeCode};
+use mfaas_rules::crate_facts::{CrateFacts, FileFacts, GeigerReport, HotspotKind, Role, Summary, UnsafeCode};
 
 use crate::error::BuilderError;
 
@@ -55,7 +55,7 @@ fn summary(out: &mut String, summary: &Summary) {
         UnsafeCode::Counted => "counted",
         UnsafeCode::Unknown => "unknown",
     };
-    let (geiger, tokens) = (summary.geiger.unsafe_total(), summary.token_spots);
+    let (geiger, tokens) = (summary.geiger.unsafe_total(), summary.token_hotspots);
     let _ = writeln!(out, "unsafe: {answer} (geiger counts {geiger}, the token scan finds {tokens})");
     for reason in &summary.reasons {
         let _ = writeln!(out, "        {reason}");
@@ -73,33 +73,33 @@ fn draw_file(out: &mut String, file: &FileFacts) {
         GeigerReport::Unknown { reason } => format!("unknown: {reason}"),
     };
     let _ = writeln!(out, "\n{}{role}: geiger {geiger}, tokens {}", file.path, file.tokens.power());
-    for spot in &file.tokens.spots {
-        let inside = spot.inside.as_ref().map_or_else(String::new, |label| format!(" inside {label}"));
-        let place = format!("{}:{}", spot.span.line, spot.span.column);
-        let _ = writeln!(out, "  {place:>9} {}: {}{inside}", word(spot.kind), spot.what);
+    for hotspot in &file.tokens.hotspots {
+        let inside = hotspot.inside.as_ref().map_or_else(String::new, |label| format!(" inside {label}"));
+        let place = format!("{}:{}", hotspot.span.line, hotspot.span.column);
+        let _ = writeln!(out, "  {place:>9} {}: {}{inside}", word(hotspot.kind), hotspot.what);
     }
-    let (kept, all) = (file.tokens.spots.len(), file.tokens.counts.values().sum::<usize>());
+    let (kept, all) = (file.tokens.hotspots.len(), file.tokens.counts.values().sum::<usize>());
     if all > kept {
         let _ = writeln!(out, "            and {} more", all - kept);
     }
 }
 
 /// The kind's word, as JSON has it, with spaces.
-fn word(kind: SpotKind) -> &'static str {
+fn word(kind: HotspotKind) -> &'static str {
     match kind {
-        SpotKind::Unsafe => "unsafe",
-        SpotKind::UnsafeAttribute => "unsafe attribute",
-        SpotKind::Linkage => "linkage",
-        SpotKind::ExternBlock => "extern block",
-        SpotKind::StaticMut => "static mut",
-        SpotKind::MachineCode => "machine code",
-        SpotKind::Include => "include",
-        SpotKind::ModulePath => "module path",
-        SpotKind::BuildInput => "build input",
-        SpotKind::OutDir => "output of the build script",
-        SpotKind::Quote => "quoted code",
-        SpotKind::WordInLiteral => "word in a literal",
-        SpotKind::Invisible => "invisible character",
-        SpotKind::Unreadable => "unreadable",
+        HotspotKind::Unsafe => "unsafe",
+        HotspotKind::UnsafeAttribute => "unsafe attribute",
+        HotspotKind::Linkage => "linkage",
+        HotspotKind::ExternBlock => "extern block",
+        HotspotKind::StaticMut => "static mut",
+        HotspotKind::MachineCode => "machine code",
+        HotspotKind::Include => "include",
+        HotspotKind::ModulePath => "module path",
+        HotspotKind::BuildInput => "build input",
+        HotspotKind::OutDir => "output of the build script",
+        HotspotKind::Quote => "quoted code",
+        HotspotKind::WordInLiteral => "word in a literal",
+        HotspotKind::Invisible => "invisible character",
+        HotspotKind::Unreadable => "unreadable",
     }
 }

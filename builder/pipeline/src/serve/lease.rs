@@ -1,6 +1,6 @@
 //! One leased build from the claim to its ending.
 //!
-//! While the build runs the lease is renewed; when it is lost, or the program stops, the cage is
+//! While the build runs the lease is renewed; when it is lost, or the program stops, the sandbox is
 //! cancelled. Whatever happens, the build ends in the registry, is given back, or is left to a
 //! newer lease: nothing here commits without the fencing token.
 
@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mfaas_blobs::BlobError;
-use mfaas_catalog::{CatalogError, ClaimedBuild, CrateRequest, Lease};
+use mfaas_catalog::{CatalogError, ClaimedBuild, Lease};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, Stage};
 use mfaas_rules::limits::{ARCHIVE, HEARTBEAT_SECONDS, LEASE_SECONDS};
 use mfaas_rules::{Finding, Layer};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::{RETRY_AFTER, Shop};
+use super::state::{BuilderState, RETRY_AFTER};
 use crate::error::BuilderError;
 use crate::journal::{Journal, Progress, Review, Stop};
 use crate::stages::{self, ProvenArtifact};
@@ -34,47 +34,47 @@ enum Ending {
     Failed(Stage, Vec<Diagnostic>),
 }
 
-/// Carries a claimed build out and commits its ending. An error means that the attempt was given
+/// Executes a claimed build and commits its ending. An error means that the attempt was given
 /// up, given back or lost.
-pub(super) async fn carry_out(
-    shop: &Arc<Shop>,
+pub(super) async fn execute(
+    builder: &Arc<BuilderState>,
     claimed: &ClaimedBuild,
 ) -> Result<DeploymentState, BuilderError> {
     let lease = &claimed.lease;
-    let heartbeat = Heartbeat::start(shop, lease);
-    let result = match attempt(shop, claimed, heartbeat.lost).await {
-        Ok(ending) => commit(shop, lease, ending).await,
+    let heartbeat = Heartbeat::start(builder, lease);
+    let result = match attempt(builder, claimed, heartbeat.lost).await {
+        Ok(ending) => commit(builder, lease, ending).await,
         Err(error) => Err(error),
     };
     heartbeat.task.abort();
     match result {
         Ok(state) => Ok(state),
         Err(BuilderError::Cancelled) => {
-            until_answered(shop, || shop.catalog.release(lease)).await?;
+            until_answered(builder, || builder.catalog.release(lease)).await?;
             Ok(DeploymentState::Received)
         }
         // A newer lease decides: there is nothing to give back.
         Err(error @ BuilderError::Catalog(CatalogError::Fenced)) => Err(error),
         Err(error) if error.is_of_the_machine() => {
             let cause = error.to_string();
-            let pause = until_answered(shop, || shop.catalog.postpone(lease, &cause)).await?;
-            tracing::warn!(deployment = %lease.deployment(), cause, ?pause, "the build is put back");
-            shop.let_down.store(true, Ordering::Relaxed);
+            let pause = until_answered(builder, || builder.catalog.postpone(lease, &cause)).await?;
+            tracing::warn!(deployment = %lease.deployment(), cause, ?pause, "the build goes back into the queue");
+            builder.let_down.store(true, Ordering::Relaxed);
             Ok(DeploymentState::Received)
         }
         Err(error) => {
-            until_answered(shop, || shop.catalog.give_up_attempt(lease)).await?;
+            until_answered(builder, || builder.catalog.give_up_attempt(lease)).await?;
             Err(error)
         }
     }
 }
 
 /// Asks the database until it answers, or the program stops. An outage is no reason to lose a build that is done.
-async fn until_answered<T, F>(shop: &Shop, ask: impl Fn() -> F) -> Result<T, CatalogError>
+async fn until_answered<T, F>(builder: &BuilderState, ask: impl Fn() -> F) -> Result<T, CatalogError>
 where
     F: Future<Output = Result<T, CatalogError>>,
 {
-    ask_until_answered(&shop.unanswered, shop.stopping.subscribe(), ask).await
+    ask_until_answered(&builder.unanswered, builder.stopping.subscribe(), ask).await
 }
 
 async fn ask_until_answered<T, F>(
@@ -124,15 +124,16 @@ struct Heartbeat {
 }
 
 impl Heartbeat {
-    fn start(shop: &Arc<Shop>, lease: &Lease) -> Self {
-        let (shop, lease) = (shop.clone(), lease.clone());
-        let (tell, lost) = oneshot::channel();
+    fn start(builder: &Arc<BuilderState>, lease: &Lease) -> Self {
+        let (builder, lease) = (builder.clone(), lease.clone());
+        let (notify, lost) = oneshot::channel();
         let task = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(Duration::from_secs(HEARTBEAT_SECONDS.into())).await;
-                let renew =
-                    async || shop.catalog.heartbeat(&lease, Duration::from_secs(LEASE_SECONDS.into())).await;
-                match until_answered(&shop, renew).await {
+                let renew = async || {
+                    builder.catalog.heartbeat(&lease, Duration::from_secs(LEASE_SECONDS.into())).await
+                };
+                match until_answered(&builder, renew).await {
                     Ok(()) => {}
                     Err(CatalogError::Fenced) => break,
                     // The lease may outlast a short outage; if not, the commit finds out.
@@ -142,7 +143,7 @@ impl Heartbeat {
                 }
             }
             // Nobody listens when the build has ended meanwhile.
-            let _ = tell.send(());
+            let _ = notify.send(());
         });
         Self { task, lost }
     }
@@ -150,26 +151,27 @@ impl Heartbeat {
 
 /// Fetches what the build needs, runs it on a thread, and waits for its ending.
 async fn attempt(
-    shop: &Arc<Shop>,
+    builder: &Arc<BuilderState>,
     claimed: &ClaimedBuild,
     lost: oneshot::Receiver<()>,
 ) -> Result<Ending, BuilderError> {
-    let upload = match shop.blobs.get(&claimed.source_digest, ARCHIVE.upload_bytes_max).await {
+    let upload = match builder.blobs.get(&claimed.source_digest, ARCHIVE.upload_bytes_max).await {
         Ok(upload) => upload.to_vec(),
         Err(error) => return damaged(error),
     };
-    let allowlist = shop.catalog.allowlist_snapshot(&claimed.tenant, &shop.workshop.toolchain.id()).await?;
+    let allowlist =
+        builder.catalog.allowlist_snapshot(&claimed.tenant, &builder.context.toolchain.id()).await?;
     let (events, receiver) = mpsc::unbounded_channel();
-    let writer = tokio::spawn(write_events(shop.clone(), claimed.lease.clone(), receiver));
-    let workshop = shop.workshop().await?;
-    let cage = workshop.cage.clone();
+    let writer = tokio::spawn(write_events(builder.clone(), claimed.lease.clone(), receiver));
+    let context = builder.build_context().await?;
+    let sandbox = context.sandbox.clone();
     let mut build = tokio::task::spawn_blocking(move || {
-        let told = Told(events);
-        let journal = Journal::new(&told);
-        let result = stages::build(upload, &allowlist, &workshop, &journal);
+        let sender = EventSender(events);
+        let journal = Journal::new(&sender);
+        let result = stages::build(upload, &allowlist, &context, &journal);
         (result, journal.current())
     });
-    let mut stopping = shop.stopping.subscribe();
+    let mut stopping = builder.stopping.subscribe();
     let cut_short = async {
         tokio::select! {
             _ = lost => {}
@@ -180,7 +182,7 @@ async fn attempt(
     let ended = tokio::select! {
         ended = &mut build => ended,
         () = cut_short => {
-            cage.cancel();
+            sandbox.cancel();
             build.await
         }
     };
@@ -208,11 +210,15 @@ fn damaged(error: BlobError) -> Result<Ending, BuilderError> {
 }
 
 /// Stores what is to be stored and commits, fenced.
-async fn commit(shop: &Shop, lease: &Lease, ending: Ending) -> Result<DeploymentState, BuilderError> {
+async fn commit(
+    builder: &BuilderState,
+    lease: &Lease,
+    ending: Ending,
+) -> Result<DeploymentState, BuilderError> {
     match ending {
         Ending::Built(artifact) => {
-            let mut hold = until_answered(shop, || shop.catalog.hold_blobs()).await?;
-            let stored = shop.blobs.put(artifact.bytes().to_vec().into()).await?;
+            let mut hold = until_answered(builder, || builder.catalog.hold_blobs()).await?;
+            let stored = builder.blobs.put(artifact.bytes().to_vec().into()).await?;
             if stored != artifact.digest() {
                 return Err(BuilderError::Blobs(BlobError::Corrupt {
                     digest: artifact.digest(),
@@ -220,41 +226,31 @@ async fn commit(shop: &Shop, lease: &Lease, ending: Ending) -> Result<Deployment
                 }));
             }
             hold.confirm().await?;
-            until_answered(shop, || shop.catalog.finish_built(lease, artifact.claim())).await?;
+            until_answered(builder, || builder.catalog.finish_built(lease, artifact.claim())).await?;
             Ok(DeploymentState::Built)
         }
         Ending::Refused(stage, diagnostics) => {
-            until_answered(shop, || shop.catalog.finish_refused(lease, stage, &diagnostics)).await?;
+            until_answered(builder, || builder.catalog.finish_refused(lease, stage, &diagnostics)).await?;
             Ok(DeploymentState::Refused)
         }
         Ending::Waiting(review) => {
             let diagnostics: Vec<Diagnostic> = review.findings.iter().map(Diagnostic::from).collect();
-            let requests: Vec<CrateRequest> = review
-                .wanted
-                .into_iter()
-                .map(|wanted| CrateRequest {
-                    name: wanted.name,
-                    requirement: wanted.requirement,
-                    features: wanted.features,
-                    default_features: wanted.default_features,
-                    code: wanted.code,
-                })
-                .collect();
-            until_answered(shop, || shop.catalog.finish_waiting(lease, &diagnostics, &requests)).await?;
+            until_answered(builder, || builder.catalog.finish_waiting(lease, &diagnostics, &review.wanted))
+                .await?;
             Ok(DeploymentState::Waiting)
         }
         Ending::Failed(stage, diagnostics) => {
-            until_answered(shop, || shop.catalog.finish_failed(lease, stage, &diagnostics)).await?;
+            until_answered(builder, || builder.catalog.finish_failed(lease, stage, &diagnostics)).await?;
             Ok(DeploymentState::Failed)
         }
     }
 }
 
 /// Events on their way from the build's thread to the writer.
-struct Told(mpsc::UnboundedSender<Event>);
+struct EventSender(mpsc::UnboundedSender<Event>);
 
-impl Progress for Told {
-    fn tell(&self, event: Event) {
+impl Progress for EventSender {
+    fn report(&self, event: Event) {
         // The writer ends early only when the lease is lost; then nobody wants the events.
         let _ = self.0.send(event);
     }
@@ -263,7 +259,7 @@ impl Progress for Told {
 /// Writes events until the build has ended. At most two for each stage and one with warnings come,
 /// so the channel needs no bound.
 async fn write_events(
-    shop: Arc<Shop>,
+    builder: Arc<BuilderState>,
     lease: Lease,
     mut receiver: mpsc::UnboundedReceiver<Event>,
 ) -> Result<(), BuilderError> {
@@ -275,7 +271,7 @@ async fn write_events(
         {
             batch.push(event);
         }
-        match shop.catalog.append_events(&lease, &batch).await {
+        match builder.catalog.append_events(&lease, &batch).await {
             Ok(()) => {}
             Err(error @ CatalogError::Fenced) => return Err(error.into()),
             // Events are for people; the ending, which counts, is written with its own check.

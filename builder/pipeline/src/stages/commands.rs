@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::bench::Bench;
-use super::{ResolvedSource, Workshop, compile, link};
+use super::build_directory::BuildDirectory;
+use super::context::BuildContext;
+use super::dependencies::ResolvedSource;
+use super::{compile, link};
 use crate::error::BuilderError;
 
 /// One call.
@@ -26,20 +28,23 @@ pub(crate) struct BareCommands {
     artifact: PathBuf,
 }
 
-/// Writes source and entry below the workshop's directory, where they stay, and answers the calls
-/// with the paths of this machine. The workshop's cage is one that is never entered.
-pub(crate) fn commands(resolved: &ResolvedSource, workshop: &Workshop) -> Result<BareCommands, BuilderError> {
-    let mut bench = Bench::prepare(&resolved.source.tree, workshop)?;
-    bench.keep();
+/// Writes source and entry below the context's scratch directory, where they stay, and answers the calls
+/// with the paths of this machine. The context's sandbox is one that is never entered.
+pub(crate) fn commands(
+    resolved: &ResolvedSource,
+    context: &BuildContext,
+) -> Result<BareCommands, BuilderError> {
+    let mut directory = BuildDirectory::prepare(&resolved.source.tree, context)?;
+    directory.keep();
     let call = |args| BareCommand {
-        program: bench.compiler(),
+        program: directory.compiler(),
         args,
-        env: bench.environment().into_iter().collect(),
-        directory: PathBuf::from(bench.source_root()),
+        env: directory.environment().into_iter().collect(),
+        directory: PathBuf::from(directory.source_root()),
     };
     let commands = vec![
-        call(compile::arguments(resolved, &bench)),
-        call(link::arguments(resolved, &bench, &workshop.deps)?),
+        call(compile::arguments(resolved, &directory)),
+        call(link::arguments(resolved, &directory, &context.deps)?),
     ];
-    Ok(BareCommands { commands, artifact: bench.product_on_host(link::PRODUCT) })
+    Ok(BareCommands { commands, artifact: directory.product_on_host(link::PRODUCT) })
 }

@@ -4,10 +4,11 @@ use mfaas_audit::depinfo;
 use mfaas_delivery::Diagnostic;
 use mfaas_rules::judge_dep_info;
 
-use super::bench::{Bench, CRATE_ROOT};
+use super::build_directory::{BuildDirectory, CRATE_ROOT};
+use super::context::BuildContext;
+use super::dependencies::ResolvedSource;
 use super::expand::AdmittedSource;
 use super::second_opinion::second_opinion;
-use super::{ResolvedSource, Workshop};
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::error::BuilderError;
 use crate::journal::{Meter, Stop};
@@ -29,34 +30,38 @@ impl CompiledCrate {
     }
 }
 
-/// Compiles in the cage, judges the list of files and variables that the compiler read, and asks
+/// Compiles in the sandbox, judges the list of files and variables that the compiler read, and asks
 /// for a second opinion on the types.
 pub(super) fn compile(
     admitted: AdmittedSource,
-    workshop: &Workshop,
+    context: &BuildContext,
     meter: &Meter,
 ) -> Result<CompiledCrate, Stop> {
-    let (resolved, bench) = (&admitted.resolved, &admitted.bench);
-    let ran = admitted.compile(arguments(resolved, bench), workshop, meter)?;
+    let (resolved, directory) = (&admitted.resolved, &admitted.directory);
+    let ran = admitted.compile(arguments(resolved, directory), context, meter)?;
     let messages = Messages::read(&ran.stderr);
     judge_compiler(&ran, &messages)?;
-    let path = bench.product_on_host(DEP_INFO);
-    let list = std::fs::read(&path).map_err(BuilderError::io(&path))?;
+    let path = directory.product_on_host(DEP_INFO);
+    let list = std::fs::read(&path).map_err(BuilderError::product(&path))?;
     let mut facts = depinfo::read(&list);
     // rustc started in the source's root and names what lies there relative to it.
     for file in facts.files.iter_mut().filter(|file| !file.starts_with('/')) {
-        *file = format!("{}/{file}", bench.source_root());
+        *file = format!("{}/{file}", directory.source_root());
     }
-    workshop.layers.refuse_if_any(&judge_dep_info(&facts, bench.source_root(), &bench.library_roots()))?;
-    second_opinion(resolved, bench, workshop, meter)?;
+    context.layers.refuse_if_any(&judge_dep_info(
+        &facts,
+        directory.source_root(),
+        &directory.library_roots(),
+    ))?;
+    second_opinion(resolved, directory, context, meter)?;
     Ok(CompiledCrate { messages, admitted })
 }
 
 /// rustc's arguments for the tenant's crate.
-pub(super) fn arguments(resolved: &ResolvedSource, bench: &Bench) -> Vec<String> {
-    let mut arguments = bench.tenant_flags(&resolved.source.crate_name, &resolved.externs);
-    let rlib = bench.product(&rlib_name(resolved));
-    arguments.push(format!("--emit=link={rlib},dep-info={}", bench.product(DEP_INFO)));
+pub(super) fn arguments(resolved: &ResolvedSource, directory: &BuildDirectory) -> Vec<String> {
+    let mut arguments = directory.tenant_flags(&resolved.source.crate_name, &resolved.externs);
+    let rlib = directory.product(&rlib_name(resolved));
+    arguments.push(format!("--emit=link={rlib},dep-info={}", directory.product(DEP_INFO)));
     arguments.push(CRATE_ROOT.to_owned());
     arguments
 }

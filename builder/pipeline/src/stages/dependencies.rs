@@ -8,13 +8,13 @@ use mfaas_attest::DecisionUsed;
 use mfaas_delivery::Diagnostic;
 use mfaas_rules::facts::DependencyRequest;
 use mfaas_rules::{
-    AllowlistSnapshot, DependencyVerdict, Finding, Granted, Layer, LinkedCrate, codes, judge_closure,
-    judge_dependencies,
+    AllowlistSnapshot, CrateRequest, DependencyVerdict, Finding, Granted, Layer, LinkedCrate, UndecidedCrate,
+    codes, judge_closure, judge_dependencies,
 };
 
-use super::AuditedSource;
+use super::audit::AuditedSource;
 use crate::deps::{CachedCrate, ClosureCrate, CrateKind, Deps, Product};
-use crate::journal::{Review, Stop, Wanted};
+use crate::journal::{Review, Stop};
 
 /// A source whose every dependency is allowed and compiled. Made by [`resolve`] alone.
 #[derive(Debug)]
@@ -85,14 +85,16 @@ pub(crate) fn unbuilt(source: &AuditedSource, allowlist: &AllowlistSnapshot, dep
 }
 
 /// What a reviewer has to decide about this request; `None` if it could be granted by itself.
-fn wanted(request: &DependencyRequest, allowlist: &AllowlistSnapshot) -> Option<Wanted> {
+fn wanted(request: &DependencyRequest, allowlist: &AllowlistSnapshot) -> Option<UndecidedCrate> {
     match judge_dependencies(std::slice::from_ref(request), allowlist) {
         DependencyVerdict::Admit(_) | DependencyVerdict::Reject(_) => None,
-        DependencyVerdict::NeedsReview(findings) => Some(Wanted {
-            name: request.name.clone(),
-            requirement: request.requirement.to_string(),
-            features: request.features.clone(),
-            default_features: request.default_features,
+        DependencyVerdict::NeedsReview(findings) => Some(UndecidedCrate {
+            request: CrateRequest {
+                name: request.name.clone(),
+                requirement: request.requirement.clone(),
+                features: request.features.clone(),
+                default_features: request.default_features,
+            },
             code: findings.first()?.code,
         }),
     }
@@ -119,14 +121,7 @@ fn cached<'a>(grant: &Granted, deps: &'a Deps) -> Result<(&'a CachedCrate, &'a P
 /// Everything that is linked must be allowed today, not only what the manifest names. What nobody
 /// has decided about waits; what was decided against is refused.
 fn judge_linked(linked: &BTreeSet<ClosureCrate>, allowlist: &AllowlistSnapshot) -> Result<(), Stop> {
-    let parts: Vec<LinkedCrate> = linked
-        .iter()
-        .map(|part| LinkedCrate {
-            name: part.name.clone(),
-            version: part.version.clone(),
-            checksum: part.checksum.clone(),
-        })
-        .collect();
+    let parts: Vec<LinkedCrate> = linked.iter().cloned().map(LinkedCrate::from).collect();
     let findings = judge_closure(&parts, allowlist);
     if findings.is_empty() {
         return Ok(());
@@ -145,11 +140,8 @@ fn judge_linked(linked: &BTreeSet<ClosureCrate>, allowlist: &AllowlistSnapshot) 
 fn wait(findings: Vec<Finding>, parts: &[LinkedCrate]) -> Stop {
     let wanted = parts
         .iter()
-        .map(|part| Wanted {
-            name: part.name.clone(),
-            requirement: format!("={}", part.version),
-            features: Vec::new(),
-            default_features: false,
+        .map(|part| UndecidedCrate {
+            request: CrateRequest::of_version(part.name.clone(), &part.version, &[]),
             code: codes::MF0204,
         })
         .collect();

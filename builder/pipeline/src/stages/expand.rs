@@ -8,43 +8,44 @@ use mfaas_audit::{expansion, soundness};
 use mfaas_ident::Digest;
 use mfaas_rules::{Finding, Layer, codes, judge_expansion, judge_soundness};
 
-use super::bench::{Bench, CRATE_ROOT};
-use super::{ResolvedSource, Workshop};
-use crate::cage::Ran;
+use super::build_directory::{BuildDirectory, CRATE_ROOT};
+use super::context::BuildContext;
+use super::dependencies::ResolvedSource;
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::error::BuilderError;
 use crate::journal::{Meter, Stop};
+use crate::sandbox::Ran;
 
 /// A source that may be compiled. Made by [`expand`] alone.
 #[derive(Debug)]
 pub(super) struct AdmittedSource {
     pub(super) resolved: ResolvedSource,
-    pub(super) bench: Bench,
+    pub(super) directory: BuildDirectory,
     /// The text that was judged.
     expansion: Digest,
 }
 
-/// Expands in the cage, then scans and judges the text.
+/// Expands in the sandbox, then scans and judges the text.
 pub(super) fn expand(
     resolved: ResolvedSource,
-    workshop: &Workshop,
+    context: &BuildContext,
     meter: &Meter,
 ) -> Result<AdmittedSource, Stop> {
-    let bench = Bench::prepare(&resolved.source.tree, workshop)?;
-    let arguments = arguments(&resolved, &bench);
+    let directory = BuildDirectory::prepare(&resolved.source.tree, context)?;
+    let arguments = arguments(&resolved, &directory);
     let ran = if resolved.has_procedural_macros {
-        let ran = bench.rustc_unseen(workshop, &arguments, bench.out())?;
+        let ran = directory.rustc_unseen(context, &arguments, directory.out())?;
         meter.add(ran.cpu);
         ran
     } else {
-        bench.rustc(workshop, arguments, true, meter)?
+        directory.rustc(context, arguments, true, meter)?
     };
     judge_compiler(&ran, &Messages::read(&ran.stderr))?;
     let tree = &resolved.source.tree;
-    workshop.layers.refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, tree)))?;
-    workshop.layers.refuse_if_any(&judge_soundness(&soundness::read(&ran.stdout, tree)))?;
-    workshop.layers.refuse_if_any(&left_behind(&bench)?)?;
-    Ok(AdmittedSource { resolved, bench, expansion: Digest::of(&ran.stdout) })
+    context.layers.refuse_if_any(&judge_expansion(&expansion::read(&ran.stdout, tree)))?;
+    context.layers.refuse_if_any(&judge_soundness(&soundness::read(&ran.stdout, tree)))?;
+    context.layers.refuse_if_any(&left_behind(&directory)?)?;
+    Ok(AdmittedSource { resolved, directory, expansion: Digest::of(&ran.stdout) })
 }
 
 impl AdmittedSource {
@@ -53,30 +54,30 @@ impl AdmittedSource {
     pub(super) fn compile(
         &self,
         compilation: Vec<String>,
-        workshop: &Workshop,
+        context: &BuildContext,
         meter: &Meter,
     ) -> Result<Ran, Stop> {
         if !self.resolved.has_procedural_macros {
-            return Ok(self.bench.rustc(workshop, compilation, false, meter)?);
+            return Ok(self.directory.rustc(context, compilation, false, meter)?);
         }
-        let expansion = arguments(&self.resolved, &self.bench);
-        let out = self.bench.another_out(workshop)?;
+        let expansion = arguments(&self.resolved, &self.directory);
+        let out = self.directory.another_out(context)?;
         let (ran, again) = std::thread::scope(|scope| {
-            let again = scope.spawn(|| self.bench.rustc_unseen(workshop, &expansion, &out));
-            let ran = self.bench.rustc_unseen(workshop, &compilation, self.bench.out());
+            let again = scope.spawn(|| self.directory.rustc_unseen(context, &expansion, &out));
+            let ran = self.directory.rustc_unseen(context, &compilation, self.directory.out());
             (ran, again.join())
         });
         let (ran, again) = (ran?, again.map_err(|_| BuilderError::Panicked)??);
         meter.add(ran.cpu + again.cpu);
         let is_same = again.exit.success() && Digest::of(&again.stdout) == self.expansion;
-        workshop.layers.refuse_if_any(&Vec::from_iter((!is_same).then(fickle)))?;
+        context.layers.refuse_if_any(&Vec::from_iter((!is_same).then(fickle)))?;
         Ok(ran)
     }
 }
 
 /// rustc's arguments for the expansion.
-fn arguments(resolved: &ResolvedSource, bench: &Bench) -> Vec<String> {
-    let mut arguments = bench.tenant_flags(&resolved.source.crate_name, &resolved.externs);
+fn arguments(resolved: &ResolvedSource, directory: &BuildDirectory) -> Vec<String> {
+    let mut arguments = directory.tenant_flags(&resolved.source.crate_name, &resolved.externs);
     arguments.push("-Zunpretty=expanded,hygiene".to_owned());
     arguments.push(CRATE_ROOT.to_owned());
     arguments
@@ -91,9 +92,9 @@ fn fickle() -> Finding {
 }
 
 /// An expansion writes no file. A macro that does could tell a later run from this one.
-fn left_behind(bench: &Bench) -> Result<Vec<Finding>, BuilderError> {
-    let directory = &bench.out().host;
-    let mut entries = std::fs::read_dir(directory).map_err(BuilderError::io(directory))?;
+fn left_behind(directory: &BuildDirectory) -> Result<Vec<Finding>, BuilderError> {
+    let out = &directory.out().host;
+    let mut entries = std::fs::read_dir(out).map_err(BuilderError::product(out))?;
     let finding = || {
         let text = "a macro has left a file behind, by which it could tell the next run of the compiler from this one";
         Finding::new(codes::MF0412, Layer::Expansion, text)

@@ -10,10 +10,11 @@ use mfaas_rules::profiles::image_layout::shim_flags;
 use mfaas_rules::profiles::imports;
 use mfaas_rules::{Finding, Layer, Span, codes};
 
-use super::bench::Bench;
+use super::build_directory::BuildDirectory;
 use super::compile::{CompiledCrate, rlib_name};
+use super::context::BuildContext;
+use super::dependencies::ResolvedSource;
 use super::expand::AdmittedSource;
-use super::{ResolvedSource, Workshop};
 use crate::deps::Deps;
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::error::BuilderError;
@@ -35,42 +36,42 @@ pub(super) struct BuiltArtifact {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Compiles the entry and links, in the cage.
+/// Compiles the entry and links, in the sandbox.
 pub(super) fn link(
     compiled: CompiledCrate,
-    workshop: &Workshop,
+    context: &BuildContext,
     meter: &Meter,
 ) -> Result<BuiltArtifact, Stop> {
     let admitted = compiled.admitted;
-    let (resolved, bench) = (&admitted.resolved, &admitted.bench);
-    let ran = bench.rustc(workshop, arguments(resolved, bench, &workshop.deps)?, false, meter)?;
+    let (resolved, directory) = (&admitted.resolved, &admitted.directory);
+    let ran = directory.rustc(context, arguments(resolved, directory, &context.deps)?, false, meter)?;
     let messages = Messages::read(&ran.stderr);
-    workshop.layers.refuse_if_any(&undefined_symbols(&messages))?;
+    context.layers.refuse_if_any(&undefined_symbols(&messages))?;
     let handler = resolved.source.handler.as_str();
-    workshop.layers.refuse_if_any(&handler_findings(&messages, handler, resolved.source.tree.manifest()))?;
+    context.layers.refuse_if_any(&handler_findings(&messages, handler, resolved.source.tree.manifest()))?;
     judge_compiler(&ran, &messages)?;
-    let path = bench.product_on_host(PRODUCT);
-    let bytes = std::fs::read(&path).map_err(BuilderError::io(&path))?;
+    let path = directory.product_on_host(PRODUCT);
+    let bytes = std::fs::read(&path).map_err(BuilderError::product(&path))?;
     Ok(BuiltArtifact { admitted, bytes })
 }
 
 /// Writes the entry crate and answers rustc's arguments for it.
 pub(super) fn arguments(
     resolved: &ResolvedSource,
-    bench: &Bench,
+    directory: &BuildDirectory,
     deps: &Deps,
 ) -> Result<Vec<String>, BuilderError> {
     let handler = format!("function::{}", resolved.source.handler);
-    let entry = bench.write_entry(&ENTRY.replace(PLACEHOLDER, &handler))?;
-    let mut arguments = bench.common_flags();
-    arguments.extend(bench.linker_flags());
+    let entry = directory.write_entry(&ENTRY.replace(PLACEHOLDER, &handler))?;
+    let mut arguments = directory.common_flags();
+    arguments.extend(directory.linker_flags());
     arguments.extend(shim_flags(deps.shim()));
     arguments.push("--crate-type=cdylib".to_owned());
     arguments.push("--crate-name=mfaas_entry".to_owned());
-    arguments.push(format!("--extern=function={}", bench.product(&rlib_name(resolved))));
-    arguments.push(format!("--extern=mfaas_shim={}", bench.library(deps.shim())));
-    arguments.push(format!("--extern=mfaas={}", bench.library(&deps.sdk()?.file)));
-    arguments.push(format!("--emit=link={}", bench.product(PRODUCT)));
+    arguments.push(format!("--extern=function={}", directory.product(&rlib_name(resolved))));
+    arguments.push(format!("--extern=mfaas_shim={}", directory.library(deps.shim())));
+    arguments.push(format!("--extern=mfaas={}", directory.library(&deps.sdk()?.file)));
+    arguments.push(format!("--emit=link={}", directory.product(PRODUCT)));
     arguments.push(entry);
     Ok(arguments)
 }

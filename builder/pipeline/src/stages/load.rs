@@ -1,7 +1,7 @@
 //! The throw-away load: a worker loads the image once, locked down as in production, and ends.
 //!
 //! Nothing of the image runs: no constructor, no call. What it shows is that the production loader
-//! maps, binds and relocates the image, here and in the cage, before any node has to.
+//! maps, binds and relocates the image, here and in the sandbox, before any node has to.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,14 @@ use mfaas_rules::limits::COMPILE;
 use mfaas_rules::profiles::lints;
 use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
 
-use super::Workshop;
+use super::context::BuildContext;
 use super::inspect::InspectedArtifact;
-use crate::cage::{Filter, Job, Ran};
 use crate::error::BuilderError;
 use crate::journal::{Meter, Stop, refusal};
+use crate::sandbox::{Filter, Job, Ran};
 use crate::toolchain::host_libraries;
 
-/// What only the builder could check; the signer marks these as seen by the builder alone.
-const CHECKS: &[&str] = &["expansion", "compiler_lints", "dep_info", "next_solver", "throwaway_load"];
-
-/// The end of the road: bytes that may be stored, and the claim about them. Made by [`load`]
+/// The end of the pipeline: bytes that may be stored, and the claim about them. Made by [`load`]
 /// alone.
 #[derive(Debug)]
 pub(crate) struct ProvenArtifact {
@@ -49,38 +46,38 @@ impl ProvenArtifact {
 /// Loads the image in a throw-away worker.
 pub(super) fn load(
     inspected: InspectedArtifact,
-    workshop: &Workshop,
+    context: &BuildContext,
     meter: &Meter,
 ) -> Result<ProvenArtifact, Stop> {
-    if !workshop.layers.has(Layer::ThrowawayLoad) {
-        return Ok(prove(inspected, workshop));
+    if !context.layers.has(Layer::ThrowawayLoad) {
+        return Ok(prove(inspected, context));
     }
-    let root = inspected.admitted.bench.root();
+    let root = inspected.admitted.directory.root();
     let image = root.join("image");
     std::fs::create_dir(&image).map_err(BuilderError::io(&image))?;
     let file = image.join("function.so");
     std::fs::write(&file, &inspected.bytes).map_err(BuilderError::io(&file))?;
     let scratch = root.join("probe");
     std::fs::create_dir(&scratch).map_err(BuilderError::io(&scratch))?;
-    let ran = probe(workshop, &image, &scratch)?;
+    let ran = probe(context, &image, &scratch)?;
     meter.add(ran.cpu);
     if !ran.exit.success() {
-        let said = String::from_utf8_lossy(&ran.stderr);
-        let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
-        let message = format!("the worker ended with {:?} and said: {said}", ran.exit);
+        let text = String::from_utf8_lossy(&ran.stderr);
+        let text = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
+        let message = format!("the worker ended with {:?} and printed: {text}", ran.exit);
         return Err(refusal(&Finding::new(codes::MF0510, Layer::ThrowawayLoad, message)));
     }
-    Ok(prove(inspected, workshop))
+    Ok(prove(inspected, context))
 }
 
-fn probe(workshop: &Workshop, image: &Path, scratch: &Path) -> Result<Ran, BuilderError> {
-    let cage = &workshop.cage;
-    let worker = cage.execute(&workshop.worker, "/mfaas-worker");
-    let image = cage.load(image, "/image");
-    let scratch = cage.write(scratch, "/out");
-    let mut views = host_libraries(cage);
+fn probe(context: &BuildContext, image: &Path, scratch: &Path) -> Result<Ran, BuilderError> {
+    let sandbox = &context.sandbox;
+    let worker = sandbox.execute(&context.worker, "/mfaas-worker");
+    let image = sandbox.load(image, "/image");
+    let scratch = sandbox.write(scratch, "/out");
+    let mut views = host_libraries(sandbox);
     views.extend([worker.clone(), image.clone(), scratch.clone()]);
-    cage.run(Job {
+    sandbox.run(Job {
         program: worker.inside,
         arguments: vec!["--probe".to_owned(), image.path("function.so")],
         environment: Vec::new(),
@@ -99,7 +96,7 @@ pub(crate) fn find_worker() -> Result<PathBuf, BuilderError> {
 }
 
 /// The claim about what was built.
-fn prove(inspected: InspectedArtifact, workshop: &Workshop) -> ProvenArtifact {
+fn prove(inspected: InspectedArtifact, context: &BuildContext) -> ProvenArtifact {
     let InspectedArtifact { admitted, bytes, digest, facts } = inspected;
     let resolved = admitted.resolved;
     let claim = BuildClaim {
@@ -110,14 +107,14 @@ fn prove(inspected: InspectedArtifact, workshop: &Workshop) -> ProvenArtifact {
         budget_us: resolved.source.budget,
         memory_bytes: resolved.source.memory,
         declared: resolved.source.declared,
-        toolchain: workshop.toolchain.id(),
-        abi_version: workshop.deps.abi_version(),
+        toolchain: context.toolchain.id(),
+        abi_version: context.deps.abi_version(),
         lints: lints::required().map(str::to_owned).collect(),
         policy_revision: POLICY_REVISION.to_owned(),
         policy_version: resolved.policy_version,
         decisions: resolved.decisions,
-        cage_level: workshop.cage.level(),
-        checks: CHECKS.iter().map(|check| (*check).to_owned()).collect(),
+        sandbox_level: context.sandbox.level(),
+        checks: BuildClaim::CHECKS.map(str::to_owned).into(),
     };
     ProvenArtifact { bytes, claim }
 }

@@ -8,26 +8,27 @@ use mfaas_delivery::Diagnostic;
 use mfaas_rules::{Finding, Layer, codes};
 use mfaas_sandbox::Exit;
 
-use super::bench::{Bench, CRATE_ROOT};
-use super::{ResolvedSource, Workshop};
+use super::build_directory::{BuildDirectory, CRATE_ROOT};
+use super::context::BuildContext;
+use super::dependencies::ResolvedSource;
 use crate::diagnostics::{Messages, judge_compiler};
 use crate::journal::{Meter, Stop};
 
-/// Type-checks in the cage; for a source that has compiled.
+/// Type-checks in the sandbox; for a source that has compiled.
 pub(super) fn second_opinion(
     resolved: &ResolvedSource,
-    bench: &Bench,
-    workshop: &Workshop,
+    directory: &BuildDirectory,
+    context: &BuildContext,
     meter: &Meter,
 ) -> Result<(), Stop> {
-    if !workshop.layers.has(Layer::Soundness) {
+    if !context.layers.has(Layer::Soundness) {
         return Ok(());
     }
-    let mut arguments = bench.tenant_flags(&resolved.source.crate_name, &resolved.externs);
+    let mut arguments = directory.tenant_flags(&resolved.source.crate_name, &resolved.externs);
     arguments.push("-Znext-solver=globally".to_owned());
-    arguments.push(format!("--emit=metadata={}", bench.product("second.rmeta")));
+    arguments.push(format!("--emit=metadata={}", directory.product("second.rmeta")));
     arguments.push(CRATE_ROOT.to_owned());
-    let ran = bench.rustc(workshop, arguments, true, meter)?;
+    let ran = directory.rustc(context, arguments, true, meter)?;
     let messages = Messages::read(&ran.stderr);
     let mut diagnostics = messages.error_diagnostics();
     if ran.exit == Exit::Code(0) || diagnostics.is_empty() {

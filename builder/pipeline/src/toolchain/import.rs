@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use mfaas_ident::{Digest, ToolchainId};
 use sha2::Digest as _;
 
-use super::{COMPILER_PART, LINK_PART, MANIFEST_FILE, RUSTC_VERSION, TARGET, TRUSTED_PART, stub};
+use super::imported::{COMPILER_PART, LINK_PART, MANIFEST_FILE, RUSTC_VERSION, TARGET, TRUSTED_PART};
+use super::stub;
 use crate::error::BuilderError;
 
 /// Parts of std that no function and no dependency may link: the test harness, which would

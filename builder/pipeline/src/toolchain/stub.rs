@@ -11,7 +11,7 @@ use std::process::Command;
 
 use mfaas_rules::profiles::{image_layout, imports};
 
-use super::TARGET;
+use super::imported::TARGET;
 use crate::error::BuilderError;
 
 /// What artifacts name as their only needed library.

@@ -30,21 +30,21 @@ fn run(mut command: Command) -> Output {
     command.output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The output of a success; `None` where the registry cannot be reached, which is said.
 fn with_registry(command: Command) -> Option<String> {
     let output = run(command);
-    if said(&output).contains("the registry did not answer") {
-        assert!(std::env::var_os("CI").is_none(), "{}", said(&output));
+    if stderr(&output).contains("the registry did not answer") {
+        assert!(std::env::var_os("CI").is_none(), "{}", stderr(&output));
         // Past the test runner, which keeps what a test that passes prints.
-        let note = format!("NOT RUN: the registry cannot be reached from here: {}\n", said(&output));
+        let note = format!("NOT RUN: the registry cannot be reached from here: {}\n", stderr(&output));
         std::io::stderr().write_all(note.as_bytes()).unwrap();
         return None;
     }
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
@@ -104,7 +104,7 @@ fn an_archive_that_is_refused_is_unread_and_never_none() {
 /// The three counts of crates that are known: without unsafe code, with much, with a build script, and a
 /// procedural macro.
 #[test]
-fn the_compiler_counts_what_a_crate_itself_says() {
+fn the_compiler_counts_what_a_crate_itself_contains() {
     let directory = tempfile::tempdir().unwrap();
     let list = directory.path().join("list");
     std::fs::write(
@@ -151,12 +151,12 @@ fn a_crate_of_the_registry_is_reported_with_everything_that_it_needs() {
     assert_eq!(report["needs"][0]["name"], "libm");
     let libm = &reports["closure"][0];
     assert_eq!((&libm["name"], &libm["checksum"]), (&"libm".into(), &report["needs"][0]["checksum"]));
-    let spot = &libm["compiler"]["unsafe"]["spots"][0]["span"];
-    assert!(spot["file"].as_str().unwrap().starts_with("src/"), "{spot}");
-    assert!(spot["line"].as_u64() > Some(0), "{spot}");
+    let hotspot = &libm["compiler"]["unsafe"]["spots"][0]["span"];
+    assert!(hotspot["file"].as_str().unwrap().starts_with("src/"), "{hotspot}");
+    assert!(hotspot["line"].as_u64() > Some(0), "{hotspot}");
 }
 
-/// A seed of two crates gets two more, one of them in two major versions, and is built in the cage.
+/// A seed of two crates gets two more, one of them in two major versions, and is built in the sandbox.
 #[test]
 fn a_seed_grows_by_what_was_approved_and_builds() {
     let directory = tempfile::tempdir().unwrap();
@@ -178,8 +178,8 @@ fn a_seed_grows_by_what_was_approved_and_builds() {
     refuses(&next, "no-such-crate-of-mfaas", "the registry has no crate `no-such-crate-of-mfaas`");
     let mut wider = acquirer(&["deps", "extend", "--add", "serde@1.0.229", "--features", "rc"]);
     wider.arg("--seed").arg(&next).arg("--into").arg(directory.path().join("wider"));
-    let words = with_registry(wider).unwrap();
-    assert!(words.contains("serde 1.0.229 (with rc)\n"), "a feature that nobody decided about: {words}");
+    let text = with_registry(wider).unwrap();
+    assert!(text.contains("serde 1.0.229 (with rc)\n"), "a feature that nobody decided about: {text}");
     builds(&next, directory.path());
 }
 
@@ -194,11 +194,11 @@ fn write_seed(root: &Path) {
     write("Cargo.lock", "version = 4\n\n[[package]]\nname = \"mfaas-seed\"\nversion = \"0.1.0\"\n");
 }
 
-fn refuses(seed: &Path, name: &str, words: &str) {
+fn refuses(seed: &Path, name: &str, text: &str) {
     let mut command = acquirer(&["deps", "extend", "--add", name]);
     command.arg("--seed").arg(seed).arg("--into").arg(seed.with_extension("never"));
     let output = run(command);
-    assert!(!output.status.success() && said(&output).contains(words), "{}", said(&output));
+    assert!(!output.status.success() && stderr(&output).contains(text), "{}", stderr(&output));
 }
 
 fn builds(seed: &Path, into: &Path) {
@@ -218,7 +218,7 @@ fn builds(seed: &Path, into: &Path) {
     build.args(["deps", "build", "--seed"]).arg(seed).arg("--vendor").arg(kept().join("sources"));
     build.arg("--toolchain").arg(&installed().toolchain).arg("--into").arg(into.join("deps"));
     let output = run(build);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let key = String::from_utf8(output.stdout).unwrap();
     let index = std::fs::read_to_string(into.join("deps").join(key.trim()).join("deps.json")).unwrap();
     let index = json(&index);

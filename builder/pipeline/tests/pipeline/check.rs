@@ -36,7 +36,7 @@ fn two_builds_of_one_source_are_the_same_bytes() {
 }
 
 #[test]
-fn a_type_error_is_told_in_the_compilers_own_words() {
+fn a_type_error_is_reported_as_the_compiler_prints_it() {
     let checked = Package::new("pub fn handle(request: &[u8]) -> Vec<u8> {\n    request.len()\n}\n").check();
     assert_eq!(checked.verdict(), (5, "compile".to_owned(), vec!["MF0401".to_owned()]));
     let error = checked.errors()[0];
@@ -46,7 +46,7 @@ fn a_type_error_is_told_in_the_compilers_own_words() {
 }
 
 #[test]
-fn a_crate_that_nobody_decided_about_waits() {
+fn a_crate_without_a_decision_waits() {
     let checked = Package::new("pub fn handle(request: &[u8]) -> Vec<u8> { request.to_vec() }\n")
         .manifest("[dependencies]\nrand = \"0.9\"\n")
         .check();
@@ -95,7 +95,7 @@ fn a_missing_symbol_names_the_part_of_std_behind_it() {
 #[test]
 fn a_handler_that_does_not_fit_points_at_the_manifest() {
     let named = "[package.metadata.mfaas]\nhandler = \"api::answer\"\n";
-    for (source, words) in [
+    for (source, phrase) in [
         ("pub mod api { pub fn answer(a: u32) -> u32 { a } }\n", "is not a handler"),
         ("pub mod api {}\n", "cannot find"),
         ("mod api { pub fn answer(r: &[u8]) -> Vec<u8> { r.to_vec() } }\n", "private"),
@@ -105,7 +105,7 @@ fn a_handler_that_does_not_fit_points_at_the_manifest() {
         assert_eq!((exit, stage.as_str()), (5, "link"), "{source}");
         assert!(codes.iter().all(|code| code == "MF0408"), "{codes:?}");
         let error = checked.errors()[0];
-        assert!(error["message"].as_str().unwrap().contains(words), "{error}");
+        assert!(error["message"].as_str().unwrap().contains(phrase), "{error}");
         assert_eq!((&error["span"]["file"], &error["span"]["line"]), (&"Cargo.toml".into(), &6.into()));
     }
 }
@@ -134,7 +134,7 @@ fn what_would_take_for_ever_is_ended_by_a_named_limit() {
 }
 
 #[test]
-fn without_a_toolchain_the_check_says_what_it_did_not_do() {
+fn without_a_toolchain_the_check_lists_what_it_skipped() {
     let package = Package::new("pub fn handle(request: &[u8]) -> Vec<u8> { request.to_vec() }\n");
     let nowhere = tempfile::tempdir().unwrap();
     let empty =
@@ -161,10 +161,10 @@ fn a_full_disk_is_no_refusal() {
         command.output().unwrap()
     };
     let output = check();
-    let told =
+    let stderr =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("the scratch directory") && !told.contains("MF04"), "{told}");
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("the scratch directory") && !stderr.contains("MF04"), "{stderr}");
     disk.resize(1 << 30);
     assert!(check().status.success());
 }

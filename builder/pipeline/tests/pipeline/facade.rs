@@ -20,7 +20,7 @@ fn refused(checked: &Checked, code: &str) -> Value {
 
 /// A method names no path, so that only the type can be without it.
 #[test]
-fn a_question_about_a_file_is_refused_at_its_line_in_the_compilers_words() {
+fn a_question_about_a_file_is_refused_at_its_line_as_the_compiler_prints_it() {
     let source =
         format!("use std::path::Path;\n{HANDLE} {{\n    vec![u8::from(Path::new(\"a\").exists())]\n}}\n");
     let error = refused(&check(&source, ""), "MF0307");

@@ -120,7 +120,7 @@ fn a_file_that_ends_geiger_is_unknown_and_its_neighbours_are_not() {
 }
 
 #[test]
-fn what_a_crate_takes_in_from_elsewhere_is_followed_or_said() {
+fn what_a_crate_includes_from_elsewhere_is_followed_or_reported() {
     let table = "pub fn table(p: usize) -> u8 { unsafe { *(p as *const u8) } }\n";
     let included = Crate::library("include!(\"table.inc\");\n").with("src/table.inc", table).facts();
     assert_eq!(answer(&included), "counted");

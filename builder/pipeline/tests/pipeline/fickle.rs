@@ -25,7 +25,7 @@ fn a_macro_that_is_not_the_same_in_every_run_is_refused() {
 
 /// What it hides from a compiler that prints, it hides from the one that compiles; what it gives to that one is judged.
 #[test]
-fn a_macro_cannot_tell_the_compiler_that_prints_from_the_one_that_compiles() {
+fn a_macro_cannot_distinguish_expansion_from_compilation() {
     let reads = "unsafe_read";
     for (name, expected) in [
         ("watched", (3, "expand", "MF0308")),

@@ -1,5 +1,5 @@
 //! The builder as a program: `check` on small packages, `serve` on a real registry, both with an
-//! imported toolchain, a built dependency cache and the cage of this machine.
+//! imported toolchain, a built dependency cache and the sandbox of this machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 #![allow(unreachable_pub, reason = "a test program has no outside")]
@@ -14,5 +14,6 @@ mod fickle;
 mod installed;
 mod package;
 mod serve;
+mod settings;
 mod verdicts;
 mod wrapper;

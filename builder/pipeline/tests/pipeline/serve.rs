@@ -36,6 +36,7 @@ impl Registry {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("blobs")).unwrap();
         let blobs = Blobs::open(&format!("file://{}/blobs", home.path().display())).unwrap();
+        blobs.mark().await.unwrap();
         let catalog = Catalog::connect(&url("mfaas_server"), 4).await.unwrap();
         let seed = std::fs::read(installed().deps.join("allowlist.json")).unwrap();
         let seed = serde_json::from_slice(&seed).unwrap();
@@ -61,7 +62,7 @@ impl Registry {
             source_digest,
             source_bytes,
         };
-        let limits = QueueLimits { deployments_max: 100, source_bytes_max: 1 << 30 };
+        let limits = QueueLimits { deployments_max: 100, source_bytes_max: 1 << 30, functions_max: 100 };
         let stored = async { Ok::<(), CatalogError>(()) };
         match self.catalog.record_deployment(&actor, &new, &limits, stored).await.unwrap() {
             Recorded::Created(deployment) => deployment.id,
@@ -187,7 +188,7 @@ async fn builds_end_built_refused_or_waiting() {
     let events = registry.catalog.events_after(&tenant(), good, 0, 100).await.unwrap();
     let finished: Vec<Stage> =
         events.iter().filter(|event| event.kind == EventKind::Finished).map(|event| event.stage).collect();
-    let road = [
+    let stages = [
         Stage::Unpack,
         Stage::Audit,
         Stage::Dependencies,
@@ -197,7 +198,7 @@ async fn builds_end_built_refused_or_waiting() {
         Stage::Inspect,
         Stage::Load,
     ];
-    assert_eq!(finished, road);
+    assert_eq!(finished, stages);
     let claims = "SELECT 1 / count(*) FROM builds
                   WHERE claim -> 'declared' = '{\"idempotent\": true, \"isolation\": \"process\"}'";
     assert!(Cluster::get().psql(&registry.database, claims), "the builder claims what the manifest declares");
@@ -247,8 +248,8 @@ async fn a_builder_without_room_takes_nothing_until_it_has_some() {
     let good = registry.deploy(&Package::new(ECHO)).await;
     let bad = registry.deploy(&Package::new("pub fn handle(_: &[u8]) -> Vec<u8> { 1 }\n")).await;
     let started = Instant::now();
-    while registry.catalog.count_builders(false).await.unwrap() == 0 {
-        assert!(started.elapsed() < WAIT_MAX, "the builder does not say that it is unwell");
+    while !registry.catalog.builders().await.unwrap().iter().any(|builder| builder.unwell.is_some()) {
+        assert!(started.elapsed() < WAIT_MAX, "the builder does not report that it is unwell");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     for id in [good, bad] {
@@ -261,7 +262,8 @@ async fn a_builder_without_room_takes_nothing_until_it_has_some() {
     };
     assert_eq!(registry.wait_for(good, ended).await.state, DeploymentState::Built);
     assert_eq!(registry.wait_for(bad, ended).await.state, DeploymentState::Refused);
-    assert_eq!(registry.catalog.count_builders(true).await.unwrap(), 1);
+    let builders = registry.catalog.builders().await.unwrap();
+    assert_eq!(builders.iter().map(|builder| builder.unwell.is_none()).collect::<Vec<_>>(), [true]);
     builder.stop();
 }
 
@@ -270,6 +272,7 @@ async fn a_builder_without_room_takes_nothing_until_it_has_some() {
 async fn an_artifact_that_cannot_be_stored_costs_no_attempt() {
     let registry = Registry::new().await;
     let Some(disk) = SmallDisk::mount(&registry.home.path().join("blobs"), 4 << 20) else { return };
+    registry.blobs.mark().await.unwrap();
     let mut ids = Vec::new();
     for number in 0..3 {
         let source = format!("pub fn handle(_: &[u8]) -> Vec<u8> {{ vec![{number}] }}\n");

@@ -13,7 +13,7 @@ fn a_line_about_a_process_is_read_behind_its_name() {
     }
 }
 
-/// A session of its own, as a cage's helper opens one: the session of the test itself may have its
+/// A session of its own, as a sandbox's helper opens one: the session of the test itself may have its
 /// leader in another process namespace, where it has no number here.
 #[test]
 fn what_opened_a_session_is_a_member_of_it() {

@@ -172,7 +172,7 @@ fn a_tenant_leaves_one_worker_to_the_others_while_they_wait() {
 }
 
 #[test]
-fn completions_that_are_heard_of_together_are_charged_one_by_one() {
+fn completions_that_are_received_together_are_charged_one_by_one() {
     let mut scheduler = shared(Limits { in_worker_max: 3, ..LIMITS });
     let short = Loaded { budget: Budget::from_micros(50).unwrap(), ..function(1) };
     define_as(&mut scheduler, 1, short);

@@ -13,7 +13,7 @@ fn a_cold_function_is_loaded_with_its_first_call() {
     let load = commands;
     let (second, commands) = submit(&mut scheduler, 0, 3);
     assert!(commands.is_empty(), "it is asked for once");
-    assert_eq!(carry_out_loads(&mut scheduler, 5, &load), [start(0, first, 3)]);
+    assert_eq!(complete_loads(&mut scheduler, 5, &load), [start(0, first, 3)]);
     assert_eq!(completed(&mut scheduler, 6, 0, first)[1], start(0, second, 3));
 }
 
@@ -139,7 +139,7 @@ fn a_slab_that_nobody_needs_goes_away_and_comes_back_with_another_life() {
     assert_eq!(commands, [Command::Load { function: FunctionId(3), slab: next }]);
     let stale = with(|out| scheduler.loaded(Moment(1_300), FunctionId(3), slab, 1, 10, out));
     assert!(stale.is_empty() && scheduler.standing(FunctionId(3)) == Standing::Coming);
-    carry_out_loads(&mut scheduler, 1_400, &commands);
+    complete_loads(&mut scheduler, 1_400, &commands);
     let (_, commands) = submit(&mut scheduler, 1_500, 3);
     assert!(matches!(commands[..], [Command::Spawn { slab, .. }] if slab == next), "{commands:?}");
 }

@@ -98,7 +98,7 @@ impl Run {
             957..960 if self.dice.one_in(20) => self.renew(),
             _ => self.tick(),
         }
-        self.carry_out();
+        self.execute();
         assert_eq!(
             self.scheduler.snapshot().waiting + self.scheduler.snapshot().running,
             self.world.open.len()
@@ -107,7 +107,7 @@ impl Run {
         self.look();
     }
 
-    /// What nobody is told of but must happen too.
+    /// What no command is about but must happen too.
     fn look(&mut self) {
         let suspects = self.scheduler.snapshot().suspects;
         if suspects < self.suspects {
@@ -119,9 +119,9 @@ impl Run {
         }
     }
 
-    fn carry_out(&mut self) {
+    fn execute(&mut self) {
         let mut commands = std::mem::take(&mut self.commands);
-        self.world.carry_out(&mut commands);
+        self.world.execute(&mut commands);
         self.commands = commands;
         assert_eq!(self.world.completing, None, "a completion is answered at once");
     }
@@ -182,14 +182,14 @@ impl Run {
         self.dice.pick(&leaving)
     }
 
-    /// Sometimes it had completed more than was heard of so far.
+    /// Sometimes it had completed more than was received so far.
     fn bury(&mut self, worker: WorkerId) {
         if self.dice.one_in(2) {
             self.scheduler.worker_dying(worker);
             self.world.process(worker).leaves = true;
             for _ in 0..self.dice.below(3) {
                 self.complete_one(worker);
-                self.carry_out();
+                self.execute();
             }
             check(&self.scheduler, self.world.now);
         }
@@ -205,7 +205,7 @@ impl Run {
             self.world.open.get_mut(job).expect("it is owed").since = self.world.now;
         }
         self.scheduler.worker_died(self.world.now, worker, &mut self.commands);
-        self.carry_out();
+        self.execute();
         self.world.author = None;
         self.scheduler.worker_died(self.world.now, worker, &mut self.commands);
         assert!(self.commands.is_empty(), "the dead die once");
@@ -215,7 +215,7 @@ impl Run {
     fn serve_workers(&mut self) {
         if let Some(worker) = self.leaving() {
             self.bury(worker);
-            self.carry_out();
+            self.execute();
         }
         let starting = self.world.processes.values().filter(|process| process.starting);
         let starting: Vec<_> = starting.map(|process| process.id).collect();
@@ -244,7 +244,7 @@ impl Run {
         assert_eq!(again, Err(Misuse::NotExpected(worker)));
     }
 
-    /// The loader does the next thing that it was told, or a dead one is heard of late.
+    /// The loader executes its next command, or a death is reported late.
     fn serve_loader(&mut self) {
         let now = self.world.now;
         if let Some(Command::Load { function, slab }) = self.world.stale.pop() {
@@ -309,7 +309,7 @@ impl Run {
                 self.world.defined.insert(function, before.expect("it moves"));
             }
         }
-        self.carry_out();
+        self.execute();
     }
 
     fn redefine(&mut self) {
@@ -324,7 +324,7 @@ impl Run {
     fn withdraw(&mut self) {
         let function = self.any_function();
         self.scheduler.withdraw(function, &mut self.commands);
-        self.carry_out();
+        self.execute();
         let waits = self
             .world
             .open
@@ -369,7 +369,7 @@ impl Run {
         self.scheduler.tick(self.world.now, &mut self.commands);
     }
 
-    /// The loader dies with what it was told; its slabs stay with the workers that map them.
+    /// The loader dies with its commands; its slabs stay with the workers that map them.
     fn renew(&mut self) {
         self.world.renewed();
         self.scheduler.renew(&mut self.commands);
@@ -378,20 +378,20 @@ impl Run {
     /// Everything stops: whatever is open must still be answered.
     fn finish(mut self) -> World {
         self.scheduler.stop(&mut self.commands);
-        self.carry_out();
+        self.execute();
         for _ in 0..10_000 {
             if self.scheduler.is_idle() {
                 break;
             }
             self.serve_loader();
-            self.carry_out();
+            self.execute();
             self.complete();
-            self.carry_out();
+            self.execute();
             self.world.now = self.world.now.plus(1_000);
             self.tick();
-            self.carry_out();
+            self.execute();
             self.serve_workers();
-            self.carry_out();
+            self.execute();
             check(&self.scheduler, self.world.now);
         }
         assert!(self.world.open.is_empty(), "{:?}", self.world.open);

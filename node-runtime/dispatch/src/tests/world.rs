@@ -42,11 +42,11 @@ pub(super) struct World {
     lives: BTreeMap<u16, u32>,
     /// What lies in each slot of each life of a slab.
     pub(super) slabs: BTreeMap<(SlabId, u32), FunctionId>,
-    /// The life of each slab that somebody was told of, and the least that the next one may have.
+    /// The life of each slab that a command has named, and the least that the next one may have.
     pub(super) current: BTreeMap<u32, SlabId>,
     next_life: BTreeMap<u32, u32>,
     pub(super) loader: VecDeque<Command>,
-    /// What a loader had been told when it died.
+    /// The commands of a loader when it died.
     pub(super) stale: Vec<Command>,
     pub(super) defined: BTreeMap<FunctionId, Loaded>,
     pub(super) banned: BTreeSet<FunctionId>,
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    pub(super) fn carry_out(&mut self, commands: &mut Commands) {
+    pub(super) fn execute(&mut self, commands: &mut Commands) {
         for command in commands.drain(..) {
             match command {
                 Command::Start { worker, job, slot } => self.started(worker, job, slot),
@@ -88,7 +88,7 @@ impl World {
                 Command::Spawn { worker, pool, slab } => self.spawned(worker, pool, slab),
                 Command::Stop { worker } => self.stopped(worker),
                 Command::Load { function, slab } => {
-                    self.told_of(slab);
+                    self.is_known(slab);
                     assert_eq!(slab.number, self.slab_of(function));
                     self.loader.push_back(command);
                 }
@@ -114,13 +114,13 @@ impl World {
     }
 
     /// A slab is one and the same until it is closed or its loader dies.
-    fn told_of(&mut self, slab: SlabId) {
+    fn is_known(&mut self, slab: SlabId) {
         let least = self.next_life.get(&slab.number).copied().unwrap_or(0);
         assert!(slab.life >= least, "{slab:?} is gone");
         assert_eq!(*self.current.entry(slab.number).or_insert(slab), slab);
     }
 
-    /// The loader is gone, and what it was told.
+    /// The loader is gone, and its commands.
     pub(super) fn renewed(&mut self) {
         for (number, slab) in std::mem::take(&mut self.current) {
             self.next_life.insert(number, slab.life + 1);
@@ -130,7 +130,7 @@ impl World {
     }
 
     fn spawned(&mut self, id: WorkerId, pool: PoolKey, slab: SlabId) {
-        self.told_of(slab);
+        self.is_known(slab);
         assert_eq!(pool.slab, slab.number);
         let last = self.lives.insert(id.place, id.life);
         assert!(last.is_none_or(|last| last < id.life), "news of the dead are told from news of the living");
@@ -229,13 +229,13 @@ impl World {
         self.count("Unload");
     }
 
-    /// The loader hears of it after what it was told before.
+    /// The loader receives it after its earlier commands.
     fn closed(&mut self, command: Command, slab: SlabId) {
         assert_ne!(slab.number, SHARED_SLAB);
         assert_eq!(self.current.remove(&slab.number), Some(slab), "it was there");
         self.next_life.insert(slab.number, slab.life + 1);
         assert!(self.processes.values().all(|process| process.slab != slab), "nobody maps it");
-        let comes = |told: &Command| matches!(told, Command::Load { slab: other, .. } if *other == slab);
+        let comes = |sent: &Command| matches!(sent, Command::Load { slab: other, .. } if *other == slab);
         assert!(!self.loader.iter().any(comes), "nothing comes into it");
         self.loader.push_back(command);
         self.count("CloseSlab");

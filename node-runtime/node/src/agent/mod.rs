@@ -1,38 +1,35 @@
-//! The agent: asks the server for the serving set, believes it or not, and brings the node to the
+//! The agent: asks the server for the serving set, verifies it, and brings the node to the
 //! state that it names.
 //!
-//! Nothing is loaded that [`gate`] and [`image`] did not let through. A document that is refused
+//! Nothing is loaded that [`gate`] and [`crate::image`] did not let through. A document that is refused
 //! changes nothing: the node keeps what it serves and says why. Before a set is used, it and its
 //! epoch are on the disk.
 
 mod gate;
-mod image;
 mod reconcile;
 mod report;
-mod tree;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use chrono::Utc;
-use mfaas_attest::{SHARDS_AT_ONCE_MAX, ServingSet, ShardRef, Trust, TrustedRoot, Verified};
-use mfaas_delivery::{REPORT_REFUSED_MAX, SetState};
-use mfaas_ident::{AliasName, Digest, ToolchainId, VersionNumber};
+use mfaas_attest::{RevokedCalls, SHARDS_AT_ONCE_MAX, ServingSet, ShardRef, Trust, TrustedRoot, Verified};
+use mfaas_delivery::{RefusedVersion, SetState};
+use mfaas_ident::{Digest, ToolchainId};
 use mfaas_rules::codes;
 use tokio::sync::watch;
 
-pub(crate) use gate::Refused;
-pub(crate) use image::{ImageKey, VerifiedImage, sealed_memory};
 pub(crate) use report::{Reporter, Status};
-pub(crate) use tree::{FunctionTree, Name};
 
+use crate::function_tree::{Name, Walk};
 use crate::ingress::Callers;
+use crate::refused::Refused;
 use crate::serving::{Awaited, Dispatcher, Stalled};
 use crate::state::{StateDir, StateError};
 use crate::upstream::{POLL_WAIT, Upstream, UpstreamError};
 use gate::{Admitted, Gate, KEY_LIST_BYTES_MAX, SET_BYTES_MAX};
-use tree::Walk;
+use reconcile::{Loaded, Reconciler};
 
 /// Between two questions when the server gives no answer or a bad one.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
@@ -41,7 +38,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 /// How often expiry is looked at.
 const LOOK: Duration = Duration::from_secs(1);
-/// Functions that are brought at once: between two times the node hears of a newer set.
+/// Functions that are reconciled at once: between two such steps the node asks for a newer set.
 const FUNCTIONS_AT_ONCE: usize = 500;
 /// How long the server may take for that.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -59,23 +56,16 @@ pub(crate) struct Agent {
     gate: Gate,
     state: StateDir,
     upstream: Upstream,
-    dispatcher: Arc<Dispatcher>,
-    /// Who learns of the keys for call tokens.
+    /// Who learns of the keys for call tokens, and which tokens were revoked.
     callers: Arc<Callers>,
     status: watch::Sender<Status>,
     /// The set that the node follows; `None` before the first.
     set: Option<Arc<Verified<ServingSet>>>,
-    /// Its functions.
-    tree: Arc<RwLock<FunctionTree>>,
     /// What every image was verified against.
     basis: Option<Basis>,
     /// Functions that are yet to be brought to what the tree says.
     queue: VecDeque<Name>,
-    loaded: reconcile::Loaded,
-    /// Versions of the set that are not loaded.
-    exceptions: BTreeMap<Name, Vec<reconcile::Exception>>,
-    /// Where aliases led before a cordoned node was started again, until it serves.
-    kept: BTreeMap<Name, Vec<(AliasName, VersionNumber)>>,
+    reconciler: Reconciler,
     pruned: Option<tokio::time::Instant>,
 }
 
@@ -109,31 +99,36 @@ impl Agent {
         callers: Arc<Callers>,
     ) -> Result<(Self, watch::Receiver<Status>), StateError> {
         let gate = Gate::new(root, state.seen()?);
-        let (status, heard) = watch::channel(Status::default());
+        let (status, receiver) = watch::channel(Status::default());
+        let reconciler = Reconciler {
+            state: state.clone(),
+            upstream: upstream.clone(),
+            dispatcher,
+            tree: Arc::default(),
+            loaded: Loaded::default(),
+            exceptions: BTreeMap::new(),
+            kept: BTreeMap::new(),
+        };
         let agent = Self {
             gate,
             state,
             upstream,
-            dispatcher,
             callers,
             status,
             set: None,
-            tree: Arc::default(),
             basis: None,
             queue: VecDeque::new(),
-            loaded: reconcile::Loaded::default(),
-            exceptions: BTreeMap::new(),
-            kept: BTreeMap::new(),
+            reconciler,
             pruned: None,
         };
-        Ok((agent, heard))
+        Ok((agent, receiver))
     }
 
     /// Serves the last good set from the disk, then follows the server for ever.
     pub(crate) async fn run(mut self) {
         self.recall().await;
         let mut pause = PAUSE_MIN;
-        let mut told = None;
+        let mut logged = None;
         let mut key_list_due = tokio::time::Instant::now();
         loop {
             let step = async {
@@ -145,9 +140,9 @@ impl Agent {
                 self.follow().await
             };
             match step.await {
-                Ok(()) => (pause, told) = (PAUSE_MIN, None),
+                Ok(()) => (pause, logged) = (PAUSE_MIN, None),
                 Err(trouble) => {
-                    told = tell_once(told, &trouble);
+                    logged = log_once(logged, &trouble);
                     self.note_expiry();
                     if let Trouble::Refused(refused) = &trouble {
                         // A rotated key may be the reason: ask for the list before the next try.
@@ -161,10 +156,10 @@ impl Agent {
         }
     }
 
-    /// What the disk holds is verified like anything from the network. Trouble with it is told and
+    /// What the disk holds is verified like anything from the network. Trouble with it is logged and
     /// leaves the node without a set, which the server will then give.
     async fn recall(&mut self) {
-        self.kept = reconcile::kept_aliases(self);
+        self.reconciler.kept = reconcile::kept_aliases(&self.reconciler);
         let recalled = async {
             if let Some(list) = self.state.key_list(self.gate.pin())? {
                 self.gate.resume(&list)?;
@@ -192,7 +187,7 @@ impl Agent {
             if let Ok(Ok(Some(envelope))) = tokio::time::timeout(GLANCE, glance).await {
                 return self.consider(&envelope).await;
             }
-            return self.bring_next().await;
+            return self.reconcile_next().await;
         }
         let answer = question.serving_set(known, POLL_WAIT, SET_BYTES_MAX);
         tokio::pin!(answer);
@@ -212,7 +207,7 @@ impl Agent {
                 () = tokio::time::sleep(LOOK) => {
                     self.note_expiry();
                     if started.elapsed() > RETRY_PAUSE && self.queue_what_may_come() {
-                        return self.bring_next().await;
+                        return self.reconcile_next().await;
                     }
                 }
             }
@@ -221,7 +216,7 @@ impl Agent {
 
     /// Tries again what could not be had; `false` when there is nothing of that kind.
     fn queue_what_may_come(&mut self) -> bool {
-        let coming = self.exceptions.iter().filter(|(_, rows)| rows.iter().any(|row| row.again));
+        let coming = self.reconciler.exceptions.iter().filter(|(_, rows)| rows.iter().any(|row| row.again));
         self.queue.extend(coming.map(|(name, _)| name.clone()));
         !self.queue.is_empty()
     }
@@ -256,38 +251,58 @@ impl Agent {
         let admitted = self.gate.serving_set(envelope, Utc::now())?;
         match admitted {
             Admitted::Valid(set) => {
+                let revoked = self.revoked_calls(&set).await?;
                 let walk = self.walk_to(set.functions).await?;
                 // First the set, then its epoch: after a crash between the two the set on the disk
                 // is the newer one, which is accepted.
                 self.state.store_serving_set(envelope)?;
                 self.state.record_seen(&self.gate.seen())?;
                 let set = Arc::new(*set);
-                // Keys that were withdrawn open nothing from now on. Before the first set is in force callers hear that it is not,
+                // Keys that were withdrawn, and tokens that were revoked, open nothing from now on. Before the first set is in force callers hear that it is not,
                 // instead of that what they ask for is closed.
                 if self.set.is_some() {
-                    self.callers.hold_keys(&set.call_keys);
+                    self.callers.hold(&set.call_keys, &revoked);
                 }
                 self.queue_changes(&set, walk);
                 self.set = Some(Arc::clone(&set));
-                let brought = self.bring_next().await;
-                self.callers.hold_keys(&set.call_keys);
-                brought
+                let reconciled = self.reconcile_next().await;
+                self.callers.hold(&set.call_keys, &revoked);
+                reconciled
             }
             Admitted::Expired(set) => {
                 self.state.record_seen(&self.gate.seen())?;
-                // It still says which keys were withdrawn, and each key has its own end.
-                self.callers.hold_keys(&set.call_keys);
+                // It still says which keys were withdrawn and which tokens were revoked, and each key has its own end.
+                let revoked = self.revoked_calls(&set).await?;
+                self.callers.hold(&set.call_keys, &revoked);
                 self.status.send_modify(|status| status.set = SetState::Expired);
-                let message = format!("epoch {} was valid until {}", set.epoch, set.expires_at);
+                self.callers.note_expired();
+                let so = match self.set {
+                    Some(_) => "serving goes on, nothing new is loaded",
+                    None => "the node serves nothing until the server gives it the next one",
+                };
+                let message = format!("serving set {} was valid until {}: {so}", set.epoch, set.expires_at);
                 Err(Trouble::Refused(Refused::new(codes::MF0703, message)))
             }
         }
     }
 
+    /// The call tokens that the set revokes, from the disk or from the server. Their document is on the disk when this returns.
+    async fn revoked_calls(&self, set: &ServingSet) -> Result<Arc<RevokedCalls>, Trouble> {
+        let Some(digest) = set.revoked_calls else { return Ok(Arc::default()) };
+        let read = |bytes: &[u8]| RevokedCalls::read(bytes, &digest).map_err(gate::refused_shard);
+        if let Some(bytes) = self.state.blob(digest)? {
+            return Ok(Arc::new(read(&bytes)?));
+        }
+        let fetched = self.upstream.shards(&[digest]).await?;
+        let revoked = read(fetched.first().map_or(&[][..], Vec::as_slice))?;
+        self.state.store_blobs(&fetched)?;
+        Ok(Arc::new(revoked))
+    }
+
     /// Reads the shards on the way to the tree below `root` that this node has not read, from the disk or from the server. They are
     /// on the disk when it returns.
     async fn walk_to(&self, root: ShardRef) -> Result<Walk, Trouble> {
-        let tree = || self.tree.read().unwrap_or_else(PoisonError::into_inner);
+        let tree = || self.reconciler.tree.read().unwrap_or_else(PoisonError::into_inner);
         let mut walk = tree().walk_to(root);
         loop {
             // The last ones first: what they lead to is wanted next, and little waits at any time.
@@ -315,25 +330,25 @@ impl Agent {
 
     /// Takes the new tree, and notes what it takes to bring the node there: what changed before everything else.
     fn queue_changes(&mut self, set: &ServingSet, walk: Walk) {
-        let changed = self.tree.write().unwrap_or_else(PoisonError::into_inner).take(walk);
+        let changed = self.reconciler.tree.write().unwrap_or_else(PoisonError::into_inner).take(walk);
         let basis = Some(Basis::of(set, self.gate.trust(Utc::now())));
         if self.basis != basis {
             // Other keys or rules: no image is what it was.
             self.basis = basis;
-            let tree = self.tree.read().unwrap_or_else(PoisonError::into_inner);
+            let tree = self.reconciler.tree.read().unwrap_or_else(PoisonError::into_inner);
             let named = tree.functions().map(|row| (row.tenant.clone(), row.name.clone()));
-            let all: BTreeSet<Name> = named.chain(self.loaded.names().cloned()).collect();
+            let all: BTreeSet<Name> = named.chain(self.reconciler.loaded.names().cloned()).collect();
             self.queue = all.difference(&changed).cloned().collect();
         }
         for name in changed {
             self.queue.push_front(name);
         }
         // Until everything was tried, a name of the set that leads nowhere is no unknown name.
-        self.dispatcher.await_set(Awaited { tree: Arc::clone(&self.tree), only: None });
+        self.reconciler.dispatcher.await_set(Awaited { tree: Arc::clone(&self.reconciler.tree), only: None });
     }
 
     /// Brings the next functions to the set that the node follows, unless that set is expired.
-    async fn bring_next(&mut self) -> Result<(), Trouble> {
+    async fn reconcile_next(&mut self) -> Result<(), Trouble> {
         let Some(set) = self.set.clone() else { return Ok(()) };
         if set.is_expired(Utc::now()) {
             self.note_expiry();
@@ -341,28 +356,32 @@ impl Agent {
         }
         let next = self.queue.len().min(FUNCTIONS_AT_ONCE);
         let names: Vec<Name> = self.queue.drain(..next).collect();
-        let brought = reconcile::bring(self, &set, &names).await;
-        if brought.is_err() {
+        let trust = self.gate.trust(Utc::now());
+        let reconciled = reconcile::run(&mut self.reconciler, &set, trust, &names).await;
+        if reconciled.is_err() {
             names.into_iter().rev().for_each(|name| self.queue.push_front(name));
         }
         let is_whole = self.queue.is_empty();
         if is_whole {
             self.settle().await;
         }
-        let refused = self.exceptions.values().flatten().map(|exception| &exception.row);
-        let listed: Vec<_> = refused.clone().take(REPORT_REFUSED_MAX).cloned().collect();
-        let total = refused.count();
+        let refused = self.reconciler.exceptions.values().flatten().map(|exception| &exception.row);
+        let tree = self.reconciler.tree.read().unwrap_or_else(PoisonError::into_inner);
+        let is_named = |row: &RefusedVersion| {
+            let function = tree.function(&row.tenant, &row.function);
+            function.is_some_and(|function| function.aliases.values().any(|version| *version == row.version))
+        };
         self.status.send_modify(|status| {
             if is_whole {
                 (status.epoch, status.digest) = (set.epoch, Some(set.digest()));
                 status.set = SetState::Current;
             }
             status.functions = set.functions.functions;
-            status.versions = self.loaded.versions();
-            (status.refused, status.refused_total) = (listed, total);
+            status.versions = self.reconciler.loaded.versions();
+            status.list(refused, is_named);
             status.problems.clear();
         });
-        brought.map_err(|Stalled| {
+        reconciled.map_err(|Stalled| {
             Trouble::Refused(Refused::new(codes::MF0709, "loader or workers could not be started"))
         })
     }
@@ -370,17 +389,17 @@ impl Agent {
     /// Everything of the set was tried.
     async fn settle(&mut self) {
         // What was refused for good does not come.
-        let coming = self.exceptions.values().flatten().filter(|exception| exception.again);
+        let coming = self.reconciler.exceptions.values().flatten().filter(|exception| exception.again);
         let coming = coming
             .map(|reconcile::Exception { row, .. }| (row.tenant.clone(), row.function.clone(), row.version));
         let only = Some(coming.collect());
-        self.dispatcher.await_set(Awaited { tree: Arc::clone(&self.tree), only });
-        self.dispatcher.note_whole();
-        self.kept.clear();
-        reconcile::keep_aliases(self);
+        self.reconciler.dispatcher.await_set(Awaited { tree: Arc::clone(&self.reconciler.tree), only });
+        self.reconciler.dispatcher.note_whole();
+        self.reconciler.kept.clear();
+        reconcile::keep_aliases(&self.reconciler);
         if self.pruned.is_none_or(|pruned| pruned.elapsed() > PRUNE_EVERY) {
             self.pruned = Some(tokio::time::Instant::now());
-            reconcile::prune(self).await;
+            reconcile::prune(&self.reconciler, self.set.as_deref().map(|set| &**set)).await;
         }
     }
 
@@ -404,10 +423,10 @@ impl Agent {
     }
 }
 
-/// Logs a trouble unless it is the same as the last one; returns what was told last.
-fn tell_once(told: Option<String>, trouble: &Trouble) -> Option<String> {
+/// Logs a trouble unless it is the same as the last one; returns what was logged last.
+fn log_once(logged: Option<String>, trouble: &Trouble) -> Option<String> {
     let text = trouble.to_string();
-    if told.as_ref() != Some(&text) {
+    if logged.as_ref() != Some(&text) {
         tracing::warn!(trouble = %text, "the node keeps what it serves and tries again");
     }
     Some(text)

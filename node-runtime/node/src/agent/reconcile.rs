@@ -2,22 +2,20 @@
 //!
 //! Each version is obtained and verified by itself: one that fails is reported and stops no other.
 //! Where an alias points at a version that failed, the version that answered before goes on
-//! answering, unless it is revoked, or was signed by a key that counts no more: after a leak nobody can tell whose it is.
+//! answering, unless it is revoked, or was signed by a key that counts no more: after a leak its author is unknown.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use chrono::Utc;
 use mfaas_attest::{ServedFunction, ServingSet, Trust, Verified};
 use mfaas_delivery::{Availability, RefusedVersion};
 use mfaas_ident::{AliasName, Digest, VersionNumber};
 use mfaas_rules::codes;
 use tokio::task;
 
-use super::Agent;
-use super::gate::Refused;
-use super::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, VerifiedImage};
-use super::tree::Name;
+use crate::function_tree::{FunctionTree, Name};
+use crate::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, VerifiedImage};
+use crate::refused::Refused;
 use crate::serving::{Dispatcher, Route, RouteChange, Served, Stalled};
 use crate::state::{KeptAlias, StateDir};
 use crate::upstream::Upstream;
@@ -27,6 +25,24 @@ use crate::upstream::Upstream;
 const VERSIONS_MAX: usize = 100_000;
 /// Versions that are fetched and verified side by side.
 const OBTAINED_AT_ONCE: usize = 8;
+
+/// Brings functions to what the tree says of them, and knows what is in force.
+#[derive(Debug)]
+pub(super) struct Reconciler {
+    pub(super) state: StateDir,
+    pub(super) upstream: Upstream,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    /// The functions of the set that the node follows.
+    pub(super) tree: Arc<RwLock<FunctionTree>>,
+    pub(super) loaded: Loaded,
+    /// Versions of the set that are not loaded.
+    pub(super) exceptions: Exceptions,
+    /// Where aliases led before a cordoned node was started again, until it serves.
+    pub(super) kept: KeptAliases,
+}
+
+/// Aliases of functions with the version that each led to.
+pub(super) type KeptAliases = BTreeMap<Name, Vec<(AliasName, VersionNumber)>>;
 
 /// What is in force.
 #[derive(Debug, Default)]
@@ -112,65 +128,66 @@ impl Loaded {
 /// Images of functions by version.
 type Good = BTreeMap<Name, BTreeMap<VersionNumber, Arc<VerifiedImage>>>;
 type Obtained = Result<Arc<VerifiedImage>, Missing>;
-type Exceptions = BTreeMap<Name, Vec<Exception>>;
+pub(super) type Exceptions = BTreeMap<Name, Vec<Exception>>;
 
 /// Brings these functions to what the tree says of them.
-pub(super) async fn bring(
-    agent: &mut Agent,
+pub(super) async fn run(
+    reconciler: &mut Reconciler,
     set: &Arc<Verified<ServingSet>>,
+    trust: Trust,
     names: &[Name],
 ) -> Result<(), Stalled> {
     let wanted: Vec<(&Name, Option<ServedFunction>)> = {
-        let tree = agent.tree.read().unwrap_or_else(PoisonError::into_inner);
+        let tree = reconciler.tree.read().unwrap_or_else(PoisonError::into_inner);
         names.iter().map(|name| (name, tree.function(&name.0, &name.1).cloned())).collect()
     };
-    let trust = Arc::new(agent.gate.trust(Utc::now()));
+    let trust = Arc::new(trust);
     let mut exceptions = Exceptions::new();
-    let mut good = obtain_all(agent, set, &trust, &wanted, &mut exceptions).await;
+    let mut good = obtain_all(reconciler, set, &trust, &wanted, &mut exceptions).await;
     // Each round either ends or takes at least one image out, so the rounds end.
     loop {
         let planned: Vec<LoadedFunction> = wanted
             .iter()
             .map(|(name, function)| {
-                let before = agent.loaded.functions.get(name);
-                let kept = agent.kept.get(name).map_or(&[][..], Vec::as_slice);
+                let before = reconciler.loaded.functions.get(name);
+                let kept = reconciler.kept.get(name).map_or(&[][..], Vec::as_slice);
                 let good = good.get(name).cloned().unwrap_or_default();
                 plan(function.as_ref(), good, before, kept, |image| image.is_vouched_for(&trust))
             })
             .collect();
         let new = wanted.iter().zip(&planned).flat_map(|((name, _), function)| {
-            let is_new = |image: &&Arc<VerifiedImage>| agent.loaded.image(name, image.key()).is_none();
+            let is_new = |image: &&Arc<VerifiedImage>| reconciler.loaded.image(name, image.key()).is_none();
             function.images.values().filter(is_new).cloned()
         });
         let new: Vec<_> = new.collect();
         // The others stay: the next round defines them again, which changes nothing.
-        let failed = if new.is_empty() { Vec::new() } else { agent.dispatcher.define(&new).await? };
+        let failed = if new.is_empty() { Vec::new() } else { reconciler.dispatcher.define(&new).await? };
         if failed.is_empty() {
-            put_into_force(agent, &wanted, planned);
+            put_into_force(reconciler, &wanted, planned);
             break;
         }
         for (key, refused) in failed {
             let name = (key.tenant.clone(), key.function.clone());
             good.entry(name).or_default().remove(&key.version);
-            // An image that cannot be loaded stays so, and the dispatcher has said it.
+            // An image that cannot be loaded stays so, and the dispatcher has logged it.
             note(&mut exceptions, &key, Missing::from(refused));
         }
     }
     for name in names {
-        agent.exceptions.remove(name);
+        reconciler.exceptions.remove(name);
     }
-    agent.exceptions.append(&mut exceptions);
+    reconciler.exceptions.append(&mut exceptions);
     Ok(())
 }
 
 /// A cordoned node that starts again has no version before to fall back to, so it remembers where its aliases led.
 /// Without that it serves what the set says as far as it has it.
-pub(super) fn kept_aliases(agent: &Agent) -> BTreeMap<Name, Vec<(AliasName, VersionNumber)>> {
-    let mut kept: BTreeMap<Name, Vec<_>> = BTreeMap::new();
-    if !is_cordoned(agent) {
+pub(super) fn kept_aliases(reconciler: &Reconciler) -> KeptAliases {
+    let mut kept = KeptAliases::new();
+    if !is_cordoned(reconciler) {
         return kept;
     }
-    let aliases = agent.state.aliases().unwrap_or_else(|error| {
+    let aliases = reconciler.state.aliases().unwrap_or_else(|error| {
         tracing::warn!(%error, "aliases that led to older versions are lost");
         Vec::new()
     });
@@ -181,31 +198,32 @@ pub(super) fn kept_aliases(agent: &Agent) -> BTreeMap<Name, Vec<(AliasName, Vers
 }
 
 /// Remembers where aliases lead, on a node that takes nothing new.
-pub(super) fn keep_aliases(agent: &Agent) {
-    if is_cordoned(agent)
-        && let Err(error) = agent.state.store_aliases(&agent.loaded.aliases())
+pub(super) fn keep_aliases(reconciler: &Reconciler) {
+    if is_cordoned(reconciler)
+        && let Err(error) = reconciler.state.store_aliases(&reconciler.loaded.aliases())
     {
-        tracing::warn!(%error, "where aliases lead is not known after a restart");
+        tracing::warn!(%error, "cannot persist alias targets");
     }
 }
 
 /// The cache keeps what the set names and what is loaded. Nothing may be stored meanwhile.
-pub(super) async fn prune(agent: &Agent) {
+pub(super) async fn prune(reconciler: &Reconciler, set: Option<&ServingSet>) {
     let keep: BTreeSet<Digest> = {
-        let tree = agent.tree.read().unwrap_or_else(PoisonError::into_inner);
+        let tree = reconciler.tree.read().unwrap_or_else(PoisonError::into_inner);
         let versions = tree.functions().flat_map(|function| &function.versions);
         let named = versions.flat_map(|version| [version.digest, version.statement]);
-        named.chain(tree.digests()).chain(agent.loaded.digests()).collect()
+        let revoked = set.and_then(|set| set.revoked_calls);
+        named.chain(tree.digests()).chain(reconciler.loaded.digests()).chain(revoked).collect()
     };
-    let state = agent.state.clone();
+    let state = reconciler.state.clone();
     let pruning = tokio::task::spawn_blocking(move || state.prune_blobs(|digest| keep.contains(&digest)));
     // What is left over costs space.
     drop(pruning.await);
 }
 
 /// Cordoned, or drained, which is more.
-fn is_cordoned(agent: &Agent) -> bool {
-    agent.dispatcher.standing().availability() != Availability::Active
+fn is_cordoned(reconciler: &Reconciler) -> bool {
+    reconciler.dispatcher.standing().availability() != Availability::Active
 }
 
 /// What it takes to obtain an image.
@@ -220,16 +238,16 @@ struct Source {
 
 /// Every version that is wanted and can be had.
 async fn obtain_all(
-    agent: &Agent,
+    reconciler: &Reconciler,
     set: &Arc<Verified<ServingSet>>,
     trust: &Arc<Trust>,
     wanted: &[(&Name, Option<ServedFunction>)],
     exceptions: &mut Exceptions,
 ) -> Good {
     let source = Source {
-        state: agent.state.clone(),
-        upstream: agent.upstream.clone(),
-        is_cordoned: is_cordoned(agent),
+        state: reconciler.state.clone(),
+        upstream: reconciler.upstream.clone(),
+        is_cordoned: is_cordoned(reconciler),
         set: Arc::clone(set),
         trust: Arc::clone(trust),
     };
@@ -239,14 +257,14 @@ async fn obtain_all(
             drop(good.entry((key.tenant, key.function)).or_default().insert(key.version, image));
         }
         Err(missing) => {
-            warn_once(agent, &key, &missing.refused);
+            warn_once(reconciler, &key, &missing.refused);
             note(exceptions, &key, missing);
         }
     };
-    let replaced = wanted.iter().filter_map(|(name, _)| agent.loaded.functions.get(*name));
+    let replaced = wanted.iter().filter_map(|(name, _)| reconciler.loaded.functions.get(*name));
     let replaced: usize = replaced.map(|old| old.images.len()).sum();
     // What an alias falls back to counts too, and may be more than that.
-    let mut room = (VERSIONS_MAX + replaced).saturating_sub(agent.loaded.versions);
+    let mut room = (VERSIONS_MAX + replaced).saturating_sub(reconciler.loaded.versions);
     let (mut obtaining, mut keys) = (task::JoinSet::new(), HashMap::new());
     for (name, function) in wanted {
         let Some(function) = function else { continue };
@@ -262,7 +280,7 @@ async fn obtain_all(
                 continue;
             }
             room -= 1;
-            if let Some(image) = agent.loaded.image(name, &key) {
+            if let Some(image) = reconciler.loaded.image(name, &key) {
                 let good = image.recheck(set, trust).map(|()| Arc::clone(image));
                 found(key, good.map_err(Missing::from));
                 continue;
@@ -298,10 +316,10 @@ fn ended(
     }
 }
 
-/// What is tried again every few seconds is said once.
-fn warn_once(agent: &Agent, key: &ImageKey, refused: &Refused) {
+/// What is tried again every few seconds is logged once.
+fn warn_once(reconciler: &Reconciler, key: &ImageKey, refused: &Refused) {
     let name = (key.tenant.clone(), key.function.clone());
-    let is_known = agent.exceptions.get(&name).is_some_and(|rows| {
+    let is_known = reconciler.exceptions.get(&name).is_some_and(|rows| {
         rows.iter().any(|Exception { row, .. }| {
             (row.digest, row.version, row.code) == (key.digest, key.version, refused.code)
         })
@@ -409,18 +427,18 @@ fn goes_on(function: &ServedFunction, image: &VerifiedImage) -> bool {
 
 /// Lets names lead to the new images, and retires what no name leads to any more.
 fn put_into_force(
-    agent: &mut Agent,
+    reconciler: &mut Reconciler,
     wanted: &[(&Name, Option<ServedFunction>)],
     planned: Vec<LoadedFunction>,
 ) {
     let changes = wanted.iter().zip(&planned).map(|((name, function), planned)| RouteChange {
         name: (*name).clone(),
-        route: planned.route(&agent.dispatcher),
+        route: planned.route(&reconciler.dispatcher),
         revoked: function.as_ref().map(|function| function.revoked.clone()).unwrap_or_default(),
     });
-    agent.dispatcher.route(changes.collect());
+    reconciler.dispatcher.route(changes.collect());
     for ((name, _), function) in wanted.iter().zip(planned) {
-        agent.loaded.put((*name).clone(), function);
+        reconciler.loaded.put((*name).clone(), function);
     }
 }
 

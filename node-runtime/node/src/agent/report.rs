@@ -1,4 +1,4 @@
-//! What the node tells its server: after every change, and every ten seconds.
+//! What the node reports to its server: after every change, and every ten seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,10 +37,23 @@ pub(crate) struct Status {
     /// Versions of the set that do not, as many as a report holds, and how many there are.
     pub(crate) refused: Vec<RefusedVersion>,
     pub(crate) refused_total: usize,
+    /// How many of them an alias names; they come first.
+    pub(crate) refused_first: usize,
     pub(crate) problems: Vec<NodeProblem>,
 }
 
 impl Status {
+    /// Takes over what is not loaded. Those first that an alias names: whether a function is ready depends on them.
+    pub(crate) fn list<'a>(
+        &mut self,
+        refused: impl Iterator<Item = &'a RefusedVersion>,
+        is_named: impl Fn(&RefusedVersion) -> bool,
+    ) {
+        let (first, rest): (Vec<_>, Vec<_>) = refused.partition(|row| is_named(row));
+        (self.refused_first, self.refused_total) = (first.len(), first.len() + rest.len());
+        self.refused = first.into_iter().chain(rest).take(REPORT_REFUSED_MAX).cloned().collect();
+    }
+
     /// Adds a problem, or replaces the last one of the same code. `true` when that changed
     /// something.
     pub(crate) fn note(&mut self, problem: NodeProblem) -> bool {
@@ -100,7 +113,8 @@ impl Reporter {
     fn report(&mut self, sequence: u64) -> Report {
         let status = self.status.borrow_and_update().clone();
         let banned = self.dispatcher.banned();
-        let refused_total = status.refused_total + banned.len();
+        let (refused_total, refused_first) =
+            (status.refused_total + banned.len(), status.refused_first + banned.len());
         // A ban is the node's own doing and comes first.
         let banned = banned.into_iter().map(|(served, crashes)| RefusedVersion {
             tenant: served.key.tenant.clone(),
@@ -122,12 +136,13 @@ impl Reporter {
             ingress_url: self.ingress_url.clone(),
             condition: self.dispatcher.standing().condition(self.dispatcher.is_idle()),
             workers: count(self.dispatcher.snapshot().workers),
-            cage_level: self.protection.text(),
+            protection: self.protection.text(),
             functions: status.functions,
             versions: count(status.versions),
             loaded: Vec::new(),
             refused,
             refused_total: count(refused_total),
+            refused_first: Some(count(refused_first)),
             problems: status.problems,
         }
     }
@@ -139,3 +154,6 @@ fn differs(sent: &Report, now: &Report) -> bool {
     same_count.sequence = sent.sequence;
     same_count != *sent
 }
+
+#[cfg(test)]
+mod tests;

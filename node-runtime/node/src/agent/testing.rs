@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, AuditHead, BuildDefinition, BuildMetadata, Builder, CageLevel, Declared, Fields, KeyList,
-    ListedKey, PrivateKey, Provenance, Purpose, RootKeys, RunDetails, ServedFunction, ServedVersion,
+    Admission, AuditHead, BuildDefinition, BuildMetadata, Builder, Declared, Fields, KeyList, ListedKey,
+    PrivateKey, Provenance, Purpose, RootKeys, RunDetails, SandboxLevel, ServedFunction, ServedVersion,
     ServingSet, Statement, TrustedRoot, sign, tree_of,
 };
 use mfaas_ident::{
@@ -15,7 +15,7 @@ use mfaas_ident::{
     ToolchainId, VersionNumber,
 };
 
-use super::ImageKey;
+use crate::image::ImageKey;
 
 /// A root and an online key.
 pub(crate) struct Keys {
@@ -85,6 +85,7 @@ pub(crate) fn set(epoch: u64) -> ServingSet {
         required_lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
         functions: tree_of([]).unwrap().0,
         call_keys: Vec::new(),
+        revoked_calls: None,
         audit_head: AuditHead::START,
     }
 }
@@ -144,7 +145,7 @@ pub(crate) fn admission(key: &ImageKey) -> Admission {
         policy_revision: "test".to_owned(),
         decisions: Vec::new(),
         elf_facts: Digest::of(b"facts"),
-        cage_level: CageLevel::Full,
+        sandbox_level: SandboxLevel::Full,
         checks: Vec::new(),
         bindings: Vec::new(),
         calls: Vec::new(),

@@ -6,8 +6,8 @@ use mfaas_ident::{Budget, Digest, Epoch, FunctionName, TenantName, ToolchainId};
 use mfaas_rules::{Code, codes};
 
 use super::gate::{Admitted, Gate};
-use super::image;
 use super::testing::{Keys, admission, key, now, number, served, set, state};
+use crate::image;
 use crate::state::{Seen, StateDir};
 
 fn gate(keys: &Keys) -> Gate {

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use super::{Config, SpeculationWish};
-use crate::grant::DoorGrants;
+use super::{Config, SpeculationControls};
+use crate::grant::LocalGrants;
 use crate::serving::Sharing;
 
 const COMPLETE: &[(&str, &str)] = &[
@@ -27,9 +27,9 @@ fn defaults_fill_what_may_be_left_out() {
     assert_eq!(config.ingress_listen.to_string(), "127.0.0.1:7800");
     assert_eq!(config.membership.server, "https://127.0.0.1:7701");
     assert!(config.workers >= 1);
-    assert_eq!(config.door_socket, None, "off unless configured");
-    let open = with("MFAAS_DOOR_SOCKET", Some("/run/door")).unwrap();
-    assert_eq!(open.door_socket.as_deref(), Some(std::path::Path::new("/run/door")));
+    assert_eq!(config.local_socket, None, "off unless configured");
+    let open = with("MFAAS_LOCAL_SOCKET", Some("/run/local.sock")).unwrap();
+    assert_eq!(open.local_socket.as_deref(), Some(std::path::Path::new("/run/local.sock")));
     assert!(config.isolated.is_empty());
     assert!(config.worker_cores.is_empty());
     let cores = with("MFAAS_WORKER_CORES", Some("3, 2,")).unwrap().worker_cores;
@@ -37,14 +37,14 @@ fn defaults_fill_what_may_be_left_out() {
     let isolated = with("MFAAS_ISOLATED_TENANTS", Some("umbrella, acme,")).unwrap().isolated;
     assert_eq!(isolated.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["acme", "umbrella"]);
     assert_eq!((config.caller_share.rate, config.caller_share.concurrency), (100_000, 2_048));
-    assert_eq!(config.door_grants, DoorGrants::default(), "nothing but what is public");
+    assert_eq!(config.local_grants, LocalGrants::default(), "nothing but what is public");
     assert_eq!(with("MFAAS_CALLER_RATE", Some("7")).unwrap().caller_share.rate, 7);
     assert_eq!(with("MFAAS_CALLER_CONCURRENCY", Some("3")).unwrap().caller_share.concurrency, 3);
-    let granted = with("MFAAS_DOOR_CALLS", Some("acme/*")).unwrap().door_grants;
-    assert_eq!(granted, DoorGrants::parse("acme/*").unwrap());
-    assert_eq!(config.speculation, SpeculationWish::ALL);
+    let granted = with("MFAAS_LOCAL_CALLS", Some("acme/*")).unwrap().local_grants;
+    assert_eq!(granted, LocalGrants::parse("acme/*").unwrap());
+    assert_eq!(config.speculation, SpeculationControls::ALL);
     let none = with("MFAAS_SPECULATION_CONTROLS", Some("none")).unwrap();
-    assert_eq!(none.speculation, SpeculationWish::NONE);
+    assert_eq!(none.speculation, SpeculationControls::NONE);
     assert_eq!(config.sharing, Sharing::WithProtectionKeys);
     for sharing in [Sharing::Never, Sharing::WithProtectionKeys, Sharing::TrustingTheCompiler] {
         let said = with("MFAAS_SHARE_WORKERS", Some(&sharing.to_string())).unwrap();
@@ -54,6 +54,21 @@ fn defaults_fill_what_may_be_left_out() {
     assert_eq!(with("MFAAS_WORKER_PROCESSES", Some("300")).unwrap().worker_processes, 300);
     let before = with("MFAAS_PRIVATE_CORDONS", Some("4")).unwrap();
     assert_eq!(before.worker_processes, config.worker_processes, "it has no effect any more");
+}
+
+#[test]
+fn variables_with_a_new_name_are_read_under_the_one_before() {
+    let socket = with("MFAAS_DOOR_SOCKET", Some("/run/door")).unwrap().local_socket;
+    assert_eq!(socket.as_deref(), Some(std::path::Path::new("/run/door")));
+    let granted = with("MFAAS_DOOR_CALLS", Some("acme/*")).unwrap().local_grants;
+    assert_eq!(granted, LocalGrants::parse("acme/*").unwrap());
+    let both = |asked: &'static str| match asked {
+        "MFAAS_LOCAL_CALLS" => Some("acme/new".to_owned()),
+        "MFAAS_DOOR_CALLS" => Some("acme/old".to_owned()),
+        other => COMPLETE.iter().find(|(known, _)| *known == other).map(|(_, value)| (*value).to_owned()),
+    };
+    let new = LocalGrants::parse("acme/new").unwrap();
+    assert_eq!(Config::read(&both).unwrap().local_grants, new, "the new name comes first");
 }
 
 #[test]
@@ -77,8 +92,8 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_CALLER_RATE", "unlimited"),
         ("MFAAS_CALLER_CONCURRENCY", "0"),
         ("MFAAS_CALLER_CONCURRENCY", "-1"),
-        ("MFAAS_DOOR_CALLS", "acme"),
-        ("MFAAS_DOOR_CALLS", "*/hello"),
+        ("MFAAS_LOCAL_CALLS", "acme"),
+        ("MFAAS_LOCAL_CALLS", "*/hello"),
         ("MFAAS_SHARE_WORKERS", "always"),
         ("MFAAS_SHARE_WORKERS", "Never"),
         ("MFAAS_WORKER_PROCESSES", "0"),

@@ -1,4 +1,4 @@
-//! What a function may say in headers: a list, since tenants share an origin and browsers and proxies invent headers that speak for a
+//! Headers that a function may send: a list, since tenants share an origin and browsers and proxies invent headers that speak for a
 //! whole origin, or to the proxy, faster than anybody could list them.
 //!
 //! Each row says what it is for and why it harms nobody else. What is not here is left out of the answer without a word to the
@@ -26,7 +26,7 @@ const fn row(name: HeaderName, why: &'static str) -> Row {
 /// `x-envoy-immediate-health-check-fail`, Apache `x-sendfile`).
 pub(super) const OWN_PREFIX: &str = "x-fn-";
 
-/// In the order of how often they are said.
+/// In the order of how often they are sent.
 pub(super) static ROWS: [Row; 26] = [
     row(
         header::CONTENT_TYPE,
@@ -65,14 +65,14 @@ pub(super) static ROWS: [Row; 26] = [
     row(HeaderName::from_static("x-robots-tag"), "that search engines leave this one answer alone"),
 ];
 
-/// Copies what a function of `tenant` may say, asked as `host`, into the response. What is not a header is left out:
+/// Copies the headers that a function of `tenant` may send, asked as `host`, into the response. What is not a header is left out:
 /// the frame was checked, so there is none.
 pub(super) fn take_over<'f>(
     into: &mut HeaderMap,
-    said: impl Iterator<Item = (&'f str, &'f str)>,
+    headers: impl Iterator<Item = (&'f str, &'f str)>,
     (tenant, host): (&TenantName, Option<&str>),
 ) {
-    for (name, value) in said {
+    for (name, value) in headers {
         let Some(name) = passing(name) else { continue };
         if name == header::LOCATION && !leads_away_or_home(value, tenant, host) {
             continue;

@@ -4,29 +4,24 @@
 //! say they will send a mebibyte, and do not, hold nothing. Requests and answers have budgets of their own
 //! ([`super::bounds`]), so nobody can keep answers from leaving by sending bodies.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Incoming};
 use mfaas_abi::limits;
 use mfaas_rules::codes;
 
 use super::peers::{Budget, Full, Pass, Share};
 use super::problem::Problem;
-
-/// What every request gets: whole, in one piece.
-pub(super) type Response = http::Response<Answer>;
+use super::response::SMALL_BYTES_MAX;
 
 /// A whole request body must arrive within this.
 const BODY_WAIT_MAX: Duration = Duration::from_secs(15);
-/// Up to here a body is covered by the bound on requests, and needs no budget.
-pub(super) const SMALL_BYTES_MAX: usize = 16 << 10;
 /// When a caller may try again whose body found no room, in seconds.
 const RETRY_AFTER_S: u32 = 1;
 
@@ -111,81 +106,4 @@ fn reserve(share: &mut Option<Share>, bytes: usize, pass: Option<&Pass>) -> Resu
     let Some(pass) = pass else { return Err(no_room(Full::Node, "large bodies")) };
     let share = share.get_or_insert_with(|| pass.share(Budget::Requests));
     share.grow_to(bytes).map_err(|full| no_room(full, "large bodies"))
-}
-
-/// The body of an answer. It is on its way for as long as this, or the bytes that it gave away, are somewhere.
-#[derive(Debug, Default)]
-pub(super) struct Answer {
-    bytes: Bytes,
-    pass: Option<Pass>,
-}
-
-impl Answer {
-    /// What a function said: everything of `encoded` from `from` on, and nothing is copied.
-    pub(super) fn of_function(encoded: Vec<u8>, from: usize, pass: &mut Option<Pass>) -> Result<Self, Full> {
-        if from >= encoded.len() {
-            return Ok(Self::default());
-        }
-        let share = match pass {
-            Some(pass) if encoded.len() > SMALL_BYTES_MAX => {
-                let mut share = pass.share(Budget::Answers);
-                share.grow_to(encoded.len())?;
-                Some(share)
-            }
-            _ => None,
-        };
-        let held = Said { encoded, from, _pass: pass.take(), _share: share };
-        Ok(Self { bytes: Bytes::from_owner(held), pass: None })
-    }
-
-    /// Lets the request last until this is sent, unless its bytes see to it already.
-    pub(super) fn keep(&mut self, pass: Option<Pass>) {
-        self.pass = self.pass.take().or(pass);
-    }
-
-    /// As the answer to a question for the head alone.
-    pub(super) fn clear(&mut self) {
-        self.bytes = Bytes::new();
-    }
-}
-
-impl From<Bytes> for Answer {
-    fn from(bytes: Bytes) -> Self {
-        Self { bytes, pass: None }
-    }
-}
-
-impl Body for Answer {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let bytes = std::mem::take(&mut self.bytes);
-        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.len() as u64)
-    }
-}
-
-/// A function's answer on its way out. hyper and h2 keep it until the peer has taken it.
-struct Said {
-    encoded: Vec<u8>,
-    from: usize,
-    _pass: Option<Pass>,
-    _share: Option<Share>,
-}
-
-impl AsRef<[u8]> for Said {
-    fn as_ref(&self) -> &[u8] {
-        &self.encoded[self.from..]
-    }
 }

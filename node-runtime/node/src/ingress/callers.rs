@@ -10,10 +10,11 @@ mod recent;
 mod tokens;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use http::{HeaderMap, StatusCode, header};
-use mfaas_attest::CallKey;
+use mfaas_attest::{CallKey, CallTokenError, RevokedCalls};
 use mfaas_delivery::Availability;
 use mfaas_ident::{Access, FunctionName, FunctionRef, PeerKey, TenantName};
 use mfaas_rules::codes;
@@ -23,11 +24,11 @@ use limiter::{Limiter, Place};
 use tokens::{Known, Tokens};
 
 use super::problem::Problem;
-use super::refused;
+use super::refusal::refused;
 use crate::grant::Grant;
 use crate::serving::{CallError, Dispatcher};
 
-/// What a function sees of its caller: `tenant/name` of a call token, `local` for a program that came through the door, and no
+/// What a function sees of its caller: `tenant/name` of a call token, `local` for a program that came through the local socket, and no
 /// such header for a caller that showed nothing.
 pub(crate) const CALLER: &str = "mfaas-caller";
 /// Whose name stands in [`CALLER`] for programs of this machine. No token can say it: their names have a slash.
@@ -48,6 +49,8 @@ pub(crate) struct Callers {
     limiter: Limiter,
     /// What one caller gets of one function, unless its token says less.
     share: Share,
+    /// The last set that came has expired.
+    expired: AtomicBool,
 }
 
 /// A call that may be made. Its place among the caller's calls is given back with this.
@@ -75,12 +78,31 @@ enum Whom<'a> {
 impl Callers {
     /// Callers of which each gets `share` of each function.
     pub(crate) fn new(share: Share) -> Self {
-        Self { tokens: Tokens::default(), limiter: Limiter::default(), share }
+        Self {
+            tokens: Tokens::default(),
+            limiter: Limiter::default(),
+            share,
+            expired: AtomicBool::new(false),
+        }
     }
 
-    /// From now on tokens of these keys count, and of no others.
-    pub(crate) fn hold_keys(&self, keys: &[CallKey]) {
-        self.tokens.hold_keys(keys);
+    /// From now on tokens of these keys count, and of no others, but for those that were revoked.
+    pub(crate) fn hold(&self, keys: &[CallKey], revoked: &Arc<RevokedCalls>) {
+        self.tokens.hold(keys, Arc::clone(revoked));
+    }
+
+    /// The set that came has expired; without another one in force the node serves nothing.
+    pub(crate) fn note_expired(&self) {
+        self.expired.store(true, Ordering::Relaxed);
+    }
+
+    /// Why no set is in force, for operators.
+    pub(super) fn why_no_set(&self) -> &'static str {
+        if self.expired.load(Ordering::Relaxed) {
+            "the last serving set has expired: the node serves nothing until the server gives it the next one\n"
+        } else {
+            "no serving set is loaded\n"
+        }
     }
 
     /// Whether a set is in force, with its keys for call tokens: before that nothing is known of any name.
@@ -122,12 +144,18 @@ impl Callers {
         Ok(Admitted { grant, caller, _place: place })
     }
 
+    /// Asked again when the call's body has arrived: its token may have been revoked meanwhile.
+    pub(super) fn check(&self, admitted: &Admitted) -> Result<(), Problem> {
+        let checked = admitted.caller.as_ref().map_or(Ok(()), |known| self.tokens.check(known));
+        checked.map_err(refused_token)
+    }
+
     /// Who calls; nobody in particular without a token. A token that does not count is a refusal even where none is needed:
     /// whoever sends one takes it for good.
     fn identify(&self, peer: PeerKey, headers: &HeaderMap) -> Result<Option<Arc<Known>>, Problem> {
         let Some(text) = bearer(headers)? else { return Ok(None) };
         if let Some(known) = self.tokens.known(text, SystemTime::now()) {
-            return Ok(Some(known));
+            return known.map(Some).map_err(refused_token);
         }
         let bad = ("bad tokens", peer);
         if let Err(wait_s) = self.limiter.look(&bad, BAD_TOKENS) {
@@ -136,7 +164,7 @@ impl Callers {
         self.tokens.verify(text, SystemTime::now()).map(Some).map_err(|error| {
             // Whether it fits was looked at just now; a few more that came meanwhile do no harm.
             let _ = self.limiter.take(&bad, BAD_TOKENS);
-            invalid(&error.to_string())
+            refused_token(error)
         })
     }
 
@@ -166,6 +194,20 @@ fn closed(is_known: bool) -> Problem {
         Problem::of(StatusCode::FORBIDDEN, codes::MF0817).with(header::WWW_AUTHENTICATE, CHALLENGE_SCOPE)
     } else {
         Problem::of(StatusCode::UNAUTHORIZED, codes::MF0816).with(header::WWW_AUTHENTICATE, CHALLENGE)
+    }
+}
+
+/// The answer to a token that does not count.
+fn refused_token(error: CallTokenError) -> Problem {
+    match error {
+        CallTokenError::Revoked => Problem::of(StatusCode::UNAUTHORIZED, codes::MF0920)
+            .with(header::WWW_AUTHENTICATE, CHALLENGE_INVALID),
+        CallTokenError::Malformed
+        | CallTokenError::UnknownKey
+        | CallTokenError::BadSignature
+        | CallTokenError::BadClaims
+        | CallTokenError::NotYet
+        | CallTokenError::Expired => invalid(&error.to_string()),
     }
 }
 

@@ -63,12 +63,12 @@ pub(super) struct Lane {
     /// The mean of what a poll takes, in ticks.
     cost: AtomicU64,
     /// In the order of their coming.
-    waiting: Mutex<VecDeque<Arc<Seat>>>,
+    waiting: Mutex<VecDeque<Arc<Waiter>>>,
 }
 
 /// A connection that waits for its turn.
 #[derive(Debug)]
-struct Seat {
+struct Waiter {
     is_called: AtomicBool,
     waker: Mutex<Waker>,
 }
@@ -116,8 +116,8 @@ impl Lanes {
         let polls = (self.quantum / lane.cost.load(Ordering::Relaxed).max(1)).clamp(1, POLLS_PER_TURN_MAX);
         let mut waiting = lane.waiting();
         for _ in 0..polls {
-            let Some(seat) = waiting.pop_front() else { break };
-            seat.call();
+            let Some(waiter) = waiting.pop_front() else { break };
+            waiter.call();
         }
         let more = !waiting.is_empty();
         drop(waiting);
@@ -136,22 +136,22 @@ impl Lane {
     /// `future`, polled when it is this lane's turn.
     pub(super) async fn queued<F: Future>(self: Arc<Self>, future: F) -> F::Output {
         let mut future = pin!(future);
-        let mut seat = None;
-        poll_fn(|context| self.poll(&mut seat, future.as_mut(), context)).await
+        let mut waiter = None;
+        poll_fn(|context| self.poll(&mut waiter, future.as_mut(), context)).await
     }
 
     fn poll<F: Future>(
         self: &Arc<Self>,
-        seat: &mut Option<Arc<Seat>>,
+        waiter: &mut Option<Arc<Waiter>>,
         future: Pin<&mut F>,
         context: &mut Context<'_>,
     ) -> Poll<F::Output> {
         let began = ticks();
-        match seat {
+        match waiter {
             Some(waits) if waits.waits_on(context.waker()) => return Poll::Pending,
-            Some(_) => *seat = None,
+            Some(_) => *waiter = None,
             None if self.must_queue(began) => {
-                *seat = Some(self.take_seat(context.waker()));
+                *waiter = Some(self.queue_up(context.waker()));
                 return Poll::Pending;
             }
             None => {}
@@ -179,19 +179,19 @@ impl Lane {
         self.cost.store((mean * (MEAN_OVER - 1) + used) / MEAN_OVER, Ordering::Relaxed);
     }
 
-    fn take_seat(self: &Arc<Self>, waker: &Waker) -> Arc<Seat> {
-        let seat = Arc::new(Seat { is_called: AtomicBool::new(false), waker: Mutex::new(waker.clone()) });
+    fn queue_up(self: &Arc<Self>, waker: &Waker) -> Arc<Waiter> {
+        let waiter = Arc::new(Waiter { is_called: AtomicBool::new(false), waker: Mutex::new(waker.clone()) });
         let mut waiting = self.waiting();
-        waiting.push_back(Arc::clone(&seat));
+        waiting.push_back(Arc::clone(&waiter));
         if waiting.len() == 1 {
             drop(waiting);
             self.lanes.lock().order.push_back(Arc::clone(self));
         }
         self.lanes.wanted.notify_one();
-        seat
+        waiter
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<Seat>>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<Waiter>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -207,13 +207,13 @@ impl Drop for Lane {
     }
 }
 
-impl Seat {
+impl Waiter {
     fn call(&self) {
         self.is_called.store(true, Ordering::Release);
         self.waker.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref();
     }
 
-    /// Whether its turn has not come; then it will be told there.
+    /// Whether its turn has not come; then it is woken.
     fn waits_on(&self, waker: &Waker) -> bool {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner).clone_from(waker);
         !self.is_called.load(Ordering::Acquire)

@@ -41,10 +41,10 @@ pub(crate) fn is_own(name: &str) -> bool {
     name.strip_prefix(OWN).is_some_and(|rest| rest.starts_with(|next: char| !next.is_ascii_alphanumeric()))
 }
 
-/// What the caller said about its deadline; the error is a sentence.
+/// The deadline that the caller sent; the error is a sentence.
 pub(super) fn wait_max(headers: &HeaderMap) -> Result<Option<Duration>, &'static str> {
-    let Some(said) = headers.get(DEADLINE) else { return Ok(None) };
-    let ms = said.to_str().ok().and_then(|text| text.parse().ok());
+    let Some(value) = headers.get(DEADLINE) else { return Ok(None) };
+    let ms = value.to_str().ok().and_then(|text| text.parse().ok());
     ms.map(|ms| Some(Duration::from_millis(ms))).ok_or("mfaas-deadline-ms is a whole number of milliseconds")
 }
 

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use super::body::no_room;
 use super::fairness::Lane;
 use super::peers::{Connection, Full, Peers, Place};
-use super::{Face, Hosts, meters};
+use super::{Face, Hosts, connection_meters};
 
 /// Between a connection's start, or the last answer on it, and the end of the next request's head (HTTP/1.1). Not hyper's
 /// own limit: that one starts and ends a timer with each request.
@@ -74,7 +74,7 @@ pub(crate) async fn serve(
     (face, peers): (Arc<Face>, Arc<Peers>),
     mut stop: watch::Receiver<bool>,
 ) {
-    meters::bounds(peers.bounds());
+    connection_meters::bounds(peers.bounds());
     let mut connections = JoinSet::new();
     let pace = watch::Sender::new(Pace::default());
     let mut looks = tokio::time::interval(LOOK);
@@ -85,14 +85,14 @@ pub(crate) async fn serve(
             _ = stop.changed() => break,
             _ = looks.tick() => {
                 pace.send_modify(Pace::look);
-                refusals.tell();
+                refusals.log();
                 continue;
             }
         };
         match accepted.and_then(|(stream, address)| Ok((stream.into_std()?, address))) {
             Ok((stream, address)) => match peers.admit(address.ip()) {
                 Ok(place) => {
-                    meters::accepted();
+                    connection_meters::accepted();
                     let connection = Arc::clone(place.connection());
                     let (host, lanes) = hosts.next();
                     let lane = lanes.of(connection.peer());
@@ -120,7 +120,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Connections that came to nothing since that was told last: one line for a flood of them.
+/// Connections that came to nothing since the last log line about it: one line for a flood of them.
 #[derive(Debug, Default)]
 struct Refusals {
     by_peer_bound: u64,
@@ -134,22 +134,22 @@ impl Refusals {
         match full {
             Full::Peer => {
                 self.by_peer_bound += 1;
-                meters::turned_away("peer");
+                connection_meters::turned_away("peer");
             }
             Full::Node => {
                 self.by_bound_of_all += 1;
-                meters::turned_away("all");
+                connection_meters::turned_away("all");
             }
         }
     }
 
-    /// Callers can bring it about, by connections that use up all descriptors.
+    /// Callers can cause it, by connections that use up all descriptors.
     fn not_accepted(&mut self, error: std::io::Error) {
         self.not_accepted += 1;
         self.error = Some(error);
     }
 
-    fn tell(&mut self) {
+    fn log(&mut self) {
         let Self { by_peer_bound, by_bound_of_all, not_accepted, error } = std::mem::take(self);
         if by_peer_bound + by_bound_of_all > 0 {
             tracing::warn!(by_peer_bound, by_bound_of_all, "connections were turned away: none was idle");
@@ -171,7 +171,7 @@ fn turn_away(mut stream: std::net::TcpStream, full: Full) {
     let _ = stream.shutdown(std::net::Shutdown::Write);
 }
 
-/// What all connections hear. None has a timer of its own while it waits: a thread that sleeps until a time costs each
+/// What all connections follow. None has a timer of its own while it waits: a thread that sleeps until a time costs each
 /// request more than one that sleeps until something comes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pace {
@@ -217,13 +217,11 @@ async fn converse(
     match version {
         Version::One => {
             let connection = http1_limits().serve_connection(io, service);
-            attend(connection, http1::Connection::graceful_shutdown, (place.connection(), version), pace)
-                .await;
+            run(connection, http1::Connection::graceful_shutdown, (place.connection(), version), pace).await;
         }
         Version::Two => {
             let connection = http2_limits(lane).serve_connection(io, service);
-            attend(connection, http2::Connection::graceful_shutdown, (place.connection(), version), pace)
-                .await;
+            run(connection, http2::Connection::graceful_shutdown, (place.connection(), version), pace).await;
         }
     }
 }
@@ -283,7 +281,7 @@ fn http2_limits(lane: Arc<Lane>) -> http2::Builder<OnLane> {
 }
 
 /// Drives a connection to its end, and ends it when the node stops or nothing happens on it.
-async fn attend<C: Future>(
+async fn run<C: Future>(
     connection: C,
     say_goodbye: fn(Pin<&mut C>),
     (asked, version): (&Connection, Version),
@@ -295,7 +293,7 @@ async fn attend<C: Future>(
         tokio::select! {
             biased;
             _ = connection.as_mut() => return,
-            told = pace.changed() => if told.is_err() || pace.borrow_and_update().stops {
+            changed = pace.changed() => if changed.is_err() || pace.borrow_and_update().stops {
                 say_goodbye(connection.as_mut());
                 connection.await;
                 return;
@@ -362,10 +360,10 @@ mod refusal_tests {
                 refusals.note(Full::Node);
             }
             assert_eq!((refusals.not_accepted, log.0.load(Ordering::Relaxed)), (1_000, 0));
-            refusals.tell();
+            refusals.log();
             assert_eq!(log.0.load(Ordering::Relaxed), 2);
-            refusals.tell();
+            refusals.log();
         });
-        assert_eq!(log.0.load(Ordering::Relaxed), 2, "it was told twice");
+        assert_eq!(log.0.load(Ordering::Relaxed), 2, "it was logged twice");
     }
 }

@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use http::StatusCode;
-use metrics::{Counter, Histogram, counter, gauge, histogram};
+use metrics::{Counter, Histogram, counter, histogram};
 use mfaas_ident::{FunctionName, TenantName};
 
-use super::body::Response;
-use super::bounds::Bounds;
 use super::problem::Shown;
+use super::response::Response;
 use crate::serving::Served;
 
 const CALLS: &str = "mfaas_calls_total";
@@ -108,33 +107,6 @@ impl Latencies {
         }
         self.by_id[id] = Some(found.clone());
         found
-    }
-}
-
-/// How many connections are open now.
-pub(super) fn connections(open: usize) {
-    gauge!("mfaas_ingress_connections").set(open as f64);
-}
-
-/// A connection was taken.
-pub(super) fn accepted() {
-    counter!("mfaas_ingress_connections_total").increment(1);
-}
-
-/// An idle connection made room: for another one of its peer, or of anybody (`all`).
-pub(super) fn evicted(bound: &'static str) {
-    counter!("mfaas_ingress_connections_evicted_total", "bound" => bound).increment(1);
-}
-
-/// A connection was turned away.
-pub(super) fn turned_away(bound: &'static str) {
-    counter!("mfaas_ingress_connections_refused_total", "bound" => bound).increment(1);
-}
-
-/// The bounds, so that a rule can be written against them.
-pub(super) fn bounds(bounds: &Bounds) {
-    for (name, most) in bounds.named() {
-        gauge!("mfaas_ingress_limit", "limit" => name).set(most as f64);
     }
 }
 

@@ -9,6 +9,7 @@ mod answers;
 mod body;
 mod bounds;
 mod callers;
+mod connection_meters;
 mod fairness;
 mod headers;
 mod hosts;
@@ -16,6 +17,8 @@ mod listener;
 mod meters;
 mod peers;
 mod problem;
+mod refusal;
+mod response;
 mod validate;
 
 use std::convert::Infallible;
@@ -29,7 +32,7 @@ use hyper::body::Incoming;
 use metrics_exporter_prometheus::PrometheusHandle;
 use mfaas_abi::{Status, frame};
 use mfaas_delivery::Availability;
-use mfaas_dispatch::{Outcome, Refusal};
+use mfaas_dispatch::Outcome;
 use mfaas_ident::{FunctionRef, PeerKey, TenantName};
 use mfaas_ring::Completion;
 use mfaas_rules::codes;
@@ -42,12 +45,14 @@ pub(crate) use listener::serve;
 pub(crate) use meters::REQUEST_SECONDS;
 pub(crate) use peers::Peers;
 
-use body::{Answer, Received, Response};
+use body::Received;
 use meters::Meters;
 use peers::{Connection, Pass};
 use problem::Problem;
+use refusal::refused;
+use response::{Answer, Response};
 
-use crate::serving::{Answered, Asked, CallError, Dispatcher, Way};
+use crate::serving::{Answered, Asked, Dispatcher, Way};
 
 /// Room for what stands before the body of a frame, so that it mostly grows once.
 const FRAME_HEAD_BYTES: usize = 512;
@@ -55,11 +60,6 @@ const FRAME_HEAD_BYTES: usize = 512;
 const HEADERS_EXPECTED: usize = 8;
 /// Where functions are called.
 const FUNCTIONS: &str = "/f/";
-
-/// When a caller may ask again for a function that is not loaded yet, in seconds: hundreds of images load in one.
-const LOADING_RETRY_AFTER_S: u32 = 1;
-/// When a caller may ask a node again that is being drained, in seconds: whoever balances calls has noticed by then.
-const DRAINING_RETRY_AFTER_S: u32 = 10;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Face {
         if self.dispatcher.standing().availability() == Availability::Draining {
             plain(StatusCode::SERVICE_UNAVAILABLE, "the node is being drained\n")
         } else if !self.callers.know_names(&self.dispatcher) {
-            plain(StatusCode::SERVICE_UNAVAILABLE, "no serving set is loaded\n")
+            plain(StatusCode::SERVICE_UNAVAILABLE, self.callers.why_no_set())
         } else if !self.dispatcher.is_whole() {
             plain(StatusCode::SERVICE_UNAVAILABLE, "the first serving set is being loaded\n")
         } else {
@@ -194,6 +194,8 @@ impl Face {
         let wait_max = headers::wait_max(&parts.headers)
             .map_err(|detail| Problem::of(StatusCode::BAD_REQUEST, codes::MF0809).detail(detail))?;
         let Received { bytes, share } = body::read(body, pass).await?;
+        // A sender may take long. What was given to the dispatcher is no longer asked about.
+        self.callers.check(&admitted)?;
 
         let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
         let mut encoded = Vec::with_capacity(bytes.len() + FRAME_HEAD_BYTES);
@@ -319,38 +321,6 @@ fn target(path: &str) -> Result<(TenantName, FunctionRef), Problem> {
     let tenant = TenantName::parse(tenant).map_err(|_| unknown())?;
     let function = function.parse().map_err(|_| unknown())?;
     Ok((tenant, function))
-}
-
-fn refused(error: CallError) -> Problem {
-    match error {
-        CallError::Unknown | CallError::Refused(Refusal::NotServed) => {
-            Problem::of(StatusCode::NOT_FOUND, codes::MF0801)
-        }
-        CallError::NotLoaded => {
-            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0820).retry_after(LOADING_RETRY_AFTER_S)
-        }
-        CallError::Refused(Refusal::NotLoadable) => {
-            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0709)
-        }
-        CallError::Refused(refusal @ Refusal::DeadlinePassed) => {
-            Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0811).detail(&refusal.to_string())
-        }
-        CallError::Refused(Refusal::QueueFull { retry_after_s }) => {
-            Problem::of(StatusCode::TOO_MANY_REQUESTS, codes::MF0811).retry_after(retry_after_s)
-        }
-        CallError::Refused(Refusal::Banned { .. }) => {
-            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0813)
-        }
-        CallError::Refused(refusal @ Refusal::NotServing) => {
-            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811)
-                .detail(&refusal.to_string())
-                .retry_after(1)
-        }
-        CallError::Draining => {
-            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0815).retry_after(DRAINING_RETRY_AFTER_S)
-        }
-        CallError::Gone => Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0808),
-    }
 }
 
 #[cfg(test)]

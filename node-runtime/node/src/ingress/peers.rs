@@ -14,7 +14,7 @@ use mfaas_ring::clock::ticks;
 use tokio::task::AbortHandle;
 
 use super::bounds::Bounds;
-use super::meters;
+use super::connection_meters;
 
 /// What everybody holds, and whom it is for.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Peers {
             end: OnceLock::new(),
         });
         open.connections.insert(number, Arc::clone(&connection));
-        meters::connections(open.connections.len());
+        connection_meters::connections(open.connections.len());
         Ok(Place(connection))
     }
 
@@ -140,7 +140,7 @@ impl Open {
         if let Some(end) = end {
             end.abort();
         }
-        meters::evicted(bound);
+        connection_meters::evicted(bound);
         Some(())
     }
 
@@ -155,7 +155,7 @@ impl Open {
             drop(connection);
             self.peers.retain(|_, known| known.connections > 0 || known.peer.strong_count() > 0);
         }
-        meters::connections(self.connections.len());
+        connection_meters::connections(self.connections.len());
     }
 
     fn peer(&mut self, key: PeerKey, is_exempt: bool) -> Arc<Peer> {

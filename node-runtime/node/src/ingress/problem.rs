@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use mfaas_rules::Code;
 
-use super::body::{Answer, Response};
+use super::response::{Answer, Response};
 
 /// An error to show.
 #[derive(Debug, Clone, PartialEq, Eq)]

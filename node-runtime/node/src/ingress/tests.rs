@@ -3,6 +3,7 @@
 mod attacks;
 mod crowds;
 mod heads;
+mod revoked;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
@@ -23,9 +24,9 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::body::Response;
 use super::callers;
 use super::listener::{HEAD_BYTES_MAX, HEADERS_MAX};
+use super::response::Response;
 use super::{Bounds, Callers, Face, Hosts, Peers, Share, headers, refused, serve};
 use crate::agent::testing::key;
 use crate::logs::LogSink;
@@ -43,7 +44,7 @@ fn face() -> Face {
     let face = new_face();
     face.dispatcher.route(Vec::new());
     face.dispatcher.note_whole();
-    face.callers.hold_keys(&[callers::tests::listed(&KEY)]);
+    face.callers.hold(&[callers::tests::listed(&KEY)], &Arc::default());
     face
 }
 
@@ -163,7 +164,7 @@ async fn a_node_without_a_set_lives_but_is_not_ready_and_knows_no_name_yet() {
 async fn a_node_that_is_loading_its_first_set_is_not_ready() {
     let face = new_face();
     face.dispatcher.route(Vec::new());
-    face.callers.hold_keys(&[]);
+    face.callers.hold(&[], &Arc::default());
     let dispatcher = Arc::clone(&face.dispatcher);
     let open = Open::of(face, hosts(), Bounds::node()).await;
     let client = client(Version::HTTP_11);

@@ -4,10 +4,9 @@
 //! hyper takes more than this, and so may whoever stands before the node: what two readers understand differently
 //! is how requests are smuggled (RFC 9112 11.2). Refused here, before a body is read.
 
-use std::net::Ipv6Addr;
-
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, Version, header};
+use mfaas_ident::{HostError, requested_host};
 use mfaas_rules::codes;
 
 use super::problem::Problem;
@@ -16,19 +15,17 @@ use super::problem::Problem;
 const METHODS: [Method; 7] =
     [Method::GET, Method::POST, Method::HEAD, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
 const METHODS_ALLOWED: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
-/// What a name of the DNS has at most (RFC 1035 2.3.4), in bytes.
-const HOST_BYTES_MAX: usize = 255;
 
 /// Checks the head of a request; the host that it names, nothing only in HTTP/1.0.
 pub(super) fn check(parts: &Parts) -> Result<Option<&str>, Problem> {
     if !METHODS.contains(&parts.method) {
         return Err(method_refused(&parts.method));
     }
-    let mut said = None;
+    let mut host_header = None;
     for (name, value) in &parts.headers {
         if name == header::HOST {
-            if said.replace(value).is_some() {
-                return Err(host_refused("there is more than one Host header"));
+            if host_header.replace(value).is_some() {
+                return Err(host_refused(&HostError::Twice.to_string()));
             }
         } else if name == header::TRANSFER_ENCODING {
             check_transfer(parts, value)?;
@@ -39,56 +36,20 @@ pub(super) fn check(parts: &Parts) -> Result<Option<&str>, Problem> {
                 .with(header::ACCEPT_ENCODING, "identity"));
         }
     }
-    check_host(parts, said)
+    check_host(parts, host_header)
 }
 
-/// One host, by whichever way it is said. An HTTP/2 client may say it twice, and then must say the same (RFC 9113 8.3.1); so must
-/// one that sends its target in absolute form.
-fn check_host<'p>(parts: &'p Parts, said: Option<&'p HeaderValue>) -> Result<Option<&'p str>, Problem> {
+/// One host; none only in HTTP/1.0.
+fn check_host<'p>(
+    parts: &'p Parts,
+    host_header: Option<&'p HeaderValue>,
+) -> Result<Option<&'p str>, Problem> {
     let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-    let said = match said {
-        Some(said) => Some(said.to_str().map_err(|_| host_refused("the Host header is no text"))?),
-        None => None,
-    };
-    if let (Some(authority), Some(said)) = (authority, said)
-        && !authority.eq_ignore_ascii_case(said)
-    {
-        return Err(host_refused("the Host header and the request's target name different hosts"));
+    match requested_host(authority, host_header.map(HeaderValue::as_bytes)) {
+        Ok(None) if parts.version != Version::HTTP_10 => Err(host_refused("there is no Host header")),
+        Ok(host) => Ok(host),
+        Err(error) => Err(host_refused(&error.to_string())),
     }
-    match authority.or(said) {
-        Some(host) if is_host(host) => Ok(Some(host)),
-        Some(_) => Err(host_refused("what the request names is no host with an optional port")),
-        None if parts.version == Version::HTTP_10 => Ok(None),
-        None => Err(host_refused("there is no Host header")),
-    }
-}
-
-/// A name of letters, digits, `-`, `.` and `_`, or an address, with or without a port (RFC 3986 3.2.2, without what no
-/// host is called in practice).
-fn is_host(text: &str) -> bool {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let Some((address, port)) = rest.split_once(']') else { return false };
-            if address.parse::<Ipv6Addr>().is_err() {
-                return false;
-            }
-            (address, port)
-        }
-        None => {
-            let end = text.bytes().position(|byte| byte == b':').unwrap_or(text.len());
-            let (name, port) = text.split_at(end);
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-            if name.is_empty() || !name.bytes().all(plain) {
-                return false;
-            }
-            (name, port)
-        }
-    };
-    let is_port = match port.strip_prefix(':') {
-        Some(digits) => digits.bytes().all(|b| b.is_ascii_digit()) && digits.parse::<u16>().is_ok(),
-        None => port.is_empty(),
-    };
-    host.len() <= HOST_BYTES_MAX && is_port
 }
 
 /// hyper reads a body whose last coding is `chunked`. One coding is what everybody undoes alike.
@@ -113,6 +74,3 @@ fn method_refused(method: &Method) -> Problem {
     let status = if is_known { StatusCode::METHOD_NOT_ALLOWED } else { StatusCode::NOT_IMPLEMENTED };
     Problem::of(status, codes::MF0822).with(header::ALLOW, METHODS_ALLOWED)
 }
-
-#[cfg(test)]
-mod tests;

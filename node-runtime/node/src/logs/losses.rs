@@ -1,4 +1,4 @@
-//! What was dropped of functions' logs, until the functions are told in their own logs.
+//! What was dropped of functions' logs, until a line in their own logs names it.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use mfaas_delivery::{LogLevel, LogLine};
 use mfaas_ident::{FunctionName, TenantName, VersionNumber};
 
 use super::fair::Full;
-use crate::agent::ImageKey;
+use crate::image::ImageKey;
 
-/// Versions whose losses are remembered until they are told; those of others are in the metrics alone.
+/// Versions whose losses are remembered until they are logged; those of others are in the metrics alone.
 const VERSIONS_MAX: usize = 4_096;
 
 /// What was counted.
@@ -46,8 +46,8 @@ impl Losses {
         *self.counted.entry(version).or_default().entry(loss).or_default() += count;
     }
 
-    /// Lines that tell at most so many versions of their losses, which are forgotten with that.
-    pub(super) fn tell(
+    /// Lines about the losses of at most so many versions, which are forgotten with that.
+    pub(super) fn take_lines(
         &mut self,
         versions_max: usize,
         at: DateTime<Utc>,

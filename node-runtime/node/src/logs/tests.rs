@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::{CALL_LINES_MAX, Full, LogSink, QUEUE};
-use crate::agent::ImageKey;
 use crate::agent::testing::key;
+use crate::image::ImageKey;
 use mfaas_abi::{Level, log_entry_header};
 use mfaas_delivery::{LOG_LINES_MAX, LogLevel, LogLine};
 use mfaas_ident::TenantName;
@@ -48,7 +48,7 @@ fn hostile_text_is_made_visible_and_bounded() {
 }
 
 #[test]
-fn a_full_lane_drops_its_oldest_and_the_function_is_told() {
+fn a_full_lane_drops_its_oldest_and_the_function_reads_of_it() {
     let sink = LogSink::default();
     for number in 0..QUEUE.tenant_items_max + 10 {
         sink.node_line(&key("hello", 1), &number.to_string());

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use mfaas_ident::{FunctionName, Selector, TenantName, VersionNumber};
 
-use crate::agent::FunctionTree;
+use crate::function_tree::FunctionTree;
 
 /// A version by what callers call it.
 pub(crate) type VersionName = (TenantName, FunctionName, VersionNumber);

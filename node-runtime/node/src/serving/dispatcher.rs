@@ -2,34 +2,35 @@
 //!
 //! Naming a version and handing the call in happen under one hold of the table, and a function is
 //! retired only after the table that names it was swapped: so no swap comes between the two and
-//! loses a call. Nothing in here waits for the dispatcher but whoever awaits an answer.
+//! loses a call. Nothing in here waits for the dispatcher but a caller that awaits an answer.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use mfaas_dispatch::{FunctionId, Loaded, Outcome, Refusal, Residency, Snapshot, TenantId};
+use mfaas_dispatch::{FunctionId, Loaded, Refusal, Residency, Snapshot, TenantId};
 use mfaas_ident::{Access, Digest, FunctionName, Selector, TenantName};
-use mfaas_ring::Completion;
 use mfaas_ring::clock::ticks;
 use mfaas_rules::codes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::Books;
 use super::awaited::Awaited;
+use super::call::{Answered, Asked, CallError, Way};
 use super::engine::Published;
 use super::intake::{Call, Definition, Event, Intake};
 use super::pools::Pools;
+use super::services::NodeServices;
 use super::shared::SharedEngine;
 use super::table::{Route, Served, Table};
-use crate::agent::{ImageKey, Name, Refused, VerifiedImage};
-use crate::grant::Grant;
-use crate::orders::Standing;
+use crate::directives::Standing;
+use crate::function_tree::Name;
+use crate::image::{ImageKey, VerifiedImage};
+use crate::refused::Refused;
 use crate::usage::Usage;
 
-/// What a caller is told to wait when not even the queue to the dispatcher has room, in seconds.
+/// How long a caller is asked to wait when not even the queue to the dispatcher has room, in seconds.
 const RETRY_AFTER_S: u32 = 1;
 
 /// Loading a whole set, and starting workers, at most.
@@ -40,58 +41,6 @@ const LOOK: Duration = Duration::from_millis(5);
 /// The loader or the workers did not come up in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stalled;
-
-/// The one answer of an accepted call.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    pub(crate) outcome: Outcome,
-    /// What the worker said, but its log lines; present exactly when the outcome is `Finished`.
-    pub(crate) completion: Option<Completion>,
-    pub(crate) served: Arc<Served>,
-    /// From the caller's coming to the worker.
-    pub(crate) queued: Duration,
-    /// From the worker to the answer, by this process's clock.
-    pub(crate) ran: Duration,
-}
-
-/// Why a call has no answer of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallError {
-    /// No such tenant, function, alias or version here.
-    Unknown,
-    /// It is named by the set that the node is being brought to, or no set is in force yet.
-    NotLoaded,
-    /// The scheduler did not accept it.
-    Refused(Refusal),
-    /// The node is being drained.
-    Draining,
-    /// The dispatcher went away with the call; only while the process ends.
-    Gone,
-}
-
-/// What a caller wants to have run, and on what terms.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
-    pub(crate) tenant: &'a TenantName,
-    pub(crate) function: &'a FunctionName,
-    /// The version that `live` names if there is none.
-    pub(crate) selector: Option<&'a Selector>,
-    /// A call that waits longer for a worker is answered without running; the node's own limit holds
-    /// if there is none.
-    pub(crate) wait_max: Option<Duration>,
-    /// What the caller may call. A version that it does not open is none.
-    pub(crate) grant: Grant,
-    pub(crate) way: Way,
-}
-
-/// How a call comes to the engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// In the hands of its caller if the engine is at rest.
-    Direct,
-    /// By the dispatcher's thread: for a caller with many calls on their way, whom none may hold up.
-    Queued,
-}
 
 /// What calls of a function mean from now on.
 #[derive(Debug)]
@@ -129,7 +78,7 @@ impl Numbers {
         *self.tenants.entry(tenant.clone()).or_insert(TenantId(next))
     }
 
-    /// What the scheduler is told of an image: its declaration decides where it runs, and whether twice.
+    /// What the scheduler learns of an image: its declaration decides where it runs, and whether twice.
     fn define(&mut self, image: &VerifiedImage) -> (FunctionId, Loaded) {
         let (key, declared) = (image.key(), image.declared());
         let tenant = self.tenant(&key.tenant);
@@ -192,11 +141,11 @@ impl Dispatcher {
         published: Arc<Mutex<Published>>,
         workers: usize,
         pools: Pools,
-        books: &Books,
+        services: &NodeServices,
     ) -> Self {
         let (table, awaited, serving, whole) = Default::default();
         let numbers = Mutex::new(Numbers::new(pools));
-        let (standing, usage) = (Arc::clone(&books.standing), Arc::clone(&books.usage));
+        let (standing, usage) = (Arc::clone(&services.standing), Arc::clone(&services.usage));
         Self { intake, engine, table, awaited, numbers, workers, serving, whole, published, standing, usage }
     }
 
@@ -283,12 +232,12 @@ impl Dispatcher {
             waiting.push((image.key(), self.define_one(image)));
         }
         let deadline = Instant::now() + DEFINE_WAIT_MAX;
-        for (key, heard) in waiting {
-            match tokio::time::timeout_at(deadline, heard).await {
+        for (key, result) in waiting {
+            match tokio::time::timeout_at(deadline, result).await {
                 Ok(Ok(Ok(()))) => {}
                 Ok(Ok(Err(reason))) => {
                     self.numbers().forget(key);
-                    self.intake.say(Event::Retire(self.function(key)));
+                    self.intake.send(Event::Retire(self.function(key)));
                     let message = format!("{key} cannot be loaded: {reason}");
                     failed.push((key.clone(), Refused::new(codes::MF0709, message)));
                 }
@@ -311,15 +260,15 @@ impl Dispatcher {
         }
     }
 
-    /// Tells the dispatcher of an image.
+    /// Defines one image at the dispatcher.
     fn define_one(&self, image: &Arc<VerifiedImage>) -> oneshot::Receiver<Result<(), String>> {
         let key = image.key();
         let (id, terms) = self.numbers().define(image);
-        let (done, heard) = oneshot::channel();
+        let (done, result) = oneshot::channel();
         let served = Arc::new(Served { id, key: key.clone(), access: image.declared().access() });
         let definition = Definition { served, image: Arc::clone(image), terms, done };
-        self.intake.say(Event::Define(Box::new(definition)));
-        heard
+        self.intake.send(Event::Define(Box::new(definition)));
+        result
     }
 
     /// The scheduler's number of an image.
@@ -335,7 +284,7 @@ impl Dispatcher {
     /// its route is served no more: what was accepted still runs, unless it is revoked, then it does not start.
     pub(crate) fn route(&self, changes: Vec<RouteChange>) {
         {
-            // Whoever named a version by the old route has handed its call in once this is held.
+            // A caller that named a version by the old route has handed its call in once this is held.
             let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
             for RouteChange { name: (tenant, function), route, .. } in &changes {
                 if route.versions.is_empty() {
@@ -351,14 +300,18 @@ impl Dispatcher {
             for key in numbers.forget_others(name, route) {
                 let function = numbers.function(&key);
                 let is_revoked = revoked.contains(&key.digest);
-                self.intake.say(if is_revoked { Event::Withdraw(function) } else { Event::Retire(function) });
+                self.intake.send(if is_revoked {
+                    Event::Withdraw(function)
+                } else {
+                    Event::Retire(function)
+                });
             }
         }
     }
 
-    /// Bans and lifts what the node's orders ban and no longer ban.
+    /// Bans and lifts what the node's directives ban and no longer ban.
     pub(crate) fn hold_bans(&self) {
-        self.intake.say(Event::HoldBans);
+        self.intake.send(Event::HoldBans);
     }
 
     /// What the node is to take, and the bans in force.
@@ -373,9 +326,9 @@ impl Dispatcher {
 
     /// Accepts nothing more. Resolves when every accepted call is answered.
     pub(crate) fn stop(&self) -> oneshot::Receiver<()> {
-        let (idle, heard) = oneshot::channel();
-        self.intake.say(Event::Stop(idle));
-        heard
+        let (idle, result) = oneshot::channel();
+        self.intake.send(Event::Stop(idle));
+        result
     }
 
     /// Resolves when the thread is gone, which it never is while this is held, but for a bug of ours.
@@ -385,7 +338,7 @@ impl Dispatcher {
 
     /// Ends every worker; what runs on them is answered as lost.
     pub(crate) fn kill_workers(&self) {
-        self.intake.say(Event::KillWorkers);
+        self.intake.send(Event::KillWorkers);
     }
 
     /// Whether calls can be named at all.
@@ -433,6 +386,6 @@ fn name_of(key: &ImageKey) -> Name {
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
-        self.intake.say(Event::End);
+        self.intake.send(Event::End);
     }
 }

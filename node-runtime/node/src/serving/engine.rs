@@ -1,5 +1,5 @@
 //! The engine: it alone owns the scheduler, the host ends of all rings and the tickets of waiting
-//! callers. Whoever turns it has it for itself ([`super::shared`]).
+//! callers. The thread that turns it has it for itself ([`super::shared`]).
 //!
 //! It looks at its intake and at the rings of busy workers in turn, and at the wall deadlines that
 //! workers write for the calls that they run: one that has passed gets one signal, and whether the
@@ -11,7 +11,7 @@
 //! worker is killed. A call is answered as lost only after its worker's process was waited for.
 
 mod caller;
-mod seat;
+mod worker_slot;
 
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
@@ -27,17 +27,17 @@ use mfaas_ring::{Completion, RingError, Submission, wait_any};
 use rustix::process::Signal;
 use tokio::sync::oneshot;
 
-use super::Books;
-use super::crew::{Crew, Wanted};
-use super::dispatcher::{Answered, CallError};
+use super::call::{Answered, CallError};
 use super::intake::{Arrival, Call, Definition, Event, Outlet};
 use super::loading::Task;
+use super::log_forwarder::LogForwarder;
 use super::process::RING_SLOTS;
-use super::scribe::Scribe;
+use super::services::NodeServices;
+use super::supervisor::{Wanted, WorkerSupervisor};
 use super::table::Served;
-use crate::agent::VerifiedImage;
-use crate::orders::BanKey;
-use seat::Seat;
+use crate::directives::BanKey;
+use crate::image::VerifiedImage;
+use worker_slot::WorkerSlot;
 
 /// Events taken in one turn, so that completions never wait behind a flood of calls.
 const EVENTS_AT_ONCE: usize = 64;
@@ -95,21 +95,21 @@ pub(crate) struct Engine {
     /// By the job's index.
     tickets: Vec<Option<Ticket>>,
     /// By the worker's place.
-    seats: Vec<Option<Seat>>,
+    slots: Vec<Option<WorkerSlot>>,
     /// Places of the workers that have calls or are to leave: thousands of others may sleep.
     active: Vec<usize>,
     known: HashMap<FunctionId, Known>,
     /// Who waits for a definition to be resident.
     pending: HashMap<FunctionId, Vec<oneshot::Sender<Result<(), String>>>>,
     loader: Sender<Task>,
-    crew: Arc<Crew>,
-    scribe: Scribe,
-    books: Books,
+    supervisor: Arc<WorkerSupervisor>,
+    log_forwarder: LogForwarder,
+    services: NodeServices,
     published: Arc<Mutex<Published>>,
     /// Filled by each collection.
     completion: Completion,
     /// The job that it answers.
-    said: Option<JobId>,
+    completed: Option<JobId>,
     stopped: Option<oneshot::Sender<()>>,
     rate: Rate,
     origin: u64,
@@ -118,7 +118,7 @@ pub(crate) struct Engine {
     shown: u64,
     /// Workers that come now are let go at once: the node stops.
     dismissed: bool,
-    /// What the books ban, as far as it is known here.
+    /// What the services ban, as far as it is known here.
     bans: HashMap<BanKey, u32>,
     /// Since they were shown: looking for them goes through all functions.
     bans_changed: bool,
@@ -126,7 +126,7 @@ pub(crate) struct Engine {
     misses: u32,
     /// Calls that go by the thread before a caller looks again.
     slow_calls: u32,
-    /// [`Event::End`] was heard.
+    /// [`Event::End`] was received.
     over: bool,
 }
 
@@ -142,9 +142,9 @@ impl Engine {
         limits: Limits,
         outlet: Outlet,
         loader: Sender<Task>,
-        crew: Arc<Crew>,
-        scribe: Scribe,
-        books: Books,
+        supervisor: Arc<WorkerSupervisor>,
+        log_forwarder: LogForwarder,
+        services: NodeServices,
         published: Arc<Mutex<Published>>,
     ) -> Self {
         let (rate, origin) = (Rate::measured(), ticks());
@@ -154,17 +154,17 @@ impl Engine {
             batch: Commands::with_capacity(EVENTS_AT_ONCE),
             outlet,
             tickets: Vec::new(),
-            seats: Vec::new(),
+            slots: Vec::new(),
             active: Vec::new(),
             known: HashMap::new(),
             pending: HashMap::new(),
             loader,
-            crew,
-            scribe,
-            books,
+            supervisor,
+            log_forwarder,
+            services,
             published,
             completion: Completion::new(),
-            said: None,
+            completed: None,
             stopped: None,
             rate,
             origin,
@@ -182,7 +182,7 @@ impl Engine {
 
     /// Turns until nothing is on its way and nothing is due. How long nothing will be; nothing
     /// after [`Event::End`].
-    pub(super) fn attend(&mut self) -> Option<Duration> {
+    pub(super) fn run(&mut self) -> Option<Duration> {
         let spin = self.rate.ticks_of_us(SPIN_US);
         let mut worked_at = ticks();
         while !self.over {
@@ -192,7 +192,7 @@ impl Engine {
                 Turn::Idle => match self.until_next().checked_sub(WAKE_EARLY) {
                     Some(timeout) => {
                         self.publish();
-                        if self.awaits_nobody() {
+                        if self.has_no_calls() {
                             return Some(timeout);
                         }
                         self.sleep(timeout);
@@ -211,25 +211,25 @@ impl Engine {
     }
 
     /// Whether no worker has a call.
-    fn awaits_nobody(&self) -> bool {
-        !self.active_seats().any(Seat::is_busy)
+    fn has_no_calls(&self) -> bool {
+        !self.active_slots().any(WorkerSlot::is_busy)
     }
 
-    fn active_seats(&self) -> impl Iterator<Item = &Seat> {
-        self.active.iter().filter_map(|place| self.seats[*place].as_ref())
+    fn active_slots(&self) -> impl Iterator<Item = &WorkerSlot> {
+        self.active.iter().filter_map(|place| self.slots[*place].as_ref())
     }
 
     /// Looks at the worker at a place until it has nothing to do and may stay.
     fn activate(&mut self, place: usize) {
-        if let Some(seat) = &mut self.seats[place]
-            && !std::mem::replace(&mut seat.is_active, true)
+        if let Some(slot) = &mut self.slots[place]
+            && !std::mem::replace(&mut slot.is_active, true)
         {
             self.active.push(place);
         }
     }
 
     fn turn(&mut self) -> Turn {
-        let heard = self.hear();
+        let received = self.receive();
         let collected = self.collect();
         let now = ticks();
         if now.saturating_sub(self.watched) > self.rate.ticks_of_us(WATCH_US) {
@@ -239,27 +239,27 @@ impl Engine {
         if now.saturating_sub(self.ticked) > self.rate.ticks_of_us(TICK_US) {
             self.ticked = now;
             self.scheduler.tick(self.moment(), &mut self.commands);
-            self.carry_out();
+            self.execute_commands();
         }
         if now.saturating_sub(self.shown) > self.rate.ticks_of_us(PUBLISH_US) {
             self.publish();
         }
-        if collected { Turn::Worked } else { heard }
+        if collected { Turn::Worked } else { received }
     }
 
     fn moment(&self) -> Moment {
         Moment(self.rate.ns_of(ticks().saturating_sub(self.origin)) / 1_000)
     }
 
-    fn hear(&mut self) -> Turn {
+    fn receive(&mut self) -> Turn {
         let mut turn = Turn::Idle;
         for _ in 0..EVENTS_AT_ONCE {
             match self.outlet.next() {
                 None => break,
                 Some(Event::Call(call)) => drop(self.submit(call)),
-                Some(event) => self.act(event),
+                Some(event) => self.handle_event(event),
             }
-            self.carry_out();
+            self.execute_commands();
             turn = Turn::Worked;
         }
         turn
@@ -286,7 +286,7 @@ impl Engine {
     }
 
     /// Everything but calls.
-    fn act(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         let now = self.moment();
         match event {
             Event::Call(call) => drop(self.submit(call)),
@@ -323,10 +323,10 @@ impl Engine {
                 self.stopped = Some(idle);
                 self.scheduler.stop(&mut self.commands);
             }
-            Event::KillWorkers => self.seats.iter().flatten().for_each(|seat| seat.signal(Signal::KILL)),
+            Event::KillWorkers => self.slots.iter().flatten().for_each(|slot| slot.signal(Signal::KILL)),
             Event::Dismiss => {
                 self.dismissed = true;
-                (0..self.seats.len()).for_each(|place| self.let_go(place));
+                (0..self.slots.len()).for_each(|place| self.let_go(place));
             }
             Event::End => self.over = true,
         }
@@ -361,7 +361,7 @@ impl Engine {
         }
     }
 
-    /// Tells whoever waits for the function, unless it is still on its way.
+    /// Answers all that wait for the function, unless it is still on its way.
     fn resolve(&mut self, function: FunctionId, result: Result<(), String>) {
         if self.scheduler.standing(function) == Standing::Coming {
             return;
@@ -377,12 +377,21 @@ impl Engine {
     fn arrived(&mut self, arrival: Arrival) {
         let Arrival { id, slab, ring, process } = arrival;
         let place = usize::from(id.place);
-        if self.seats.len() <= place {
-            self.seats.resize_with(place + 1, || None);
+        if self.slots.len() <= place {
+            self.slots.resize_with(place + 1, || None);
         }
         let (poisoned, since, signalled, signal_after, leave_by, is_active) = (false, 0, 0, 0, None, false);
-        self.seats[place] =
-            Some(Seat { id, ring, process, poisoned, since, signalled, signal_after, leave_by, is_active });
+        self.slots[place] = Some(WorkerSlot {
+            id,
+            ring,
+            process,
+            poisoned,
+            since,
+            signalled,
+            signal_after,
+            leave_by,
+            is_active,
+        });
         if let Err(misuse) = self.scheduler.worker_ready(self.moment(), id, slab, &mut self.commands) {
             tracing::error!(%misuse, "a worker is let go");
             self.let_go(place);
@@ -394,10 +403,10 @@ impl Engine {
     /// What the dead had completed counts; the rest is given up.
     fn died(&mut self, worker: WorkerId) {
         let place = usize::from(worker.place);
-        if self.seats.get(place).and_then(Option::as_ref).is_some_and(|seat| seat.id == worker) {
+        if self.slots.get(place).and_then(Option::as_ref).is_some_and(|slot| slot.id == worker) {
             self.scheduler.worker_dying(worker);
             self.collect_from(place);
-            self.seats[place] = None;
+            self.slots[place] = None;
             self.active.retain(|active| *active != place);
         }
         self.scheduler.worker_died(self.moment(), worker, &mut self.commands);
@@ -409,10 +418,10 @@ impl Engine {
         let mut at = 0;
         while let Some(place) = self.active.get(at).copied() {
             worked |= self.collect_from(place);
-            match &mut self.seats[place] {
-                Some(seat) if seat.is_busy() || seat.leave_by.is_some() => at += 1,
-                Some(seat) => {
-                    seat.is_active = false;
+            match &mut self.slots[place] {
+                Some(slot) if slot.is_busy() || slot.leave_by.is_some() => at += 1,
+                Some(slot) => {
+                    slot.is_active = false;
                     self.active.swap_remove(at);
                 }
                 None => drop(self.active.swap_remove(at)),
@@ -431,7 +440,7 @@ impl Engine {
                 Ok(false) => break,
                 Err(error) => {
                     self.broken(place, &error);
-                    self.carry_out();
+                    self.execute_commands();
                     break;
                 }
             }
@@ -440,103 +449,103 @@ impl Engine {
     }
 
     fn collect_one(&mut self, place: usize) -> Result<bool, RingError> {
-        let Some(seat) = &mut self.seats[place] else { return Ok(false) };
-        if !seat.is_busy() || !seat.ring.collect(&mut self.completion)? {
+        let Some(slot) = &mut self.slots[place] else { return Ok(false) };
+        if !slot.is_busy() || !slot.ring.collect(&mut self.completion)? {
             return Ok(false);
         }
-        seat.since = ticks();
-        let (worker, job) = (seat.id, JobId(self.completion.call_id));
+        slot.since = ticks();
+        let (worker, job) = (slot.id, JobId(self.completion.call_id));
         let over_budget = self.completion.status == Status::OverBudget;
-        self.said = Some(job);
+        self.completed = Some(job);
         let now = self.moment();
         let cpu_us = self.completion.cpu_ns / 1_000;
         self.scheduler.completed(now, worker, job, cpu_us, over_budget, &mut self.commands);
-        self.carry_out();
-        self.said = None;
+        self.execute_commands();
+        self.completed = None;
         Ok(true)
     }
 
     fn broken(&mut self, place: usize, error: &RingError) {
-        let Some(seat) = &mut self.seats[place] else { return };
-        seat.poisoned = true;
-        tracing::error!(worker = ?seat.id, %error, "the ring of a worker broke");
-        self.scheduler.violated(seat.id, &mut self.commands);
+        let Some(slot) = &mut self.slots[place] else { return };
+        slot.poisoned = true;
+        tracing::error!(worker = ?slot.id, %error, "the ring of a worker broke");
+        self.scheduler.violated(slot.id, &mut self.commands);
     }
 
-    fn carry_out(&mut self) {
+    fn execute_commands(&mut self) {
         while !self.commands.is_empty() {
             std::mem::swap(&mut self.commands, &mut self.batch);
             let mut batch = std::mem::take(&mut self.batch);
-            batch.drain(..).for_each(|command| self.obey(command));
+            batch.drain(..).for_each(|command| self.execute(command));
             self.batch = batch;
         }
         if self.stopped.is_some() && self.scheduler.is_idle() {
-            // Whoever stopped the node may have lost patience.
+            // The task that stopped the node may have lost patience.
             self.stopped.take().map(|idle| idle.send(()));
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn execute(&mut self, command: Command) {
         match command {
             Command::Start { worker, job, slot } => self.begin(worker, job, slot),
             Command::Answer { job, outcome } => self.answer(job, outcome),
             Command::Kill { worker, reason } => {
                 tracing::warn!(?worker, ?reason, "a worker is killed");
-                if let Some(seat) = self.seat(worker) {
-                    seat.signal(Signal::KILL);
+                if let Some(slot) = self.slot_of(worker) {
+                    slot.signal(Signal::KILL);
                 }
             }
             Command::Stop { worker } => self.let_go(usize::from(worker.place)),
             Command::Spawn { worker, pool, slab } => {
-                self.tell_loader(Task::Open(slab));
-                self.crew.spawn(Wanted { id: worker, pool, slab });
+                self.send_to_loader(Task::Open(slab));
+                self.supervisor.spawn(Wanted { id: worker, pool, slab });
             }
-            Command::CloseSlab { slab } => self.tell_loader(Task::Close(slab)),
+            Command::CloseSlab { slab } => self.send_to_loader(Task::Close(slab)),
             Command::Suspect { function } => self.suspected(function),
             Command::Load { function, slab } => match self.known.get(&function) {
                 Some(known) => {
                     let image = Arc::clone(&known.image);
-                    self.tell_loader(Task::Load { function, slab, image });
+                    self.send_to_loader(Task::Load { function, slab, image });
                 }
                 // Retired and let go of while its last calls waited for a new slab.
                 None => self.scheduler.load_failed(function, slab, &mut self.commands),
             },
             Command::Unload { function, slot, slab } => {
-                self.tell_loader(Task::Unload { slot, slab });
+                self.send_to_loader(Task::Unload { slot, slab });
                 self.forget_if_cold(function);
             }
             Command::Ban { function, crashes } => self.banned(function, crashes),
         }
     }
 
-    fn tell_loader(&self, task: Task) {
+    fn send_to_loader(&self, task: Task) {
         // Its thread ends only with the node.
         let _ = self.loader.send(task);
     }
 
-    fn begin(&mut self, worker: WorkerId, job: JobId, slot: u32) {
+    fn begin(&mut self, worker: WorkerId, job: JobId, function: u32) {
         let Some(ticket) = self.tickets.get_mut(job.index()).and_then(Option::as_mut) else { return };
-        let Some(seat) = self.seats.get_mut(usize::from(worker.place)).and_then(Option::as_mut) else {
+        let Some(slot) = self.slots.get_mut(usize::from(worker.place)).and_then(Option::as_mut) else {
             return;
         };
         let now = ticks();
         ticket.started = Some(now);
-        if seat.ring.in_flight() == 0 {
-            seat.since = now;
+        if slot.ring.in_flight() == 0 {
+            slot.since = now;
         }
-        if !std::mem::replace(&mut seat.is_active, true) {
+        if !std::mem::replace(&mut slot.is_active, true) {
             self.active.push(usize::from(worker.place));
         }
         let key = &ticket.call.served.key;
         let submission = Submission {
             call_id: job.0,
-            function: slot,
+            function,
             // At most ten seconds in microseconds, so the cast keeps it.
             budget_us: key.budget.as_micros() as u32,
             memory_bytes: key.memory.as_bytes(),
             frame: &ticket.call.frame,
         };
-        if let Err(error) = seat.ring.submit(submission) {
+        if let Err(error) = slot.ring.submit(submission) {
             self.broken(usize::from(worker.place), &error);
         }
     }
@@ -549,22 +558,24 @@ impl Engine {
         let started = started.unwrap_or(now);
         let spent = |from: u64, to: u64| Duration::from_nanos(self.rate.ns_of(to.saturating_sub(from)));
         let (queued, ran) = (spent(since, started), spent(started, now));
-        let mut completion = (outcome == Outcome::Finished && self.said == Some(job))
+        let mut completion = (outcome == Outcome::Finished && self.completed == Some(job))
             .then(|| std::mem::take(&mut self.completion));
         let logs = completion
             .as_mut()
-            .map(|said| (std::mem::take(&mut said.logs), std::mem::take(&mut said.message)));
+            .map(|output| (std::mem::take(&mut output.logs), std::mem::take(&mut output.message)));
         let for_log = Arc::clone(&served);
         let answered = Answered { outcome, completion, served, queued, ran };
-        self.books.usage.record(&answered);
+        self.services.usage.record(&answered);
         // The caller may have hung up; the answer was given all the same.
         let _ = reply.send(Ok(answered));
         // After the answer: nobody waits for log lines.
         match (outcome, logs) {
-            (_, Some((logs, message))) => self.scribe.function_said(&for_log, logs, message),
-            (Outcome::Lost, None) => self.scribe.node_says(&for_log, "the call was lost with its worker"),
+            (_, Some((logs, message))) => self.log_forwarder.function_output(&for_log, logs, message),
+            (Outcome::Lost, None) => {
+                self.log_forwarder.node_line(&for_log, "the call was lost with its worker")
+            }
             (Outcome::Overdue, None) => {
-                self.scribe.node_says(&for_log, "the call ran past its wall backstop");
+                self.log_forwarder.node_line(&for_log, "the call ran past its wall backstop");
             }
             (_, None) => {}
         }
@@ -579,17 +590,18 @@ impl Engine {
         self.bans_changed = true;
         let Some(known) = self.known.get(&function) else { return };
         let served = &known.served;
-        self.books.standing.ban_spoken(&served.key, crashes);
+        self.services.standing.record_ban(&served.key, crashes);
         self.bans.insert(BanKey::of(&served.key), crashes);
         tracing::error!(function = %served.key, crashes, "a function is banned on this node");
-        self.scribe.node_says(served, &format!("banned on this node after {crashes} crashes of its worker"));
+        self.log_forwarder
+            .node_line(served, &format!("banned on this node after {crashes} crashes of its worker"));
         self.publish();
     }
 
-    /// Bans and lifts what the orders ban and no longer ban. Asked for here, where bans are spoken: one
-    /// that is spoken meanwhile is in the books before this looks at them.
+    /// Bans and lifts what the directives ban and no longer ban. Asked for here, where bans are spoken: one
+    /// that is spoken meanwhile is in the services before this looks at them.
     pub(super) fn hold_bans(&mut self) {
-        self.bans = self.books.standing.bans();
+        self.bans = self.services.standing.bans();
         let all: Vec<FunctionId> = self.known.keys().copied().collect();
         all.into_iter().for_each(|function| self.hold_ban(function));
         self.publish();
@@ -614,16 +626,16 @@ impl Engine {
         }
     }
 
-    fn seat(&mut self, worker: WorkerId) -> Option<&mut Seat> {
-        self.seats.get_mut(usize::from(worker.place))?.as_mut().filter(|seat| seat.id == worker)
+    fn slot_of(&mut self, worker: WorkerId) -> Option<&mut WorkerSlot> {
+        self.slots.get_mut(usize::from(worker.place))?.as_mut().filter(|slot| slot.id == worker)
     }
 
     /// Asks the worker at a place to leave after its calls.
     fn let_go(&mut self, place: usize) {
         let leave_by = ticks().saturating_add(self.rate.ticks_of_us(LEAVE_US));
-        if let Some(seat) = self.seats.get_mut(place).and_then(Option::as_mut) {
-            seat.ring.stop();
-            seat.leave_by = Some(leave_by);
+        if let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) {
+            slot.ring.stop();
+            slot.leave_by = Some(leave_by);
             self.activate(place);
         }
     }
@@ -633,17 +645,17 @@ impl Engine {
     fn watch(&mut self, now: u64) {
         let pause = self.rate.ticks_of_us(SIGNAL_PAUSE_US);
         for place in &self.active {
-            let Some(seat) = &mut self.seats[*place] else { continue };
-            if seat.leave_by.is_some_and(|leave_by| leave_by <= now) {
-                seat.leave_by = None;
-                seat.signal(Signal::KILL);
+            let Some(slot) = &mut self.slots[*place] else { continue };
+            if slot.leave_by.is_some_and(|leave_by| leave_by <= now) {
+                slot.leave_by = None;
+                slot.signal(Signal::KILL);
             }
-            let deadline = seat.ring.watch_deadline();
-            let passed = deadline != 0 && deadline <= now && deadline != seat.signalled;
-            if passed && seat.ring.in_flight() > 0 && seat.signal_after <= now {
-                seat.signalled = deadline;
-                seat.signal_after = now.saturating_add(pause);
-                seat.signal(Signal::ALARM);
+            let deadline = slot.ring.watch_deadline();
+            let passed = deadline != 0 && deadline <= now && deadline != slot.signalled;
+            if passed && slot.ring.in_flight() > 0 && slot.signal_after <= now {
+                slot.signalled = deadline;
+                slot.signal_after = now.saturating_add(pause);
+                slot.signal(Signal::ALARM);
             }
         }
     }
@@ -658,14 +670,14 @@ impl Engine {
         }
     }
 
-    /// Sleeps until somebody rings or `timeout` is over.
+    /// Sleeps until a bell rings or `timeout` is over.
     fn sleep(&mut self, timeout: Duration) {
-        let Self { outlet, seats, active, .. } = self;
-        let seats = || active.iter().filter_map(|place| seats[*place].as_ref());
-        let busy = || seats().filter(|seat| seat.is_busy());
-        let (door, mut look) = outlet.parts();
-        let bells: Vec<_> = std::iter::once(door).chain(busy().map(|seat| seat.ring.bell())).collect();
-        let ready = || look() || busy().any(|seat| seat.ring.is_ready());
+        let Self { outlet, slots, active, .. } = self;
+        let slots = || active.iter().filter_map(|place| slots[*place].as_ref());
+        let busy = || slots().filter(|slot| slot.is_busy());
+        let (bell, mut look) = outlet.parts();
+        let bells: Vec<_> = std::iter::once(bell).chain(busy().map(|slot| slot.ring.bell())).collect();
+        let ready = || look() || busy().any(|slot| slot.ring.is_ready());
         if let Err(error) = wait_any(&bells, timeout, ready) {
             // Nothing is lost, but without sleep it would use up a core.
             tracing::error!(%error, "the dispatcher cannot sleep");
@@ -675,7 +687,7 @@ impl Engine {
 
     fn until_next(&self) -> Duration {
         let now = ticks();
-        let watched = self.active_seats().filter_map(|seat| seat.next_look(now, self.rate)).min();
+        let watched = self.active_slots().filter_map(|slot| slot.next_look(now, self.rate)).min();
         let watched = watched.map(|ticks| Duration::from_nanos(self.rate.ns_of(ticks)));
         let scheduled = self.scheduler.next_deadline();
         let scheduled = scheduled.map(|at| Duration::from_micros(at.since(self.moment()).max(1)));

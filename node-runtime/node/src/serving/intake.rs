@@ -12,11 +12,11 @@ use mfaas_dispatch::{FunctionId, Loaded, SlabId, WorkerId};
 use mfaas_ring::{Bell, HostEnd, WakeWord};
 use tokio::sync::{oneshot, watch};
 
-use super::dispatcher::{Answered, CallError};
+use super::call::{Answered, CallError};
 use super::table::Served;
-use crate::agent::VerifiedImage;
+use crate::image::VerifiedImage;
 
-/// What fits into the queue; callers beyond it are told that the node is busy.
+/// What fits into the queue; callers beyond it are refused since the node is busy.
 const INTAKE_MAX: usize = 4_096;
 
 /// One call on its way to the scheduler.
@@ -52,7 +52,7 @@ pub(crate) struct Arrival {
     pub(crate) process: OwnedFd,
 }
 
-/// Everything that the dispatcher thread hears.
+/// Every event of the dispatcher thread.
 #[derive(Debug)]
 pub(crate) enum Event {
     Call(Call),
@@ -83,7 +83,7 @@ pub(crate) enum Event {
     Renewed,
     /// The bans in force are other ones now.
     HoldBans,
-    /// Accept nothing more; say when everything is answered.
+    /// Accept nothing more; report when everything is answered.
     Stop(oneshot::Sender<()>),
     /// Every worker ends now, whatever it runs.
     KillWorkers,
@@ -147,9 +147,9 @@ impl Intake {
         }
     }
 
-    /// Says something that must not be lost; waits while the queue is full. Without a reader it
+    /// Sends an event that must not be lost; waits while the queue is full. Without a reader it
     /// means nothing any more.
-    pub(crate) fn say(&self, event: Event) {
+    pub(crate) fn send(&self, event: Event) {
         self.queued.fetch_add(1, Ordering::SeqCst);
         match self.queue.send(event) {
             Ok(()) => self.wake.ring(),
@@ -188,7 +188,7 @@ impl Outlet {
     }
 }
 
-/// A queue with its two ends, and what says that somebody reads it: never sent to, its end is the news.
+/// A queue with its two ends, and what shows that it is read: never sent to, its end is the news.
 pub(crate) fn intake() -> (Intake, Outlet, watch::Sender<()>) {
     let (sender, queue) = mpsc::sync_channel(INTAKE_MAX);
     let (queued, wake) = (Arc::default(), Arc::new(WakeWord::new()));

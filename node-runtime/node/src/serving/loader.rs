@@ -2,7 +2,7 @@
 //!
 //! Every call waits for the loader's one answer, so it belongs on a thread that may block. A loader that
 //! does not answer in time, breaks the protocol or ends is not used again: its slabs are as good as
-//! lost, and whoever holds this starts another with new slabs.
+//! lost, and the holder of this starts another with new slabs.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -15,7 +15,7 @@ use mfaas_ring::loading::{FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_M
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 
 use super::process::StartError;
-use crate::agent::VerifiedImage;
+use crate::image::VerifiedImage;
 
 /// The longest that one answer may take: linking the largest admissible image takes some 50 ms.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -139,7 +139,7 @@ impl Loader {
         sent.and_then(|()| await_answer(&self.socket)).map_err(|error| self.broke(&error))
     }
 
-    /// The loader said no, or what answers no request of ours.
+    /// The loader refused, or what answers no request of ours.
     fn not_done(&mut self, answer: (LoaderAnswer, Option<OwnedFd>)) -> LoadError {
         match answer {
             (LoaderAnswer::Failed { full: true, .. }, None) => LoadError::Full,
@@ -163,7 +163,7 @@ impl Drop for Loader {
     }
 }
 
-/// A loader that did not say that it is ready yet.
+/// A loader that has not reported that it is ready.
 struct Starting {
     child: Option<Child>,
 }

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use mfaas_dispatch::{FunctionId, SlabId};
 
-use super::crew::Crew;
 use super::intake::{Event, Intake};
 use super::loader::{LoadError, Loader};
-use crate::agent::VerifiedImage;
+use super::supervisor::WorkerSupervisor;
+use crate::image::VerifiedImage;
 
 const RESTART_PAUSE_MIN: Duration = Duration::from_millis(20);
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ pub(crate) enum Task {
 pub(crate) struct Loading {
     pub(crate) program: PathBuf,
     pub(crate) tasks: Receiver<Task>,
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) supervisor: Arc<WorkerSupervisor>,
     pub(crate) intake: Intake,
     /// Set when the node stops.
     pub(crate) over: Arc<AtomicBool>,
@@ -69,7 +69,7 @@ impl Loading {
                     metrics::counter!("mfaas_loader_restarts_total").increment(1);
                     tracing::error!("the loader is replaced, and its slabs with it");
                     self.slabs.clear();
-                    self.intake.say(Event::Renewed);
+                    self.intake.send(Event::Renewed);
                 }
                 Err(error) => {
                     tracing::error!(%error, "the loader cannot be started yet");
@@ -89,7 +89,7 @@ impl Loading {
                 Task::Open(slab) => {
                     if let Err(reason) = self.open(loader, slab)? {
                         tracing::error!(slab = slab.number, reason, "a slab cannot be made");
-                        self.crew.give_slab(slab, None);
+                        self.supervisor.give_slab(slab, None);
                     }
                 }
                 Task::Close(slab) => self.close(loader, slab)?,
@@ -110,7 +110,7 @@ impl Loading {
         match loader.open(slab.number) {
             Ok(memory) => {
                 self.slabs.insert(slab.number, slab.life);
-                self.crew.give_slab(slab, Some(memory));
+                self.supervisor.give_slab(slab, Some(memory));
                 Ok(Ok(true))
             }
             Err(LoadError::Gone(error)) => {
@@ -126,7 +126,7 @@ impl Loading {
             return Ok(());
         }
         self.slabs.remove(&slab.number);
-        self.crew.forget_slab(slab);
+        self.supervisor.forget_slab(slab);
         loader.close(slab.number).map_err(|error| {
             tracing::error!(%error, slab = slab.number, "a slab cannot be closed");
             Gone
@@ -155,7 +155,7 @@ impl Loading {
             Ok(true) => {}
             Ok(false) => return Ok(()),
             Err(reason) => {
-                self.intake.say(Event::LoadFailed { function, slab, reason });
+                self.intake.send(Event::LoadFailed { function, slab, reason });
                 return Ok(());
             }
         }
@@ -164,11 +164,11 @@ impl Loading {
                 self.ends.remove(&function);
                 tracing::debug!(function = %image.key(), slab = slab.number, slot = resident.slot, address = format_args!("{:#x}", resident.address), "an image is resident");
                 let (slot, bytes) = (resident.slot, resident.bytes);
-                self.intake.say(Event::Loaded { function, slab, slot, bytes });
+                self.intake.send(Event::Loaded { function, slab, slot, bytes });
             }
-            Err(LoadError::Full) => self.intake.say(Event::NoRoom { function, slab }),
+            Err(LoadError::Full) => self.intake.send(Event::NoRoom { function, slab }),
             Err(LoadError::Refused(reason)) => {
-                self.intake.say(Event::LoadFailed { function, slab, reason });
+                self.intake.send(Event::LoadFailed { function, slab, reason });
             }
             Err(LoadError::Gone(error)) => return self.blame(slab, function, image, &error),
         }
@@ -188,7 +188,7 @@ impl Loading {
         if *ends >= ENDS_BEFORE_BLAME {
             self.ends.remove(&function);
             let reason = "the loader ended over it twice".to_owned();
-            self.intake.say(Event::LoadFailed { function, slab, reason });
+            self.intake.send(Event::LoadFailed { function, slab, reason });
         }
         Err(Gone)
     }

@@ -5,24 +5,26 @@
 //! puts an image into a slot, and the number of the slot names it in every worker of that slab. Threads
 //! here: `dispatcher` decides and moves calls ([`engine`]), which a caller does for it where that is
 //! quicker ([`shared`]); `loader` talks to the loader ([`loading`]), `worker-N` starts and waits for the
-//! worker at place N ([`crew`]), `scribe` writes log lines. Which pool of workers runs a function is found
+//! worker at place N ([`supervisor`]), `log-forwarder` writes log lines. Which pool of workers runs a function is found
 //! when it is defined ([`pools`]); whether tenants share one is the site's choice ([`sharing`]).
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
 
 mod awaited;
-mod crew;
+mod call;
 mod dispatcher;
 mod engine;
 mod intake;
 mod loader;
 mod loading;
+mod log_forwarder;
 mod pools;
 mod process;
 mod protection;
-mod scribe;
+mod services;
 mod shared;
 mod sharing;
+mod supervisor;
 mod table;
 
 use std::collections::{BTreeSet, HashMap};
@@ -35,28 +37,28 @@ use mfaas_dispatch::Limits;
 use mfaas_ident::TenantName;
 
 pub(crate) use awaited::Awaited;
-pub(crate) use dispatcher::{Answered, Asked, CallError, Dispatcher, RouteChange, Stalled, Way};
+pub(crate) use call::{Answered, Asked, CallError, Way};
+pub(crate) use dispatcher::{Dispatcher, RouteChange, Stalled};
 pub(crate) use process::ask_protection;
-pub(crate) use protection::{Protection, parse_wish};
-pub(crate) use scribe::CALLS as LOGGED_CALLS;
+pub(crate) use protection::{Protection, parse_controls};
+pub(crate) use services::NodeServices;
 pub(crate) use sharing::Sharing;
 pub(crate) use table::{Route, Served};
 
 use crate::cores::Cores;
+#[cfg(test)]
 use crate::logs::LogSink;
-use crate::orders::Standing;
-use crate::usage::Usage;
-use crew::Crew;
 use engine::Engine;
 use intake::{Event, Intake};
 use loading::{Loading, Task};
+use log_forwarder::LogForwarder;
 use pools::Pools;
-use scribe::Scribe;
 use shared::SharedEngine;
+use supervisor::WorkerSupervisor;
 
 /// What a node serves with.
 #[derive(Debug, Default)]
-pub(crate) struct Means {
+pub(crate) struct WorkerSetup {
     /// The worker's executable.
     pub(crate) worker: PathBuf,
     /// The loader's.
@@ -69,85 +71,84 @@ pub(crate) struct Means {
     pub(crate) isolated: BTreeSet<TenantName>,
 }
 
-/// What the dispatcher writes into and asks besides its own tables.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Books {
-    /// Log lines on their way to the server.
-    pub(crate) logs: Arc<LogSink>,
-    /// What the node is to take, and the bans in force.
-    pub(crate) standing: Arc<Standing>,
-    /// What calls cost.
-    pub(crate) usage: Arc<Usage>,
-    /// What holds the workers.
-    pub(crate) protection: Arc<Protection>,
-}
-
 /// The processes behind the dispatcher.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    crew: Arc<Crew>,
+    supervisor: Arc<WorkerSupervisor>,
     intake: Intake,
     over: Arc<AtomicBool>,
 }
 
 /// Starts dispatcher, loader and workers. The dispatcher's thread ends with its last handle.
-pub(crate) fn start(limits: Limits, books: Books, means: Means) -> std::io::Result<(Arc<Dispatcher>, Fleet)> {
-    let (dispatcher, intake, crew, tasks) = connect(limits, books, &means)?;
+pub(crate) fn start(
+    limits: Limits,
+    services: NodeServices,
+    setup: WorkerSetup,
+) -> std::io::Result<(Arc<Dispatcher>, Fleet)> {
+    let (dispatcher, intake, supervisor, tasks) = connect(limits, services, &setup)?;
     let over = Arc::new(AtomicBool::new(false));
     let loading = Loading {
-        program: means.loader,
+        program: setup.loader,
         tasks,
-        crew: Arc::clone(&crew),
+        supervisor: Arc::clone(&supervisor),
         intake: intake.clone(),
         over: Arc::clone(&over),
         ends: HashMap::new(),
         slabs: HashMap::new(),
     };
     std::thread::Builder::new().name("loader".to_owned()).spawn(move || loading.run())?;
-    Ok((Arc::new(dispatcher), Fleet { crew, intake, over }))
+    Ok((Arc::new(dispatcher), Fleet { supervisor, intake, over }))
 }
 
 /// A dispatcher without workers and loader, for tests of what stands before it.
 #[cfg(test)]
 pub(crate) fn alone(limits: Limits, logs: Arc<LogSink>) -> std::io::Result<Dispatcher> {
-    let books = Books { logs, ..Books::default() };
-    connect(limits, books, &Means::default()).map(|(dispatcher, ..)| dispatcher)
+    let services = NodeServices { logs, ..NodeServices::default() };
+    connect(limits, services, &WorkerSetup::default()).map(|(dispatcher, ..)| dispatcher)
 }
 
-type Connected = (Dispatcher, Intake, Arc<Crew>, mpsc::Receiver<Task>);
+type Connected = (Dispatcher, Intake, Arc<WorkerSupervisor>, mpsc::Receiver<Task>);
 
 /// Starts the dispatcher's thread.
-fn connect(limits: Limits, books: Books, means: &Means) -> std::io::Result<Connected> {
+fn connect(limits: Limits, services: NodeServices, setup: &WorkerSetup) -> std::io::Result<Connected> {
     let (intake, outlet, lives) = intake::intake();
     let (loader, tasks) = mpsc::channel();
-    let crew = Arc::new(Crew::new(
-        means.worker.clone(),
-        means.cores.clone(),
+    let supervisor = Arc::new(WorkerSupervisor::new(
+        setup.worker.clone(),
+        setup.cores.clone(),
         intake.clone(),
-        Arc::clone(&books.protection),
-        means.sharing,
+        Arc::clone(&services.protection),
+        setup.sharing,
     ));
     let published = Arc::new(Mutex::default());
-    let scribe = Scribe::start(Arc::clone(&books.logs))?;
+    let log_forwarder = LogForwarder::start(Arc::clone(&services.logs))?;
     let shown = Arc::clone(&published);
-    let mut engine = Engine::new(limits, outlet, loader, Arc::clone(&crew), scribe, books.clone(), published);
+    let mut engine = Engine::new(
+        limits,
+        outlet,
+        loader,
+        Arc::clone(&supervisor),
+        log_forwarder,
+        services.clone(),
+        published,
+    );
     engine.hold_bans();
     let engine = Arc::new(SharedEngine::new(engine, intake.clone()));
-    let pools = Pools::new(limits.shared_workers > 0, means.isolated.clone());
+    let pools = Pools::new(limits.shared_workers > 0, setup.isolated.clone());
     let workers = limits.shared_workers;
-    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, workers, pools, &books);
+    let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, workers, pools, &services);
     std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run(lives))?;
-    Ok((dispatcher, intake, crew, tasks))
+    Ok((dispatcher, intake, supervisor, tasks))
 }
 
 impl Fleet {
     /// Lets every worker leave and waits until they are gone. `false` when some are left.
     pub(crate) async fn ended(&self, wait_max: Duration) -> bool {
         self.over.store(true, Ordering::Release);
-        self.crew.close();
-        self.intake.say(Event::Dismiss);
+        self.supervisor.close();
+        self.intake.send(Event::Dismiss);
         let deadline = Instant::now() + wait_max;
-        while !self.crew.is_gone() {
+        while !self.supervisor.is_gone() {
             if Instant::now() >= deadline {
                 return false;
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use mfaas_dispatch::{PoolKey, PoolKind, SHARED_SLAB, TenantId};
 use mfaas_ident::{Isolation, TenantName};
 
-use crate::agent::ImageKey;
+use crate::image::ImageKey;
 
 /// The longest budget of a short call: what a neighbour in a shared pool may have to wait for.
 pub(super) const SHORT_BUDGET_MAX: Duration = Duration::from_millis(100);

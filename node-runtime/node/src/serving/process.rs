@@ -14,14 +14,14 @@ use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_ident::MemoryLimit;
 use mfaas_ring::preload::{
     CONTROL_BYTES_MAX, ERROR_BYTES_MAX, FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, PRELOAD_BYTES_MAX, Preload,
-    SpeculationWish, StartLine,
+    SpeculationControls, StartLine,
 };
 use mfaas_ring::{Geometry, HostEnd, WorkerState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::protection::Started;
-use crate::agent::sealed_memory;
+use crate::image::sealed_memory;
 
 /// Mapping the slab and lock-down.
 const START_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -41,15 +41,18 @@ pub(crate) enum StartError {
 }
 
 /// Asks a worker that serves nobody what would hold calls on this machine.
-pub(crate) fn ask_protection(program: &Path, speculation: SpeculationWish) -> Result<Started, StartError> {
-    let wish = serde_json::to_string(&speculation).map_err(|e| failed("encoding a wish", e))?;
+pub(crate) fn ask_protection(
+    program: &Path,
+    speculation: SpeculationControls,
+) -> Result<Started, StartError> {
+    let controls = serde_json::to_string(&speculation).map_err(|e| failed("encoding the controls", e))?;
     let mut command = Command::new(program);
-    command.args(["--protection", &wish]).env_clear().stdin(Stdio::null()).stderr(Stdio::inherit());
-    let said = command.output().map_err(|e| failed(&format!("starting {}", program.display()), e))?;
-    if !said.status.success() || said.stdout.len() > REPORT_BYTES_MAX {
-        return Err(failed("asking a worker what holds calls", said.status));
+    command.args(["--protection", &controls]).env_clear().stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().map_err(|e| failed(&format!("starting {}", program.display()), e))?;
+    if !output.status.success() || output.stdout.len() > REPORT_BYTES_MAX {
+        return Err(failed("asking a worker what holds calls", output.status));
     }
-    what_holds(&said.stdout)
+    what_holds(&output.stdout)
 }
 
 /// What a worker says of itself.
@@ -77,7 +80,7 @@ impl WorkerProcess {
     pub(crate) fn start(
         program: &Path,
         slab: BorrowedFd<'_>,
-        speculation: SpeculationWish,
+        speculation: SpeculationControls,
     ) -> Result<(Self, HostEnd, Started), StartError> {
         let geometry = Geometry::new(RING_SLOTS).map_err(|e| failed("the ring's size", e))?;
         let (ring_fd, mut ring) = mfaas_ring::create(geometry).map_err(|e| failed("making the ring", e))?;
@@ -118,8 +121,8 @@ impl WorkerProcess {
 
     /// Reads what the worker says about its start until it closes the pipe.
     fn listen(&mut self, report: &mut PipeReader) -> Result<Started, StartError> {
-        let said = read_report(report)?;
-        let Some(line) = said.lines().next() else { return Err(self.last_words()) };
+        let report = read_report(report)?;
+        let Some(line) = report.lines().next() else { return Err(self.last_words()) };
         what_holds(line.as_bytes())
     }
 
@@ -167,7 +170,7 @@ fn spawn(program: &Path, mappings: Vec<FdMapping>) -> Result<Child, StartError> 
 }
 
 /// Sealed settings. Made for each worker: readers would share one file position.
-fn settings(speculation: SpeculationWish) -> Result<OwnedFd, StartError> {
+fn settings(speculation: SpeculationControls) -> Result<OwnedFd, StartError> {
     let preload = Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
@@ -183,7 +186,7 @@ fn settings(speculation: SpeculationWish) -> Result<OwnedFd, StartError> {
 
 fn read_report(report: &mut PipeReader) -> Result<String, StartError> {
     let deadline = Instant::now() + START_WAIT_MAX;
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     let mut piece = [0; 4096];
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -195,11 +198,11 @@ fn read_report(report: &mut PipeReader) -> Result<String, StartError> {
         }
         match report.read(&mut piece).map_err(|e| failed("reading the worker's report", e))? {
             0 => break,
-            bytes => said.extend_from_slice(&piece[..bytes]),
+            bytes => text.extend_from_slice(&piece[..bytes]),
         }
-        if said.len() > REPORT_BYTES_MAX {
-            return Err(failed("reading the worker's report", "the worker says too much"));
+        if text.len() > REPORT_BYTES_MAX {
+            return Err(failed("reading the worker's report", "the report is too long"));
         }
     }
-    String::from_utf8(said).map_err(|e| failed("reading the worker's report", e))
+    String::from_utf8(text).map_err(|e| failed("reading the worker's report", e))
 }

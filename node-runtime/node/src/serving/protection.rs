@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mfaas_ident::sanitise_line;
-use mfaas_ring::preload::{CONTROL_BYTES_MAX, ControlLine, KeysLine, SpeculationLine, SpeculationWish};
+use mfaas_ring::preload::{CONTROL_BYTES_MAX, ControlLine, KeysLine, SpeculationControls, SpeculationLine};
 
 use super::sharing::Sharing;
 
@@ -14,18 +14,18 @@ const LEVEL: &str = "seccomp";
 /// Bytes of the reason for missing keys that are kept: a report has room for 500 of everything here.
 const REASON_BYTES_MAX: usize = 90;
 
-/// What a worker said about itself when it started.
+/// What a worker reports about itself when it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Started {
     pub(crate) keys: KeysLine,
     pub(crate) speculation: SpeculationLine,
 }
 
-/// What the workers are to take, what they said about themselves last, and who runs in them.
+/// What the workers are to take, what they reported last, and who runs in them.
 #[derive(Debug)]
 pub(crate) struct Protection {
-    speculation: SpeculationWish,
-    said: Mutex<Option<Started>>,
+    speculation: SpeculationControls,
+    started: Mutex<Option<Started>>,
     /// What tenants share workers with; nothing while each has its own.
     shared: OnceLock<Option<Sharing>>,
 }
@@ -33,36 +33,36 @@ pub(crate) struct Protection {
 /// With every control over speculation.
 impl Default for Protection {
     fn default() -> Self {
-        Self::taking(SpeculationWish::ALL)
+        Self::taking(SpeculationControls::ALL)
     }
 }
 
 impl Protection {
     /// Workers take these controls over speculation.
-    pub(crate) fn taking(speculation: SpeculationWish) -> Self {
-        Self { speculation, said: Mutex::new(None), shared: OnceLock::new() }
+    pub(crate) fn taking(speculation: SpeculationControls) -> Self {
+        Self { speculation, started: Mutex::new(None), shared: OnceLock::new() }
     }
 
     /// What a worker that starts is to take.
-    pub(crate) fn speculation(&self) -> SpeculationWish {
+    pub(crate) fn speculation(&self) -> SpeculationControls {
         self.speculation
     }
 
-    /// A worker said this. Said in the log when it is news.
-    pub(crate) fn heard(&self, said: Started) {
-        let Started { keys, speculation } = said;
+    /// Keeps the report of a worker, and logs it if it differs from the one before.
+    pub(crate) fn record(&self, started: Started) {
+        let Started { keys, speculation } = started;
         let keys = KeysLine { on: keys.on, reason: sanitise_line(&keys.reason, REASON_BYTES_MAX) };
-        let said = Started { keys, speculation: bounded(speculation) };
-        let before = self.lock().replace(said.clone());
-        if before.as_ref() == Some(&said) {
+        let started = Started { keys, speculation: bounded(speculation) };
+        let before = self.lock().replace(started.clone());
+        if before.as_ref() == Some(&started) {
             return;
         }
-        if said.keys.on {
+        if started.keys.on {
             tracing::info!("calls run under protection keys");
         } else {
-            tracing::warn!(reason = said.keys.reason, "calls run without protection keys");
+            tracing::warn!(reason = started.keys.reason, "calls run without protection keys");
         }
-        for (name, control) in controls(&said.speculation) {
+        for (name, control) in controls(&started.speculation) {
             metrics::gauge!("mfaas_speculation_control", "control" => name)
                 .set(f64::from(u8::from(control.holds)));
             if control.holds {
@@ -77,7 +77,7 @@ impl Protection {
         }
     }
 
-    /// Whether tenants share workers, for as long as the node runs. Said in the log.
+    /// Whether tenants share workers, for as long as the node runs. Logs it.
     pub(crate) fn pools_are(&self, shared: bool, sharing: Sharing) {
         let shared = self.shared.get_or_init(|| shared.then_some(sharing));
         match shared {
@@ -101,8 +101,8 @@ impl Protection {
             }
             Some(Some(_)) => ", one worker pool for all tenants",
         };
-        let said = self.lock();
-        let Some(Started { keys, speculation }) = &*said else { return format!("{LEVEL}{pools}") };
+        let started = self.lock();
+        let Some(Started { keys, speculation }) = &*started else { return format!("{LEVEL}{pools}") };
         let mut text = match keys {
             KeysLine { on: true, .. } => format!("{LEVEL}{pools}, protection keys"),
             KeysLine { on: false, reason } => format!("{LEVEL}{pools}, no protection keys: {reason}"),
@@ -121,11 +121,11 @@ impl Protection {
 
     /// Whether the workers' calls run under protection keys.
     pub(crate) fn keys_are_on(&self) -> bool {
-        self.lock().as_ref().is_some_and(|said| said.keys.on)
+        self.lock().as_ref().is_some_and(|started| started.keys.on)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Started>> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -151,23 +151,23 @@ fn bounded(line: SpeculationLine) -> SpeculationLine {
 }
 
 /// The controls whose names stand in a list with commas between them; `none` for none of them.
-pub(crate) fn parse_wish(list: &str) -> Result<SpeculationWish, String> {
-    let mut wish = SpeculationWish::NONE;
+pub(crate) fn parse_controls(list: &str) -> Result<SpeculationControls, String> {
+    let mut controls = SpeculationControls::NONE;
     if list.trim() == "none" {
-        return Ok(wish);
+        return Ok(controls);
     }
     for name in list.split(',').map(str::trim) {
         match name {
-            "indirect-branches" => wish.indirect_branches = true,
-            "store-bypass" => wish.store_bypass = true,
-            "core-scheduling" => wish.core_scheduling = true,
+            "indirect-branches" => controls.indirect_branches = true,
+            "store-bypass" => controls.store_bypass = true,
+            "core-scheduling" => controls.core_scheduling = true,
             other => {
                 let known = "indirect-branches, store-bypass, core-scheduling, or none alone";
                 return Err(format!("`{}` is none of {known}", sanitise_line(other, CONTROL_BYTES_MAX)));
             }
         }
     }
-    Ok(wish)
+    Ok(controls)
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ impl SharedEngine {
     pub(super) fn run(&self, lives: watch::Sender<()>) {
         let end = End { shared: self, _lives: lives };
         sharpen_sleeps();
-        while let Some(timeout) = end.shared.attend() {
+        while let Some(timeout) = end.shared.turn_until_rest() {
             let wanted = || self.left.load(Ordering::Acquire) || self.intake.has_some();
             if let Err(error) = wait_any(&[self.intake.bell()], timeout, wanted) {
                 // Nothing is lost, but without sleep it would use up a core.
@@ -54,12 +54,12 @@ impl SharedEngine {
     }
 
     /// Turns the engine until it is at rest, and says for how long; nothing when it is over.
-    fn attend(&self) -> Option<Duration> {
+    fn turn_until_rest(&self) -> Option<Duration> {
         // A caller that panicked in the engine left it in pieces: the thread ends, and the node with it.
         let mut held = self.engine.lock().ok()?;
         self.left.store(false, Ordering::Release);
         let engine = held.as_mut()?;
-        let timeout = engine.attend()?;
+        let timeout = engine.run()?;
         self.looks_at.store(engine.after(timeout), Ordering::Release);
         Some(timeout)
     }

@@ -1,4 +1,4 @@
-//! What an invocation may name, and which loaded version it then means.
+//! What an invocation may name, and which loaded version it then setup.
 //!
 //! It changes by whole functions, under a lock that nobody holds for longer than that takes.
 
@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use mfaas_dispatch::FunctionId;
 use mfaas_ident::{Access, AliasName, FunctionName, Selector, TenantName, VersionNumber};
 
-use crate::agent::ImageKey;
+use crate::image::ImageKey;
 
 /// Made once: it is asked for with nearly every call.
 static LIVE: LazyLock<AliasName> = LazyLock::new(AliasName::live);

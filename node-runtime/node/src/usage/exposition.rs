@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{BUCKETS, Histogram, Shown, by_reason};
+use super::histogram::{BUCKETS, Histogram, Shown, by_reason};
 
 /// Everything that is shown. Writing to a String cannot fail, here and below.
 pub(super) fn render(shown: &[Shown], unnamed_calls: u64) -> String {

@@ -9,7 +9,8 @@ use mfaas_dispatch::{FunctionId, Outcome};
 use mfaas_ring::Completion;
 use uuid::Uuid;
 
-use super::{BUCKETS, FUNCTIONS_SHOWN_MAX, Usage, cost};
+use super::histogram::BUCKETS;
+use super::{FUNCTIONS_SHOWN_MAX, Usage, cost};
 use crate::agent::testing::key;
 use crate::serving::{Answered, Served};
 
@@ -58,7 +59,7 @@ fn every_end_of_a_call_is_counted_by_its_reason() {
     let row = &report.rows[0];
     assert_eq!(row.calls, 12, "what waited and never ran is no call");
     assert_eq!(row.kills, Kill::ALL.map(|kill| (kill, 1)).into());
-    // Ten that the worker told about, and two that went with it: their budget is 1 ms.
+    // Ten that the worker reported, and two that went with it: their budget is 1 ms.
     assert_eq!((row.cpu_ns, row.run_ns), (12_000_000, 10 * 1_500_000 + 2 * 2_000_000));
     assert_eq!((row.queue_ns, row.run_ns_max, row.memory_bytes_max), (12 * 20_000, 2_000_000, 4_096));
 }
@@ -75,7 +76,7 @@ fn a_worker_that_lies_claims_no_more_than_was_seen() {
 }
 
 #[test]
-fn totals_are_told_until_they_are_taken_and_high_waters_once() {
+fn totals_are_reported_until_they_are_taken_and_high_waters_once() {
     let hello = served("hello", 1, 0);
     let usage = Usage::default();
     assert!(usage.report(BOOT).is_none());
@@ -99,7 +100,7 @@ fn totals_are_told_until_they_are_taken_and_high_waters_once() {
 }
 
 #[test]
-fn a_call_between_a_report_and_its_answer_is_told_next() {
+fn a_call_between_a_report_and_its_answer_is_in_the_next_report() {
     let hello = served("hello", 1, 0);
     let usage = Usage::default();
     usage.record(&finished(&hello));

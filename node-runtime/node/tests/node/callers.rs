@@ -26,8 +26,8 @@ fn call(client: &mut Client, body: &str) -> (u32, Status, String) {
     (done.refusal, done.status, String::from_utf8(answer.to_vec()).unwrap())
 }
 
-fn every_end_comes_through_a_ring(door: &Path) {
-    let mut client = Client::connect(door, &["acme/hello", "acme/hello@9"]).unwrap();
+fn every_end_comes_through_a_ring(socket: &Path) {
+    let mut client = Client::connect(socket, &["acme/hello", "acme/hello@9"]).unwrap();
     assert_eq!(call(&mut client, ""), (0, Status::Ok, "version 1".to_owned()));
     assert_eq!(call(&mut client, "count").2, "call 1");
     assert_eq!(call(&mut client, "count").2, "call 1", "no state survives a call");
@@ -42,9 +42,9 @@ fn every_end_comes_through_a_ring(door: &Path) {
     assert_eq!(done.refusal, 801, "no such version");
 }
 
-fn pipelined_calls_come_back_in_order(door: &Path) {
+fn pipelined_calls_come_back_in_order(socket: &Path) {
     const CALLS: u64 = 1_000;
-    let mut client = Client::connect(door, &["acme/hello"]).unwrap();
+    let mut client = Client::connect(socket, &["acme/hello"]).unwrap();
     let (frame, mut done) = (frame("count"), Completion::new());
     let (mut sent, mut received) = (0, 0);
     while received < CALLS {
@@ -62,14 +62,14 @@ fn pipelined_calls_come_back_in_order(door: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_of_the_same_machine_call_through_rings() {
     let (_server, _signer, home, node) = serving().await;
-    let door = home.path("door.sock");
-    let (one, other) = (door.clone(), door.clone());
+    let socket = home.path("local.sock");
+    let (one, other) = (socket.clone(), socket.clone());
     let ends = tokio::task::spawn_blocking(move || every_end_comes_through_a_ring(&one));
     let order = tokio::task::spawn_blocking(move || pipelined_calls_come_back_in_order(&other));
     ends.await.unwrap();
     order.await.unwrap();
     // A client that dies with calls on their way disturbs nobody, and a node that stops takes its socket away.
-    let dying = door.clone();
+    let dying = socket.clone();
     tokio::task::spawn_blocking(move || {
         let mut client = Client::connect(dying, &["acme/hello"]).unwrap();
         (0..16).for_each(|call_id| client.submit(call_id, 0, &frame("spin")).unwrap());
@@ -79,7 +79,7 @@ async fn programs_of_the_same_machine_call_through_rings() {
     assert_eq!(node.call("hello", "").await.body, "version 1");
     node.signal(rustix::process::Signal::TERM);
     assert!(node.ended().await.success());
-    assert!(!door.exists());
+    assert!(!socket.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,7 +35,7 @@ fn declaring(
     budget_us: u64,
 ) -> ServedFunction {
     let version = served(1, &artifact::build(1), budget_us);
-    let version = signer.admit_as(&mut server.desk(), tenant, name, declared, &version);
+    let version = signer.admit_as(&mut server.records(), tenant, name, declared, &version);
     ServedFunction { tenant: TenantName::parse(tenant).unwrap(), ..function(name, &[&version], 1) }
 }
 
@@ -76,7 +76,7 @@ async fn only_a_call_that_may_run_twice_survives_its_worker() {
         declaring(&server, &signer, "acme", "once", Some(NOTHING), LONG_US),
         declaring(&server, &signer, "acme", "older", None, LONG_US),
     ];
-    signer.publish(&mut server.desk(), &set(1, &functions));
+    signer.publish(&mut server.records(), &set(1, &functions));
     let node = Arc::new(home.start().await);
     for name in ["again", "once", "older"] {
         node.answers(name, "version 1").await;
@@ -109,7 +109,7 @@ async fn what_declares_a_process_runs_in_another_one_than_what_is_shared() {
         declaring(&server, &signer, "acme", "plain", Some(NOTHING), BUDGET_US),
         declaring(&server, &signer, "acme", "vault", Some(PROCESS), BUDGET_US),
     ];
-    signer.publish(&mut server.desk(), &set(1, &functions));
+    signer.publish(&mut server.records(), &set(1, &functions));
     let node = home.start().await;
     node.answers("plain", "version 1").await;
     let shared = settled(&node).await;

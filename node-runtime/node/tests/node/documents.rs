@@ -5,16 +5,16 @@ use std::sync::Mutex;
 
 use chrono::{TimeDelta, Utc};
 use mfaas_attest::{
-    Admission, AuditHead, BuildDefinition, BuildMetadata, Builder, CageLevel, CallClaims, CallKey, Declared,
-    Fields, KeyList, ListedKey, PrivateKey, Provenance, Purpose, RunDetails, ServedFunction, ServedVersion,
-    ServingSet, Statement, sign, sign_call, tree_of,
+    Admission, AuditHead, BuildDefinition, BuildMetadata, Builder, CallClaims, CallKey, Declared, Fields,
+    KeyList, ListedKey, PrivateKey, Provenance, Purpose, RunDetails, SandboxLevel, ServedFunction,
+    ServedVersion, ServingSet, Statement, sign, sign_call, tree_of,
 };
 use mfaas_ident::{
     Access, AliasName, Budget, CallScope, DeploymentId, Digest, Epoch, FunctionName, HandlerPath, Isolation,
     MemoryLimit, PersonName, TenantName, ToolchainId, VersionNumber,
 };
 
-use crate::server::Desk;
+use crate::server::Records;
 
 /// Anybody may call it, and it declares nothing else.
 pub const PUBLIC: Declared =
@@ -63,21 +63,21 @@ impl Signer {
     /// Puts artifact and statement of `acme/{name}@{version}` where the node fetches them.
     pub fn admit(
         &self,
-        desk: &mut Desk,
+        records: &mut Records,
         name: &str,
         version: u32,
         artifact: &[u8],
         budget_us: u64,
     ) -> ServedVersion {
         let declared = Some(PUBLIC);
-        self.admit_as(desk, "acme", name, declared, &served(version, artifact, budget_us))
+        self.admit_as(records, "acme", name, declared, &served(version, artifact, budget_us))
     }
 
     /// The same for what `served` names, of another tenant, declaring something. Without a declaration the
     /// statement is one of the older version.
     pub fn admit_as(
         &self,
-        desk: &mut Desk,
+        records: &mut Records,
         tenant: &str,
         name: &str,
         declared: Option<Declared>,
@@ -92,20 +92,20 @@ impl Signer {
         });
         let statement = sign(&statement, &[&self.online]).unwrap();
         let served = ServedVersion { statement: Digest::of(&statement), ..served.clone() };
-        desk.blobs.insert(served.digest, artifact.clone());
-        desk.blobs.insert(served.statement, statement);
+        records.blobs.insert(served.digest, artifact.clone());
+        records.blobs.insert(served.statement, statement);
         served
     }
 
     /// Signs a set and puts it where the node asks for it.
-    pub fn publish(&self, desk: &mut Desk, set: &ServingSet) {
+    pub fn publish(&self, records: &mut Records, set: &ServingSet) {
         let mut set = set.clone();
         if set.call_keys.is_empty() {
             set.call_keys = vec![listed(&self.calls)];
         }
         let shards = SHARDS.lock().unwrap();
-        desk.blobs.extend(shards.iter().map(|(digest, bytes)| (*digest, bytes.clone().into_bytes())));
-        desk.set = Some(sign(&set, &[&self.online]).unwrap());
+        records.blobs.extend(shards.iter().map(|(digest, bytes)| (*digest, bytes.clone().into_bytes())));
+        records.set = Some(sign(&set, &[&self.online]).unwrap());
     }
 }
 
@@ -163,6 +163,7 @@ pub fn set(epoch: u64, functions: &[ServedFunction]) -> ServingSet {
         required_lints: mfaas_rules::profiles::lints::required().map(str::to_owned).collect(),
         functions: root,
         call_keys: Vec::new(),
+        revoked_calls: None,
         audit_head: AuditHead::START,
     }
 }
@@ -204,7 +205,7 @@ fn admission(name: &str, served: &ServedVersion) -> Admission {
         policy_revision: "test".to_owned(),
         decisions: Vec::new(),
         elf_facts: Digest::of(b"facts"),
-        cage_level: CageLevel::Full,
+        sandbox_level: SandboxLevel::Full,
         checks: Vec::new(),
         bindings: Vec::new(),
         calls: Vec::new(),

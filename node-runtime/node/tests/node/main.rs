@@ -44,7 +44,7 @@ async fn stage_by_default() -> (Server, Signer, Home) {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| rustls::crypto::ring::default_provider().install_default().unwrap());
     let (server, signer) = (Server::start().await, Signer::new());
-    server.desk().key_list = signer.key_list();
+    server.records().key_list = signer.key_list();
     let home = Home::joined(&server, &signer).await;
     (server, signer, home)
 }
@@ -71,13 +71,14 @@ fn publish_as(
     newest: u32,
     change: impl FnOnce(&mut ServedFunction),
 ) -> ServingSet {
-    let mut desk = server.desk();
-    let versions: Vec<_> =
-        (1..=newest).map(|n| signer.admit(&mut desk, "hello", n, &artifact::build(n), BUDGET_US)).collect();
+    let mut records = server.records();
+    let versions: Vec<_> = (1..=newest)
+        .map(|n| signer.admit(&mut records, "hello", n, &artifact::build(n), BUDGET_US))
+        .collect();
     let mut hello = function("hello", &versions.iter().collect::<Vec<_>>(), newest);
     change(&mut hello);
     let set = set(epoch, &[hello]);
-    signer.publish(&mut desk, &set);
+    signer.publish(&mut records, &set);
     set
 }
 
@@ -125,12 +126,12 @@ async fn a_published_function_answers_with_its_headers_logs_and_report() {
     let report = server.reported("loaded", |report| report.set == SetState::Current).await;
     assert_eq!((report.epoch, report.workers, report.versions), (Epoch(1), 2, 1));
     for _ in 0..200 {
-        if server.desk().lines.iter().any(|line| line.text == "a line") {
+        if server.records().lines.iter().any(|line| line.text == "a line") {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("the log line never arrived: {:?}", server.desk().lines);
+    panic!("the log line never arrived: {:?}", server.records().lines);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,8 +185,8 @@ async fn no_call_fails_while_versions_change() {
 
 /// Replaces what is served by `acme/slow@1`, which may run for five seconds.
 async fn serve_slow(server: &Server, signer: &Signer, node: &Node) {
-    let slow = signer.admit(&mut server.desk(), "slow", 1, &artifact::build(1), 5_000_000);
-    signer.publish(&mut server.desk(), &set(2, &[function("slow", &[&slow], 1)]));
+    let slow = signer.admit(&mut server.records(), "slow", 1, &artifact::build(1), 5_000_000);
+    signer.publish(&mut server.records(), &set(2, &[function("slow", &[&slow], 1)]));
     node.answers("slow", "version 1").await;
 }
 
@@ -229,8 +230,8 @@ async fn a_worker_that_stands_still_is_killed_at_the_wall_backstop() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_outlasts_the_node_is_answered_as_lost() {
     let (server, signer, _home, node) = serving().await;
-    let longest = signer.admit(&mut server.desk(), "slow", 1, &artifact::build(1), 10_000_000);
-    signer.publish(&mut server.desk(), &set(2, &[function("slow", &[&longest], 1)]));
+    let longest = signer.admit(&mut server.records(), "slow", 1, &artifact::build(1), 10_000_000);
+    signer.publish(&mut server.records(), &set(2, &[function("slow", &[&longest], 1)]));
     node.answers("slow", "version 1").await;
     let node = Arc::new(node);
     let call = spin(&node, "slow").await;
@@ -330,7 +331,7 @@ async fn settled(node: &Node) -> Vec<u32> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_node_serves_without_its_server_and_refuses_an_old_set() {
     let (mut server, signer, home, node) = serving().await;
-    let old = server.desk().set.clone().unwrap();
+    let old = server.records().set.clone().unwrap();
     publish(&server, &signer, 2, 2);
     node.answers("hello", "version 2").await;
     server.down().await;
@@ -340,8 +341,8 @@ async fn a_restarted_node_serves_without_its_server_and_refuses_an_old_set() {
     let node = home.start().await;
     node.answers("hello", "version 2").await;
     // The replayed set claims to be newer on the outside; what is signed says epoch 1.
-    server.desk().set = Some(old);
-    server.desk().reports.clear();
+    server.records().set = Some(old);
+    server.records().reports.clear();
     server.up().await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let report = server.reported("a report", |_| true).await;
@@ -354,19 +355,19 @@ async fn a_flipped_byte_or_another_key_stops_that_function_alone() {
     let (server, signer, _home, node) = serving().await;
     let stranger = Signer::new();
     {
-        let mut desk = server.desk();
-        let hello = signer.admit(&mut desk, "hello", 1, &artifact::build(1), BUDGET_US);
-        let flipped = signer.admit(&mut desk, "flipped", 1, &artifact::build(2), BUDGET_US);
-        desk.blobs.get_mut(&flipped.digest).unwrap()[1000] ^= 1;
-        let foreign = stranger.admit(&mut desk, "foreign", 1, &artifact::build(3), BUDGET_US);
-        let broken = signer.admit(&mut desk, "broken", 1, b"\x7fELF", BUDGET_US);
+        let mut records = server.records();
+        let hello = signer.admit(&mut records, "hello", 1, &artifact::build(1), BUDGET_US);
+        let flipped = signer.admit(&mut records, "flipped", 1, &artifact::build(2), BUDGET_US);
+        records.blobs.get_mut(&flipped.digest).unwrap()[1000] ^= 1;
+        let foreign = stranger.admit(&mut records, "foreign", 1, &artifact::build(3), BUDGET_US);
+        let broken = signer.admit(&mut records, "broken", 1, b"\x7fELF", BUDGET_US);
         let functions = [
             function("hello", &[&hello], 1),
             function("flipped", &[&flipped], 1),
             function("foreign", &[&foreign], 1),
             function("broken", &[&broken], 1),
         ];
-        signer.publish(&mut desk, &set(2, &functions));
+        signer.publish(&mut records, &set(2, &functions));
     }
     let report = server.reported("epoch 2", |report| report.epoch == Epoch(2)).await;
     let codes: Vec<_> = report.refused.iter().map(|row| (row.function.as_str(), row.code)).collect();
@@ -380,7 +381,7 @@ async fn a_flipped_byte_or_another_key_stops_that_function_alone() {
     assert_eq!(coming.headers["retry-after"], "1");
     assert_eq!(node.call("hello@9", "").await.status, 404, "no set names it");
     let healed = artifact::build(2);
-    server.desk().blobs.insert(Digest::of(&healed), healed);
+    server.records().blobs.insert(Digest::of(&healed), healed);
     node.answers("flipped", "version 2").await;
 }
 
@@ -388,7 +389,7 @@ async fn a_flipped_byte_or_another_key_stops_that_function_alone() {
 async fn a_set_of_another_key_changes_nothing() {
     let (server, _signer, _home, node) = serving().await;
     let foreign = sign(&set(9, &[]), &[&Signer::new().online]).unwrap();
-    server.desk().set = Some(foreign);
+    server.records().set = Some(foreign);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(node.call("hello", "").await.body, "version 1");
     let report = server.reported("a report", |_| true).await;
@@ -404,15 +405,15 @@ async fn after_a_leak_nothing_runs_that_only_the_stolen_key_vouches_for() {
     node.answers("hello", "version 2").await;
 
     let signer = thief.with_another_key();
-    server.desk().key_list = signer.key_list_of(2);
+    server.records().key_list = signer.key_list_of(2);
     let next = ServingSet { key_list_version: 2, epoch: Epoch(2), ..old };
-    signer.publish(&mut server.desk(), &next);
+    signer.publish(&mut server.records(), &next);
     let report = server.reported("epoch 2", |report| report.epoch == Epoch(2)).await;
     assert_eq!(report.refused.iter().map(|row| row.code).collect::<Vec<_>>(), [codes::MF0602; 2]);
     assert_eq!(node.call("hello", "").await.status, 404, "neither it nor what it stood before");
 
     let again = publish(&server, &signer, 3, 1);
-    signer.publish(&mut server.desk(), &ServingSet { key_list_version: 2, ..again });
+    signer.publish(&mut server.records(), &ServingSet { key_list_version: 2, ..again });
     node.answers("hello", "version 1").await;
 }
 
@@ -428,14 +429,14 @@ async fn a_revoked_version_is_gone_even_when_it_is_still_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_expired_set_serves_on_but_loads_nothing_after_a_restart() {
+async fn an_expired_set_serves_on_but_after_a_restart_nothing_until_the_next_set() {
     let (server, signer, home) = stage().await;
     {
-        let mut desk = server.desk();
-        let hello = signer.admit(&mut desk, "hello", 1, &artifact::build(1), BUDGET_US);
+        let mut records = server.records();
+        let hello = signer.admit(&mut records, "hello", 1, &artifact::build(1), BUDGET_US);
         let mut short = set(1, &[function("hello", &[&hello], 1)]);
         short.expires_at = Utc::now() + TimeDelta::seconds(12);
-        signer.publish(&mut desk, &short);
+        signer.publish(&mut records, &short);
     }
     let node = home.start().await;
     node.answers("hello", "version 1").await;
@@ -444,13 +445,21 @@ async fn an_expired_set_serves_on_but_loads_nothing_after_a_restart() {
     node.signal(Signal::TERM);
     assert!(node.ended().await.success());
 
-    server.desk().reports.clear();
+    server.records().reports.clear();
     let node = home.start().await;
     let report = server.reported("expired", |report| report.set == SetState::Expired).await;
     assert_eq!(report.versions, 0);
-    assert_eq!(node.get("/readyz").await.status, 503);
+    let told = |text: &str| text.contains("the node serves nothing until the server gives it the next one");
+    assert!(report.problems.iter().any(|p| p.code == codes::MF0703 && told(&p.message)), "{report:?}");
+    let ready = node.get("/readyz").await;
+    assert!(ready.status == 503 && ready.body.contains("has expired") && told(&ready.body), "{ready:?}");
     let call = node.call("hello", "").await;
     assert!(call.status == 503 && call.body.contains("MF0820"), "no set is in force: {call:?}");
+
+    // All that was missing is somebody's word that it may run today.
+    publish(&server, &signer, 2, 1);
+    node.answers("hello", "version 1").await;
+    assert_eq!(node.get("/readyz").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

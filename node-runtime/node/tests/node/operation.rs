@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mfaas_delivery::{Availability, Ban, Condition, Kill, Orders, SERVER_PROTOCOL};
+use mfaas_delivery::{Availability, Ban, Condition, Directives, Kill, SERVER_PROTOCOL};
 use mfaas_ident::Epoch;
 use mfaas_rules::codes;
 use rustix::process::Signal;
@@ -11,12 +11,12 @@ use crate::documents::{function, set};
 use crate::server::Server;
 use crate::{BUDGET_US, artifact, crash, serve_slow, serving, spin};
 
-fn order(server: &Server, availability: Availability, bans: Vec<Ban>) {
-    server.desk().orders = Some(Orders { protocol: SERVER_PROTOCOL, availability, bans });
+fn direct(server: &Server, availability: Availability, bans: Vec<Ban>) {
+    server.records().directives = Some(Directives { protocol: SERVER_PROTOCOL, availability, bans });
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_call_is_told_the_last_ones_when_the_node_stops() {
+async fn every_call_is_reported_the_last_ones_when_the_node_stops() {
     let (server, _signer, _home, node) = serving().await;
     for _ in 0..5 {
         assert_eq!(node.call("hello", "panic").await.status, 502);
@@ -33,7 +33,7 @@ async fn every_call_is_told_the_last_ones_when_the_node_stops() {
     let calls = metrics.lines().find_map(|line| line.strip_prefix(shown)).unwrap().parse::<u64>().unwrap();
     node.signal(Signal::TERM);
     assert!(node.ended().await.success());
-    let last = server.desk().usage.last().cloned().unwrap();
+    let last = server.records().usage.last().cloned().unwrap();
     let row = &last.rows[0];
     assert_eq!((row.calls, row.kills.get(&Kill::Panicked)), (calls, Some(&5)));
     assert_eq!(row.kills.get(&Kill::OverBudget), Some(&1));
@@ -47,7 +47,7 @@ async fn a_drained_node_answers_what_it_accepted_and_nothing_else() {
     serve_slow(&server, &signer, &node).await;
     let node = Arc::new(node);
     let accepted = spin(&node, "slow").await;
-    order(&server, Availability::Draining, Vec::new());
+    direct(&server, Availability::Draining, Vec::new());
     server.reported("draining", |report| report.condition == Condition::Draining).await;
     let refused = node.call("slow", "").await;
     assert!(refused.status == 503 && refused.body.contains("MF0815"), "{refused:?}");
@@ -62,7 +62,7 @@ async fn a_drained_node_answers_what_it_accepted_and_nothing_else() {
     let node = home.start().await;
     let refused = node.call("slow", "").await;
     assert!(refused.body.contains("MF0815"), "without its server, too: {refused:?}");
-    order(&server, Availability::Active, Vec::new());
+    direct(&server, Availability::Active, Vec::new());
     server.up().await;
     node.answers("slow", "version 1").await;
     server.reported("active", |report| report.condition == Condition::Active).await;
@@ -72,14 +72,14 @@ async fn a_drained_node_answers_what_it_accepted_and_nothing_else() {
 async fn a_cordoned_node_serves_what_it_has_and_takes_the_rest_later() {
     let (server, signer, home, node) = serving().await;
     let versions =
-        [1, 2].map(|n| signer.admit(&mut server.desk(), "hello", n, &artifact::build(n), BUDGET_US));
+        [1, 2].map(|n| signer.admit(&mut server.records(), "hello", n, &artifact::build(n), BUDGET_US));
     let publish = |epoch: u64, live: u32| {
         let served: Vec<_> = versions.iter().take(live as usize).collect();
-        signer.publish(&mut server.desk(), &set(epoch, &[function("hello", &served, live)]));
+        signer.publish(&mut server.records(), &set(epoch, &[function("hello", &served, live)]));
     };
     publish(2, 1);
     server.reported("epoch 2", |report| report.epoch == Epoch(2)).await;
-    order(&server, Availability::Cordoned, Vec::new());
+    direct(&server, Availability::Cordoned, Vec::new());
     server.reported("cordoned", |report| report.condition == Condition::Cordoned).await;
     publish(3, 2);
     let is_refused = |report: &mfaas_delivery::Report| {
@@ -93,14 +93,14 @@ async fn a_cordoned_node_serves_what_it_has_and_takes_the_rest_later() {
     let node = home.start().await;
     node.answers("hello", "version 1").await;
     assert_eq!(node.call("hello@2", "").await.status, 503, "named, and not loaded before it is uncordoned");
-    order(&server, Availability::Active, Vec::new());
+    direct(&server, Availability::Active, Vec::new());
     node.answers("hello", "version 2").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ban_outlives_the_node_and_holds_until_it_is_lifted() {
     let (mut server, signer, home, node) = serving().await;
-    order(&server, Availability::Active, Vec::new());
+    direct(&server, Availability::Active, Vec::new());
     serve_slow(&server, &signer, &node).await;
     let node = Arc::new(node);
     for _ in 0..3 {
@@ -118,13 +118,13 @@ async fn a_ban_outlives_the_node_and_holds_until_it_is_lifted() {
     };
     banned(&node).await;
     for _ in 0..500 {
-        if !server.desk().bans.is_empty() {
+        if !server.records().bans.is_empty() {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    let told = server.desk().bans.clone();
-    assert_eq!((told.len(), told[0].ban.function.as_str(), told[0].ban.crashes), (1, "slow", 3));
+    let reported = server.records().bans.clone();
+    assert_eq!((reported.len(), reported[0].ban.function.as_str(), reported[0].ban.crashes), (1, "slow", 3));
 
     node.signal(Signal::KILL);
     assert!(!Arc::into_inner(node).unwrap().ended().await.success());
@@ -132,9 +132,9 @@ async fn a_ban_outlives_the_node_and_holds_until_it_is_lifted() {
     let node = home.start().await;
     banned(&node).await;
     server.up().await;
-    order(&server, Availability::Active, Vec::new());
+    direct(&server, Availability::Active, Vec::new());
     node.answers("slow", "version 1").await;
     // Spoken by another node.
-    order(&server, Availability::Active, vec![told[0].ban.clone()]);
+    direct(&server, Availability::Active, vec![reported[0].ban.clone()]);
     banned(&node).await;
 }

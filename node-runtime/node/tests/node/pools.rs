@@ -34,7 +34,7 @@ fn of(
     (version, budget_us): (u32, u64),
 ) -> ServedFunction {
     let made = served(version, &artifact::build(version), budget_us);
-    let version_row = signer.admit_as(&mut server.desk(), tenant, name, Some(PUBLIC), &made);
+    let version_row = signer.admit_as(&mut server.records(), tenant, name, Some(PUBLIC), &made);
     ServedFunction { tenant: TenantName::parse(tenant).unwrap(), ..function(name, &[&version_row], version) }
 }
 
@@ -47,7 +47,7 @@ async fn serving(
     sharing.into_iter().for_each(|sharing| home.share(sharing));
     let functions = functions(&server, &signer);
     let count = functions.len();
-    signer.publish(&mut server.desk(), &set(1, &functions));
+    signer.publish(&mut server.records(), &set(1, &functions));
     let node = Arc::new(home.start().await);
     server.reported("all of them", |report| report.versions as usize == count).await;
     (server, signer, home, node)
@@ -166,7 +166,7 @@ async fn a_process_maps_its_own_tenants_images_and_no_others() {
     }
     gauge_becomes(&node, "mfaas_tenants_share_workers", "0").await;
     let says = |text: &str| text.contains("a worker pool for each tenant") && !text.contains("all tenants");
-    server.reported("pools for each", |report| says(&report.cage_level)).await;
+    server.reported("pools for each", |report| says(&report.protection)).await;
 }
 
 /// Two processes of the tenant that runs version 1, and one of the tenant that runs version 2.
@@ -197,7 +197,7 @@ async fn tenants_share_processes_and_memory_where_the_site_says_so() {
     }
     gauge_becomes(&node, "mfaas_tenants_share_workers", "1").await;
     let says = |text: &str| text.contains("one worker pool for all tenants (trusting the compiler)");
-    server.reported("one pool", |report| says(&report.cage_level)).await;
+    server.reported("one pool", |report| says(&report.protection)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -223,7 +223,7 @@ async fn tenants_take_turns_with_the_processes_and_who_was_idle_longest_leaves()
     let (server, signer, mut home) = stage_by_default().await;
     home.bound(PROCESSES);
     let functions = TENANTS.map(|tenant| of(&server, &signer, tenant, "hello", (1, BUDGET_US)));
-    signer.publish(&mut server.desk(), &set(1, &functions));
+    signer.publish(&mut server.records(), &set(1, &functions));
     let node = Arc::new(home.start().await);
     server.reported("all", |report| report.versions as usize == TENANTS.len()).await;
 
@@ -318,7 +318,7 @@ async fn deaths_of_workers_that_tenants_share_ban_nobody() {
         answers(&node, tenant, "victim", "version 1").await;
     }
     answers(&node, "acme", "killer", "version 1").await;
-    assert!(server.desk().bans.is_empty());
+    assert!(server.records().bans.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -389,7 +389,7 @@ async fn a_dead_loader_is_replaced_with_the_slabs_of_all_tenants() {
     assert!(late.iter().all(|answer| answer.status == 200), "{late:?}");
     let functions = [("acme", 2), ("birch", 1), ("cedar", 1)]
         .map(|(tenant, n)| of(&server, &signer, tenant, "hello", (n, BUDGET_US)));
-    signer.publish(&mut server.desk(), &set(2, &functions));
+    signer.publish(&mut server.records(), &set(2, &functions));
     node.answers("hello", "version 2").await;
     assert_ne!(node.loaders(), loaders);
     for (answer, body) in

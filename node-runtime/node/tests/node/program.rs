@@ -19,8 +19,8 @@ pub struct Home {
     isolated: String,
     sharing: Option<&'static str>,
     processes: Option<usize>,
-    /// What programs that come through the door may call besides what is public.
-    door_calls: String,
+    /// What programs that come through the local socket may call besides what is public.
+    local_calls: String,
     /// Opens everything of `acme`.
     token: String,
 }
@@ -47,8 +47,8 @@ impl Home {
         std::fs::write(directory.path().join("ca.pem"), server.ca_pem()).unwrap();
         std::fs::write(directory.path().join("root.pub"), signer.root.public().to_pem().unwrap()).unwrap();
         let server = format!("https://{}", server.address);
-        let (isolated, door_calls, token) = (String::new(), String::new(), signer.token(&["*"]));
-        Self { directory, server, isolated, sharing: None, processes: None, door_calls, token }
+        let (isolated, local_calls, token) = (String::new(), String::new(), signer.token(&["*"]));
+        Self { directory, server, isolated, sharing: None, processes: None, local_calls, token }
     }
 
     /// From the next start on, tenants share workers on these terms; nothing is said before.
@@ -66,9 +66,9 @@ impl Home {
         self.isolated = tenant.to_owned();
     }
 
-    /// From the next start on, this is open to whoever comes through the door.
-    pub fn open_door(&mut self, calls: &str) {
-        self.door_calls = calls.to_owned();
+    /// From the next start on, this is open to whoever comes through the local socket.
+    pub fn grant_local_calls(&mut self, calls: &str) {
+        self.local_calls = calls.to_owned();
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -88,8 +88,8 @@ impl Home {
             .env("MFAAS_ISOLATED_TENANTS", &self.isolated)
             .env("MFAAS_ROOT_KEY_FILE", self.path("root.pub"))
             .env("MFAAS_READY_FILE", self.path("ready.json"))
-            .env("MFAAS_DOOR_SOCKET", self.path("door.sock"))
-            .env("MFAAS_DOOR_CALLS", &self.door_calls)
+            .env("MFAAS_LOCAL_SOCKET", self.path("local.sock"))
+            .env("MFAAS_LOCAL_CALLS", &self.local_calls)
             .envs(self.sharing.map(|sharing| ("MFAAS_SHARE_WORKERS", sharing)))
             .envs(self.processes.map(|count| ("MFAAS_WORKER_PROCESSES", count.to_string())))
             .stdin(Stdio::null());

@@ -12,7 +12,7 @@ use http::StatusCode;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use mfaas_delivery::{
-    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, LogLine, Orders, Report, SERVER_PROTOCOL,
+    BanAnswer, BanNotice, Directives, JoinRequest, JoinResponse, LogBatch, LogLine, Report, SERVER_PROTOCOL,
     UsageReport,
 };
 use mfaas_ident::Digest;
@@ -29,9 +29,9 @@ use tokio_rustls::TlsAcceptor;
 
 pub const TOKEN: &str = "join-me";
 
-/// What the server gives and what it was told.
+/// What the server gives and what it received.
 #[derive(Default)]
-pub struct Desk {
+pub struct Records {
     pub key_list: Vec<u8>,
     /// Epoch and envelope.
     pub set: Option<Vec<u8>>,
@@ -39,14 +39,14 @@ pub struct Desk {
     pub reports: Vec<Report>,
     pub lines: Vec<LogLine>,
     /// What the node is to take and not to run; without any the server is one of the release before.
-    pub orders: Option<Orders>,
+    pub directives: Option<Directives>,
     pub bans: Vec<BanNotice>,
     pub usage: Vec<UsageReport>,
 }
 
 #[derive(Clone)]
 struct Shared {
-    desk: Arc<Mutex<Desk>>,
+    records: Arc<Mutex<Records>>,
     issuer: Arc<CertifiedIssuer<'static, KeyPair>>,
 }
 
@@ -62,7 +62,7 @@ impl Server {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let shared = Shared { desk: Arc::default(), issuer: Arc::new(issuer) };
+        let shared = Shared { records: Arc::default(), issuer: Arc::new(issuer) };
         let tls = Arc::new(tls_config(&shared.issuer));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -82,20 +82,20 @@ impl Server {
         self.accepting = tokio::spawn(accept(listener, Arc::clone(&self.tls), routes(self.shared.clone())));
     }
 
-    pub fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.shared.desk.lock().unwrap()
+    pub fn records(&self) -> MutexGuard<'_, Records> {
+        self.shared.records.lock().unwrap()
     }
 
     pub fn ca_pem(&self) -> String {
         self.shared.issuer.pem()
     }
 
-    /// Waits until the newest report fulfils `wish`.
-    pub async fn reported(&self, what: &str, wish: impl Fn(&Report) -> bool) -> Report {
+    /// Waits until the newest report fulfils `request`.
+    pub async fn reported(&self, what: &str, request: impl Fn(&Report) -> bool) -> Report {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
-            let last = self.desk().reports.last().cloned();
-            if let Some(report) = last.clone().filter(&wish) {
+            let last = self.records().reports.last().cloned();
+            if let Some(report) = last.clone().filter(&request) {
                 return report;
             }
             assert!(Instant::now() < deadline, "never reported: {what}; last: {last:#?}");
@@ -149,14 +149,14 @@ fn routes(shared: Shared) -> Router {
         .route("/node/v1/serving-set", get(serving_set))
         .route(
             "/node/v1/key-list",
-            get(async |State(s): State<Shared>| s.desk.lock().unwrap().key_list.clone()),
+            get(async |State(s): State<Shared>| s.records.lock().unwrap().key_list.clone()),
         )
         .route("/node/v1/artifacts/{digest}", get(blob))
         .route("/node/v1/statements/{digest}", get(blob))
         .route("/node/v1/shards", post(shards))
         .route("/node/v1/report", post(report))
         .route("/node/v1/logs", post(logs))
-        .route("/node/v1/orders", get(orders))
+        .route("/node/v1/orders", get(directives))
         .route("/node/v1/bans", post(ban))
         .route("/node/v1/usage", post(usage))
         .route_layer(known)
@@ -191,7 +191,7 @@ async fn serving_set(
 ) -> Result<Vec<u8>, StatusCode> {
     let deadline = Instant::now() + Duration::from_secs(query["wait"].parse::<u64>().unwrap().min(5));
     while Instant::now() < deadline {
-        if let Some(envelope) = &shared.desk.lock().unwrap().set
+        if let Some(envelope) = &shared.records.lock().unwrap().set
             && query.get("known") != Some(&Digest::of(envelope).to_string())
         {
             return Ok(envelope.clone());
@@ -202,17 +202,17 @@ async fn serving_set(
 }
 
 async fn blob(State(shared): State<Shared>, Path(digest): Path<Digest>) -> Result<Vec<u8>, StatusCode> {
-    shared.desk.lock().unwrap().blobs.get(&digest).cloned().ok_or(StatusCode::NOT_FOUND)
+    shared.records.lock().unwrap().blobs.get(&digest).cloned().ok_or(StatusCode::NOT_FOUND)
 }
 
 async fn shards(
     State(shared): State<Shared>,
     Json(digests): Json<Vec<Digest>>,
 ) -> Result<Vec<u8>, StatusCode> {
-    let desk = shared.desk.lock().unwrap();
+    let records = shared.records.lock().unwrap();
     let mut lines = Vec::new();
     for digest in digests {
-        lines.extend_from_slice(desk.blobs.get(&digest).ok_or(StatusCode::NOT_FOUND)?);
+        lines.extend_from_slice(records.blobs.get(&digest).ok_or(StatusCode::NOT_FOUND)?);
         lines.push(b'\n');
     }
     Ok(lines)
@@ -220,17 +220,17 @@ async fn shards(
 
 async fn report(State(shared): State<Shared>, Json(report): Json<Report>) {
     report.check().unwrap();
-    shared.desk.lock().unwrap().reports.push(report);
+    shared.records.lock().unwrap().reports.push(report);
 }
 
-async fn orders(
+async fn directives(
     State(shared): State<Shared>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Result<Vec<u8>, StatusCode> {
     let deadline = Instant::now() + Duration::from_secs(5);
     while Instant::now() < deadline {
-        let orders = shared.desk.lock().unwrap().orders.clone().ok_or(StatusCode::NOT_FOUND)?;
-        let bytes = serde_json::to_vec(&orders).unwrap();
+        let directives = shared.records.lock().unwrap().directives.clone().ok_or(StatusCode::NOT_FOUND)?;
+        let bytes = serde_json::to_vec(&directives).unwrap();
         if query.get("known") != Some(&Digest::of(&bytes).to_string()) {
             return Ok(bytes);
         }
@@ -241,23 +241,23 @@ async fn orders(
 
 async fn ban(State(shared): State<Shared>, Json(notice): Json<BanNotice>) -> Json<BanAnswer> {
     notice.check().unwrap();
-    let mut desk = shared.desk.lock().unwrap();
-    let is_known = desk.bans.iter().any(|known| known.told == notice.told);
-    if let Some(orders) = desk.orders.as_mut().filter(|_| !is_known) {
-        orders.bans.push(notice.ban.clone());
+    let mut records = shared.records.lock().unwrap();
+    let is_known = records.bans.iter().any(|known| known.notice_id == notice.notice_id);
+    if let Some(directives) = records.directives.as_mut().filter(|_| !is_known) {
+        directives.bans.push(notice.ban.clone());
     }
     if !is_known {
-        desk.bans.push(notice);
+        records.bans.push(notice);
     }
     Json(BanAnswer { protocol: SERVER_PROTOCOL, everywhere: true })
 }
 
 async fn usage(State(shared): State<Shared>, Json(report): Json<UsageReport>) {
     report.check().unwrap();
-    shared.desk.lock().unwrap().usage.push(report);
+    shared.records.lock().unwrap().usage.push(report);
 }
 
 async fn logs(State(shared): State<Shared>, Json(batch): Json<LogBatch>) {
     batch.check().unwrap();
-    shared.desk.lock().unwrap().lines.extend(batch.lines);
+    shared.records.lock().unwrap().lines.extend(batch.lines);
 }

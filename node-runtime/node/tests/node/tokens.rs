@@ -2,8 +2,8 @@
 
 use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
-use mfaas_attest::{CallKey, Declared, PrivateKey, ServingSet};
-use mfaas_ident::{Access, PersonName};
+use mfaas_attest::{CallKey, Declared, PrivateKey, RevokedCalls, ServingSet};
+use mfaas_ident::{Access, PersonName, TenantName};
 use mfaas_ring::Completion;
 use mfaas_ring::client::Client;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ const LONG_US: u64 = 1_000_000;
 
 /// A set in which `acme` has one function of each access, and one whose statement does not say.
 fn functions(server: &Server, signer: &Signer, epoch: u64) -> ServingSet {
-    let mut desk = server.desk();
+    let mut records = server.records();
     let access = |access| Declared { access, ..PUBLIC };
     let rows = [
         ("open", Some(access(Some(Access::Public)))),
@@ -29,7 +29,7 @@ fn functions(server: &Server, signer: &Signer, epoch: u64) -> ServingSet {
     ];
     let functions = rows.map(|(name, declared)| {
         let version = served(1, &artifact::build(1), LONG_US);
-        function(name, &[&signer.admit_as(&mut desk, "acme", name, declared, &version)], 1)
+        function(name, &[&signer.admit_as(&mut records, "acme", name, declared, &version)], 1)
     });
     set(epoch, &functions)
 }
@@ -37,7 +37,7 @@ fn functions(server: &Server, signer: &Signer, epoch: u64) -> ServingSet {
 async fn serving() -> (Server, Signer, Home, Node) {
     let (server, signer, home) = stage().await;
     let set = functions(&server, &signer, 1);
-    signer.publish(&mut server.desk(), &set);
+    signer.publish(&mut server.records(), &set);
     let node = home.start().await;
     node.answers("open", "version 1").await;
     (server, signer, home, node)
@@ -45,7 +45,7 @@ async fn serving() -> (Server, Signer, Home, Node) {
 
 /// Status, code, and what else a caller learns.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct Answer {
     status: u16,
     code: String,
     challenge: String,
@@ -53,7 +53,7 @@ struct Told {
     body: String,
 }
 
-async fn ask(node: &Node, function: &str, headers: &[(&str, &str)], body: &str) -> Told {
+async fn ask(node: &Node, function: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let client = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
     let mut request = client.post(format!("{}/f/acme/{function}", node.ingress)).body(body.to_owned());
     for (name, value) in headers {
@@ -67,14 +67,14 @@ async fn ask(node: &Node, function: &str, headers: &[(&str, &str)], body: &str) 
     let (challenge, retry_after) = (header("www-authenticate"), header("retry-after"));
     let body = response.text().await.unwrap();
     let problem: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
-    Told { status, code: problem["code"].as_str().unwrap_or("").to_owned(), challenge, retry_after, body }
+    Answer { status, code: problem["code"].as_str().unwrap_or("").to_owned(), challenge, retry_after, body }
 }
 
 async fn status(node: &Node, function: &str, bearer: &str) -> (u16, String) {
     let value = format!("Bearer {bearer}");
     let headers = [("authorization", value.as_str())];
-    let told = ask(node, function, if bearer.is_empty() { &[] } else { &headers }, "").await;
-    (told.status, told.code)
+    let answer = ask(node, function, if bearer.is_empty() { &[] } else { &headers }, "").await;
+    (answer.status, answer.code)
 }
 
 fn refused(status: u16, code: &str) -> (u16, String) {
@@ -162,33 +162,83 @@ async fn keys_come_and_go_with_the_signed_set_also_over_a_restart() {
     let (old_token, new_token) = (signer.token(&["own"]), token(&next, "acme", &["own"], |_| ()));
     let publish = |epoch: u64, call_keys: Vec<CallKey>| {
         let set = ServingSet { call_keys, ..functions(&server, &signer, epoch) };
-        signer.publish(&mut server.desk(), &set);
+        signer.publish(&mut server.records(), &set);
     };
-    let becomes = async |node: &Node, bearer: &str, wanted: u16| {
-        for _ in 0..500 {
-            if status(node, "own", bearer).await.0 == wanted {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("it never became {wanted}");
-    };
+    let (well, closed) = (refused(200, ""), refused(401, "MF0816"));
     assert_eq!(status(&node, "own", &new_token).await.0, 401);
     publish(2, vec![listed(&next), listed(&signer.calls)]);
-    becomes(&node, &new_token, 200).await;
+    becomes(&node, &new_token, well.clone()).await;
     assert_eq!(status(&node, "own", &old_token).await.0, 200, "until its last token is over");
     publish(3, vec![listed(&next)]);
-    becomes(&node, &old_token, 401).await;
+    becomes(&node, &old_token, closed).await;
     assert_eq!(status(&node, "own", &new_token).await.0, 200);
     node.signal(rustix::process::Signal::TERM);
     assert!(node.ended().await.success());
     let node = home.start().await;
-    becomes(&node, &new_token, 200).await;
+    becomes(&node, &new_token, well.clone()).await;
     assert_eq!(status(&node, "own", &old_token).await.0, 401);
 }
 
+/// A token with that id.
+fn numbered(signer: &Signer, id: &str) -> String {
+    token(&signer.calls, "acme", &["own"], |claims| claims.id = id.to_owned())
+}
+
+/// The answer of `acme/own` to that token becomes this one.
+async fn becomes(node: &Node, bearer: &str, wanted: (u16, String)) {
+    for _ in 0..500 {
+        if status(node, "own", bearer).await == wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it never became {wanted:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_beyond_its_share_is_told_when_to_come_again() {
+async fn revoked_tokens_are_refused_as_the_set_says_also_over_a_restart_without_a_server() {
+    let (mut server, signer, home, node) = serving().await;
+    let [one, two] = ["1", "2"].map(|id| numbered(&signer, id));
+    let well = refused(200, "");
+    assert_eq!(
+        (status(&node, "own", &one).await, status(&node, "own", &two).await),
+        (well.clone(), well.clone())
+    );
+    let mut revoked = RevokedCalls::default();
+    revoked.revoke_token(TenantName::parse("acme").unwrap(), "1".to_owned());
+    let (digest, document) = revoked.encode().unwrap();
+    let revoking = ServingSet { revoked_calls: Some(digest), ..functions(&server, &signer, 2) };
+
+    // Without its document a set is not taken: the node goes on with the one before, and says so.
+    signer.publish(&mut server.records(), &revoking);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(status(&node, "own", &one).await, well);
+    server.records().blobs.insert(digest, b"{\"tenants\":{}}".to_vec());
+    server
+        .reported("a damaged document", |report| {
+            report.problems.iter().any(|p| p.code == mfaas_rules::codes::MF0701)
+        })
+        .await;
+    assert_eq!(status(&node, "own", &one).await, well);
+    server.records().blobs.insert(digest, document.into_bytes());
+    becomes(&node, &one, refused(401, "MF0920")).await;
+    assert_eq!(status(&node, "own", &two).await, well);
+    assert_eq!(status(&node, "open", &one).await, refused(401, "MF0920"), "whoever sends a token means it");
+
+    node.signal(rustix::process::Signal::TERM);
+    assert!(node.ended().await.success());
+    server.down().await;
+    let node = home.start().await;
+    becomes(&node, &two, well.clone()).await;
+    assert_eq!(status(&node, "own", &one).await, refused(401, "MF0920"));
+    server.up().await;
+    let nothing = functions(&server, &signer, 3);
+    signer.publish(&mut server.records(), &nothing);
+    becomes(&node, &one, well).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_beyond_its_share_is_refused_with_the_time_to_come_again() {
     let (_server, signer, _home, node) = serving().await;
     let slow = |name: &str| {
         let slow = token(&signer.calls, "acme", &["*"], |claims| {
@@ -200,8 +250,8 @@ async fn a_caller_beyond_its_share_is_told_when_to_come_again() {
     let (one, other) = (slow("one"), slow("other"));
     let call = async |bearer: &str, name| ask(&node, name, &[("authorization", bearer)], "").await;
     assert_eq!(call(&one, "own").await.status, 200);
-    let told = call(&one, "own").await;
-    assert_eq!((told.status, told.code.as_str(), told.retry_after.as_str()), (429, "MF0818", "1"));
+    let answer = call(&one, "own").await;
+    assert_eq!((answer.status, answer.code.as_str(), answer.retry_after.as_str()), (429, "MF0818", "1"));
     assert_eq!(call(&one, "open").await.status, 200, "each function by itself");
     assert_eq!(call(&other, "own").await.status, 200, "each caller by itself");
     tokio::time::sleep(Duration::from_millis(1_100)).await;
@@ -209,9 +259,9 @@ async fn a_caller_beyond_its_share_is_told_when_to_come_again() {
 }
 
 /// What a program of this machine sees of each function: the refusal, and the body.
-fn through_the_door(door: PathBuf) -> Vec<(u32, String)> {
+fn through_the_local_socket(socket: PathBuf) -> Vec<(u32, String)> {
     let names = ["acme/open", "acme/own", "acme/named", "acme/missing"];
-    let mut client = Client::connect(door, &names).unwrap();
+    let mut client = Client::connect(socket, &names).unwrap();
     let mut frame = Vec::new();
     encode_request(&mut frame, "POST", "/", [("x-own", "1")], b"headers").unwrap();
     let mut ask = |number| {
@@ -230,8 +280,8 @@ async fn programs_of_this_machine_call_what_is_public_and_what_the_operator_gran
     let seen = || (0, "x-own: 1\nmfaas-caller: local\n".to_owned());
     let closed = || (801, String::new());
     let asked = async |home: &Home| {
-        let door = home.path("door.sock");
-        tokio::task::spawn_blocking(|| through_the_door(door)).await.unwrap()
+        let socket = home.path("local.sock");
+        tokio::task::spawn_blocking(|| through_the_local_socket(socket)).await.unwrap()
     };
     assert_eq!(asked(&home).await, [seen(), closed(), closed(), closed()]);
     node.signal(rustix::process::Signal::TERM);
@@ -241,7 +291,7 @@ async fn programs_of_this_machine_call_what_is_public_and_what_the_operator_gran
         ("acme/*,acme/named", [seen(), seen(), seen(), closed()]),
         ("umbrella/*", [seen(), closed(), closed(), closed()]),
     ] {
-        home.open_door(grants);
+        home.grant_local_calls(grants);
         let node = home.start().await;
         node.answers("open", "version 1").await;
         assert_eq!(asked(&home).await, wanted, "{grants}");

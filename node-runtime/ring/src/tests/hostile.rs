@@ -1,4 +1,4 @@
-//! Peers that write anything anywhere: word by word beside an honest one, and as fast as they can
+//! Peers that write anything anywhere: word by word beside a benign one, and as fast as they can
 //! from another thread on another mapping while the host goes on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,13 +26,13 @@ fn scribbles() -> impl Strategy<Value = Vec<(usize, u64)>> {
 
 proptest! {
     #[test]
-    fn random_bytes_from_a_worker_never_panic_the_host(scribbles in scribbles(), honest in 0u32..4) {
+    fn random_bytes_from_a_worker_never_panic_the_host(scribbles in scribbles(), benign in 0u32..4) {
         let (fd, mut host, mut worker) = ring(4);
         let evil = Mapping::attach(&fd).expect("our own ring");
         for call_id in 0..4 {
             submit(&mut host, call_id, b"frame").expect("room");
         }
-        for _ in 0..honest {
+        for _ in 0..benign {
             take(&mut worker);
             worker.reply(&answer(b"response", b"", b"")).expect("within limits");
         }
@@ -136,17 +136,17 @@ fn hold_out(host: &mut crate::HostEnd, done: &mut Completion) -> bool {
 }
 
 #[test]
-fn a_host_holds_out_while_every_shared_word_changes_and_its_honest_ring_goes_on() {
+fn a_host_holds_out_while_every_shared_word_changes_and_its_benign_ring_goes_on() {
     let (fd, mut host, _worker) = ring(4);
     let evil = Mapping::attach(&fd).expect("our own ring");
-    let (_honest_fd, mut honest, mut worker) = ring(4);
+    let (_benign_fd, mut benign, mut worker) = ring(4);
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let enemy = scope.spawn(|| besiege(&evil, &over));
         scope.spawn(|| {
             let mut buffer = [0; 8];
             while !over.load(Ordering::Relaxed) {
-                if let Next::Call(_) = worker.next(Duration::from_millis(1)).expect("an honest host") {
+                if let Next::Call(_) = worker.next(Duration::from_millis(1)).expect("a benign host") {
                     let bytes = worker.take_frame(&mut buffer).expect("a call is taken");
                     worker.reply(&answer(&buffer[..bytes], b"", b"")).expect("within limits");
                 }
@@ -156,12 +156,12 @@ fn a_host_holds_out_while_every_shared_word_changes_and_its_honest_ring_goes_on(
         let mut done = Completion::new();
         while start.elapsed() < SIEGE {
             violations += u64::from(hold_out(&mut host, &mut done));
-            submit(&mut honest, rounds, &rounds.to_le_bytes()).expect("room");
+            submit(&mut benign, rounds, &rounds.to_le_bytes()).expect("room");
             let round = Instant::now();
-            while !honest.is_ready() {
-                assert!(honest.wait(LONG).expect("a wait"), "the honest worker is disturbed");
+            while !benign.is_ready() {
+                assert!(benign.wait(LONG).expect("a wait"), "the benign worker is disturbed");
             }
-            let done = collect(&mut honest).expect("ready");
+            let done = collect(&mut benign).expect("ready");
             assert_eq!((done.call_id, &*done.response), (rounds, &rounds.to_le_bytes()[..]));
             assert!(round.elapsed() < LONG);
             rounds += 1;
@@ -170,6 +170,6 @@ fn a_host_holds_out_while_every_shared_word_changes_and_its_honest_ring_goes_on(
         over.store(true, Ordering::Relaxed);
         let writes = enemy.join().expect("the enemy ends");
         assert!(writes > 100_000 && violations > 0, "{writes} writes, {violations} violations");
-        assert_eq!(answered, rounds, "every honest call has its answer");
+        assert_eq!(answered, rounds, "every benign call has its answer");
     });
 }

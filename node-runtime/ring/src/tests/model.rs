@@ -67,7 +67,7 @@ impl Record {
                 true
             }
             Turn::NotYet => false,
-            Turn::Alien => panic!("an honest peer wrote {position} out of turn"),
+            Turn::Alien => panic!("a benign peer wrote {position} out of turn"),
         }
     }
 }
@@ -177,7 +177,7 @@ fn without_a_fence_the_model_finds_the_lost_wake() {
 
 /// Who is woken saw everything: a bell that changed was changed after the publishing.
 #[test]
-fn whoever_sees_the_bell_change_sees_what_was_published() {
+fn a_reader_that_sees_the_bell_change_sees_what_was_published() {
     check(|| {
         let shared = Arc::new((AtomicU64::new(0), Futex::default()));
         let waker = Arc::clone(&shared);

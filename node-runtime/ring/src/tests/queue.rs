@@ -61,7 +61,7 @@ proptest! {
                     prop_assert_eq!(worker.has_next(), !called.is_empty());
                     let Some((call_id, sent)) = called.pop_front() else {
                         let wanted = if stopped { Next::Stop } else { Next::Idle };
-                        prop_assert_eq!(worker.next(Duration::ZERO).expect("an honest host"), wanted);
+                        prop_assert_eq!(worker.next(Duration::ZERO).expect("a benign host"), wanted);
                         continue;
                     };
                     if frame {

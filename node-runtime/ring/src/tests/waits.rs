@@ -12,7 +12,7 @@ fn sleepy(mut worker: WorkerEnd) -> std::thread::JoinHandle<()> {
     worker.set_spin_rounds(0);
     std::thread::spawn(move || {
         loop {
-            match worker.next(LONG).expect("an honest host") {
+            match worker.next(LONG).expect("a benign host") {
                 Next::Call(_) => worker.reply(&answer(b"", b"", b"")).expect("within limits"),
                 Next::Idle => {}
                 Next::Stop => return worker.set_state(WorkerState::Stopped),
@@ -22,7 +22,7 @@ fn sleepy(mut worker: WorkerEnd) -> std::thread::JoinHandle<()> {
 }
 
 #[test]
-fn a_sleeper_on_several_bells_hears_each() {
+fn a_sleeper_on_several_bells_wakes_for_each() {
     let word = WakeWord::new();
     let (_a, mut one, mut first) = ring(1);
     let (_b, mut two, mut second) = ring(1);
@@ -93,14 +93,14 @@ fn two_halves_on_two_threads_lose_no_wake() {
     let (mut submitter, mut collector) = host.split();
     let room = Arc::new(WakeWord::new());
     let collected = Arc::new(AtomicU64::new(0));
-    let (told, count) = (Arc::clone(&room), Arc::clone(&collected));
+    let (bell, count) = (Arc::clone(&room), Arc::clone(&collected));
     let collecting = std::thread::spawn(move || {
         let mut completion = crate::Completion::new();
         while count.load(Ordering::Relaxed) < CALLS {
             assert!(wait_any(&[collector.bell()], LONG, || collector.is_ready()).expect("a wait"));
-            while collector.collect(&mut completion).expect("an honest worker") {
+            while collector.collect(&mut completion).expect("a benign worker") {
                 count.fetch_add(1, Ordering::Release);
-                told.ring();
+                bell.ring();
             }
         }
     });

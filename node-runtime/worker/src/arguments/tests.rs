@@ -1,6 +1,6 @@
 //! Every form of the command line, and what is none.
 
-use mfaas_ring::preload::SpeculationWish;
+use mfaas_ring::preload::SpeculationControls;
 
 use super::{Call, Command};
 
@@ -11,8 +11,11 @@ fn parse(line: &str) -> Option<Command> {
 #[test]
 fn every_form_is_understood() {
     assert_eq!(parse(""), Some(Command::Serve));
-    let wish = serde_json::to_string(&SpeculationWish::NONE).expect("valid");
-    assert_eq!(parse(&format!("--protection {wish}")), Some(Command::Protection(SpeculationWish::NONE)));
+    let controls = serde_json::to_string(&SpeculationControls::NONE).expect("valid");
+    assert_eq!(
+        parse(&format!("--protection {controls}")),
+        Some(Command::Protection(SpeculationControls::NONE))
+    );
 
     assert_eq!(parse("--probe a.so"), Some(Command::Probe("a.so".into())));
     let call = Call {

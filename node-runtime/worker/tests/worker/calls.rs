@@ -110,7 +110,7 @@ fn an_argument_decides() {
     assert!(native.node.stop().success());
 }
 
-/// No compiler that made an honest function or this worker knows another ABI: what asks by one has the
+/// No compiler that made a benign function or this worker knows another ABI: what asks by one has the
 /// core, and the process ends.
 #[test]
 fn another_abi_ends_the_worker() {

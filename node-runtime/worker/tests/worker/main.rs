@@ -7,8 +7,8 @@ mod calls;
 mod served;
 mod speculation;
 
-/// The same functions as in the cage's tests, so that what passes there is denied here.
-#[path = "../../../cage/tests/cage/toolchain.rs"]
+/// The same functions as in the executor's tests, so that what passes there is denied here.
+#[path = "../../../executor/tests/executor/toolchain.rs"]
 mod toolchain;
 
 use std::io::Read as _;
@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
-use mfaas_cage::{SlabGeometry, SlabWriter, sealed_copy};
-use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationWish, StartLine};
+use mfaas_executor::{SlabGeometry, SlabWriter, sealed_copy};
+use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationControls, StartLine};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
 use rustix::process::{Pid, Signal};
 
@@ -35,7 +35,7 @@ struct Node {
     writer: SlabWriter,
 }
 
-/// The budget of calls: on an emulated machine the usual one is too small for honest functions.
+/// The budget of calls: on an emulated machine the usual one is too small for benign functions.
 fn budget_us() -> u32 {
     std::env::var("MFAAS_TEST_BUDGET_US").map_or(5_000, |text| text.parse().expect("a number"))
 }
@@ -48,7 +48,7 @@ fn preload() -> Preload {
         abi_version: mfaas_abi::ABI_VERSION,
         node_pid: std::process::id(),
         memory_bytes_max: 4 << 20,
-        speculation: SpeculationWish::ALL,
+        speculation: SpeculationControls::ALL,
     }
 }
 
@@ -127,7 +127,7 @@ impl Node {
         let deadline = Instant::now() + PATIENCE;
         let mut completion = Completion::new();
         loop {
-            if self.host.collect(&mut completion).expect("an honest worker") {
+            if self.host.collect(&mut completion).expect("a benign worker") {
                 return completion;
             }
             let ended = self.child.try_wait().expect("our child");

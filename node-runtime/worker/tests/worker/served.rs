@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use mfaas_abi::Status;
-use mfaas_cage::sealed_copy;
+use mfaas_executor::sealed_copy;
 use mfaas_ring::preload::StartLine;
 
 use crate::{Node, SLAB, preload, toolchain};
@@ -40,7 +40,7 @@ fn every_end_is_reported_and_the_next_call_is_served() {
 fn what_std_offers_works_under_lock_down() {
     let mut node = node();
     assert_eq!(node.ok(TENANT, "map"), "328350");
-    assert_eq!(node.ok(TENANT, "mathematics"), "0.479426 0.353553 -0.693147 0.462117");
+    assert_eq!(node.ok(TENANT, "libm"), "0.479426 0.353553 -0.693147 0.462117");
     assert_eq!(node.ok(TENANT, "clocks"), "true true");
     assert_eq!(node.ok(TENANT, "most").len(), 1 << 20);
     let printed = node.call(TENANT, "print");
@@ -48,7 +48,7 @@ fn what_std_offers_works_under_lock_down() {
     assert!(node.stop().success());
 }
 
-/// The cage's `a_system_call_passes_without_lock_down` is the other half.
+/// The executor's `a_system_call_passes_without_lock_down` is the other half.
 #[test]
 fn a_system_call_is_denied_under_lock_down() {
     let mut node = node();
@@ -148,7 +148,7 @@ fn an_image_that_comes_after_lock_down_is_served() {
 }
 
 /// Two images take turns in one slot, on the core of a worker that may have fetched the other's
-/// code ahead. Without the serialising instruction that INV-CAGE-8 asks for, nothing promises this.
+/// code ahead. Without the serialising instruction that INV-EXECUTOR-8 asks for, nothing promises this.
 #[test]
 fn a_slot_that_changes_hands_runs_what_is_in_it() {
     let mut node = Node::start(&[]);
@@ -197,7 +197,7 @@ fn a_worker_refuses_a_stranger_and_another_version() {
     }
 }
 
-/// What the cage's tests show under keys is so in the worker as a node starts it; elsewhere the worker
+/// What the executor's tests show under keys is so in the worker as a node starts it; elsewhere the worker
 /// says why not.
 #[test]
 fn a_worker_says_whether_its_memory_is_out_of_reach() {

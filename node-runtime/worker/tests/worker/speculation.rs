@@ -4,7 +4,7 @@
 use std::io::Write as _;
 
 use mfaas_abi::Status;
-use mfaas_ring::preload::{ControlLine, Preload, SpeculationLine, SpeculationWish, StartLine};
+use mfaas_ring::preload::{ControlLine, Preload, SpeculationControls, SpeculationLine, StartLine};
 use rustix::process::Pid;
 use rustix::thread::{CoreSchedulingScope, core_scheduling_cookie};
 
@@ -13,7 +13,7 @@ use crate::{Node, preload, toolchain};
 /// PR_SET_SPECULATION_CTRL and PR_SCHED_CORE come by this call.
 const PRCTL: u64 = 157;
 
-fn started(speculation: SpeculationWish) -> (Node, SpeculationLine) {
+fn started(speculation: SpeculationControls) -> (Node, SpeculationLine) {
     let node = Node::start_as(&[toolchain::hostile()], &Preload { speculation, ..preload() });
     let [StartLine::Mapped { speculation, .. }] = &node.report[..] else { panic!("{:?}", node.report) };
     let line = speculation.clone();
@@ -29,7 +29,7 @@ fn kernels_word(node: &Node, field: &str) -> String {
 
 #[test]
 fn what_a_worker_says_holds_is_what_the_kernel_says() {
-    let (node, line) = started(SpeculationWish::ALL);
+    let (node, line) = started(SpeculationControls::ALL);
     for (control, field) in [
         (&line.indirect_branches, "SpeculationIndirectBranch:"),
         (&line.store_bypass, "Speculation_Store_Bypass:"),
@@ -68,7 +68,7 @@ fn said(name: &str, control: &ControlLine, word: &str) {
 /// The ablation: each control is a setting, and without it the worker does not claim it.
 #[test]
 fn what_is_turned_off_is_not_claimed() {
-    let (node, line) = started(SpeculationWish::NONE);
+    let (node, line) = started(SpeculationControls::NONE);
     for control in [&line.indirect_branches, &line.store_bypass, &line.core_scheduling] {
         assert_eq!((control.holds, &*control.reason), (false, "turned off by a setting"));
     }
@@ -81,7 +81,7 @@ fn what_is_turned_off_is_not_claimed() {
 
 #[test]
 fn no_function_changes_its_controls() {
-    let (mut node, _) = started(SpeculationWish::NONE);
+    let (mut node, _) = started(SpeculationControls::NONE);
     for words in [[53u64, 0, 2], [53, 1, 2], [62, 1, 0], [62, 2, 1]] {
         let mut body = vec![b'S', b'n'];
         for word in [PRCTL].into_iter().chain(words).chain([0; 3]) {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mfaas_ident::CrateName;
 use mfaas_rules::crate_facts::{
-    ApiClass, ClassDelta, CompilerCount, CompilerVerdict, CrateReport, FactsDelta, GeigerReport, Moves, Need,
-    NeedChange, NeedVersion, Pair, Role, SpotDelta, SpotKind,
+    ApiClass, ClassDelta, CompilerCount, CompilerVerdict, CrateReport, FactsDelta, GeigerReport,
+    HotspotDelta, HotspotKind, Moves, Need, NeedChange, NeedVersion, Pair, Role,
 };
 
 /// Compares two reports, the older one first.
@@ -14,7 +14,7 @@ pub fn facts(old: &CrateReport, new: &CrateReport) -> FactsDelta {
     let names = |of: fn(&CrateReport) -> Vec<String>| moves(&of(old), &of(new));
     FactsDelta {
         touches: counts(&touched(old), &touched(new), |class, places| ClassDelta { class, places }),
-        spots: counts(&spots(old), &spots(new), |kind, count| SpotDelta { kind, count }),
+        hotspots: counts(&hotspots(old), &hotspots(new), |kind, count| HotspotDelta { kind, count }),
         geiger: both(old, new, geiger),
         compiler: both(old, new, compiler),
         shapes: both(old, new, |report| report.shapes.shapes.len() as u64),
@@ -60,7 +60,7 @@ fn touched(report: &CrateReport) -> BTreeMap<ApiClass, u64> {
     report.touches.classes.iter().map(|touch| (touch.class, touch.count as u64)).collect()
 }
 
-fn spots(report: &CrateReport) -> BTreeMap<SpotKind, u64> {
+fn hotspots(report: &CrateReport) -> BTreeMap<HotspotKind, u64> {
     let mut found = BTreeMap::new();
     for file in report.source.files.iter().filter(|file| file.role != Role::Aside) {
         for (kind, count) in &file.tokens.counts {

@@ -118,7 +118,7 @@ fn capabilities_and_dependencies_come_and_go() {
     let found = facts(&old, &new);
     let classes: Vec<_> = found.touches.iter().map(|row| (row.places.from, row.places.to)).collect();
     assert_eq!(classes, [(2, 0), (0, 3)], "what stays the same is not named");
-    assert_eq!(found.spots.iter().map(|row| (row.count.from, row.count.to)).collect::<Vec<_>>(), [(0, 3)]);
+    assert_eq!(found.hotspots.iter().map(|row| (row.count.from, row.count.to)).collect::<Vec<_>>(), [(0, 3)]);
     assert_eq!(found.geiger, Pair { from: Some(0), to: Some(3) });
     assert_eq!(found.compiler, Pair { from: CompilerCount::Errors(0), to: CompilerCount::Errors(4) });
     assert!(found.build_script.differs() && !found.proc_macro.differs());

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 
 use mfaas_confine::Layer::{Landlock, Limits, Namespaces, Privileges, Seccomp};
 
-use crate::runs::{ACT, NOTHING};
+use crate::runs::{ATTEMPT, NOTHING};
 use crate::stage::Stage;
 use crate::table::Then::{Did, Further, Held};
 use crate::table::Twin::{AsRoot, Looks, Outside};
@@ -139,7 +139,7 @@ pub(crate) const PROBES: &[Probe] = &[
     ),
     row(
         "write_root",
-        "makes a file in the root of the cage",
+        "makes a file in the root of the sandbox",
         |_| write_new("/mfaas-escape"),
         AsRoot,
         Went::Errno(libc::EROFS),
@@ -312,7 +312,7 @@ pub(crate) const PROBES: &[Probe] = &[
     ),
     denied(
         "make_link",
-        "makes a link that somebody else may follow",
+        "makes a link that another process may follow",
         |s| std_errno(std::os::unix::fs::symlink("/etc/shadow", s.scratch.join(unique("symlink")))),
         Outside,
         ABSENT,
@@ -490,7 +490,7 @@ fn execute(path: std::path::PathBuf) -> Result<(), i32> {
     use std::os::unix::process::CommandExt;
     let stage = std::env::args().nth(3).unwrap_or_default();
     Err(std::process::Command::new(path)
-        .args([ACT, NOTHING, &stage])
+        .args([ATTEMPT, NOTHING, &stage])
         .exec()
         .raw_os_error()
         .unwrap_or(libc::EIO))

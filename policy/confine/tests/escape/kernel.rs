@@ -197,7 +197,7 @@ pub(crate) const SURFACE: &[Probe] = &[
     ),
     denied(
         "strict_filter",
-        "locks itself down, to confuse whoever waits",
+        "locks itself down, to confuse the waiting process",
         |_| call(libc::SYS_seccomp, &[9999, 0, 0]),
         Looks(&[libc::EINVAL]),
         ABSENT,

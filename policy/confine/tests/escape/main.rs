@@ -1,5 +1,5 @@
-//! A hundred and more ways out of a cage, each with a twin that works elsewhere and with layers
-//! taken off. One executable is the runner, the process that becomes the cage, the attacker and
+//! A hundred and more ways out of a sandbox, each with a twin that works elsewhere and with layers
+//! taken off. One executable is the runner, the process that becomes the sandbox, the attacker and
 //! his victim. `escape --table` prints what came of each.
 #![allow(unsafe_code, reason = "attempts are system calls by number")]
 #![allow(clippy::print_stdout, reason = "a test runner reports on standard output")]
@@ -32,8 +32,8 @@ const FAMILIES: &[(&str, &[Probe])] = &[
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some(runs::CAGE) => runs::be_cage(&arguments[1..]),
-        Some(runs::ACT) => runs::act(&arguments[1], &arguments[2]),
+        Some(runs::SANDBOX) => runs::enter_sandbox(&arguments[1..]),
+        Some(runs::ATTEMPT) => runs::attempt(&arguments[1], &arguments[2]),
         Some(stage::VICTIM) => {
             stage::be_victim(&arguments[1]);
             ExitCode::SUCCESS

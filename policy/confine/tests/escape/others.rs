@@ -278,7 +278,7 @@ pub(crate) const PROCESSES: &[Probe] = &[
     ),
     row(
         "trace_parent",
-        "traces whoever started it",
+        "traces the process that started it",
         |_| {
             call(
                 libc::SYS_ptrace,

@@ -1,4 +1,4 @@
-//! Mounts, namespaces, identities: what would change the cage itself.
+//! Mounts, namespaces, identities: what would change the sandbox itself.
 
 use mfaas_confine::Layer::{Namespaces, Privileges, Seccomp};
 
@@ -10,7 +10,7 @@ use crate::{call, raw, text};
 
 const SIGSYS: Went = Went::Killed;
 
-/// Behind the filter the cage has no capability; with them it owns its namespaces and can.
+/// Behind the filter the sandbox has no capability; with them it owns its namespaces and can.
 const POWER: &[(&[mfaas_confine::Layer], crate::table::Then)] =
     &[(&[Seccomp], Held(&[libc::EPERM])), (&[Seccomp, Privileges], Further)];
 

@@ -14,8 +14,8 @@ use crate::table::{Probe, Then, Twin, Went};
 use crate::{FAMILIES, find};
 
 /// First arguments that give this executable its part.
-pub(crate) const CAGE: &str = "be-cage";
-pub(crate) const ACT: &str = "act";
+pub(crate) const SANDBOX: &str = "enter-sandbox";
+pub(crate) const ATTEMPT: &str = "attempt";
 /// An attempt at nothing, for those that execute something.
 pub(crate) const NOTHING: &str = "nothing";
 
@@ -39,11 +39,11 @@ impl From<ExitStatus> for Went {
 }
 
 /// `act NAME STAGE`: the attempt. Its errno is the exit code: all are below 134.
-pub(crate) fn act(name: &str, stage: &str) -> ExitCode {
+pub(crate) fn attempt(name: &str, stage: &str) -> ExitCode {
     if name == NOTHING {
         return ExitCode::SUCCESS;
     }
-    match (find(name).act)(&Stage::decode(stage)) {
+    match (find(name).attempt)(&Stage::decode(stage)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(errno) => ExitCode::from(u8::try_from(errno).unwrap_or(u8::MAX)),
     }
@@ -53,10 +53,10 @@ pub(crate) fn act(name: &str, stage: &str) -> ExitCode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place<'a> {
     Outside,
-    /// Namespaces without a cage.
+    /// Namespaces without a sandbox.
     Namespaced,
-    /// In a cage without these layers.
-    Cage(&'a [Layer]),
+    /// In a sandbox without these layers.
+    Sandbox(&'a [Layer]),
 }
 
 fn try_in(place: Place<'_>, probe: &Probe, scene: &Scene) -> Went {
@@ -68,17 +68,17 @@ fn try_in(place: Place<'_>, probe: &Probe, scene: &Scene) -> Went {
             command.args(["-Urmpniuf", "--kill-child", "--propagation", "private"]).arg(this());
             command
         }
-        Place::Cage(layers) => {
+        Place::Sandbox(layers) => {
             let layers: Vec<String> = layers.iter().map(|layer| format!("{layer:?}")).collect();
             let mut command = Command::new(this());
-            command.args([CAGE, &layers.join(",")]);
+            command.args([SANDBOX, &layers.join(",")]);
             command
         }
     };
-    command.args([ACT, probe.name, &stage]).env(CANARY_VARIABLE, CANARY);
-    let said = std::fs::File::open(scene.stage.host.join("secret")).unwrap();
-    let output = command.stdin(Stdio::from(said)).stderr(Stdio::null()).output().unwrap();
-    if !matches!(place, Place::Cage(_)) {
+    command.args([ATTEMPT, probe.name, &stage]).env(CANARY_VARIABLE, CANARY);
+    let secret = std::fs::File::open(scene.stage.host.join("secret")).unwrap();
+    let output = command.stdin(Stdio::from(secret)).stderr(Stdio::null()).output().unwrap();
+    if !matches!(place, Place::Sandbox(_)) {
         return output.status.into();
     }
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -86,8 +86,8 @@ fn try_in(place: Place<'_>, probe: &Probe, scene: &Scene) -> Went {
     ExitStatus::from_raw(status.unwrap_or_else(|| panic!("{}: {output:?}", probe.name))).into()
 }
 
-/// `be-cage LAYERS act NAME STAGE`: a cage without these layers, as the build cage is made.
-pub(crate) fn be_cage(arguments: &[String]) -> ExitCode {
+/// `enter-sandbox LAYERS attempt NAME STAGE`: a sandbox without these layers, as the build sandbox is made.
+pub(crate) fn enter_sandbox(arguments: &[String]) -> ExitCode {
     let stage = Stage::decode(&arguments[3]);
     let token = AblationToken::for_tests();
     let mut profile = profile(&stage);
@@ -217,9 +217,9 @@ fn judge(probe: &Probe, scene: &Scene, show: bool, root: bool) -> Vec<String> {
             wrong.push(format!("{} {place}: {went} ({went:?}); it {}", probe.name, probe.tries));
         }
     };
-    let inside = try_in(Place::Cage(&[]), probe, scene);
+    let inside = try_in(Place::Sandbox(&[]), probe, scene);
     expect("inside", inside, inside == probe.inside && inside != Went::Did);
-    let bare = try_in(Place::Cage(&[Layer::Namespaces]), probe, scene);
+    let bare = try_in(Place::Sandbox(&[Layer::Namespaces]), probe, scene);
     expect("level landlock", bare, (bare == Went::Did) == probe.weaker.is_some());
     match probe.twin {
         Twin::Outside => {
@@ -237,8 +237,8 @@ fn judge(probe: &Probe, scene: &Scene, show: bool, root: bool) -> Vec<String> {
         }
         Twin::Looks(errnos) => {
             let went = try_in(Place::Outside, probe, scene);
-            let looked = matches!(went, Went::Errno(errno) if errnos.contains(&errno));
-            expect("twin outside", went, looked && went != probe.inside);
+            let expected = matches!(went, Went::Errno(errno) if errnos.contains(&errno));
+            expect("twin outside", went, expected && went != probe.inside);
         }
         Twin::Outsider(errnos) => {
             let went = try_in(Place::Outside, probe, scene);
@@ -248,7 +248,7 @@ fn judge(probe: &Probe, scene: &Scene, show: bool, root: bool) -> Vec<String> {
     }
     let mut answers = Vec::new();
     for (layers, then) in probe.ablations {
-        let went = try_in(Place::Cage(layers), probe, scene);
+        let went = try_in(Place::Sandbox(layers), probe, scene);
         let fine = match then {
             Then::Did => went == Went::Did,
             Then::Further => went != inside,

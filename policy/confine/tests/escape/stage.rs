@@ -17,7 +17,7 @@ pub(crate) const CANARY_VARIABLE: &str = "MFAAS_CANARY";
 /// The first argument that makes this executable a victim.
 pub(crate) const VICTIM: &str = "victim";
 
-/// Where everything is. Travels as one argument, because a cage passes nothing else on.
+/// Where everything is. Travels as one argument, because a sandbox passes nothing else on.
 #[derive(Debug, Clone)]
 pub(crate) struct Stage {
     /// A process of the same user on the host, with a canary in its memory, environment and arguments.
@@ -32,9 +32,9 @@ pub(crate) struct Stage {
     pub(crate) messages: usize,
     /// On the host alone: `secret` (0600), `public` (0644), `socket`.
     pub(crate) host: PathBuf,
-    /// Host and cage: writable.
+    /// Host and sandbox: writable.
     pub(crate) scratch: PathBuf,
-    /// Host and cage: read-only.
+    /// Host and sandbox: read-only.
     pub(crate) readable: PathBuf,
 }
 
@@ -49,19 +49,19 @@ impl Stage {
     }
 
     pub(crate) fn decode(text: &str) -> Self {
-        let words: Vec<&str> = text.split(' ').collect();
-        let number = |index: usize| words[index].parse::<usize>().unwrap();
+        let fields: Vec<&str> = text.split(' ').collect();
+        let number = |index: usize| fields[index].parse::<usize>().unwrap();
         Self {
             victim: number(0),
             address: number(1),
             port: u16::try_from(number(2)).unwrap(),
-            tag: words[3].to_owned(),
+            tag: fields[3].to_owned(),
             segment: number(4),
             semaphores: number(5),
             messages: number(6),
-            host: PathBuf::from(words[7]),
-            scratch: PathBuf::from(words[8]),
-            readable: PathBuf::from(words[9]),
+            host: PathBuf::from(fields[7]),
+            scratch: PathBuf::from(fields[8]),
+            readable: PathBuf::from(fields[9]),
         }
     }
 }

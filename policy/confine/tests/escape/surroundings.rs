@@ -40,7 +40,7 @@ pub(crate) const PROBES: &[Probe] = &[
             // Six names of 65 bytes; the second is the machine's.
             let mut names = [0_u8; 390];
             call(libc::SYS_uname, &[names.as_mut_ptr().addr()])?;
-            if names[65..].starts_with(b"cage\0") { Err(libc::ENOENT) } else { Ok(()) }
+            if names[65..].starts_with(b"sandbox\0") { Err(libc::ENOENT) } else { Ok(()) }
         },
         Outside,
         ABSENT,
@@ -59,7 +59,7 @@ pub(crate) const PROBES: &[Probe] = &[
     ),
     row(
         "controlling_terminal",
-        "opens the terminal of whoever started it",
+        "opens the terminal of the process that started it",
         |_| std_errno(std::fs::File::open("/dev/tty")).map(drop),
         Looks(&[libc::ENXIO]),
         NONE,
@@ -168,7 +168,7 @@ pub(crate) const PROBES: &[Probe] = &[
     ),
     row(
         "variables",
-        "reads variables of whoever started it",
+        "reads variables of the process that started it",
         |_| {
             let found = std::env::vars_os().any(|(_, value)| value.as_bytes() == CANARY.as_bytes());
             if found { Ok(()) } else { Err(libc::ENOENT) }

@@ -1,11 +1,11 @@
-//! The shape of the table: one row for each attempt to get out of a cage.
+//! The shape of the table: one row for each attempt to get out of a sandbox.
 
 use mfaas_confine::Layer;
 
 use crate::stage::Stage;
 
 /// One attempt, in its own process. `Err` holds the kernel's answer, an errno.
-pub(crate) type Act = fn(&Stage) -> Result<(), i32>;
+pub(crate) type Attempt = fn(&Stage) -> Result<(), i32>;
 
 /// How an attempt went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl std::fmt::Display for Went {
 /// Where the same attempt works, so that its failure inside says something.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Twin {
-    /// Outside of any cage, whoever one is.
+    /// Outside of any sandbox, whoever one is.
     Outside,
     /// Outside, as root.
     AsRoot,
@@ -55,7 +55,7 @@ pub(crate) enum Twin {
 pub(crate) enum Then {
     /// The attempt succeeds.
     Did,
-    /// It gets another answer than in the whole cage: it has passed the layer.
+    /// It gets another answer than in the whole sandbox: it has passed the layer.
     Further,
     /// A second layer answers so.
     Held(&'static [i32]),
@@ -67,13 +67,13 @@ pub(crate) struct Probe {
     pub(crate) name: &'static str,
     /// What it tries.
     pub(crate) tries: &'static str,
-    pub(crate) act: Act,
+    pub(crate) attempt: Attempt,
     pub(crate) twin: Twin,
-    /// How the whole cage answers.
+    /// How the whole sandbox answers.
     pub(crate) inside: Went,
     /// Without these layers, this.
     pub(crate) ablations: &'static [(&'static [Layer], Then)],
-    /// Why it succeeds in a cage of level landlock, if it does: the level says less, and here is what.
+    /// Why it succeeds in a sandbox of level landlock, if it does: the level says less, and here is what.
     pub(crate) weaker: Option<&'static str>,
 }
 
@@ -88,31 +88,31 @@ impl Probe {
 pub(crate) const fn row(
     name: &'static str,
     tries: &'static str,
-    act: Act,
+    attempt: Attempt,
     twin: Twin,
     inside: Went,
     ablations: &'static [(&'static [Layer], Then)],
 ) -> Probe {
-    Probe { name, tries, act, twin, inside, ablations, weaker: None }
+    Probe { name, tries, attempt, twin, inside, ablations, weaker: None }
 }
 
 /// A system call that is denied by name; behind the filter it is the kernel's business again.
 pub(crate) const fn denied(
     name: &'static str,
     tries: &'static str,
-    act: Act,
+    attempt: Attempt,
     twin: Twin,
     inside: Went,
 ) -> Probe {
-    row(name, tries, act, twin, inside, &[(&[Layer::Seccomp], Then::Further)])
+    row(name, tries, attempt, twin, inside, &[(&[Layer::Seccomp], Then::Further)])
 }
 
 /// A name that is not there; without the private root landlock holds, and without both it is open.
-pub(crate) const fn hidden(name: &'static str, tries: &'static str, act: Act, twin: Twin) -> Probe {
+pub(crate) const fn hidden(name: &'static str, tries: &'static str, attempt: Attempt, twin: Twin) -> Probe {
     row(
         name,
         tries,
-        act,
+        attempt,
         twin,
         Went::Errno(libc::ENOENT),
         &[

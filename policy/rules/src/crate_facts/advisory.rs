@@ -19,11 +19,11 @@ pub struct Advisory {
     pub kind: AdvisoryKind,
     /// Its headline, sanitised.
     pub title: String,
-    /// Versions in which it is mended. None: in no version.
+    /// Versions in which it is fixed. None: in no version.
     pub patched: Vec<VersionReq>,
     /// Versions that never had it.
     pub unaffected: Vec<VersionReq>,
-    /// Taken back: it hits nothing.
+    /// Withdrawn: it matches nothing.
     pub withdrawn: bool,
     /// Where to read more, sanitised.
     pub url: Option<String>,

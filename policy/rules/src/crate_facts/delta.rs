@@ -6,7 +6,7 @@
 use mfaas_ident::{CrateName, Digest};
 use serde::{Deserialize, Serialize};
 
-use super::{ApiClass, SpotKind};
+use super::{ApiClass, HotspotKind};
 
 /// Names how versions are compared. A stored delta of another revision is made again.
 pub const DELTA_REVISION: u32 = 1;
@@ -161,8 +161,9 @@ impl Moves {
 pub struct FactsDelta {
     /// Classes of std that are reached for in another number of places.
     pub touches: Vec<ClassDelta>,
-    /// Kinds of spots, in what users compile and the build machine runs, whose number differs.
-    pub spots: Vec<SpotDelta>,
+    /// Kinds of hotspots, in what users compile and the build machine runs, whose number differs.
+    #[serde(rename = "spots")]
+    pub hotspots: Vec<HotspotDelta>,
     /// Items that geiger counts as unsafe; `None` where it could not read every file.
     pub geiger: Pair<Option<u64>>,
     /// The compiler's answer.
@@ -205,13 +206,13 @@ pub struct ClassDelta {
     pub places: Pair<u64>,
 }
 
-/// A kind of spots.
+/// A kind of hotspots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SpotDelta {
+pub struct HotspotDelta {
     /// The kind.
-    pub kind: SpotKind,
-    /// Spots.
+    pub kind: HotspotKind,
+    /// Hotspots.
     pub count: Pair<u64>,
 }
 

@@ -47,7 +47,7 @@ pub struct CrateReport {
     pub kind: KindFacts,
     /// When and by whom; `None` where nobody says so.
     pub published: Option<Published>,
-    /// Taken back by its publisher; `None` where nobody says so.
+    /// Yanked by its publisher; `None` where that is not known.
     pub yanked: Option<bool>,
     /// Its direct dependencies as resolved with these features on this target, development
     /// dependencies left out.
@@ -111,7 +111,8 @@ pub enum CompilerVerdict {
         /// Errors of that lint.
         errors: u32,
         /// The first of them.
-        spots: Vec<CompilerSpot>,
+        #[serde(rename = "spots")]
+        hotspots: Vec<CompilerHotspot>,
     },
     /// It did not, for another reason: it says nothing about unsafe code.
     Failed {
@@ -128,7 +129,7 @@ pub enum CompilerVerdict {
 /// One error of the compiler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CompilerSpot {
+pub struct CompilerHotspot {
     /// Where.
     pub span: Span,
     /// What it says, sanitised.
@@ -162,13 +163,14 @@ pub struct ApiTouch {
     /// All places, those past the bound included.
     pub count: usize,
     /// The first places.
-    pub spots: Vec<ApiSpot>,
+    #[serde(rename = "spots")]
+    pub hotspots: Vec<ApiHotspot>,
 }
 
 /// One place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ApiSpot {
+pub struct ApiHotspot {
     /// The path that it leads to, for example `std::fs::read`, sanitised.
     pub path: String,
     /// Where.
@@ -181,7 +183,7 @@ pub struct ApiSpot {
 #[serde(deny_unknown_fields)]
 pub struct ShapeReport {
     /// The first shapes.
-    pub shapes: Vec<ShapeSpot>,
+    pub shapes: Vec<ShapeHotspot>,
     /// Why one may be missing here; sentences.
     pub unread: Vec<String>,
 }
@@ -189,7 +191,7 @@ pub struct ShapeReport {
 /// One shape.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ShapeSpot {
+pub struct ShapeHotspot {
     /// The lint that knows it.
     pub lint: String,
     /// The item and what it implies, sanitised.

@@ -1,8 +1,8 @@
 use super::*;
 
-fn file(role: Role, geiger: GeigerReport, kinds: &[SpotKind]) -> FileFacts {
+fn file(role: Role, geiger: GeigerReport, kinds: &[HotspotKind]) -> FileFacts {
     let counts = kinds.iter().map(|kind| (*kind, 1)).collect();
-    let tokens = TokenReport { tokens: 10, counts, spots: Vec::new() };
+    let tokens = TokenReport { tokens: 10, counts, hotspots: Vec::new() };
     FileFacts { path: "src/lib.rs".to_owned(), role, bytes: 1, geiger, tokens }
 }
 
@@ -21,12 +21,15 @@ fn answer(files: &[FileFacts]) -> UnsafeCode {
 
 #[test]
 fn none_needs_both_readers() {
-    let library = |geiger, kinds: &[SpotKind]| vec![file(Role::Library, geiger, kinds)];
+    let library = |geiger, kinds: &[HotspotKind]| vec![file(Role::Library, geiger, kinds)];
     assert_eq!(answer(&library(counted(0), &[])), UnsafeCode::None);
-    assert_eq!(answer(&library(counted(0), &[SpotKind::BuildInput, SpotKind::Invisible])), UnsafeCode::None);
+    assert_eq!(
+        answer(&library(counted(0), &[HotspotKind::BuildInput, HotspotKind::Invisible])),
+        UnsafeCode::None
+    );
     assert_eq!(answer(&library(counted(1), &[])), UnsafeCode::Counted);
-    assert_eq!(answer(&library(counted(0), &[SpotKind::Unsafe])), UnsafeCode::Counted);
-    assert_eq!(answer(&library(counted(0), &[SpotKind::Unreadable])), UnsafeCode::Unknown);
+    assert_eq!(answer(&library(counted(0), &[HotspotKind::Unsafe])), UnsafeCode::Counted);
+    assert_eq!(answer(&library(counted(0), &[HotspotKind::Unreadable])), UnsafeCode::Unknown);
     assert_eq!(answer(&library(lost(), &[])), UnsafeCode::Unknown);
 }
 
@@ -51,6 +54,6 @@ fn what_is_written_when_it_runs_is_unknown() {
 
 #[test]
 fn tests_and_examples_are_not_what_users_compile() {
-    let files = [file(Role::Library, counted(0), &[]), file(Role::Aside, lost(), &[SpotKind::Unsafe])];
+    let files = [file(Role::Library, counted(0), &[]), file(Role::Aside, lost(), &[HotspotKind::Unsafe])];
     assert_eq!(answer(&files), UnsafeCode::None);
 }

@@ -47,7 +47,7 @@ pub struct Outside<'a> {
 pub struct CrateJudgement {
     /// What to do.
     pub suggestion: Suggestion,
-    /// Why, the gravest first.
+    /// Why, the most severe first.
     pub reasons: Vec<Reason>,
     /// Who else has looked at it; never a reason to admit.
     pub hints: Vec<AuditHint>,

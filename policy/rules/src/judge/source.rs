@@ -63,7 +63,7 @@ fn judge_fact(fact: &SourceFact, own_macros: &[String]) -> Option<(Code, String)
 }
 
 fn judge_extern_crate(name: &str, alias: Option<&str>) -> Option<(Code, String)> {
-    // What a macro's fragments become is not known here, and no honest program needs them here.
+    // What a macro's fragments become is not known here, and no benign program needs them here.
     if name.is_empty() || alias == Some("") {
         return Some((codes::MF0313, "`extern crate` must spell out the crate and its name".to_owned()));
     }

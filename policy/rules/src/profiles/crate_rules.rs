@@ -160,7 +160,7 @@ pub const AUDIT_SOURCES: &[AuditSourceRow] = &[
     AuditSourceRow {
         source: "mozilla",
         trust: Trust::Careful,
-        why: "asks whether a browser may run it on hostile input, with an honest caller",
+        why: "asks whether a browser may run it on hostile input, with a benign caller",
     },
     AuditSourceRow {
         source: "google",
@@ -170,7 +170,7 @@ pub const AUDIT_SOURCES: &[AuditSourceRow] = &[
     AuditSourceRow {
         source: "bytecode-alliance",
         trust: Trust::Careful,
-        why: "asks whether a runtime may depend on it, with an honest caller",
+        why: "asks whether a runtime may depend on it, with a benign caller",
     },
     AuditSourceRow {
         source: "bytecodealliance",

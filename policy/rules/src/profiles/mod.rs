@@ -1,8 +1,8 @@
 //! Profiles are data: every row says why it is there.
 //!
 //! A row that nobody needs and a need that has no row are both found by tests: the rows of
-//! `imports` against the worker's bind table, those of `seccomp` by the cage's tests, the source
-//! rows by the honest and hostile programs.
+//! `imports` against the worker's bind table, those of `seccomp` by the sandbox's tests, the source
+//! rows by the benign and hostile programs.
 
 pub mod attributes;
 pub mod crate_rules;

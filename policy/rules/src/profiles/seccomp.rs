@@ -1,4 +1,4 @@
-//! System calls that a caged process may make. What no row names does not exist for it.
+//! System calls that a sandboxed process may make. What no row names does not exist for it.
 //!
 //! `mfaas-confine` compiles these rows for x86-64 alone: the i386 and x32 tables have other
 //! numbers for the same names, so a call through them ends the process whatever its number is.
@@ -33,7 +33,7 @@ pub enum Rule {
     Allow,
     /// It passes if every check holds.
     AllowIf(&'static [Check]),
-    /// The process is killed: nothing honest in this profile makes this call.
+    /// The process is killed: nothing benign in this profile makes this call.
     Kill,
 }
 
@@ -149,7 +149,7 @@ rows! {
     "code comes from files, is never writable, and has been code from the start": mmap if [masked(2, PROT_WRITE | PROT_EXEC, PROT_EXEC), masked(3, MAP_ANONYMOUS, 0)],
         mprotect if [masked(2, PROT_EXEC, 0)];
     "files that are there, within what landlock and the mounts leave": openat if [masked(2, CREATES, 0)], open if [masked(1, CREATES, 0)];
-    "new files, none of which sets the user or group of whoever executes it": openat if [masked(3, SETS_ID, 0)];
+    "new files, none of which sets the user or group of its executor": openat if [masked(3, SETS_ID, 0)];
     "unseen: new files by the old call": open if [masked(2, SETS_ID, 0)];
     "what is opened": read, write, close, lseek, pread64, fstat, getdents64, ftruncate, flock, dup2, pipe2, poll;
     "names of files": newfstatat, stat, lstat, statx, readlink, access, rename, unlink, unlinkat, mkdir, linkat, getcwd;
@@ -169,7 +169,7 @@ rows! {
     "unseen: how much memory there is": sysinfo;
     "who am I": getpid, gettid;
     "keys of hash maps": getrandom;
-    "unseen: the cage's own last step, into the directory that the program starts in": chdir;
+    "unseen: the sandbox's own last step, into the directory that the program starts in": chdir;
     "unseen: abort, after a crash": tgkill if [own_process(0), is_u32(2, SIGABRT)];
     "unseen: a clock that the vDSO cannot read here": clock_gettime, clock_getres, gettimeofday;
     "unseen: std and LLVM wait for another process's lock, or back off": clock_nanosleep, nanosleep;
@@ -183,7 +183,7 @@ rows! {
         ioctl if [is_u32(1, FIOCLEX)], prctl if [is_u32(0, PR_SET_VMA)], membarrier, getrlimit, getcpu;
     "an attack: reaching into another process": ptrace => Kill, process_vm_readv => Kill, process_vm_writev => Kill,
         pidfd_getfd => Kill;
-    "an attack: changing the cage": mount => Kill, umount2 => Kill, pivot_root => Kill, unshare => Kill, setns => Kill,
+    "an attack: changing the sandbox": mount => Kill, umount2 => Kill, pivot_root => Kill, unshare => Kill, setns => Kill,
         open_tree => Kill, move_mount => Kill, fsopen => Kill, chroot => Kill;
     "an attack: parts of the kernel with a history": bpf => Kill, perf_event_open => Kill, keyctl => Kill, add_key => Kill,
         request_key => Kill, io_uring_setup => Kill, userfaultfd => Kill, init_module => Kill, finit_module => Kill,
@@ -214,7 +214,7 @@ rows! {
     THROWAWAY_LOAD:
     "the image's code, written and then made code": mprotect;
     "locking itself down": seccomp, prctl if [is_u32(0, PR_SET_NO_NEW_PRIVS)], prctl if [is_u32(0, PR_SET_DUMPABLE)];
-    "ending with whoever started it": prctl if [is_u32(0, PR_SET_PDEATHSIG)];
+    "ending with the process that started it": prctl if [is_u32(0, PR_SET_PDEATHSIG)];
     "the sealed copy of an image": memfd_create, fcntl if [is_u32(1, F_ADD_SEALS)], fcntl if [is_u32(1, F_GET_SEALS)];
     "the backup tick of the budget": timer_create, timer_settime, timer_delete;
 }

@@ -18,10 +18,13 @@ fn terms(number: u8) -> Terms {
 fn acts() -> impl Strategy<Value = ReviewAct> {
     let vote = (0..5_u8, proptest::option::weighted(0.8, 0..2_u8))
         .prop_map(|(who, yes)| ReviewAct::Vote { person: person(who), approve: yes.map(terms) });
-    let mark =
-        (0..5_u8, 0..3_u8, prop::sample::select(SpotState::ALL.to_vec())).prop_map(|(who, spot, state)| {
-            ReviewAct::Mark { person: person(who), spot: format!("lib.rs:{spot}"), state }
-        });
+    let mark = (0..5_u8, 0..3_u8, prop::sample::select(HotspotState::ALL.to_vec())).prop_map(
+        |(who, hotspot, state)| ReviewAct::Mark {
+            person: person(who),
+            hotspot: format!("lib.rs:{hotspot}"),
+            state,
+        },
+    );
     prop_oneof![8 => vote, 4 => mark, 1 => Just(ReviewAct::Revoke), 1 => Just(ReviewAct::Withdraw)]
 }
 
@@ -32,7 +35,7 @@ struct Observer {
 }
 
 impl Observer {
-    fn voices(&self, yes: bool) -> Vec<(&PersonName, Option<&Terms>)> {
+    fn votes(&self, yes: bool) -> Vec<(&PersonName, Option<&Terms>)> {
         let votes = self.accepted.iter().filter_map(|act| match act {
             ReviewAct::Vote { person, approve } => Some((person, approve.as_ref())),
             ReviewAct::Mark { .. } | ReviewAct::Revoke | ReviewAct::Withdraw => None,
@@ -40,18 +43,18 @@ impl Observer {
         votes.filter(|(_, terms)| terms.is_some() == yes).collect()
     }
 
-    fn last_marks(&self) -> BTreeMap<&str, SpotState> {
+    fn last_marks(&self) -> BTreeMap<&str, HotspotState> {
         let marks = self.accepted.iter().filter_map(|act| match act {
-            ReviewAct::Mark { spot, state, .. } => Some((spot.as_str(), *state)),
+            ReviewAct::Mark { hotspot, state, .. } => Some((hotspot.as_str(), *state)),
             ReviewAct::Vote { .. } | ReviewAct::Revoke | ReviewAct::Withdraw => None,
         });
         marks.collect()
     }
 
     fn check(&self, review: &Review, requesters: &BTreeSet<PersonName>) {
-        let (yes, no) = (self.voices(true), self.voices(false));
+        let (yes, no) = (self.votes(true), self.votes(false));
         let speakers: BTreeSet<_> = yes.iter().chain(&no).map(|(who, _)| *who).collect();
-        assert_eq!(speakers.len(), yes.len() + no.len(), "one voice each");
+        assert_eq!(speakers.len(), yes.len() + no.len(), "one vote each");
         assert!(speakers.iter().all(|who| !requesters.contains(*who)), "whoever asks does not decide");
         let marks = self.accepted.iter().filter_map(|act| match act {
             ReviewAct::Mark { person, .. } => Some(person),
@@ -64,7 +67,7 @@ impl Observer {
                 yes.len() == review.people.count()
                     && no.is_empty()
                     && yes.iter().all(|(_, terms)| *terms == Some(&review.terms))
-                    && self.last_marks().values().all(|state| *state != SpotState::Unsound)
+                    && self.last_marks().values().all(|state| *state != HotspotState::Unsound)
             }
             ReviewState::Denied => no.len() == 1,
             ReviewState::Withdrawn => self.accepted.last() == Some(&ReviewAct::Withdraw),
@@ -84,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(RUNS))]
 
     #[test]
-    fn no_run_of_acts_decides_with_a_voice_too_few(
+    fn no_run_of_acts_decides_with_a_vote_too_few(
         two in any::<bool>(), requester in 0..5_u8, acts in proptest::collection::vec(acts(), 0..30)
     ) {
         let people = if two { People::Two } else { People::One };
@@ -115,13 +118,16 @@ fn unsafe_code_takes_two_who_did_not_ask() {
     assert_eq!(review.act(vote(1)), Err(ReviewRefusal::VotedAlready));
     let other = ReviewAct::Vote { person: person(2), approve: Some(terms(1)) };
     assert_eq!(review.act(other), Err(ReviewRefusal::OtherTerms));
-    let mark = |state| ReviewAct::Mark { person: person(2), spot: "lib.rs:1:1".to_owned(), state };
-    review.act(mark(SpotState::Unsound)).unwrap();
+    let mark = |state| ReviewAct::Mark { person: person(2), hotspot: "lib.rs:1:1".to_owned(), state };
+    review.act(mark(HotspotState::Unsound)).unwrap();
     assert_eq!(review.act(vote(2)), Err(ReviewRefusal::Unsound));
-    let own =
-        ReviewAct::Mark { person: person(0), spot: "lib.rs:1:1".to_owned(), state: SpotState::Justified };
+    let own = ReviewAct::Mark {
+        person: person(0),
+        hotspot: "lib.rs:1:1".to_owned(),
+        state: HotspotState::Justified,
+    };
     assert_eq!(review.act(own), Err(ReviewRefusal::Requester));
-    review.act(mark(SpotState::Justified)).unwrap();
+    review.act(mark(HotspotState::Justified)).unwrap();
     assert_eq!(review.act(vote(2)), Ok(ReviewState::Approved));
     assert_eq!(review.act(vote(3)), Err(ReviewRefusal::NotOpen(ReviewState::Approved)));
     assert_eq!(review.act(ReviewAct::Revoke), Ok(ReviewState::Revoked));
@@ -141,8 +147,8 @@ fn words_are_read_as_they_are_written() {
     for state in ReviewState::ALL {
         assert_eq!(ReviewState::parse(state.as_str()), Some(state));
     }
-    for state in SpotState::ALL {
-        assert_eq!(SpotState::parse(state.as_str()), Some(state));
+    for state in HotspotState::ALL {
+        assert_eq!(HotspotState::parse(state.as_str()), Some(state));
     }
-    assert_eq!((ReviewState::parse("Open"), SpotState::parse("")), (None, None));
+    assert_eq!((ReviewState::parse("Open"), HotspotState::parse("")), (None, None));
 }

@@ -62,7 +62,7 @@ fn a_borrowed_name_is_not_audited() {
 }
 
 #[test]
-fn a_derive_answers_for_itself_whoever_wrote_it() {
+fn a_derive_answers_for_itself_in_any_crate() {
     use PrivilegedKind::{Attribute, Block, Impl, Trait};
     let through = |name: &str| vec![origin("dep::flags", "Bang", false), origin(name, "Derive", false)];
     assert!(judged(Impl, through("Clone"), &[], &["Mode"]).is_empty());

@@ -164,3 +164,13 @@ fn a_set_with_a_key_that_is_not_what_it_is_called_is_not_believed() {
     set.call_keys = vec![listed(&key); 17];
     assert!(set.check().is_err());
 }
+
+#[test]
+fn any_clock_has_an_answer() {
+    let key = PrivateKey::generate().unwrap();
+    let token = sign_call(&claims(), &key).unwrap();
+    let keys = [CallKey { not_after: DateTime::<Utc>::MAX_UTC, ..listed(&key) }];
+    let soon = DateTime::<Utc>::MAX_UTC - TimeDelta::seconds(1);
+    assert_eq!(verify_call(&token, &keys, soon), Err(CallTokenError::Expired));
+    assert_eq!(verify_call(&token, &keys, DateTime::<Utc>::MIN_UTC), Err(CallTokenError::NotYet));
+}

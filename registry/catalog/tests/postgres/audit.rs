@@ -65,6 +65,7 @@ async fn the_checker_finds_what_is_unsigned_and_unrecorded() {
     let world = World::new().await;
     let blobs_dir = tempfile::tempdir().unwrap();
     let blobs = Blobs::open(&format!("file://{}", blobs_dir.path().display())).unwrap();
+    blobs.mark().await.unwrap();
     let trust = Trust::of_key(Purpose::Artifact, PrivateKey::generate().unwrap().public());
     world.upload("waits", "key", b"source").await;
     let found = invariants::check(&world.server, &blobs, &trust).await.unwrap();

@@ -50,7 +50,7 @@ async fn read(world: &World, review: i64) -> Option<ReviewDelta> {
 }
 
 #[tokio::test]
-async fn a_review_is_compared_once_and_what_was_taken_back_stands_no_more() {
+async fn a_review_is_compared_once_and_a_revoked_version_stands_no_more() {
     let world = World::new().await;
     for version in ["0.9.0", "1.2.0", "1.2.3", "2.0.0"] {
         shipped(&world, version).await;
@@ -58,25 +58,27 @@ async fn a_review_is_compared_once_and_what_was_taken_back_stands_no_more() {
     let (_, request) = waiting(&world).await;
     let review = reviewing(&world, request.id, People::One).await;
     assert_eq!(read(&world, review).await, None, "nobody has compared");
-    let mut office = acquirer(&world).await;
-    let open = office.uncompared(&toolchain(), 10).await.unwrap();
+    let mut session = acquirer(&world).await;
+    let open = session.uncompared(&toolchain(), 10).await.unwrap();
     assert_eq!((open.len(), open[0].review, open[0].version.to_string()), (1, review, "1.2.3".to_owned()));
-    assert!(office.uncompared(&mfaas_ident::ToolchainId(Digest::of(b"other")), 10).await.unwrap().is_empty());
-    let base = office.baseline(&open[0], &toolchain()).await.unwrap().unwrap();
+    assert!(
+        session.uncompared(&mfaas_ident::ToolchainId(Digest::of(b"other")), 10).await.unwrap().is_empty()
+    );
+    let base = session.baseline(&open[0], &toolchain()).await.unwrap().unwrap();
     assert_eq!((base.version.to_string(), base.is_reviewed()), ("1.2.0".to_owned(), false));
 
     // What was never stored cannot be compared with.
     let comparison = Comparison::Delta { key: Digest::of(b"delta"), delta: Box::new(delta(&base)) };
-    office.compared(review, Some(&volumes()), Some(&base), &comparison).await.unwrap_err();
+    session.compared(review, Some(&volumes()), Some(&base), &comparison).await.unwrap_err();
     let mut old = report();
     (old.version, old.checksum) = (base.version.clone(), base.checksum);
-    office.store_report(&Digest::of(b"old report"), &old, &[]).await.unwrap();
-    assert_eq!(office.reports_about(&base.checksum).await.unwrap()[0].1, old);
-    office.compared(review, Some(&volumes()), Some(&base), &comparison).await.unwrap();
+    session.store_report(&Digest::of(b"old report"), &old, &[]).await.unwrap();
+    assert_eq!(session.reports_about(&base.checksum).await.unwrap()[0].1, old);
+    session.compared(review, Some(&volumes()), Some(&base), &comparison).await.unwrap();
     let problem = Comparison::Problem("another word".to_owned());
-    office.compared(review, None, None, &problem).await.unwrap();
-    assert!(office.uncompared(&toolchain(), 10).await.unwrap().is_empty());
-    assert_eq!(office.crate_delta(&Digest::of(b"delta")).await.unwrap(), Some(delta(&base)));
+    session.compared(review, None, None, &problem).await.unwrap();
+    assert!(session.uncompared(&toolchain(), 10).await.unwrap().is_empty());
+    assert_eq!(session.crate_delta(&Digest::of(b"delta")).await.unwrap(), Some(delta(&base)));
 
     let found = read(&world, review).await.unwrap();
     assert_eq!(found.delta, Some(delta(&base)), "the first word counts");
@@ -96,11 +98,11 @@ async fn without_a_baseline_there_is_a_reason() {
     let world = World::new().await;
     let (_, request) = waiting(&world).await;
     let review = reviewing(&world, request.id, People::Two).await;
-    let mut office = acquirer(&world).await;
-    let open = office.uncompared(&toolchain(), 10).await.unwrap();
-    assert_eq!(office.baseline(&open[0], &toolchain()).await.unwrap(), None);
+    let mut session = acquirer(&world).await;
+    let open = session.uncompared(&toolchain(), 10).await.unwrap();
+    assert_eq!(session.baseline(&open[0], &toolchain()).await.unwrap(), None);
     let problem = Comparison::Problem("no other version\u{1b}".to_owned());
-    office.compared(review, Some(&volumes()), None, &problem).await.unwrap();
+    session.compared(review, Some(&volumes()), None, &problem).await.unwrap();
     let found = read(&world, review).await.unwrap();
     assert_eq!((found.delta, found.problem.as_str()), (None, "no other version\\u{1b}"));
     assert_eq!((found.baseline, found.stands), (None, false));

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-use mfaas_catalog::{CatalogError, CrateRequest};
+use mfaas_catalog::CatalogError;
 use mfaas_delivery::{DeploymentState, Diagnostic, Event, EventKind, Level, Stage};
 use mfaas_ident::{CrateName, TenantName};
 use mfaas_rules::limits::{POSTPONED_SECONDS_MAX, POSTPONED_SECONDS_MIN};
-use mfaas_rules::{Finding, Layer, POLICY_REVISION, codes};
+use mfaas_rules::{CrateRequest, Finding, Layer, POLICY_REVISION, UndecidedCrate, codes};
 
 use crate::fixture::{LONG, World, claim, tenant};
 
-/// A lease that ends within a test.
-const SHORT: Duration = Duration::from_millis(100);
-
-async fn pass(lease: Duration) {
-    tokio::time::sleep(lease + Duration::from_millis(60)).await;
+/// Ends every lease, as if its holder had been silent for all of it.
+async fn lapse(world: &World) {
+    world.damage("UPDATE builds SET lease_expires_at = now() - interval '1 second'").await;
 }
 
 #[tokio::test]
@@ -49,8 +47,8 @@ async fn a_build_is_claimed_once_and_built() {
 async fn a_zombie_commits_nothing() {
     let world = World::new().await;
     let deployment = world.upload("hello", "key-1", b"source").await;
-    let zombie = world.builder.claim("zombie", SHORT).await.unwrap().unwrap();
-    pass(SHORT).await;
+    let zombie = world.claim("zombie").await;
+    lapse(&world).await;
     // The zombie is the only live instance besides this one, and it lost its lease.
     let heir = world.claim("heir").await;
     assert_eq!((heir.attempt, heir.lease.deployment()), (2, deployment.id));
@@ -78,8 +76,8 @@ async fn a_zombie_commits_nothing() {
 async fn a_sleeper_whose_lease_nobody_took_may_still_commit() {
     let world = World::new().await;
     world.upload("hello", "key-1", b"source").await;
-    let sleeper = world.builder.claim("one", SHORT).await.unwrap().unwrap();
-    pass(SHORT).await;
+    let sleeper = world.claim("one").await;
+    lapse(&world).await;
     world.builder.finish_built(&sleeper.lease, &claim(b"so")).await.unwrap();
 }
 
@@ -88,9 +86,9 @@ async fn three_lost_attempts_end_in_a_dead_letter() {
     let world = World::new().await;
     let deployment = world.upload("hello", "key-1", b"source").await;
     for attempt in 1..=3 {
-        let lost = world.builder.claim(&format!("builder-{attempt}"), SHORT).await.unwrap().unwrap();
+        let lost = world.claim(&format!("builder-{attempt}")).await;
         assert_eq!(lost.attempt, attempt);
-        pass(SHORT).await;
+        lapse(&world).await;
     }
     assert!(world.builder.claim("builder-4", LONG).await.unwrap().is_none());
     let now = world.server.deployment(&tenant(), deployment.id).await.unwrap();
@@ -103,9 +101,9 @@ async fn three_lost_attempts_end_in_a_dead_letter() {
 async fn a_lost_build_prefers_another_live_instance() {
     let world = World::new().await;
     world.upload("hello", "key-1", b"source").await;
-    world.builder.claim("one", SHORT).await.unwrap().unwrap();
+    world.claim("one").await;
     assert!(world.builder.claim("two", LONG).await.unwrap().is_none(), "it is held");
-    pass(SHORT).await;
+    lapse(&world).await;
     assert!(world.builder.claim("one", LONG).await.unwrap().is_none(), "two is alive and comes first");
     world.builder.builder_gone("two").await.unwrap();
     assert_eq!(world.claim("one").await.attempt, 2, "nobody else is left");
@@ -191,11 +189,14 @@ async fn a_postponed_build_holds_nobody_up_and_not_for_ever() {
 async fn an_unwell_builder_is_counted_as_such_and_nothing_is_kept_for_it() {
     let world = World::new().await;
     world.upload("hello", "key-1", b"source").await;
-    world.builder.claim("one", SHORT).await.unwrap().unwrap();
+    world.claim("one").await;
     world.builder.builder_is("two", Some("/work: no room")).await.unwrap();
-    let count = async |well| world.server.count_builders(well).await.unwrap();
+    let count = async |well: bool| {
+        let builders = world.server.builders().await.unwrap();
+        builders.iter().filter(|builder| builder.unwell.is_none() == well).count()
+    };
     assert_eq!((count(true).await, count(false).await), (1, 1));
-    pass(SHORT).await;
+    lapse(&world).await;
     assert_eq!(world.claim("one").await.attempt, 2, "two is alive, and takes none");
     world.builder.builder_is("two", None).await.unwrap();
     assert_eq!((count(true).await, count(false).await), (2, 0));
@@ -380,12 +381,12 @@ fn diagnostic() -> Diagnostic {
     Diagnostic::from(&Finding::new(codes::MF0204, Layer::Manifest, "left-pad is not on the allowlist"))
 }
 
-fn request() -> CrateRequest {
-    CrateRequest {
+fn request() -> UndecidedCrate {
+    let request = CrateRequest {
         name: CrateName::parse("left-pad").unwrap(),
-        requirement: "^1".to_owned(),
+        requirement: "^1".parse().unwrap(),
         features: vec!["std".to_owned()],
         default_features: true,
-        code: codes::MF0204,
-    }
+    };
+    UndecidedCrate { request, code: codes::MF0204 }
 }

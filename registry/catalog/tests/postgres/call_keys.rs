@@ -2,10 +2,9 @@
 
 use chrono::{TimeDelta, Utc};
 use mfaas_attest::{CALL_TOKEN_LIFE_MAX, PrivateKey, PublicKey};
-use mfaas_catalog::{Before, CALL_KEY_LIFE, CALL_KEY_SETTLE, CatalogError, IssuedCall};
-use mfaas_ident::CallScope;
+use mfaas_catalog::{Before, CALL_KEY_LIFE, CALL_KEY_SETTLE, CatalogError};
 
-use crate::fixture::{World, actor, tenant};
+use crate::fixture::{World, actor};
 
 fn key() -> PublicKey {
     PrivateKey::generate().unwrap().public()
@@ -59,23 +58,4 @@ async fn keys_that_have_not_ended_are_bounded() {
     assert!(matches!(refused, Err(CatalogError::Conflict { .. })), "{refused:?}");
     assert_eq!(world.server.call_keys().await.unwrap().len(), 8);
     world.server.add_call_key(&actor(), &key(), Before::Withdrawn).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_token_that_is_issued_is_on_record_without_its_text() {
-    let world = World::new().await;
-    world.server.ensure_tenant(&actor(), &tenant()).await.unwrap();
-    let made = world.server.add_call_key(&actor(), &key(), Before::RunOut(&[])).await.unwrap();
-    let issued = IssuedCall {
-        id: "7",
-        tenant: &tenant(),
-        caller: "shop",
-        functions: &CallScope::parse(&["pay"]).unwrap(),
-        expires_at: Utc::now(),
-        key: made.id,
-    };
-    world.server.record_call_token(&actor(), &issued).await.unwrap();
-    let sql = "SELECT count(*) FROM audit_log WHERE action = 'call_token.issued' AND subject = '7'
-               AND detail ->> 'caller' = 'shop' AND detail -> 'functions' = '[\"pay\"]'";
-    assert_eq!(world.count(sql).await, 1);
 }

@@ -30,7 +30,7 @@ pub(crate) struct Cluster {
     sockets: PathBuf,
     databases: AtomicU32,
     // Held open: closing it stops the cluster.
-    _keeper: Child,
+    _watcher: Child,
 }
 
 impl Cluster {
@@ -51,14 +51,14 @@ impl Cluster {
         } else {
             Command::new("sh")
         };
-        let keeper = command
+        let watcher = command
             .args(["-c", SCRIPT, "cluster"])
             .args([&sockets, &binaries()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let cluster = Self { sockets, databases: AtomicU32::new(0), _keeper: keeper };
+        let cluster = Self { sockets, databases: AtomicU32::new(0), _watcher: watcher };
         cluster.wait();
         cluster
     }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use mfaas_blobs::Blobs;
-use mfaas_catalog::{CatalogError, NewDeployment, Recorded, Retention};
+use mfaas_blobs::{BlobError, Blobs};
+use mfaas_catalog::{CatalogError, CollectError, NewDeployment, Recorded, Retention};
 use mfaas_ident::Digest;
 use sqlx::AssertSqlSafe;
 
@@ -18,9 +18,10 @@ struct Store {
 }
 
 impl Store {
-    fn new() -> Self {
+    async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let blobs = Blobs::open(&format!("file://{}", dir.path().display())).unwrap();
+        blobs.mark().await.unwrap();
         Self { dir, blobs }
     }
 
@@ -80,7 +81,7 @@ async fn record(
 
 #[tokio::test]
 async fn what_rows_refer_to_stays_and_what_nobody_needs_goes() {
-    let (world, store) = (World::new().await, Store::new());
+    let (world, store) = (World::new().await, Store::new().await);
     let lost = store.old(b"nobody's").await;
     let young = store.blobs.put(b"nobody's yet".as_slice().into()).await.unwrap();
     // A queued source; a claim that waits for the signer; a callable version with its source and artifact.
@@ -120,7 +121,7 @@ async fn what_rows_refer_to_stays_and_what_nobody_needs_goes() {
 
 #[tokio::test]
 async fn uploads_and_artifacts_of_what_ended_go_after_their_days() {
-    let (world, store) = (World::new().await, Store::new());
+    let (world, store) = (World::new().await, Store::new().await);
     world.upload("bad", "bad", b"refused").await;
     let refused = store.old(b"refused").await;
     let claimed = world.claim("one").await;
@@ -148,7 +149,7 @@ async fn uploads_and_artifacts_of_what_ended_go_after_their_days() {
 
 #[tokio::test]
 async fn storing_a_blob_again_renews_it() {
-    let (world, store) = (World::new().await, Store::new());
+    let (world, store) = (World::new().await, Store::new().await);
     let digest = store.old(b"again").await;
     store.blobs.put(b"again".as_slice().into()).await.unwrap();
     assert_eq!(store.collect(&world).await, 0);
@@ -177,7 +178,7 @@ fn first_byte(digest: &Digest) -> u8 {
 /// An old blob that nobody needed, and an upload of the same bytes. The collector cannot see the row yet.
 #[tokio::test]
 async fn an_upload_keeps_its_blob_from_before_its_row_can_be_seen() {
-    let (world, store) = (World::new().await, Store::new());
+    let (world, store) = (World::new().await, Store::new().await);
     let digest = store.old(b"bytes").await;
     let collect = async || {
         world
@@ -198,7 +199,7 @@ async fn an_upload_keeps_its_blob_from_before_its_row_can_be_seen() {
 /// The collector has found that nobody needs it, and waits; meanwhile somebody does.
 #[tokio::test]
 async fn rows_are_looked_at_again_behind_the_lock() {
-    let (world, store) = (World::new().await, Store::new());
+    let (world, store) = (World::new().await, Store::new().await);
     let digest = store.old(b"bytes").await;
     let (catalog, blobs) = (world.server.clone(), store.blobs.clone());
     let mut collecting = None;
@@ -218,7 +219,7 @@ async fn rows_are_looked_at_again_behind_the_lock() {
 /// The same for whoever stores the bytes now and writes the row later: a builder.
 #[tokio::test]
 async fn ages_are_looked_at_again_behind_the_lock() {
-    let (world, store) = (World::new().await, Store::new());
+    let (world, store) = (World::new().await, Store::new().await);
     let digest = store.old(b"bytes").await;
     let mut hold = world.builder.hold_blobs().await.unwrap();
     let collecting =
@@ -236,8 +237,8 @@ async fn ages_are_looked_at_again_behind_the_lock() {
 
 /// Whoever is about to refer to a blob keeps all others, too, and the collector comes again later.
 #[tokio::test]
-async fn nothing_is_removed_while_somebody_stores_a_blob() {
-    let (world, store) = (World::new().await, Store::new());
+async fn nothing_is_removed_while_a_program_stores_a_blob() {
+    let (world, store) = (World::new().await, Store::new().await);
     let old = store.old(b"old").await;
     let mut hold = world.builder.hold_blobs().await.unwrap();
     assert_eq!(store.collect(&world).await, 0, "a builder stores one");
@@ -276,7 +277,7 @@ async fn a_hold_that_was_lost_is_not_confirmed() {
 
 #[tokio::test]
 async fn a_conflict_of_idempotency_keys_leaves_no_blob() {
-    let (world, store) = (World::new().await, Store::new());
+    let (world, store) = (World::new().await, Store::new().await);
     let publish = async |bytes: &'static [u8]| {
         store.blobs.put(bytes.into()).await.unwrap();
         Ok(())
@@ -294,7 +295,7 @@ async fn a_conflict_of_idempotency_keys_leaves_no_blob() {
 /// The program that collects needs nothing but to read what refers.
 #[tokio::test]
 async fn only_the_server_collects_and_only_by_reading() {
-    let (world, store) = (World::new().await, Store::new());
+    let (world, store) = (World::new().await, Store::new().await);
     let digest = store.old(b"nobody's").await;
     for catalog in [&world.builder, &world.acquirer] {
         let denied =
@@ -303,4 +304,25 @@ async fn only_the_server_collects_and_only_by_reading() {
     }
     assert!(store.has(&digest).await);
     assert_eq!(store.collect(&world).await, 1);
+}
+
+/// A mount point while nothing is mounted there, and the store of a release before that had no marker.
+#[tokio::test]
+async fn only_a_store_that_holds_what_rows_refer_to_is_marked() {
+    let world = World::new().await;
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = Blobs::open(&format!("file://{}", dir.path().display())).unwrap();
+    let marker = dir.path().join("mfaas-blob-store");
+    world.server.mark_blob_store(&blobs).await.unwrap();
+    assert!(marker.is_file(), "a new site needs no blob");
+    let digest = blobs.put(b"source".as_slice().into()).await.unwrap();
+    std::fs::remove_file(&marker).unwrap();
+    world.upload("lost", "lost", b"lost").await;
+    let refused = world.server.mark_blob_store(&blobs).await;
+    assert!(matches!(refused, Err(CollectError::Blobs(BlobError::Unmarked { .. }))), "{refused:?}");
+    assert!(!marker.exists());
+    world.upload("hello", "key-1", b"source").await;
+    assert!(blobs.exists(&digest).await.unwrap());
+    world.server.mark_blob_store(&blobs).await.unwrap();
+    assert!(marker.is_file(), "one that rows refer to is there");
 }

@@ -167,7 +167,7 @@ async fn send_bounded(
         source_digest: Digest::of(key.as_bytes()),
         source_bytes,
     };
-    let limits = QueueLimits { deployments_max: 3, source_bytes_max: 100 };
+    let limits = QueueLimits { deployments_max: 3, source_bytes_max: 100, functions_max: 1 };
     let store = async {
         stored.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mfaas_attest::{BuildClaim, CageLevel, Declared};
+use mfaas_attest::{BuildClaim, Declared, SandboxLevel};
 use mfaas_catalog::{
     Actor, Catalog, CatalogError, ClaimedBuild, Deployment, NewDeployment, NewToken, QueueLimits, Recorded,
     RolePasswords, Token, migrate,
@@ -163,7 +163,7 @@ impl World {
              ON CONFLICT ON CONSTRAINT aliases_pkey DO UPDATE SET version = $2",
             "UPDATE deployments SET state = 'admitted', version = $2 WHERE id = $1 AND $3 <> ''",
             "SELECT append_event($1, jsonb_build_object('stage', 'sign', 'kind', 'state', 'state', 'admitted',
-                 'version', $2)), append_audit('test', 'version.admitted', 'acme', $1::text, to_jsonb($3)),
+                 'version', $2)), append_audit('mfaas-signer', 'version.admitted', 'acme', $1::text, to_jsonb($3)),
                  bump_desired_generation()",
         ];
         for statement in statements {
@@ -193,7 +193,8 @@ impl World {
 }
 
 /// What no test but those about them meets.
-pub(crate) const WIDE: QueueLimits = QueueLimits { deployments_max: 1_000_000, source_bytes_max: 1 << 40 };
+pub(crate) const WIDE: QueueLimits =
+    QueueLimits { deployments_max: 1_000_000, source_bytes_max: 1 << 40, functions_max: 1_000_000 };
 
 /// Records a deployment whose bytes are stored elsewhere.
 pub(crate) async fn record(catalog: &Catalog, new: &NewDeployment<'_>) -> Result<Recorded, CatalogError> {
@@ -246,7 +247,7 @@ pub(crate) fn claim(artifact: &[u8]) -> BuildClaim {
         policy_revision: POLICY_REVISION.to_owned(),
         policy_version: 1,
         decisions: Vec::new(),
-        cage_level: CageLevel::Full,
+        sandbox_level: SandboxLevel::Full,
         checks: vec!["expansion".to_owned()],
     }
 }

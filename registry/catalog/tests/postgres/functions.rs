@@ -5,6 +5,7 @@ use mfaas_catalog::CatalogError;
 use mfaas_delivery::{LogBatch, LogLevel, LogLine, NODE_PROTOCOL};
 use mfaas_ident::{Access, AliasName, Digest, Isolation, NodeName, TenantName, VersionNumber};
 
+use crate::cluster::OWNER;
 use crate::fixture::{World, actor, function, tenant};
 
 const TWO: u32 = 2;
@@ -52,6 +53,40 @@ async fn an_alias_cannot_name_what_is_not_there_or_revoked() {
         [(2, false), (1, true)]
     );
     assert_eq!(world.server.versions(&tenant, &name, Some(number(2)), 10).await.unwrap().len(), 1);
+}
+
+/// What ends a version while an alias is on its way to it was there first.
+#[tokio::test]
+async fn an_alias_cannot_name_what_ended_while_it_waited() {
+    let revoked = "INSERT INTO revocations (artifact, reason, revoked_by)
+                   SELECT artifact, 'test', 'test' FROM versions WHERE version = 1";
+    let retired = "UPDATE versions SET retired_at = now() WHERE version = 1";
+    for (ending, is_conflict) in [(revoked, true), (retired, false)] {
+        let world = World::new().await;
+        world.admitted("hello", "one").await;
+        world.admitted("hello", "two").await;
+        let owner = world.raw(OWNER).await;
+        let mut other = owner.begin().await.unwrap();
+        sqlx::query("SELECT 1 FROM functions FOR UPDATE").execute(&mut *other).await.unwrap();
+        let (actor, tenant, name, live) = (actor(), tenant(), function("hello"), AliasName::live());
+        let moving = world.server.put_alias(&actor, &tenant, &name, &live, number(1));
+        let ending = async {
+            let waiting = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+                           WHERE wait_event_type = 'Lock' AND datname = current_database())";
+            while !sqlx::query_scalar::<_, bool>(waiting).fetch_one(&owner).await.unwrap() {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+            sqlx::query(ending).execute(&mut *other).await.unwrap();
+            other.commit().await.unwrap();
+        };
+        let (moved, ()) = tokio::join!(moving, ending);
+        match moved {
+            Err(CatalogError::Conflict { .. }) => assert!(is_conflict),
+            Err(CatalogError::NotFound { what: "version" }) => assert!(!is_conflict),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(world.server.function(&tenant, &name).await.unwrap().live_version, Some(number(TWO)));
+    }
 }
 
 #[tokio::test]
@@ -173,4 +208,62 @@ async fn logs_are_stored_once_bounded_and_only_about_what_exists() {
     );
     let behind = world.server.logs_after(&tenant(), &function("hello"), newest[0].id, 10).await.unwrap();
     assert_eq!(behind, [newest[1].clone()]);
+}
+
+/// Two nodes store lines of one function at a time, and the one that came first is slower.
+#[tokio::test]
+async fn a_follower_of_a_log_misses_no_line_of_a_slower_node() {
+    let world = World::new().await;
+    world.admitted("hello", "one").await;
+    let batch = |boot: u8, texts: Vec<String>| LogBatch {
+        protocol: NODE_PROTOCOL,
+        boot: uuid::Uuid::from_bytes([boot; 16]),
+        first: 0,
+        dropped: 0,
+        lines: texts
+            .into_iter()
+            .map(|text| LogLine {
+                at: Utc::now(),
+                tenant: tenant(),
+                function: function("hello"),
+                version: number(1),
+                level: LogLevel::Info,
+                text,
+            })
+            .collect(),
+    };
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let (slow, quick) = (NodeName::parse("slow").unwrap(), NodeName::parse("quick").unwrap());
+    let full = mfaas_catalog::FUNCTION_LOG_LINES_MAX - 1;
+    for part in 0..3 {
+        let texts = (0..full / 3).map(|n| format!("{part} {n}")).collect();
+        world.server.append_logs(&slow, &batch(part, texts)).await.unwrap();
+    }
+    // The slow node's second line takes the place of the oldest, which somebody else holds.
+    let mut holder = world.sql.begin().await.unwrap();
+    sqlx::query("SELECT 1 FROM function_logs ORDER BY id LIMIT 1 FOR UPDATE")
+        .execute(&mut *holder)
+        .await
+        .unwrap();
+    let server = world.server.clone();
+    let two = batch(8, vec!["slow 1".to_owned(), "slow 2".to_owned()]);
+    let slow_write = tokio::spawn(async move { server.append_logs(&slow, &two).await });
+    while world.count(waiting).await == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let server = world.server.clone();
+    let one = batch(9, vec!["quick".to_owned()]);
+    let quick_write = tokio::spawn(async move { server.append_logs(&quick, &one).await });
+    // Either it waits for the slow one, or it is through.
+    while world.count(waiting).await < 2 && !quick_write.is_finished() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let newest = world.server.logs_after(&tenant(), &function("hello"), 0, 1).await.unwrap();
+    holder.rollback().await.unwrap();
+    slow_write.await.unwrap().unwrap();
+    quick_write.await.unwrap().unwrap();
+    let behind = world.server.logs_after(&tenant(), &function("hello"), newest[0].id, 10).await.unwrap();
+    let mut texts: Vec<&str> = newest.iter().chain(&behind).map(|l| l.text.as_str()).collect();
+    texts.retain(|text| text.starts_with("slow") || *text == "quick");
+    assert_eq!(texts, ["slow 1", "slow 2", "quick"]);
 }

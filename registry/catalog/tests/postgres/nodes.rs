@@ -35,7 +35,7 @@ async fn the_newest_report_counts_and_convergence_follows() {
     world
         .damage(
             "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
-             VALUES (7, 1, 'd', 'e', now(), now() + interval '1 hour')",
+             VALUES (7, 1, repeat('d', 64), 'e', now(), now() + interval '1 hour')",
         )
         .await;
     assert!(!world.server.nodes().await.unwrap()[0].is_converged());
@@ -49,12 +49,13 @@ async fn the_newest_report_counts_and_convergence_follows() {
         ingress_url: "http://127.0.0.1:7800".to_owned(),
         condition: Condition::Active,
         workers: 1,
-        cage_level: "full".to_owned(),
+        protection: "full".to_owned(),
         set_digest: None,
         functions: 0,
         versions: 0,
         loaded: Vec::new(),
         refused_total: 0,
+        refused_first: None,
         refused: Vec::new(),
         problems: Vec::new(),
     };

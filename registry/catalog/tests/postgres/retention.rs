@@ -65,6 +65,7 @@ async fn old_deployments_keep_their_last_event_and_the_first_error() {
     assert_eq!(world.count(record).await, 1);
     let dir = tempfile::tempdir().unwrap();
     let blobs = mfaas_blobs::Blobs::open(&format!("file://{}", dir.path().display())).unwrap();
+    blobs.mark().await.unwrap();
     let key = mfaas_attest::PrivateKey::generate().unwrap().public();
     let trust = mfaas_attest::Trust::of_key(mfaas_attest::Purpose::Artifact, key);
     let found = invariants::check(&world.server, &blobs, &trust).await.unwrap();
@@ -169,8 +170,20 @@ async fn the_role_deletes_nothing_that_is_young_or_counts() {
         "INSERT INTO node_reports (node, boot, sequence, epoch, body) VALUES ('{node}', gen_random_uuid(), 1, 7, '{{}}')"
     );
     sqlx::raw_sql(AssertSqlSafe(reported)).execute(&world.sql).await.unwrap();
+    let hour = "INSERT INTO usage_hours SELECT date_trunc('hour', now(), 'UTC'), 'acme', 'hello', 1, 1, 1, 1, 1, 1, 1";
+    sqlx::query(hour).execute(&world.sql).await.unwrap();
     let server = world.raw("mfaas_server").await;
+    // Whoever may not delete what is young says that it is old.
+    for backdated in [
+        "UPDATE tokens SET revoked_at = '2000-01-01' WHERE revoked_at IS NOT NULL",
+        "UPDATE tokens SET revoked_at = '2000-01-01'",
+        "UPDATE node_reports SET at = '2000-01-01', epoch = 0",
+        "UPDATE deployments SET updated_at = '2000-01-01'",
+    ] {
+        sqlx::query(backdated).execute(&server).await.unwrap();
+    }
     for (statement, constraint) in [
+        ("DELETE FROM usage_hours", "usage_hours_deleted_when_old"),
         (
             "UPDATE deployments SET forgotten_at = now() WHERE state = 'refused'",
             "deployments_forgotten_when_old",
@@ -190,6 +203,9 @@ async fn the_role_deletes_nothing_that_is_young_or_counts() {
         let found = error.as_database_error().and_then(|e| e.constraint().map(str::to_owned));
         assert_eq!(found.as_deref(), Some(constraint), "{statement}: {error}");
     }
+    // What was revoked stays revoked.
+    sqlx::query("UPDATE tokens SET revoked_at = NULL").execute(&server).await.unwrap();
+    assert_eq!(world.count("SELECT count(*) FROM tokens WHERE revoked_at IS NULL").await, 0);
     age(&world, "revocations", &["revoked_at"], 401).await;
     age(&world, "deployments", &["updated_at"], 2).await;
     let marked = "UPDATE deployments SET forgotten_at = now() WHERE state = 'refused'";

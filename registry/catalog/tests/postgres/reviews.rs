@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use mfaas_attest::AuditHead;
 use mfaas_catalog::{
-    Acquirer, AdvisoryImport, CatalogError, CrateFile, CrateRequest, DependencyCache, MemberOutcome,
-    NewRequest, NewVoice, Request, RequestStatus, ResolvedMember, ResolvedRequest, Revocation, Severity,
+    Acquirer, AdvisoryImport, CatalogError, CrateFile, DependencyCache, MemberOutcome, NewRequest, NewVote,
+    Request, RequestStatus, ResolvedMember, ResolvedRequest, Revocation, Severity,
 };
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{CrateName, DeploymentId, Digest, PersonName, ToolchainId};
 use mfaas_rules::crate_facts::{CrateReport, TrialBuild};
 use mfaas_rules::profiles::std_items::Capability;
-use mfaas_rules::review::{Review, ReviewAct, ReviewRefusal, ReviewState, SpotState, Terms};
-use mfaas_rules::{CrateJudgement, CrateStatus, People, Suggestion, codes};
+use mfaas_rules::review::{HotspotState, Review, ReviewAct, ReviewRefusal, ReviewState, Terms};
+use mfaas_rules::{CrateJudgement, CrateRequest, CrateStatus, People, Suggestion, UndecidedCrate, codes};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -76,7 +76,7 @@ fn texts() -> Vec<CrateFile> {
     vec![file("Cargo.toml"), file("src/lib.rs")]
 }
 
-fn resolution(request: i64, people: People) -> ResolvedRequest {
+pub(crate) fn resolution(request: i64, people: People) -> ResolvedRequest {
     let member = ResolvedMember {
         name: name(),
         version: version(),
@@ -102,13 +102,13 @@ fn resolution(request: i64, people: People) -> ResolvedRequest {
 pub(crate) async fn waiting(world: &World) -> (DeploymentId, Request) {
     let deployment = world.upload("hello", "key-1", b"source").await;
     let claimed = world.claim("one").await;
-    let wanted = CrateRequest {
+    let request = CrateRequest {
         name: name(),
-        requirement: "^1".to_owned(),
+        requirement: "^1".parse().unwrap(),
         features: vec!["std".to_owned()],
         default_features: true,
-        code: codes::MF0204,
     };
+    let wanted = UndecidedCrate { request, code: codes::MF0204 };
     world.builder.finish_waiting(&claimed.lease, &[], &[wanted]).await.unwrap();
     let requests = world.server.unanswered_requests(None, 10).await.unwrap();
     assert_eq!((requests.len(), requests[0].deployment), (1, Some(deployment.id)));
@@ -130,7 +130,7 @@ async fn vote(
     approve: Option<&Terms>,
 ) -> Result<ReviewState, CatalogError> {
     let token = world.reviewer(who).await;
-    world.server.vote(&NewVoice { review, token: &token, approve, note: "looked at it" }).await
+    world.server.vote(&NewVote { review, token: &token, approve, note: "looked at it" }).await
 }
 
 fn cache() -> DependencyCache {
@@ -172,15 +172,15 @@ async fn a_deployment_waits_is_decided_about_and_goes_on() {
     let refused = vote(&world, review, "acme/ci", Some(&terms)).await.unwrap_err();
     assert_eq!(refused.to_string(), ReviewRefusal::Requester.to_string());
     let mut acquirer = acquirer(&world).await;
-    assert_eq!(acquirer.settle().await.unwrap(), 0, "one of two has spoken");
+    assert_eq!(acquirer.settle().await.unwrap(), 0, "one of two has voted");
     assert_eq!(vote(&world, review, "bob", Some(&terms)).await.unwrap(), ReviewState::Approved);
 
     assert_eq!(acquirer.settle().await.unwrap(), 1);
     let extras = acquirer.extras(&toolchain(), &[request.id]).await.unwrap();
     assert_eq!((extras.len(), extras[0].direct, extras[0].name.as_str()), (1, true, "left-pad"));
     assert!(world.builder.claim("one", crate::fixture::LONG).await.unwrap().is_none(), "not built yet");
-    acquirer.built(&cache(), &[request.id]).await.unwrap();
-    acquirer.built(&cache(), &[request.id]).await.unwrap();
+    acquirer.built(&cache(), &[], &[request.id]).await.unwrap();
+    acquirer.built(&cache(), &[], &[request.id]).await.unwrap();
     let found = world.builder.newest_cache(&Digest::of(b"base"), &toolchain()).await.unwrap();
     assert_eq!(found, Some(cache()));
 
@@ -223,7 +223,7 @@ async fn what_cannot_be_offered_ends_with_the_reason() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_built_is_taken_back_and_can_be_asked_for_again() {
+async fn what_cannot_be_built_is_revoked_and_can_be_asked_for_again() {
     let world = World::new().await;
     let (deployment, request) = waiting(&world).await;
     let review = reviewing(&world, request.id, People::One).await;
@@ -241,7 +241,7 @@ async fn what_cannot_be_built_is_taken_back_and_can_be_asked_for_again() {
     world.damage("UPDATE crates SET decided_by = 'alice'").await;
     acquirer.fail_build(&[request.id], codes::MF0210, "it does not compile").await.unwrap();
     let kept = world.builder.allowlist_snapshot(&tenant(), &toolchain()).await.unwrap();
-    assert_eq!(kept.crates[0].status, CrateStatus::Allowed, "what ships is not taken back by a failed build");
+    assert_eq!(kept.crates[0].status, CrateStatus::Allowed, "what ships is not revoked by a failed build");
     world.damage("UPDATE crates SET status = 'revoked'").await;
     world.damage("ALTER TABLE crates ENABLE TRIGGER crates_decided").await;
     drop(acquirer);
@@ -300,7 +300,7 @@ async fn nobody_approves_what_an_advisory_refuses_since() {
 }
 
 #[tokio::test]
-async fn voices_for_other_facts_do_not_count() {
+async fn votes_for_other_facts_do_not_count() {
     let world = World::new().await;
     let (_, request) = waiting(&world).await;
     let first = reviewing(&world, request.id, People::One).await;
@@ -373,7 +373,7 @@ async fn scope_and_expiry_bound_a_yes() {
 }
 
 #[tokio::test]
-async fn taking_back_finds_what_was_built_with_it() {
+async fn a_revocation_finds_what_was_built_with_it() {
     let world = World::new().await;
     let (_, request) = waiting(&world).await;
     let review = reviewing(&world, request.id, People::One).await;
@@ -384,9 +384,9 @@ async fn taking_back_finds_what_was_built_with_it() {
             "INSERT INTO version_crates SELECT tenant, function, version, 'left-pad', '1.2.3', repeat('a', 64) FROM versions",
         )
         .await;
-    let concerned = world.server.built_with(&name(), &version()).await.unwrap();
-    assert_eq!((concerned.len(), concerned[0].version, concerned[0].revoked), (1, running, false));
-    assert_eq!(concerned[0].aliases[0].as_str(), "live");
+    let affected = world.server.built_with(&name(), &version()).await.unwrap();
+    assert_eq!((affected.len(), affected[0].version, affected[0].revoked), (1, running, false));
+    assert_eq!(affected[0].aliases[0].as_str(), "live");
     let (name, version, alice, actor) = (name(), version(), person("alice"), actor());
     let revocation = |severity| Revocation {
         name: &name,
@@ -397,8 +397,8 @@ async fn taking_back_finds_what_was_built_with_it() {
         reason: "RUSTSEC-2099-0001",
     };
     world.server.revoke_crate(&revocation(Severity::Unload)).await.unwrap();
-    let concerned = world.server.built_with(&name, &version).await.unwrap();
-    assert!(concerned[0].revoked, "nodes unload it");
+    let affected = world.server.built_with(&name, &version).await.unwrap();
+    assert!(affected[0].revoked, "nodes unload it");
     let allowed = world.builder.allowlist_snapshot(&tenant(), &toolchain()).await.unwrap();
     assert_eq!(allowed.crates[0].status, CrateStatus::Revoked);
     assert_eq!(world.server.review(review).await.unwrap().state, ReviewState::Revoked);
@@ -418,7 +418,7 @@ async fn a_person_asks_once_and_again_after_an_answer() {
         requirement: &requirement,
         features: &[],
         default_features: true,
-        takeover: false,
+        overrides: false,
     };
     let first = world.server.request_crate(&actor(), &new).await.unwrap();
     assert_eq!(world.server.request_crate(&actor(), &new).await.unwrap(), first);
@@ -526,7 +526,7 @@ const DENIED: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn no_role_gets_round_the_voices_with_a_connection_of_its_own() {
+async fn no_role_gets_round_the_votes_with_a_connection_of_its_own() {
     let world = World::new().await;
     let (_, request) = waiting(&world).await;
     reviewing(&world, request.id, People::Two).await;
@@ -578,10 +578,10 @@ fn sequences() -> impl Strategy<Value = (bool, Vec<ReviewAct>)> {
     let terms = |number: u8| Terms { expires_at: (number > 0).then_some(4_000_000_000), ..Terms::default() };
     let vote = (0..4_u8, proptest::option::weighted(0.85, 0..2_u8))
         .prop_map(move |(person, yes)| ReviewAct::Vote { person: who(person), approve: yes.map(terms) });
-    let mark = (0..4_u8, 0..2_u8, prop::sample::select(SpotState::ALL.to_vec())).prop_map(
-        move |(person, spot, state)| ReviewAct::Mark {
+    let mark = (0..4_u8, 0..2_u8, prop::sample::select(HotspotState::ALL.to_vec())).prop_map(
+        move |(person, hotspot, state)| ReviewAct::Mark {
             person: who(person),
-            spot: format!("lib.rs:{spot}"),
+            hotspot: format!("lib.rs:{hotspot}"),
             state,
         },
     );
@@ -591,8 +591,8 @@ fn sequences() -> impl Strategy<Value = (bool, Vec<ReviewAct>)> {
 async fn in_rows(world: &World, review: i64, act: ReviewAct) -> Result<ReviewState, CatalogError> {
     match act {
         ReviewAct::Vote { person, approve } => vote(world, review, person.as_str(), approve.as_ref()).await,
-        ReviewAct::Mark { person, spot, state } => {
-            world.server.mark_spot(&actor(), &person, review, &spot, (state, "")).await?;
+        ReviewAct::Mark { person, hotspot, state } => {
+            world.server.mark_hotspot(&actor(), &person, review, &hotspot, (state, "")).await?;
             Ok(world.server.review(review).await?.state)
         }
         ReviewAct::Revoke | ReviewAct::Withdraw => unreachable!("not among the acts"),
@@ -600,7 +600,7 @@ async fn in_rows(world: &World, review: i64, act: ReviewAct) -> Result<ReviewSta
 }
 
 /// A request of `person-0`, each time for other features, so that each has a review of its own.
-async fn ask(world: &World, sequence: usize) -> i64 {
+pub(crate) async fn ask(world: &World, sequence: usize) -> i64 {
     let (tenant, name, requirement) = (tenant(), name(), "^1".parse().unwrap());
     let new = NewRequest {
         tenant: &tenant,
@@ -609,7 +609,7 @@ async fn ask(world: &World, sequence: usize) -> i64 {
         requirement: &requirement,
         features: &[format!("f{sequence}")],
         default_features: true,
-        takeover: false,
+        overrides: false,
     };
     world.server.request_crate(&actor(), &new).await.unwrap().id
 }

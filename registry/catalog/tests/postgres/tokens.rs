@@ -2,7 +2,7 @@
 
 use chrono::{TimeDelta, Utc};
 use mfaas_catalog::{CatalogError, NewToken};
-use mfaas_ident::{Digest, Role, Scope, TenantName, Voucher};
+use mfaas_ident::{Digest, IdentitySource, Role, Scope, TenantName};
 
 use crate::fixture::{World, actor, person, reviewing, secret, tenant};
 
@@ -59,11 +59,11 @@ async fn an_expired_token_and_one_without_scopes_do_not_work() {
 }
 
 #[tokio::test]
-async fn whoever_has_a_voice_is_a_person_with_a_name() {
+async fn a_token_that_may_vote_has_a_person_with_a_name() {
     let world = World::new().await;
     let alice = person("alice");
     for role in Role::ALL {
-        let speaks = role.scopes().iter().any(|scope| scope.gives_voice());
+        let speaks = role.scopes().iter().any(|scope| scope.may_vote());
         let named = NewToken { scopes: role.scopes(), ..reviewing(&alice) };
         let nameless = NewToken { person: None, secret_sha256: secret(), ..named.clone() };
         let refused =
@@ -72,33 +72,36 @@ async fn whoever_has_a_voice_is_a_person_with_a_name() {
         assert_eq!(refused, speaks.then_some(sentence), "{role}");
         let token = world.server.create_token(&actor(), &named).await.unwrap();
         assert_eq!(
-            (token.role(), token.vouched_by, token.made_by.as_str()),
-            (Some(role), Voucher::Admin, "test")
+            (token.role(), token.identity_source, token.made_by.as_str()),
+            (Some(role), IdentitySource::Admin, "test")
         );
         assert_eq!(token.holds(Scope::Review), speaks, "{role}");
     }
 }
 
 #[tokio::test]
-async fn what_a_provider_says_ends_within_a_day_and_names_somebody() {
+async fn what_a_provider_says_ends_within_a_day_and_names_a_person() {
     let world = World::new().await;
     let alice = person("alice@example.org");
     let made = world.signed_in("alice@example.org").await;
-    assert_eq!((made.vouched_by, made.person.as_str()), (Voucher::Provider, "alice@example.org"));
+    assert_eq!((made.identity_source, made.person.as_str()), (IdentitySource::Provider, "alice@example.org"));
     for life in [None, Some(TimeDelta::hours(25))] {
         let expires_at = life.map(|life| Utc::now() + life);
         let new = NewToken { expires_at, ..reviewing(&alice) };
         let error = world.server.create_provider_token(&actor(), &new).await.unwrap_err();
-        assert_eq!(error.to_string(), "what a provider vouches for ends within a day");
+        assert_eq!(
+            error.to_string(),
+            "a token of a person whom the provider has signed in ends within a day"
+        );
     }
     let expires_at = Some(Utc::now() + TimeDelta::hours(1));
     let nobody = NewToken { expires_at, person: None, ..reviewing(&alice) };
     assert!(world.server.create_provider_token(&actor(), &nobody).await.is_err());
 }
 
-/// A token of the release before, which had no person and a voice all the same.
+/// A token of the release before, which had no person and a vote all the same.
 #[tokio::test]
-async fn a_nameless_token_from_before_keeps_all_but_its_voice() {
+async fn a_nameless_token_from_before_keeps_all_but_its_vote() {
     let world = World::new().await;
     let alice = person("alice");
     let new = NewToken { scopes: Role::Admin.scopes(), ..reviewing(&alice) };

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use mfaas_attest::{
-    ALIASES_MAX, AuditHead, CallKey, KeyId, REVOKED_VERSIONS_TOLD, ServedFunction, ServedVersion, ServingSet,
-    ShardRef,
+    ALIASES_MAX, AuditHead, CALL_REVOCATIONS_MAX, CallKey, KeyId, REVOKED_VERSIONS_TOLD, RevokedCalls,
+    ServedFunction, ServedVersion, ServingSet, ShardRef,
 };
 use mfaas_ident::{Digest, Epoch, FunctionName, TenantName, ToolchainId, VersionNumber};
 use postgres::{Client, GenericClient, Row, Transaction};
 use serde_json::json;
+use uuid::Uuid;
 
-use super::{audit, text};
+use super::{audit, readable, text};
 
 /// Versions of a function that can be called by number beside those that an alias names.
 const RECENT_VERSIONS: i64 = 10;
@@ -34,12 +35,15 @@ pub(crate) struct LastSet {
     pub(crate) expires_at: DateTime<Utc>,
     /// The tree that it leads to; nothing in a set of the release before.
     pub(crate) functions: Option<ShardRef>,
+    /// The document of the call tokens that it revokes, if any.
+    pub(crate) revoked_calls: Option<Digest>,
 }
 
 /// What a set says for all functions.
 pub(crate) struct Desired {
     pub(crate) toolchains: BTreeSet<ToolchainId>,
     pub(crate) call_keys: Vec<CallKey>,
+    pub(crate) revoked_calls: RevokedCalls,
     /// Where the audit log ends.
     pub(crate) audit_head: AuditHead,
     /// The newest key list; 0 before the first.
@@ -57,7 +61,8 @@ pub(crate) struct Changes {
 /// The newest serving set, if there is one.
 pub(crate) fn last(client: &mut impl GenericClient) -> anyhow::Result<Option<LastSet>> {
     let row = client.query_opt(
-        "SELECT epoch, generation, expires_at, shard, functions FROM serving_sets ORDER BY epoch DESC LIMIT 1",
+        "SELECT epoch, generation, expires_at, shard, functions, revoked_calls
+         FROM serving_sets ORDER BY epoch DESC LIMIT 1",
         &[],
     )?;
     row.as_ref().map(last_set).transpose()
@@ -68,11 +73,13 @@ fn last_set(row: &Row) -> anyhow::Result<LastSet> {
     let tree = tree.map(|(digest, functions)| {
         anyhow::Ok(ShardRef { digest: digest.parse()?, functions: u32::try_from(functions)? })
     });
+    let revoked_calls = row.try_get::<_, Option<String>>("revoked_calls")?;
     Ok(LastSet {
         epoch: Epoch(u64::try_from(row.try_get::<_, i64>("epoch")?)?),
         generation: row.try_get("generation")?,
         expires_at: row.try_get("expires_at")?,
         functions: tree.transpose()?,
+        revoked_calls: revoked_calls.map(|digest| digest.parse()).transpose()?,
     })
 }
 
@@ -97,7 +104,7 @@ pub(crate) fn changes(tx: &mut Transaction<'_>) -> anyhow::Result<Changes> {
     let mut changes = Changes::default();
     for row in tx.query("SELECT id, tenant, name FROM changed_functions", &[])? {
         changes.rows.push(row.try_get("id")?);
-        changes.names.insert((text(&row, "tenant")?, text(&row, "name")?));
+        changes.names.extend(readable("the name of a changed function", name(&row)));
     }
     Ok(changes)
 }
@@ -105,7 +112,11 @@ pub(crate) fn changes(tx: &mut Transaction<'_>) -> anyhow::Result<Changes> {
 /// Every function that there ever was.
 pub(crate) fn all_names(tx: &mut Transaction<'_>) -> anyhow::Result<BTreeSet<Name>> {
     let rows = tx.query("SELECT tenant, name FROM functions", &[])?;
-    rows.iter().map(|row| Ok((text(row, "tenant")?, text(row, "name")?))).collect()
+    Ok(rows.iter().filter_map(|row| readable("the name of a function", name(row))).collect())
+}
+
+fn name(row: &Row) -> anyhow::Result<Name> {
+    Ok((text(row, "tenant")?, text(row, "name")?))
 }
 
 /// What holds for all functions, in the snapshot of the caller's transaction, which is repeatable read.
@@ -124,9 +135,36 @@ pub(crate) fn desired(tx: &mut Transaction<'_>) -> anyhow::Result<Desired> {
             hash: text(&audit, "hash")?,
         },
         key_list_version: u32::try_from(key_list.try_get::<_, i32>(0)?)?,
-        call_keys: call_keys.iter().map(call_key).collect::<anyhow::Result<_>>()?,
-        toolchains: toolchains.iter().map(|row| text(row, "id")).collect::<anyhow::Result<_>>()?,
+        // Any 32 bytes can stand there, and not all are a key.
+        call_keys: call_keys.iter().filter_map(|row| readable("a key for calls", call_key(row))).collect(),
+        revoked_calls: revoked_calls(tx)?,
+        toolchains: toolchains.iter().filter_map(|row| readable("a toolchain", text(row, "id"))).collect(),
     })
+}
+
+/// The revocations of call tokens that are not all over. They are counted by the hour, as the database does where it bounds them:
+/// so the document changes with each revocation, and with those that end once an hour at most.
+fn revoked_calls(tx: &mut Transaction<'_>) -> anyhow::Result<RevokedCalls> {
+    let rows = tx.query(
+        "SELECT tenant, caller, token, issued_until FROM call_revocations
+         WHERE ends_at > date_trunc('hour', now()) LIMIT $1",
+        &[&i64::try_from(CALL_REVOCATIONS_MAX + 1)?],
+    )?;
+    let mut revoked = RevokedCalls::default();
+    for row in &rows {
+        // Nobody has a token of a name that cannot be read.
+        readable("a revocation of call tokens", revoke(&mut revoked, row));
+    }
+    Ok(revoked)
+}
+
+fn revoke(revoked: &mut RevokedCalls, row: &Row) -> anyhow::Result<()> {
+    let tenant = text(row, "tenant")?;
+    match row.try_get::<_, Option<Uuid>>("token")? {
+        Some(token) => revoked.revoke_token(tenant, token.to_string()),
+        None => revoked.revoke_caller(tenant, text(row, "caller")?, row.try_get("issued_until")?),
+    }
+    Ok(())
 }
 
 /// What nodes should serve of these functions; those of which they should serve nothing are left out.
@@ -171,18 +209,13 @@ pub(crate) fn served(
     )?;
     let mut served: BTreeMap<Name, ServedFunction> = BTreeMap::new();
     for row in &rows {
-        let version = VersionNumber::new(u32::try_from(row.try_get::<_, i32>("version")?)?)?;
+        let Some(served_version) = readable("a version", served_version(row)) else { continue };
         let function = entry(&mut served, row)?;
         for alias in row.try_get::<_, Vec<String>>("aliases")? {
-            function.aliases.insert(alias.parse()?, version);
+            let alias = readable("an alias", alias.parse().map_err(anyhow::Error::from));
+            function.aliases.extend(alias.map(|alias| (alias, served_version.version)));
         }
-        function.versions.push(ServedVersion {
-            version,
-            digest: text(row, "artifact")?,
-            statement: text(row, "statement")?,
-            budget_us: u64::try_from(row.try_get::<_, i64>("budget_us")?)?.try_into()?,
-            memory_bytes: u64::try_from(row.try_get::<_, i64>("memory_bytes")?)?.try_into()?,
-        });
+        function.versions.push(served_version);
     }
     for row in &revoked {
         entry(&mut served, row)?.revoked.insert(text(row, "artifact")?);
@@ -191,6 +224,16 @@ pub(crate) fn served(
         function.versions.sort_unstable_by_key(|v| v.version);
     }
     Ok(served)
+}
+
+fn served_version(row: &Row) -> anyhow::Result<ServedVersion> {
+    Ok(ServedVersion {
+        version: VersionNumber::new(u32::try_from(row.try_get::<_, i32>("version")?)?)?,
+        digest: text(row, "artifact")?,
+        statement: text(row, "statement")?,
+        budget_us: u64::try_from(row.try_get::<_, i64>("budget_us")?)?.try_into()?,
+        memory_bytes: u64::try_from(row.try_get::<_, i64>("memory_bytes")?)?.try_into()?,
+    })
 }
 
 fn entry<'a>(
@@ -220,7 +263,7 @@ pub(crate) fn store_shards(
 ) -> anyhow::Result<()> {
     let digests: Vec<String> = shards.keys().map(Digest::to_string).collect();
     let bodies: Vec<&str> = shards.values().map(String::as_str).collect();
-    // One that is there already and about to be removed starts its time anew; one that is damaged is mended.
+    // One that is there already and about to be removed starts its time anew; one that is damaged is repaired.
     tx.execute(
         "INSERT INTO shards (digest, body, unused_since)
          SELECT digest, body, now() FROM unnest($1::text[], $2::text[]) AS new (digest, body)
@@ -291,10 +334,22 @@ pub(crate) fn store(
 ) -> anyhow::Result<bool> {
     let (epoch, digest) = (i64::try_from(set.epoch.0)?, Digest::of(envelope.as_bytes()).to_string());
     let (shard, functions) = (set.functions.digest.to_string(), i32::try_from(set.functions.functions)?);
+    let revoked_calls = set.revoked_calls.map(|digest| digest.to_string());
     let stored = tx.execute(
-        "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at, shard, functions)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT ON CONSTRAINT serving_sets_pkey DO NOTHING",
-        &[&epoch, &generation, &digest, &envelope, &set.issued_at, &set.expires_at, &shard, &functions],
+        "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at, shard, functions,
+                                   revoked_calls)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT ON CONSTRAINT serving_sets_pkey DO NOTHING",
+        &[
+            &epoch,
+            &generation,
+            &digest,
+            &envelope,
+            &set.issued_at,
+            &set.expires_at,
+            &shard,
+            &functions,
+            &revoked_calls,
+        ],
     )?;
     if stored == 0 {
         return Ok(false);

@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod agreement;
+mod claims;
 #[path = "../../../catalog/tests/postgres/cluster.rs"]
 mod cluster;
+mod contention;
+mod revoked_calls;
 mod root;
 mod rotation;
 mod sample;
@@ -26,7 +30,7 @@ fn outcome(state: &str, codes: &[&str]) -> (String, Vec<String>) {
 }
 
 #[test]
-fn an_honest_build_becomes_a_signed_version_that_is_served() {
+fn a_benign_build_becomes_a_signed_version_that_is_served() {
     let mut world = World::new();
     let signer = world.signer();
     let first = world.set_after(0);
@@ -200,6 +204,23 @@ fn damaged_and_missing_blobs_are_never_signed() {
     assert_eq!(world.ended(id), outcome("failed", &["MF0607"]));
 }
 
+/// An empty directory in the place of the store, as a mount point looks while nothing is mounted there.
+#[test]
+fn a_store_that_is_not_there_ends_nobodys_deployment() {
+    let mut world = World::new();
+    let (store, away) = (world.dir.path().join("blobs"), world.dir.path().join("away"));
+    let id = world.built(|_| {});
+    std::fs::rename(&store, &away).unwrap();
+    std::fs::create_dir(&store).unwrap();
+    let _signer = world.signer();
+    // It looks at the queue before it signs the first set.
+    world.set_after(0);
+    assert_eq!(world.count("SELECT count(*) FROM deployments WHERE state = 'built'"), 1);
+    std::fs::remove_dir(&store).unwrap();
+    std::fs::rename(&away, &store).unwrap();
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+}
+
 #[test]
 fn only_the_decisions_of_today_count() {
     let mut world = World::new();
@@ -211,6 +232,15 @@ fn only_the_decisions_of_today_count() {
             "INSERT INTO crates (name, version, checksum, features, direct, status, decided_by, reason)
              VALUES ('itoa', '1.0.15', $1, '{}', true, 'allowed', 'seed', 'small')",
             &[&checksum],
+        )
+        .unwrap();
+    let (cache, needs) = (Digest::of(b"cache").to_string(), serde_json::json!([]));
+    world
+        .sql
+        .execute(
+            "INSERT INTO cached_crates (cache, base, toolchain, name, version, checksum, closure)
+             VALUES ($1, $1, $2, 'itoa', '1.0.15', $3, $4)",
+            &[&cache, &toolchain().to_string(), &checksum, &needs],
         )
         .unwrap();
     let manifest = format!("{MANIFEST}[dependencies]\nitoa = \"1\"\n");
@@ -320,6 +350,26 @@ fn what_a_full_database_does_not_take_is_signed_when_it_has_room() {
     assert_eq!(world.ended(id), outcome("admitted", &[]));
 }
 
+/// A right that the signer lacks, as after half an upgrade, says nothing about a deployment, however long it is missing.
+#[test]
+fn what_the_signer_may_not_do_yet_is_signed_when_it_may() {
+    let mut world = World::new();
+    let denied = "CREATE SEQUENCE refused; GRANT USAGE ON SEQUENCE refused TO mfaas_signer;
+                  CREATE FUNCTION not_yet() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                      PERFORM nextval('refused');
+                      INSERT INTO tenants (name) VALUES ('other');
+                      RETURN NEW;
+                  END $$;
+                  CREATE TRIGGER not_yet BEFORE INSERT ON versions FOR EACH ROW EXECUTE FUNCTION not_yet()";
+    world.sql.batch_execute(denied).unwrap();
+    let id = world.built(|_| {});
+    let _signer = world.signer();
+    // One more than after which what goes wrong is given up.
+    wait_for("the fourth try", || (world.count("SELECT last_value FROM refused") > 3).then_some(()));
+    world.sql.batch_execute("DROP TRIGGER not_yet ON versions").unwrap();
+    assert_eq!(world.ended(id), outcome("admitted", &[]));
+}
+
 /// Every change that anybody makes writes an audit row: a signer that cannot sign between two of them never signs.
 #[test]
 fn sets_are_signed_while_audit_rows_never_stop_coming() {
@@ -347,13 +397,13 @@ fn sets_are_signed_while_audit_rows_never_stop_coming() {
     assert_eq!(world.count("SELECT count(*) FROM audit_log WHERE action = 'serving_set.signed'"), 11);
 }
 
-/// With the rights of the server's database role and of the blob store: another program under an honest source.
+/// With the rights of the server's database role and of the blob store: another program under a benign source.
 #[test]
 fn a_taken_over_server_gets_nothing_signed() {
     let mut world = World::new();
-    let honest = world.built(|_| {});
+    let benign = world.built(|_| {});
     let _signer = world.signer();
-    assert_eq!(world.ended(honest), outcome("admitted", &[]));
+    assert_eq!(world.ended(benign), outcome("admitted", &[]));
     let mut server = world.connect("mfaas_server");
     let denied = |error: postgres::Error| {
         let cause = error.as_db_error().unwrap().clone();
@@ -380,11 +430,11 @@ fn a_taken_over_server_gets_nothing_signed() {
     }
     // A build that was admitted is not opened again.
     let reopened =
-        server.execute("UPDATE builds SET finished_at = NULL WHERE deployment_id = $1", &[&honest]);
+        server.execute("UPDATE builds SET finished_at = NULL WHERE deployment_id = $1", &[&benign]);
     assert_eq!(denied(reopened.unwrap_err()).1.as_deref(), Some("builds_not_waiting"));
     let accepted = server.execute("UPDATE toolchains SET accepted = true", &[]);
     assert_eq!(denied(accepted.unwrap_err()).0, "42501");
-    // An honest deployment after it: the signer has been there.
+    // A benign deployment after it: the signer has been there.
     let next = world.built(|_| {});
     assert_eq!(world.ended(next), outcome("admitted", &[]));
     assert_eq!(world.count("SELECT count(*) FROM versions WHERE function = 'pay'"), 0);

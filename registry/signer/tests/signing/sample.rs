@@ -26,18 +26,26 @@ extern "C" fn init() {}
 /// The image.
 pub(crate) fn artifact() -> &'static [u8] {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    IMAGE.get_or_init(|| {
-        let place = tempfile::tempdir().unwrap();
-        link(place.path(), "mfaas-host", STUB, &["-Clink-arg=-soname=libmfaas-host.so.1"]);
-        let align = format!("-Clink-arg={ALIGN_ARGUMENT}");
-        link(
-            place.path(),
-            "function",
-            FUNCTION,
-            &["-Clink-arg=-lmfaas-host", "-Cstrip=symbols", "-Clink-arg=-Timage.ld", &align],
-        );
-        std::fs::read(place.path().join("libfunction.so")).unwrap()
-    })
+    IMAGE.get_or_init(|| image(FUNCTION))
+}
+
+/// An image that the rules admit as well, and that does something else.
+pub(crate) fn other_artifact() -> &'static [u8] {
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    IMAGE.get_or_init(|| image(&FUNCTION.replace("as u32", "as u32 ^ 0x6576_696c")))
+}
+
+fn image(function: &str) -> Vec<u8> {
+    let place = tempfile::tempdir().unwrap();
+    link(place.path(), "mfaas-host", STUB, &["-Clink-arg=-soname=libmfaas-host.so.1"]);
+    let align = format!("-Clink-arg={ALIGN_ARGUMENT}");
+    link(
+        place.path(),
+        "function",
+        function,
+        &["-Clink-arg=-lmfaas-host", "-Cstrip=symbols", "-Clink-arg=-Timage.ld", &align],
+    );
+    std::fs::read(place.path().join("libfunction.so")).unwrap()
 }
 
 fn link(place: &Path, name: &str, source: &str, more: &[&str]) {

@@ -32,6 +32,40 @@ fn admit(world: &mut World, number: u32, versions: u32) {
     world.sql.batch_execute(&sql).unwrap();
 }
 
+/// Rows that no program writes, and that the database has taken before it looked at names.
+#[test]
+fn a_row_that_cannot_be_read_keeps_nobody_from_being_signed_for() {
+    let mut world = World::new();
+    let unchecked = "ALTER TABLE aliases DROP CONSTRAINT aliases_alias_known;
+                     ALTER TABLE functions DROP CONSTRAINT functions_name_known;
+                     ALTER TABLE deployments DROP CONSTRAINT deployments_function_known;
+                     ALTER TABLE crates DROP CONSTRAINT crates_version_known";
+    world.sql.batch_execute(unchecked).unwrap();
+    let signer = world.signer();
+    (0..2).for_each(|number| admit(&mut world, number, 2));
+    // No 32 bytes that are a point of the curve, under a name that is their digest.
+    let bad = "INSERT INTO aliases (tenant, function, alias, version) VALUES ('acme', 'f0', 'No Alias', 1);
+               INSERT INTO functions (tenant, name) VALUES ('acme', 'No Function');
+               INSERT INTO crates (name, version, checksum, features, direct, status, decided_by, reason)
+                   VALUES ('x', 'none', repeat('a', 64), '{}', true, 'denied', 'test', 'test');
+               INSERT INTO call_keys (id, public_key, used_from, not_after)
+                   SELECT encode(sha256(decode(k, 'hex')), 'hex'), k, now(), now() + interval '1 day'
+                   FROM (SELECT '02' || repeat('0', 62) AS k) AS key;
+               SELECT bump_desired_generation()";
+    world.sql.batch_execute(bad).unwrap();
+    let unnamed = world.built(|_| {});
+    let rename = format!("UPDATE deployments SET function = 'No Function' WHERE id = '{unnamed}'");
+    world.sql.batch_execute(&rename).unwrap();
+    let (_, functions) = told(&mut world);
+    assert_eq!(functions.keys().map(String::as_str).collect::<Vec<_>>(), ["f0", "f1"]);
+    assert_eq!(functions["f0"].aliases.len(), 1, "`live` alone");
+    assert!(world.settled().call_keys.is_empty());
+    let next = world.built(|_| {});
+    assert_eq!(world.ended(next).0, "admitted", "it waits behind nobody");
+    assert_eq!(world.ended(unnamed), ("failed".to_owned(), vec!["MF0909".to_owned()]));
+    signer.stop();
+}
+
 /// What nodes are told, which must be the tree of it.
 fn told(world: &mut World) -> (Epoch, BTreeMap<String, ServedFunction>) {
     let set = world.settled();
@@ -121,9 +155,9 @@ fn a_damaged_tree_is_made_anew() {
             .sql
             .batch_execute("UPDATE aliases SET updated_at = now(), version = 1 WHERE function = 'f7'")
             .unwrap();
-        let (_, mended) = told(&mut world);
-        assert_eq!(mended.len(), functions.len(), "{damage}");
-        assert_eq!(mended["f7"].resolve(None).unwrap().version.get(), 1);
+        let (_, repaired) = told(&mut world);
+        assert_eq!(repaired.len(), functions.len(), "{damage}");
+        assert_eq!(repaired["f7"].resolve(None).unwrap().version.get(), 1);
         world.sql.batch_execute("UPDATE aliases SET version = 2 WHERE function = 'f7'").unwrap();
         assert_eq!(told(&mut world).1, functions);
     }
@@ -152,4 +186,22 @@ fn changes_and_shards_are_the_signers_alone() {
     let sql = "UPDATE functions SET deleted_at = now() WHERE name = 'f1'";
     server.batch_execute(sql).unwrap();
     assert_eq!(told(&mut world).1.len(), 0, "what it may do is seen, whether it says so or not");
+}
+
+/// Signing is work for the signer, and a set is a download for every node.
+#[test]
+fn one_set_is_signed_for_deployments_that_come_together() {
+    const DEPLOYMENTS: usize = 40;
+    let mut world = World::new();
+    let built: Vec<_> = (0..DEPLOYMENTS).map(|_| world.built(|_| ())).collect();
+    let signer = world.signer();
+    for id in built {
+        assert_eq!(world.ended(id).0, "admitted");
+    }
+    let set = world.settled();
+    let functions = world.functions(&set);
+    assert_eq!(functions[0].resolve(None).unwrap().version.get(), 40);
+    let sets = world.count("SELECT count(*) FROM serving_sets");
+    assert!((1..=20).contains(&sets), "{sets} sets for {DEPLOYMENTS} deployments");
+    signer.stop();
 }

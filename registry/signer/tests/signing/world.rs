@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_attest::{
-    BuildClaim, CageLevel, Declared, KeyList, ListedKey, PrivateKey, Purpose, ServedFunction, ServingSet,
+    BuildClaim, Declared, KeyList, ListedKey, PrivateKey, Purpose, SandboxLevel, ServedFunction, ServingSet,
     Shard, ShardPrefix, Statement, Trust, TrustedRoot, Verified, sign, verify,
 };
 use mfaas_blobs::Blobs;
@@ -24,7 +24,7 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 18] = [
+const MIGRATIONS: [&str; 23] = [
     include_str!("../../../../migrations/0001_init.sql"),
     include_str!("../../../../migrations/0002_functions.sql"),
     include_str!("../../../../migrations/0003_grants.sql"),
@@ -43,6 +43,11 @@ const MIGRATIONS: [&str; 18] = [
     include_str!("../../../../migrations/0016_signer.sql"),
     include_str!("../../../../migrations/0017_shards.sql"),
     include_str!("../../../../migrations/0018_scale.sql"),
+    include_str!("../../../../migrations/0019_call_revocations.sql"),
+    include_str!("../../../../migrations/0020_claims.sql"),
+    include_str!("../../../../migrations/0021_names_and_times.sql"),
+    include_str!("../../../../migrations/0022_agreement.sql"),
+    include_str!("../../../../migrations/0023_fewer_builders.sql"),
 ];
 
 /// Everything that a signer needs, without the signer.
@@ -92,7 +97,7 @@ impl World {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
             sql.batch_execute(
                 "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
-                 INSERT INTO _sqlx_migrations VALUES (18, true)",
+                 INSERT INTO _sqlx_migrations VALUES (23, true)",
             )
             .unwrap();
             for migration in MIGRATIONS {
@@ -112,6 +117,7 @@ impl World {
         let blobs = Blobs::open(&format!("file://{}/blobs", dir.path().display())).unwrap();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        runtime.block_on(blobs.mark()).unwrap();
         let world = Self { sql, dir, database, blobs, runtime };
         assert!(world.init().status.success());
         assert!(world.publish(&world.root().join("keylist.json")).status.success());
@@ -222,6 +228,22 @@ impl World {
         command
     }
 
+    /// What a signer says that does not serve with a variable set like this.
+    pub(crate) fn refuses_to_serve(&self, name: &str, value: &str) -> String {
+        let mut signer = self.command(&["serve"]).env(name, value).stderr(Stdio::piped()).spawn().unwrap();
+        let begun = Instant::now();
+        while signer.try_wait().unwrap().is_none() {
+            if begun.elapsed() > WAIT_MAX {
+                signer.kill().unwrap();
+                panic!("it serves with {name}={value}");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let ended = signer.wait_with_output().unwrap();
+        assert!(!ended.status.success(), "it ends well with {name}={value}");
+        String::from_utf8_lossy(&ended.stderr).into_owned()
+    }
+
     pub(crate) fn put(&self, bytes: &[u8]) -> Digest {
         self.runtime.block_on(self.blobs.put(Bytes::copy_from_slice(bytes))).unwrap()
     }
@@ -237,9 +259,9 @@ impl World {
         self.dir.path().join("blobs/sha256").join(&name[..2]).join(name)
     }
 
-    /// A deployment of an honest source, built, with the claim changed by `alter`.
+    /// A deployment of a benign source, built, with the claim changed by `alter`.
     pub(crate) fn built(&mut self, alter: impl FnOnce(&mut BuildClaim)) -> Uuid {
-        self.built_from(MANIFEST, "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n", alter)
+        self.built_from(MANIFEST, BENIGN, alter)
     }
 
     /// A deployment of this source, built.
@@ -249,11 +271,7 @@ impl World {
         lib: &str,
         alter: impl FnOnce(&mut BuildClaim),
     ) -> Uuid {
-        let source = tempfile::tempdir().unwrap();
-        std::fs::create_dir(source.path().join("src")).unwrap();
-        std::fs::write(source.path().join("Cargo.toml"), manifest).unwrap();
-        std::fs::write(source.path().join("src/lib.rs"), lib).unwrap();
-        let tree = SourceTree::from_dir(source.path()).unwrap();
+        let tree = source(manifest, lib);
         let upload = tree.pack().unwrap();
         let source_digest = self.put(upload.as_bytes());
         let mut claim = claim(&tree);
@@ -262,6 +280,47 @@ impl World {
         let (id, token) = self.queue(&source_digest, upload.as_bytes().len());
         self.finish(id, token, &claim);
         id
+    }
+
+    /// A builder with a role of its own.
+    pub(crate) fn builder(&mut self, name: &str) -> String {
+        let role = format!("{}_{name}", self.database);
+        self.sql.batch_execute(&format!("CREATE ROLE {role} LOGIN IN ROLE mfaas_builder")).unwrap();
+        role
+    }
+
+    /// A deployment of a benign source in the queue.
+    pub(crate) fn uploaded(&mut self) -> Uuid {
+        let upload = benign().pack().unwrap();
+        let digest = self.put(upload.as_bytes());
+        self.put(artifact());
+        self.received(&digest, upload.as_bytes().len())
+    }
+
+    /// What a builder does with it, by that role's own connection: a claim, changed by `alter`.
+    pub(crate) fn built_by(&mut self, role: &str, id: Uuid, alter: impl FnOnce(&mut BuildClaim)) {
+        let mut claim = claim(&benign());
+        alter(&mut claim);
+        let token = self.taken_by(role, id);
+        let mut sql = self.connect(role);
+        let mut end = sql.transaction().unwrap();
+        let finish =
+            "UPDATE builds SET claim = $2, finished_at = now(), committed_token = $3, lease_expires_at = NULL
+                      WHERE deployment_id = $1";
+        end.execute(finish, &[&id, &serde_json::to_value(&claim).unwrap(), &token]).unwrap();
+        end.execute("UPDATE deployments SET state = 'built' WHERE id = $1", &[&id]).unwrap();
+        end.commit().unwrap();
+    }
+
+    /// What a builder does that takes a build; answers the token that it was granted.
+    pub(crate) fn taken_by(&self, role: &str, id: Uuid) -> i64 {
+        let mut sql = self.connect(role);
+        let take = "UPDATE builds SET attempt = 1, lease_holder = 'x', lease_expires_at = now() + interval '30 seconds',
+                    fencing_token = 0 WHERE deployment_id = $1 RETURNING fencing_token";
+        let token = sql.query_one(take, &[&id]).unwrap().get(0);
+        sql.execute("UPDATE deployments SET state = 'building', diagnostics = '[]' WHERE id = $1", &[&id])
+            .unwrap();
+        token
     }
 
     /// What a builder of that revision does to a deployment that was put back into the queue.
@@ -290,16 +349,8 @@ impl World {
 
     /// What server and builder do to a deployment until it is built; returns it with its token.
     fn queue(&mut self, source: &Digest, bytes: usize) -> (Uuid, i64) {
-        let id = Uuid::new_v4();
-        self.sql
-            .execute(
-                "INSERT INTO deployments (id, tenant, function, idempotency_key, source_digest, source_bytes,
-                     submitted_by) VALUES ($1, 'acme', 'hello', $2, $3, $4, 'test')",
-                &[&id, &id.to_string(), &source.to_string(), &i64::try_from(bytes).unwrap()],
-            )
-            .unwrap();
+        let id = self.received(source, bytes);
         self.sql.execute("UPDATE deployments SET state = 'building' WHERE id = $1", &[&id]).unwrap();
-        self.sql.execute("INSERT INTO builds (deployment_id) VALUES ($1)", &[&id]).unwrap();
         let row = self
             .sql
             .query_one(
@@ -309,6 +360,20 @@ impl World {
             )
             .unwrap();
         (id, row.get(0))
+    }
+
+    /// What the server does.
+    fn received(&mut self, source: &Digest, bytes: usize) -> Uuid {
+        let id = Uuid::new_v4();
+        self.sql
+            .execute(
+                "INSERT INTO deployments (id, tenant, function, idempotency_key, source_digest, source_bytes,
+                     submitted_by) VALUES ($1, 'acme', 'hello', $2, $3, $4, 'test')",
+                &[&id, &id.to_string(), &source.to_string(), &i64::try_from(bytes).unwrap()],
+            )
+            .unwrap();
+        self.sql.execute("INSERT INTO builds (deployment_id) VALUES ($1)", &[&id]).unwrap();
+        id
     }
 
     /// Waits until the deployment has ended; returns its state and the codes of its diagnostics.
@@ -357,7 +422,8 @@ impl World {
         })
     }
 
-    /// Every function that a set leads to, read as a node does; every shard on the way is in use, and no other.
+    /// Every function that a set leads to, read as a node does; every shard on the way is in use, and no other but the document of the
+    /// revoked call tokens.
     pub(crate) fn functions(&mut self, set: &ServingSet) -> Vec<ServedFunction> {
         let (mut wanted, mut functions) = (vec![(ShardPrefix::default(), set.functions)], Vec::new());
         let mut read = 0;
@@ -372,6 +438,7 @@ impl World {
                 }
             }
         }
+        read += i64::from(set.revoked_calls.is_some());
         assert_eq!(self.count("SELECT count(*) FROM shards WHERE unused_since IS NULL"), read);
         functions.sort_by(|a, b| (&a.tenant, &a.name).cmp(&(&b.tenant, &b.name)));
         functions
@@ -407,6 +474,20 @@ impl World {
 
 pub(crate) const MANIFEST: &str = "[package]\nname = \"hello\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
 
+const BENIGN: &str = "pub fn handle(r: &[u8]) -> Vec<u8> { r.to_vec() }\n";
+
+fn benign() -> SourceTree {
+    source(MANIFEST, BENIGN)
+}
+
+fn source(manifest: &str, lib: &str) -> SourceTree {
+    let source = tempfile::tempdir().unwrap();
+    std::fs::create_dir(source.path().join("src")).unwrap();
+    std::fs::write(source.path().join("Cargo.toml"), manifest).unwrap();
+    std::fs::write(source.path().join("src/lib.rs"), lib).unwrap();
+    SourceTree::from_dir(source.path()).unwrap()
+}
+
 pub(crate) fn toolchain() -> ToolchainId {
     ToolchainId(Digest::of(b"toolchain"))
 }
@@ -426,8 +507,8 @@ fn claim(tree: &SourceTree) -> BuildClaim {
         policy_revision: POLICY_REVISION.to_owned(),
         policy_version: 1,
         decisions: Vec::new(),
-        cage_level: CageLevel::Full,
-        checks: vec!["expansion".to_owned()],
+        sandbox_level: SandboxLevel::Full,
+        checks: BuildClaim::CHECKS.map(str::to_owned).into(),
     }
 }
 

@@ -1,5 +1,5 @@
 //! Uploads as bytes: every file of `tests/archives`, and three that nobody wants to keep, through
-//! the whole road. None is ever unpacked by anything but the reader.
+//! the whole pipeline. None is ever unpacked by anything but the reader.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

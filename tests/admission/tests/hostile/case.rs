@@ -74,13 +74,13 @@ impl Case {
         Ok(Self { name, folder, files })
     }
 
-    /// The family: what stands before the first hyphen, for the samples; `road` for those of
+    /// The family: what stands before the first hyphen, for the samples; `pipeline` for those of
     /// no family and the cases that the end-to-end tests deploy.
     pub(crate) fn family(&self) -> &str {
         const FAMILIES: &[&str] =
             &["attr", "mac", "pm", "snd", "evd", "lint", "lnk", "cg", "dos", "rt", "elf", "gei", "poc"];
         let start = self.name.split('-').next().unwrap_or_default();
-        FAMILIES.iter().copied().find(|family| *family == start).unwrap_or("road")
+        FAMILIES.iter().copied().find(|family| *family == start).unwrap_or("pipeline")
     }
 
     /// The archive that a tenant would send, made without any check.

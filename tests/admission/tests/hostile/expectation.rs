@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use toml_edit::{DocumentMut, Item, value};
 
 use crate::case::Case;
-use crate::ladder::{Climb, End, word};
+use crate::ladder::{Climb, End};
 
 /// Rewrites what differs instead of failing.
 const BLESS: &str = "MFAAS_BLESS";
@@ -69,17 +69,17 @@ fn text_of(item: &Item) -> String {
 /// What a run says under each key of `expect.toml` that a run can say something about.
 fn observed(climb: &Climb) -> [(&'static str, Option<Item>); 6] {
     let rung = |number: usize| climb.rungs.get(number);
-    let further: toml_edit::Array = climb.rungs.iter().skip(2).map(|rung| word(rung.layer)).collect();
+    let further: toml_edit::Array = climb.rungs.iter().skip(2).map(|rung| rung.layer.as_str()).collect();
     let runs = match &climb.end {
         End::Image(status) => Some(value(status)),
         End::CompileError | End::Unreadable | End::Limit | End::Review => None,
     };
     [
         ("code", rung(0).map(|rung| value(rung.code.id()))),
-        ("stopped_by", rung(0).map(|rung| value(word(rung.layer)))),
-        ("second_line", rung(1).map(|rung| value(word(rung.layer)))),
+        ("stopped_by", rung(0).map(|rung| value(rung.layer.as_str()))),
+        ("second_line", rung(1).map(|rung| value(rung.layer.as_str()))),
         ("further", (!further.is_empty()).then(|| value(further))),
-        ("end", Some(value(climb.end.word()))),
+        ("end", Some(value(climb.end.as_str()))),
         ("runs", runs),
     ]
 }

@@ -15,7 +15,7 @@ use crate::worker::Jail;
 
 /// Layers that can be taken off one after the other; no case gets further than through all.
 const RUNGS_MAX: usize = 12;
-/// What the limits of the cage answer with, and a compiler that crashed under them.
+/// What the limits of the sandbox answer with, and a compiler that crashed under them.
 const LIMITS: &[Code] = &[codes::MF0402, codes::MF0403, codes::MF0404, codes::MF0405, codes::MF0406];
 
 /// What became of a case.
@@ -44,7 +44,7 @@ pub(crate) enum End {
     CompileError,
     /// It is nothing that its reader can make sense of.
     Unreadable,
-    /// A limit of the build cage, or the compiler's death under it.
+    /// A limit of the build sandbox, or the compiler's death under it.
     Limit,
     /// A reviewer is asked first.
     Review,
@@ -52,7 +52,7 @@ pub(crate) enum End {
 
 impl End {
     /// The word of `expect.toml`.
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::Image(_) => "image",
             Self::CompileError => "compile_error",
@@ -66,21 +66,16 @@ impl End {
 impl fmt::Display for Climb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for rung in &self.rungs {
-            write!(f, "{} {} > ", word(rung.layer), rung.code)?;
+            write!(f, "{} {} > ", rung.layer.as_str(), rung.code)?;
         }
         match &self.end {
-            End::Image(said) => write!(f, "image: {said}"),
-            end => f.write_str(end.word()),
+            End::Image(text) => write!(f, "image: {text}"),
+            end => f.write_str(end.as_str()),
         }
     }
 }
 
-/// The layer's word on the wire and in `expect.toml`.
-pub(crate) fn word(layer: Layer) -> String {
-    serde_json::to_value(layer).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-/// Takes the case down the road, with all layers and then without those that stopped it.
+/// Takes the case through the pipeline, with all layers and then without those that stopped it.
 pub(crate) fn climb(site: &Site, jail: &Jail, case: &Case) -> anyhow::Result<Climb> {
     let decoys = decoys();
     let mut rungs: Vec<Rung> = Vec::new();

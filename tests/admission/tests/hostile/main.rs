@@ -1,9 +1,9 @@
 //! Every folder of `tests/hostile` against the real admission, and what stands behind each layer.
 //!
-//! A case goes down the whole road as a deploy does. Then the layer that stopped it is taken off,
+//! A case goes down the whole pipeline as a deploy does. Then the layer that stopped it is taken off,
 //! and the next, until something ends it that cannot be taken off, or an image is made; that image
 //! is called in a locked-down worker. `expect.toml` holds what has to come of it; with
-//! `MFAAS_BLESS=1` it is rewritten. Nothing of a case runs outside of a cage or a disposable namespace.
+//! `MFAAS_BLESS=1` it is rewritten. Nothing of a case runs outside of a sandbox or a disposable namespace.
 //!
 //! `cargo test -p mfaas-admission --test hostile [-- NAME]` prints one line for each case and the
 //! threat table of docs/threat-model.md.
@@ -40,10 +40,10 @@ const AT_ONCE: usize = 2;
 const LIMITS: CompileLimits = CompileLimits { cpu_seconds_max: 8, wall_seconds_max: 60, ..COMPILE };
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|first| first == mfaas_sandbox::CAGE_EXEC) {
-        return mfaas_sandbox::cage_exec_main();
+    if std::env::args_os().nth(1).is_some_and(|first| first == mfaas_sandbox::SANDBOX_EXEC) {
+        return mfaas_sandbox::sandbox_exec_main();
     }
-    // cargo starts it in place of rustc, in the cage of a dependency build.
+    // cargo starts it in place of rustc, in the sandbox of a dependency build.
     if std::env::var_os("MFAAS_RUSTC_PLAN").is_some() {
         return mfaas_builder::main();
     }

@@ -33,7 +33,7 @@ pub(crate) fn keep() -> anyhow::Result<usize> {
                 promise.unwrap_or("refused").to_owned()
             }
         };
-        anyhow::ensure!(found == wanted, "{name}: promised {wanted}, and the case says {found}");
+        anyhow::ensure!(found == wanted, "{name}: promised {wanted}, and the case has {found}");
     }
     Ok(seen.len())
 }

@@ -8,9 +8,9 @@ use mfaas_harness::checkout;
 use mfaas_rules::Layer;
 
 use crate::case::Case;
-use crate::ladder::{Climb, End, word};
+use crate::ladder::{Climb, End};
 
-/// The layers of admission, in the order of the road.
+/// The layers of admission, in the order of the pipeline.
 const LAYERS: &[Layer] = &[
     Layer::Archive,
     Layer::Manifest,
@@ -23,7 +23,7 @@ const LAYERS: &[Layer] = &[
     Layer::Linker,
     Layer::Binary,
     Layer::ThrowawayLoad,
-    Layer::Cage,
+    Layer::Sandbox,
 ];
 /// The lines of docs/threat-model.md between which the table stands.
 const BEGIN: &str =
@@ -34,10 +34,10 @@ const END: &str = "<!-- end of the threat table -->";
 pub(crate) fn keep(cases: &[Case], climbs: &[Climb]) -> anyhow::Result<()> {
     let table = table(cases, climbs);
     println!("\n{table}");
-    let idle: Vec<String> = LAYERS
+    let idle: Vec<&str> = LAYERS
         .iter()
         .filter(|layer| !climbs.iter().any(|climb| stands(climb, **layer)))
-        .map(|layer| word(*layer))
+        .map(|layer| layer.as_str())
         .collect();
     println!(
         "layers that stopped nothing: {}",
@@ -66,7 +66,7 @@ fn table(cases: &[Case], climbs: &[Climb]) -> String {
         families.entry(case.family()).or_default().push(climb);
     }
     let mut text = "| family | cases |".to_owned();
-    LAYERS.iter().for_each(|layer| text.push_str(&format!(" {} |", word(*layer))));
+    LAYERS.iter().for_each(|layer| text.push_str(&format!(" {} |", layer.as_str())));
     text.push_str(" admitted, contained | then image | then error | then limit |\n|");
     text.push_str(&" --- |".repeat(LAYERS.len() + 6));
     for (family, climbs) in &families {

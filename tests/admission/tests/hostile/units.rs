@@ -1,7 +1,7 @@
 //! A macro and a build script that write over what another crate's compilation has made.
 //!
-//! With a cage for each unit nothing of the victim changes, and a file that is not a unit's own ends the
-//! build; with one cage for all of them both marks get into what would be kept.
+//! With a sandbox for each unit nothing of the victim changes, and a file that is not a unit's own ends the
+//! build; with one sandbox for all of them both marks get into what would be kept.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,13 +28,13 @@ pub(crate) fn try_both(toolchain: &Path) -> anyhow::Result<()> {
     };
     let together = compile(toolchain, true, true)?;
     for mark in ["USURPED BY A MACRO", "USURPED BY A SCRIPT"] {
-        anyhow::ensure!(marks(&together, mark)?, "in one cage the victim is not `{mark}`");
+        anyhow::ensure!(marks(&together, mark)?, "in one sandbox the victim is not `{mark}`");
     }
     let apart = compile(toolchain, false, false)?;
-    anyhow::ensure!(!marks(&apart, "USURPED")?, "in cages of their own the victim is usurped");
+    anyhow::ensure!(!marks(&apart, "USURPED")?, "in sandboxes of their own the victim is usurped");
     let refused = compile(toolchain, true, false).err().context("a file of another name was taken")?;
     anyhow::ensure!(refused.to_string().contains("MF0411"), "{refused}");
-    println!("units: a macro and a build script reach no other unit; in one cage both do");
+    println!("units: a macro and a build script reach no other unit; in one sandbox both do");
     Ok(())
 }
 

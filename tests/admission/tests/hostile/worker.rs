@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 
-/// CPU time of a call: enough for what is honest about the samples.
+/// CPU time of a call: enough for what is benign about the samples.
 const BUDGET: &str = "20ms";
 /// Calls: what the first leaves behind would show in the second.
 const TIMES: &str = "2";
@@ -49,13 +49,13 @@ impl Jail {
         // A worker that refuses the image reads no request.
         let _ = child.stdin.take().map(|mut stdin| stdin.write_all(b"probe"));
         let output = child.wait_with_output()?;
-        let said = String::from_utf8_lossy(&output.stdout);
+        let text = String::from_utf8_lossy(&output.stdout);
         let complaint = String::from_utf8_lossy(&output.stderr);
         if complaint.contains("the worker ended") {
             return Ok("worker ended".to_owned());
         }
-        let Some(last) = said.lines().last() else {
-            anyhow::ensure!(!complaint.trim().is_empty(), "the worker said nothing");
+        let Some(last) = text.lines().last() else {
+            anyhow::ensure!(!complaint.trim().is_empty(), "the worker printed nothing");
             return Ok("not loaded".to_owned());
         };
         let answer: serde_json::Value = serde_json::from_str(last).with_context(|| last.to_owned())?;

@@ -60,7 +60,7 @@ pub(super) async fn verify(context: &Context, all: bool) -> Result<Exit, Failure
     Ok(if result.holds { Exit::Ok } else { Exit::Unverified })
 }
 
-/// What the newest serving set names. Without one nothing is verified: whoever wrote the log anew would withhold it.
+/// What the newest serving set names. Without one nothing is verified: an attacker who wrote the log anew would withhold it.
 async fn signed_head(context: &Context, client: &Client) -> Result<AuditHead, Failure> {
     let unverified = |error: mfaas_attest::AttestError| Failure::Unverified(error.to_string());
     let set = client.get_bytes("/v1/serving-set").await.map_err(|failure| match failure {

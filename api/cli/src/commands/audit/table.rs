@@ -1,7 +1,7 @@
 //! `mfaas audit table`: three counts of unsafe code beside each other, for a list of crates.
 //!
 //! The work is the builder's (`mfaas-builder table`, a program beside this one), which downloads,
-//! compiles in its cage and counts; what it prints goes to standard output as it is, since it makes
+//! compiles in its sandbox and counts; what it prints goes to standard output as it is, since it makes
 //! every text of a crate visible itself.
 
 use std::path::PathBuf;
@@ -13,7 +13,11 @@ use crate::settings::Context;
 use crate::supervise::launch::Siblings;
 use crate::supervise::materials::current_in;
 
-/// Count the unsafe code of a list of crates in three ways. Takes minutes, and the registry.
+/// Count the unsafe code of a list of crates in three ways.
+///
+/// Takes minutes, and downloads the crates.
+///
+/// For example: `mfaas audit table --list crates.txt`
 #[derive(Debug, clap::Args)]
 pub(super) struct Table {
     /// The list, a line for each crate: `name version`; the one that ships with mfaas when absent.

@@ -1,7 +1,7 @@
 //! What admission costs, stage by stage, beside the bare compiler in the same run.
 //!
 //! No server, queue or node: the builder's own stages, by its own meter (this program and every
-//! caged command that a stage ran), against the two compiler calls behind the same artifact.
+//! sandboxed command that a stage ran), against the two compiler calls behind the same artifact.
 
 use std::collections::BTreeMap;
 use std::path::Path;

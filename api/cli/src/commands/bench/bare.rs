@@ -1,4 +1,4 @@
-//! The compiler alone: the same rustc commands that the builder runs, without cage, queue, audit,
+//! The compiler alone: the same rustc commands that the builder runs, without sandbox, queue, audit,
 //! inspection, signature or node.
 
 use std::collections::BTreeMap;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use mfaas_wire::{Event, EventKind};
 
 use super::Outcome;
-use super::outcome::WAITS_FOR_THE_SERVICE;
-use crate::client::{Client, innermost};
+use super::outcome::{WAITS_FOR_A_BUILDER, WAITS_FOR_THE_SERVICE};
+use crate::client::Client;
 use crate::events::Parser;
-use crate::failure::Failure;
+use crate::failure::{Failure, innermost};
 use crate::screen::Spinner;
 use crate::settings::Context;
 
@@ -93,6 +93,11 @@ fn show(context: &Context, spinner: &Spinner, event: &Event) {
         EventKind::Diagnostic => {
             if event.diagnostics.iter().any(|diagnostic| diagnostic.code == WAITS_FOR_THE_SERVICE) {
                 spinner.message("waiting for the build service");
+            }
+            // Said at once: it may take until somebody starts a builder.
+            for waits in event.diagnostics.iter().filter(|diagnostic| diagnostic.code == WAITS_FOR_A_BUILDER)
+            {
+                spinner.above(&context.screen, &format!("{}: {}", waits.code, waits.message));
             }
         }
     }

@@ -26,6 +26,9 @@ const FINAL_REFUSALS: [&str; 1] = ["MF0712"];
 /// The code of a deployment that is in the queue again because of a fault of the site's.
 pub(super) const WAITS_FOR_THE_SERVICE: &str = "MF0413";
 
+/// The code of a deployment that another builder has to make, too, before it is signed.
+pub(super) const WAITS_FOR_A_BUILDER: &str = "MF0609";
+
 /// One finished stage with its times in milliseconds.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct StageTime {
@@ -75,7 +78,8 @@ impl Outcome {
     pub(crate) fn take(&mut self, event: Event) -> bool {
         for diagnostic in event.diagnostics {
             // A verdict repeats what its stage has already said; what was waited for is over at the end.
-            if diagnostic.code != WAITS_FOR_THE_SERVICE && !self.diagnostics.contains(&diagnostic) {
+            let is_over = [WAITS_FOR_THE_SERVICE, WAITS_FOR_A_BUILDER].contains(&diagnostic.code.as_str());
+            if !is_over && !self.diagnostics.contains(&diagnostic) {
                 self.diagnostics.push(diagnostic);
             }
         }

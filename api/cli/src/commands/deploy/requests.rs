@@ -24,7 +24,7 @@ pub(super) fn lines(deployment: &DeploymentView) -> Vec<String> {
         lines.extend(request.members.iter().filter(|member| is_undecided(member)).flat_map(member));
         if is_open(request) {
             lines.push(format!(
-                "  what it comes down to is being found out; `mfaas allow requests {}` tells it",
+                "  what it comes down to is being found out; `mfaas crate requests {}` tells it",
                 request.id
             ));
         }
@@ -79,7 +79,7 @@ fn to_read(reading: &ReadingView) -> String {
 
 /// The command that asks for the same.
 fn command(request: &RequestView) -> String {
-    let mut command = format!("mfaas allow request '{}@{}'", request.name, request.requirement);
+    let mut command = format!("mfaas crate request '{}@{}'", request.name, request.requirement);
     if !request.features.is_empty() {
         command.push_str(&format!(" --features {}", request.features.join(",")));
     }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_is_told_the_way_the_nearest_version_and_the_command() {
+    fn a_deployer_who_waits_is_told_the_way_the_nearest_version_and_the_command() {
         let request = serde_json::json!({
             "id": 3, "tenant": "default", "name": "regex-lite", "requirement": "=0.1.5", "features": ["string"],
             "default_features": false, "status": "reviewing", "created_at": "2026-11-22T00:00:00Z",
@@ -122,7 +122,7 @@ mod tests {
                 "  nearest allowed version: 0.1.6 with the features std (decided by seed)",
                 "  regex-lite 0.1.5 (review 7)",
                 "    delta from 0.1.6: +12 -40 lines in 3 files; 900 lines in all",
-                "  asked for by this deploy; by hand: mfaas allow request 'regex-lite@=0.1.5' --features string --no-default-features",
+                "  asked for by this deploy; by hand: mfaas crate request 'regex-lite@=0.1.5' --features string --no-default-features",
                 "reviewers decide at http://127.0.0.1/reviews/7; then the deployment goes on by itself",
             ]
         );

@@ -2,7 +2,7 @@
 
 use mfaas_wire::{DeploymentState, Diagnostic, Endpoint, Level};
 
-use super::outcome::{WAITS_FOR_THE_SERVICE, refused_by_all};
+use super::outcome::{WAITS_FOR_A_BUILDER, WAITS_FOR_THE_SERVICE, refused_by_all};
 use super::{Outcome, Packing, exit_of, name_of_package, pack};
 use crate::failure::Exit;
 
@@ -43,7 +43,7 @@ fn what_was_waited_for_is_not_told_at_the_end() {
         "source_bytes": 1, "attempts": 0,
     });
     let mut outcome = Outcome::accepted(serde_json::from_value(deployment).unwrap());
-    for code in [WAITS_FOR_THE_SERVICE, "MF0301"] {
+    for code in [WAITS_FOR_THE_SERVICE, WAITS_FOR_A_BUILDER, "MF0301"] {
         let event = serde_json::json!({
             "seq": 1, "at": "2026-01-01T00:00:00Z", "stage": "claim", "kind": "diagnostic",
             "diagnostics": [diagnostic(code, Level::Warning)],
@@ -53,6 +53,7 @@ fn what_was_waited_for_is_not_told_at_the_end() {
     let told: Vec<&str> = outcome.diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect();
     assert_eq!(told, ["MF0301"]);
     assert_eq!(WAITS_FOR_THE_SERVICE, mfaas_rules::codes::MF0413.id());
+    assert_eq!(WAITS_FOR_A_BUILDER, mfaas_rules::codes::MF0609.id());
 }
 
 #[test]

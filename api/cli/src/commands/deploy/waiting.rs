@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_learns_what_keeps_every_node_from_it() {
+    fn a_deployer_who_waits_learns_what_keeps_every_node_from_it() {
         let drained = node("n-1", "ready", "draining");
         assert_eq!(
             said(&[drained.clone(), node("n-2", "ready", "cordoned")]).unwrap(),

@@ -11,7 +11,7 @@ use crate::supervise::postgres;
 /// Room for a toolchain, dependencies and a database, in bytes.
 const DISK_BYTES_MIN: u64 = 3 << 30;
 
-/// The landlock version that also restricts truncation (kernel 6.2); the cage uses what is there.
+/// The landlock version that also restricts truncation (kernel 6.2); the sandbox uses what is there.
 const LANDLOCK_ABI_WANTED: u32 = 3;
 
 /// Every check of this machine.
@@ -49,7 +49,7 @@ fn user_namespaces() -> Check {
         Ok(output) => Check::weaker(
             NAME,
             format!("refused: {}", String::from_utf8_lossy(&output.stderr).trim()),
-            "sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000 kernel.apparmor_restrict_unprivileged_userns=0, or accept less with `mfaas up --cage-minimum landlock`",
+            "sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000 kernel.apparmor_restrict_unprivileged_userns=0, or accept less with `mfaas up --sandbox-minimum landlock`",
         ),
         Err(error) => Check::weaker(NAME, format!("cannot try: {error}"), "apt-get install util-linux"),
     }

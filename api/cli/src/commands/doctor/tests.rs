@@ -1,5 +1,7 @@
+use mfaas_wire::{BuilderView, BuildersView};
+
 use super::machine::landlock_of_kernel;
-use super::{Check, drawing};
+use super::{Check, Verdict, agreement_of, drawing};
 
 #[test]
 fn kernels_are_compared_as_numbers() {
@@ -15,4 +17,30 @@ fn every_complaint_is_drawn_with_its_fix() {
     let text = drawing(&[Check::good("a", "here"), Check::bad("b", "gone", "do this")]);
     assert!(text.contains("BAD") && text.contains("= help: b: do this"), "{text}");
     assert_eq!(text.matches("= help").count(), 1);
+}
+
+#[test]
+fn too_few_builders_that_can_agree_are_a_complaint() {
+    let builder = |role: &str, unwell: Option<&str>| BuilderView {
+        instance: "i".to_owned(),
+        role: role.to_owned(),
+        seen_at: chrono::Utc::now(),
+        unwell: unwell.map(str::to_owned),
+    };
+    let check = |agreement, identities, builders| {
+        let check = agreement_of(&BuildersView { agreement, identities, builders });
+        (check.verdict, check.found)
+    };
+    let (verdict, found) = check(Some(2), 1, vec![builder("one", None), builder("one", None)]);
+    assert_eq!(verdict, Verdict::Bad);
+    assert!(
+        found.contains("2 builders with identities of their own have to agree; 2 live, 1 different"),
+        "{found}"
+    );
+    assert_eq!(check(None, 0, vec![]).0, Verdict::Bad, "one is needed anyway");
+    assert_eq!(check(Some(2), 2, vec![builder("one", None), builder("two", None)]).0, Verdict::Good);
+    let (verdict, found) =
+        check(Some(1), 1, vec![builder("one", None), builder("two", Some("/work: no room"))]);
+    assert_eq!(verdict, Verdict::Weaker);
+    assert!(found.contains("two: /work: no room"), "{found}");
 }

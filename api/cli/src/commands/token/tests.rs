@@ -48,3 +48,25 @@ fn a_call_token_is_asked_for_by_its_functions() {
         assert!(typed(line).is_err(), "{line}");
     }
 }
+
+#[test]
+fn a_call_token_is_revoked_by_its_id_or_with_all_of_its_caller() {
+    let revoked = |line: &str| match typed(line).unwrap() {
+        TokenCommand::Revoke { id, call, caller } => (id, call, caller.map(|caller| caller.to_string())),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(revoked("revoke 7f2c"), (Some("7f2c".to_owned()), false, None));
+    assert_eq!(revoked("revoke 7f2c --call"), (Some("7f2c".to_owned()), true, None));
+    assert_eq!(revoked("revoke --caller shop"), (None, false, Some("shop".to_owned())));
+    for line in [
+        "revoke",
+        "revoke --call",
+        "revoke 7f2c --caller shop",
+        "revoke --call --caller shop",
+        "revoke --caller Shop",
+    ] {
+        assert!(typed(line).is_err(), "{line}");
+    }
+    assert!(matches!(typed("list").unwrap(), TokenCommand::List { call: false }));
+    assert!(matches!(typed("list --call").unwrap(), TokenCommand::List { call: true }));
+}

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use super::{OWNER_ROLE, SERVER_ROLE, UpConfig, with_credentials};
+use super::{OWNER_ROLE, SERVER_ROLE, UpConfig, option_of, with_credentials};
 use crate::supervise::layout::Home;
 use crate::supervise::ports::Ports;
 
@@ -45,6 +45,18 @@ fn a_file_from_before_tenants_could_ask_for_their_own_workers_is_read() {
     older["private_cordons"] = 4.into();
     std::fs::write(dir.path().join("up.json"), older.to_string()).unwrap();
     assert_eq!(UpConfig::load(&home).unwrap().unwrap().worker_processes, None);
+}
+
+#[test]
+fn the_least_sandbox_is_kept_under_its_older_name_and_asked_for_under_its_new_one() {
+    let home = Home::at("/nowhere".as_ref());
+    let config =
+        UpConfig { sandbox_minimum: "landlock".to_owned(), ..UpConfig::load_or_new(&home, PORTS).unwrap() };
+    let kept = serde_json::to_value(&config).unwrap();
+    assert_eq!(kept["cage_minimum"], "landlock");
+    assert_eq!(serde_json::from_value::<UpConfig>(kept).unwrap().sandbox_minimum, "landlock");
+    assert_eq!(option_of("cage_minimum"), "--sandbox-minimum");
+    assert_eq!(option_of("builds_agreement"), "--builds-agreement");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn found(decided_by: &str, stands: bool, added: u64) -> ReviewDelta {
 }
 
 #[test]
-fn the_cheapest_path_begins_where_somebody_has_been() {
+fn the_cheapest_path_begins_where_a_reviewer_has_been() {
     let of = |found: &ReviewDelta| reading(Some(found));
     let reviewed = of(&found("ann, bob", true, 120));
     assert_eq!(reviewed.cheapest, "read what changed since 1.0.3: 153 lines instead of 3,412");

@@ -20,7 +20,7 @@ fn drawn(row: &LineRow) -> String {
 
 fn marked(line: &str, columns: &[(u32, u32)]) -> String {
     let runs = runs(line, &[], columns);
-    drawn(&LineRow { number: 1, runs, cut: 0, spots: Vec::new() })
+    drawn(&LineRow { number: 1, runs, cut: 0, hotspots: Vec::new() })
 }
 
 #[test]

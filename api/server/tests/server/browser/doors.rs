@@ -110,13 +110,13 @@ pub(super) async fn revocations(site: &mut Site, strings: &[Hostile], cookies: &
         rows.join(", ")
     ));
     let first = page(&site.server, "/crates/taken-back/1.0.0/revocation", &cookies.reviewer).await.body;
-    let concerned = first.split("name=\"concerned\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let affected = first.split("name=\"affected\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     let csrf = csrf_of(&first);
     let mut texts = Vec::new();
     for string in strings {
         let reason = string.at("revocation");
         let path = format!("/crates/taken-back/1.0.{}/revocation", string.number);
-        let fields = [("severity", "block"), ("reason", &reason), ("concerned", concerned), ("csrf", &csrf)];
+        let fields = [("severity", "block"), ("reason", &reason), ("affected", affected), ("csrf", &csrf)];
         let request =
             site.server.request("POST", &path, "").header("cookie", &cookies.reviewer).form(&fields);
         let status = site.server.send(request).await.status;
@@ -125,7 +125,7 @@ pub(super) async fn revocations(site: &mut Site, strings: &[Hostile], cookies: &
         if status == 303 {
             texts.push(lines(&as_sent(&reason)));
         } else {
-            // What was not taken back still can be: its page is there.
+            // What was not revoked still can be: its page is there.
             site.ledger.page(&path, &cookies.reviewer, 200, &[]);
         }
     }

@@ -18,9 +18,9 @@ const PATH_CHARS: usize = 500;
 const REQUEST_BYTES: usize = 100;
 /// Places of a report, a judgement and a request, by the tail that a string has there: each string stands in each.
 const REPORTED: &[(&str, &str)] = &[
-    ("what", "report: what a spot is"),
-    ("inside", "report: what a spot is in"),
-    ("source", "report: line of a spot"),
+    ("what", "report: what a hotspot is"),
+    ("inside", "report: what a hotspot is in"),
+    ("source", "report: line of a hotspot"),
     ("said", "report: what the compiler said"),
     ("geiger", "report: why geiger could not read"),
     ("path", "report: path of a source file"),
@@ -52,10 +52,10 @@ struct Dossier<'a> {
     kept: Vec<&'a Hostile>,
 }
 
-/// Opens the reviews, says something about their spots, votes on all and closes every other one.
+/// Opens the reviews, says something about their hotspots, votes on all and closes every other one.
 pub(super) async fn reviews(site: &mut Site, strings: &[Hostile], cookies: &Cookies) {
     let blobs = Blobs::open(&format!("file://{}", site.server.dir().join("blobs").display())).unwrap();
-    let (mut voices, mut decided, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut votes, mut decided, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
     for (number, strings) in strings.chunks(STRINGS).enumerate() {
         let kept = strings.iter().filter(|string| string.is_storable()).collect();
         let dossier = Dossier { number, strings, kept };
@@ -64,7 +64,7 @@ pub(super) async fn reviews(site: &mut Site, strings: &[Hostile], cookies: &Cook
         let csrf = csrf_of(&page(&site.server, &format!("/reviews/{id}"), &cookies.reviewer).await.body);
         let mut texts = dossier.reported(site);
         let notes = dossier.notes(site, id, &csrf, cookies).await;
-        let said = dossier.voices(site, id, &csrf, cookies).await;
+        let said = dossier.votes(site, id, &csrf, cookies).await;
         if number % 2 == 1 {
             decided.push(dossier.denial(site, id, &csrf, cookies).await);
         } else {
@@ -73,18 +73,18 @@ pub(super) async fn reviews(site: &mut Site, strings: &[Hostile], cookies: &Cook
         texts.extend(notes.iter().cloned());
         texts.extend(said.iter().cloned());
         site.ledger.page(&format!("/reviews/{id}"), &cookies.reviewer, 200, &texts);
-        voices.extend(said);
+        votes.extend(said);
         let source = dossier.kept.iter().map(|string| sanitise(&in_one_line(string), 10_000));
         let texts: Vec<String> = source.chain(notes).collect();
         site.ledger.page(&format!("/reviews/{id}/files/src/lib.rs"), &cookies.reviewer, 200, &texts);
     }
-    voices.extend(decided.iter().cloned());
-    site.ledger.page("/crates/left-pad", &cookies.reviewer, 200, &voices);
+    votes.extend(decided.iter().cloned());
+    site.ledger.page("/crates/left-pad", &cookies.reviewer, 200, &votes);
     site.ledger.page("/reviews", &cookies.reviewer, 200, &decided);
     site.ledger.page("/crates", &cookies.reviewer, 200, &waiting);
 }
 
-/// A line of the file that has the spots.
+/// A line of the file that has the hotspots.
 fn in_one_line(string: &Hostile) -> String {
     string.at("line").replace(['\n', '\r'], " ")
 }
@@ -159,17 +159,17 @@ impl Dossier<'_> {
     }
 
     fn report(&self) -> Value {
-        let spot = |(at, string): (u32, &&Hostile)| {
+        let hotspot = |(at, string): (u32, &&Hostile)| {
             let place = span("src/lib.rs", at, (1, 8), &string.at("source"));
             json!({ "kind": "unsafe", "what": string.at("what"), "inside": string.at("inside"), "span": place })
         };
-        let spots: Vec<Value> = (1_u32..).zip(&self.kept).map(spot).collect();
+        let hotspots: Vec<Value> = (1_u32..).zip(&self.kept).map(hotspot).collect();
         let said = |(at, string): (u32, &&Hostile)| {
             let place = span("src/lib.rs", at, (1, 9), "");
             json!({ "span": place, "message": string.at("said") })
         };
         let said: Vec<Value> = (1_u32..).zip(&self.kept).map(said).collect();
-        let mut files = vec![source_file("src/lib.rs", "library", &spots)];
+        let mut files = vec![source_file("src/lib.rs", "library", &hotspots)];
         files.extend(self.kept.iter().map(|string| {
             let mut file = source_file(&string.at("path"), "library", &[]);
             file["geiger"] = json!({ "unknown": { "reason": string.at("geiger") } });
@@ -231,26 +231,26 @@ impl Dossier<'_> {
         texts.map(|text| sanitise_line(&text, REQUEST_BYTES)).collect()
     }
 
-    /// A note about each spot, by the form; what is taken.
+    /// A note about each hotspot, by the form; what is taken.
     async fn notes(&self, site: &mut Site, id: i64, csrf: &str, cookies: &Cookies) -> Vec<String> {
         let mut taken = Vec::new();
         for string in self.strings {
             let place = self.kept.iter().position(|kept| kept.number == string.number).unwrap_or_default();
-            let (spot, note) = (format!("src/lib.rs:{}:1:unsafe", place + 1), string.at("note"));
+            let (hotspot, note) = (format!("src/lib.rs:{}:1:unsafe", place + 1), string.at("note"));
             let fields = [
-                ("spot", spot.as_str()),
+                ("hotspot", hotspot.as_str()),
                 ("state", "seen"),
                 ("note", &note),
                 ("back", "review"),
                 ("csrf", csrf),
             ];
-            let path = format!("/reviews/{id}/spots");
+            let path = format!("/reviews/{id}/hotspots");
             let request =
                 site.server.request("POST", &path, "").header("cookie", &cookies.reviewer).form(&fields);
             let status = site.server.send(request).await.status;
             let right = if string.is_visible() { 303 } else { 400 };
             assert_eq!(status, right, "{:?}", string.text);
-            site.ledger.tried("form: note about a spot", status == 303);
+            site.ledger.tried("form: note about a hotspot", status == 303);
             if status == 303 {
                 taken.push(lines(&as_sent(&note)));
             }
@@ -258,13 +258,13 @@ impl Dossier<'_> {
         taken
     }
 
-    /// A voice with each string: those that the form refuses are sent to it, the others are rows, since each
-    /// person has one voice.
-    async fn voices(&self, site: &mut Site, id: i64, csrf: &str, cookies: &Cookies) -> Vec<String> {
+    /// A vote with each string: those that the form refuses are sent to it, the others are rows, since each
+    /// person has one vote.
+    async fn votes(&self, site: &mut Site, id: i64, csrf: &str, cookies: &Cookies) -> Vec<String> {
         let (mut sql, mut taken) = (String::new(), Vec::new());
         for string in self.strings {
-            let words = string.at("voice");
-            site.ledger.tried("form: words of a voice", string.is_visible());
+            let words = string.at("vote");
+            site.ledger.tried("form: words of a vote", string.is_visible());
             if string.is_visible() {
                 sql.push_str(&format!(
                     "INSERT INTO tokens (tenant, name, person, scopes, secret_sha256)
@@ -292,8 +292,8 @@ impl Dossier<'_> {
     }
 
     async fn no(&self, site: &Site, id: i64, words: &str, csrf: &str, cookies: &Cookies) -> u16 {
-        let fields = [("voice", "no"), ("note", words), ("csrf", csrf)];
-        let path = format!("/reviews/{id}/voices");
+        let fields = [("vote", "no"), ("note", words), ("csrf", csrf)];
+        let path = format!("/reviews/{id}/votes");
         let request =
             site.server.request("POST", &path, "").header("cookie", &cookies.reviewer).form(&fields);
         site.server.send(request).await.status

@@ -359,13 +359,13 @@ async fn people_who_signed_in_decide_alone_where_it_says_so() {
     reviewing(&server.db, request["id"].as_i64().unwrap());
     let token = server.token("b", &[Scope::Review]).await;
     let yes = json!({"approve": true, "note": "read it"});
-    assert_eq!(post(server, "POST", "/v1/reviews/1/voices", &token, &yes).await.code(), "MF0913");
+    assert_eq!(post(server, "POST", "/v1/reviews/1/votes", &token, &yes).await.code(), "MF0913");
     let by_form = crate::console::sign_in(server, &token).await;
     let vote = async |cookie: &str| {
         let csrf = csrf_of(&page(server, "/", cookie).await.body);
-        let fields = [("csrf", csrf.as_str()), ("voice", "yes"), ("note", "read it")];
+        let fields = [("csrf", csrf.as_str()), ("vote", "yes"), ("note", "read it")];
         server
-            .send(server.request("POST", "/reviews/1/voices", "").header("cookie", cookie).form(&fields))
+            .send(server.request("POST", "/reviews/1/votes", "").header("cookie", cookie).form(&fields))
             .await
     };
     let refused = vote(&by_form).await;

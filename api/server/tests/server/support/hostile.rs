@@ -27,7 +27,7 @@ const PLAIN: &[&str] = &[
     "</textarea><script>alert(12)</script>",
     "</pre></code></td></table><h1>approved</h1>",
     "</title><script>alert(13)</script>",
-    "</option></select><button name=voice value=yes>Deny</button>",
+    "</option></select><button name=vote value=yes>Deny</button>",
     "<form action=//evil.example method=post><input type=submit value=Save>",
     "<input type=hidden name=csrf value=0>",
     "<base href=//evil.example/>",
@@ -95,7 +95,7 @@ const TAGS: &str = "!doctype a body br button caption code dd div dl dt fieldset
     html input kbd label legend li link main mark meta nav option p pre script select span strong table tbody td \
     textarea th thead title tr ul";
 const ATTRIBUTES: &str = "action aria-current aria-label aria-labelledby autocomplete charset checked class content \
-    data-spot data-state for href html id lang max maxlength method min name nonce rel required role rows scope \
+    data-hotspot data-state for href html id lang max maxlength method min name nonce rel required role rows scope \
     selected spellcheck src tabindex type value";
 
 /// Every tag of a page is one that our templates write, with attributes that they write, and every address

@@ -1,4 +1,4 @@
-//! A crate of 5 MB, made up: 500 files, one of them far larger than the others, with 2,000 spots, and the version
+//! A crate of 5 MB, made up: 500 files, one of them far larger than the others, with 2,000 hotspots, and the version
 //! before it, which differs in two lines of each file.
 
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use super::{AskedFor, Server, compared, crate_report, delta, file_delta, open_re
 const FILES: usize = 500;
 /// Lines of the largest file, and of each of the others.
 const LINES: (usize, usize) = (9_000, 216);
-/// Spots of each file; geiger's word about the whole file is one more.
-const SPOTS: u32 = 3;
+/// Hotspots of each file; geiger's word about the whole file is one more.
+const HOTSPOTS: u32 = 3;
 
 /// The crate.
 pub(crate) struct Large {
@@ -85,6 +85,6 @@ fn text(file: usize) -> String {
 }
 
 fn source(name: &str) -> Value {
-    let spot = |at: u32| json!({ "kind": "unsafe", "what": "unsafe block", "span": span(name, at * 70 + 2, (5, 7), "pub fn f(a: &[u8])") });
-    source_file(name, "library", &(0..SPOTS).map(spot).collect::<Vec<_>>())
+    let hotspot = |at: u32| json!({ "kind": "unsafe", "what": "unsafe block", "span": span(name, at * 70 + 2, (5, 7), "pub fn f(a: &[u8])") });
+    source_file(name, "library", &(0..HOTSPOTS).map(hotspot).collect::<Vec<_>>())
 }

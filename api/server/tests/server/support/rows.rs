@@ -96,14 +96,14 @@ pub(crate) fn span(file: &str, line: u32, columns: (u32, u32), text: &str) -> Va
     json!({ "file": file, "line": line, "column": columns.0, "end_column": columns.1, "text": text })
 }
 
-/// A file of a crate with spots of the keyword `unsafe`, which geiger counts, too.
-pub(crate) fn source_file(path: &str, role: &str, spots: &[Value]) -> Value {
-    let (none, some) = (json!({"safe": 0, "unsafe": 0}), json!({"safe": 0, "unsafe": spots.len()}));
+/// A file of a crate with hotspots of the keyword `unsafe`, which geiger counts, too.
+pub(crate) fn source_file(path: &str, role: &str, hotspots: &[Value]) -> Value {
+    let (none, some) = (json!({"safe": 0, "unsafe": 0}), json!({"safe": 0, "unsafe": hotspots.len()}));
     let counts = json!({ "functions": none, "exprs": some, "impls": none, "traits": none, "methods": none });
     json!({
         "path": path, "role": role, "bytes": 9,
         "geiger": { "counted": { "counts": counts, "forbids_unsafe": false } },
-        "tokens": { "tokens": 9, "counts": { "unsafe": spots.len() }, "spots": spots },
+        "tokens": { "tokens": 9, "counts": { "unsafe": hotspots.len() }, "spots": hotspots },
     })
 }
 

@@ -99,6 +99,13 @@ impl Server {
         format!("https://localhost:{}{path}", self.running().nodes.port())
     }
 
+    /// Asks the listener of the numbers under a name, in the address's place if there is one.
+    pub(crate) async fn numbers(&self, path: &str, host: Option<&str>) -> Answer {
+        let address = self.running().metrics.expect("the numbers have a listener");
+        let request = self.client.get(format!("http://{address}{path}"));
+        self.send(host.into_iter().fold(request, |request, host| request.header("host", host))).await
+    }
+
     /// Its blob store.
     pub(crate) fn blobs(&self) -> mfaas_blobs::Blobs {
         mfaas_blobs::Blobs::open(&format!("file://{}", self.dir.path().join("blobs").display())).unwrap()
@@ -118,7 +125,7 @@ impl Server {
     /// A new token; of the person `tenant/test` where it has to be a person's.
     pub(crate) async fn token(&self, tenant: &str, scopes: &[Scope]) -> String {
         let person = PersonName::parse(&format!("{tenant}/test")).unwrap();
-        let person = scopes.iter().any(|scope| scope.gives_voice()).then_some(&person);
+        let person = scopes.iter().any(|scope| scope.may_vote()).then_some(&person);
         self.make_token(tenant, scopes, person).await
     }
 
@@ -148,6 +155,17 @@ impl Server {
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Answer { status, headers, body: response.text().await.unwrap() }
+    }
+
+    /// Sends a request whose token may be unknown; waits when too many of those came from this address.
+    pub(crate) async fn send_stranger(&self, request: reqwest::RequestBuilder) -> Answer {
+        loop {
+            let answer = self.send(request.try_clone().expect("the body is in memory")).await;
+            if answer.status != 429 || !answer.body.contains("tokens that are not known") {
+                return answer;
+            }
+            tokio::time::sleep(mfaas_server::limits::UNKNOWN_PERIOD).await;
+        }
     }
 
     /// `GET` with a token.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Counted, Row, Table};
+use super::rows::{Counted, Row, Table};
 
 /// Table, shares, and where the counts differ.
 pub(super) fn draw(table: &Table) -> String {
@@ -33,20 +33,20 @@ pub(super) fn draw(table: &Table) -> String {
 fn shares(out: &mut String, table: &Table) {
     out.push('\n');
     let all = table.rows.len();
-    let mut say = |what: &str, has: fn(&Row) -> bool| {
+    let mut count = |what: &str, has: fn(&Row) -> bool| {
         let found = table.rows.iter().filter(|row| has(row)).count();
         // Tenths of a percent, rounded half up.
         let tenths = (found * 1_000 + all / 2).checked_div(all).unwrap_or(0);
         let _ = writeln!(out, "- {what}: {found} of {all} ({}.{} %)", tenths / 10, tenths % 10);
     };
-    say("none by all three counts", is_none);
-    say("none by geiger", |row| row.geiger == Counted::Number(0));
-    say("none by the token scan", |row| row.tokens == Counted::Number(0));
-    say("none by the compiler", |row| row.compiler == Counted::Number(0));
-    say("none by all three, no build script, no procedural macro", |row| {
+    count("none by all three counts", is_none);
+    count("none by geiger", |row| row.geiger == Counted::Number(0));
+    count("none by the token scan", |row| row.tokens == Counted::Number(0));
+    count("none by the compiler", |row| row.compiler == Counted::Number(0));
+    count("none by all three, no build script, no procedural macro", |row| {
         is_none(row) && !row.build_script && !row.proc_macro
     });
-    say("some count could not be made", |row| {
+    count("some count could not be made", |row| {
         [&row.geiger, &row.tokens, &row.compiler].iter().any(|found| matches!(found, Counted::Unknown(_)))
     });
 }

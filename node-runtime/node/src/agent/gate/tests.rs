@@ -72,7 +72,7 @@ fn a_node_follows_the_root_to_its_new_holders() {
 }
 
 #[test]
-fn too_few_signatures_and_one_given_twice_are_told() {
+fn too_few_signatures_and_one_given_twice_are_named() {
     let rotated = Rotated::new();
     let mut gate = rotated.gate();
     assert_eq!(refusal(&mut gate, &rotated.later(3, &[1])), codes::MF0716);

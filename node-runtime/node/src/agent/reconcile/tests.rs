@@ -8,7 +8,7 @@ use mfaas_ident::{AliasName, VersionNumber};
 
 use super::{Loaded, LoadedFunction, plan};
 use crate::agent::testing::{key, number, served};
-use crate::agent::{ImageKey, VerifiedImage};
+use crate::image::{ImageKey, VerifiedImage};
 
 fn images(keys: &[&ImageKey]) -> BTreeMap<VersionNumber, Arc<VerifiedImage>> {
     keys.iter().map(|key| (key.version, Arc::new(VerifiedImage::for_test((*key).clone())))).collect()

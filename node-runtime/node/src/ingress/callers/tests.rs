@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{TimeDelta, Utc};
 use http::{HeaderMap, HeaderValue, header};
-use mfaas_attest::{CALL_TOKEN_LIFE, CallClaims, CallKey, Declared, PrivateKey, sign_call};
+use mfaas_attest::{
+    CALL_TOKEN_LIFE, CallClaims, CallKey, CallTokenError, Declared, PrivateKey, RevokedCalls, sign_call,
+};
 use mfaas_dispatch::Limits;
 use mfaas_ident::{Access, AliasName, CallScope, FunctionRef, PersonName, TenantName};
 
@@ -15,8 +17,8 @@ use super::limiter::{Limiter, Share};
 use super::recent::Recent;
 use super::tokens::Tokens;
 use super::{BAD_TOKENS, Callers, PeerKey};
-use crate::agent::VerifiedImage;
 use crate::agent::testing::key;
+use crate::image::VerifiedImage;
 use crate::logs::LogSink;
 use crate::serving::{self, Dispatcher, Route, RouteChange, Served};
 
@@ -82,7 +84,7 @@ struct Stage {
 impl Stage {
     fn new(share: Share) -> Self {
         let (callers, key) = (Callers::new(share), PrivateKey::generate().unwrap());
-        callers.hold_keys(&[listed(&key)]);
+        callers.hold(&[listed(&key)], &Arc::default());
         Self { callers, dispatcher: dispatcher(), key }
     }
 
@@ -160,14 +162,14 @@ fn each_access_opens_to_whom_it_says() {
 }
 
 #[test]
-fn before_the_first_set_nobody_hears_that_anything_is_closed() {
+fn before_the_first_set_no_caller_is_refused_for_its_rights() {
     let mut stage = Stage::new(MUCH);
     let good = stage.bearer("acme", &["own"]);
     stage.callers = Callers::new(MUCH);
     let wait = || Err((503, "1".to_owned()));
     assert_eq!(stage.ask(&[], "acme/open"), wait());
     assert_eq!(stage.ask(&[&good], "acme/own"), wait());
-    stage.callers.hold_keys(&[]);
+    stage.callers.hold(&[], &Arc::default());
     assert_eq!(stage.ask(&[], "acme/open"), Ok(None));
     assert_eq!(stage.ask(&[&good], "acme/own"), invalid());
 }
@@ -239,19 +241,79 @@ fn keys_that_are_held_no_more_open_nothing_at_once() {
     let stage = Stage::new(MUCH);
     let (old, next) = (stage.bearer("acme", &["own"]), PrivateKey::generate().unwrap());
     assert!(stage.ask(&[&old], "acme/own").is_ok());
-    stage.callers.hold_keys(&[listed(&next), listed(&stage.key)]);
+    stage.callers.hold(&[listed(&next), listed(&stage.key)], &Arc::default());
     assert!(stage.ask(&[&old], "acme/own").is_ok(), "until its last token is over");
     let new = format!("Bearer {}", token(&next, "acme", &["own"], |_| ()));
     assert!(stage.ask(&[&new], "acme/own").is_ok());
-    stage.callers.hold_keys(&[listed(&next)]);
+    stage.callers.hold(&[listed(&next)], &Arc::default());
     assert_eq!(stage.ask(&[&old], "acme/own"), invalid());
     assert!(stage.ask(&[&new], "acme/own").is_ok());
+}
+
+/// A token of `acme/shop` with that id.
+fn numbered(stage: &Stage, id: &str) -> String {
+    format!("Bearer {}", token(&stage.key, "acme", &["own"], |claims| claims.id = id.to_owned()))
+}
+
+#[test]
+fn a_revoked_token_is_refused_whether_it_was_known_or_not() {
+    let stage = Stage::new(MUCH);
+    let [known, unknown, other] = ["1", "2", "3"].map(|id| numbered(&stage, id));
+    assert!(stage.ask(&[&known], "acme/own").is_ok() && stage.ask(&[&other], "acme/own").is_ok());
+    let mut revoked = RevokedCalls::default();
+    for id in ["1", "2"] {
+        revoked.revoke_token(TenantName::parse("acme").unwrap(), id.to_owned());
+    }
+    stage.callers.hold(&[listed(&stage.key)], &Arc::new(revoked.clone()));
+    for text in [&known, &unknown] {
+        // Its signature is checked once at most, so whoever goes on with it is not counted as somebody who tries tokens.
+        for _ in 0..BAD_TOKENS.rate * 3 {
+            assert_eq!(stage.ask(&[text], "acme/own"), invalid());
+            assert_eq!(stage.ask(&[text], "acme/open"), invalid(), "whoever sends a token means it");
+        }
+    }
+    assert!(stage.ask(&[&other], "acme/own").is_ok(), "of the same caller");
+    revoked.revoke_caller(
+        TenantName::parse("acme").unwrap(),
+        PersonName::parse("shop").unwrap(),
+        Utc::now() + TimeDelta::seconds(1),
+    );
+    stage.callers.hold(&[listed(&stage.key)], &Arc::new(revoked));
+    assert_eq!(stage.ask(&[&other], "acme/own"), invalid());
+    let new = token(&stage.key, "acme", &["own"], |claims| claims.issued_at += TimeDelta::seconds(5));
+    assert_eq!(stage.ask(&[&format!("Bearer {new}")], "acme/own"), invalid(), "it has an id that is revoked");
+    let new = token(&stage.key, "acme", &["own"], |claims| {
+        claims.issued_at += TimeDelta::seconds(5);
+        claims.id = "4".to_owned();
+    });
+    assert!(stage.ask(&[&format!("Bearer {new}")], "acme/own").is_ok(), "issued afterwards");
+}
+
+/// Other revocations do not make a node verify anew what it knows: one tenant that revokes would cost all others a signature.
+#[test]
+fn what_is_known_stays_known_when_others_are_revoked() {
+    let (tokens, key) = (Tokens::default(), PrivateKey::generate().unwrap());
+    let keys = [listed(&key)];
+    tokens.hold(&keys, Arc::default());
+    let text = token(&key, "acme", &["own"], |_| ());
+    let now = SystemTime::now();
+    let known = tokens.verify(&text, now).unwrap();
+    let mut revoked = RevokedCalls::default();
+    revoked.revoke_token(TenantName::parse("umbrella").unwrap(), "1".to_owned());
+    tokens.hold(&keys, Arc::new(revoked.clone()));
+    assert!(tokens.known(&text, now).is_some_and(|known| known.is_ok()) && tokens.check(&known).is_ok());
+    revoked.revoke_token(TenantName::parse("acme").unwrap(), "1".to_owned());
+    tokens.hold(&keys, Arc::new(revoked));
+    assert_eq!(tokens.known(&text, now).unwrap().unwrap_err(), CallTokenError::Revoked);
+    assert_eq!(tokens.check(&known), Err(CallTokenError::Revoked), "a call on its way asks again");
+    tokens.hold(&keys, Arc::default());
+    assert!(tokens.known(&text, now).is_some_and(|known| known.is_ok()), "a set that says so alone revokes");
 }
 
 #[test]
 fn a_known_token_ends_with_its_time() {
     let (tokens, key) = (Tokens::default(), PrivateKey::generate().unwrap());
-    tokens.hold_keys(&[listed(&key)]);
+    tokens.hold(&[listed(&key)], Arc::default());
     let text = token(&key, "acme", &["own"], |_| ());
     let now = SystemTime::now();
     assert!(tokens.known(&text, now).is_none(), "nobody has verified it");
@@ -368,34 +430,4 @@ fn an_address_is_one_party() {
 fn an_image_whose_statement_is_silent_is_the_tenants() {
     let silent = VerifiedImage::declaring_for_test(key("old", 1), Declared::default());
     assert_eq!(silent.declared().access(), Access::Tenant);
-}
-
-/// `cargo test --release -p mfaas-node --bin mfaas-node what_a_token_costs -- --ignored --nocapture`
-#[test]
-#[ignore = "prints times, which are a machine's and not a promise"]
-#[expect(clippy::print_stdout, reason = "its figures are what it is for")]
-fn what_a_token_costs() {
-    let stage = Stage::new(Share { rate: 100_000_000, concurrency: 1_000 });
-    let (bearer, rounds) = (stage.bearer("acme", &["own"]), 200_000);
-    let time = |what: &str, rounds: u32, mut work: Box<dyn FnMut(u32) + '_>| {
-        let start = std::time::Instant::now();
-        (0..rounds).for_each(&mut work);
-        println!("{what}: {:.3} µs", start.elapsed().as_secs_f64() * 1e6 / f64::from(rounds));
-    };
-    let (mut headers, tenant) = (HeaderMap::new(), TenantName::parse("acme").unwrap());
-    let (open, own) = ("open".parse::<FunctionRef>().unwrap(), "own".parse::<FunctionRef>().unwrap());
-    let ask = |headers: &HeaderMap, function: &FunctionRef| {
-        drop(stage.callers.admit(&stage.dispatcher, peer("10.0.0.1"), headers, (&tenant, function)).unwrap());
-    };
-    let none = HeaderMap::new();
-    time("nobody, public", rounds, Box::new(|_| ask(&none, &open)));
-    headers.insert(header::AUTHORIZATION, HeaderValue::try_from(bearer).unwrap());
-    time("a known token", rounds, Box::new(|_| ask(&headers, &own)));
-    let fresh: Vec<_> = (0..2_000)
-        .map(|number| token(&stage.key, "acme", &["own"], |claims| claims.id = number.to_string()))
-        .collect();
-    let tokens = Tokens::default();
-    tokens.hold_keys(&[listed(&stage.key)]);
-    let now = SystemTime::now();
-    time("a new token", 2_000, Box::new(|number| drop(tokens.verify(&fresh[number as usize], now).unwrap())));
 }

@@ -93,8 +93,8 @@ fn a_connection_that_ends_while_it_waits_leaves_its_lane_to_the_others() {
     let now = ticks();
     lane.charge(now, now + 4 * lanes.burst);
     let waker = Waker::noop();
-    let first = lane.take_seat(waker);
-    let second = lane.take_seat(waker);
+    let first = lane.queue_up(waker);
+    let second = lane.queue_up(waker);
     drop(first);
     lane.cost.store(u64::MAX / 16, Ordering::Relaxed);
     assert!(lanes.next_turn() && second.waits_on(waker), "one poll a turn, and nobody took it");

@@ -8,7 +8,7 @@ use super::*;
 use crate::agent::testing::key;
 
 #[test]
-fn whoever_deploys_cannot_make_the_scrape_grow_without_an_end() {
+fn a_deployer_cannot_make_the_scrape_grow_without_an_end() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let meters = metrics::with_local_recorder(&recorder, || {
         let meters = Meters::default();

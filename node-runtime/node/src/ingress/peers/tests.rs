@@ -3,7 +3,7 @@
 use futures::FutureExt as _;
 use http_body_util::BodyExt as _;
 
-use super::super::body::Answer;
+use super::super::response::Answer;
 use super::*;
 
 fn bounds() -> Bounds {

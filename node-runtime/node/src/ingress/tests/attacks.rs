@@ -100,7 +100,7 @@ async fn limits_are_announced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_beginning_in_pieces_is_told_apart() {
+async fn a_beginning_in_pieces_is_recognised() {
     let open = Open::new().await;
     let mut two = connect(&open).await;
     for piece in [&PREFACE[..1], &PREFACE[1..2], &PREFACE[2..5], &PREFACE[5..]] {

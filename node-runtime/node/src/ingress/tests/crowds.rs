@@ -26,7 +26,7 @@ async fn connect(open: &Open, from: Ipv4Addr) -> TcpStream {
 }
 
 /// What comes within a second: one answer, or the end.
-async fn heard(stream: &mut TcpStream) -> String {
+async fn received(stream: &mut TcpStream) -> String {
     let mut piece = [0; 4096];
     match tokio::time::timeout(Duration::from_secs(1), stream.read(&mut piece)).await {
         Ok(Ok(read)) => String::from_utf8_lossy(&piece[..read]).into_owned(),
@@ -39,7 +39,7 @@ async fn asked(open: &Open, from: Ipv4Addr) -> String {
     let mut stream = connect(open, from).await;
     // It may be turned away before it has asked.
     let _ = stream.write_all(HEALTH).await;
-    heard(&mut stream).await
+    received(&mut stream).await
 }
 
 /// Connections with a request that has begun, seen by the node.
@@ -72,7 +72,7 @@ async fn idle_connections_of_one_peer_shut_nobody_out() {
     }
     assert!(asked(&open, OTHER).await.contains("alive"));
     assert!(asked(&open, FLOODER).await.contains("alive"), "its own oldest made room");
-    assert_eq!(heard(&mut idle[0]).await, "", "the oldest left");
+    assert_eq!(received(&mut idle[0]).await, "", "the oldest left");
     open.close().await;
 }
 
@@ -84,26 +84,26 @@ async fn the_oldest_idle_connection_makes_room_when_all_places_are_taken() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     // Whoever asks is not the oldest any more.
     first.write_all(HEALTH).await.unwrap();
-    assert!(heard(&mut first).await.contains("alive"));
+    assert!(received(&mut first).await.contains("alive"));
     let _busy = busy(&open, FLOODER, 4).await;
     let _others = busy(&open, OTHER, 2).await;
     assert!(asked(&open, THIRD).await.contains("alive"));
-    assert_eq!(heard(&mut second).await, "", "longest without a request");
+    assert_eq!(received(&mut second).await, "", "longest without a request");
     first.write_all(HEALTH).await.unwrap();
-    assert!(heard(&mut first).await.contains("alive"), "kept");
+    assert!(received(&mut first).await.contains("alive"), "kept");
     open.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_whose_connections_are_all_busy_is_told_so_and_others_are_served() {
+async fn a_peer_whose_connections_are_all_busy_is_refused_and_others_are_served() {
     let open = Open::within(bounds()).await;
     let held = busy(&open, FLOODER, 6).await;
-    let refused = heard(&mut connect(&open, FLOODER).await).await;
+    let refused = received(&mut connect(&open, FLOODER).await).await;
     assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("MF0824"), "{refused}");
     assert!(refused.contains("retry-after: 1"), "{refused}");
     assert!(asked(&open, OTHER).await.contains("alive"));
     let _others = busy(&open, OTHER, 2).await;
-    let full = heard(&mut connect(&open, THIRD).await).await;
+    let full = received(&mut connect(&open, THIRD).await).await;
     assert!(full.starts_with("HTTP/1.1 429") && full.contains("MF0811"), "{full}");
     drop(held);
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -150,7 +150,7 @@ async fn sends(open: &Open, from: Ipv4Addr, bytes: usize) -> TcpStream {
 async fn sent(open: &Open, from: Ipv4Addr, bytes: usize) -> String {
     let mut stream = sends(open, from, bytes).await;
     let _ = stream.write_all(b"\r\n0\r\n\r\n").await;
-    heard(&mut stream).await
+    received(&mut stream).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,9 +24,9 @@ impl Engine {
 
     /// Takes a call past the queue, in the hands of its caller. What lies in the queue comes first.
     pub(in crate::serving) fn submit_here(&mut self, call: Call) -> Option<JobId> {
-        self.hear();
+        self.receive();
         let job = self.submit(call);
-        self.carry_out();
+        self.execute_commands();
         job
     }
 
@@ -53,7 +53,7 @@ impl Engine {
 
     /// Whether nobody has to look before `moment`, in ticks.
     pub(in crate::serving) fn rests_until(&mut self, moment: u64) -> bool {
-        let rests = !self.over && self.scheduler.is_idle() && self.awaits_nobody();
+        let rests = !self.over && self.scheduler.is_idle() && self.has_no_calls();
         if rests {
             self.publish();
         }

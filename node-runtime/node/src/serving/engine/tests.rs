@@ -22,13 +22,15 @@ use mfaas_rules::codes;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::agent::testing::{key, number};
-use crate::agent::{ImageKey, Refused, VerifiedImage};
 use crate::grant::Grant;
-use crate::serving::crew::Crew;
+use crate::image::{ImageKey, VerifiedImage};
+use crate::refused::Refused;
 use crate::serving::intake::{Arrival, Event, Intake};
 use crate::serving::loading::Task;
+use crate::serving::supervisor::WorkerSupervisor;
 use crate::serving::{
-    Answered, Asked, Books, CallError, Dispatcher, Means, Route, RouteChange, Served, Way, connect,
+    Answered, Asked, CallError, Dispatcher, NodeServices, Route, RouteChange, Served, Way, WorkerSetup,
+    connect,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,11 +49,11 @@ impl Drop for Idle {
 }
 
 /// A dispatcher of a node with one shared worker and `acme/hello@1` in slot 7, whose loader is the
-/// test: it makes no slab, so that the crew waits and the test is the workers, too.
+/// test: it makes no slab, so that the supervisor waits and the test is the workers, too.
 struct Stage {
     dispatcher: Arc<Dispatcher>,
     intake: Intake,
-    crew: Arc<Crew>,
+    supervisor: Arc<WorkerSupervisor>,
     tasks: Receiver<Task>,
     /// Tasks that were passed over while a worker was awaited.
     passed: RefCell<VecDeque<Task>>,
@@ -63,16 +65,18 @@ struct Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        self.crew.close();
+        self.supervisor.close();
     }
 }
 
 impl Stage {
     async fn new() -> Self {
         let limits = Limits { shared_workers: 1, workers_max: 4, ..Limits::NODE };
-        let (dispatcher, intake, crew, tasks) = connect(limits, Books::default(), &Means::default()).unwrap();
+        let (dispatcher, intake, supervisor, tasks) =
+            connect(limits, NodeServices::default(), &WorkerSetup::default()).unwrap();
         let (passed, asked, first) = Default::default();
-        let stage = Self { dispatcher: Arc::new(dispatcher), intake, crew, tasks, passed, asked, first };
+        let stage =
+            Self { dispatcher: Arc::new(dispatcher), intake, supervisor, tasks, passed, asked, first };
         stage.first.set(Some(stage.life(WORKER, SHARED)));
         assert_eq!(stage.define(&key("hello", 1), 7).await, []);
         stage.route(&key("hello", 1));
@@ -111,7 +115,7 @@ impl Stage {
     }
 
     /// Waits until a worker is wanted over this slab: who comes before is sent away.
-    fn await_wish(&self, slab: SlabId) {
+    fn await_request(&self, slab: SlabId) {
         loop {
             let mut asked = self.asked.take();
             let found = asked.iter().position(|asked| *asked == slab);
@@ -143,7 +147,7 @@ impl Stage {
         let defining = tokio::spawn(async move { dispatcher.define(&[image]).await.unwrap() });
         match self.task() {
             Task::Load { function, slab, .. } => {
-                self.intake.say(Event::Loaded { function, slab, slot, bytes: 1 })
+                self.intake.send(Event::Loaded { function, slab, slot, bytes: 1 })
             }
             other => panic!("{other:?}"),
         }
@@ -170,13 +174,13 @@ impl Stage {
 
     /// The same over a slab.
     fn life(&self, id: WorkerId, slab: SlabId) -> (WorkerEnd, OwnedFd, Idle) {
-        self.await_wish(slab);
+        self.await_request(slab);
         let (fd, ring) = mfaas_ring::create(Geometry::new(8).unwrap()).unwrap();
         let mut end = WorkerEnd::attach(&fd).unwrap();
         end.set_state(WorkerState::Ready);
         let child = Program::new("sleep").arg("1000").spawn().unwrap();
         let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
-        self.intake.say(Event::Arrived(Box::new(Arrival { id, slab, ring, process })));
+        self.intake.send(Event::Arrived(Box::new(Arrival { id, slab, ring, process })));
         (end, fd, Idle(child))
     }
 
@@ -188,10 +192,10 @@ impl Stage {
             match end.next(PATIENCE).unwrap() {
                 Next::Call(job) => return (end, fd, child, job),
                 Next::Stop => self.note(slab),
-                Next::Idle => panic!("{id:?} hears nothing"),
+                Next::Idle => panic!("{id:?} receives nothing"),
             }
         }
-        panic!("nobody is wanted");
+        panic!("no worker is wanted");
     }
 
     fn call(&self) -> tokio::task::JoinHandle<Result<Answered, CallError>> {
@@ -295,7 +299,7 @@ async fn a_worker_is_signalled_when_the_deadline_that_it_wrote_has_passed() {
     assert_eq!(status.signal(), Some(rustix::process::Signal::ALARM.as_raw()));
     // What it had completed before counts.
     reply(&mut end, b"done");
-    stage.intake.say(Event::Died(WORKER));
+    stage.intake.send(Event::Died(WORKER));
     assert_eq!(call.await.unwrap().unwrap().outcome, Outcome::Finished);
 }
 
@@ -311,8 +315,8 @@ async fn a_worker_that_breaks_its_ring_is_killed_and_its_calls_are_lost_once() {
     let status = tokio::task::spawn_blocking(move || child.0.wait().unwrap()).await.unwrap();
     assert_eq!(status.signal(), Some(rustix::process::Signal::KILL.as_raw()));
     assert!(!call.is_finished(), "nothing is lost before its worker is");
-    stage.intake.say(Event::Died(WORKER));
-    stage.intake.say(Event::Died(WORKER));
+    stage.intake.send(Event::Died(WORKER));
+    stage.intake.send(Event::Died(WORKER));
     // The default budget is too long for a second call behind the first: it waits for a worker.
     let (first, second) = (call, behind);
     let (mut end, _fd, _child, _) = stage.replacement(SHARED);
@@ -331,7 +335,7 @@ async fn a_call_runs_again_only_when_its_signed_statement_says_that_it_may() {
         let (mut end, _fd, _child) = stage.worker();
         let call = stage.call();
         let first = next(&mut end);
-        stage.intake.say(Event::Died(WORKER));
+        stage.intake.send(Event::Died(WORKER));
         if idempotent {
             let (mut end, _fd, _child, again) = stage.replacement(SHARED);
             assert_eq!(again, first, "the same call, with the same request");
@@ -369,7 +373,7 @@ async fn a_function_that_declares_it_waits_for_a_worker_of_its_own() {
         }
     };
     assert_eq!(slab, SlabId { number: SHARED_SLAB + 2, life: 0 });
-    stage.intake.say(Event::Loaded { function, slab, slot: 0, bytes: 1 });
+    stage.intake.send(Event::Loaded { function, slab, slot: 0, bytes: 1 });
     assert_eq!(defining.await.unwrap(), []);
 }
 
@@ -382,11 +386,11 @@ async fn a_worker_that_is_not_wanted_or_maps_an_old_slab_is_let_go() {
     let (mut stranger, _fd, _child) = stage.life(WorkerId { place: 3, life: 9 }, SHARED);
     assert_eq!(stranger.next(PATIENCE).unwrap(), Next::Stop);
     assert_eq!(end.next(Duration::ZERO).unwrap(), Next::Idle);
-    stage.intake.say(Event::Renewed);
+    stage.intake.send(Event::Renewed);
     assert_eq!(end.next(PATIENCE).unwrap(), Next::Stop);
     drop(child);
-    stage.intake.say(Event::Died(WORKER));
-    stage.await_wish(SlabId { life: 1, ..SHARED });
+    stage.intake.send(Event::Died(WORKER));
+    stage.await_request(SlabId { life: 1, ..SHARED });
     stage.note(SHARED);
     let (mut old, _fd, _child) = stage.life(WorkerId { life: 2, ..WORKER }, SHARED);
     assert_eq!(old.next(PATIENCE).unwrap(), Next::Stop);
@@ -424,10 +428,10 @@ async fn an_image_that_cannot_be_loaded_is_named_with_its_sentence_and_stops_no_
         match stage.task() {
             Task::Load { function, slab, image } if image.key().version == number(2) => {
                 let reason = "it is odd".to_owned();
-                stage.intake.say(Event::LoadFailed { function, slab, reason });
+                stage.intake.send(Event::LoadFailed { function, slab, reason });
             }
             Task::Load { function, slab, .. } => {
-                stage.intake.say(Event::Loaded { function, slab, slot: 9, bytes: 1 });
+                stage.intake.send(Event::Loaded { function, slab, slot: 9, bytes: 1 });
             }
             other => panic!("{other:?}"),
         }
@@ -441,7 +445,7 @@ async fn an_image_that_cannot_be_loaded_is_named_with_its_sentence_and_stops_no_
 async fn a_new_slab_is_filled_again_and_calls_wait_for_it() {
     let stage = Stage::new().await;
     let (_end, _fd, old) = stage.worker();
-    stage.intake.say(Event::Renewed);
+    stage.intake.send(Event::Renewed);
     let renewed = SlabId { life: 1, ..SHARED };
     let call = stage.call();
     let function = match stage.task() {
@@ -449,10 +453,10 @@ async fn a_new_slab_is_filled_again_and_calls_wait_for_it() {
         other => panic!("{other:?}"),
     };
     drop(old);
-    stage.intake.say(Event::Died(WORKER));
+    stage.intake.send(Event::Died(WORKER));
     // What the old loader still says about the old slab means nothing.
-    stage.intake.say(Event::Loaded { function, slab: SHARED, slot: 7, bytes: 1 });
-    stage.intake.say(Event::Loaded { function, slab: renewed, slot: 3, bytes: 1 });
+    stage.intake.send(Event::Loaded { function, slab: SHARED, slot: 7, bytes: 1 });
+    stage.intake.send(Event::Loaded { function, slab: renewed, slot: 3, bytes: 1 });
     let (mut end, _fd, _child, job) = stage.replacement(renewed);
     assert_eq!(job.function, 3);
     reply(&mut end, b"again");
@@ -460,7 +464,7 @@ async fn a_new_slab_is_filled_again_and_calls_wait_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_dispatcher_refuses_and_says_when_it_is_idle() {
+async fn a_stopped_dispatcher_refuses_and_reports_when_it_is_idle() {
     let stage = Stage::new().await;
     let (mut end, _fd, _child) = stage.worker();
     let call = stage.call();

@@ -6,8 +6,8 @@ use mfaas_dispatch::{PoolKey, PoolKind, TenantId};
 use mfaas_ident::{Budget, Isolation, TenantName};
 
 use super::{Pools, SHORT_BUDGET_MAX};
-use crate::agent::ImageKey;
 use crate::agent::testing::key;
+use crate::image::ImageKey;
 
 const ACME: TenantId = TenantId(0);
 const UMBRELLA: TenantId = TenantId(1);

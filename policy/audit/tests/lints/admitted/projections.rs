@@ -1,4 +1,4 @@
-// Associated types as honest generic code uses them.
+// Associated types as benign generic code uses them.
 pub trait Shape {
     type Unit: Copy;
     fn scale(&self, by: Self::Unit) -> Self::Unit;

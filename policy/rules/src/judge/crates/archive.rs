@@ -23,6 +23,6 @@ pub(super) fn judge(report: &CrateReport, reasons: &mut Reasons) {
     match report.yanked {
         Some(false) => {}
         Some(true) => reasons.add(RiskClass::Yanked, "its publisher took it back"),
-        None => reasons.add(RiskClass::YankedUnknown, "nobody says whether it was taken back"),
+        None => reasons.add(RiskClass::YankedUnknown, "it is not known whether its publisher has yanked it"),
     }
 }

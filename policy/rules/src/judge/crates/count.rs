@@ -4,7 +4,7 @@
 use super::reason::{Place, Reasons};
 use super::{People, RiskClass};
 use crate::crate_facts::{
-    CompilerVerdict, CrateReport, FileFacts, GeigerReport, Role, SpotKind, UnsafeCode, summarise,
+    CompilerVerdict, CrateReport, FileFacts, GeigerReport, HotspotKind, Role, UnsafeCode, summarise,
 };
 
 /// Two people, unless all three counts of the crate itself are proven zeros. The summary is made anew:
@@ -29,7 +29,8 @@ pub(super) fn judge(report: &CrateReport, reasons: &mut Reasons) {
             reasons.add(risk, "no source file of a library was found");
         }
     }
-    let (geiger, tokens) = (report.source.summary.geiger.unsafe_total(), report.source.summary.token_spots);
+    let (geiger, tokens) =
+        (report.source.summary.geiger.unsafe_total(), report.source.summary.token_hotspots);
     if geiger > 0 {
         reasons.add(RiskClass::UnsafeGeiger, format!("geiger counts {geiger} in all"));
     }
@@ -51,10 +52,11 @@ fn unproven(report: &CrateReport, reasons: &mut Reasons) {
 fn compiler(verdict: &CompilerVerdict, reasons: &mut Reasons) {
     match verdict {
         CompilerVerdict::Clean => {}
-        CompilerVerdict::Unsafe { errors, spots } => {
+        CompilerVerdict::Unsafe { errors, hotspots } => {
             let text = format!("the compiler refuses it {errors} times for unsafe code");
-            let places =
-                spots.iter().map(|spot| Place { span: spot.span.clone(), what: spot.message.clone() });
+            let places = hotspots
+                .iter()
+                .map(|hotspot| Place { span: hotspot.span.clone(), what: hotspot.message.clone() });
             reasons.at(RiskClass::UnsafeCompiler, text, places);
         }
         CompilerVerdict::Failed { reason } => {
@@ -81,23 +83,24 @@ fn geiger(file: &FileFacts, reasons: &mut Reasons) {
 
 fn tokens(file: &FileFacts, reasons: &mut Reasons) {
     let power: usize = file.tokens.power();
-    let has_spots = |wanted: fn(SpotKind) -> bool| file.tokens.spots.iter().any(|spot| wanted(spot.kind));
-    if power > 0 || has_spots(SpotKind::is_power) {
+    let has_hotspots =
+        |wanted: fn(HotspotKind) -> bool| file.tokens.hotspots.iter().any(|hotspot| wanted(hotspot.kind));
+    if power > 0 || has_hotspots(HotspotKind::is_power) {
         let text = format!("{}: the token scan finds {power} places", file.path);
-        reasons.at(RiskClass::UnsafeTokens, text, places(file, SpotKind::is_power));
+        reasons.at(RiskClass::UnsafeTokens, text, places(file, HotspotKind::is_power));
     }
-    let unreadable = |kind| kind == SpotKind::Unreadable;
-    if file.tokens.counts.contains_key(&SpotKind::Unreadable) || has_spots(unreadable) {
+    let unreadable = |kind| kind == HotspotKind::Unreadable;
+    if file.tokens.counts.contains_key(&HotspotKind::Unreadable) || has_hotspots(unreadable) {
         let text = format!("{}: the token scan could not read all of it", file.path);
         reasons.at(RiskClass::UnknownTokens, text, places(file, unreadable));
     }
 }
 
-/// The spots of some kinds, as places.
-pub(super) fn places(file: &FileFacts, wanted: impl Fn(SpotKind) -> bool) -> impl Iterator<Item = Place> {
+/// The hotspots of some kinds, as places.
+pub(super) fn places(file: &FileFacts, wanted: impl Fn(HotspotKind) -> bool) -> impl Iterator<Item = Place> {
     file.tokens
-        .spots
+        .hotspots
         .iter()
-        .filter(move |spot| wanted(spot.kind))
-        .map(|spot| Place { span: spot.span.clone(), what: spot.what.clone() })
+        .filter(move |hotspot| wanted(hotspot.kind))
+        .map(|hotspot| Place { span: hotspot.span.clone(), what: hotspot.what.clone() })
 }

@@ -15,7 +15,8 @@ pub struct Reason {
     /// What was found, one sentence, sanitised.
     pub text: String,
     /// Where, the first places.
-    pub spots: Vec<Place>,
+    #[serde(rename = "spots")]
+    pub hotspots: Vec<Place>,
 }
 
 /// A place to look at.
@@ -39,9 +40,14 @@ impl Reasons {
     }
 
     /// Adds a reason with its places.
-    pub(super) fn at(&mut self, risk: RiskClass, text: impl AsRef<str>, spots: impl Iterator<Item = Place>) {
+    pub(super) fn at(
+        &mut self,
+        risk: RiskClass,
+        text: impl AsRef<str>,
+        hotspots: impl Iterator<Item = Place>,
+    ) {
         let text = mfaas_ident::sanitise_line(text.as_ref(), CRATE_RULES.text_bytes_max);
-        self.0.push(Reason { risk, text, spots: spots.take(CRATE_RULES.spots_max).collect() });
+        self.0.push(Reason { risk, text, hotspots: hotspots.take(CRATE_RULES.hotspots_max).collect() });
     }
 
     /// Whether one of them is of such a class.
@@ -49,12 +55,12 @@ impl Reasons {
         self.0.iter().any(|reason| wanted(reason.risk))
     }
 
-    /// The gravest first, then by class and text: the order of the facts changes nothing. Past the
-    /// bound the lightest are dropped, which cannot change the gravest.
+    /// The most severe first, then by class and text: the order of the facts changes nothing. Past the
+    /// bound the lightest are dropped, which cannot change the most severe.
     pub(super) fn finish(mut self) -> Vec<Reason> {
         self.0.sort_by(|a, b| {
             let key = |reason: &Reason| (std::cmp::Reverse(reason.risk.effect()), reason.risk);
-            key(a).cmp(&key(b)).then_with(|| (&a.text, &a.spots).cmp(&(&b.text, &b.spots)))
+            key(a).cmp(&key(b)).then_with(|| (&a.text, &a.hotspots).cmp(&(&b.text, &b.hotspots)))
         });
         self.0.dedup();
         self.0.truncate(CRATE_RULES.reasons_max);

@@ -36,7 +36,7 @@ macro_rules! classes {
         }
 
         impl RiskClass {
-            /// Every class, the gravest first.
+            /// Every class, the most severe first.
             pub const ALL: &[Self] = &[$($(Self::$name),+),+];
 
             /// The stable word.
@@ -76,7 +76,7 @@ classes! {
         AdvisoryVulnerability "advisory-vulnerability" "known vulnerability"
             "Ask for a version that the advisory names as patched or unaffected.";
         AuditViolation "audit-violation" "violation in an imported audit"
-            "Somebody's reviewers found that this version breaks their criteria: read their notes.";
+            "Reviewers of an imported audit source found that this version breaks their criteria: read their notes.";
     [Review]
         AdvisoryUnmaintained "advisory-unmaintained" "unmaintained"
             "Nobody will mend what is found in it: prefer a successor.";

@@ -4,7 +4,7 @@ use super::RiskClass;
 use super::count::places;
 use super::reason::{Place, Reasons};
 use crate::crate_facts::{
-    ApiClass, ApiTouch, CrateReport, ExportedMacro, FileFacts, Role, ShapeReport, SpotKind,
+    ApiClass, ApiTouch, CrateReport, ExportedMacro, FileFacts, HotspotKind, Role, ShapeReport,
 };
 use crate::profiles::crate_rules::API;
 
@@ -14,7 +14,7 @@ pub(super) fn judge(report: &CrateReport, reasons: &mut Reasons) {
     report.source.exported_macros.iter().for_each(|exported| exported_macro(exported, reasons));
     report.source.unread.iter().for_each(|what| reasons.add(RiskClass::Unread, what));
     for file in report.source.files.iter().filter(|file| file.role != Role::Aside) {
-        spots(file, reasons);
+        hotspots(file, reasons);
     }
     report.touches.classes.iter().for_each(|touch| api(touch, reasons));
     shapes(&report.shapes, reasons);
@@ -60,27 +60,27 @@ fn exported_macro(exported: &ExportedMacro, reasons: &mut Reasons) {
     add(exported.passes_attributes, RiskClass::MacroAttributes, "puts its caller's attributes on items");
 }
 
-/// Every kind of spot has a class, or is counted as unsafe code.
-fn risk_of(kind: SpotKind) -> Option<RiskClass> {
+/// Every kind of hotspot has a class, or is counted as unsafe code.
+fn risk_of(kind: HotspotKind) -> Option<RiskClass> {
     match kind {
-        SpotKind::Unsafe
-        | SpotKind::UnsafeAttribute
-        | SpotKind::Linkage
-        | SpotKind::ExternBlock
-        | SpotKind::StaticMut
-        | SpotKind::MachineCode
-        | SpotKind::Unreadable => None,
-        SpotKind::Include | SpotKind::ModulePath => Some(RiskClass::Include),
-        SpotKind::BuildInput => Some(RiskClass::BuildInput),
-        SpotKind::OutDir => Some(RiskClass::OutDir),
-        SpotKind::Quote => Some(RiskClass::Quote),
-        SpotKind::WordInLiteral => Some(RiskClass::WordInLiteral),
-        SpotKind::Invisible => Some(RiskClass::Invisible),
+        HotspotKind::Unsafe
+        | HotspotKind::UnsafeAttribute
+        | HotspotKind::Linkage
+        | HotspotKind::ExternBlock
+        | HotspotKind::StaticMut
+        | HotspotKind::MachineCode
+        | HotspotKind::Unreadable => None,
+        HotspotKind::Include | HotspotKind::ModulePath => Some(RiskClass::Include),
+        HotspotKind::BuildInput => Some(RiskClass::BuildInput),
+        HotspotKind::OutDir => Some(RiskClass::OutDir),
+        HotspotKind::Quote => Some(RiskClass::Quote),
+        HotspotKind::WordInLiteral => Some(RiskClass::WordInLiteral),
+        HotspotKind::Invisible => Some(RiskClass::Invisible),
     }
 }
 
-/// The classes that spots are collected into.
-const OF_SPOTS: [RiskClass; 6] = [
+/// The classes that hotspots are collected into.
+const OF_HOTSPOTS: [RiskClass; 6] = [
     RiskClass::Include,
     RiskClass::BuildInput,
     RiskClass::OutDir,
@@ -89,12 +89,12 @@ const OF_SPOTS: [RiskClass; 6] = [
     RiskClass::Invisible,
 ];
 
-fn spots(file: &FileFacts, reasons: &mut Reasons) {
-    for risk in OF_SPOTS {
-        let wanted = |kind: SpotKind| risk_of(kind) == Some(risk);
+fn hotspots(file: &FileFacts, reasons: &mut Reasons) {
+    for risk in OF_HOTSPOTS {
+        let wanted = |kind: HotspotKind| risk_of(kind) == Some(risk);
         let counted = file.tokens.counts.iter().filter(|(kind, _)| wanted(**kind));
         let count: usize = counted.map(|(_, count)| *count).sum();
-        if count > 0 || file.tokens.spots.iter().any(|spot| wanted(spot.kind)) {
+        if count > 0 || file.tokens.hotspots.iter().any(|hotspot| wanted(hotspot.kind)) {
             let text = format!("{}: {} ({count})", file.path, risk.label());
             reasons.at(risk, text, places(file, wanted));
         }
@@ -104,7 +104,8 @@ fn spots(file: &FileFacts, reasons: &mut Reasons) {
 fn api(touch: &ApiTouch, reasons: &mut Reasons) {
     let why = API.iter().find(|row| row.class == touch.class).map_or("", |row| row.why);
     let risk = api_risk(touch.class);
-    let places = touch.spots.iter().map(|spot| Place { span: spot.span.clone(), what: spot.path.clone() });
+    let places =
+        touch.hotspots.iter().map(|hotspot| Place { span: hotspot.span.clone(), what: hotspot.path.clone() });
     reasons.at(risk, format!("it {} in {} places: {why}", risk.label(), touch.count), places);
 }
 

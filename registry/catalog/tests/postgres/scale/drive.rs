@@ -1,14 +1,18 @@
 //! What programs ask by themselves and pages ask for, of the filled database.
 
-use chrono::{TimeDelta, Utc};
-use mfaas_attest::AuditHead;
+use std::time::Duration;
+
+use chrono::{SubsecRound as _, TimeDelta, Utc};
+use mfaas_attest::{AuditHead, KeyId};
 use mfaas_blobs::Blobs;
-use mfaas_catalog::{CatalogError, Held, NewRequest, Period, Retention, UsageQuery};
+use mfaas_catalog::{CatalogError, Held, IssuedCall, NewRequest, Period, Retention, UsageQuery};
 use mfaas_delivery::{
     Availability, Ban, BanNotice, DeploymentState, Event, LogBatch, LogLevel, LogLine, NODE_PROTOCOL, Stage,
     UsageReport,
 };
-use mfaas_ident::{CrateName, Digest, Epoch, FunctionName, NodeName, TenantName, ToolchainId, VersionNumber};
+use mfaas_ident::{
+    CallScope, CrateName, Digest, Epoch, FunctionName, NodeName, TenantName, ToolchainId, VersionNumber,
+};
 use mfaas_rules::review::ReviewState;
 use uuid::Uuid;
 
@@ -22,7 +26,12 @@ const PAGE: u32 = 101;
 fn ran<T>(result: Result<T, CatalogError>) {
     match result {
         Ok(_)
-        | Err(CatalogError::Database(_) | CatalogError::NotFound { .. } | CatalogError::Conflict { .. }) => {}
+        | Err(
+            CatalogError::Database(_)
+            | CatalogError::NotFound { .. }
+            | CatalogError::Conflict { .. }
+            | CatalogError::CallTokensOver,
+        ) => {}
         Err(error) => panic!("{error:?}"),
     }
 }
@@ -32,6 +41,7 @@ pub(super) async fn everything(world: &World, turn: &str) {
     builds(world, turn).await;
     registry(world).await;
     people(world, turn).await;
+    call_tokens(world, turn).await;
     machines(world, turn).await;
     reviews(world, turn).await;
     acquires(world).await;
@@ -39,6 +49,7 @@ pub(super) async fn everything(world: &World, turn: &str) {
 }
 
 async fn builds(world: &World, turn: &str) {
+    let begun = world.server.ended_until_now().await.unwrap();
     for ending in ["built", "refused", "released", "postponed", "lost"] {
         world.upload("mine", &format!("{ending} {turn}"), ending.as_bytes()).await;
         let claimed = world.builder.claim("one", LONG).await.unwrap().unwrap();
@@ -57,9 +68,11 @@ async fn builds(world: &World, turn: &str) {
     // What was given back is in nobody's way.
     world.damage("UPDATE builds SET finished_at = now() WHERE tenant = 'acme' AND finished_at IS NULL").await;
     world.builder.builder_is("one", None).await.unwrap();
-    for well in [true, false] {
-        world.server.count_builders(well).await.unwrap();
-    }
+    world.server.builders().await.unwrap();
+    world.server.builds_agreement().await.unwrap();
+    world.server.build_queue().await.unwrap();
+    let times = world.server.stage_times(begun, Duration::ZERO).await.unwrap();
+    assert!(!times.queued.is_empty(), "none has ended");
     world.server.count_postponed_builds().await.unwrap();
     world.server.deployment_counts().await.unwrap();
 }
@@ -126,6 +139,7 @@ async fn people(world: &World, turn: &str) {
     ran(world.server.tokens(None, PAGE).await);
     ran(world.server.tokens(Some(&TenantName::parse("t150").unwrap()), PAGE).await);
     ran(world.server.authenticate(&Digest::of(b"secret1")).await);
+    ran(world.server.is_token_good(uuid::Uuid::nil()).await);
     world.server.revoke_token(&actor(), Some(&tenant()), token.id).await.unwrap();
     let version = world.admitted(&format!("mine-{turn}"), &format!("admitted {turn}")).await;
     let mine = function(&format!("mine-{turn}"));
@@ -136,11 +150,35 @@ async fn people(world: &World, turn: &str) {
     world.server.delete_function(&actor(), &tenant(), &mine).await.unwrap();
 }
 
+async fn call_tokens(world: &World, turn: &str) {
+    let (shop, busy) = (person(&format!("shop-{turn}")), TenantName::parse("t150").unwrap());
+    ran(world.server.call_tokens(&busy, PAGE).await);
+    ran(world.server.revoke_caller(&actor(), &busy, &person("c150")).await);
+    let now = Utc::now().trunc_subsecs(0);
+    for (id, revokes_it) in [(Uuid::new_v4(), true), (Uuid::new_v4(), false)] {
+        let issued = IssuedCall {
+            id,
+            tenant: &tenant(),
+            caller: &shop,
+            functions: &CallScope::parse(&["pay"]).unwrap(),
+            issued_at: now,
+            expires_at: now + TimeDelta::hours(1),
+            key: KeyId(Digest::of(b"key")),
+        };
+        world.server.caller_revoked_until(&tenant(), &shop).await.unwrap();
+        world.server.record_call_token(&actor(), &issued).await.unwrap();
+        if revokes_it {
+            world.server.revoke_call_token(&actor(), &tenant(), id).await.unwrap();
+        }
+    }
+    world.server.revoke_caller(&actor(), &tenant(), &shop).await.unwrap();
+}
+
 async fn machines(world: &World, turn: &str) {
     let node = crate::usage::joined(world, &format!("node-{turn}")).await;
     ran(world.server.nodes().await);
     ran(world.server.node_by_certificate(&Digest::of(b"node1")).await);
-    ran(world.server.orders(&node).await);
+    ran(world.server.directives(&node).await);
     ran(world.server.count_nodes(Availability::Active).await);
     ran(world.server.count_bans().await);
     world.server.set_availability(&actor(), &node, Availability::Cordoned).await.unwrap();
@@ -163,7 +201,8 @@ async fn machines(world: &World, turn: &str) {
     world.server.append_logs(&node, &batch).await.unwrap();
     let (crashes, since) = (3, Utc::now());
     let ban = Ban { tenant, function: name, version, digest: Digest::of(b"artifact200"), crashes, since };
-    let told = world.server.tell_ban(&node, &BanNotice { protocol: NODE_PROTOCOL, told: boot, ban }).await;
+    let told =
+        world.server.record_ban(&node, &BanNotice { protocol: NODE_PROTOCOL, notice_id: boot, ban }).await;
     ran(told);
     ran(world.server.lift_ban(&actor(), 1).await);
     let _: NodeName = node;
@@ -183,14 +222,14 @@ async fn reviews(world: &World, turn: &str) {
     ran(world.server.askers(77, PAGE).await);
     ran(world.server.reviews_of(&name).await);
     ran(world.server.review(77).await);
-    ran(world.server.spot_notes(77).await);
+    ran(world.server.hotspot_notes(77).await);
     ran(world.server.delta_of_review(77).await);
     let digest = Digest::of(b"crate77");
     ran(world.server.crate_report(&digest).await);
     ran(world.server.crate_files(&digest).await);
     ran(world.server.crate_file(&digest, "src/1.rs").await);
-    ran(world.server.crates().await);
-    ran(world.server.crates_of(&name).await);
+    ran(world.server.crates(None).await);
+    ran(world.server.crates_of(&name, None).await);
     ran(world.server.allowlist_of(&nobody, None).await);
     ran(world.server.index_lines(&nobody, "c1").await);
     ran(world.server.offered_archive(&nobody, &name, &semver::Version::new(1, 0, 1)).await);
@@ -203,32 +242,33 @@ async fn reviews(world: &World, turn: &str) {
         requirement: &semver::VersionReq::STAR,
         features: &[],
         default_features: true,
-        takeover: false,
+        overrides: false,
     };
     world.server.request_crate(&actor(), &new).await.unwrap();
 }
 
 async fn acquires(world: &World) {
-    let mut office = acquirer(world).await;
+    let mut session = acquirer(world).await;
     let toolchain: ToolchainId = "a".repeat(64).parse().unwrap();
-    ran(office.requests(mfaas_catalog::RequestStatus::Open).await);
-    ran(office.requests(mfaas_catalog::RequestStatus::Building).await);
-    ran(office.settle().await);
-    ran(office.unindexed(1).await);
-    ran(office.uncompared(&toolchain, 10).await);
-    ran(office.missing_archives(&[Digest::of(b"crate1")]).await);
-    ran(office.extras(&toolchain, &[]).await);
-    ran(office.outside().await);
-    ran(office.newest_cache(&Digest::of(b"base1"), &toolchain).await);
-    ran(office.report(&Digest::of(b"crate1")).await);
-    ran(office.crate_delta(&Digest::of(b"crate1")).await);
-    ran(office.reports_about(&Digest::of(b"crate1")).await);
+    ran(session.requests(mfaas_catalog::RequestStatus::Open).await);
+    ran(session.requests(mfaas_catalog::RequestStatus::Building).await);
+    ran(session.settle().await);
+    ran(session.unindexed(1).await);
+    ran(session.uncompared(&toolchain, 10).await);
+    ran(session.missing_archives(&[Digest::of(b"crate1")]).await);
+    ran(session.extras(&toolchain, &[]).await);
+    ran(session.outside().await);
+    ran(session.newest_cache(&Digest::of(b"base1"), &toolchain).await);
+    ran(session.report(&Digest::of(b"crate1")).await);
+    ran(session.crate_delta(&Digest::of(b"crate1")).await);
+    ran(session.reports_about(&Digest::of(b"crate1")).await);
 }
 
 async fn upkeep(world: &World) {
     while world.server.forget(&Retention::DEFAULT).await.unwrap() > 0 {}
     let dir = tempfile::tempdir().unwrap();
     let blobs = Blobs::open(&format!("file://{}", dir.path().display())).unwrap();
+    blobs.mark().await.unwrap();
     for n in 0..10 {
         let digest = blobs.put(format!("blob {n}").into()).await.unwrap();
         let byte = u8::from_str_radix(&digest.to_string()[..2], 16).unwrap();

@@ -104,6 +104,12 @@ INSERT INTO shards (digest, body, unused_since)
 INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
     SELECT i, i, digest_of('set', i), 'set', now(), now() FROM generate_series(1, 100) i;
 INSERT INTO key_lists (version, envelope) VALUES (1, 'list');
+INSERT INTO call_tokens (id, tenant, caller, functions, issued_at, expires_at, key, issued_by)
+    SELECT md5('c' || i)::uuid, 't' || i % 200, 'c' || i % 3000, '{pay}', at, at + interval '15 minutes', 'k', 'token'
+    FROM (SELECT i, now() - random() * interval '90 days' AS at FROM generate_series(1, :functions * 40) i) made;
+INSERT INTO call_revocations (tenant, caller, token, issued_until, ends_at, revoked_by)
+    SELECT 't' || i % 200, 'c' || i % 3000, md5('c' || i)::uuid, at, at + interval '15 minutes', 'token'
+    FROM (SELECT i, now() - random() * interval '90 days' AS at FROM generate_series(1, :functions * 20) i) made;
 INSERT INTO call_keys (id, public_key, used_from, not_after)
     SELECT encode(sha256(decode(k, 'hex')), 'hex'), k, now(), now() + interval '1 day'
     FROM (SELECT digest_of('key', i) AS k FROM generate_series(1, 8) i) keys;
@@ -144,8 +150,13 @@ INSERT INTO crates (name, version, checksum, features, direct, status, decided_b
 INSERT INTO version_crates (tenant, function, version, name, crate_version, checksum)
     SELECT tenant, name, version, 'c' || (i * 7 + n) % 500, '1.0.0', repeat('c', 64) FROM d, generate_series(1, 2) n
     ON CONFLICT DO NOTHING;
-INSERT INTO dependency_caches (key, base, toolchain, lock)
-    SELECT digest_of('cache', i), digest_of('base', i % 3), repeat('a', 64), 'lock' FROM generate_series(1, :functions) i;
+INSERT INTO dependency_caches (key, base, toolchain, lock, built_at)
+    SELECT digest_of('cache', i), digest_of('base', i % 3), repeat('a', 64), 'lock', now() - (:functions - i) * interval '1 hour' FROM generate_series(1, :functions) i;
+INSERT INTO cached_crates (cache, base, toolchain, name, version, checksum, closure)
+    SELECT key, base, toolchain, 'c' || n, '1.0.' || id % 10, repeat('c', 64), '[]'
+    FROM dependency_caches, generate_series(1, 100) n;
+INSERT INTO build_claims (deployment_id, role, committed_token, claim, finished_at)
+    SELECT deployment_id, role, 1, '{}', now() FROM builds, unnest(ARRAY['builder_a', 'builder_b']::name[]) role;
 
 DROP TABLE f, d;
 DROP FUNCTION digest_of;

@@ -10,6 +10,7 @@ const READ_MAX: f64 = 5_000.0;
 /// Tables that do not grow with use, and what keeps them small. They may be read from end to end.
 const BOUNDED: &[(&str, &str)] = &[
     ("_sqlx_migrations", "one row a migration"),
+    ("agreement", "one row"),
     ("audit_head", "one row"),
     ("audit_pending", "empty but within a transaction"),
     ("builders", "one row an instance of the builder; those that are gone are forgotten"),
@@ -32,11 +33,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("SELECT tenant, name FROM functions", "functions", "a damaged tree of shards is made anew from all"),
     ("unused_since IS NULL AND NOT digest = ANY", "shards", "and leaves none of its shards in use"),
     (
-        "SELECT DISTINCT ON (name, version)",
+        "scope IN ('', $1) AND toolchain IN ('', $2)",
         "crates",
         "builds, signatures and lines of the index take the whole allowlist",
     ),
-    ("FROM crates ORDER BY name, version, scope", "crates", "the list of all decisions"),
+    ("scope IN ('', $1) ORDER BY name, version, scope", "crates", "the list of all decisions"),
     (
         "SELECT DISTINCT name, version FROM crates",
         "crates",
@@ -51,6 +52,11 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "FROM crates WHERE status = 'allowed' AND decided_by <> 'seed'",
         "crates",
         "a cache holds all that is allowed",
+    ),
+    (
+        "WITH replaced AS",
+        "dependency_caches",
+        "one short row for each time that what the site allows changed, read once for a signature",
     ),
     (
         "FROM crate_archives a WHERE NOT EXISTS",

@@ -41,11 +41,10 @@ pub(super) fn statements(places: &[&str]) -> Vec<Statement> {
 
 /// Literals that are statements; pieces that are put together stand together, constants in their places.
 fn in_source(source: &str) -> Vec<String> {
-    let decisions = "SELECT DISTINCT ON (name, version)
-                name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope, expires_at
+    let decisions =
+        "SELECT name, version, checksum, features, direct, status, decided_by, decided_at, reason, scope, expires_at
          FROM crates
-         WHERE scope IN ('', $1) AND toolchain IN ('', $2) AND (expires_at IS NULL OR expires_at > now())
-         ORDER BY name, version, (status = 'revoked') DESC, (scope <> '') DESC";
+         WHERE scope IN ('', $1) AND toolchain IN ('', $2) AND (expires_at IS NULL OR expires_at > now())";
     let source = source.replace("decisions!()", &format!("{decisions:?}"));
     let (literals, constants) = literals(&source);
     let mut found: Vec<String> = Vec::new();

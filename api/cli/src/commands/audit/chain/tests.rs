@@ -99,6 +99,7 @@ fn a_set_that_says_nothing_about_today_is_no_proof() {
         required_lints: Default::default(),
         functions: mfaas_attest::tree_of([]).unwrap().0,
         call_keys: Vec::new(),
+        revoked_calls: None,
         audit_head: AuditHead::START,
     };
     assert_eq!(head_of(&set(1), now), Ok(AuditHead::START));

@@ -66,7 +66,7 @@ fn advisories_that_were_not_read_are_not_advisories_that_do_not_exist() {
 #[test]
 fn no_audit_of_anyone_satisfies_anything() {
     let mut report = clean("plain", "1.2.3");
-    report.compiler = CompilerVerdict::NotRun { reason: "no cage".to_owned() };
+    report.compiler = CompilerVerdict::NotRun { reason: "no sandbox".to_owned() };
     let alone = judge_alone(&report);
     let everything: Vec<ImportedAudit> = ["mozilla", "google", "bytecode-alliance", "somebody"]
         .iter()

@@ -20,12 +20,12 @@ pub(super) const CHANGES: &[Change] = &[
     ("geiger crashed", RiskClass::UnknownGeiger, TWO, |r| {
         r.source.files[0].geiger = GeigerReport::Unknown { reason: "it crashed".to_owned() };
     }),
-    ("tokens", RiskClass::UnsafeTokens, TWO, |r| add_spot(r, SpotKind::Unsafe)),
-    ("foreign block", RiskClass::UnsafeTokens, TWO, |r| add_spot(r, SpotKind::ExternBlock)),
-    ("unreadable", RiskClass::UnknownTokens, TWO, |r| add_spot(r, SpotKind::Unreadable)),
-    ("a spot that was not counted", RiskClass::UnsafeTokens, TWO, |r| {
-        let kind = SpotKind::UnsafeAttribute;
-        r.source.files[0].tokens.spots.push(Spot {
+    ("tokens", RiskClass::UnsafeTokens, TWO, |r| add_hotspot(r, HotspotKind::Unsafe)),
+    ("foreign block", RiskClass::UnsafeTokens, TWO, |r| add_hotspot(r, HotspotKind::ExternBlock)),
+    ("unreadable", RiskClass::UnknownTokens, TWO, |r| add_hotspot(r, HotspotKind::Unreadable)),
+    ("a hotspot that was not counted", RiskClass::UnsafeTokens, TWO, |r| {
+        let kind = HotspotKind::UnsafeAttribute;
+        r.source.files[0].tokens.hotspots.push(Hotspot {
             kind,
             what: "#[x]".to_owned(),
             inside: None,
@@ -36,17 +36,18 @@ pub(super) const CHANGES: &[Change] = &[
     ("no library", RiskClass::UnknownGeiger, TWO, |r| r.source.files[0].role = Role::Aside),
     ("no file of a library", RiskClass::UnknownTokens, TWO, |r| r.source.files[0].role = Role::BuildScript),
     ("compiler refuses", RiskClass::UnsafeCompiler, TWO, |r| {
-        let spots = vec![CompilerSpot { span: span(), message: "usage of an `unsafe` block".to_owned() }];
-        r.compiler = CompilerVerdict::Unsafe { errors: 1, spots };
+        let hotspots =
+            vec![CompilerHotspot { span: span(), message: "usage of an `unsafe` block".to_owned() }];
+        r.compiler = CompilerVerdict::Unsafe { errors: 1, hotspots };
     }),
     ("compiler refuses nothing", RiskClass::UnsafeCompiler, TWO, |r| {
-        r.compiler = CompilerVerdict::Unsafe { errors: 0, spots: Vec::new() };
+        r.compiler = CompilerVerdict::Unsafe { errors: 0, hotspots: Vec::new() };
     }),
     ("compiler failed", RiskClass::UnknownCompiler, TWO, |r| {
         r.compiler = CompilerVerdict::Failed { reason: "E0425".to_owned() };
     }),
     ("compiler not run", RiskClass::UnknownCompiler, TWO, |r| {
-        r.compiler = CompilerVerdict::NotRun { reason: "no cage".to_owned() };
+        r.compiler = CompilerVerdict::NotRun { reason: "no sandbox".to_owned() };
     }),
     ("the summary knows more", RiskClass::UnknownTokens, TWO, |r| {
         r.source.summary.unsafe_code = UnsafeCode::Unknown;
@@ -55,7 +56,7 @@ pub(super) const CHANGES: &[Change] = &[
     ("build script found", RiskClass::BuildScript, TWO, |r| r.source.build_script = true),
     ("procedural macro", RiskClass::ProcMacro, TWO, |r| r.kind.proc_macro = true),
     ("procedural macro found", RiskClass::ProcMacro, TWO, |r| r.source.proc_macro = true),
-    ("macro with power", RiskClass::MacroPower, ONE, |r| add_macro(r, &[SpotKind::Linkage], false, false)),
+    ("macro with power", RiskClass::MacroPower, ONE, |r| add_macro(r, &[HotspotKind::Linkage], false, false)),
     ("macro passes attributes", RiskClass::MacroAttributes, ONE, |r| add_macro(r, &[], true, false)),
     ("macro wraps", RiskClass::MacroWrapsCaller, ONE, |r| add_macro(r, &[], false, true)),
     ("links", RiskClass::NativeLinks, ONE, |r| r.kind.links = Some("z".to_owned())),
@@ -72,13 +73,13 @@ pub(super) const CHANGES: &[Change] = &[
     ("threads", RiskClass::ApiThread, ONE, |r| add_touch(r, ApiClass::Thread)),
     ("a hole's shape", RiskClass::SoundnessShape, ONE, |r| {
         let text = "`f`: what it implies".to_owned();
-        r.shapes.shapes.push(ShapeSpot { lint: "a_lint".to_owned(), text, span: Some(span()) });
+        r.shapes.shapes.push(ShapeHotspot { lint: "a_lint".to_owned(), text, span: Some(span()) });
     }),
     ("unread shapes", RiskClass::Unread, ONE, |r| r.shapes.unread.push("too long".to_owned())),
     ("yanked", RiskClass::Yanked, ONE, |r| r.yanked = Some(true)),
     ("yanked or not", RiskClass::YankedUnknown, ONE, |r| r.yanked = None),
-    ("invisible", RiskClass::Invisible, ONE, |r| add_spot(r, SpotKind::Invisible)),
-    ("OUT_DIR", RiskClass::OutDir, ONE, |r| add_spot(r, SpotKind::OutDir)),
+    ("invisible", RiskClass::Invisible, ONE, |r| add_hotspot(r, HotspotKind::Invisible)),
+    ("OUT_DIR", RiskClass::OutDir, ONE, |r| add_hotspot(r, HotspotKind::OutDir)),
     ("unread source", RiskClass::Unread, TWO, |r| r.source.unread.push("a link".to_owned())),
     ("unread archive", RiskClass::Unread, ONE, |r| r.archive.unread.push("a link".to_owned())),
     ("unread paths", RiskClass::Unread, ONE, |r| r.touches.unread.push("too many".to_owned())),
@@ -92,20 +93,20 @@ pub(super) const CHANGES: &[Change] = &[
 pub(super) const NOTES: &[Note] = &[
     (RiskClass::ApiTime, |r| add_touch(r, ApiClass::Time)),
     (RiskClass::ApiGlobalState, |r| add_touch(r, ApiClass::GlobalState)),
-    (RiskClass::Include, |r| add_spot(r, SpotKind::Include)),
-    (RiskClass::Include, |r| add_spot(r, SpotKind::ModulePath)),
-    (RiskClass::BuildInput, |r| add_spot(r, SpotKind::BuildInput)),
-    (RiskClass::WordInLiteral, |r| add_spot(r, SpotKind::WordInLiteral)),
-    (RiskClass::Quote, |r| add_spot(r, SpotKind::Quote)),
+    (RiskClass::Include, |r| add_hotspot(r, HotspotKind::Include)),
+    (RiskClass::Include, |r| add_hotspot(r, HotspotKind::ModulePath)),
+    (RiskClass::BuildInput, |r| add_hotspot(r, HotspotKind::BuildInput)),
+    (RiskClass::WordInLiteral, |r| add_hotspot(r, HotspotKind::WordInLiteral)),
+    (RiskClass::Quote, |r| add_hotspot(r, HotspotKind::Quote)),
 ];
 
-fn add_spot(report: &mut CrateReport, kind: SpotKind) {
+fn add_hotspot(report: &mut CrateReport, kind: HotspotKind) {
     let file = &mut report.source.files[0];
     *file.tokens.counts.entry(kind).or_default() += 1;
-    file.tokens.spots.push(Spot { kind, what: "there".to_owned(), inside: None, span: span() });
+    file.tokens.hotspots.push(Hotspot { kind, what: "there".to_owned(), inside: None, span: span() });
 }
 
-fn add_macro(report: &mut CrateReport, powers: &[SpotKind], passes_attributes: bool, wraps_caller: bool) {
+fn add_macro(report: &mut CrateReport, powers: &[HotspotKind], passes_attributes: bool, wraps_caller: bool) {
     report.source.exported_macros.push(ExportedMacro {
         name: "m".to_owned(),
         powers: powers.to_vec(),
@@ -120,8 +121,8 @@ fn add_binary(report: &mut CrateReport, kind: BinaryKind) {
 }
 
 fn add_touch(report: &mut CrateReport, class: ApiClass) {
-    let spots = vec![ApiSpot { path: "std::somewhere".to_owned(), span: span() }];
-    report.touches.classes.push(ApiTouch { class, count: 1, spots });
+    let hotspots = vec![ApiHotspot { path: "std::somewhere".to_owned(), span: span() }];
+    report.touches.classes.push(ApiTouch { class, count: 1, hotspots });
 }
 
 fn set_licence(report: &mut CrateReport, expression: Option<&str>) {
@@ -195,8 +196,8 @@ fn what_lies_aside_is_not_judged() {
     let mut report = clean("plain", "1.2.3");
     let mut aside = file(Role::Aside);
     aside.geiger = GeigerReport::Unknown { reason: "it crashed".to_owned() };
-    aside.tokens.counts.insert(SpotKind::Unsafe, 3);
-    aside.tokens.counts.insert(SpotKind::Invisible, 3);
+    aside.tokens.counts.insert(HotspotKind::Unsafe, 3);
+    aside.tokens.counts.insert(HotspotKind::Invisible, 3);
     report.source.files.push(aside);
     assert_eq!(judge_alone(&summarised(report)).suggestion, Suggestion::AdmitAutomatically);
 }
@@ -215,7 +216,7 @@ fn hostile_text_is_shown_sanitised() {
 #[test]
 fn a_judgement_survives_json_and_people_are_a_number() {
     let mut report = clean("plain", "1.2.3");
-    report.compiler = CompilerVerdict::NotRun { reason: "no cage".to_owned() };
+    report.compiler = CompilerVerdict::NotRun { reason: "no sandbox".to_owned() };
     let judgement = judge_alone(&report);
     let json = serde_json::to_value(&judgement).unwrap();
     assert_eq!(json["suggestion"]["review"]["people"], 2);

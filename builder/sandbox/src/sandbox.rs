@@ -1,0 +1,337 @@
+//! Running a command: start the helper, feed it the spec, gather output, keep the limits that the
+//! kernel does not keep (wall time, output, bytes written together, and what all processes use).
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use mfaas_confine::Layer;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::courtesy::Courtesy;
+use crate::error::SandboxError;
+use crate::exit::{Exit, Used, classify};
+use crate::helper::{Reply, Request, SANDBOX_EXEC};
+use crate::monitor::Monitor;
+use crate::spec::{Filter, Outcome, SandboxSpec};
+use crate::written::written;
+
+/// How often the bytes written and the use of all processes are counted.
+const COUNT_EVERY: Duration = Duration::from_millis(50);
+/// How long a sandbox that has been told to end may take, before its helper is killed. Gigabytes of
+/// memory are given back by processes that have stepped back behind all others.
+const END_GRACE: Duration = Duration::from_secs(30);
+/// Size of a reply; it holds a few numbers and a sentence.
+const REPLY_BYTES_MAX: usize = 64 << 10;
+
+/// A command that is ready to run, any number of times.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    spec: SandboxSpec,
+    helper: PathBuf,
+    without: Option<Layer>,
+}
+
+/// Ends running sandboxes from another thread: all that were given a clone of it, and those that are
+/// started with one afterwards.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Nothing is cancelled yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Kills everything in the sandboxes, within some 50 ms. [`Sandbox::run`] then returns
+    /// [`Exit::Cancelled`], unless the command ended before.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Sandbox {
+    /// Checks the spec. `helper` is an executable that calls [`crate::sandbox_exec_main`] when its
+    /// first argument is [`SANDBOX_EXEC`]: the calling program's own.
+    pub fn new(spec: SandboxSpec, helper: impl Into<PathBuf>) -> Result<Self, SandboxError> {
+        spec.profile().map_err(|error| SandboxError::Refused { reason: error.to_string() })?;
+        Ok(Self { spec, helper: helper.into(), without: None })
+    }
+
+    /// The same sandbox without one layer, if its helper is a test's.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn without(mut self, _token: &mfaas_confine::AblationToken, layer: Layer) -> Self {
+        self.without = Some(layer);
+        self
+    }
+
+    /// Runs the command to its end. Blocks; returns when nothing of it is left.
+    pub fn run(&self, cancel: &Cancel) -> Result<Outcome, SandboxError> {
+        let start = Instant::now();
+        let (ours, theirs) = UnixStream::pair().map_err(|error| SandboxError::Lost(error.to_string()))?;
+        let request = self.request()?;
+        let mut running = Running::new(self, self.start(theirs)?, ours, start)?;
+        let gathered = running.send(&request).and_then(|()| running.gather(cancel));
+        let reaped = running.finish();
+        gathered.and(reaped)?;
+        running.outcome(self)
+    }
+
+    fn start(&self, theirs: UnixStream) -> Result<Child, SandboxError> {
+        Command::new(&self.helper)
+            .arg(SANDBOX_EXEC)
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|source| SandboxError::Helper { helper: self.helper.display().to_string(), source })
+    }
+
+    /// What the helper is to know.
+    fn request(&self) -> Result<Vec<u8>, SandboxError> {
+        let request = Request { spec: self.spec.clone(), without: self.without };
+        let mut line = serde_json::to_vec(&request).map_err(|error| SandboxError::Refused {
+            reason: format!("the spec cannot be written: {error}"),
+        })?;
+        line.push(b'\n');
+        Ok(line)
+    }
+
+    fn writable(&self) -> Vec<PathBuf> {
+        let mounts = self.spec.mounts.iter();
+        mounts.filter(|mount| mount.access.writable()).map(|mount| mount.source.clone()).collect()
+    }
+}
+
+/// A started helper and what it has said so far.
+struct Running<'sandbox> {
+    sandbox: &'sandbox Sandbox,
+    monitor: Monitor,
+    child: Child,
+    socket: UnixStream,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    out: Vec<u8>,
+    err: Vec<u8>,
+    reply: Vec<u8>,
+    reply_ended: bool,
+    writable: Vec<PathBuf>,
+    courtesy: Courtesy,
+    start: Instant,
+    /// Why it was told to end, and when.
+    ended: Option<(Exit, Instant)>,
+}
+
+fn lost(what: &'static str) -> impl Fn(std::io::Error) -> SandboxError {
+    move |error| SandboxError::Lost(format!("{what}: {error}"))
+}
+
+impl<'sandbox> Running<'sandbox> {
+    fn new(
+        sandbox: &'sandbox Sandbox,
+        mut child: Child,
+        socket: UnixStream,
+        start: Instant,
+    ) -> Result<Self, SandboxError> {
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let monitor = Monitor::new(child.id(), &sandbox.spec, sandbox.without).inspect_err(|_| {
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
+        Ok(Self {
+            courtesy: Courtesy::new(child.id()),
+            sandbox,
+            monitor,
+            child,
+            socket,
+            stdout,
+            stderr,
+            out: Vec::new(),
+            err: Vec::new(),
+            reply: Vec::new(),
+            reply_ended: false,
+            writable: sandbox.writable(),
+            start,
+            ended: None,
+        })
+    }
+
+    fn send(&mut self, request: &[u8]) -> Result<(), SandboxError> {
+        self.socket.write_all(request).map_err(lost("the helper takes no request"))
+    }
+
+    /// Reads until all three ends are closed, and ends the sandbox when a limit is reached.
+    fn gather(&mut self, cancel: &Cancel) -> Result<(), SandboxError> {
+        let mut counted = Instant::now();
+        while self.stdout.is_some() || self.stderr.is_some() || !self.reply_ended {
+            self.wait_and_read()?;
+            if self.ended.is_none() && counted.elapsed() >= COUNT_EVERY {
+                counted = Instant::now();
+                // Somebody waits for the trusted job, and nobody hostile can make it long.
+                if self.sandbox.spec.filter != Filter::DependencyBuild {
+                    self.courtesy.keep(self.start.elapsed());
+                }
+                if written(&self.writable).total_bytes > self.sandbox.spec.limits.file_bytes_max {
+                    self.end(Exit::FileLimit);
+                } else if let Some(exit) = self.monitor.broken(self.child.id(), &self.sandbox.spec.limits) {
+                    self.end(exit);
+                }
+            }
+            let limits = &self.sandbox.spec.limits;
+            if self.ended.is_none() && cancel.cancelled() {
+                self.end(Exit::Cancelled);
+            } else if self.ended.is_none()
+                && self.start.elapsed() >= Duration::from_secs(limits.wall_seconds_max)
+            {
+                self.end(Exit::WallLimit);
+            } else if self.output_bytes() > limits.output_bytes_max {
+                self.end(Exit::OutputLimit);
+            }
+            if self.ended.is_some_and(|(_, since)| since.elapsed() > END_GRACE) {
+                return Err(SandboxError::Lost("the sandbox did not end after it was killed".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn output_bytes(&self) -> u64 {
+        (self.out.len() + self.err.len()) as u64
+    }
+
+    /// Tells the helper to kill everything. The first reason counts.
+    fn end(&mut self, exit: Exit) {
+        if self.ended.is_none() {
+            self.ended = Some((exit, Instant::now()));
+            self.courtesy.end();
+            // An error means that the helper has ended.
+            let _ = self.socket.shutdown(Shutdown::Write);
+        }
+    }
+
+    /// One round of poll and read.
+    fn wait_and_read(&mut self) -> Result<(), SandboxError> {
+        let mut ends = Vec::new();
+        let mut kinds = Vec::new();
+        let named = [
+            (End::Out, self.stdout.as_ref().map(AsFd::as_fd)),
+            (End::Err, self.stderr.as_ref().map(AsFd::as_fd)),
+            (End::Reply, (!self.reply_ended).then(|| self.socket.as_fd())),
+        ];
+        for (kind, descriptor) in named {
+            if let Some(descriptor) = descriptor {
+                ends.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+                kinds.push(kind);
+            }
+        }
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(COUNT_EVERY.subsec_nanos()) };
+        match rustix::event::poll(&mut ends, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(lost("waiting for the sandbox")(errno.into())),
+        }
+        let ready: Vec<End> = ends
+            .iter()
+            .zip(&kinds)
+            .filter(|(end, _)| !end.revents().is_empty())
+            .map(|(_, kind)| *kind)
+            .collect();
+        ready.into_iter().try_for_each(|kind| self.read(kind))
+    }
+
+    fn read(&mut self, kind: End) -> Result<(), SandboxError> {
+        let mut chunk = [0; 64 << 10];
+        let result = match kind {
+            End::Out => self.stdout.as_mut().map_or(Ok(0), |pipe| pipe.read(&mut chunk)),
+            End::Err => self.stderr.as_mut().map_or(Ok(0), |pipe| pipe.read(&mut chunk)),
+            End::Reply => self.socket.read(&mut chunk),
+        };
+        match (kind, result) {
+            (End::Out, Ok(0)) => self.stdout = None,
+            (End::Err, Ok(0)) => self.stderr = None,
+            // A helper that dies with the request unread resets the connection.
+            (End::Reply, Ok(0) | Err(_)) => self.reply_ended = true,
+            (End::Out, Ok(length)) => keep(&mut self.out, &chunk[..length], self.ended.is_none()),
+            (End::Err, Ok(length)) => keep(&mut self.err, &chunk[..length], self.ended.is_none()),
+            (End::Reply, Ok(length)) if self.reply.len() + length <= REPLY_BYTES_MAX => {
+                self.reply.extend_from_slice(&chunk[..length]);
+            }
+            (End::Reply, Ok(_)) => self.reply_ended = true,
+            (End::Out | End::Err, Err(error)) if error.kind() == ErrorKind::Interrupted => {}
+            (End::Out | End::Err, Err(error)) => return Err(lost("reading the sandbox's output")(error)),
+        }
+        Ok(())
+    }
+
+    /// Leaves no helper behind, whatever happened before.
+    fn finish(&mut self) -> Result<(), SandboxError> {
+        let _ = self.socket.shutdown(Shutdown::Both);
+        let deadline = Instant::now() + END_GRACE;
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(Some(_)) => return Ok(()),
+                Ok(None) => std::thread::sleep(Duration::from_micros(200)),
+                Err(error) => return Err(lost("waiting for the helper")(error)),
+            }
+        }
+        let _ = self.child.kill();
+        self.child.wait().map(|_| ()).map_err(lost("waiting for the helper"))
+    }
+
+    fn outcome(self, sandbox: &Sandbox) -> Result<Outcome, SandboxError> {
+        let wall = self.start.elapsed();
+        let reply: Reply =
+            serde_json::from_slice(&self.reply).map_err(|_| SandboxError::Lost(self.last_output()))?;
+        let (level, wait_status, cpu, max_rss_bytes) = match reply {
+            Reply::Refused { reason } => return Err(SandboxError::Refused { reason }),
+            Reply::Ended { level, wait_status, cpu, max_rss_bytes } => {
+                (level, wait_status, cpu, max_rss_bytes)
+            }
+        };
+        let cpu = cpu.max(self.courtesy.used());
+        let limits = &sandbox.spec.limits;
+        let cpu = self.monitor.cpu().unwrap_or(cpu);
+        let left = written(&self.writable);
+        let used = Used { cpu, max_rss_bytes, file_full: left.longest_bytes >= limits.file_bytes_max };
+        let exit = match (self.ended, wait_status) {
+            (Some((exit, _)), _) => exit,
+            (None, status) if status != Some(0) && self.monitor.out_of_memory() => Exit::MemoryLimit,
+            (None, None) => return Err(SandboxError::Lost("it was killed from outside".to_owned())),
+            (None, Some(_)) if left.total_bytes > limits.file_bytes_max => Exit::FileLimit,
+            (None, Some(status)) => classify(status, used, &self.err, limits),
+        };
+        let tree = self.monitor.kept();
+        Ok(Outcome { exit, stdout: self.out, stderr: self.err, cpu, wall, max_rss_bytes, level, tree })
+    }
+
+    /// What a helper that sent no reply has printed instead.
+    fn last_output(&self) -> String {
+        let text = String::from_utf8_lossy(&self.err);
+        format!("the helper sent no reply: {}", text.chars().take(500).collect::<String>())
+    }
+}
+
+/// One of the descriptors that are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Out,
+    Err,
+    Reply,
+}
+
+/// Output of a sandbox that has been told to end is read, so that it can end, and dropped.
+fn keep(buffer: &mut Vec<u8>, bytes: &[u8], wanted: bool) {
+    if wanted {
+        buffer.extend_from_slice(bytes);
+    }
+}

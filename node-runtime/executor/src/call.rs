@@ -1,0 +1,425 @@
+//! One call from start to end: prepare, run, judge what came back, show it, wipe.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+
+use mfaas_abi::frame::{FrameError, RequestParts};
+use mfaas_abi::limits::FRAME_BYTES_MAX;
+use mfaas_abi::{ABI_VERSION, ResponseRecord, Span, Status};
+use mfaas_ident::{Budget, MemoryLimit};
+
+use crate::budget::Used;
+use crate::directory::Resident;
+use crate::limits::Limits;
+use crate::memory::{CallMemory, LARGEST_ARENA, LARGEST_STACK, Sizes};
+use crate::message::Message;
+use crate::run::{Ran, run_on_stack};
+use crate::signals::HandlerStack;
+use crate::slab::{self, Slab};
+use crate::slot_cache::SlotCache;
+use crate::state::{self, End};
+use crate::{Clock, ExecutorError, Keys, budget, gate, judge, keys, signals};
+
+/// Where functions run. One in a process; it cannot leave its thread.
+#[derive(Debug)]
+pub struct Executor {
+    call_memory: CallMemory,
+    slab: Slab,
+    slot_cache: SlotCache,
+    /// The image that ran last and whose data was not wiped yet.
+    unwiped: Option<Resident>,
+    handler_stack: HandlerStack,
+    timer: libc::timer_t,
+    message: Message,
+    /// The frame of the last answer, with room for any: after lock-down nothing may be allocated.
+    frame: Vec<u8>,
+    /// The last call, for [`Ended`].
+    last: Last,
+    /// Not `Send`: handlers and the timer are the thread's.
+    _thread: PhantomData<*mut ()>,
+}
+
+/// What a call left, valid until it is wiped. All text and the frame's contents are the tenant's.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome<'a> {
+    /// How the call ended.
+    pub status: Status,
+    /// Whether this was the image's first call in this executor.
+    pub cold: bool,
+    /// The response frame: decodable if the status is `Ok` or `HandlerError`, else empty. The executor's own
+    /// memory.
+    pub response: &'a [u8],
+    /// Log records (`mfaas_abi::LogReader`).
+    pub logs: &'a [u8],
+    /// The panic's text, or a sentence about another end; empty for `Ok` and `HandlerError`.
+    pub message: &'a [u8],
+    /// Wall time from the start of the call's first run to the end of its last one, in nanoseconds.
+    pub wall_ns: u64,
+    /// CPU time between the same, in nanoseconds; for calls under 20 µs the wall's time.
+    pub cpu_ns: u64,
+    /// Most arena bytes in use at once, as the function's allocator counted them.
+    pub memory_bytes: u64,
+}
+
+/// Why a call did not begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// No image is resident in the slot.
+    #[error("no function is resident in the slot")]
+    NotResident,
+    /// The request is no frame.
+    #[error("the request is not a frame: {0}")]
+    NotARequest(FrameError),
+}
+
+impl Executor {
+    /// An executor over a slab, whose functions use arenas of at most `memory`. Must be made before
+    /// lock-down.
+    pub fn new(slab: Slab, memory: MemoryLimit, clock: Clock) -> Result<Self, ExecutorError> {
+        if state::with(|state| state.taken.swap(true, Ordering::AcqRel)) {
+            return Err(ExecutorError::SecondExecutor);
+        }
+        Self::build(slab, memory, clock)
+            .inspect_err(|_| state::with(|state| state.taken.store(false, Ordering::Release)))
+    }
+
+    fn build(slab: Slab, memory: MemoryLimit, clock: Clock) -> Result<Self, ExecutorError> {
+        let bytes = usize::try_from(memory.as_bytes()).map_err(|_| ExecutorError::Unmappable("too large"))?;
+        let call_memory = CallMemory::new(bytes)?;
+        let handler_stack = HandlerStack::install()?;
+        signals::install_handlers()?;
+        state::with(|state| {
+            state.budget.clock.set(clock);
+            state.budget.sample();
+            gate::note_bases(state);
+            state.handlers_start.set(handler_stack.addresses().start);
+            state.handlers_end.set(handler_stack.addresses().end);
+        });
+        let timer = budget::start_backup()?;
+        let slot_cache = SlotCache::new(slab.slots());
+        Ok(Self {
+            call_memory,
+            slab,
+            slot_cache,
+            unwiped: None,
+            handler_stack,
+            timer,
+            message: Message::new(),
+            frame: Vec::with_capacity(FRAME_BYTES_MAX),
+            last: Last::NONE,
+            _thread: PhantomData,
+        })
+    }
+
+    /// Puts calls under protection keys, if processor and kernel can: then a function's reads and
+    /// writes end at the window of functions. The last step before lock-down: it starts a process,
+    /// looks through the worker's code, and all that is mapped by then counts. Every other thread of
+    /// the process must have been started by this one afterwards.
+    ///
+    /// # Errors
+    /// [`ExecutorError::System`] if it failed half-way: then this executor must not be used.
+    pub fn protect(&mut self) -> Result<Keys, ExecutorError> {
+        keys::protect(&self.slab, &self.call_memory)
+    }
+
+    /// Where the next call's request frame goes, [`FRAME_BYTES_MAX`] bytes. Zeros between calls.
+    pub fn request(&mut self) -> &mut [u8] {
+        // SAFETY: INV-EXECUTOR-2. Mapped as long as the call memory, and no call runs.
+        unsafe { std::slice::from_raw_parts_mut(self.call_memory.request(), FRAME_BYTES_MAX) }
+    }
+
+    /// Calls the image in `slot` with the first `request_bytes` of [`Self::request`]. What the call
+    /// left is shown by [`Ended`] and wiped with it; its image's data at the latest before another
+    /// image is called. While the call runs, `watch` holds the time at which its budget is worth a
+    /// look, in ticks of the executor's clock, and 0 otherwise: whoever finds that it has passed sends
+    /// this thread [`crate::TICK_SIGNAL`].
+    ///
+    /// # Errors
+    /// [`CallError`], with nothing run and the request wiped.
+    pub fn call(
+        &mut self,
+        slot: u32,
+        request_bytes: usize,
+        limits: Limits,
+        watch: &AtomicU64,
+    ) -> Result<Ended<'_>, CallError> {
+        let request_bytes = request_bytes.min(FRAME_BYTES_MAX);
+        let Some(image) = self.slab.image(slot as usize) else {
+            return Err(self.refused(request_bytes, CallError::NotResident));
+        };
+        if let Err(error) = self.read_request(request_bytes) {
+            return Err(self.refused(request_bytes, CallError::NotARequest(error)));
+        }
+        if self.slot_cache.is_distant(slot) {
+            slab::prefetch(&image);
+        }
+        self.settle_unless(&image);
+        let (sizes, cold) = self.slot_cache.of(slot, image.generation);
+        if cold {
+            gate::serialise();
+        }
+        let (ran, used) = self.run_in_budget(&image, request_bytes, limits, sizes, watch);
+        self.unwiped = Some(image);
+        let sizes = if ran.end == End::OverBudget {
+            roomy(sizes, ran.sizes)
+        } else if cold {
+            self.content_with(&ran)
+        } else {
+            ran.sizes
+        };
+        self.slot_cache.keep(slot, image.generation, sizes);
+        self.last = Last { ran, used, cold, limits, request_bytes };
+        Ok(Ended { executor: self })
+    }
+
+    /// Nothing runs, and nothing of the request stays.
+    fn refused(&mut self, request_bytes: usize, error: CallError) -> CallError {
+        self.request()[..request_bytes].fill(0);
+        error
+    }
+
+    /// Wipes what the last call left in its image's data. Cheaper after the answer is given than
+    /// before the next call is taken; without it the next call does it.
+    pub fn settle(&mut self) {
+        if let Some(image) = self.unwiped.take() {
+            slab::wipe(&image);
+        }
+    }
+
+    /// Fetches what the next call will need, if it is known already, while this one runs.
+    pub fn expect(&mut self, slot: u32) {
+        if self.slot_cache.is_distant(slot)
+            && let Some(image) = self.slab.image(slot as usize)
+        {
+            slab::prefetch(&image);
+        }
+    }
+
+    /// The data of an image that is called again is restored before the call anyway.
+    fn settle_unless(&mut self, image: &Resident) {
+        if self.unwiped.is_some_and(|last| last != *image) {
+            self.settle();
+        }
+    }
+
+    /// Runs the image, however often, in one budget, and says what all of it used.
+    fn run_in_budget(
+        &mut self,
+        image: &Resident,
+        request_bytes: usize,
+        limits: Limits,
+        sizes: Sizes,
+        watch: &AtomicU64,
+    ) -> (Ran, Used) {
+        slab::restore(image);
+        self.prepare(limits, sizes);
+        let budget_ns = limits.budget.as_micros().saturating_mul(1_000);
+        state::with(|state| state.budget.begin(budget_ns, watch));
+        let ran = self.run_in_room(image, request_bytes, limits, sizes);
+        let used = state::with(|state| state.budget.end(watch));
+        (ran, used)
+    }
+
+    /// Runs the image, and again with more memory when it outgrew what it got, may have more and has any
+    /// of its budget left. Nobody has seen anything of a call that is run again; the function itself can see
+    /// by addresses and clocks which run it is in, and gains nothing: all of them are one call's. What the
+    /// executor does between two of them is the call's as well.
+    fn run_in_room(&mut self, image: &Resident, request_bytes: usize, limits: Limits, sizes: Sizes) -> Ran {
+        let mut ran = self.run(image, sizes);
+        while let Some(larger) = self.outgrown(&ran, limits) {
+            if state::with(|state| state.budget.is_used_up(true)) {
+                return Ran { end: End::OverBudget, ..ran };
+            }
+            self.wipe(&ran, 0);
+            // The record was wiped. What was a request a moment ago is one, unless code that is not safe has
+            // changed it.
+            if self.read_request(request_bytes).is_err() {
+                return ran;
+            }
+            slab::restore(image);
+            self.prepare(limits, larger);
+            ran = self.run(image, larger);
+        }
+        ran
+    }
+
+    /// Writes the parts of the request into the call's record, once for all images: a function finds them
+    /// made. Straight to their place: a copy of a record that was just written waits for its parts.
+    fn read_request(&mut self, bytes: usize) -> Result<(), FrameError> {
+        let record = self.call_memory.call();
+        let parts = RequestParts::decode(&self.request()[..bytes])?;
+        // SAFETY: INV-EXECUTOR-2. The record's place in the call memory, aligned and apart from the request, and no call
+        // runs.
+        let request = unsafe { &mut (*record).request };
+        request.method = Span::of(parts.method);
+        request.path = Span::of(parts.path);
+        request.headers = Span::of(parts.headers.as_bytes());
+        request.header_count = parts.headers.len();
+        request.body = Span::of(parts.body);
+        Ok(())
+    }
+
+    /// Writes the rest of the call's record.
+    fn prepare(&self, limits: Limits, sizes: Sizes) {
+        let (arena, bytes) = self.call_memory.arena(sizes.arena);
+        let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
+        // SAFETY: INV-EXECUTOR-2. As in `read_request`.
+        let call = unsafe { &mut *self.call_memory.call() };
+        call.abi_version = ABI_VERSION;
+        call.flags = 0;
+        call.arena = arena;
+        call.arena_bytes = memory.min(bytes);
+        call.response = ResponseRecord::NONE;
+    }
+
+    /// Runs the entry and comes back when the run has ended, however it ended.
+    fn run(&self, image: &Resident, sizes: Sizes) -> Ran {
+        run_on_stack(&self.call_memory, sizes, image.entry, self.call_memory.call())
+    }
+
+    /// The next larger sizes, if the call ended for want of what it may have.
+    fn outgrown(&self, ran: &Ran, limits: Limits) -> Option<Sizes> {
+        let Sizes { mut arena, mut stack } = ran.sizes;
+        match ran.end {
+            End::OutOfMemory(wanted) if arena < LARGEST_ARENA => {
+                let memory = usize::try_from(limits.memory.as_bytes()).unwrap_or(usize::MAX);
+                let (_, had) = self.call_memory.arena(arena);
+                // Less than all that it may have, and asked for no more than that.
+                if had >= memory || wanted >= memory {
+                    return None;
+                }
+                // What the function says it has, within what it could, and what it asked for. No step is too
+                // many: each is work done again.
+                let needed = judge::memory_used(&self.call_memory, arena).saturating_add(wanted);
+                let fits = |size: &u8| self.call_memory.arena(*size).1 >= needed;
+                arena = (arena + 1..LARGEST_ARENA).find(fits).unwrap_or(LARGEST_ARENA);
+            }
+            End::StackOverflow if stack < LARGEST_STACK => stack += 1,
+            _ => return None,
+        }
+        Some(Sizes { arena, stack })
+    }
+
+    /// The smallest sizes that the image's first call would have been content with. Hints: an image
+    /// that needs more gets more.
+    fn content_with(&self, ran: &Ran) -> Sizes {
+        let End::Returned(_) = ran.end else { return ran.sizes };
+        let fits = |used: usize, room: usize| used + used / 4 <= room;
+        let arena_used = judge::memory_used(&self.call_memory, ran.sizes.arena);
+        let stack_used = self.call_memory.stack_used(ran.sizes.stack);
+        let arena = (0..ran.sizes.arena).find(|size| fits(arena_used, self.call_memory.arena(*size).1));
+        let stack = (0..ran.sizes.stack).find(|size| fits(stack_used, self.call_memory.stack(*size).len()));
+        Sizes { arena: arena.unwrap_or(ran.sizes.arena), stack: stack.unwrap_or(ran.sizes.stack) }
+    }
+
+    /// Leaves no byte of the last call in the memory that the next one sees.
+    fn wipe(&mut self, ran: &Ran, request_bytes: usize) {
+        match ran.end {
+            // What does this is no safe code, and may have written anywhere in the call memory.
+            End::Fault(_) | End::Denied(_) => self.call_memory.wipe_all(),
+            _ => self.call_memory.wipe(ran.sizes, request_bytes),
+        }
+        self.message.wipe();
+        self.frame.fill(0);
+        self.frame.clear();
+        state::with(|state| {
+            // Signal frames hold the registers of the code that they interrupted.
+            if state.interrupted.load(Ordering::Relaxed) {
+                // In this order: a handler that comes in between is wiped now or the next time.
+                state.interrupted.store(false, Ordering::Relaxed);
+                compiler_fence(Ordering::SeqCst);
+                self.handler_stack.wipe();
+            }
+            // SAFETY: INV-EXECUTOR-1. No call runs, so nobody else holds the buffer.
+            let logs = unsafe { &mut *state.logs.get() };
+            logs.wipe();
+            // SAFETY: INV-EXECUTOR-1. As above.
+            let text = unsafe { &mut *state.panic_text.get() };
+            text.wipe();
+        });
+    }
+}
+
+/// What a call begins with next time whose runs together took too long: all that there is of what it
+/// outgrew, so that no work is done again.
+fn roomy(first: Sizes, last: Sizes) -> Sizes {
+    let arena = if last.arena > first.arena { LARGEST_ARENA } else { last.arena };
+    let stack = if last.stack > first.stack { LARGEST_STACK } else { last.stack };
+    Sizes { arena, stack }
+}
+
+/// What is known of a call that ended.
+#[derive(Debug)]
+struct Last {
+    ran: Ran,
+    used: Used,
+    cold: bool,
+    limits: Limits,
+    request_bytes: usize,
+}
+
+impl Last {
+    /// Before the first call: nobody sees it.
+    const NONE: Self = Self {
+        ran: Ran { end: End::Aborted, sizes: Sizes::FIRST },
+        used: Used { wall_ns: 0, cpu_ns: 0 },
+        cold: true,
+        limits: Limits { budget: Budget::DEFAULT, memory: MemoryLimit::DEFAULT },
+        request_bytes: 0,
+    };
+}
+
+/// A call that ended, and all that it left; dropping it wipes that.
+#[derive(Debug)]
+pub struct Ended<'executor> {
+    /// With the call as its last.
+    executor: &'executor mut Executor,
+}
+
+impl Ended<'_> {
+    /// What the call left.
+    pub fn outcome(&mut self) -> Outcome<'_> {
+        let Executor { call_memory, message, frame, last, .. } = &mut *self.executor;
+        let Last { ran, used, cold, limits, .. } = &*last;
+        // SAFETY: INV-EXECUTOR-2 and 6. The function may have written any bytes there: numbers and
+        // pointers that are checked before use.
+        let response = unsafe { &(*call_memory.call()).response };
+        frame.clear();
+        let (status, unfit) = judge::judge(call_memory, ran.sizes.arena, ran.end, response, frame);
+        message.wipe();
+        message.describe(ran.end, unfit, *limits);
+        // SAFETY: INV-EXECUTOR-1. No call runs, and the executor is borrowed as long as the slice, so nobody
+        // else holds the buffer.
+        let logs = state::with(|state| unsafe { &mut *state.logs.get() }).finish();
+        Outcome {
+            status,
+            cold: *cold,
+            response: frame,
+            logs,
+            message: message.as_bytes(),
+            wall_ns: used.wall_ns,
+            cpu_ns: used.cpu_ns,
+            memory_bytes: judge::memory_used(call_memory, ran.sizes.arena) as u64,
+        }
+    }
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        let Last { ran, request_bytes, .. } = self.executor.last;
+        self.executor.wipe(&ran, request_bytes);
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        budget::stop_backup(self.timer);
+        state::with(|state| {
+            state.keyed.set(false);
+            state.keyed_landing.set(0);
+            state.has_bases.set(false);
+            state.gate_stack.set(0);
+            state.taken.store(false, Ordering::Release);
+        });
+    }
+}

@@ -1,0 +1,88 @@
+//! What a call left behind, believed only as far as it can be checked (INV-EXECUTOR-6).
+
+use mfaas_abi::frame::{FrameError, Headers, encode_checked_response};
+use mfaas_abi::{ArenaHeader, ContentType, ResponseRecord, Span, Status};
+
+use crate::memory::CallMemory;
+use crate::state::End;
+
+/// Why a function's answer is none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Unfit {
+    /// The status that its entry returned is not a function's to say.
+    Status,
+    /// Part of the response lies outside of its arena, or a number in it is none.
+    Record,
+    /// The response is none that HTTP or our limits allow.
+    Response(FrameError),
+}
+
+/// Status of a call that ended so; what it answered is appended to `frame`, which is empty. `response`
+/// was the function's to write.
+pub(crate) fn judge(
+    call_memory: &CallMemory,
+    size: u8,
+    end: End,
+    response: &ResponseRecord,
+    frame: &mut Vec<u8>,
+) -> (Status, Option<Unfit>) {
+    let status = match end {
+        End::Returned(number) => match Status::from_u32(number) {
+            Some(status @ (Status::Ok | Status::HandlerError)) => {
+                return match answer(call_memory, size, response, frame) {
+                    Ok(()) => (status, None),
+                    Err(unfit) => (Status::BadOutput, Some(unfit)),
+                };
+            }
+            Some(Status::Aborted) => Status::Aborted,
+            Some(_) | None => return (Status::BadOutput, Some(Unfit::Status)),
+        },
+        End::Panicked => Status::Panicked,
+        End::OutOfMemory(_) => Status::OutOfMemory,
+        End::Aborted => Status::Aborted,
+        End::OverBudget => Status::OverBudget,
+        End::StackOverflow => Status::StackOverflow,
+        End::Denied(_) => Status::Denied,
+        End::Fault(_) => Status::Fault,
+    };
+    (status, None)
+}
+
+/// What the function's allocator says it used, within what it could.
+pub(crate) fn memory_used(call_memory: &CallMemory, size: u8) -> usize {
+    let (arena, bytes) = call_memory.arena(size);
+    // SAFETY: INV-EXECUTOR-2. The arena begins with the header; every bit pattern is a number.
+    let high_water = unsafe { (*arena.cast::<ArenaHeader>()).high_water };
+    high_water.min(bytes)
+}
+
+/// Writes the response's frame, if the response is one. Nothing is allocated: no frame is larger than
+/// what the executor reserved.
+fn answer(
+    call_memory: &CallMemory,
+    size: u8,
+    response: &ResponseRecord,
+    frame: &mut Vec<u8>,
+) -> Result<(), Unfit> {
+    let status = u16::try_from(response.http_status).map_err(|_| Unfit::Record)?;
+    let content_type = ContentType::from_u32(response.content_type).ok_or(Unfit::Record)?;
+    let count = u16::try_from(response.header_count).map_err(|_| Unfit::Record)?;
+    let headers = bytes(call_memory, size, response.headers).ok_or(Unfit::Record)?;
+    let headers = Headers::decode(count, headers).map_err(Unfit::Response)?;
+    let body = bytes(call_memory, size, response.body).ok_or(Unfit::Record)?;
+    encode_checked_response(frame, status, content_type, headers, body).map_err(Unfit::Response)
+}
+
+/// Bytes that lie in the arena. None lie everywhere.
+fn bytes(call_memory: &CallMemory, size: u8, span: Span) -> Option<&[u8]> {
+    if span.bytes == 0 {
+        return Some(&[]);
+    }
+    let (arena, arena_bytes) = call_memory.arena(size);
+    let start = span.start.addr().checked_sub(arena.addr())?;
+    if start.checked_add(span.bytes)? > arena_bytes {
+        return None;
+    }
+    // SAFETY: INV-EXECUTOR-2 and 6. Inside the arena, which nothing writes until it is wiped.
+    Some(unsafe { std::slice::from_raw_parts(arena.wrapping_add(start), span.bytes) })
+}

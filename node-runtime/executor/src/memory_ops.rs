@@ -1,0 +1,293 @@
+//! Copies, fills and comparisons for functions. They run with the function's own rights, which may
+//! not read anything that the worker can write; so they are whole in themselves: no table, no
+//! choice that was made when the worker started, no call.
+//!
+//! They must never touch memory but their arguments', and never call what the compiler would make
+//! of a loop: each is written in instructions.
+
+use std::arch::naked_asm;
+
+/// From so many bytes on the processor's own copy is faster than a loop.
+const STRING_BYTES_MIN: usize = 1 << 10;
+
+/// `memmove`, and so `memcpy` too: `rdi` to, `rsi` from, `rdx` bytes; answers `rdi`.
+///
+/// # Safety
+/// INV-EXECUTOR-11: as in C.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn copy(_to: *mut u8, _from: *const u8, _bytes: usize) -> *mut u8 {
+    naked_asm!(
+        "mov rax, rdi",
+        "cmp rdx, 16",
+        "jb 20f",
+        "cmp rdx, 32",
+        "ja 30f",
+        "movups xmm0, [rsi]",
+        "movups xmm1, [rsi + rdx - 16]",
+        "movups [rdi], xmm0",
+        "movups [rdi + rdx - 16], xmm1",
+        "ret",
+        // 33 to 64: everything is read before anything is written.
+        "30:",
+        "cmp rdx, 64",
+        "ja 40f",
+        "movups xmm0, [rsi]",
+        "movups xmm1, [rsi + 16]",
+        "movups xmm2, [rsi + rdx - 32]",
+        "movups xmm3, [rsi + rdx - 16]",
+        "movups [rdi], xmm0",
+        "movups [rdi + 16], xmm1",
+        "movups [rdi + rdx - 32], xmm2",
+        "movups [rdi + rdx - 16], xmm3",
+        "ret",
+        "40:",
+        "mov rcx, rdi",
+        "sub rcx, rsi",
+        "cmp rcx, rdx",
+        "jb 60f",
+        // Forwards. The last 64 bytes are read first: the loop may overwrite them.
+        "cmp rdx, {string_bytes_min}",
+        "jb 45f",
+        "mov rcx, rsi",
+        "sub rcx, rdi",
+        "cmp rcx, rdx",
+        "jb 45f",
+        "mov rcx, rdx",
+        "rep movsb",
+        "ret",
+        "45:",
+        "movups xmm4, [rsi + rdx - 64]",
+        "movups xmm5, [rsi + rdx - 48]",
+        "movups xmm6, [rsi + rdx - 32]",
+        "movups xmm7, [rsi + rdx - 16]",
+        "lea r8, [rdi + rdx - 64]",
+        "50:",
+        "movups xmm0, [rsi]",
+        "movups xmm1, [rsi + 16]",
+        "movups xmm2, [rsi + 32]",
+        "movups xmm3, [rsi + 48]",
+        "movups [rdi], xmm0",
+        "movups [rdi + 16], xmm1",
+        "movups [rdi + 32], xmm2",
+        "movups [rdi + 48], xmm3",
+        "add rsi, 64",
+        "add rdi, 64",
+        "cmp rdi, r8",
+        "jb 50b",
+        "movups [r8], xmm4",
+        "movups [r8 + 16], xmm5",
+        "movups [r8 + 32], xmm6",
+        "movups [r8 + 48], xmm7",
+        "ret",
+        // Backwards, with the first 64 bytes read first.
+        "60:",
+        "movups xmm4, [rsi]",
+        "movups xmm5, [rsi + 16]",
+        "movups xmm6, [rsi + 32]",
+        "movups xmm7, [rsi + 48]",
+        "65:",
+        "movups xmm0, [rsi + rdx - 64]",
+        "movups xmm1, [rsi + rdx - 48]",
+        "movups xmm2, [rsi + rdx - 32]",
+        "movups xmm3, [rsi + rdx - 16]",
+        "movups [rdi + rdx - 64], xmm0",
+        "movups [rdi + rdx - 48], xmm1",
+        "movups [rdi + rdx - 32], xmm2",
+        "movups [rdi + rdx - 16], xmm3",
+        "sub rdx, 64",
+        "cmp rdx, 64",
+        "ja 65b",
+        "movups [rdi], xmm4",
+        "movups [rdi + 16], xmm5",
+        "movups [rdi + 32], xmm6",
+        "movups [rdi + 48], xmm7",
+        "ret",
+        // Below 16: two words that may overlap.
+        "20:",
+        "cmp rdx, 8",
+        "jb 22f",
+        "mov r8, [rsi]",
+        "mov r9, [rsi + rdx - 8]",
+        "mov [rdi], r8",
+        "mov [rdi + rdx - 8], r9",
+        "ret",
+        "22:",
+        "cmp rdx, 4",
+        "jb 24f",
+        "mov r8d, [rsi]",
+        "mov r9d, [rsi + rdx - 4]",
+        "mov [rdi], r8d",
+        "mov [rdi + rdx - 4], r9d",
+        "ret",
+        "24:",
+        "test rdx, rdx",
+        "je 26f",
+        "mov r9, rdx",
+        "shr r9, 1",
+        "movzx ecx, byte ptr [rsi]",
+        "movzx r8d, byte ptr [rsi + r9]",
+        "movzx r10d, byte ptr [rsi + rdx - 1]",
+        "mov [rdi], cl",
+        "mov [rdi + r9], r8b",
+        "mov [rdi + rdx - 1], r10b",
+        "26:",
+        "ret",
+        string_bytes_min = const STRING_BYTES_MIN,
+    )
+}
+
+/// `memset`: `rdi` to, `sil` what, `rdx` bytes; answers `rdi`.
+///
+/// # Safety
+/// INV-EXECUTOR-11: as in C.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn fill(_to: *mut u8, _byte: i32, _bytes: usize) -> *mut u8 {
+    naked_asm!(
+        "mov rax, rdi",
+        "movzx esi, sil",
+        "mov rcx, 0x0101010101010101",
+        "imul rcx, rsi",
+        "cmp rdx, 16",
+        "jb 20f",
+        "movq xmm0, rcx",
+        "punpcklqdq xmm0, xmm0",
+        "cmp rdx, {string_bytes_min}",
+        "jae 50f",
+        "lea r8, [rdi + rdx - 16]",
+        "30:",
+        "movups [rdi], xmm0",
+        "add rdi, 16",
+        "cmp rdi, r8",
+        "jb 30b",
+        "movups [r8], xmm0",
+        "ret",
+        "50:",
+        "mov r8, rax",
+        "mov eax, esi",
+        "mov rcx, rdx",
+        "rep stosb",
+        "mov rax, r8",
+        "ret",
+        "20:",
+        "cmp rdx, 8",
+        "jb 22f",
+        "mov [rdi], rcx",
+        "mov [rdi + rdx - 8], rcx",
+        "ret",
+        "22:",
+        "cmp rdx, 4",
+        "jb 24f",
+        "mov [rdi], ecx",
+        "mov [rdi + rdx - 4], ecx",
+        "ret",
+        "24:",
+        "test rdx, rdx",
+        "je 26f",
+        "mov r9, rdx",
+        "shr r9, 1",
+        "mov [rdi], cl",
+        "mov [rdi + r9], cl",
+        "mov [rdi + rdx - 1], cl",
+        "26:",
+        "ret",
+        string_bytes_min = const STRING_BYTES_MIN,
+    )
+}
+
+/// `memcmp`, and so `bcmp` too: `rdi` and `rsi`, `rdx` bytes; answers the difference of the first
+/// two bytes that are not the same, or 0.
+///
+/// # Safety
+/// INV-EXECUTOR-11: as in C.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn compare(_left: *const u8, _right: *const u8, _bytes: usize) -> i32 {
+    naked_asm!(
+        "sub rdx, 16",
+        "jb 40f",
+        "30:",
+        "movups xmm0, [rdi]",
+        "movups xmm1, [rsi]",
+        "pcmpeqb xmm0, xmm1",
+        "pmovmskb eax, xmm0",
+        "xor eax, 0xffff",
+        "jne 60f",
+        "add rdi, 16",
+        "add rsi, 16",
+        "sub rdx, 16",
+        "jae 30b",
+        // `rdx` is 16 less than what is left, which is less than 16.
+        "40:",
+        "add rdx, 16",
+        "cmp rdx, 8",
+        "jb 50f",
+        "mov rax, [rdi]",
+        "mov rcx, [rsi]",
+        "cmp rax, rcx",
+        "jne 70f",
+        "add rdi, 8",
+        "add rsi, 8",
+        "sub rdx, 8",
+        "50:",
+        "xor eax, eax",
+        "test rdx, rdx",
+        "je 56f",
+        "52:",
+        "movzx eax, byte ptr [rdi]",
+        "movzx ecx, byte ptr [rsi]",
+        "sub eax, ecx",
+        "jne 56f",
+        "inc rdi",
+        "inc rsi",
+        "dec rdx",
+        "jne 52b",
+        "56:",
+        "ret",
+        "60:",
+        "bsf ecx, eax",
+        "movzx eax, byte ptr [rdi + rcx]",
+        "movzx ecx, byte ptr [rsi + rcx]",
+        "sub eax, ecx",
+        "ret",
+        "70:",
+        "bswap rax",
+        "bswap rcx",
+        "cmp rax, rcx",
+        "sbb eax, eax",
+        "or eax, 1",
+        "ret",
+    )
+}
+
+/// `strlen`: `rdi`. Reads whole blocks of 16 bytes, which never cross a page.
+///
+/// # Safety
+/// INV-EXECUTOR-11: as in C.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn length(_text: *const u8) -> usize {
+    naked_asm!(
+        "mov r8, rdi",
+        "and r8, -16",
+        "mov ecx, edi",
+        "and ecx, 15",
+        "pxor xmm0, xmm0",
+        "movdqa xmm1, [r8]",
+        "pcmpeqb xmm1, xmm0",
+        "pmovmskb eax, xmm1",
+        "shr eax, cl",
+        "test eax, eax",
+        "je 30f",
+        "bsf eax, eax",
+        "ret",
+        "30:",
+        "add r8, 16",
+        "movdqa xmm1, [r8]",
+        "pcmpeqb xmm1, xmm0",
+        "pmovmskb eax, xmm1",
+        "test eax, eax",
+        "je 30b",
+        "bsf eax, eax",
+        "add rax, r8",
+        "sub rax, rdi",
+        "ret",
+    )
+}

@@ -1,0 +1,238 @@
+//! What a function's imports are bound to. All of it runs on the function's stack, at its bidding,
+//! and may be abandoned at any instruction (INV-EXECUTOR-4).
+//!
+//! Pointers here come from the function. One that does not lie in the window of functions ends the
+//! call as a fault: a service reads and writes nothing of the worker's for anybody. One that lies
+//! there and is wild faults on the function's stack, as if the function had used it itself. Under
+//! protection keys what touches the worker's state is reached through the gates of
+//! [`crate::keyed`] alone.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+use std::slice;
+
+use mfaas_abi::Level;
+
+use crate::clock::clock_ns;
+use crate::gate::leave;
+use crate::state::{self, End};
+use crate::window;
+
+/// No stream of a function is another.
+const STDOUT: c_int = 1;
+const STDERR: c_int = 2;
+
+/// Ends the call unless `count` values of `T` from `start` lie in the window of functions, and not
+/// where the service itself stands.
+fn demand<T>(start: *const T, count: usize) {
+    let apart = |bytes: usize| window::holds(start.addr(), bytes) && is_apart(start.addr(), bytes);
+    let inside = count.checked_mul(size_of::<T>()).is_some_and(apart);
+    if !inside || !start.is_aligned() {
+        leave(End::Fault(libc::SIGSEGV));
+    }
+}
+
+/// Whether no byte lies on the stack below the last gate that was passed: behind a gate a service
+/// has the host's rights and must not be made to change its own way back.
+fn is_apart(start: usize, bytes: usize) -> bool {
+    state::with(|state| start >= state.gate_stack.get() || start + bytes <= state.stack_start.get())
+}
+
+/// A slice of the function's memory.
+///
+/// # Safety
+/// INV-EXECUTOR-4: the bytes are the function's, and it does not run while they are read.
+unsafe fn bytes_of<'a>(start: *const u8, count: usize) -> &'a [u8] {
+    if count == 0 {
+        return &[];
+    }
+    demand(start, count);
+    // SAFETY: INV-EXECUTOR-4, as the caller promised.
+    unsafe { slice::from_raw_parts(start, count) }
+}
+
+fn log_line(level: Level, text: &[u8]) {
+    state::with(|state| {
+        // SAFETY: INV-EXECUTOR-1. The one thread is here, so nobody else holds the buffer.
+        let logs = unsafe { &mut *state.logs.get() };
+        logs.line(level, text);
+    });
+}
+
+fn log_stream(level: Level, text: &[u8]) {
+    state::with(|state| {
+        // SAFETY: INV-EXECUTOR-1. The one thread is here, so nobody else holds the buffer.
+        let logs = unsafe { &mut *state.logs.get() };
+        logs.stream(level, text);
+    });
+}
+
+fn fail(errno: c_int) {
+    // SAFETY: INV-EXECUTOR-2. The word for it in the call memory, aligned, and the one thread is here.
+    unsafe { errno_location().write(errno) };
+}
+
+pub(crate) unsafe extern "C" fn mfaas_host_log(level: u32, text: *const u8, bytes: usize) {
+    // SAFETY: INV-EXECUTOR-4.
+    let text = unsafe { bytes_of(text, bytes) };
+    log_line(Level::from_u32(level), text);
+}
+
+pub(crate) extern "C" fn mfaas_host_now() -> u64 {
+    clock_ns(libc::CLOCK_REALTIME)
+}
+
+pub(crate) unsafe extern "C" fn mfaas_host_random(into: *mut u8, bytes: usize) {
+    if bytes > 0 {
+        demand(into, bytes);
+    }
+    let mut done = 0;
+    while done < bytes {
+        let at = into.wrapping_add(done);
+        // SAFETY: INV-EXECUTOR-7. The kernel checks the address; a wrong one is an error, answered below.
+        let count = unsafe { libc::getrandom(at.cast(), bytes - done, 0) };
+        match usize::try_from(count) {
+            Ok(count) if count > 0 => done += count,
+            // Nothing weaker may stand in for keys.
+            Ok(_) | Err(_) => leave(End::Fault(libc::SIGSEGV)),
+        }
+    }
+}
+
+pub(crate) unsafe extern "C" fn mfaas_host_panic(text: *const u8, bytes: usize) -> ! {
+    // SAFETY: INV-EXECUTOR-4.
+    let text = unsafe { bytes_of(text, bytes) };
+    state::with(|state| {
+        // SAFETY: INV-EXECUTOR-1. The one thread is here, so nobody else holds the text.
+        let panic_text = unsafe { &mut *state.panic_text.get() };
+        panic_text.set(text);
+    });
+    leave(End::Panicked)
+}
+
+pub(crate) extern "C" fn mfaas_host_oom(bytes: usize) -> ! {
+    leave(End::OutOfMemory(bytes))
+}
+
+pub(crate) extern "C" fn abort() -> ! {
+    leave(End::Aborted)
+}
+
+pub(crate) unsafe extern "C" fn write(stream: c_int, text: *const u8, bytes: usize) -> isize {
+    let level = match stream {
+        STDOUT => Level::Info,
+        STDERR => Level::Error,
+        _ => {
+            fail(libc::EBADF);
+            return -1;
+        }
+    };
+    // SAFETY: INV-EXECUTOR-4.
+    let text = unsafe { bytes_of(text, bytes) };
+    log_stream(level, text);
+    text.len() as isize
+}
+
+pub(crate) unsafe extern "C" fn writev(stream: c_int, parts: *const libc::iovec, count: c_int) -> isize {
+    let count = usize::try_from(count).unwrap_or(0);
+    if count > 0 {
+        demand(parts, count);
+    }
+    let mut written: isize = 0;
+    for index in 0..count {
+        // SAFETY: INV-EXECUTOR-4. One of `count` records of the function.
+        let part = unsafe { parts.wrapping_add(index).read() };
+        // SAFETY: INV-EXECUTOR-4.
+        let done = unsafe { write(stream, part.iov_base.cast(), part.iov_len) };
+        if done < 0 {
+            return done;
+        }
+        written = written.wrapping_add(done);
+    }
+    written
+}
+
+pub(crate) unsafe extern "C" fn getrandom(into: *mut u8, bytes: usize, _flags: u32) -> isize {
+    // SAFETY: INV-EXECUTOR-4.
+    unsafe { mfaas_host_random(into, bytes) };
+    bytes as isize
+}
+
+pub(crate) unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, into: *mut libc::timespec) -> c_int {
+    let clock = match clock {
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => libc::CLOCK_REALTIME,
+        libc::CLOCK_MONOTONIC | libc::CLOCK_MONOTONIC_COARSE | libc::CLOCK_BOOTTIME => libc::CLOCK_MONOTONIC,
+        _ => {
+            fail(libc::EINVAL);
+            return -1;
+        }
+    };
+    let now = clock_ns(clock);
+    let time = libc::timespec {
+        tv_sec: (now / 1_000_000_000) as libc::time_t,
+        tv_nsec: (now % 1_000_000_000) as libc::c_long,
+    };
+    demand(into, 1);
+    // SAFETY: INV-EXECUTOR-4.
+    unsafe { into.write(time) };
+    0
+}
+
+/// What `__tls_get_addr` is given: the loader wrote the address of the image's one block where a
+/// module's number would stand, and an offset beside it.
+#[repr(C)]
+pub(crate) struct TlsIndex {
+    block: usize,
+    offset: usize,
+}
+
+pub(crate) unsafe extern "C" fn tls_get_addr(index: *const TlsIndex) -> *mut c_void {
+    // SAFETY: INV-EXECUTOR-4. It reads two words for the function that the function could read itself:
+    // nothing of them reaches anybody else.
+    let index = unsafe { &*index };
+    ptr::without_provenance_mut(index.block.wrapping_add(index.offset))
+}
+
+pub(crate) extern "C" fn errno_location() -> *mut c_int {
+    // No look at the worker's memory: a function's own rights are enough for this.
+    ptr::with_exposed_provenance_mut(crate::memory::ERRNO)
+}
+
+/// Answers "not implemented", as system calls do.
+pub(crate) extern "C" fn unavailable() -> isize {
+    fail(libc::ENOSYS);
+    -1
+}
+
+/// Does nothing, with success.
+pub(crate) extern "C" fn nothing() -> usize {
+    0
+}
+
+/// Has nothing to point at.
+pub(crate) extern "C" fn null() -> *mut c_void {
+    ptr::null_mut()
+}
+
+/// Says by its number that there is no memory.
+pub(crate) extern "C" fn no_memory() -> c_int {
+    libc::ENOMEM
+}
+
+/// std takes 0 for "not made yet", so every key is 1; what is stored under it is never read.
+pub(crate) unsafe extern "C" fn pthread_key_create(key: *mut libc::pthread_key_t, _destroy: usize) -> c_int {
+    demand(key, 1);
+    // SAFETY: INV-EXECUTOR-4.
+    unsafe { key.write(1) };
+    0
+}
+
+/// An empty text for every number.
+pub(crate) unsafe extern "C" fn strerror_r(_errno: c_int, into: *mut c_char, bytes: usize) -> c_int {
+    if bytes > 0 {
+        demand(into, 1);
+        // SAFETY: INV-EXECUTOR-4.
+        unsafe { into.write(0) };
+    }
+    0
+}

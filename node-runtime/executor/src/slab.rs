@@ -1,0 +1,229 @@
+//! A slab as a worker sees it: code and directory read-only, data of its own, all at the addresses
+//! of [`crate::window`], mapped once before lock-down.
+//!
+//! What the loader adds later is there without a system call. A slot that was used before may hold
+//! other code than this core has fetched ahead, so the first call of every image begins with an
+//! instruction that drops what was fetched (INV-EXECUTOR-8).
+
+use std::os::fd::AsFd;
+
+use mfaas_rules::profiles::imports::ROWS;
+use rustix::fs::SealFlags;
+use rustix::mm::{MprotectFlags, ProtFlags};
+
+use crate::directory::{Header, Record, Resident, Run, SlabGeometry};
+use crate::memory::{LINE_BYTES, PAGE_BYTES, Region};
+use crate::{ExecutorError, bind, system, window};
+
+/// Images that a new worker gives memory before they are called: each has a page of it, 16 MiB in all.
+const TOUCHED_MAX: usize = 4_096;
+/// So many vacant slots in a row are taken for the end of those in use: a page of the directory.
+const VACANT_MAX: usize = 64;
+
+/// A mapped slab. Dropping it unmaps everything.
+#[derive(Debug)]
+pub struct Slab {
+    geometry: SlabGeometry,
+    directory: Region,
+    /// Code and data of each bank.
+    banks: Vec<[Region; 2]>,
+}
+
+impl Slab {
+    /// Maps the slab behind `fd`, which is not needed afterwards.
+    ///
+    /// # Errors
+    /// [`ExecutorError::NotSealed`] when somebody could still map it writable or change its size;
+    /// [`ExecutorError::NoSlab`] when it is not a slab of this release.
+    pub fn map(fd: impl AsFd) -> Result<Self, ExecutorError> {
+        let seals = rustix::fs::fcntl_get_seals(&fd).unwrap_or(SealFlags::empty());
+        if !seals.contains(crate::writer::SEALS) {
+            return Err(ExecutorError::NotSealed);
+        }
+        let geometry = geometry_of(&fd)?;
+        let bytes = rustix::fs::fstat(&fd).map_err(system("fstat"))?.st_size;
+        if usize::try_from(bytes).ok() != Some(geometry.memory_bytes()) {
+            return Err(ExecutorError::NoSlab);
+        }
+        let directory =
+            Region::of_file(Some(window::DIRECTORY), geometry.directory_bytes(), ProtFlags::READ, &fd, 0)?;
+        let bank = |number: usize| {
+            let code = Region::of_file(
+                Some(window::code_of(number)),
+                geometry.bank_bytes,
+                ProtFlags::READ | ProtFlags::EXEC,
+                &fd,
+                geometry.bank_offset(number) as u64,
+            )?;
+            let data = Region::reserve(Some(window::data_of(number)), geometry.bank_bytes)?;
+            data.protect(0..geometry.bank_bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
+            Ok([code, data])
+        };
+        let banks = (0..geometry.banks).map(bank).collect::<Result<Vec<_>, ExecutorError>>()?;
+        bind_imports(&banks[0][1], bind::address_of)?;
+        let slab = Self { geometry, directory, banks };
+        slab.touch_residents();
+        Ok(slab)
+    }
+
+    /// Meets the page faults of the images that are resident already, which their first calls would
+    /// meet: the code around the entry, and a page of data that is the image's for good. Slots are
+    /// given out from the first on, and to look at one gives it memory, so this ends where none are
+    /// in use.
+    fn touch_residents(&self) {
+        let mut vacant = 0;
+        for slot in 0..self.geometry.slots.min(TOUCHED_MAX) {
+            match self.image(slot) {
+                Some(image) => {
+                    vacant = 0;
+                    touch(&image);
+                }
+                None if vacant >= VACANT_MAX => return,
+                None => vacant += 1,
+            }
+        }
+    }
+
+    /// Leads the imports through gates.
+    pub(crate) fn guard_imports(&self) -> Result<(), ExecutorError> {
+        let data = &self.banks[0][1];
+        data.protect(0..window::import_pages(ROWS.len()), MprotectFlags::READ | MprotectFlags::WRITE)?;
+        bind_imports(data, bind::guarded_address_of)
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.geometry.slots
+    }
+
+    /// The image in a slot, if one is resident.
+    pub(crate) fn image(&self, slot: usize) -> Option<Resident> {
+        if slot >= self.geometry.slots {
+            return None;
+        }
+        let at = crate::directory::HEADER_BYTES + slot * size_of::<Record>();
+        // SAFETY: INV-EXECUTOR-3. Inside the directory by the geometry, aligned to 64, atomics only.
+        let record = unsafe { &*self.directory.at(at).cast::<Record>() };
+        record.read()
+    }
+}
+
+/// Reads the header through a mapping of its own: the geometry decides what is mapped afterwards. A
+/// file without a first page would raise SIGBUS, so its size is looked at first; it is sealed.
+fn geometry_of(fd: &impl AsFd) -> Result<SlabGeometry, ExecutorError> {
+    let size = rustix::fs::fstat(fd).map_err(system("fstat"))?.st_size;
+    if size < PAGE_BYTES as i64 {
+        return Err(ExecutorError::NoSlab);
+    }
+    let page = Region::of_file(None, PAGE_BYTES, ProtFlags::READ, fd, 0)?;
+    // SAFETY: INV-EXECUTOR-3. One page that the file has, mapped and aligned; atomics only.
+    let header = unsafe { &*page.at(0).cast::<Header>() };
+    header.read().ok_or(ExecutorError::NoSlab)
+}
+
+/// Writes the words through which imports jump, and makes them read-only.
+fn bind_imports(data: &Region, address_of: fn(&str) -> Option<usize>) -> Result<(), ExecutorError> {
+    let pages = window::import_pages(ROWS.len());
+    for (row, import) in ROWS.iter().enumerate() {
+        let target = address_of(import.symbol)
+            .ok_or_else(|| ExecutorError::UnknownImport(import.symbol.to_owned()))?;
+        let offset = window::import_target(row) - window::data_of(0);
+        // SAFETY: INV-EXECUTOR-3. The first pages of bank 0's data, just mapped writable and nobody's.
+        unsafe { data.at(offset).cast::<usize>().write(target) };
+    }
+    data.protect(0..pages, MprotectFlags::READ)
+}
+
+/// Meets the page faults of an image that was never called.
+fn touch(image: &Resident) {
+    let entry = std::ptr::with_exposed_provenance::<u8>(image.entry);
+    // SAFETY: INV-EXECUTOR-3. Code of the slot, mapped and readable.
+    let _ = unsafe { entry.read_volatile() };
+    for run in [image.data, image.tls].into_iter().filter(|run| run.copied + run.zeroed > 0) {
+        let start = std::ptr::with_exposed_provenance_mut::<u8>(run.at);
+        // SAFETY: INV-EXECUTOR-3. The run's first byte, which is a zero; no call runs.
+        unsafe { start.write_volatile(0) };
+    }
+}
+
+/// Makes a run what every call starts from.
+pub(crate) fn restore(image: &Resident) {
+    let mut from = image.pristine;
+    for run in [image.data, image.tls] {
+        copy(from, run);
+        zero(run.at + run.copied, run.zeroed);
+        from += run.copied;
+    }
+}
+
+/// Leaves nothing of a call in the image's data.
+pub(crate) fn wipe(image: &Resident) {
+    for run in [image.data, image.tls] {
+        zero(run.at, run.copied + run.zeroed);
+    }
+}
+
+/// Zeros up to this many bytes are written; more pages go back to the kernel.
+const ZEROED_BYTES_MAX: usize = 32 << 10;
+
+fn copy(from: usize, run: Run) {
+    if run.copied == 0 {
+        return;
+    }
+    let (from, to) =
+        (std::ptr::with_exposed_provenance::<u8>(from), std::ptr::with_exposed_provenance_mut(run.at));
+    // SAFETY: INV-EXECUTOR-3. The loader wrote both: `from` lies in the slot's code, `run` in its data,
+    // and no call runs.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, run.copied) };
+}
+
+/// Nothing is done for no bytes: at a page that was never touched, a store of none under a mask, with
+/// which the C library spares itself the question, costs more than a call.
+fn zero(at: usize, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    let written = if bytes <= ZEROED_BYTES_MAX {
+        bytes
+    } else {
+        (at + ZEROED_BYTES_MAX).next_multiple_of(PAGE_BYTES).min(at + bytes) - at
+    };
+    let start = std::ptr::with_exposed_provenance_mut::<u8>(at);
+    // SAFETY: INV-EXECUTOR-3. A run of the image's data, by the loader, and no call runs.
+    unsafe { start.write_bytes(0, written) };
+    let rest = at + written..at + bytes;
+    // Whole pages go back; what is left of the last one is written.
+    let whole = rest.start..rest.end / PAGE_BYTES * PAGE_BYTES;
+    if whole.start < whole.end {
+        crate::memory::discard_at(whole.clone());
+        let tail = std::ptr::with_exposed_provenance_mut::<u8>(whole.end);
+        // SAFETY: INV-EXECUTOR-3. As above.
+        unsafe { tail.write_bytes(0, rest.end - whole.end) };
+    } else if rest.start < rest.end {
+        let tail = std::ptr::with_exposed_provenance_mut::<u8>(rest.start);
+        // SAFETY: INV-EXECUTOR-3. As above.
+        unsafe { tail.write_bytes(0, rest.end - rest.start) };
+    }
+}
+
+/// Code from the entry on that nearly every call runs: the linker script puts it there. In bytes.
+const CODE_AHEAD_BYTES: usize = 2 << 10;
+/// The end of an image's table of addresses, through which it calls its own functions too: the linker
+/// script puts the table last, and the loader the pristine copy behind it. In bytes.
+const TABLE_AHEAD_BYTES: usize = 512;
+
+/// Asks the processor for the lines that a call of the image will need, all at once: one after the
+/// other, as the call would meet them, each would be waited for alone.
+pub(crate) fn prefetch(image: &Resident) {
+    let code = image.entry..image.entry + CODE_AHEAD_BYTES;
+    let copied = image.data.copied + image.tls.copied;
+    let data = image.data.at..image.data.at + (image.data.copied + image.data.zeroed).min(ZEROED_BYTES_MAX);
+    let table = image.pristine - TABLE_AHEAD_BYTES..image.pristine + copied.min(ZEROED_BYTES_MAX);
+    for range in [code, table, data] {
+        for line in range.step_by(LINE_BYTES) {
+            let line = std::ptr::with_exposed_provenance::<i8>(line);
+            // SAFETY: INV-EXECUTOR-14. Every x86-64 processor has it: a hint that takes any address and never faults.
+            unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line) };
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What the running call, the host's services and the signal handlers share: one record for the
+//! process, made of cells, so that it can be read and left at any instruction. What a handler may
+//! change while the host reads it is atomic.
+//!
+//! It must never hold anything with a destructor or a lock.
+
+use std::cell::{Cell, UnsafeCell};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence};
+
+use mfaas_abi::limits::PANIC_BYTES_MAX;
+
+use crate::clock::Clock;
+use crate::logs::LogBuffer;
+
+/// How the stay on the function's stack ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The entry returned this number.
+    Returned(u32),
+    /// The shim reported a panic; the text is in [`State::panic_text`].
+    Panicked,
+    /// The shim found no room for so many bytes.
+    OutOfMemory(usize),
+    /// `abort`, or the beginning of an unwinding that cannot be.
+    Aborted,
+    /// CPU time ran past the deadline.
+    OverBudget,
+    /// A write or read in the guard below the stack.
+    StackOverflow,
+    /// A system call that the filter denied; its number.
+    Denied(i32),
+    /// Another fault; the signal's number.
+    Fault(i32),
+}
+
+/// The record of the process's one executor.
+pub(crate) struct State {
+    /// Whether there is an executor.
+    pub(crate) taken: AtomicBool,
+    /// Whether a call runs: only then do handlers end anything.
+    pub(crate) running: AtomicBool,
+    /// The host's stack pointer, to which every end returns.
+    pub(crate) host_stack: Cell<usize>,
+    /// Lowest address of the guard below the function's stack.
+    pub(crate) guard_start: Cell<usize>,
+    /// Lowest address of the function's stack.
+    pub(crate) stack_start: Cell<usize>,
+    /// End of the function's stack.
+    pub(crate) stack_end: Cell<usize>,
+    /// What the handlers need to judge a budget.
+    pub(crate) budget: BudgetState,
+    /// Whether a handler ran since the last wipe.
+    pub(crate) interrupted: AtomicBool,
+    /// How the last call ended.
+    pub(crate) end: Cell<End>,
+    /// Whether calls run under protection keys; see [`crate::keys`].
+    pub(crate) keyed: Cell<bool>,
+    /// Where calls end under protection keys; 0 without keys.
+    pub(crate) keyed_landing: Cell<usize>,
+    /// The function's stack pointer at the last gate that it passed; 0 without keys.
+    pub(crate) gate_stack: Cell<usize>,
+    /// Whether code in user mode can move the bases of FS and GS; see [`crate::gate::landing`].
+    pub(crate) has_bases: Cell<bool>,
+    /// The bases of FS and GS of the executor's thread.
+    pub(crate) fs_base: Cell<usize>,
+    pub(crate) gs_base: Cell<usize>,
+    /// Addresses of the stack for handlers.
+    pub(crate) handlers_start: Cell<usize>,
+    pub(crate) handlers_end: Cell<usize>,
+    /// The function's log lines.
+    pub(crate) logs: UnsafeCell<LogBuffer>,
+    /// What the shim said about a panic.
+    pub(crate) panic_text: UnsafeCell<PanicText>,
+}
+
+/// Times of the running call; see [`crate::budget`]. Ticks are those of the executor's clock.
+pub(crate) struct BudgetState {
+    /// When the call began, in ticks.
+    pub(crate) started: AtomicU64,
+    /// When its budget is worth a look by the wall, in ticks.
+    pub(crate) deadline: AtomicU64,
+    /// Its budget, in nanoseconds of CPU time.
+    pub(crate) budget_ns: AtomicU64,
+    /// CPU time that the call has used for certain when the sample below was taken, in nanoseconds.
+    pub(crate) used_ns: AtomicU64,
+    /// A sample of both clocks, taken before the call or in it: CPU time in nanoseconds, ticks.
+    pub(crate) sample_cpu_ns: AtomicU64,
+    pub(crate) sample_ticks: AtomicU64,
+    /// Where the dispatcher looks for the deadline; null while no call runs.
+    pub(crate) watch: AtomicPtr<AtomicU64>,
+    /// The clock, as a function and its ticks in a microsecond.
+    pub(crate) clock: Cell<Clock>,
+}
+
+/// A bounded text, written once in a call.
+pub(crate) struct PanicText {
+    bytes: [u8; PANIC_BYTES_MAX],
+    len: usize,
+}
+
+impl PanicText {
+    const fn new() -> Self {
+        Self { bytes: [0; PANIC_BYTES_MAX], len: 0 }
+    }
+
+    /// Keeps the beginning of `text`. The length comes first: a call that is abandoned in between has
+    /// written nothing behind it.
+    pub(crate) fn set(&mut self, text: &[u8]) {
+        let taken = text.len().min(PANIC_BYTES_MAX);
+        self.len = taken;
+        compiler_fence(Ordering::Release);
+        self.bytes[..taken].copy_from_slice(&text[..taken]);
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len.min(PANIC_BYTES_MAX)]
+    }
+
+    /// Leaves zeros.
+    pub(crate) fn wipe(&mut self) {
+        let used = self.len.min(PANIC_BYTES_MAX);
+        self.bytes[..used].fill(0);
+        self.len = 0;
+    }
+}
+
+impl State {
+    const fn new() -> Self {
+        Self {
+            taken: AtomicBool::new(false),
+            running: AtomicBool::new(false),
+            host_stack: Cell::new(0),
+            guard_start: Cell::new(0),
+            stack_start: Cell::new(0),
+            stack_end: Cell::new(0),
+            budget: BudgetState {
+                started: AtomicU64::new(0),
+                deadline: AtomicU64::new(u64::MAX),
+                budget_ns: AtomicU64::new(0),
+                used_ns: AtomicU64::new(0),
+                sample_cpu_ns: AtomicU64::new(0),
+                sample_ticks: AtomicU64::new(0),
+                watch: AtomicPtr::new(std::ptr::null_mut()),
+                clock: Cell::new(Clock::MONOTONIC),
+            },
+            interrupted: AtomicBool::new(false),
+            end: Cell::new(End::Aborted),
+            keyed: Cell::new(false),
+            keyed_landing: Cell::new(0),
+            gate_stack: Cell::new(0),
+            has_bases: Cell::new(false),
+            fs_base: Cell::new(0),
+            gs_base: Cell::new(0),
+            handlers_start: Cell::new(0),
+            handlers_end: Cell::new(0),
+            logs: UnsafeCell::new(LogBuffer::new()),
+            panic_text: UnsafeCell::new(PanicText::new()),
+        }
+    }
+
+    /// Whether `address` lies in the function's stack. Its end counts: it is where an entry that
+    /// just returned stands.
+    pub(crate) fn in_stack(&self, address: usize) -> bool {
+        (self.stack_start.get()..=self.stack_end.get()).contains(&address)
+    }
+
+    /// Whether `address` lies in the guard below the function's stack.
+    pub(crate) fn in_guard(&self, address: usize) -> bool {
+        (self.guard_start.get()..self.stack_start.get()).contains(&address)
+    }
+}
+
+/// A record that one thread uses.
+#[repr(transparent)]
+pub(crate) struct Sole(State);
+
+// SAFETY: INV-EXECUTOR-1. There is one executor, whose thread alone uses the record; other threads only
+// ask `taken`, which is atomic.
+unsafe impl Sync for Sole {}
+
+pub(crate) static STATE: Sole = Sole(State::new());
+
+/// The record.
+pub(crate) fn with<R>(use_it: impl FnOnce(&'static State) -> R) -> R {
+    use_it(&STATE.0)
+}

@@ -1,0 +1,174 @@
+//! Builds functions for tests with the compiler's own linker, the way the builder does: against a
+//! stub of the host's library, without a C compiler.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use mfaas_rules::profiles::image_layout::{ALIGN_ARGUMENT, LINKER_SCRIPT, shim_flags};
+use mfaas_rules::profiles::imports::ROWS;
+
+/// A directory in which functions are built.
+struct Functions {
+    directory: PathBuf,
+    linker: PathBuf,
+}
+
+/// The image of `tests/functions/tenant.rs`.
+pub(crate) fn tenant() -> &'static [u8] {
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    IMAGE.get_or_init(|| ready("tenant").unwrap_or_else(|| Functions::new("tenant").build_tenant()))
+}
+
+/// The image of `tests/functions/hostile.rs`.
+pub(crate) fn hostile() -> &'static [u8] {
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    IMAGE.get_or_init(|| ready("hostile").unwrap_or_else(|| Functions::new("hostile").build_hostile()))
+}
+
+/// Names the directory of images that were built before, for machines without a compiler.
+const READY: &str = "MFAAS_TEST_IMAGES";
+
+/// An image that was built before.
+fn ready(name: &str) -> Option<Vec<u8>> {
+    let directory = PathBuf::from(std::env::var_os(READY)?);
+    let image = directory.join(format!("{name}.so"));
+    Some(fs::read(&image).unwrap_or_else(|error| panic!("{}: {error}", image.display())))
+}
+
+impl Functions {
+    fn new(name: &str) -> Self {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(directory.join("link")).expect("a directory for the test");
+        let output = Command::new(rustc()).args(["--print", "sysroot"]).output().expect("rustc runs");
+        let sysroot = String::from_utf8(output.stdout).expect("a path");
+        let linker = Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
+        let functions = Self { directory, linker };
+        functions.build_stub();
+        fs::write(functions.script(), LINKER_SCRIPT).expect("write the script");
+        functions
+    }
+
+    fn script(&self) -> PathBuf {
+        self.directory.join("image.ld")
+    }
+
+    /// The host's library as the linker sees it: a symbol for every row, and empty archives for
+    /// what std asks for by name.
+    fn build_stub(&self) {
+        let mut source = String::from(
+            "#![no_std]\n#[panic_handler] fn p(_: &core::panic::PanicInfo<'_>) -> ! { loop {} }\n",
+        );
+        for (index, row) in ROWS.iter().enumerate() {
+            writeln!(
+                source,
+                "#[unsafe(export_name = \"{}\")] pub extern \"C\" fn f{index}() {{}}",
+                row.symbol
+            )
+            .expect("writing to a string");
+        }
+        fs::write(self.directory.join("stub.rs"), source).expect("write the stub");
+        let stub = self.directory.join("stub.rs");
+        self.rustc(&stub, "cdylib", "stub", &["-Clink-arg=-soname=libmfaas-host.so.1"]);
+        fs::rename(self.directory.join("libstub.so"), self.directory.join("link/libc.so"))
+            .expect("name the stub");
+        for name in ["gcc_s", "util", "rt", "pthread", "dl", "m"] {
+            fs::write(self.directory.join(format!("link/lib{name}.a")), "!<arch>\n")
+                .expect("an empty archive");
+        }
+    }
+
+    fn build_tenant(&self) -> Vec<u8> {
+        self.rustc(&function("tenant.rs"), "rlib", "tenant", &["-Funsafe-code"]);
+        succeeded("function", &self.link_with_shim());
+        self.take("libfunction.so")
+    }
+
+    /// Links the crate `tenant` with the shim, as the builder does.
+    fn link_with_shim(&self) -> Output {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        self.rustc(&root.join("../abi/src/lib.rs"), "rlib", "mfaas_abi", &[]);
+        self.rustc(
+            &root.join("../shim/src/lib.rs"),
+            "rlib",
+            "mfaas_shim",
+            &["--cfg", "feature=\"hosted\"", "--extern", "mfaas_abi"],
+        );
+        let script = format!("-Clink-arg=-T{}", self.script().display());
+        let shim = shim_flags("libmfaas_shim.rlib");
+        let mut externs =
+            vec!["--extern", "tenant", "--extern", "mfaas_shim", "--extern", "mfaas_abi", &script];
+        externs.extend(shim.iter().map(String::as_str));
+        self.output(&function("glue.rs"), "cdylib", "function", &externs)
+    }
+
+    fn build_hostile(&self) -> Vec<u8> {
+        self.rustc(
+            &function("hostile.rs"),
+            "cdylib",
+            "hostile",
+            &["-Clink-arg=-lc", &format!("-Clink-arg=-T{}", self.script().display())],
+        );
+        self.take("libhostile.so")
+    }
+
+    /// The built file; what was built with it is not needed any more.
+    fn take(&self, file: &str) -> Vec<u8> {
+        let bytes = fs::read(self.directory.join(file)).expect("the built function");
+        fs::remove_dir_all(&self.directory).expect("our own directory");
+        bytes
+    }
+
+    fn rustc(&self, source: &Path, kind: &str, name: &str, more: &[&str]) {
+        succeeded(name, &self.output(source, kind, name, more));
+    }
+
+    fn output(&self, source: &Path, kind: &str, name: &str, more: &[&str]) -> Output {
+        Command::new(rustc())
+            .args(["--edition", "2024", "-Cpanic=abort", "-O", "-Ccodegen-units=1", "-Cstrip=symbols"])
+            .args(["--crate-type", kind, "--crate-name", name, "-Clinker-flavor=ld.lld"])
+            .arg(format!("-Clink-arg={ALIGN_ARGUMENT}"))
+            .arg(format!("-Clinker={}", self.linker.display()))
+            .arg("-L")
+            .arg(format!("native={}", self.directory.join("link").display()))
+            .arg("-L")
+            .arg(&self.directory)
+            .arg("--out-dir")
+            .arg(&self.directory)
+            .args(more)
+            .arg(source)
+            .output()
+            .expect("rustc runs")
+    }
+}
+
+fn succeeded(name: &str, output: &Output) {
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A source beside the tests.
+fn function(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../executor/tests/functions").join(file)
+}
+
+/// What the linker says to a crate that defines `symbol` itself.
+#[allow(dead_code, reason = "of the test programs that share this file one asks")]
+pub(crate) fn twin(symbol: &str) -> String {
+    let functions = Functions::new(&format!("twin-{symbol}"));
+    let source = functions.directory.join("twin.rs");
+    let text = format!(
+        "#[unsafe(no_mangle)] pub fn {symbol}() {{}} pub fn handle(_: &[u8]) -> Vec<u8> {{ {symbol}(); vec![] }}"
+    );
+    fs::write(&source, text).expect("write the source");
+    functions.rustc(&source, "rlib", "tenant", &[]);
+    let output = functions.link_with_shim();
+    fs::remove_dir_all(&functions.directory).expect("our own directory");
+    assert!(!output.status.success(), "{symbol} can be somebody else's");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn rustc() -> std::ffi::OsString {
+    std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
+}

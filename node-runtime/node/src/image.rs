@@ -1,0 +1,261 @@
+//! From bytes of the server to an image that a worker may load.
+//!
+//! A [`VerifiedImage`] exists only because [`verify`] made it: statement, digests,
+//! toolchain and ABI were checked, and hash and inspection were repeated on the *sealed* memory
+//! that the worker gets, not on a copy that could differ from it. Must never hand out a descriptor
+//! that anybody can still write to.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use mfaas_attest::{
+    AttestError, Declared, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust,
+};
+use mfaas_ident::{Budget, Digest, FunctionName, MemoryLimit, TenantName, VersionNumber};
+use mfaas_rules::{codes, limits};
+use rustix::fs::{MemfdFlags, SealFlags};
+
+use crate::refused::Refused;
+
+/// The largest artifact that is fetched, in bytes.
+pub(crate) const ARTIFACT_BYTES_MAX: usize = limits::BINARY.file_bytes_max as usize;
+/// The largest statement envelope that is fetched, in bytes.
+pub(crate) const STATEMENT_BYTES_MAX: usize = Statement::ENVELOPE_BYTES_MAX;
+
+/// Everything that tells one loaded function from another. A change in any of it is another image.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ImageKey {
+    pub(crate) tenant: TenantName,
+    pub(crate) function: FunctionName,
+    pub(crate) version: VersionNumber,
+    pub(crate) digest: Digest,
+    pub(crate) statement: Digest,
+    pub(crate) budget: Budget,
+    pub(crate) memory: MemoryLimit,
+}
+
+impl ImageKey {
+    /// What the serving set says about one version.
+    pub(crate) fn of(function: &ServedFunction, version: &ServedVersion) -> Self {
+        Self {
+            tenant: function.tenant.clone(),
+            function: function.name.clone(),
+            version: version.version,
+            digest: version.digest,
+            statement: version.statement,
+            budget: version.budget_us,
+            memory: version.memory_bytes,
+        }
+    }
+}
+
+impl std::fmt::Display for ImageKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}@{}", self.tenant, self.function, self.version)
+    }
+}
+
+/// An artifact that passed everything, in sealed memory.
+#[derive(Debug)]
+pub(crate) struct VerifiedImage {
+    key: ImageKey,
+    memory: OwnedFd,
+    /// As the statement says. The serving set does not repeat it: there is one place to believe.
+    declared: Declared,
+    /// Kept to be checked again: a later set may demand more, a later key list trust less.
+    statement: Vec<u8>,
+}
+
+impl VerifiedImage {
+    pub(crate) fn key(&self) -> &ImageKey {
+        &self.key
+    }
+
+    /// The sealed memory: nobody can write, grow or shrink it, or take the seals off.
+    pub(crate) fn memory(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+
+    /// What the function declares, by its signed statement.
+    pub(crate) fn declared(&self) -> Declared {
+        self.declared
+    }
+
+    /// Its size, in bytes; 0 if the kernel does not say.
+    pub(crate) fn bytes(&self) -> u64 {
+        rustix::fs::fstat(&self.memory).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
+    /// An image of nothing that declares nothing, for tests of what is done with images.
+    #[cfg(test)]
+    pub(crate) fn for_test(key: ImageKey) -> Self {
+        Self::declaring_for_test(key, Declared::default())
+    }
+
+    /// The same, declaring something.
+    #[cfg(test)]
+    pub(crate) fn declaring_for_test(key: ImageKey, declared: Declared) -> Self {
+        let memory = sealed_memory(&[]).expect("a memfd can be made");
+        Self { key, memory, declared, statement: Vec::new() }
+    }
+
+    /// Whether the image may be loaded under another set and other keys. Hash and inspection are
+    /// not repeated: the memory is sealed.
+    pub(crate) fn recheck(&self, set: &ServingSet, trust: &Trust) -> Result<(), Refused> {
+        check_paper(set, &self.key, &self.statement, trust).map(drop)
+    }
+
+    /// Whether a key that counts still vouches for it.
+    pub(crate) fn is_vouched_for(&self, trust: &Trust) -> bool {
+        verified_statement(&self.key, &self.statement, trust).is_ok()
+    }
+}
+
+/// Checks everything that `set` demands of the artifact and of the statement about it.
+pub(crate) fn verify(
+    set: &ServingSet,
+    key: &ImageKey,
+    artifact: &[u8],
+    statement: &[u8],
+    trust: &Trust,
+) -> Result<VerifiedImage, Refused> {
+    let declared = check_paper(set, key, statement, trust)?;
+    if Digest::of(artifact) != key.digest {
+        return Err(Refused::new(
+            codes::MF0704,
+            format!("the bytes of {key} are not those of {}", key.digest),
+        ));
+    }
+    let unsealed = |e: std::io::Error| Refused::new(codes::MF0709, format!("memory for {key}: {e}"));
+    let memory = sealed_memory(artifact).map_err(unsealed)?;
+    let sealed = read_all(&memory, artifact.len()).map_err(unsealed)?;
+    if Digest::of(&sealed) != key.digest {
+        return Err(Refused::new(codes::MF0704, format!("the sealed copy of {key} is not what was copied")));
+    }
+    inspect(key, &sealed)?;
+    Ok(VerifiedImage { key: key.clone(), memory, declared, statement: statement.to_vec() })
+}
+
+/// Everything but the bytes of the artifact. Gives what the function declares; a statement from before
+/// functions could declare anything gives the default.
+fn check_paper(
+    set: &ServingSet,
+    key: &ImageKey,
+    statement: &[u8],
+    trust: &Trust,
+) -> Result<Declared, Refused> {
+    let statement = verified_statement(key, statement, trust)?;
+    check_identity(key, &statement)?;
+    check_requirements(set, &statement)?;
+    Ok(statement.predicate.declares())
+}
+
+/// Whether the set forbids the artifact, whatever else it says.
+pub(crate) fn check_revoked(function: &ServedFunction, key: &ImageKey) -> Result<(), Refused> {
+    if function.revoked.contains(&key.digest) {
+        return Err(Refused::new(codes::MF0706, format!("{key} is revoked")));
+    }
+    Ok(())
+}
+
+fn verified_statement(key: &ImageKey, envelope: &[u8], trust: &Trust) -> Result<Statement, Refused> {
+    if Digest::of(envelope) != key.statement {
+        let message = format!("the statement about {key} is not the one that the serving set names");
+        return Err(Refused::new(codes::MF0705, message));
+    }
+    let verified = mfaas_attest::verify::<Statement>(envelope, trust).map_err(|e| {
+        let code = match e {
+            AttestError::Untrusted { .. }
+            | AttestError::BadSignature { .. }
+            | AttestError::Key { .. }
+            | AttestError::Passphrase => codes::MF0602,
+            AttestError::TooLarge { .. }
+            | AttestError::Malformed { .. }
+            | AttestError::WrongType { .. }
+            | AttestError::Inconsistent { .. } => codes::MF0606,
+        };
+        Refused::new(code, format!("the statement about {key}: {e}"))
+    })?;
+    Ok(verified.into_inner())
+}
+
+/// The statement must be about exactly this version of this function of this tenant: a good
+/// statement about another one proves nothing here.
+fn check_identity(key: &ImageKey, statement: &Statement) -> Result<(), Refused> {
+    let admission = &statement.predicate;
+    let rows = [
+        ("tenant", admission.tenant == key.tenant),
+        ("function", admission.function == key.function),
+        ("version", admission.version == key.version),
+        ("artifact", admission.artifact == key.digest),
+        ("budget", admission.budget_us == key.budget),
+        ("memory", admission.memory_bytes == key.memory),
+    ];
+    match rows.iter().find(|(_, fits)| !fits) {
+        Some((what, _)) => {
+            Err(Refused::new(codes::MF0705, format!("the statement about {key} names another {what}")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_requirements(set: &ServingSet, statement: &Statement) -> Result<(), Refused> {
+    let admission = &statement.predicate;
+    if !set.accepted_toolchains.contains(&admission.toolchain) {
+        let message = format!("toolchain {} is not accepted", admission.toolchain.0.short());
+        return Err(Refused::new(codes::MF0707, message));
+    }
+    if admission.abi_version != mfaas_abi::ABI_VERSION || !set.abi_versions.contains(&admission.abi_version) {
+        let message = format!(
+            "interface version {} is not accepted, this node has {}",
+            admission.abi_version,
+            mfaas_abi::ABI_VERSION
+        );
+        return Err(Refused::new(codes::MF0707, message));
+    }
+    match set.required_lints.iter().find(|lint| !admission.lints.contains(lint)) {
+        Some(lint) => {
+            Err(Refused::new(codes::MF0705, format!("the artifact was compiled without the lint {lint}")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn inspect(key: &ImageKey, image: &[u8]) -> Result<(), Refused> {
+    let facts = mfaas_inspect::inspect(image)
+        .map_err(|e| Refused::new(codes::MF0708, format!("{key} cannot be inspected: {e}")))?;
+    match mfaas_rules::judge_binary(&facts).as_slice() {
+        [] => Ok(()),
+        [first, ..] => {
+            let message = format!("{key}: {} ({})", first.message, first.code.id());
+            Err(Refused::new(codes::MF0708, message))
+        }
+    }
+}
+
+/// A memfd with these bytes that can never change again.
+pub(crate) fn sealed_memory(bytes: &[u8]) -> std::io::Result<OwnedFd> {
+    let memory = rustix::fs::memfd_create("mfaas-image", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let mut written = 0;
+    while written < bytes.len() {
+        written += rustix::io::pwrite(&memory, &bytes[written..], written as u64)?;
+    }
+    let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&memory, seals)?;
+    if rustix::fs::fcntl_get_seals(&memory)?.contains(seals) {
+        Ok(memory)
+    } else {
+        Err(std::io::Error::other("the kernel did not keep the seals"))
+    }
+}
+
+fn read_all(memory: &OwnedFd, bytes: usize) -> std::io::Result<Vec<u8>> {
+    let mut copy = vec![0; bytes];
+    let mut read = 0;
+    while read < bytes {
+        match rustix::io::pread(memory, &mut copy[read..], read as u64)? {
+            0 => return Err(std::io::Error::other("the sealed copy is shorter than the artifact")),
+            more => read += more,
+        }
+    }
+    Ok(copy)
+}

@@ -1,0 +1,46 @@
+//! What a caller is answered whose call has no answer of a function.
+
+use http::StatusCode;
+use mfaas_dispatch::Refusal;
+use mfaas_rules::codes;
+
+use super::problem::Problem;
+use crate::serving::CallError;
+
+/// When a caller may ask again for a function that is not loaded yet, in seconds: hundreds of images load in one.
+const LOADING_RETRY_AFTER_S: u32 = 1;
+/// When a caller may ask a node again that is being drained, in seconds: whoever balances calls has noticed by then.
+const DRAINING_RETRY_AFTER_S: u32 = 10;
+
+/// The problem that says why.
+pub(super) fn refused(error: CallError) -> Problem {
+    match error {
+        CallError::Unknown | CallError::Refused(Refusal::NotServed) => {
+            Problem::of(StatusCode::NOT_FOUND, codes::MF0801)
+        }
+        CallError::NotLoaded => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0820).retry_after(LOADING_RETRY_AFTER_S)
+        }
+        CallError::Refused(Refusal::NotLoadable) => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0709)
+        }
+        CallError::Refused(refusal @ Refusal::DeadlinePassed) => {
+            Problem::of(StatusCode::GATEWAY_TIMEOUT, codes::MF0811).detail(&refusal.to_string())
+        }
+        CallError::Refused(Refusal::QueueFull { retry_after_s }) => {
+            Problem::of(StatusCode::TOO_MANY_REQUESTS, codes::MF0811).retry_after(retry_after_s)
+        }
+        CallError::Refused(Refusal::Banned { .. }) => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0813)
+        }
+        CallError::Refused(refusal @ Refusal::NotServing) => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0811)
+                .detail(&refusal.to_string())
+                .retry_after(1)
+        }
+        CallError::Draining => {
+            Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0815).retry_after(DRAINING_RETRY_AFTER_S)
+        }
+        CallError::Gone => Problem::of(StatusCode::SERVICE_UNAVAILABLE, codes::MF0808),
+    }
+}

@@ -1,0 +1,63 @@
+//! A call as it comes to the dispatcher, and its one answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mfaas_dispatch::{Outcome, Refusal};
+use mfaas_ident::{FunctionName, Selector, TenantName};
+use mfaas_ring::Completion;
+
+use super::table::Served;
+use crate::grant::Grant;
+
+/// The one answer of an accepted call.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) outcome: Outcome,
+    /// The output of the worker, but its log lines; present exactly when the outcome is `Finished`.
+    pub(crate) completion: Option<Completion>,
+    pub(crate) served: Arc<Served>,
+    /// From the caller's coming to the worker.
+    pub(crate) queued: Duration,
+    /// From the worker to the answer, by this process's clock.
+    pub(crate) ran: Duration,
+}
+
+/// Why a call has no answer of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallError {
+    /// No such tenant, function, alias or version here.
+    Unknown,
+    /// It is named by the set that the node is being brought to, or no set is in force yet.
+    NotLoaded,
+    /// The scheduler did not accept it.
+    Refused(Refusal),
+    /// The node is being drained.
+    Draining,
+    /// The dispatcher went away with the call; only while the process ends.
+    Gone,
+}
+
+/// What a caller wants to have run, and on what terms.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) tenant: &'a TenantName,
+    pub(crate) function: &'a FunctionName,
+    /// The version that `live` names if there is none.
+    pub(crate) selector: Option<&'a Selector>,
+    /// A call that waits longer for a worker is answered without running; the node's own limit holds
+    /// if there is none.
+    pub(crate) wait_max: Option<Duration>,
+    /// What the caller may call. A version that it does not open is none.
+    pub(crate) grant: Grant,
+    pub(crate) way: Way,
+}
+
+/// How a call comes to the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// In the hands of its caller if the engine is at rest.
+    Direct,
+    /// By the dispatcher's thread: for a caller with many calls on their way, whom none may hold up.
+    Queued,
+}

@@ -1,0 +1,21 @@
+//! What the dispatcher uses of the rest of the node.
+
+use std::sync::Arc;
+
+use super::protection::Protection;
+use crate::directives::Standing;
+use crate::logs::LogSink;
+use crate::usage::Usage;
+
+/// What the dispatcher writes into and asks besides its own tables.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NodeServices {
+    /// Log lines on their way to the server.
+    pub(crate) logs: Arc<LogSink>,
+    /// What the node is to take, and the bans in force.
+    pub(crate) standing: Arc<Standing>,
+    /// What calls cost.
+    pub(crate) usage: Arc<Usage>,
+    /// What holds the workers.
+    pub(crate) protection: Arc<Protection>,
+}

@@ -1,0 +1,224 @@
+//! The supervisors of worker processes: one thread for each, which starts the worker, reports it to the
+//! dispatcher, waits for its end, and reports that too. Who gets a worker and who loses one is the
+//! scheduler's to decide; this carries it out.
+//!
+//! The thread lives as long as its worker: the kernel ends a worker with the thread that spawned it.
+//! Must never report a death before the process was waited for, and never let a worker of a pool that
+//! tenants share serve without what the site trusts for that.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use mfaas_dispatch::{PoolKey, PoolKind, SlabId, WorkerId};
+use rustix::process::{Pid, setpriority_process};
+
+use super::intake::{Arrival, Event, Intake};
+use super::process::{StartError, WorkerProcess};
+use super::protection::Protection;
+use super::sharing::Sharing;
+use crate::cores::Cores;
+
+/// Workers that start at a time: each takes a core for a few milliseconds.
+const STARTING_MAX: usize = 4;
+/// How much less the kernel gives long calls than short ones where both want a core: a third.
+const LONG_NICENESS: i32 = 5;
+/// A supervisor's stack, in bytes. It calls little; there may be thousands.
+const STACK_BYTES: usize = 128 << 10;
+
+/// A worker that is to be started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) id: WorkerId,
+    pub(crate) pool: PoolKey,
+    pub(crate) slab: SlabId,
+}
+
+/// The memory of a slab; none if it could not be made.
+#[derive(Debug, Clone)]
+struct Slab {
+    life: u32,
+    memory: Option<Arc<OwnedFd>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    slabs: HashMap<u32, Slab>,
+    /// Workers that are starting.
+    starting: usize,
+    /// Threads of this that have not ended.
+    threads: usize,
+    closed: bool,
+}
+
+/// All supervisors.
+#[derive(Debug)]
+pub(crate) struct WorkerSupervisor {
+    program: PathBuf,
+    cores: Cores,
+    intake: Intake,
+    protection: Arc<Protection>,
+    sharing: Sharing,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl WorkerSupervisor {
+    /// Supervisors of none. `program` is the worker's executable.
+    pub(crate) fn new(
+        program: PathBuf,
+        cores: Cores,
+        intake: Intake,
+        protection: Arc<Protection>,
+        sharing: Sharing,
+    ) -> Self {
+        let (state, changed) = Default::default();
+        Self { program, cores, intake, protection, sharing, state, changed }
+    }
+
+    /// Starts a worker. Its arrival or its death is reported, whatever happens.
+    pub(crate) fn spawn(self: &Arc<Self>, wanted: Wanted) {
+        self.lock().threads += 1;
+        let supervisor = Arc::clone(self);
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{}", wanted.id.place))
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                let ended = Ended { supervisor: &supervisor, id: wanted.id };
+                supervisor.supervise(&wanted);
+                drop(ended);
+            });
+        if let Err(error) = thread {
+            tracing::error!(%error, "a supervisor cannot be started");
+            drop(Ended { supervisor: self, id: wanted.id });
+        }
+    }
+
+    /// Workers that start over this slab map this memory; without any they cannot start.
+    pub(crate) fn give_slab(&self, id: SlabId, memory: Option<OwnedFd>) {
+        let slab = Slab { life: id.life, memory: memory.map(Arc::new) };
+        self.lock().slabs.insert(id.number, slab);
+        self.changed.notify_all();
+    }
+
+    /// No worker maps this slab any more, or will.
+    pub(crate) fn forget_slab(&self, id: SlabId) {
+        let mut state = self.lock();
+        if state.slabs.get(&id.number).is_some_and(|slab| slab.life == id.life) {
+            state.slabs.remove(&id.number);
+        }
+    }
+
+    /// No worker is started any more.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether every thread, and with it every worker, is gone. Only after [`Self::close`].
+    pub(crate) fn is_gone(&self) -> bool {
+        self.lock().threads == 0
+    }
+
+    /// A panic under the lock is a bug of ours; what it holds is still what it is.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One worker from its start to its end.
+    fn supervise(&self, wanted: &Wanted) {
+        let (place, life) = (wanted.id.place, wanted.id.life);
+        if let Err(error) = self.cores.take_place(usize::from(place), wanted.pool.is_shared()) {
+            tracing::warn!(place, %error, "a worker runs on other cores than it should");
+        }
+        let Some(memory) = self.await_turn(wanted.slab) else { return };
+        let started = self.start(wanted, &memory);
+        self.lock().starting -= 1;
+        self.changed.notify_all();
+        drop(memory);
+        let mut worker = match started {
+            Ok(worker) => worker,
+            Err(error) => {
+                tracing::error!(place, life, %error, "a worker cannot be started yet");
+                return;
+            }
+        };
+        let status = worker.wait();
+        if !status.success() {
+            metrics::counter!("mfaas_worker_restarts_total").increment(1);
+            tracing::warn!(place, life, pool = %wanted.pool, %status, "a worker ended by itself");
+        }
+    }
+
+    /// Starts the process and reports that it is ready.
+    fn start(&self, wanted: &Wanted, memory: &OwnedFd) -> Result<WorkerProcess, StartError> {
+        let (worker, ring, started) =
+            WorkerProcess::start(&self.program, memory.as_fd(), self.protection.speculation())?;
+        let shared = wanted.pool.is_shared();
+        if shared && !self.sharing.allows(started.keys.on) {
+            let reason = format!("tenants share a worker only with protection keys: {}", started.keys.reason);
+            return Err(StartError::Worker(reason));
+        }
+        self.protection.record(started);
+        if wanted.pool.kind == PoolKind::Long {
+            be_nice(worker.pid());
+        }
+        let process = worker.descriptor()?;
+        let (id, slab) = (wanted.id, wanted.slab);
+        tracing::info!(
+            place = id.place,
+            life = id.life,
+            pool = %wanted.pool,
+            pid = worker.pid(),
+            "a worker is ready"
+        );
+        self.intake.send(Event::Arrived(Box::new(Arrival { id, slab, ring, process })));
+        Ok(worker)
+    }
+
+    /// Waits for the slab, and until few enough others are starting. Nothing if the slab is gone for good
+    /// or the node stops.
+    fn await_turn(&self, slab: SlabId) -> Option<Arc<OwnedFd>> {
+        let mut state = self.lock();
+        while !state.closed {
+            match state.slabs.get(&slab.number) {
+                Some(known) if known.life == slab.life => {
+                    let memory = known.memory.clone()?;
+                    if state.starting < STARTING_MAX {
+                        state.starting += 1;
+                        return Some(memory);
+                    }
+                }
+                Some(known) if known.life > slab.life => return None,
+                Some(_) | None => {}
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+}
+
+/// Tells the end of a worker that was wanted, whatever the way out.
+struct Ended<'a> {
+    supervisor: &'a WorkerSupervisor,
+    id: WorkerId,
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.supervisor.intake.send(Event::Died(self.id));
+        self.supervisor.lock().threads -= 1;
+    }
+}
+
+/// Long calls leave cores to short ones.
+fn be_nice(pid: u32) {
+    let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    if let Err(error) = setpriority_process(process, LONG_NICENESS) {
+        tracing::warn!(%error, "long calls have the priority of short ones");
+    }
+}
+
+#[cfg(test)]
+mod tests;
