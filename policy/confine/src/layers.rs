@@ -42,6 +42,38 @@ pub(crate) fn set_limits(limits: &Limits, level: Level) -> Result<(), ConfineErr
     Ok(())
 }
 
+/// Process ids that the kernel gives to nobody again once it has counted past them (RESERVED_PIDS).
+const RESERVED_IDS: u64 = 300;
+/// The first kernel on which this number belongs to a pid namespace. On an older one it is the
+/// machine's, and root in a user namespace may write it.
+const IDS_BY_NAMESPACE_SINCE: (u32, u32) = (6, 14);
+/// What a machine of many cores takes at least is 8 for each; with more than this there is no limit.
+const IDS_MAX: u64 = 32_768;
+
+/// Bounds the ids of the calling process's pid namespace, and by that its processes and threads,
+/// those of uid 0 too, to whom RLIMIT_NPROC does not apply. It is a bound behind another: where the
+/// kernel or a read-only `/proc/sys` refuses it, whoever started the sandbox still counts.
+pub(crate) fn limit_process_ids(processes: u64) {
+    if kernel_version() < IDS_BY_NAMESPACE_SINCE {
+        return;
+    }
+    let mut ids = RESERVED_IDS + processes + OWN_PROCESSES;
+    while ids <= IDS_MAX {
+        match std::fs::write("/proc/sys/kernel/pid_max", ids.to_string()) {
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => ids *= 2,
+            Ok(()) | Err(_) => return,
+        }
+    }
+}
+
+/// Major and minor, (0, 0) if the kernel's own text says neither.
+fn kernel_version() -> (u32, u32) {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
 /// Never above what the process may have already.
 fn set_limit(resource: Resource, current: u64, maximum: u64) -> Result<(), ConfineError> {
     let ceiling = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);

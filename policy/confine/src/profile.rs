@@ -66,7 +66,8 @@ pub struct Limits {
     pub file_bytes: u64,
     /// Open descriptors of each process (RLIMIT_NOFILE).
     pub descriptors: u64,
-    /// Processes and threads in the sandbox (RLIMIT_NPROC). Not applied by the kernel to uid 0.
+    /// Processes and threads in the sandbox (RLIMIT_NPROC). The kernel does not apply it to uid 0;
+    /// from Linux 6.14 on the ids of the pid namespace are bounded too, some 300 above it.
     pub processes: u64,
     /// Stack of a main thread, in bytes (RLIMIT_STACK).
     pub stack_bytes: u64,

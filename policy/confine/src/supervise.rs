@@ -195,6 +195,9 @@ fn be_first(
     let built = die_with_parent(report).and_then(|()| {
         let hostname = rustix::system::sethostname(b"sandbox");
         hostname.map_err(ConfineError::at(Step::Namespaces))?;
+        if profile.has(Layer::Limits) {
+            layers::limit_process_ids(profile.limits.processes);
+        }
         mounts::enter_root(profile)
     });
     if let Err(error) = built {
