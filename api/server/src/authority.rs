@@ -56,7 +56,7 @@ const FILES: [&str; 4] = [CA_CERTIFICATE, CA_KEY, SERVER_CERTIFICATE, SERVER_KEY
 const AUTHORITY_DAYS: u64 = 3_650;
 
 /// The authority, loaded.
-pub struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     /// Its certificate, PEM.
     pub ca_pem: String,
@@ -67,7 +67,7 @@ pub struct Authority {
 }
 
 /// A certificate for a node.
-pub struct NodeCertificate {
+pub(crate) struct NodeCertificate {
     /// What the node gets.
     pub pem: String,
     /// SHA-256 of the DER, by which the node is found later.
@@ -119,7 +119,7 @@ fn server_params() -> Result<CertificateParams, AuthorityError> {
 
 impl Authority {
     /// Reads the authority from `dir`.
-    pub fn load(dir: &Path) -> Result<Self, AuthorityError> {
+    pub(crate) fn load(dir: &Path) -> Result<Self, AuthorityError> {
         if FILES.iter().any(|name| !dir.join(name).exists()) {
             return Err(incomplete(dir));
         }
@@ -135,7 +135,11 @@ impl Authority {
 
     /// A client certificate for `node` over the public key of the request. The request's own
     /// signature proves that the asker holds the key; its names and extensions are dropped.
-    pub fn sign_node(&self, node: &NodeName, csr_pem: &str) -> Result<NodeCertificate, AuthorityError> {
+    pub(crate) fn sign_node(
+        &self,
+        node: &NodeName,
+        csr_pem: &str,
+    ) -> Result<NodeCertificate, AuthorityError> {
         let request = CertificateSigningRequestParams::from_pem(csr_pem).map_err(AuthorityError::Request)?;
         let mut params = CertificateParams::default();
         params.distinguished_name = named(node.as_str());

@@ -19,13 +19,13 @@ const RENEW_BEFORE: TimeDelta = TimeDelta::days(30);
 
 /// The directory with the private keys.
 #[derive(Debug, Clone)]
-pub struct CallKeys {
+pub(crate) struct CallKeys {
     directory: PathBuf,
 }
 
 /// A signed call token.
 #[derive(Debug)]
-pub struct SignedCall {
+pub(crate) struct SignedCall {
     /// What the caller shows.
     pub token: String,
     /// The key that signed it.
@@ -34,12 +34,17 @@ pub struct SignedCall {
 
 impl CallKeys {
     /// Keys in `directory`, which is made when the first key is.
-    pub fn new(directory: PathBuf) -> Self {
+    pub(crate) fn new(directory: PathBuf) -> Self {
         Self { directory }
     }
 
     /// Makes a key and lists it. The file comes first: a listed key without one would be of no use.
-    pub async fn rotate(&self, catalog: &Catalog, actor: &Actor, leaked: bool) -> anyhow::Result<CallKeyRow> {
+    pub(crate) async fn rotate(
+        &self,
+        catalog: &Catalog,
+        actor: &Actor,
+        leaked: bool,
+    ) -> anyhow::Result<CallKeyRow> {
         let own: Vec<_> = self.own(catalog.call_keys().await?).iter().map(|key| key.id).collect();
         let before = if leaked { Before::Withdrawn } else { Before::RunOut(&own) };
         let key = PrivateKey::generate()?;
@@ -60,7 +65,7 @@ impl CallKeys {
     }
 
     /// Makes sure that there is a key to sign with, and for a while.
-    pub async fn ensure(&self, catalog: &Catalog) -> anyhow::Result<()> {
+    pub(crate) async fn ensure(&self, catalog: &Catalog) -> anyhow::Result<()> {
         let lasts = Utc::now() + RENEW_BEFORE;
         let keys = self.own(catalog.call_keys().await?);
         if keys.iter().any(|key| key.not_after > lasts) {
@@ -72,7 +77,7 @@ impl CallKeys {
     }
 
     /// Signs `claims` with the newest key that nodes know and that lasts as long as they do.
-    pub async fn sign(&self, catalog: &Catalog, claims: &CallClaims) -> anyhow::Result<SignedCall> {
+    pub(crate) async fn sign(&self, catalog: &Catalog, claims: &CallClaims) -> anyhow::Result<SignedCall> {
         self.ensure(catalog).await?;
         let keys = self.own(catalog.call_keys().await?);
         let usable = |key: &&CallKeyRow| fits(key, claims.expires_at, Utc::now());

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{ServeConfig, required};
 use crate::token::{Secret, check_person};
-use crate::{authority, limits, views};
+use crate::{authority, limits, responses};
 
 /// The control plane of mfaas: REST, console, node protocol.
 #[derive(Debug, Parser)]
@@ -156,7 +156,7 @@ async fn create_join_token(node: &NodeName) -> anyhow::Result<()> {
 
 async fn import_allowlist(path: &Path) -> anyhow::Result<()> {
     let seed = read_seed(path).with_context(|| path.display().to_string())?;
-    let imported = connect().await?.import_allowlist(&Actor::program(views::SEED), &seed).await;
+    let imported = connect().await?.import_allowlist(&Actor::program(responses::SEED), &seed).await;
     let changed = match imported {
         Err(CatalogError::Denied) => anyhow::bail!(
             "only the owner of the database imports an allowlist, which says what toolchains count: set MFAAS_DATABASE_URL to \

@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use http::Extensions;
 use mfaas_ident::PeerKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{self, Bounds, Deadlines};
 use crate::metrics;
+use crate::refusal::Refusal;
 
 /// Whose bound is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,10 +81,10 @@ impl Connections {
         if let Some(full) = full {
             let among = (full == Full::Peer).then_some(peer);
             if !open.give_up_oldest(among) {
-                metrics::turned_away(self.listener, full);
+                metrics::turned_away(self.listener, full.as_str());
                 return Err(full);
             }
-            metrics::gave_up(self.listener, full);
+            metrics::gave_up(self.listener, full.as_str());
         }
         let number = open.next;
         open.next += 1;
@@ -197,6 +199,14 @@ impl Drop for Busy {
         self.0.touch();
         self.0.busy.fetch_sub(1, Ordering::AcqRel);
     }
+}
+
+/// The address that a request came from.
+pub(crate) fn peer_of(extensions: &Extensions) -> Result<PeerKey, Refusal> {
+    let connection = extensions.get::<Arc<Connection>>();
+    connection
+        .map(|connection| connection.peer())
+        .ok_or_else(|| Refusal::internal("a request came over no connection"))
 }
 
 #[cfg(test)]

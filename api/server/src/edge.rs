@@ -15,27 +15,27 @@ use mfaas_ident::{HostError, requested_host, sanitise_line};
 use mfaas_rules::codes;
 use mfaas_wire::{PROBLEM_MEDIA_TYPE, REQUEST_ID};
 
-use crate::app::App;
 use crate::metrics;
 use crate::pools::ToKnownCaller;
 use crate::refusal::Refusal;
+use crate::state::App;
 use crate::tally::About;
 
 /// The id of a request, for the log and for the caller. Always made here: an id that a caller
 /// chose could point into somebody else's log lines.
 #[derive(Debug, Clone)]
-pub struct RequestId(pub String);
+pub(crate) struct RequestId(pub String);
 
 /// The nonce of the one script that a page may carry.
 #[derive(Debug, Clone)]
-pub struct Nonce(pub String);
+pub(crate) struct Nonce(pub String);
 
 /// Marks an answer whose body already shows the refusal (a page of the console).
 #[derive(Debug, Clone, Copy)]
-pub struct Shown;
+pub(crate) struct Shown;
 
 /// The layer of the HTTP listener.
-pub async fn edge(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn edge(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let seen = Seen::of(&request);
     request.extensions_mut().insert(RequestId(seen.id.clone()));
@@ -52,7 +52,7 @@ pub async fn edge(State(app): State<App>, mut request: Request, next: Next) -> R
 
 /// The layer of the node listener, and of numbers that are not on the loopback: ids, bodies and the log, without a host to
 /// check.
-pub async fn node_edge(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn node_edge(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let seen = Seen::of(&request);
     request.extensions_mut().insert(RequestId(seen.id.clone()));

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::refusal::Refusal;
 
 /// A JSON body that is an object.
-pub struct Json<T>(pub T);
+pub(crate) struct Json<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Refusal;
@@ -25,18 +25,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
 /// A JSON body that is a list.
 #[derive(FromRequest)]
 #[from_request(via(axum::Json), rejection(Refusal))]
-pub struct JsonList<T>(pub T);
+pub(crate) struct JsonList<T>(pub T);
 
 /// The variables of the path. A name that cannot exist is a thing that does not exist, and since
 /// the types parse, such a name never reaches a query.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(Refusal))]
-pub struct Path<T>(pub T);
+pub(crate) struct Path<T>(pub T);
 
 /// The query string.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(Refusal))]
-pub struct Query<T>(pub T);
+pub(crate) struct Query<T>(pub T);
 
 impl From<JsonRejection> for Refusal {
     fn from(rejection: JsonRejection) -> Self {
@@ -59,7 +59,7 @@ impl From<QueryRejection> for Refusal {
 /// A form of the console.
 #[derive(FromRequest)]
 #[from_request(via(axum::Form), rejection(Refusal))]
-pub struct Form<T>(pub T);
+pub(crate) struct Form<T>(pub T);
 
 impl From<axum::extract::rejection::FormRejection> for Refusal {
     fn from(rejection: axum::extract::rejection::FormRejection) -> Self {

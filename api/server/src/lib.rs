@@ -6,37 +6,43 @@
 //! what it hands out was signed by somebody else.
 
 pub mod access;
-pub mod app;
 pub mod authority;
+mod authorize;
 mod call_keys;
+mod caller;
 pub mod commands;
 pub mod config;
 mod connections;
-pub mod console;
-pub mod edge;
-pub mod extract;
+mod console;
+mod edge;
+mod event_stream;
+mod extract;
 pub mod limits;
-pub mod live;
 mod lookups;
-pub mod metrics;
-pub mod nodes;
+mod metrics;
+mod news;
+mod nodes;
 mod numbers;
 #[cfg(feature = "oidc")]
-pub mod oidc;
+mod oidc;
 #[cfg(not(feature = "oidc"))]
 #[path = "oidc/off.rs"]
-pub mod oidc;
+mod oidc;
 mod parts;
 mod pools;
 mod program;
-pub mod refusal;
-pub mod routes;
+mod refusal;
+mod responses;
+mod router;
+mod routes;
 mod serve;
+mod sessions;
 mod shares;
+mod state;
 mod tally;
 pub mod token;
 mod upkeep;
-pub mod views;
-pub mod votes;
+mod votes;
 
 pub use program::{Running, start};
+pub use routes::description;

@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 
 /// The lanes, and what is remembered for them.
 #[derive(Debug)]
-pub struct Lookups {
+pub(crate) struct Lookups {
     known: Semaphore,
     strangers: Semaphore,
     nodes: Semaphore,

@@ -7,8 +7,6 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use mfaas_catalog::Charged;
 
-use crate::connections::Full;
-
 static RECORDER: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
 
 /// Upper edges of the duration buckets, in seconds.
@@ -18,7 +16,7 @@ const DURATION_BUCKETS_S: &[f64] = &[0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 const STAGE_BUCKETS_S: &[f64] = &[0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 1_800.0];
 
 /// Installs the process's recorder once and returns its handle.
-pub fn install() -> Result<PrometheusHandle, BuildError> {
+pub(crate) fn install() -> Result<PrometheusHandle, BuildError> {
     let mut installed = RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(handle) = installed.as_ref() {
         return Ok(handle.clone());
@@ -122,19 +120,19 @@ pub(crate) fn connections(listener: &'static str, open: usize) {
 }
 
 /// Counts an idle connection that made room for another one.
-pub(crate) fn gave_up(listener: &'static str, full: Full) {
-    metrics::counter!("mfaas_http_connections_evicted_total", "listener" => listener, "bound" => full.as_str())
+pub(crate) fn gave_up(listener: &'static str, bound: &'static str) {
+    metrics::counter!("mfaas_http_connections_evicted_total", "listener" => listener, "bound" => bound)
         .increment(1);
 }
 
 /// Counts a connection that found no place.
-pub(crate) fn turned_away(listener: &'static str, full: Full) {
-    metrics::counter!("mfaas_http_connections_refused_total", "listener" => listener, "bound" => full.as_str())
+pub(crate) fn turned_away(listener: &'static str, bound: &'static str) {
+    metrics::counter!("mfaas_http_connections_refused_total", "listener" => listener, "bound" => bound)
         .increment(1);
 }
 
 /// Counts one answer.
-pub fn answered(route: &str, method: &http::Method, status: http::StatusCode, took: Duration) {
+pub(crate) fn answered(route: &str, method: &http::Method, status: http::StatusCode, took: Duration) {
     let route = route.to_owned();
     let method = known_method(method);
     metrics::counter!("mfaas_http_requests_total", "route" => route.clone(), "method" => method, "status" => status.as_u16().to_string())
@@ -143,7 +141,7 @@ pub fn answered(route: &str, method: &http::Method, status: http::StatusCode, to
 }
 
 /// Counts one report of usage by what became of it.
-pub fn usage_told(charged: Charged) {
+pub(crate) fn usage_told(charged: Charged) {
     let outcome = match charged {
         Charged::Now => "charged",
         Charged::Before => "repeated",

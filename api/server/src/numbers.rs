@@ -8,7 +8,7 @@ use mfaas_catalog::{CatalogError, EndedUntil};
 use mfaas_wire::{Availability, DeploymentState};
 use tokio::time::sleep;
 
-use crate::app::App;
+use crate::state::App;
 use crate::{metrics as described, parts};
 
 /// Counts what is in the database, unless somebody has just done so: scrapes must not queue for it.

@@ -5,14 +5,16 @@
 //! writes; no request waits for one. Must never show strangers where anything lies: paths and addresses stay in the log.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use mfaas_catalog::{Builder, CatalogError};
+use mfaas_blobs::Blobs;
+use mfaas_catalog::{Builder, Catalog, CatalogError};
 use mfaas_ident::sanitise_line;
 use mfaas_wire::Readiness;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
-use crate::app::App;
 use crate::limits;
 
 /// Of what is shown to strangers.
@@ -20,7 +22,7 @@ const CAUSE_CHARS_MAX: usize = 120;
 
 /// What the last look at the blob store has found wrong.
 #[derive(Debug, Default)]
-pub struct BlobsLook(Mutex<Option<String>>);
+pub(crate) struct BlobsLook(Mutex<Option<String>>);
 
 impl BlobsLook {
     fn cause(&self) -> Option<String> {
@@ -41,37 +43,37 @@ impl BlobsLook {
     }
 }
 
-/// Looks again and again. One look at a time: a store that does not answer holds one task, not one for each look.
-pub(crate) async fn watch(app: App) {
-    let stop = app.stop.clone();
+/// Looks at the store again and again, until `stop`. One look at a time: a store that does not answer holds one task, not
+/// one for each look.
+pub(crate) async fn watch(blobs: Blobs, known: Arc<BlobsLook>, every: Duration, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
         () = async {
             loop {
-                look(&app).await;
-                sleep(app.config.parts_look_every).await;
+                look(&blobs, &known).await;
+                sleep(every).await;
             }
         } => {}
     }
 }
 
 /// One look, which ends when the store has answered, however long that takes.
-pub(crate) async fn look(app: &App) {
-    let mut answer = std::pin::pin!(app.blobs.writable());
+pub(crate) async fn look(blobs: &Blobs, known: &BlobsLook) {
+    let mut answer = std::pin::pin!(blobs.writable());
     let found = match timeout(limits::PART_ANSWER_MAX, answer.as_mut()).await {
         Ok(found) => found,
         Err(_) => {
-            app.blobs_look.note(Some(app.blobs.silent(limits::PART_ANSWER_MAX).to_string()));
+            known.note(Some(blobs.silent(limits::PART_ANSWER_MAX).to_string()));
             answer.await
         }
     };
-    app.blobs_look.note(found.err().map(|error| error.to_string()));
+    known.note(found.err().map(|error| error.to_string()));
 }
 
 /// How the server is, its database apart, which has answered.
-pub(crate) async fn readiness(app: &App) -> Result<Readiness, CatalogError> {
-    let (builders, agreement) = (app.catalog.builders().await?, app.catalog.builds_agreement().await?);
-    let blobs = app.blobs_look.cause().map(|cause| without_places(&cause));
+pub(crate) async fn readiness(catalog: &Catalog, known: &BlobsLook) -> Result<Readiness, CatalogError> {
+    let (builders, agreement) = (catalog.builders().await?, catalog.builds_agreement().await?);
+    let blobs = known.cause().map(|cause| without_places(&cause));
     Ok(Readiness::of([("blobs", blobs), ("builders", builders_cause(&builders, agreement))]))
 }
 

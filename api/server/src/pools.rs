@@ -21,7 +21,6 @@ use hyper::body::{Frame, SizeHint};
 use mfaas_rules::codes;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::app::App;
 use crate::connections::{Busy, Connection};
 use crate::limits::{self, Deadlines};
 use crate::refusal::Refusal;
@@ -39,9 +38,10 @@ pub(crate) enum Pool {
     Node,
 }
 
-/// The permits, and the bytes that arriving bodies may hold.
+/// The permits, the bytes that arriving bodies may hold, and how long a request may take.
 #[derive(Debug)]
-pub struct Pools {
+pub(crate) struct Pools {
+    deadlines: Deadlines,
     anonymous: Shares<Holder>,
     provider: Shares<Holder>,
     health: Shares<Holder>,
@@ -61,10 +61,11 @@ pub(crate) struct ToKnownCaller;
 
 impl Pools {
     /// Nothing is taken yet. One tenant may send `tenant_uploads` uploads at once.
-    pub(crate) fn new(tenant_uploads: usize) -> Self {
+    pub(crate) fn new(tenant_uploads: usize, deadlines: Deadlines) -> Self {
         // A proxy is one peer: these are held only while a whole request is worked on, and are nobody's share.
         let undivided = |permits| Shares::new(permits, permits);
         Self {
+            deadlines,
             anonymous: undivided(limits::ANONYMOUS_REQUESTS_MAX),
             provider: undivided(limits::PROVIDER_REQUESTS_MAX),
             health: undivided(limits::HEALTH_REQUESTS_MAX),
@@ -113,6 +114,49 @@ impl Pools {
             Pool::Node => &self.node_bytes,
         }
     }
+
+    /// Works on a request when it is its turn. Its body, an upload apart, is whole and at most `bytes_max` by then.
+    pub(crate) async fn work(
+        &self,
+        pool: Pool,
+        holder: Holder,
+        bytes_max: usize,
+        request: Request,
+        next: Next,
+    ) -> Response {
+        let mut response = match self.turn(pool, holder, bytes_max, request).await {
+            Ok(turn) => turn.run(pool.work_time(&self.deadlines), next).await,
+            Err(refusal) => refusal.into_response(),
+        };
+        if pool.is_of_known_callers() {
+            response.extensions_mut().insert(ToKnownCaller);
+        }
+        response
+    }
+
+    async fn turn(
+        &self,
+        pool: Pool,
+        holder: Holder,
+        bytes_max: usize,
+        request: Request,
+    ) -> Result<Turn, Refusal> {
+        let connection = request.extensions().get::<Arc<Connection>>().cloned();
+        let (request, bytes) = if pool == Pool::Upload {
+            (request, None)
+        } else {
+            let (parts, body) = request.into_parts();
+            let until = Instant::now() + pool.body_time(&self.deadlines);
+            let held = self.bytes_of(pool).take(&holder, 0).map_err(no_room)?;
+            let arriving = arrive(body, bytes_max, held, self.deadlines.body_pause);
+            let arrived =
+                timeout_at(until, arriving).await.map_err(|_| Refusal::slow("The body came too slowly."))?;
+            let (body, held) = arrived?;
+            (Request::from_parts(parts, Body::from(body)), Some(held))
+        };
+        let permit = self.take(pool, &holder)?;
+        Ok(Turn { request, pool, busy: connection.map(|it| it.busy()), _permit: permit, _bytes: bytes })
+    }
 }
 
 impl Pool {
@@ -139,25 +183,6 @@ impl Pool {
     }
 }
 
-/// Works on a request when it is its turn. Its body, an upload apart, is whole and at most `bytes_max` by then.
-pub(crate) async fn work(
-    app: &App,
-    pool: Pool,
-    holder: Holder,
-    bytes_max: usize,
-    request: Request,
-    next: Next,
-) -> Response {
-    let mut response = match turn(app, pool, holder, bytes_max, request).await {
-        Ok(turn) => turn.run(pool.work_time(&app.config.deadlines), next).await,
-        Err(refusal) => refusal.into_response(),
-    };
-    if pool.is_of_known_callers() {
-        response.extensions_mut().insert(ToKnownCaller);
-    }
-    response
-}
-
 /// A request whose turn it is.
 struct Turn {
     request: Request,
@@ -165,31 +190,6 @@ struct Turn {
     busy: Option<Busy>,
     _permit: Share<Holder>,
     _bytes: Option<Share<Holder>>,
-}
-
-async fn turn(
-    app: &App,
-    pool: Pool,
-    holder: Holder,
-    bytes_max: usize,
-    request: Request,
-) -> Result<Turn, Refusal> {
-    let connection = request.extensions().get::<Arc<Connection>>().cloned();
-    let (request, bytes) = if pool == Pool::Upload {
-        (request, None)
-    } else {
-        let (parts, body) = request.into_parts();
-        let deadlines = &app.config.deadlines;
-        let until = Instant::now() + pool.body_time(deadlines);
-        let held = app.pools.bytes_of(pool).take(&holder, 0).map_err(no_room)?;
-        let arriving = arrive(body, bytes_max, held, deadlines.body_pause);
-        let arrived =
-            timeout_at(until, arriving).await.map_err(|_| Refusal::slow("The body came too slowly."))?;
-        let (body, held) = arrived?;
-        (Request::from_parts(parts, Body::from(body)), Some(held))
-    };
-    let permit = app.pools.take(pool, &holder)?;
-    Ok(Turn { request, pool, busy: connection.map(|it| it.busy()), _permit: permit, _bytes: bytes })
 }
 
 impl Turn {

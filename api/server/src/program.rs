@@ -12,10 +12,11 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::app::{App, http_router, metrics_router, node_router};
 use crate::authority::Authority;
 use crate::config::ServeConfig;
+use crate::router::{http_router, metrics_router, node_router};
 use crate::serve::{Listener, serve};
+use crate::state::App;
 use crate::{limits, metrics, nodes, numbers, parts, upkeep};
 
 /// A server that answers.
@@ -49,7 +50,7 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
     let app = App::new(config, http, catalog, blobs, authority, metrics::install()?)?;
     app.call_keys.ensure(&app.catalog).await.context("MFAAS_CALL_KEYS_DIR")?;
     // Whoever asks for readiness first is told something that was looked at.
-    let _ = timeout(limits::PART_ANSWER_MAX * 2, parts::look(&app)).await;
+    let _ = timeout(limits::PART_ANSWER_MAX * 2, parts::look(&app.blobs, &app.blobs_look)).await;
     let listeners = sockets.listeners(&app, acceptor, metrics);
     let mut tasks: Vec<_> =
         listeners.into_iter().map(|listener| tokio::spawn(serve(listener, app.clone()))).collect();
@@ -125,7 +126,12 @@ fn in_the_background(app: &App) -> Vec<JoinHandle<()>> {
         tokio::spawn(upkeep::forget(app.clone())),
         tokio::spawn(upkeep::collect(app.clone())),
         tokio::spawn(tell_refusals(app.clone())),
-        tokio::spawn(parts::watch(app.clone())),
+        tokio::spawn(parts::watch(
+            app.blobs.clone(),
+            app.blobs_look.clone(),
+            app.config.parts_look_every,
+            app.stop.clone(),
+        )),
         tokio::spawn(numbers::follow_stages(app.clone())),
         tokio::spawn(watch_process(app.clone())),
     ]

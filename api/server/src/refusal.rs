@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use mfaas_blobs::BlobError;
+use mfaas_catalog::CatalogError;
 use mfaas_rules::{Code, codes};
 use mfaas_wire::Problem;
 
@@ -126,5 +128,52 @@ impl IntoResponse for Refusal {
         let mut response = self.http_status().into_response();
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+impl From<CatalogError> for Refusal {
+    fn from(error: CatalogError) -> Self {
+        match &error {
+            CatalogError::NotFound { what } => Self::not_found(what),
+            CatalogError::Conflict { reason } => Self::new(codes::MF0908, reason),
+            CatalogError::IdempotencyKeyReused => {
+                Self::new(codes::MF0905, "The idempotency key was used for another upload.")
+            }
+            CatalogError::QueueFull { deployments, bytes } => Self::share(format!(
+                "The tenant has {deployments} deployments with {bytes} bytes of source in the queue, and no room for this one."
+            )),
+            CatalogError::TooManyFunctions { functions } => Self::new(
+                codes::MF0918,
+                format!(
+                    "The tenant has {functions} functions, in the queue or admitted, and may have no more."
+                ),
+            ),
+            CatalogError::CallTokensOver => {
+                Self::new(codes::MF0921, "What is to be revoked opens nothing any more.")
+            }
+            CatalogError::TooManyRevocations => Self::new(
+                codes::MF0922,
+                "As many revocations of call tokens are in force as the tenant, or the site, may have.",
+            ),
+            CatalogError::Fenced => Self::new(codes::MF0605, error.to_string()),
+            CatalogError::Unavailable(cause) => Self::unavailable("The database is not available.", cause),
+            CatalogError::Schema { reason } => {
+                Self::unavailable("The database schema is not current.", reason)
+            }
+            CatalogError::Denied => Self::internal(error),
+            CatalogError::Database(cause) => Self::internal(format!("{error}: {cause}")),
+        }
+    }
+}
+
+impl From<BlobError> for Refusal {
+    fn from(error: BlobError) -> Self {
+        match error.code() {
+            Some(code) if code == codes::MF0601 || code == codes::MF0607 => {
+                Self::new(code, "The stored bytes cannot be used.").because(error)
+            }
+            Some(code) => Self::new(code, error.to_string()),
+            None => Self::unavailable("The blob store is not available.", error),
+        }
     }
 }

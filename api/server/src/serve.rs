@@ -23,10 +23,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-use crate::app::App;
 use crate::connections::{Connection, Connections, Full, Place};
 use crate::limits::{self, Bounds};
 use crate::nodes::Peer;
+use crate::state::App;
 use crate::tally::About;
 
 /// A listener and what it serves.

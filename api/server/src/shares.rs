@@ -30,7 +30,7 @@ pub(crate) enum Taken {
 
 /// What is taken, by holder; one without anything has no row.
 #[derive(Debug, Clone)]
-pub struct Shares<K: Hash + Eq + Clone>(Arc<Bounded<K>>);
+pub(crate) struct Shares<K: Hash + Eq + Clone>(Arc<Bounded<K>>);
 
 #[derive(Debug)]
 struct Bounded<K> {

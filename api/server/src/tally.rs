@@ -22,7 +22,7 @@ type ByCode = BTreeMap<String, u64>;
 
 /// What was refused since it was told last.
 #[derive(Debug, Default)]
-pub struct Tally(Mutex<Counts>);
+pub(crate) struct Tally(Mutex<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use mfaas_catalog::{CatalogError, CollectError};
 
-use crate::app::App;
 use crate::limits;
+use crate::state::App;
 
 /// Removes what writers that died left in the blob store.
 pub(crate) async fn sweep(app: App) {

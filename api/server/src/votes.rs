@@ -8,11 +8,12 @@ use mfaas_ident::IdentitySource;
 use mfaas_rules::codes;
 use mfaas_rules::review::{ReviewState, Terms};
 
-use crate::app::App;
+use crate::limits;
 use crate::refusal::Refusal;
+use crate::state::App;
 
 /// Votes for the crate on these terms, or against it; answers with the review's state after the vote.
-pub async fn cast(
+pub(crate) async fn cast(
     app: &App,
     token: &Token,
     review: i64,
@@ -27,4 +28,16 @@ pub async fn cast(
         return Err(Refusal::new(codes::MF0913, detail));
     }
     Ok(app.catalog.vote(&NewVote { review, token, approve, note }).await?)
+}
+
+/// Other people read it on their terminals, in a refusal too: it must be what it looks like.
+pub(crate) fn check_note(note: &str) -> Result<(), Refusal> {
+    // No text of the database can hold a NUL, either.
+    if mfaas_ident::sanitise(note, usize::MAX) != note {
+        return Err(Refusal::invalid("The note holds control or invisible characters."));
+    }
+    if (1..=limits::NOTE_CHARS_MAX).contains(&note.trim().chars().count()) {
+        return Ok(());
+    }
+    Err(Refusal::invalid(format!("A decision needs a note: 1 to {} characters.", limits::NOTE_CHARS_MAX)))
 }

@@ -21,7 +21,6 @@ const WITH_CIRCLES: &[(&str, usize, &str)] = &[
     ("mfaas-catalog", 5, "index and acquirer, and tokens, audit and connection, share rows"),
     ("mfaas-cli", 27, "the supervisor and its parts share one state"),
     ("mfaas-rules", 3, "the judge of a crate shares words with what counts and reads for it"),
-    ("mfaas-server", 43, "handlers take the state of the program, whose module names their routes"),
     ("mfaas-signer", 10, "ledger and steps share types, and a step uses items of the root"),
     ("mfaas-unpack", 3, "a tree and the two that make one know each other"),
     ("mfaas-wire", 2, "an event and how it is drawn know each other"),

@@ -14,11 +14,11 @@ use serde::Deserialize;
 
 use super::frame::{Frame, html};
 use super::rows::{line, time};
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::Query;
 use crate::limits;
 use crate::refusal::Refusal;
+use crate::state::App;
 
 #[derive(Template)]
 #[template(path = "audit.html")]

@@ -12,12 +12,11 @@ use mfaas_rules::review::{HotspotState, ReviewState, Terms};
 use super::form::SignedForm;
 use super::hotspots::{diff_url, file_url};
 use super::review::{Dossier, GRANTS, grant_word};
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::routes::check_note;
+use crate::state::App;
 use crate::votes;
 
 /// Votes.
@@ -28,7 +27,7 @@ pub(super) async fn vote(
     form: SignedForm,
 ) -> Result<Response, Refusal> {
     let note = form.text("note")?;
-    check_note(&note)?;
+    votes::check_note(&note)?;
     let terms = match form.renamed("vote", "voice")? {
         "no" => None,
         "yes" => Some(terms(&Dossier::read(&app, id).await?, &form)?),
@@ -102,7 +101,7 @@ fn check_hotspot_note(state: HotspotState, note: &str) -> Result<(), Refusal> {
         return Err(Refusal::invalid(format!("A note about a hotspot has at most {max} characters.")));
     }
     if !note.is_empty() {
-        check_note(note)?;
+        votes::check_note(note)?;
     }
     if note.is_empty() && matches!(state, HotspotState::Justified | HotspotState::Unsound) {
         return Err(Refusal::invalid("Say why it is sound, or why it is not."));

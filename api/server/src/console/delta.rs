@@ -10,8 +10,7 @@ use mfaas_rules::crate_facts::{
 };
 
 use super::hotspots::kind_label;
-use super::report::class_label;
-use super::rows::{joined, line, time};
+use super::rows::{class_label, joined, line, time};
 use crate::limits;
 
 /// The version that a comparison begins at.

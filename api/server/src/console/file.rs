@@ -19,11 +19,11 @@ use super::frame::{Frame, html};
 use super::hotspots::{HotspotRow, diff_url, file_url, seen};
 use super::review::Dossier;
 use super::source::{Budget, LineRow, is_rust, line_rows};
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::{Path, Query};
 use crate::limits;
 use crate::refusal::Refusal;
+use crate::state::App;
 
 #[derive(Template)]
 #[template(path = "review_file.html")]

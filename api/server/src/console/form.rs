@@ -10,8 +10,8 @@ use http::header::{HOST, ORIGIN};
 use mfaas_ident::Digest;
 use mfaas_rules::codes;
 
-use super::Session;
 use crate::refusal::Refusal;
+use crate::sessions::Session;
 
 /// The fields of a form whose token is the one of who is signed in.
 pub(super) struct SignedForm {

@@ -10,9 +10,9 @@ use http::request::Parts;
 use mfaas_catalog::Token;
 use mfaas_ident::{IdentitySource, Scope};
 
-use super::Session;
 use crate::edge::{Nonce, RequestId, Shown};
 use crate::refusal::Refusal;
+use crate::sessions::Session;
 
 /// The parts of a page that do not depend on what it shows.
 #[derive(Debug, Clone)]
@@ -139,7 +139,7 @@ pub(super) async fn problem_page(request: Request, next: Next) -> Response {
 
 /// The same around everything that a browser may ask for: whoever follows an old link or types an
 /// address reads a page, whoever asks the API gets a problem document.
-pub async fn problem_page_for_browsers(request: Request, next: Next) -> Response {
+pub(crate) async fn problem_page_for_browsers(request: Request, next: Next) -> Response {
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     let is_browser = accept.split(',').any(|part| part.trim().starts_with("text/html"));
     if is_browser && !request.uri().path().starts_with("/v1/") {

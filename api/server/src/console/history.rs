@@ -16,12 +16,12 @@ use super::frame::{Frame, html, show as show_refusal};
 use super::queue::{self, QueueRow};
 use super::review::{VoteRow, vote};
 use super::rows::{joined, line, lines, time};
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::routes::check_note;
+use crate::state::App;
+use crate::votes;
 
 #[derive(Template)]
 #[template(path = "crate.html")]
@@ -149,7 +149,7 @@ pub(super) async fn revoke(
     form: SignedForm,
 ) -> Result<Response, Refusal> {
     let reason = form.text("reason")?;
-    check_note(&reason)?;
+    votes::check_note(&reason)?;
     let severity = match form.one("severity")? {
         "block" => Severity::Block,
         "unload" => Severity::Unload,

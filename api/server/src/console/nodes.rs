@@ -10,12 +10,12 @@ use mfaas_wire::{Availability, BanView, Condition, NodeView};
 use super::form::SignedForm;
 use super::frame::{Frame, html};
 use super::rows::{NodeRow, time};
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::{routes, views};
+use crate::responses;
+use crate::state::App;
 
 #[derive(Template)]
 #[template(path = "nodes.html")]
@@ -70,12 +70,12 @@ impl From<BanView> for BanRow {
 /// The page.
 pub(super) async fn show(State(app): State<App>, _caller: Caller, frame: Frame) -> Result<Response, Refusal> {
     let now = Utc::now();
-    let nodes = app.catalog.nodes().await?.into_iter().map(|row| node(routes::node_view(row, now)));
+    let nodes = app.catalog.nodes().await?.into_iter().map(|row| node(responses::nodes::node_view(row, now)));
     let bans = app.catalog.bans(None, None, limits::BANS_SHOWN_MAX).await?;
     let page = NodesPage {
         frame: frame.at("nodes"),
         nodes: nodes.collect(),
-        bans: bans.into_iter().map(|row| views::ban(row).into()).collect(),
+        bans: bans.into_iter().map(|row| responses::ban(row).into()).collect(),
     };
     html(&page, &page.frame.nonce)
 }

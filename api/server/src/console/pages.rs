@@ -13,12 +13,12 @@ use super::rows::{
     AliasRow, CrateRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, RefusalRow,
     VersionRow, event_rows, time, tone,
 };
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::{routes, views};
+use crate::responses;
+use crate::state::App;
 
 #[derive(Template)]
 #[template(path = "dashboard.html")]
@@ -49,7 +49,7 @@ pub(super) async fn dashboard(
         frame: frame.at("dashboard"),
         functions_count: functions.len(),
         live_count: functions.iter().filter(|function| function.live_version.is_some()).count(),
-        deployments: recent.into_iter().map(|row| views::deployment(row, "").into()).collect(),
+        deployments: recent.into_iter().map(|row| responses::deployment(row, "").into()).collect(),
         waiting: crate_rows(&app, &caller).await?.into_iter().filter(|row| row.waits).collect(),
         nodes: nodes(&app, &caller).await?,
     };
@@ -62,7 +62,7 @@ async fn nodes(app: &App, caller: &Caller) -> Result<Option<Nodes>, Refusal> {
     }
     let now = Utc::now();
     let rows = app.catalog.nodes().await?;
-    let views: Vec<_> = rows.into_iter().map(|row| routes::node_view(row, now)).collect();
+    let views: Vec<_> = rows.into_iter().map(|row| responses::nodes::node_view(row, now)).collect();
     let ready = views.iter().filter(|view| view.state == NodeState::Ready).count();
     Ok(Some(Nodes { ready, items: views.into_iter().map(NodeRow::from).collect() }))
 }
@@ -86,7 +86,7 @@ pub(super) async fn functions(
     let page = FunctionsPage {
         frame: frame.at("functions"),
         truncated: functions.len() >= limit as usize,
-        functions: functions.into_iter().map(|row| views::function(row).into()).collect(),
+        functions: functions.into_iter().map(|row| responses::function(row).into()).collect(),
     };
     html(&page, &page.frame.nonce)
 }
@@ -122,12 +122,12 @@ pub(super) async fn function(
     let bans = catalog.bans(Some(tenant), Some(&name), limits::CONSOLE_ROWS_MAX).await?;
     let page = FunctionPage {
         frame: frame.at("functions"),
-        bans: bans.into_iter().map(|row| views::ban(row).into()).collect(),
+        bans: bans.into_iter().map(|row| responses::ban(row).into()).collect(),
         tenant: tenant.to_string(),
-        versions: versions.into_iter().map(|row| views::version(row, &aliases).into()).collect(),
-        aliases: aliases.into_iter().map(|row| views::alias(row).into()).collect(),
-        deployments: deployments.into_iter().map(|row| views::deployment(row, "").into()).collect(),
-        log: log.into_iter().map(|row| views::log_line(row).into()).collect(),
+        versions: versions.into_iter().map(|row| responses::version(row, &aliases).into()).collect(),
+        aliases: aliases.into_iter().map(|row| responses::alias(row).into()).collect(),
+        deployments: deployments.into_iter().map(|row| responses::deployment(row, "").into()).collect(),
+        log: log.into_iter().map(|row| responses::log_line(row).into()).collect(),
         name,
     };
     html(&page, &page.frame.nonce)
@@ -163,10 +163,10 @@ pub(super) async fn deployment(
 ) -> Result<Response, Refusal> {
     let row = app.catalog.deployment(&caller.tenant, id).await?;
     let events = app.catalog.events_after(&caller.tenant, id, 0, limits::PAGE_ROWS_MAX).await?;
-    let view: DeploymentView = views::deployment(row, "");
+    let view: DeploymentView = responses::deployment(row, "");
     let refusals = refusals(&app, &caller, &view).await?;
     let last_seq = events.last().map_or(0, |event| event.seq);
-    let events = event_rows(events.into_iter().map(views::event).collect());
+    let events = event_rows(events.into_iter().map(responses::event).collect());
     let page = DeploymentPage {
         frame,
         id: view.id.to_string(),
@@ -194,7 +194,7 @@ async fn refusals(app: &App, caller: &Caller, view: &DeploymentView) -> Result<V
     let mut rows = Vec::new();
     for status in app.catalog.nodes().await? {
         let Some((_, report)) = &status.row.report else { continue };
-        let refused = views::node_refusals(report, &caller.tenant, &view.function);
+        let refused = responses::node_refusals(report, &caller.tenant, &view.function);
         let node = &status.row.node.name;
         rows.extend(refused.into_iter().filter(|row| row.version == version).map(|row| RefusalRow {
             node: node.to_string(),
@@ -230,5 +230,5 @@ pub(super) async fn crates(
 }
 
 async fn crate_rows(app: &App, caller: &Caller) -> Result<Vec<CrateRow>, Refusal> {
-    Ok(routes::crate_views(app, caller).await?.into_iter().map(CrateRow::from).collect())
+    Ok(responses::crates::crate_views(&app.catalog, caller).await?.into_iter().map(CrateRow::from).collect())
 }

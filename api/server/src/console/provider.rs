@@ -14,10 +14,10 @@ use mfaas_rules::codes;
 
 use super::frame::{Frame, html};
 use super::sign::{is_secure, page};
-use crate::app::App;
 use crate::extract::Query;
 use crate::oidc::{Answer, Provider, SignedIn};
 use crate::refusal::Refusal;
+use crate::state::App;
 use crate::token::Secret;
 
 /// What such tokens are called, and who makes them.

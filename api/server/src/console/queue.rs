@@ -12,11 +12,11 @@ use super::frame::{Frame, html};
 use super::report::suggestion;
 use super::review::tone;
 use super::rows::{age, joined, lines, time};
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::Query;
 use crate::limits;
 use crate::refusal::Refusal;
+use crate::state::App;
 
 /// The states of decided reviews, in the order of the page.
 const CLOSED: [ReviewState; 4] =

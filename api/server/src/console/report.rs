@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use mfaas_catalog::CrateFile;
 use mfaas_rules::crate_facts::{
-    ApiClass, AuditKind, CompilerVerdict, CrateDelta, CrateReport, FileFacts, GeigerReport, Role, UnsafeCode,
+    AuditKind, CompilerVerdict, CrateDelta, CrateReport, FileFacts, GeigerReport, Role, UnsafeCode,
 };
 use mfaas_rules::profiles::crate_rules::Trust;
 use mfaas_rules::review::HotspotState;
@@ -16,7 +16,7 @@ use mfaas_rules::{AuditHint, CrateJudgement, Effect, Place, Reason, RiskClass, S
 
 use super::delta::file_change;
 use super::hotspots::{HotspotRow, diff_url, file_url};
-use super::rows::{joined, line, lines};
+use super::rows::{class_label, joined, line, lines};
 use crate::limits;
 
 /// One class of risk with everything that was found of it.
@@ -132,19 +132,6 @@ pub(super) fn touches(review: i64, report: &CrateReport) -> Vec<TouchRow> {
         TouchRow { class: class_label(touch.class), count: touch.count, places, more }
     });
     rows.collect()
-}
-
-pub(super) fn class_label(class: ApiClass) -> &'static str {
-    match class {
-        ApiClass::Fs => "files",
-        ApiClass::Net => "network",
-        ApiClass::Process => "processes",
-        ApiClass::Env => "environment",
-        ApiClass::Stdio => "standard input and output",
-        ApiClass::Thread => "threads",
-        ApiClass::Time => "clocks",
-        ApiClass::GlobalState => "state that outlives a call",
-    }
 }
 
 /// One of the three answers about unsafe code.

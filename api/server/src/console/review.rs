@@ -19,11 +19,11 @@ use super::report::{
     CountRow, FileRow, HintRow, RiskRow, TouchRow, counts, files, hints, risks, suggestion, touches, unread,
 };
 use super::rows::{joined, line, lines, time};
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
+use crate::state::App;
 
 /// Everything that is kept about one review.
 pub(super) struct Dossier {

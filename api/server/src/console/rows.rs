@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::{Budget, Digest, MemoryLimit};
+use mfaas_rules::crate_facts::ApiClass;
 use mfaas_wire::{
     AliasView, CrateStatus, CrateView, DeploymentState, DeploymentView, Diagnostic, Event, EventKind,
     FunctionView, Level, LogLine, NodeState, NodeView, VersionView,
@@ -56,6 +57,20 @@ pub(super) fn tone(state: DeploymentState) -> &'static str {
         DeploymentState::Refused | DeploymentState::Failed => "bad",
         DeploymentState::Waiting => "wait",
         DeploymentState::Received | DeploymentState::Building | DeploymentState::Built => "busy",
+    }
+}
+
+/// What a class of interfaces of std is called.
+pub(super) fn class_label(class: ApiClass) -> &'static str {
+    match class {
+        ApiClass::Fs => "files",
+        ApiClass::Net => "network",
+        ApiClass::Process => "processes",
+        ApiClass::Env => "environment",
+        ApiClass::Stdio => "standard input and output",
+        ApiClass::Thread => "threads",
+        ApiClass::Time => "clocks",
+        ApiClass::GlobalState => "state that outlives a call",
     }
 }
 

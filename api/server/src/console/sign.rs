@@ -17,11 +17,12 @@ use serde::Deserialize;
 
 use super::form::{SignedForm, check_origin};
 use super::frame::{Frame, html, show};
-use crate::access::{self, Caller};
-use crate::app::App;
+use crate::authorize::authenticate;
+use crate::caller::Caller;
 use crate::connections::Connection;
 use crate::extract::Form;
 use crate::refusal::Refusal;
+use crate::state::App;
 use crate::token::Secret;
 
 #[derive(Template)]
@@ -66,7 +67,7 @@ pub(super) async fn sign_in(
 ) -> Result<Response, Refusal> {
     check_origin(&headers)?;
     let text = form.token.trim();
-    if let Err(refusal) = access::authenticate(&app, connection.peer(), text, Scope::Read).await {
+    if let Err(refusal) = authenticate(&app, connection.peer(), text, Scope::Read).await {
         return page(&app, frame, Some(&refusal));
     }
     let (_, secret) =

@@ -8,12 +8,12 @@ use mfaas_wire::{UsageRowView, duration_text};
 use serde::Deserialize;
 
 use super::frame::{Frame, html};
-use crate::access::Sight;
-use crate::app::App;
+use crate::caller::Sight;
 use crate::extract::Query;
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::routes::{UsageParameters, usage_view};
+use crate::responses::usage::{UsageParameters, usage_view};
+use crate::state::App;
 
 /// What can be looked at: the word in the address, and for people.
 const SPANS: [(&str, &str); 3] = [("24h", "Last day"), ("7d", "Last week"), ("30d", "Last 30 days")];
@@ -64,7 +64,7 @@ pub(super) async fn show(
 ) -> Result<Response, Refusal> {
     let since = query.since.as_deref().unwrap_or(SPANS[0].0);
     let parameters = UsageParameters { since: Some(since.to_owned()), ..UsageParameters::default() };
-    let view = usage_view(&app, sight.tenant.as_ref(), &parameters).await?;
+    let view = usage_view(&app.catalog, sight.tenant.as_ref(), &parameters).await?;
     let shown = limits::USAGE_ROWS_SHOWN_MAX;
     let page = UsagePage {
         frame: frame.at("usage"),

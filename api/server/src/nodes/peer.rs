@@ -14,7 +14,7 @@ use crate::authority::Authority;
 
 /// Why TLS cannot be offered.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsError {
+pub(crate) enum TlsError {
     /// A certificate or key of the authority is not readable PEM.
     #[error("the server's certificate files: {0}")]
     Pem(#[from] rustls::pki_types::pem::Error),
@@ -28,14 +28,14 @@ pub enum TlsError {
 
 /// The other end of a connection on the node listener.
 #[derive(Debug, Clone)]
-pub struct Peer {
+pub(crate) struct Peer {
     /// The certificate that it proved to hold; none for a node that is about to join.
     pub certificate: Option<PeerCertificate>,
 }
 
 /// A certificate that our authority signed and the peer holds the key of.
 #[derive(Debug, Clone)]
-pub struct PeerCertificate {
+pub(crate) struct PeerCertificate {
     /// SHA-256 of the DER.
     pub sha256: Digest,
     /// The one common name of its subject; none when there are several, or none.
@@ -44,7 +44,7 @@ pub struct PeerCertificate {
 
 impl Peer {
     /// The peer of a connection whose handshake is done.
-    pub fn of(connection: &ServerConnection) -> Self {
+    pub(crate) fn of(connection: &ServerConnection) -> Self {
         let leaf = connection.peer_certificates().and_then(<[_]>::first);
         Self { certificate: leaf.map(|der| peer_certificate(der)) }
     }
@@ -63,7 +63,7 @@ fn common_name(der: &[u8]) -> Option<String> {
 
 /// TLS that shows the server's certificate and takes a client's if our authority signed it. No
 /// certificate is taken too, for `join`; a certificate of somebody else breaks the handshake.
-pub fn acceptor(authority: &Authority) -> Result<TlsAcceptor, TlsError> {
+pub(crate) fn acceptor(authority: &Authority) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(authority.ca_pem.as_bytes()) {

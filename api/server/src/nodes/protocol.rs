@@ -20,12 +20,12 @@ use mfaas_push::PushError;
 use mfaas_rules::codes;
 use serde::Deserialize;
 
-use crate::app::App;
 use crate::authority::AuthorityError;
 use crate::connections::Connection;
 use crate::extract::{Json, JsonList, Path, Query};
 use crate::refusal::Refusal;
-use crate::routes::{KeyListQuery, artifact_response, envelope_response, key_list_response};
+use crate::responses::artifacts::{KeyListQuery, artifact_response, envelope_response, key_list_response};
+use crate::state::App;
 use crate::token::Secret;
 
 impl From<PushError> for Refusal {
@@ -139,7 +139,7 @@ pub(super) async fn key_list(
     State(app): State<App>,
     Query(query): Query<KeyListQuery>,
 ) -> Result<Response, Refusal> {
-    key_list_response(&app, query).await
+    key_list_response(&app.catalog, query).await
 }
 
 /// The bytes of an artifact, unless it was revoked.
@@ -150,7 +150,7 @@ pub(super) async fn artifact(
     if !app.catalog.is_servable(&digest).await? {
         return Err(Refusal::not_found("such artifact"));
     }
-    artifact_response(&app, &digest).await
+    artifact_response(&app.blobs, &digest).await
 }
 
 /// A statement by the digest of its envelope.

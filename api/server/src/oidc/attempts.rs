@@ -17,7 +17,7 @@ use ring::error::Unspecified;
 use ring::hmac::{HMAC_SHA256, Key, sign, verify};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use crate::console::cookie_value;
+use crate::sessions::cookie_value;
 
 const COOKIE_NAME: &str = "mfaas_sign_in";
 const RANDOM_BYTES: usize = 32;

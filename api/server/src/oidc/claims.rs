@@ -6,7 +6,7 @@ use mfaas_ident::PersonName;
 use serde_json::Value;
 
 use super::settings::{PersonClaim, Settings};
-use super::{SignInError, SignedIn};
+use super::sign_in::{SignInError, SignedIn};
 
 /// The claims of an ID token beyond the standard ones.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -24,7 +24,7 @@ impl Extra {
 }
 
 /// What a verified ID token says.
-pub(super) struct Told<'a> {
+pub(super) struct VerifiedClaims<'a> {
     pub(super) subject: &'a str,
     pub(super) email: Option<&'a str>,
     pub(super) email_verified: Option<bool>,
@@ -32,7 +32,7 @@ pub(super) struct Told<'a> {
 }
 
 /// Who that is, with what role.
-pub(super) fn admit(settings: &Settings, told: &Told<'_>) -> Result<SignedIn, SignInError> {
+pub(super) fn admit(settings: &Settings, told: &VerifiedClaims<'_>) -> Result<SignedIn, SignInError> {
     let person = person(settings, told)?;
     let groups = groups(told.groups).ok_or_else(|| {
         SignInError::NoRole(format!("{person}: the claim `{}` is no list of groups", settings.groups_claim))
@@ -44,7 +44,7 @@ pub(super) fn admit(settings: &Settings, told: &Told<'_>) -> Result<SignedIn, Si
 
 /// Letter case is folded: two spellings of one name are one vote. Nothing else is changed; a name with other
 /// characters than a person's is refused.
-fn person(settings: &Settings, told: &Told<'_>) -> Result<PersonName, SignInError> {
+fn person(settings: &Settings, told: &VerifiedClaims<'_>) -> Result<PersonName, SignInError> {
     let nobody = |why: &str| SignInError::Nobody(format!("subject {}: {why}", shown(told.subject)));
     let name = match settings.person {
         PersonClaim::Email => {

@@ -58,7 +58,7 @@ pub(super) struct RoleRow {
 }
 
 /// What the file says, checked.
-pub struct Settings {
+pub(crate) struct Settings {
     pub(super) issuer: String,
     pub(super) host: String,
     pub(super) client_id: String,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::claims::{Told, admit};
+use super::claims::{VerifiedClaims, admit};
 use super::settings::{Settings, check_public};
 
 fn written(dir: &Path, change: &Value, mode: u32) -> Result<Settings, String> {
@@ -71,7 +71,7 @@ fn a_subject_is_a_person_of_its_issuer() {
     let settings = written(dir.path(), &json!({"person": "subject"}), 0o600).unwrap();
     let groups = json!(["g"]);
     let person = |subject: &str| {
-        let told = Told { subject, email: None, email_verified: None, groups: Some(&groups) };
+        let told = VerifiedClaims { subject, email: None, email_verified: None, groups: Some(&groups) };
         admit(&settings, &told).map(|found| found.person.to_string()).ok()
     };
     assert_eq!(person("24400320").as_deref(), Some("id.example/24400320"));

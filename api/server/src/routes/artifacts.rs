@@ -2,23 +2,20 @@
 //! their way out; an artifact of another tenant is not found.
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
-use mfaas_blobs::BlobError;
+use axum::response::Response;
 use mfaas_catalog::Held;
 use mfaas_ident::{Digest, ToolchainId};
-use mfaas_rules::codes;
-use mfaas_rules::limits::BINARY;
 use mfaas_wire::schema;
 use mfaas_wire::{AllowlistView, CrateView, Page};
 use serde::Deserialize;
 
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::{Path, Query};
 use crate::refusal::Refusal;
-use crate::{limits, views};
+use crate::responses;
+use crate::responses::artifacts::{KeyListQuery, artifact_response, envelope_response, key_list_response};
+use crate::responses::crates::crate_views;
+use crate::state::App;
 
 /// The bytes of an artifact.
 #[utoipa::path(
@@ -34,18 +31,7 @@ pub(super) async fn artifact(
     if !app.catalog.owns_artifact(&caller.tenant, &digest).await? {
         return Err(Refusal::not_found("such artifact"));
     }
-    artifact_response(&app, &digest).await
-}
-
-/// The bytes of an artifact whose reader was checked.
-pub async fn artifact_response(app: &App, digest: &Digest) -> Result<Response, Refusal> {
-    let bytes = app.blobs.get(digest, BINARY.file_bytes_max).await?;
-    let headers = [
-        (CONTENT_TYPE, "application/octet-stream".to_owned()),
-        (CACHE_CONTROL, "private, max-age=31536000, immutable".to_owned()),
-        (ETAG, format!("\"{digest}\"")),
-    ];
-    Ok((headers, bytes).into_response())
+    artifact_response(&app.blobs, &digest).await
 }
 
 /// Which statement is wanted.
@@ -74,12 +60,6 @@ pub(super) async fn statement(
     Ok(envelope_response(statement.envelope))
 }
 
-/// Which list of keys is wanted.
-#[derive(Debug, Deserialize)]
-pub struct KeyListQuery {
-    after: Option<u32>,
-}
-
 /// The newest list of keys, signed by the root, or the next one after the version that a verifier has: it goes from one to
 /// the next, since each may name another root.
 #[utoipa::path(
@@ -95,20 +75,7 @@ pub(super) async fn keys(
     _caller: Caller,
     Query(query): Query<KeyListQuery>,
 ) -> Result<Response, Refusal> {
-    key_list_response(&app, query).await
-}
-
-/// The list that is wanted.
-pub async fn key_list_response(app: &App, query: KeyListQuery) -> Result<Response, Refusal> {
-    let list = match query.after {
-        Some(version) => app.catalog.key_list_after(version).await?,
-        None => app.catalog.key_list().await?,
-    };
-    match (list, query.after) {
-        (Some(list), _) => Ok(envelope_response(list)),
-        (None, Some(version)) if version > 0 => Ok(StatusCode::NO_CONTENT.into_response()),
-        (None, _) => Err(Refusal::not_found("key list yet")),
-    }
+    key_list_response(&app.catalog, query).await
 }
 
 /// The newest serving set, as nodes get it.
@@ -121,11 +88,6 @@ pub(super) async fn serving_set(State(app): State<App>, _caller: Caller) -> Resu
     Ok(envelope_response(set.ok_or_else(|| Refusal::not_found("serving set yet"))?.envelope))
 }
 
-/// A signed envelope as it is stored: a byte that changed on the way would break the signature.
-pub fn envelope_response(envelope: String) -> Response {
-    ([(CONTENT_TYPE, "application/json")], envelope).into_response()
-}
-
 /// The allowlist by name, and before it what waits for a decision: the caller's own requests, or
 /// everybody's for a reviewer.
 #[utoipa::path(
@@ -136,7 +98,7 @@ pub(super) async fn crates(
     State(app): State<App>,
     caller: Caller,
 ) -> Result<axum::Json<Page<CrateView>>, Refusal> {
-    let items = crate_views(&app, &caller).await?;
+    let items = crate_views(&app.catalog, &caller).await?;
     Ok(axum::Json(Page { items, next: None }))
 }
 
@@ -159,26 +121,5 @@ pub(super) async fn allowlist(
 ) -> Result<axum::Json<AllowlistView>, Refusal> {
     let found = app.catalog.allowlist_of(&caller.tenant, query.toolchain).await?;
     let (toolchain, snapshot) = found.ok_or_else(|| Refusal::not_found("toolchain yet"))?;
-    Ok(axum::Json(views::allowlist(toolchain, snapshot)))
-}
-
-/// Waiting requests that the caller may see, then the decisions for everybody and for the caller's tenant; all of both for a
-/// reviewer.
-pub async fn crate_views(app: &App, caller: &Caller) -> Result<Vec<CrateView>, Refusal> {
-    let waiting = app.catalog.unanswered_requests(caller.decisions_of(), limits::PAGE_ROWS_MAX).await?;
-    let decided = app.catalog.crates(caller.decisions_of()).await?;
-    let waiting = waiting.into_iter().map(views::waiting_crate);
-    Ok(waiting.chain(decided.into_iter().map(views::decided_crate)).collect())
-}
-
-impl From<BlobError> for Refusal {
-    fn from(error: BlobError) -> Self {
-        match error.code() {
-            Some(code) if code == codes::MF0601 || code == codes::MF0607 => {
-                Self::new(code, "The stored bytes cannot be used.").because(error)
-            }
-            Some(code) => Self::new(code, error.to_string()),
-            None => Self::unavailable("The blob store is not available.", error),
-        }
-    }
+    Ok(axum::Json(responses::allowlist(toolchain, snapshot)))
 }

@@ -4,12 +4,12 @@ use axum::extract::State;
 use mfaas_wire::schema;
 use mfaas_wire::{BanView, Page};
 
-use crate::access::Sight;
-use crate::app::App;
+use crate::caller::Sight;
 use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
-use crate::views;
+use crate::responses;
+use crate::state::App;
 
 /// Bans in force, newest first: of the caller's tenant, for scope `operate` of all.
 #[utoipa::path(
@@ -19,7 +19,7 @@ use crate::views;
 )]
 pub(super) async fn list(State(app): State<App>, sight: Sight) -> Result<axum::Json<Page<BanView>>, Refusal> {
     let rows = app.catalog.bans(sight.tenant.as_ref(), None, limits::BANS_SHOWN_MAX).await?;
-    Ok(axum::Json(Page { items: rows.into_iter().map(views::ban).collect(), next: None }))
+    Ok(axum::Json(Page { items: rows.into_iter().map(responses::ban).collect(), next: None }))
 }
 
 /// Lifts a ban: nodes run the artifact again, and ban it again if it crashes again.
@@ -33,5 +33,5 @@ pub(super) async fn lift(
     sight: Sight,
     Path(id): Path<i64>,
 ) -> Result<axum::Json<BanView>, Refusal> {
-    Ok(axum::Json(views::ban(app.catalog.lift_ban(&sight.actor(), id).await?)))
+    Ok(axum::Json(responses::ban(app.catalog.lift_ban(&sight.actor(), id).await?)))
 }

@@ -5,10 +5,10 @@ use mfaas_catalog::Builder;
 use mfaas_ident::sanitise_line;
 use mfaas_wire::{BuilderView, BuildersView};
 
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::parts;
 use crate::refusal::Refusal;
+use crate::state::App;
 
 /// What is shown of a builder's own words.
 const TEXT_CHARS_MAX: usize = 500;

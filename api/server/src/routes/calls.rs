@@ -13,11 +13,11 @@ use mfaas_wire::{
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
-use crate::{limits, views};
+use crate::state::App;
+use crate::{limits, responses};
 
 /// Issues a call token for functions of the tenant. The audit log has who asked, for whom and what; not the token.
 #[utoipa::path(
@@ -87,7 +87,7 @@ pub(super) async fn list(
     caller: Caller,
 ) -> Result<axum::Json<Page<CallTokenView>>, Refusal> {
     let found = app.catalog.call_tokens(&caller.tenant, limits::PAGE_ROWS_MAX).await?;
-    Ok(axum::Json(Page { items: found.into_iter().map(views::call_token).collect(), next: None }))
+    Ok(axum::Json(Page { items: found.into_iter().map(responses::call_token).collect(), next: None }))
 }
 
 /// Revokes a call token of the tenant: nodes refuse it as soon as they have the next serving set.
@@ -102,7 +102,7 @@ pub(super) async fn revoke(
     Path(id): Path<Uuid>,
 ) -> Result<axum::Json<CallTokenView>, Refusal> {
     let revoked = app.catalog.revoke_call_token(&caller.actor(), &caller.tenant, id).await?;
-    Ok(axum::Json(views::call_token(revoked)))
+    Ok(axum::Json(responses::call_token(revoked)))
 }
 
 /// Whose tokens are to be revoked.

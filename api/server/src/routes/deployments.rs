@@ -24,16 +24,16 @@ use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
+use super::paging::{cursor, page, rows};
 use super::reviews::whole;
-use super::{cursor, page, rows};
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
+use crate::event_stream::Follow;
 use crate::extract::{Path, Query};
 use crate::limits::Deadlines;
-use crate::live::Follow;
 use crate::refusal::Refusal;
 use crate::shares::Taken;
-use crate::{limits, views};
+use crate::state::App;
+use crate::{limits, responses};
 
 /// What a caller is told of a blob store that fails.
 const STORE_AWAY: &str = "The blob store is not available.";
@@ -83,7 +83,7 @@ pub(super) async fn create(
     let (Recorded::Created(deployment) | Recorded::Repeated(deployment)) = recorded?;
     metrics::counter!("mfaas_upload_bytes_total").increment(source_bytes);
     let events_url = format!("/v1/deployments/{}/events", deployment.id);
-    let deployment = views::deployment(deployment, &app.review_url());
+    let deployment = responses::deployment(deployment, &app.review_url());
     Ok((StatusCode::ACCEPTED, axum::Json(DeploymentAccepted { deployment, events_url })).into_response())
 }
 
@@ -196,7 +196,7 @@ pub(super) async fn show(
     Path(id): Path<DeploymentId>,
 ) -> Result<axum::Json<DeploymentView>, Refusal> {
     let row = app.catalog.deployment(&caller.tenant, id).await?;
-    let mut view = views::deployment(row, &app.review_url());
+    let mut view = responses::deployment(row, &app.review_url());
     if view.state == DeploymentState::Waiting {
         for (request, members) in app.catalog.requests_of(id).await? {
             view.requests.push(whole(&app, request, members).await?);
@@ -221,7 +221,7 @@ fn review_url(app: &App, requests: &[RequestView]) -> String {
 
 /// Where a stream begins.
 #[derive(Debug, Deserialize)]
-pub struct StreamQuery {
+pub(crate) struct StreamQuery {
     /// The same as `Last-Event-ID`, for clients that cannot set a header.
     after: Option<i64>,
 }
@@ -237,7 +237,7 @@ pub struct StreamQuery {
     ),
     responses((status = 200, description = "Events, one JSON object each", body = inline(schema::EventFrame), content_type = "text/event-stream"))
 )]
-pub async fn events(
+pub(crate) async fn events(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<DeploymentId>,
@@ -296,7 +296,7 @@ pub(super) async fn list_of_function(
     let limit = rows(query.limit)?;
     let found = app.catalog.deployments(&caller.tenant, Some(&name), query.after, limit + 1).await?;
     let review_url = app.review_url();
-    let views = found.into_iter().map(|row| views::deployment(row, &review_url)).collect();
+    let views = found.into_iter().map(|row| responses::deployment(row, &review_url)).collect();
     let cursor = |view: &DeploymentView| view.created_at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
     Ok(axum::Json(page(views, limit, cursor)))
 }

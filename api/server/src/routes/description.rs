@@ -34,7 +34,7 @@ const COMMON: &[(&str, Code, &str)] = &[
 ];
 
 /// Completes what the handlers say.
-pub fn complete(mut description: OpenApi) -> OpenApi {
+pub(crate) fn complete(mut description: OpenApi) -> OpenApi {
     description.servers = Some(vec![Server::new("/")]);
     let components = description.components.get_or_insert_default();
     add_common(components);

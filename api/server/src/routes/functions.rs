@@ -6,12 +6,12 @@ use mfaas_wire::schema;
 use mfaas_wire::{AliasView, FunctionView, LogLine, MoveAlias, Page, Problem, Removed, VersionView};
 use serde::Deserialize;
 
-use super::{cursor, page, rows};
-use crate::access::Caller;
-use crate::app::App;
+use super::paging::{cursor, page, rows};
+use crate::caller::Caller;
 use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
-use crate::views;
+use crate::responses;
+use crate::state::App;
 
 /// What part of the list is wanted.
 #[derive(Debug, Deserialize)]
@@ -37,7 +37,7 @@ pub(super) async fn list(
 ) -> Result<axum::Json<Page<FunctionView>>, Refusal> {
     let limit = rows(query.limit)?;
     let found = app.catalog.functions(&caller.tenant, query.after.as_ref(), limit + 1).await?;
-    let views = found.into_iter().map(views::function).collect();
+    let views = found.into_iter().map(responses::function).collect();
     Ok(axum::Json(page(views, limit, |view: &FunctionView| view.name.to_string())))
 }
 
@@ -52,7 +52,7 @@ pub(super) async fn show(
     caller: Caller,
     Path(name): Path<FunctionName>,
 ) -> Result<axum::Json<FunctionView>, Refusal> {
-    Ok(axum::Json(views::function(app.catalog.function(&caller.tenant, &name).await?)))
+    Ok(axum::Json(responses::function(app.catalog.function(&caller.tenant, &name).await?)))
 }
 
 /// Deletes a function: nodes stop serving it, its record stays.
@@ -97,7 +97,7 @@ pub(super) async fn versions(
     app.catalog.function(&caller.tenant, &name).await?;
     let found = app.catalog.versions(&caller.tenant, &name, query.after, limit + 1).await?;
     let aliases = app.catalog.aliases(&caller.tenant, &name).await?;
-    let views = found.into_iter().map(|row| views::version(row, &aliases)).collect();
+    let views = found.into_iter().map(|row| responses::version(row, &aliases)).collect();
     Ok(axum::Json(page(views, limit, |view: &VersionView| view.version.to_string())))
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn version(
 ) -> Result<axum::Json<VersionView>, Refusal> {
     let row = app.catalog.version(&caller.tenant, &name, version).await?;
     let aliases = app.catalog.aliases(&caller.tenant, &name).await?;
-    Ok(axum::Json(views::version(row, &aliases)))
+    Ok(axum::Json(responses::version(row, &aliases)))
 }
 
 /// The aliases of a function.
@@ -130,7 +130,7 @@ pub(super) async fn aliases(
 ) -> Result<axum::Json<Page<AliasView>>, Refusal> {
     app.catalog.function(&caller.tenant, &name).await?;
     let found = app.catalog.aliases(&caller.tenant, &name).await?;
-    Ok(axum::Json(Page { items: found.into_iter().map(views::alias).collect(), next: None }))
+    Ok(axum::Json(Page { items: found.into_iter().map(responses::alias).collect(), next: None }))
 }
 
 /// Makes or moves an alias; a rollback is a move of `live` to an older version.
@@ -150,7 +150,7 @@ pub(super) async fn move_alias(
     Json(body): Json<MoveAlias>,
 ) -> Result<axum::Json<AliasView>, Refusal> {
     let moved = app.catalog.put_alias(&caller.actor(), &caller.tenant, &name, &alias, body.version).await?;
-    Ok(axum::Json(views::alias(moved)))
+    Ok(axum::Json(responses::alias(moved)))
 }
 
 /// What part of the log is wanted.
@@ -182,5 +182,5 @@ pub(super) async fn logs(
     let found = app.catalog.logs_after(&caller.tenant, &name, after, limit).await?;
     let next =
         if found.len() == limit as usize { found.last().map(|line| line.id.to_string()) } else { None };
-    Ok(axum::Json(Page { items: found.into_iter().map(views::log_line).collect(), next }))
+    Ok(axum::Json(Page { items: found.into_iter().map(responses::log_line).collect(), next }))
 }

@@ -9,8 +9,8 @@ use mfaas_wire::{Problem, Readiness};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::refusal::Refusal;
+use crate::state::App;
 use crate::{numbers, parts};
 
 /// How long the database may take to say that it is there.
@@ -47,7 +47,7 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<axum::Json<Readines
     }
     let ready = async {
         app.catalog.ready().await?;
-        Ok(axum::Json(parts::readiness(&app).await?))
+        Ok(axum::Json(parts::readiness(&app.catalog, &app.blobs_look).await?))
     };
     // Whoever asks gives up soon, and then knows less.
     tokio::time::timeout(READY_WAIT_MAX, ready)

@@ -15,13 +15,13 @@ use mfaas_ident::{CrateName, Digest};
 use mfaas_rules::limits::CRATE_ARCHIVE;
 use semver::Version;
 
-use crate::access::Caller;
-use crate::app::App;
+use crate::caller::Caller;
 use crate::extract::Path;
 use crate::refusal::Refusal;
+use crate::state::App;
 
 /// The routes. They are cargo's interface and no part of ours, so the API's description leaves them out.
-pub fn router() -> Router<App> {
+pub(crate) fn router() -> Router<App> {
     Router::new()
         .route("/index/config.json", get(config))
         .route("/index/{first}/{second}", get(short))

@@ -1,25 +1,16 @@
-//! Nodes as people see them: what each should serve and what it says it serves.
-//!
-//! What a node says is hostile until sanitised: a node can be taken over.
+//! Nodes over REST: the list, what each is to take, where a function answers.
 
 use axum::extract::State;
-use chrono::{DateTime, Utc};
-use mfaas_attest::ServedFunction;
-use mfaas_catalog::{NodeStatus, SetFunction};
-use mfaas_delivery::{Report, SetState};
-use mfaas_ident::{FunctionName, NodeName, TenantName, VersionNumber, sanitise_line};
+use chrono::Utc;
+use mfaas_ident::{FunctionName, NodeName};
 use mfaas_wire::schema;
-use mfaas_wire::{Availability, Endpoint, NodeState, NodeView, Page, SetAvailability};
+use mfaas_wire::{Endpoint, NodeView, Page, SetAvailability};
 
-use crate::access::{Caller, Sight};
-use crate::app::App;
+use crate::caller::{Caller, Sight};
 use crate::extract::{Json, Path};
-use crate::limits;
 use crate::refusal::Refusal;
-use crate::views;
-
-/// Complaints of a node that are shown.
-const PROBLEMS_MAX: usize = 20;
+use crate::responses::nodes::{endpoint, node_view};
+use crate::state::App;
 
 /// Every node.
 #[utoipa::path(
@@ -54,58 +45,6 @@ pub(super) async fn set_availability(
     Ok(axum::Json(node_view(status, Utc::now())))
 }
 
-/// One node as it stands at `now`.
-pub fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
-    let state = node_state(&status, now);
-    let desired_epoch = status.desired.0;
-    let (name, joined_at) = (status.row.node.name, status.row.node.joined_at);
-    let report = status.row.report.as_ref();
-    NodeView {
-        name,
-        state,
-        cordoned: status.row.availability != Availability::Active,
-        availability: status.row.availability,
-        availability_since: status.row.availability_since,
-        condition: report.map(|(_, report)| report.condition),
-        joined_at,
-        desired_epoch,
-        reported_epoch: report.map(|(_, report)| report.epoch.0),
-        reported_at: report.map(|(at, _)| *at),
-        ingress_url: report.map(|(_, report)| sanitise_line(&report.ingress_url, 300)),
-        loaded: report.map_or(0, |(_, report)| report.versions()),
-        workers: report.map_or(0, |(_, report)| report.workers),
-        protection: report.map(|(_, report)| sanitise_line(&report.protection, 300)),
-        problems: report.map(|(_, report)| problems(report)).unwrap_or_default(),
-    }
-}
-
-fn node_state(status: &NodeStatus, now: DateTime<Utc>) -> NodeState {
-    let Some((at, report)) = &status.row.report else { return NodeState::Joined };
-    if is_silent(*at, now) {
-        return NodeState::Silent;
-    }
-    match report.set {
-        SetState::Current if status.is_of_this_history() && report.epoch >= status.desired => {
-            NodeState::Ready
-        }
-        SetState::Current | SetState::None | SetState::Expired => NodeState::Behind,
-    }
-}
-
-fn is_silent(reported_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
-    (now - reported_at).num_seconds() > limits::NODE_SILENT_S
-}
-
-fn problems(report: &Report) -> Vec<String> {
-    let whole =
-        report.problems.iter().map(|row| format!("{} {}", row.code, sanitise_line(&row.message, 300)));
-    let refused = report.refused.iter().map(|row| {
-        let message = sanitise_line(&row.message, 300);
-        format!("{}/{}@{}: {} {message}", row.tenant, row.function, row.version, row.code)
-    });
-    whole.chain(refused).take(PROBLEMS_MAX).collect()
-}
-
 /// Where the function answers, node by node, and which version each says it has.
 #[utoipa::path(
     get, path = "/v1/functions/{name}/endpoints", tag = "functions", operation_id = "list_endpoints",
@@ -123,56 +62,4 @@ pub(super) async fn endpoints(
     let nodes = app.catalog.nodes().await?.into_iter();
     let items = nodes.map(|status| endpoint(status, &caller.tenant, &name, served.as_ref()));
     Ok(axum::Json(Page { items: items.collect(), next: None }))
-}
-
-/// A node reports the epoch of its set and what of that is not loaded, so what it serves of a function follows once that is not
-/// before the first epoch that has the function as it is. A node that is behind other functions' changes alone is ready.
-fn endpoint(
-    status: NodeStatus,
-    tenant: &TenantName,
-    name: &FunctionName,
-    served: Option<&SetFunction>,
-) -> Endpoint {
-    let is_of_this_history = status.is_of_this_history();
-    let is_draining = status.row.availability == Availability::Draining;
-    let node = status.row.node.name;
-    let Some((reported_at, report)) = status.row.report else {
-        return Endpoint {
-            node,
-            url: None,
-            live_version: None,
-            loaded_versions: Vec::new(),
-            refused_versions: Vec::new(),
-            reported_at: None,
-            ready: false,
-        };
-    };
-    let is_heard =
-        !is_silent(reported_at, Utc::now()) && report.set == SetState::Current && is_of_this_history;
-    let known = served.filter(|served| is_heard && report.epoch >= served.epoch);
-    let is_loaded = |version: VersionNumber| {
-        let rows = &mut report.refused.iter();
-        !rows.any(|row| row.tenant == *tenant && row.function == *name && row.version == version)
-    };
-    // A node lists what an alias names before the rest, of which it may not list all.
-    let is_told = |function: &ServedFunction, version: VersionNumber| {
-        let is_named = || function.aliases.values().any(|named| *named == version);
-        report.lists_all_refused() || (report.lists_what_aliases_name() && is_named())
-    };
-    let loaded_versions: Vec<VersionNumber> = known.map_or(Vec::new(), |known| {
-        let versions = known.function.versions.iter().map(|row| row.version);
-        versions.filter(|version| is_told(&known.function, *version) && is_loaded(*version)).collect()
-    });
-    let live = known.filter(|known| !known.is_changing).and_then(|known| known.function.resolve(None));
-    let live_version = live.map(|row| row.version).filter(|version| loaded_versions.contains(version));
-    let base = sanitise_line(report.ingress_url.trim_end_matches('/'), 300);
-    Endpoint {
-        node,
-        url: Some(format!("{base}/f/{tenant}/{name}")),
-        live_version,
-        loaded_versions,
-        refused_versions: views::node_refusals(&report, tenant, name),
-        reported_at: Some(reported_at),
-        ready: live_version.is_some() && !is_draining,
-    }
 }

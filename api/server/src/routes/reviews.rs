@@ -15,12 +15,12 @@ use mfaas_wire::{
 };
 use serde::Deserialize;
 
-use super::{cursor, page, rows};
-use crate::access::Caller;
-use crate::app::App;
+use super::paging::{cursor, page, rows};
+use crate::caller::Caller;
 use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
-use crate::{limits, views, votes};
+use crate::state::App;
+use crate::{limits, responses, votes};
 
 /// Asks for a crate. The same request again answers with the first one until that is answered.
 #[utoipa::path(
@@ -49,7 +49,7 @@ pub(super) async fn request(
         overrides: body.overrides,
     };
     let found = app.catalog.request_crate(&caller.actor(), &new).await?;
-    Ok((StatusCode::ACCEPTED, axum::Json(views::request(found))).into_response())
+    Ok((StatusCode::ACCEPTED, axum::Json(responses::request(found))).into_response())
 }
 
 fn check_features(features: &[String]) -> Result<(), Refusal> {
@@ -79,7 +79,7 @@ pub(super) async fn requests(
 ) -> Result<axum::Json<Page<RequestView>>, Refusal> {
     let of = if caller.token.holds(Scope::Review) { None } else { Some(&caller.tenant) };
     let found = app.catalog.unanswered_requests(of, limits::PAGE_ROWS_MAX).await?;
-    let items = found.into_iter().map(views::request).collect();
+    let items = found.into_iter().map(responses::request).collect();
     Ok(axum::Json(Page { items, next: None }))
 }
 
@@ -115,7 +115,7 @@ pub(super) async fn whole(
         };
         read.push((member, delta));
     }
-    Ok(views::whole_request(request, read, &allowlist))
+    Ok(responses::whole_request(request, read, &allowlist))
 }
 
 /// Which reviews are wanted.
@@ -143,7 +143,7 @@ pub(super) async fn reviews(
 ) -> Result<axum::Json<Page<ReviewView>>, Refusal> {
     let limit = rows(query.limit)?;
     let found = app.catalog.reviews(query.state, cursor(query.after)?, limit + 1).await?;
-    let items = found.into_iter().map(|row| views::review(row, Vec::new())).collect();
+    let items = found.into_iter().map(|row| responses::review(row, Vec::new())).collect();
     Ok(axum::Json(page(items, limit, |view: &ReviewView| view.id.to_string())))
 }
 
@@ -165,7 +165,7 @@ async fn view(app: &App, id: i64) -> Result<ReviewView, Refusal> {
     let review = app.catalog.review(id).await?;
     let notes = app.catalog.hotspot_notes(id).await?;
     let delta = app.catalog.delta_of_review(id).await?;
-    Ok(views::with_delta(views::review(review, notes), delta))
+    Ok(responses::with_delta(responses::review(review, notes), delta))
 }
 
 /// The facts that a review rests on.
@@ -196,7 +196,7 @@ pub(super) async fn vote(
     Path(id): Path<i64>,
     Json(body): Json<CastVote>,
 ) -> Result<axum::Json<ReviewView>, Refusal> {
-    check_note(&body.note)?;
+    votes::check_note(&body.note)?;
     let standing = app.catalog.review(id).await?.terms;
     let terms: Terms = body.terms.unwrap_or(standing);
     let approve = body.approve.then_some(&terms);
@@ -218,9 +218,9 @@ pub(super) async fn mark(
     Json(body): Json<MarkHotspot>,
 ) -> Result<axum::Json<ReviewView>, Refusal> {
     if !body.note.is_empty() {
-        check_note(&body.note)?;
+        votes::check_note(&body.note)?;
     }
-    check_note(&body.hotspot)?;
+    votes::check_note(&body.hotspot)?;
     let found = (body.state, body.note.as_str());
     app.catalog.mark_hotspot(&caller.actor(), &caller.token.person, id, &body.hotspot, found).await?;
     Ok(axum::Json(view(&app, id).await?))
@@ -242,7 +242,7 @@ pub(super) async fn revoke(
     Path((name, version)): Path<(CrateName, semver::Version)>,
     Json(body): Json<RevokeCrate>,
 ) -> Result<axum::Json<RevocationView>, Refusal> {
-    check_note(&body.reason)?;
+    votes::check_note(&body.reason)?;
     let affected = if body.dry_run {
         app.catalog.built_with(&name, &version).await?
     } else {
@@ -261,7 +261,7 @@ pub(super) async fn revoke(
         name,
         version: version.to_string(),
         done: !body.dry_run,
-        affected: affected.into_iter().map(|row| views::affected(row, unloaded)).collect(),
+        affected: affected.into_iter().map(|row| responses::affected(row, unloaded)).collect(),
     }))
 }
 
@@ -292,7 +292,7 @@ pub(super) async fn import_advisories(
         done: !body.dry_run,
         advisories: body.set.advisories.len(),
         unread: body.set.unread.len(),
-        matches: matches.into_iter().map(|found| views::advisory_match(found, unloaded)).collect(),
+        matches: matches.into_iter().map(|found| responses::advisory_match(found, unloaded)).collect(),
     }))
 }
 
@@ -316,16 +316,4 @@ fn severity(wire: RevocationSeverity) -> Severity {
         RevocationSeverity::Block => Severity::Block,
         RevocationSeverity::Unload => Severity::Unload,
     }
-}
-
-/// Other people read it on their terminals, in a refusal too: it must be what it looks like.
-pub fn check_note(note: &str) -> Result<(), Refusal> {
-    // No text of the database can hold a NUL, either.
-    if mfaas_ident::sanitise(note, usize::MAX) != note {
-        return Err(Refusal::invalid("The note holds control or invisible characters."));
-    }
-    if (1..=limits::NOTE_CHARS_MAX).contains(&note.trim().chars().count()) {
-        return Ok(());
-    }
-    Err(Refusal::invalid(format!("A decision needs a note: 1 to {} characters.", limits::NOTE_CHARS_MAX)))
 }

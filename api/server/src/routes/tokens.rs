@@ -10,13 +10,13 @@ use mfaas_wire::{AuditEntry, AuditLink, CreateToken, Page, Removed, TokenCreated
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{cursor, page, rows};
-use crate::access::{Caller, Founder};
-use crate::app::App;
+use super::paging::{cursor, page, rows};
+use crate::caller::{Caller, Founder};
 use crate::extract::{Json, Path, Query};
 use crate::refusal::Refusal;
+use crate::state::App;
 use crate::token::{Secret, check_person};
-use crate::{limits, views};
+use crate::{limits, responses};
 
 /// The tokens of the tenant, newest first, without their secrets.
 #[utoipa::path(
@@ -28,7 +28,7 @@ pub(super) async fn list(
     caller: Caller,
 ) -> Result<axum::Json<Page<TokenView>>, Refusal> {
     let found = app.catalog.tokens(Some(&caller.tenant), limits::PAGE_ROWS_MAX).await?;
-    Ok(axum::Json(Page { items: found.into_iter().map(views::token).collect(), next: None }))
+    Ok(axum::Json(Page { items: found.into_iter().map(responses::token).collect(), next: None }))
 }
 
 /// Makes a token. The answer is the only place where its secret ever appears.
@@ -63,7 +63,7 @@ pub(super) async fn create(
     };
     let token = app.catalog.create_token(&caller.actor(), &new).await?;
     let secret = secret.reveal_with(token.id);
-    let created = TokenCreated { token: views::token(token), secret };
+    let created = TokenCreated { token: responses::token(token), secret };
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())
 }
 
@@ -137,7 +137,7 @@ pub(super) async fn audit(
 ) -> Result<axum::Json<Page<AuditEntry>>, Refusal> {
     let limit = rows(query.limit)?;
     let found = app.catalog.audit_after(cursor(query.after)?, limit + 1).await?;
-    let views = found.into_iter().map(views::audit).collect();
+    let views = found.into_iter().map(responses::audit).collect();
     Ok(axum::Json(page(views, limit, |view: &AuditEntry| view.seq.to_string())))
 }
 
@@ -158,6 +158,6 @@ pub(super) async fn audit_chain(
     let limit = rows(query.limit)?;
     let after = u64::try_from(cursor(query.after)?).unwrap_or(0);
     let found = app.catalog.audit_links(after, limit + 1).await?;
-    let views = found.into_iter().map(views::audit_link).collect();
+    let views = found.into_iter().map(responses::audit_link).collect();
     Ok(axum::Json(page(views, limit, |view: &AuditLink| view.row.to_string())))
 }

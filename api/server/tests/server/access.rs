@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 
 use mfaas_ident::Scope;
 use mfaas_server::access::{Access, TABLE, access_of};
-use mfaas_server::routes;
+use mfaas_server::description;
 
 use crate::console::{csrf_of, page, sign_in};
 use crate::support::{Server, admitted_version, refused_deployment};
 
 /// Every method and path of the OpenAPI description, with the description's own words.
 fn described() -> BTreeSet<(String, String)> {
-    let (_, description) = routes::router(true).split_for_parts();
-    let json = serde_json::to_value(&description).unwrap();
+    let json = serde_json::to_value(description()).unwrap();
     let paths = json["paths"].as_object().unwrap();
     let of_path = |(path, item): (&String, &serde_json::Value)| -> Vec<(String, String)> {
         let methods = item

@@ -8,6 +8,7 @@
 mod attempts;
 mod claims;
 mod settings;
+mod sign_in;
 #[cfg(test)]
 mod tests;
 mod web;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::HeaderMap;
-use mfaas_ident::{PersonName, Role, TenantName};
 use openidconnect::core::{
     CoreAuthDisplay, CoreAuthPrompt, CoreAuthenticationFlow, CoreClientAuthMethod, CoreErrorResponseType,
     CoreGenderClaim, CoreJsonWebKey, CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm,
@@ -33,16 +33,15 @@ use openidconnect::{
 use tokio::sync::Mutex;
 
 use self::attempts::{Attempt, Attempts};
-use self::claims::{Extra, Told};
-pub use self::settings::Settings;
+use self::claims::{Extra, VerifiedClaims};
+pub(crate) use self::settings::Settings;
+pub(crate) use self::sign_in::{SignInError, SignedIn};
 use self::web::Web;
 use crate::config::{ConfigError, ServeConfig};
 use crate::limits;
-use crate::refusal::Refusal;
-use mfaas_rules::codes;
 
 /// The path that the provider sends browsers back to.
-pub const CALLBACK_PATH: &str = "/sign-in/callback";
+pub(crate) const CALLBACK_PATH: &str = "/sign-in/callback";
 
 /// Why nothing can begin on a machine that is broken in this way.
 const NO_RANDOMNESS: &str = "the machine gives no random bytes";
@@ -91,57 +90,9 @@ type OurClient = Client<
     EndpointMaybeSet,
 >;
 
-/// Why somebody is not signed in. The sentence is for them, the text behind it for the operator.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum SignInError {
-    /// No such attempt, or not of this browser, or over.
-    #[error("This attempt to sign in is not known here any more; begin again.")]
-    Attempt,
-    /// The provider says no.
-    #[error("The identity provider did not sign you in.")]
-    Declined(String),
-    /// The provider does not answer as it should.
-    #[error("The identity provider cannot be reached.")]
-    Unreachable(String),
-    /// What it answers does not hold.
-    #[error("The answer of the identity provider does not hold.")]
-    Invalid(String),
-    /// The claims make no person.
-    #[error("The identity provider does not say reliably who you are.")]
-    Nobody(String),
-    /// No group has a role.
-    #[error("None of your groups has a role on this site.")]
-    NoRole(String),
-}
-
-impl From<SignInError> for Refusal {
-    fn from(error: SignInError) -> Self {
-        let sentence = error.to_string();
-        match error {
-            SignInError::Unreachable(cause) => Self::unavailable(&sentence, cause),
-            SignInError::Attempt => Self::new(codes::MF0914, sentence),
-            SignInError::Declined(cause)
-            | SignInError::Invalid(cause)
-            | SignInError::Nobody(cause)
-            | SignInError::NoRole(cause) => Self::new(codes::MF0914, sentence).because(cause),
-        }
-    }
-}
-
-/// Whom the provider has signed in, and as what.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignedIn {
-    /// The person.
-    pub person: PersonName,
-    /// What their group may do.
-    pub role: Role,
-    /// Whose things they see.
-    pub tenant: TenantName,
-}
-
 /// What the provider sends a browser back with.
 #[derive(Debug, serde::Deserialize)]
-pub struct Answer {
+pub(crate) struct Answer {
     state: String,
     #[serde(default)]
     code: Option<String>,
@@ -152,7 +103,7 @@ pub struct Answer {
 }
 
 /// The provider of this site.
-pub struct Provider {
+pub(crate) struct Provider {
     settings: Settings,
     redirect: RedirectUrl,
     web: Web,
@@ -167,7 +118,7 @@ struct Known {
 }
 
 /// The provider that the configuration names, for a console at `public_url`; `None` when it names none.
-pub fn load(config: &ServeConfig, public_url: &str) -> Result<Option<Provider>, ConfigError> {
+pub(crate) fn load(config: &ServeConfig, public_url: &str) -> Result<Option<Provider>, ConfigError> {
     config.oidc_file.as_deref().map(|file| Provider::of(file, public_url)).transpose()
 }
 
@@ -190,22 +141,22 @@ impl Provider {
     }
 
     /// What the sign-in page calls it: the host of the issuer.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.settings.host
     }
 
     /// How long a session lives at most.
-    pub fn session_life(&self) -> chrono::TimeDelta {
+    pub(crate) fn session_life(&self) -> chrono::TimeDelta {
         self.settings.session_life
     }
 
     /// True when votes in reviews come only from people who signed in here.
-    pub fn decides_alone(&self) -> bool {
+    pub(crate) fn decides_alone(&self) -> bool {
         self.settings.only_signed_in_people_decide
     }
 
     /// Begins an attempt: where the browser goes, and the cookie that binds the attempt to it.
-    pub async fn begin(&self, secure: bool) -> Result<(String, String), SignInError> {
+    pub(crate) async fn begin(&self, secure: bool) -> Result<(String, String), SignInError> {
         let client = self.client(&*self.metadata().await?);
         let (attempt, cookie) =
             self.attempts.begin(secure).map_err(|_| SignInError::Unreachable(NO_RANDOMNESS.to_owned()))?;
@@ -222,12 +173,12 @@ impl Provider {
     }
 
     /// The cookie that ends the attempt of a browser.
-    pub fn forget(&self, secure: bool) -> String {
+    pub(crate) fn forget(&self, secure: bool) -> String {
         attempts::cookie("", 0, secure)
     }
 
     /// Ends an attempt, which counts once: who it is.
-    pub async fn finish(&self, headers: &HeaderMap, answer: Answer) -> Result<SignedIn, SignInError> {
+    pub(crate) async fn finish(&self, headers: &HeaderMap, answer: Answer) -> Result<SignedIn, SignInError> {
         let attempt = self.attempts.take(headers, &answer.state).ok_or(SignInError::Attempt)?;
         // RFC 9207: an answer that names its issuer has to name ours.
         if answer.iss.is_some_and(|issuer| issuer != self.settings.issuer) {
@@ -286,7 +237,7 @@ impl Provider {
         }
         claims::admit(
             &self.settings,
-            &Told {
+            &VerifiedClaims {
                 subject: claims.subject().as_str(),
                 email: claims.email().map(|email| email.as_str()),
                 email_verified: claims.email_verified(),

@@ -15,20 +15,20 @@ use axum::routing::{get, post};
 use mfaas_catalog::JoinedNode;
 use mfaas_rules::codes;
 
-use crate::access::peer_of;
-use crate::app::App;
+use crate::connections::peer_of;
 use crate::limits;
-use crate::pools::{Pool, work};
+use crate::pools::Pool;
 use crate::refusal::Refusal;
 use crate::shares::Holder;
+use crate::state::App;
 
-pub use peer::{Peer, TlsError, acceptor};
+pub(crate) use peer::{Peer, acceptor};
 
 /// The only route without a client certificate.
 const JOIN: &str = "/node/v1/join";
 
 /// The node protocol.
-pub fn router() -> Router<App> {
+pub(crate) fn router() -> Router<App> {
     Router::new()
         .route(JOIN, post(protocol::join))
         .route("/node/v1/serving-set", get(protocol::serving_set))
@@ -45,13 +45,13 @@ pub fn router() -> Router<App> {
         .route("/node/v1/logs", post(protocol::logs))
 }
 
-/// The gate: a layer around every route of the node listener.
-pub async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+/// The layer around every route of the node listener: which node calls.
+pub(crate) async fn authorize(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let joins = request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == JOIN);
     if joins {
         return match peer_of(request.extensions()) {
             Ok(peer) => {
-                work(&app, Pool::Join, Holder::Peer(peer), limits::JOIN_BYTES_MAX, request, next).await
+                app.pools.work(Pool::Join, Holder::Peer(peer), limits::JOIN_BYTES_MAX, request, next).await
             }
             Err(refusal) => refusal.into_response(),
         };
@@ -63,7 +63,7 @@ pub async fn gate(State(app): State<App>, mut request: Request, next: Next) -> R
     };
     let holder = Holder::Node(node.name.clone());
     request.extensions_mut().insert(node);
-    work(&app, Pool::Node, holder, limits::NODE_BODY_BYTES_MAX, request, next).await
+    app.pools.work(Pool::Node, holder, limits::NODE_BODY_BYTES_MAX, request, next).await
 }
 
 /// The node that the connection's certificate belongs to today.

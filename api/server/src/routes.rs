@@ -12,31 +12,23 @@ mod functions;
 mod health;
 mod index;
 mod nodes;
+mod paging;
 mod reviews;
 mod tokens;
 mod usage;
 
 use axum::Router;
 use axum::routing::{get, post, put};
-use mfaas_catalog::CatalogError;
-use mfaas_rules::codes;
-use mfaas_wire::Page;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
-use crate::limits;
-use crate::refusal::Refusal;
+use crate::state::App;
 
-pub use artifacts::{KeyListQuery, artifact_response, crate_views, envelope_response, key_list_response};
-pub use deployments::events as follow_events;
-pub use description::complete;
-pub use index::router as index_router;
-pub use nodes::node_view;
-pub use reviews::check_note;
-pub use usage::{UsageParameters, usage_view};
+pub(crate) use deployments::events as follow_events;
+pub(crate) use description::complete;
+pub(crate) use index::router as index_router;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -68,13 +60,18 @@ impl utoipa::Modify for BearerTokens {
 }
 
 /// Every described route; that of the numbers is among them where it has no listener of its own.
-pub fn router(with_metrics: bool) -> OpenApiRouter<App> {
+pub(crate) fn router(with_metrics: bool) -> OpenApiRouter<App> {
     let router = described();
     if with_metrics { router.routes(routes!(health::metrics)) } else { router }
 }
 
+/// The description of the whole interface.
+pub fn description() -> utoipa::openapi::OpenApi {
+    complete(router(true).split_for_parts().1)
+}
+
 /// The numbers alone.
-pub fn metrics_router() -> Router<App> {
+pub(crate) fn metrics_router() -> Router<App> {
     Router::new().route("/metrics", get(health::metrics))
 }
 
@@ -126,73 +123,16 @@ fn described() -> OpenApiRouter<App> {
 }
 
 /// Paths of the release before, undescribed.
-pub fn renamed_router() -> Router<App> {
+pub(crate) fn renamed_router() -> Router<App> {
     Router::new()
         .route("/v1/reviews/{id}/voices", post(reviews::vote))
         .route("/v1/reviews/{id}/spots", put(reviews::mark))
 }
 
 /// The description itself, rendered once.
-pub fn description_route(description: &utoipa::openapi::OpenApi) -> Router<App> {
+pub(crate) fn description_route(description: &utoipa::openapi::OpenApi) -> Router<App> {
     // A description that does not serialise is found by the first test that reads it.
     let text = description.to_pretty_json().unwrap_or_default();
     let answer = move || async move { ([(http::header::CONTENT_TYPE, "application/json")], text) };
     Router::new().route("/openapi.json", get(answer))
-}
-
-/// Rows that a caller asked for.
-fn rows(limit: Option<u32>) -> Result<u32, Refusal> {
-    let rows = limit.unwrap_or(limits::PAGE_ROWS_DEFAULT);
-    let fits = (1..=limits::PAGE_ROWS_MAX).contains(&rows).then_some(rows);
-    fits.ok_or_else(|| Refusal::invalid(format!("`limit` is 1 to {}.", limits::PAGE_ROWS_MAX)))
-}
-
-/// Behind which row a caller wants to read on; 0 is before all.
-fn cursor(after: Option<i64>) -> Result<i64, Refusal> {
-    let fits = Some(after.unwrap_or(0)).filter(|after| *after >= 0);
-    fits.ok_or_else(|| Refusal::invalid("`after` is 0 or more."))
-}
-
-/// A page out of rows of which one more than `limit` was asked for; `cursor` names the last row
-/// that is shown.
-fn page<T>(mut items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Page<T> {
-    let more = items.len() > limit as usize;
-    items.truncate(limit as usize);
-    let next = if more { items.last().map(cursor) } else { None };
-    Page { items, next }
-}
-
-impl From<CatalogError> for Refusal {
-    fn from(error: CatalogError) -> Self {
-        match &error {
-            CatalogError::NotFound { what } => Self::not_found(what),
-            CatalogError::Conflict { reason } => Self::new(codes::MF0908, reason),
-            CatalogError::IdempotencyKeyReused => {
-                Self::new(codes::MF0905, "The idempotency key was used for another upload.")
-            }
-            CatalogError::QueueFull { deployments, bytes } => Self::share(format!(
-                "The tenant has {deployments} deployments with {bytes} bytes of source in the queue, and no room for this one."
-            )),
-            CatalogError::TooManyFunctions { functions } => Self::new(
-                codes::MF0918,
-                format!(
-                    "The tenant has {functions} functions, in the queue or admitted, and may have no more."
-                ),
-            ),
-            CatalogError::CallTokensOver => {
-                Self::new(codes::MF0921, "What is to be revoked opens nothing any more.")
-            }
-            CatalogError::TooManyRevocations => Self::new(
-                codes::MF0922,
-                "As many revocations of call tokens are in force as the tenant, or the site, may have.",
-            ),
-            CatalogError::Fenced => Self::new(codes::MF0605, error.to_string()),
-            CatalogError::Unavailable(cause) => Self::unavailable("The database is not available.", cause),
-            CatalogError::Schema { reason } => {
-                Self::unavailable("The database schema is not current.", reason)
-            }
-            CatalogError::Denied => Self::internal(error),
-            CatalogError::Database(cause) => Self::internal(format!("{error}: {cause}")),
-        }
-    }
 }

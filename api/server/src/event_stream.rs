@@ -1,7 +1,4 @@
-//! News of deployments: one listener on the catalog, any number of event streams.
-//!
-//! A stream reads the catalog itself; what travels inside the process is only the hint that
-//! there is something to read. A lost hint costs at most one poll interval, never an event.
+//! The events of one deployment as a stream: what the catalog holds, then what comes.
 
 use std::convert::Infallible;
 
@@ -13,38 +10,12 @@ use mfaas_ident::DeploymentId;
 use tokio::sync::broadcast;
 use tokio::time::{Instant, timeout};
 
-use crate::access::Caller;
-use crate::app::App;
-use crate::limits;
-use crate::views;
-
-/// Hints that wait for a slow stream; one that falls behind further just reads.
-const HINTS_MAX: usize = 1_024;
-
-/// Spreads hints to the streams of this process.
-#[derive(Clone)]
-pub struct News(broadcast::Sender<DeploymentId>);
-
-impl Default for News {
-    fn default() -> Self {
-        Self(broadcast::Sender::new(HINTS_MAX))
-    }
-}
-
-impl News {
-    /// Tells every stream that this deployment has something new.
-    pub fn tell(&self, id: DeploymentId) {
-        // Nobody listening is no failure.
-        let _ = self.0.send(id);
-    }
-
-    fn listen(&self) -> broadcast::Receiver<DeploymentId> {
-        self.0.subscribe()
-    }
-}
+use crate::caller::Caller;
+use crate::state::App;
+use crate::{limits, responses};
 
 /// Events of one deployment behind `after`, as they happen, until it is final or waits.
-pub struct Follow {
+pub(crate) struct Follow {
     app: App,
     caller: Caller,
     id: DeploymentId,
@@ -58,7 +29,12 @@ pub struct Follow {
 
 impl Follow {
     /// Follows a deployment of the tenant that the caller means; another's is not found.
-    pub async fn new(app: &App, caller: Caller, id: DeploymentId, after: u64) -> Result<Self, CatalogError> {
+    pub(crate) async fn new(
+        app: &App,
+        caller: Caller,
+        id: DeploymentId,
+        after: u64,
+    ) -> Result<Self, CatalogError> {
         // Listening begins before the first look, so that nothing falls between the two.
         let hints = app.news.listen();
         let state = app.catalog.deployment(&caller.tenant, id).await?.state;
@@ -69,7 +45,7 @@ impl Follow {
 
     /// The stream; it ends early when the server stops, the database is away or the caller's token ends, and the client
     /// resumes with the id of the last event it saw.
-    pub fn stream(mut self) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+    pub(crate) fn stream(mut self) -> impl Stream<Item = Result<sse::Event, Infallible>> {
         async_stream::stream! {
             loop {
                 let page = match self.read().await {
@@ -138,5 +114,6 @@ fn wire_event(event: Event) -> sse::Event {
     let (id, kind) = (event.seq.to_string(), event.kind.as_str());
     let bare = sse::Event::default().id(id).event(kind);
     // An event is plain data; it always has a JSON form.
-    bare.json_data(views::event(event)).unwrap_or_else(|_| sse::Event::default().comment("unreadable event"))
+    bare.json_data(responses::event(event))
+        .unwrap_or_else(|_| sse::Event::default().comment("unreadable event"))
 }

@@ -19,7 +19,7 @@ const COOKIE_BYTES: usize = 32;
 
 /// Who is signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+pub(crate) struct Session {
     /// The hash by which the token is found.
     pub secret_sha256: Digest,
     /// What every form of a signed-in browser has to send along.
@@ -27,7 +27,7 @@ pub struct Session {
 }
 
 /// All sessions of this process.
-pub struct Sessions {
+pub(crate) struct Sessions {
     open: Mutex<HashMap<Digest, (Instant, Session)>>,
     sessions_max: usize,
     life: Duration,
@@ -35,12 +35,16 @@ pub struct Sessions {
 
 impl Sessions {
     /// No session yet; at most `sessions_max`, each for at most `life`.
-    pub fn new(sessions_max: usize, life: Duration) -> Self {
+    pub(crate) fn new(sessions_max: usize, life: Duration) -> Self {
         Self { open: Mutex::new(HashMap::new()), sessions_max, life }
     }
 
     /// Opens a session for a token; answers with the value of `Set-Cookie`.
-    pub fn open(&self, secret_sha256: Digest, secure: bool) -> Result<String, rand::rand_core::OsError> {
+    pub(crate) fn open(
+        &self,
+        secret_sha256: Digest,
+        secure: bool,
+    ) -> Result<String, rand::rand_core::OsError> {
         let value = random_hex::<COOKIE_BYTES>()?;
         let session = Session { secret_sha256, csrf: random_hex::<COOKIE_BYTES>()? };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +54,7 @@ impl Sessions {
     }
 
     /// Ends the session of these headers; answers with the value of `Set-Cookie`.
-    pub fn close(&self, headers: &HeaderMap, secure: bool) -> String {
+    pub(crate) fn close(&self, headers: &HeaderMap, secure: bool) -> String {
         if let Some(key) = key_of(headers) {
             self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         }
@@ -58,7 +62,7 @@ impl Sessions {
     }
 
     /// The session that the cookie stands for, unless it is over.
-    pub fn of(&self, headers: &HeaderMap) -> Option<Session> {
+    pub(crate) fn of(&self, headers: &HeaderMap) -> Option<Session> {
         let key = key_of(headers)?;
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (begun, session) = open.get(&key)?;
@@ -83,7 +87,7 @@ fn key_of(headers: &HeaderMap) -> Option<Digest> {
 }
 
 /// The value of the one cookie of that name.
-pub fn cookie_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn cookie_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers
         .get_all(COOKIE)
         .iter()

@@ -21,7 +21,6 @@ mod queue;
 mod report;
 mod review;
 mod rows;
-mod session;
 mod sign;
 mod source;
 mod usage;
@@ -33,16 +32,15 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
-use crate::app::App;
 use crate::oidc::CALLBACK_PATH;
 use crate::refusal::Refusal;
 use crate::routes;
+use crate::state::App;
 
-pub use frame::problem_page_for_browsers;
-pub use session::{Session, Sessions, cookie_value};
+pub(crate) use frame::problem_page_for_browsers;
 
 /// The pages, the forms and the static files.
-pub fn router() -> Router<App> {
+pub(crate) fn router() -> Router<App> {
     Router::new()
         .route("/", get(pages::dashboard))
         .route("/functions", get(pages::functions))
@@ -74,10 +72,10 @@ pub fn router() -> Router<App> {
 
 /// Files as they are in `web/static`, built into the program.
 const STATIC_FILES: &[(&str, &str, &str)] = &[
-    ("console.css", "text/css; charset=utf-8", include_str!("../../../../web/static/console.css")),
-    ("live.js", "text/javascript; charset=utf-8", include_str!("../../../../web/static/live.js")),
-    ("hotspots.js", "text/javascript; charset=utf-8", include_str!("../../../../web/static/hotspots.js")),
-    ("icon.svg", "image/svg+xml", include_str!("../../../../web/static/icon.svg")),
+    ("console.css", "text/css; charset=utf-8", include_str!("../../../web/static/console.css")),
+    ("live.js", "text/javascript; charset=utf-8", include_str!("../../../web/static/live.js")),
+    ("hotspots.js", "text/javascript; charset=utf-8", include_str!("../../../web/static/hotspots.js")),
+    ("icon.svg", "image/svg+xml", include_str!("../../../web/static/icon.svg")),
 ];
 
 async fn static_file(Path(name): Path<String>) -> Result<Response, Refusal> {

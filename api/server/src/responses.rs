@@ -1,6 +1,11 @@
 //! From rows of the catalog to objects of the API. Both the routes and the console show these,
 //! so what is drawn or sanitised here is so everywhere.
 
+pub(crate) mod artifacts;
+pub(crate) mod crates;
+pub(crate) mod nodes;
+pub(crate) mod usage;
+
 use chrono::Utc;
 use mfaas_catalog::{
     AdvisoryMatch, AffectedVersion, Alias, AuditLink, AuditRow, BanRow, Baseline, CallToken, CrateRow,
@@ -19,10 +24,10 @@ use crate::limits;
 const DIAGNOSTIC_BYTES_MAX: usize = 1_000;
 
 /// The principal of the decisions that ship with the product.
-pub const SEED: &str = "seed";
+pub(crate) const SEED: &str = "seed";
 
 /// One deployment; `review_url` is where its dependencies are decided about.
-pub fn deployment(row: Deployment, review_url: &str) -> wire::DeploymentView {
+pub(crate) fn deployment(row: Deployment, review_url: &str) -> wire::DeploymentView {
     let waits = row.state == delivery::DeploymentState::Waiting;
     let problem = problem(&row);
     wire::DeploymentView {
@@ -44,7 +49,7 @@ pub fn deployment(row: Deployment, review_url: &str) -> wire::DeploymentView {
 }
 
 /// What one version used in one period.
-pub fn usage(row: Usage) -> wire::UsageRowView {
+pub(crate) fn usage(row: Usage) -> wire::UsageRowView {
     let kills = row.kills.into_iter().map(|(kill, kills)| (kill.as_str().to_owned(), kills));
     wire::UsageRowView {
         from: row.from,
@@ -62,7 +67,7 @@ pub fn usage(row: Usage) -> wire::UsageRowView {
 }
 
 /// One ban.
-pub fn ban(row: BanRow) -> wire::BanView {
+pub(crate) fn ban(row: BanRow) -> wire::BanView {
     wire::BanView {
         id: row.id,
         tenant: row.ban.tenant,
@@ -92,7 +97,7 @@ fn problem(row: &Deployment) -> Option<wire::Problem> {
 }
 
 /// One event.
-pub fn event(row: delivery::Event) -> wire::Event {
+pub(crate) fn event(row: delivery::Event) -> wire::Event {
     wire::Event {
         seq: i64::try_from(row.seq).unwrap_or(i64::MAX),
         // Rows of the catalog always have a time; only an event that was never stored has none.
@@ -152,7 +157,7 @@ fn diagnostic(mut row: delivery::Diagnostic) -> wire::Diagnostic {
 }
 
 /// One function.
-pub fn function(row: Function) -> wire::FunctionView {
+pub(crate) fn function(row: Function) -> wire::FunctionView {
     wire::FunctionView {
         tenant: row.tenant,
         name: row.name,
@@ -163,7 +168,7 @@ pub fn function(row: Function) -> wire::FunctionView {
 }
 
 /// One version with the aliases that name it, out of all `aliases` of its function.
-pub fn version(row: Version, aliases: &[Alias]) -> wire::VersionView {
+pub(crate) fn version(row: Version, aliases: &[Alias]) -> wire::VersionView {
     let named = |alias: &&Alias| alias.version == row.version;
     let aliases: Vec<AliasName> = aliases.iter().filter(named).map(|alias| alias.alias.clone()).collect();
     wire::VersionView {
@@ -189,7 +194,7 @@ pub fn version(row: Version, aliases: &[Alias]) -> wire::VersionView {
 }
 
 /// What a node says about versions of this function that it does not serve.
-pub fn node_refusals(
+pub(crate) fn node_refusals(
     report: &mfaas_delivery::Report,
     tenant: &TenantName,
     function: &FunctionName,
@@ -205,12 +210,12 @@ pub fn node_refusals(
 }
 
 /// One alias.
-pub fn alias(row: Alias) -> wire::AliasView {
+pub(crate) fn alias(row: Alias) -> wire::AliasView {
     wire::AliasView { alias: row.alias, version: row.version, updated_at: row.updated_at }
 }
 
 /// One decision about a crate.
-pub fn decided_crate(row: CrateRow) -> wire::CrateView {
+pub(crate) fn decided_crate(row: CrateRow) -> wire::CrateView {
     let allowed = row.allowed;
     wire::CrateView {
         name: allowed.name,
@@ -230,7 +235,7 @@ pub fn decided_crate(row: CrateRow) -> wire::CrateView {
 }
 
 /// The decisions that builds of one tenant are judged by.
-pub fn allowlist(toolchain: ToolchainId, snapshot: AllowlistSnapshot) -> wire::AllowlistView {
+pub(crate) fn allowlist(toolchain: ToolchainId, snapshot: AllowlistSnapshot) -> wire::AllowlistView {
     let clean = |row: AllowedCrate| AllowedCrate {
         features: row.features.iter().map(|feature| sanitise_line(feature, 100)).collect(),
         decided_by: sanitise_line(&row.decided_by, 200),
@@ -245,7 +250,7 @@ pub fn allowlist(toolchain: ToolchainId, snapshot: AllowlistSnapshot) -> wire::A
 }
 
 /// One crate that a deployment waits for. The requirement and the features are a tenant's text.
-pub fn waiting_crate(row: Request) -> wire::CrateView {
+pub(crate) fn waiting_crate(row: Request) -> wire::CrateView {
     wire::CrateView {
         name: row.name,
         version: sanitise_line(&row.requirement, 100),
@@ -260,7 +265,7 @@ pub fn waiting_crate(row: Request) -> wire::CrateView {
 }
 
 /// One request, without what it comes down to.
-pub fn request(row: Request) -> wire::RequestView {
+pub(crate) fn request(row: Request) -> wire::RequestView {
     wire::RequestView {
         id: row.id,
         tenant: row.tenant,
@@ -281,7 +286,7 @@ pub fn request(row: Request) -> wire::RequestView {
 
 /// One request with what it comes down to, and what could be used in its place; `allowlist` is what a build of its
 /// tenant is judged by.
-pub fn whole_request(
+pub(crate) fn whole_request(
     row: Request,
     members: Vec<(RequestMember, Option<ReviewDelta>)>,
     allowlist: &AllowlistSnapshot,
@@ -332,7 +337,7 @@ fn member(row: RequestMember, delta: Option<ReviewDelta>) -> wire::MemberView {
 }
 
 /// One review, with the notes about its hotspots where they are asked for.
-pub fn review(row: ReviewRow, notes: Vec<HotspotNote>) -> wire::ReviewView {
+pub(crate) fn review(row: ReviewRow, notes: Vec<HotspotNote>) -> wire::ReviewView {
     let vote = |vote: mfaas_catalog::Vote| wire::VoteView {
         person: vote.person,
         approve: vote.approve,
@@ -366,7 +371,7 @@ pub fn review(row: ReviewRow, notes: Vec<HotspotNote>) -> wire::ReviewView {
 }
 
 /// The same with what changed since the nearest version that is allowed; `None` while nobody has compared.
-pub fn with_delta(view: wire::ReviewView, found: Option<ReviewDelta>) -> wire::ReviewView {
+pub(crate) fn with_delta(view: wire::ReviewView, found: Option<ReviewDelta>) -> wire::ReviewView {
     let Some(found) = found else {
         return wire::ReviewView { no_delta: Some("nobody has compared it yet".to_owned()), ..view };
     };
@@ -432,7 +437,7 @@ fn hotspot(row: HotspotNote) -> wire::HotspotView {
 }
 
 /// A version that a revocation concerns; `unloaded` when it was taken from the nodes just now.
-pub fn affected(row: AffectedVersion, unloaded: bool) -> wire::AffectedView {
+pub(crate) fn affected(row: AffectedVersion, unloaded: bool) -> wire::AffectedView {
     wire::AffectedView {
         tenant: row.tenant,
         function: row.function,
@@ -444,7 +449,7 @@ pub fn affected(row: AffectedVersion, unloaded: bool) -> wire::AffectedView {
 }
 
 /// An allowed version that an advisory matches.
-pub fn advisory_match(row: AdvisoryMatch, unloaded: bool) -> wire::AdvisoryMatchView {
+pub(crate) fn advisory_match(row: AdvisoryMatch, unloaded: bool) -> wire::AdvisoryMatchView {
     wire::AdvisoryMatchView {
         advisory: sanitise_line(&row.advisory, 100),
         title: sanitise_line(&row.title, 400),
@@ -455,7 +460,7 @@ pub fn advisory_match(row: AdvisoryMatch, unloaded: bool) -> wire::AdvisoryMatch
 }
 
 /// One token.
-pub fn token(row: Token) -> wire::TokenView {
+pub(crate) fn token(row: Token) -> wire::TokenView {
     wire::TokenView {
         id: row.id.to_string(),
         role: row.role(),
@@ -472,7 +477,7 @@ pub fn token(row: Token) -> wire::TokenView {
 }
 
 /// A call token.
-pub fn call_token(row: CallToken) -> wire::CallTokenView {
+pub(crate) fn call_token(row: CallToken) -> wire::CallTokenView {
     wire::CallTokenView {
         id: row.id.to_string(),
         caller: row.caller,
@@ -485,7 +490,7 @@ pub fn call_token(row: CallToken) -> wire::CallTokenView {
 }
 
 /// One row of the audit log.
-pub fn audit(row: AuditRow) -> wire::AuditEntry {
+pub(crate) fn audit(row: AuditRow) -> wire::AuditEntry {
     wire::AuditEntry {
         seq: row.seq,
         at: row.at,
@@ -500,7 +505,7 @@ pub fn audit(row: AuditRow) -> wire::AuditEntry {
 }
 
 /// A row of the audit log as its hash covers it: a cleaned one would have another hash. Whoever shows it cleans it.
-pub fn audit_link(link: AuditLink) -> wire::AuditLink {
+pub(crate) fn audit_link(link: AuditLink) -> wire::AuditLink {
     wire::AuditLink { row: link.row, fields: link.fields, hash: link.hash }
 }
 
@@ -510,7 +515,7 @@ fn log_text(text: &str) -> String {
 }
 
 /// One line of a function's log.
-pub fn log_line(row: StoredLine) -> wire::LogLine {
+pub(crate) fn log_line(row: StoredLine) -> wire::LogLine {
     wire::LogLine {
         seq: row.id,
         at: row.at,
