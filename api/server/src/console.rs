@@ -30,7 +30,10 @@ use axum::extract::Path;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, StatusCode};
+use mfaas_ident::Digest;
+use tower_http::compression::CompressionLayer;
 
 use crate::oidc::CALLBACK_PATH;
 use crate::refusal::Refusal;
@@ -67,7 +70,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/sign-out", post(sign::sign_out))
         .layer(from_fn(frame::problem_page))
         .route("/deployments/{id}/events", get(routes::follow_events))
-        .route("/static/{file}", get(static_file))
+        .route("/static/{file}", get(static_file).layer(CompressionLayer::new()))
 }
 
 /// Files as they are in `web/static`, built into the program.
@@ -78,8 +81,15 @@ const STATIC_FILES: &[(&str, &str, &str)] = &[
     ("icon.svg", "image/svg+xml", include_str!("../../../web/static/icon.svg")),
 ];
 
-async fn static_file(Path(name): Path<String>) -> Result<Response, Refusal> {
+/// A browser that has the file asks by its digest and is sent nothing.
+async fn static_file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Refusal> {
     let file = STATIC_FILES.iter().find(|(known, _, _)| *known == name);
     let (_, media_type, text) = file.ok_or_else(|| Refusal::not_found("such file"))?;
-    Ok(([(CONTENT_TYPE, *media_type), (CACHE_CONTROL, "public, max-age=300")], *text).into_response())
+    let tag = format!("\"{}\"", Digest::of(text.as_bytes()));
+    let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let fresh = [(CACHE_CONTROL, "public, max-age=300".to_owned()), (ETAG, tag)];
+    if is_known {
+        return Ok((StatusCode::NOT_MODIFIED, fresh).into_response());
+    }
+    Ok((fresh, [(CONTENT_TYPE, *media_type)], *text).into_response())
 }

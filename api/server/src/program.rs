@@ -91,13 +91,12 @@ impl Sockets {
     }
 
     fn listeners(self, app: &App, acceptor: TlsAcceptor, metrics: Option<SocketAddr>) -> Vec<Listener> {
-        let (http_routes, _) = http_router(app);
         let http = Listener {
             name: "http",
             socket: self.http,
             bounds: app.config.http_bounds,
             tls: None,
-            router: http_routes,
+            router: http_router(app),
         };
         let nodes = Listener {
             name: "nodes",

@@ -19,15 +19,17 @@ mod usage;
 
 use axum::Router;
 use axum::routing::{get, post, put};
+use tower_http::compression::CompressionLayer;
 use utoipa::OpenApi as _;
+use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::description::complete;
 use crate::state::App;
 
 pub(crate) use deployments::events as follow_events;
-pub(crate) use description::complete;
 pub(crate) use index::router as index_router;
 
 #[derive(utoipa::OpenApi)]
@@ -53,7 +55,7 @@ struct Description;
 struct BearerTokens;
 
 impl utoipa::Modify for BearerTokens {
-    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+    fn modify(&self, description: &mut OpenApi) {
         let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
         description.components.get_or_insert_default().add_security_scheme("token", scheme);
     }
@@ -66,8 +68,8 @@ pub(crate) fn router(with_metrics: bool) -> OpenApiRouter<App> {
 }
 
 /// The description of the whole interface.
-pub fn description() -> utoipa::openapi::OpenApi {
-    complete(router(true).split_for_parts().1)
+pub fn description() -> OpenApi {
+    complete(router(true).into_openapi())
 }
 
 /// The numbers alone.
@@ -130,9 +132,9 @@ pub(crate) fn renamed_router() -> Router<App> {
 }
 
 /// The description itself, rendered once.
-pub(crate) fn description_route(description: &utoipa::openapi::OpenApi) -> Router<App> {
+pub(crate) fn description_route(description: OpenApi) -> Router<App> {
     // A description that does not serialise is found by the first test that reads it.
-    let text = description.to_pretty_json().unwrap_or_default();
+    let text = complete(description).to_pretty_json().unwrap_or_default();
     let answer = move || async move { ([(http::header::CONTENT_TYPE, "application/json")], text) };
-    Router::new().route("/openapi.json", get(answer))
+    Router::new().route("/openapi.json", get(answer)).layer(CompressionLayer::new())
 }

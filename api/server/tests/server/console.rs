@@ -110,6 +110,25 @@ async fn pages_show_what_there_is() {
 }
 
 #[tokio::test]
+async fn a_static_file_is_small_on_the_wire_and_is_sent_once() {
+    let server = Server::start().await;
+    let path = "/static/console.css";
+    let whole = server.get(path, "").await;
+    let packed = server.send(server.request("GET", path, "").header("accept-encoding", "gzip")).await;
+    assert_eq!((packed.status, packed.header("content-encoding")), (200, "gzip"));
+    assert_eq!(packed.header("etag"), whole.header("etag"));
+    let again = server.request("GET", path, "").header("if-none-match", whole.header("etag"));
+    let again = server.send(again).await;
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+    let other = server.send(server.request("GET", path, "").header("if-none-match", "\"other\"")).await;
+    assert_eq!((other.status, other.body), (200, whole.body));
+    // What may hold a secret beside what a caller wrote is not packed: its length would tell of it.
+    let token = server.token("acme", &[mfaas_ident::Scope::Read]).await;
+    let list = server.request("GET", "/v1/functions", &token).header("accept-encoding", "gzip");
+    assert_eq!(server.send(list).await.header("content-encoding"), "");
+}
+
+#[tokio::test]
 async fn a_browser_reads_pages_and_the_api_keeps_its_problem_documents() {
     let server = Server::start().await;
     let browser = "text/html,application/xhtml+xml,*/*;q=0.8";
