@@ -320,6 +320,14 @@ CREATE TABLE crate_reports (
     checksum text NOT NULL,
     report jsonb NOT NULL,
     gathered_at timestamp with time zone NOT NULL DEFAULT now(),
+    unsafe_code text DEFAULT (report #>> '{source,summary,unsafe}'::text[]),
+    geiger jsonb DEFAULT (report #> '{source,summary,geiger}'::text[]),
+    compiler jsonb DEFAULT 
+CASE
+    WHEN ((report ? 'compiler'::text) AND (jsonb_typeof((report -> 'compiler'::text)) = 'object'::text)) THEN jsonb_set((report -> 'compiler'::text), '{unsafe,spots}'::text[], '[]'::jsonb, false)
+    ELSE (report -> 'compiler'::text)
+END,
+    kind jsonb DEFAULT (report -> 'kind'::text),
     CONSTRAINT crate_reports_pkey PRIMARY KEY (key),
     CONSTRAINT crate_reports_archive_fkey FOREIGN KEY (checksum) REFERENCES crate_archives(checksum),
     CONSTRAINT crate_reports_key_sha256 CHECK ((key ~ '^[0-9a-f]{64}$'::text))

@@ -5,6 +5,7 @@
 //! changed here is changed by a form of the very session that sends it (`form`), through the calls
 //! that the API makes. No page loads anything from another host.
 
+mod allowlist;
 mod audit;
 mod decide;
 mod delta;
@@ -49,7 +50,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/functions", get(pages::functions))
         .route("/functions/{name}", get(pages::function))
         .route("/deployments/{id}", get(pages::deployment))
-        .route("/crates", get(pages::crates))
+        .route("/crates", get(allowlist::show))
         .route("/crates/{name}", get(history::show))
         .route("/crates/{name}/{version}/revocation", get(history::ask).post(history::revoke))
         .route("/reviews", get(queue::show))

@@ -11,6 +11,7 @@ use mfaas_catalog::{AffectedVersion, CrateRow, Revocation, Severity};
 use mfaas_ident::{CrateName, Digest, Scope};
 use mfaas_rules::{CrateStatus, codes};
 
+use super::allowlist::status;
 use super::form::SignedForm;
 use super::frame::{Frame, html, show as show_refusal};
 use super::queue::{self, QueueRow};
@@ -75,11 +76,7 @@ pub(super) async fn show(
 
 fn decision(row: CrateRow, reviewer: bool) -> DecisionRow {
     let allowed = row.allowed;
-    let (status, tone) = match allowed.status {
-        CrateStatus::Allowed => ("allowed", "good"),
-        CrateStatus::Denied => ("denied", "bad"),
-        CrateStatus::Revoked => ("revoked", "bad"),
-    };
+    let (status, tone) = status(allowed.status);
     let may_revoke = reviewer && allowed.status == CrateStatus::Allowed;
     DecisionRow {
         revocation: may_revoke.then(|| revocation_url(&allowed.name, &allowed.version)),

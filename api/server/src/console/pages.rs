@@ -5,19 +5,20 @@ use axum::extract::State;
 use axum::response::Response;
 use chrono::Utc;
 use mfaas_ident::{DeploymentId, FunctionName, Scope};
-use mfaas_wire::{DeploymentView, NodeState};
+use mfaas_wire::{CrateView, DeploymentView, NodeState};
 
 use super::frame::{Frame, html};
 use super::nodes::BanRow;
 use super::rows::{
-    AliasRow, CrateRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, RefusalRow,
-    VersionRow, event_rows, time, tone,
+    AliasRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, RefusalRow, VersionRow,
+    event_rows, time, tone,
 };
 use crate::caller::Caller;
 use crate::extract::Path;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::responses;
+use crate::responses::crates::waiting_crates;
 use crate::state::App;
 
 #[derive(Template)]
@@ -27,7 +28,7 @@ struct DashboardPage {
     functions_count: usize,
     live_count: usize,
     deployments: Vec<DeploymentRow>,
-    waiting: Vec<CrateRow>,
+    waiting: Vec<CrateView>,
     nodes: Option<Nodes>,
 }
 
@@ -50,7 +51,7 @@ pub(super) async fn dashboard(
         functions_count: functions.len(),
         live_count: functions.iter().filter(|function| function.live_version.is_some()).count(),
         deployments: recent.into_iter().map(|row| responses::deployment(row, "").into()).collect(),
-        waiting: crate_rows(&app, &caller).await?.into_iter().filter(|row| row.waits).collect(),
+        waiting: waiting_crates(&app.catalog, &caller).await?,
         nodes: nodes(&app, &caller).await?,
     };
     html(&page, &page.frame.nonce)
@@ -205,30 +206,4 @@ async fn refusals(app: &App, caller: &Caller, view: &DeploymentView) -> Result<V
     }
     rows.truncate(limits::CONSOLE_ROWS_MAX as usize);
     Ok(rows)
-}
-
-#[derive(Template)]
-#[template(path = "crates.html")]
-struct CratesPage {
-    frame: Frame,
-    waiting: Vec<CrateRow>,
-    crates: Vec<CrateRow>,
-    unreviewed_count: usize,
-}
-
-/// The allowlist and what waits for it.
-pub(super) async fn crates(
-    State(app): State<App>,
-    caller: Caller,
-    frame: Frame,
-) -> Result<Response, Refusal> {
-    let (waiting, crates): (Vec<_>, Vec<_>) =
-        crate_rows(&app, &caller).await?.into_iter().partition(|row| row.waits);
-    let unreviewed_count = crates.iter().filter(|row| !row.reviewed).count();
-    let page = CratesPage { frame: frame.at("crates"), waiting, crates, unreviewed_count };
-    html(&page, &page.frame.nonce)
-}
-
-async fn crate_rows(app: &App, caller: &Caller) -> Result<Vec<CrateRow>, Refusal> {
-    Ok(responses::crates::crate_views(&app.catalog, caller).await?.into_iter().map(CrateRow::from).collect())
 }

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use mfaas_ident::{Budget, Digest, MemoryLimit};
 use mfaas_rules::crate_facts::ApiClass;
 use mfaas_wire::{
-    AliasView, CrateStatus, CrateView, DeploymentState, DeploymentView, Diagnostic, Event, EventKind,
-    FunctionView, Level, LogLine, NodeState, NodeView, VersionView,
+    AliasView, DeploymentState, DeploymentView, Diagnostic, Event, EventKind, FunctionView, Level, LogLine,
+    NodeState, NodeView, VersionView,
 };
 
 use crate::limits;
@@ -271,40 +271,6 @@ pub(super) struct RefusalRow {
     pub(super) code: String,
     pub(super) message: String,
     pub(super) hint: String,
-}
-
-/// A row of the allowlist or of its waiting requests.
-pub(super) struct CrateRow {
-    pub(super) name: String,
-    pub(super) version: String,
-    pub(super) features: String,
-    pub(super) status: &'static str,
-    pub(super) tone: &'static str,
-    pub(super) decided_by: String,
-    pub(super) reviewed: bool,
-    pub(super) reason: String,
-    pub(super) waits: bool,
-}
-
-impl From<CrateView> for CrateRow {
-    fn from(view: CrateView) -> Self {
-        let tone = match view.status {
-            CrateStatus::Allowed => "good",
-            CrateStatus::Denied | CrateStatus::Revoked => "bad",
-            CrateStatus::Waiting => "wait",
-        };
-        Self {
-            name: view.name.to_string(),
-            version: view.version,
-            features: if view.features.is_empty() { "–".to_owned() } else { view.features.join(", ") },
-            status: view.status.as_str(),
-            tone,
-            decided_by: view.decided_by.unwrap_or_default(),
-            reviewed: view.reviewed,
-            reason: view.reason,
-            waits: view.status == CrateStatus::Waiting,
-        }
-    }
 }
 
 /// A row of the table of nodes.

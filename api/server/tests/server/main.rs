@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is how a test fails")]
 
 mod access;
+mod allowlist;
 mod browser;
 mod callers;
 mod calls;

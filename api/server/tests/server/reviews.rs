@@ -16,7 +16,7 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    async fn new(server: &Server, tenant: &str, scopes: &[Scope]) -> Self {
+    pub(crate) async fn new(server: &Server, tenant: &str, scopes: &[Scope]) -> Self {
         let cookie = sign_in(server, &server.token(tenant, scopes).await).await;
         let csrf = csrf_of(&page(server, "/", &cookie).await.body);
         Self { cookie, csrf }

@@ -38,6 +38,8 @@ const ALLOWED: &[(&str, &str, &str)] = &[
         "builds, signatures and lines of the index take the whole allowlist",
     ),
     ("scope IN ('', $1) ORDER BY name, version, scope", "crates", "the list of all decisions"),
+    ("WITH named AS (SELECT DISTINCT", "aliases", "what is in use now, for a reviewer's list of crates"),
+    ("WITH named AS (SELECT DISTINCT", "version_crates", "the same"),
     (
         "SELECT DISTINCT name, version FROM crates",
         "crates",
