@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
+use mfaas_supervisor::innermost;
 use mfaas_wire::{IDEMPOTENCY_KEY, PROBLEM_MEDIA_TYPE, Problem, UPLOAD_MEDIA_TYPE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::failure::{Failure, innermost};
-use crate::profile::Profile;
+use crate::failure::Failure;
 
 /// How long a connection may take to stand.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -75,11 +75,6 @@ impl Client {
             .build()
             .map_err(|e| Failure::Local(format!("cannot make an HTTP client: {}", innermost(&e))))?;
         Ok(Self { http, base, token: token.map(Secret), tenant })
-    }
-
-    /// A client for what a profile says.
-    pub(crate) fn of_profile(profile: &Profile) -> Result<Self, Failure> {
-        Self::new(profile.server.as_deref().unwrap_or(DEFAULT_SERVER), profile.token.clone(), None)
     }
 
     /// The server's address without a trailing slash.

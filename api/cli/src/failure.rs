@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use mfaas_supervisor::SupervisorError;
 use mfaas_wire::Problem;
 
 /// What the process tells its parent.
@@ -154,18 +155,22 @@ impl Failure {
     }
 }
 
+impl From<SupervisorError> for Failure {
+    fn from(error: SupervisorError) -> Self {
+        match error {
+            SupervisorError::Usage(text) => Self::Usage(text),
+            SupervisorError::Unverified(text) => Self::Unverified(text),
+            SupervisorError::Io { what, path, source } => Self::Io { what, path, source },
+            SupervisorError::Protocol { what, cause } => Self::Protocol { what, cause },
+            SupervisorError::Local(text) => Self::Local(text),
+            SupervisorError::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
 fn problem_line(problem: &Problem) -> String {
     let detail = if problem.detail.is_empty() { &problem.title } else { &problem.detail };
     format!("{}: {detail}", problem.code)
-}
-
-/// The last cause of an error: "connection refused" instead of "error sending request".
-pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! `mfaas`: the one program that people type. It uploads, asks and shows; on a single machine it
-//! also sets up and supervises the others.
+//! also sets up and supervises the others (`mfaas-supervisor`).
 //!
 //! It must never compile, load or run a tenant's code itself, and it holds no key: the programs
 //! beside it do that, each in its own process.
@@ -8,18 +8,16 @@ mod client;
 mod commands;
 mod events;
 mod failure;
-mod profile;
 mod root;
 mod screen;
 mod settings;
-mod supervise;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use crate::commands::Arguments;
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::settings::Context;
 
 fn main() -> ExitCode {
@@ -48,20 +46,6 @@ fn run(arguments: Arguments) -> Exit {
             failure.exit()
         }
     }
-}
-
-/// Runs a command that talks over the network; Ctrl-C ends it.
-fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::Local(format!("cannot start the runtime: {e}")))?;
-    runtime.block_on(async {
-        tokio::select! {
-            result = command => result,
-            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
-        }
-    })
 }
 
 fn code(exit: Exit) -> ExitCode {

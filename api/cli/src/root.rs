@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use mfaas_attest::{RootError, TrustedRoot};
+use mfaas_supervisor::write_atomically;
 
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::settings::Context;
-use crate::supervise::config::write_atomically;
 
 /// Key lists that one command takes. What was reached is kept, so the next command goes on from there.
 const LISTS_MAX: usize = 1_000;
@@ -71,6 +71,6 @@ impl Memory {
         let mut lists = self.lists.clone();
         lists.insert(root.pin().to_string(), String::from_utf8_lossy(list).into_owned());
         let text = serde_json::to_vec(&lists).map_err(|error| Failure::Local(error.to_string()))?;
-        write_atomically(path, &text, 0o600)
+        Ok(write_atomically(path, &text, 0o600)?)
     }
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use mfaas_attest::{PublicKey, TrustedRoot};
 use mfaas_ident::TenantName;
+use mfaas_supervisor::profile::{self, Profile};
 
 use crate::client::{Client, DEFAULT_SERVER};
 use crate::failure::Failure;
-use crate::profile::{self, Profile};
 use crate::screen::Screen;
 
 /// Options of every command.

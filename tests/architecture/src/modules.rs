@@ -264,7 +264,8 @@ fn paths_of(tokens: &str) -> Vec<Vec<String>> {
             _ => goes_on = false,
         }
     }
-    paths.retain(|path| !path.is_empty());
+    // The word `crate` alone, in a text, is no path.
+    paths.retain(|path| !path.is_empty() && path != &["crate"]);
     paths
 }
 

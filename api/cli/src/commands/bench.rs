@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mfaas_ident::FunctionName;
+use mfaas_supervisor::{Home, State};
 use mfaas_wire::DeploymentState;
 
 use crate::commands::deploy::{WaitFor, deploy, exit_of, pack, wait_for_node};
@@ -22,8 +23,6 @@ use crate::commands::invoke;
 use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
-use crate::supervise::layout::Home;
-use crate::supervise::state::State;
 use bare::Bare;
 use cpu::Clock;
 use package::Package;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
 use mfaas_rules::AllowlistSnapshot;
+use mfaas_supervisor::{Siblings, current_dependencies, current_toolchain};
 use mfaas_wire::{AllowlistView, DeploymentState, Diagnostic};
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +16,6 @@ use crate::commands::deploy::exit_of;
 use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
-use crate::supervise::launch::Siblings;
-use crate::supervise::materials::current_in;
 
 /// Look for everything that a deploy would refuse, without deploying.
 ///
@@ -93,8 +92,8 @@ impl Check {
         if self.home.is_some() {
             let home = home_of(self.home.as_deref())?;
             command
-                .env("MFAAS_TOOLCHAIN_DIR", current_in(&home.join("toolchains"))?)
-                .env("MFAAS_DEPS_DIR", current_in(&home.join("deps"))?);
+                .env("MFAAS_TOOLCHAIN_DIR", current_toolchain(&home)?)
+                .env("MFAAS_DEPS_DIR", current_dependencies(&home)?);
         }
         let output = command.output().map_err(Failure::io("cannot start", &builder))?;
         // Nothing on standard output: the builder has said on standard error why.

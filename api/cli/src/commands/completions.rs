@@ -1,8 +1,5 @@
 //! `mfaas completions`: for the shell.
 
-use clap::CommandFactory as _;
-
-use crate::commands::Arguments;
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
@@ -17,10 +14,10 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    /// Prints it.
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    /// Prints what completes the words of `program`.
+    pub(crate) fn run(self, context: &Context, program: &mut clap::Command) -> Result<Exit, Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), "mfaas", &mut script);
+        clap_complete::generate(self.shell, program, "mfaas", &mut script);
         context.screen.bytes(&script)?;
         Ok(Exit::Ok)
     }

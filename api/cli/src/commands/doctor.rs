@@ -1,15 +1,16 @@
 //! `mfaas doctor`: looks for everything that a deploy needs, and says how to get what is missing.
 
+mod check;
 mod machine;
 
 use mfaas_ident::sanitise_line;
+use mfaas_supervisor::health;
 use mfaas_wire::{BuildersView, WhoAmI};
-use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
-use crate::supervise::health;
+use check::{Check, Verdict};
 
 /// What is shown of a builder that takes no builds.
 const UNWELL_CHARS_MAX: usize = 300;
@@ -22,42 +23,6 @@ pub(crate) struct Doctor {
     /// Look only at the way to the server, not at this machine's ability to run one.
     #[arg(long)]
     client_only: bool,
-}
-
-/// How a check ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Verdict {
-    /// As it should be.
-    Good,
-    /// Works, with less protection or speed.
-    Weaker,
-    /// Does not work.
-    Bad,
-}
-
-/// One finding.
-#[derive(Debug, Serialize)]
-struct Check {
-    name: &'static str,
-    verdict: Verdict,
-    found: String,
-    /// What to do; empty when all is good.
-    fix: String,
-}
-
-impl Check {
-    fn good(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Good, found: found.into(), fix: String::new() }
-    }
-
-    fn weaker(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Weaker, found: found.into(), fix: fix.into() }
-    }
-
-    fn bad(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Bad, found: found.into(), fix: fix.into() }
-    }
 }
 
 impl Doctor {

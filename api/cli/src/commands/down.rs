@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use mfaas_supervisor::stop_everything;
+
 use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
-use crate::supervise::stop_everything;
 
 /// Stop everything that `mfaas up` runs, and prove that nothing is left.
 ///

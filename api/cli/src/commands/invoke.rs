@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mfaas_ident::{CallScope, FunctionName, FunctionRef, Selector};
+use mfaas_supervisor::innermost;
 use mfaas_wire::{CallTokenCreated, CreateCallToken, Endpoint, PROBLEM_MEDIA_TYPE, Page, Problem};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use mfaas_rules::codes;
 
 use crate::client::bounded;
-use crate::failure::{Exit, Failure, innermost};
+use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
 /// The largest request body that is read, in bytes; a node takes less and says so itself.

@@ -27,7 +27,8 @@ mod usage;
 mod verify;
 mod versions;
 
-use crate::block_on;
+use clap::CommandFactory as _;
+
 use crate::failure::{Exit, Failure};
 use crate::settings::{Context, Global};
 
@@ -144,9 +145,23 @@ impl Command {
             Self::Up(command) => command.run(context),
             Self::Down(command) => command.run(context),
             Self::Bench(command) => block_on(command.run(context)),
-            Self::Completions(command) => command.run(context),
+            Self::Completions(command) => command.run(context, &mut Arguments::command()),
         }
     }
+}
+
+/// Runs a command that talks over the network; Ctrl-C ends it.
+fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::Local(format!("cannot start the runtime: {e}")))?;
+    runtime.block_on(async {
+        tokio::select! {
+            result = command => result,
+            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+        }
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `mfaas review`: open reviews, what there is to read for them, votes, and notes about hotspots.
 
 mod delta;
+mod list;
 mod show;
 mod votes;
 
@@ -62,7 +63,7 @@ impl ReviewCommand {
     /// Asks and shows.
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self {
-            Self::List => votes::list(context).await,
+            Self::List => list::list(context).await,
             Self::Show(show) => show.run(context).await,
             Self::Approve(approve) => approve.run(context).await,
             Self::Deny(deny) => deny.run(context).await,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use futures::future::join_all;
 use mfaas_ident::FunctionName;
+use mfaas_supervisor::health::{self, Trouble};
+use mfaas_supervisor::{Home, Process, ProgramState, State, is_supervised};
 use mfaas_wire::{DeploymentView, Endpoint, FunctionView, Page};
 use serde::Serialize;
 
@@ -11,10 +13,6 @@ use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
-use crate::supervise::health::{self, Trouble};
-use crate::supervise::layout::Home;
-use crate::supervise::processes::stat;
-use crate::supervise::state::{Lock, ProgramState, State};
 
 /// Show how a function is served; without a name, how the programs of this machine are.
 ///
@@ -104,7 +102,7 @@ impl Status {
     async fn of_machine(&self, context: &Context) -> Result<Exit, Failure> {
         let home = home_of(self.home.as_deref())?;
         let state = State::load(&home)?;
-        let Some(state) = state.filter(|_| Lock::is_held(&home).unwrap_or(false)) else {
+        let Some(state) = state.filter(|_| is_supervised(&home).unwrap_or(false)) else {
             return Err(nothing_runs(&home)?);
         };
         let http = health::client()?;
@@ -131,10 +129,10 @@ fn nothing_runs(home: &Home) -> Result<Failure, Failure> {
 }
 
 async fn condition(http: &reqwest::Client, state: &State, program: &ProgramState) -> Condition {
-    match stat(program.pid).filter(|stat| !stat.ended && stat.start_ticks == program.start_ticks) {
-        None => return Condition::Gone,
-        Some(stat) if stat.stopped => return Condition::Stopped,
-        Some(_) => {}
+    match program.process() {
+        Process::Gone => return Condition::Gone,
+        Process::Stopped => return Condition::Stopped,
+        Process::Runs => {}
     }
     match state.addresses.of(&program.name) {
         Some(address) => health::ask(http, &format!("http://{address}"))

@@ -6,19 +6,14 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mfaas_ident::{Access, PersonName};
-use rustix::fs::{Gid, Uid};
+use mfaas_supervisor::profile::{self, Owner};
+use mfaas_supervisor::{
+    Addresses, Home, Materials, Phase, Ports, State, Supervised, UpOptions, is_supervised,
+    open_supervisor_log, options_that_differ, supervise, wait_while_starting,
+};
 
 use crate::failure::{Exit, Failure};
-use crate::profile;
 use crate::settings::Context;
-use crate::supervise::config::UpConfig;
-use crate::supervise::identity;
-use crate::supervise::layout::Home;
-use crate::supervise::logs;
-use crate::supervise::materials::Materials;
-use crate::supervise::ports::Ports;
-use crate::supervise::state::{Addresses, Lock, Phase, State, wait_until};
-use crate::supervise::{Supervised, UpOptions, supervise};
 
 /// Where the parts listen when nobody says.
 const DEFAULT_PORTS: Ports = Ports { http: 7700, node: 7701, ingress: 7800 };
@@ -127,7 +122,7 @@ impl Up {
     /// Becomes the supervisor, or starts one and waits for it.
     pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
         let home = home_of(self.home.as_deref())?;
-        if !self.background && Lock::is_held(&home)? {
+        if !self.background && is_supervised(&home)? {
             return self.already_running(context, &home);
         }
         if self.detach {
@@ -192,10 +187,8 @@ impl Up {
 
     /// Starts ourselves again as a supervisor without a terminal, and shows its steps.
     fn start_detached(&self, context: &Context, home: &Home) -> Result<Exit, Failure> {
-        std::fs::create_dir_all(home.join("logs")).map_err(Failure::io("cannot make", home.join("logs")))?;
-        let path = logs::path(home, "supervisor");
-        let log = logs::open(&path).map_err(Failure::io("cannot open", &path))?;
-        let second = log.try_clone().map_err(Failure::io("cannot share", &path))?;
+        let log = open_supervisor_log(home)?;
+        let second = log.try_clone().map_err(Failure::io("cannot share", home.log("supervisor")))?;
         let own = std::env::current_exe().map_err(|e| Failure::Local(e.to_string()))?;
         let mut child = Command::new(&own)
             .args(std::env::args_os().skip(1).filter(|argument| argument != "--detach"))
@@ -215,10 +208,7 @@ impl Up {
         if State::load(home)?.is_none_or(|state| state.phase == Phase::Starting) {
             context.screen.note("already being started");
         }
-        let settled = wait_until(READY_LIMIT, || {
-            let starting = State::load(home)?.is_none_or(|state| state.phase == Phase::Starting);
-            Ok(!starting || !Lock::is_held(home)?)
-        })?;
+        let settled = wait_while_starting(home, READY_LIMIT)?;
         match State::load(home)? {
             _ if !settled => {
                 Err(Failure::Pending(format!("not everything runs after {} s", READY_LIMIT.as_secs())))
@@ -237,8 +227,7 @@ impl Up {
 
     /// Fails where a setting was asked for that is not the one of what runs.
     fn demand_settings_of(&self, context: &Context, home: &Home) -> Result<(), Failure> {
-        let Some(kept) = UpConfig::load(home)? else { return Ok(()) };
-        let other = kept.options_that_differ(&self.options(context, home)?)?;
+        let other = options_that_differ(home, &self.options(context, home)?)?;
         if other.is_empty() {
             return Ok(());
         }
@@ -313,7 +302,7 @@ fn wait_for(context: &Context, home: &Home, child: &mut std::process::Child) -> 
             {
                 return Ok(state);
             }
-            let log = logs::path(home, "supervisor");
+            let log = home.log("supervisor");
             let text = std::fs::read_to_string(&log).unwrap_or_default();
             let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").to_owned();
             return Err(Failure::Local(format!(
@@ -388,18 +377,15 @@ fn profile_of(
     context: &Context,
     explicit_home: bool,
     home: &Home,
-) -> Result<(PathBuf, Option<(Uid, Gid)>), Failure> {
+) -> Result<(PathBuf, Option<Owner>), Failure> {
     if let Some(path) = &context.global.profile_file {
         return Ok((absolute(path)?, None));
     }
     if explicit_home {
         return Ok((home.join(profile::HOME_PROFILE), None));
     }
-    let sudo_user = std::env::var("SUDO_USER").ok().filter(|user| user != "root");
-    if let (true, Some(user)) = (rustix::process::geteuid().is_root(), sudo_user)
-        && let (Some(owner), Some(dir)) = (identity::lookup(&user)?, identity::home_of(&user)?)
-    {
-        return Ok((dir.join(".config/mfaas/profile.toml"), Some(owner)));
+    if let Some((path, owner)) = profile::of_sudo_caller()? {
+        return Ok((path, Some(owner)));
     }
     let path = profile::default_path()
         .ok_or_else(|| Failure::Usage("HOME is not set; give --profile-file".to_owned()))?;

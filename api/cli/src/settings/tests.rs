@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use mfaas_ident::TenantName;
+use mfaas_supervisor::profile::Profile;
 
 use super::{Context, Global};
 use crate::failure::{Exit, Failure};
-use crate::profile::Profile;
 use crate::screen::Screen;
 
 fn context(flag_server: Option<&str>, tenant: Option<&str>, profile: Profile) -> Context {

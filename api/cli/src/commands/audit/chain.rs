@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use mfaas_attest::{AuditHead, ServingSet, verify as verify_envelope};
+use mfaas_supervisor::write_atomically;
 use mfaas_wire::{AuditLink, Page};
 use serde::Serialize;
 
@@ -14,7 +15,6 @@ use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::root::trusted_root;
 use crate::settings::Context;
-use crate::supervise::config::write_atomically;
 
 /// Rows of one question.
 const PAGE_ROWS: u32 = 1_000;
@@ -213,7 +213,7 @@ impl Memory {
     fn keep(mut self, head: AuditHead) -> Result<(), Failure> {
         self.heads.insert(self.root, head);
         let text = serde_json::to_vec(&self.heads).map_err(|error| Failure::Local(error.to_string()))?;
-        write_atomically(&self.path, &text, 0o600)
+        Ok(write_atomically(&self.path, &text, 0o600)?)
     }
 }
 

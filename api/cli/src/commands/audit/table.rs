@@ -7,11 +7,11 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use mfaas_supervisor::{Siblings, current_toolchain};
+
 use crate::commands::up::home_of;
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
-use crate::supervise::launch::Siblings;
-use crate::supervise::materials::current_in;
 
 /// Count the unsafe code of a list of crates in three ways.
 ///
@@ -38,7 +38,7 @@ impl Table {
         let mut command = self.command(&builder, context.screen.is_json());
         if self.home.is_some() {
             let home = home_of(self.home.as_deref())?;
-            command.env("MFAAS_TOOLCHAIN_DIR", current_in(&home.join("toolchains"))?);
+            command.env("MFAAS_TOOLCHAIN_DIR", current_toolchain(&home)?);
         }
         let output = command.output().map_err(Failure::io("cannot start", &builder))?;
         if !output.status.success() {

@@ -8,15 +8,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mfaas_supervisor::{Home, Siblings, current_dependencies, current_toolchain};
 use serde::Deserialize;
 
 use super::bare::Bare;
 use super::report::{Aim, HELLO_EXTRA_CPU_MS_MAX, REAL_CPU_RATIO_MAX, Row, Sample, Table, ms, ratio, spread};
 use super::{measured_bare, package::Package};
 use crate::failure::Failure;
-use crate::supervise::launch::Siblings;
-use crate::supervise::layout::Home;
-use crate::supervise::materials::current_in;
 
 /// One round: every stage of one check, and the bare compilation beside it.
 #[derive(Debug)]
@@ -70,8 +68,8 @@ fn check(home: &Home, package: &Path) -> Result<(BTreeMap<usize, Stage>, Duratio
         .arg("check")
         .arg(package)
         .arg("--json")
-        .env("MFAAS_TOOLCHAIN_DIR", current_in(&home.join("toolchains"))?)
-        .env("MFAAS_DEPS_DIR", current_in(&home.join("deps"))?)
+        .env("MFAAS_TOOLCHAIN_DIR", current_toolchain(home)?)
+        .env("MFAAS_DEPS_DIR", current_dependencies(home)?)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use mfaas_supervisor::{Home, Siblings, current_dependencies, current_toolchain};
 use serde::Deserialize;
 
 use crate::failure::Failure;
-use crate::supervise::launch::Siblings;
-use crate::supervise::layout::Home;
-use crate::supervise::materials::current_in;
 
 /// The commands for one package.
 #[derive(Debug)]
@@ -43,8 +41,8 @@ impl Bare {
             .arg("--out")
             .arg(out.path())
             .arg("--json")
-            .env("MFAAS_TOOLCHAIN_DIR", current_in(&home.join("toolchains"))?)
-            .env("MFAAS_DEPS_DIR", current_in(&home.join("deps"))?)
+            .env("MFAAS_TOOLCHAIN_DIR", current_toolchain(home)?)
+            .env("MFAAS_DEPS_DIR", current_dependencies(home)?)
             .stdin(Stdio::null())
             .output()
             .map_err(Failure::io("cannot start", &builder))?;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::supervise::processes::{cpu_ticks, descendants, stat, ticks_per_second};
+use mfaas_supervisor::{cpu_ticks, descendants, stat, ticks_per_second};
 
 /// A measurement of everything below one process, and of ourselves.
 #[derive(Debug)]

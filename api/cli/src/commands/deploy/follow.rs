@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use mfaas_supervisor::innermost;
 use mfaas_wire::{Event, EventKind};
 
 use super::Outcome;
 use super::outcome::{WAITS_FOR_A_BUILDER, WAITS_FOR_THE_SERVICE};
 use crate::client::Client;
 use crate::events::Parser;
-use crate::failure::{Failure, innermost};
+use crate::failure::Failure;
 use crate::screen::Spinner;
 use crate::settings::Context;
 

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use super::Check;
-use crate::supervise::launch::Siblings;
-use crate::supervise::layout::Home;
-use crate::supervise::materials::find_sysroot;
-use crate::supervise::postgres;
+use mfaas_supervisor::{Home, Siblings, find_postgres, find_sysroot};
+
+use super::check::Check;
 
 /// Room for a toolchain, dependencies and a database, in bytes.
 const DISK_BYTES_MIN: u64 = 3 << 30;
@@ -156,7 +154,7 @@ fn database() -> Check {
     if std::env::var_os("DATABASE_URL").is_some() {
         return Check::good(NAME, "DATABASE_URL names an existing one");
     }
-    match postgres::find_programs() {
+    match find_postgres() {
         Ok(path) => Check::good(NAME, path.display().to_string()),
         Err(failure) => Check::bad(NAME, failure.to_string(), "apt-get install postgresql"),
     }

@@ -1,7 +1,8 @@
 use mfaas_wire::{BuilderView, BuildersView};
 
+use super::check::{Check, Verdict};
 use super::machine::landlock_of_kernel;
-use super::{Check, Verdict, agreement_of, drawing};
+use super::{agreement_of, drawing};
 
 #[test]
 fn kernels_are_compared_as_numbers() {

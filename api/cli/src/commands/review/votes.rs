@@ -6,10 +6,9 @@ use chrono::{TimeDelta, Utc};
 use mfaas_ident::TenantName;
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{HotspotState, Terms};
-use mfaas_wire::{CastVote, MarkHotspot, Page, ReviewView};
+use mfaas_wire::{CastVote, MarkHotspot, ReviewView};
 
 use crate::failure::{Exit, Failure};
-use crate::screen::table;
 use crate::settings::Context;
 
 /// The longest life of a yes that can be asked for, in days: ten years.
@@ -131,32 +130,6 @@ pub(crate) fn standing(view: &ReviewView) -> String {
         view.state.as_str(),
         view.people
     )
-}
-
-/// The open reviews.
-pub(crate) async fn list(context: &Context) -> Result<Exit, Failure> {
-    let page: Page<ReviewView> = context.client()?.get("/v1/reviews?state=open&limit=1000").await?;
-    context.screen.result(&page, || {
-        if page.items.is_empty() {
-            return "no review is open".to_owned();
-        }
-        let rows: Vec<_> = page.items.iter().map(row).collect();
-        table(&["review", "crate", "version", "suggested", "approvals", "waiting", "since"], &rows)
-    })?;
-    Ok(Exit::Ok)
-}
-
-fn row(view: &ReviewView) -> Vec<String> {
-    let yes = view.votes.iter().filter(|vote| vote.approve).count();
-    vec![
-        view.id.to_string(),
-        view.name.to_string(),
-        view.version.clone(),
-        super::show::suggestion(view),
-        format!("{yes} of {}", view.people),
-        view.waiting.to_string(),
-        view.opened_at.format("%Y-%m-%d %H:%M").to_string(),
-    ]
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use rustix::fs::Mode;
 
-use super::identity::{Identities, Role};
-use super::layout::Home;
-use super::logs::{Copying, SharedLog};
-use crate::failure::Failure;
+use crate::error::SupervisorError;
+use crate::identity::{Identities, Role};
+use crate::layout::Home;
+use crate::logs::{Copying, SharedLog};
 
 /// How much of a failed step's output a person is shown, in bytes.
 const TAIL_BYTES_MAX: usize = 4_000;
@@ -66,8 +66,8 @@ impl Launch {
         home: &Home,
         identities: &Identities,
         log: &SharedLog,
-    ) -> Result<(i32, Copying), Failure> {
-        let broken = |error| Failure::io("cannot start", &self.program)(error);
+    ) -> Result<(i32, Copying), SupervisorError> {
+        let broken = |error| SupervisorError::io("cannot start", &self.program)(error);
         let (reader, writer) = std::io::pipe().map_err(broken)?;
         let second = writer.try_clone().map_err(broken)?;
         let copying = Copying::start(reader, Arc::clone(log)).map_err(broken)?;
@@ -79,13 +79,13 @@ impl Launch {
             .spawn()
             .map_err(broken)?;
         let pid = i32::try_from(child.id())
-            .map_err(|_| Failure::Local("the kernel gave a pid beyond its range".to_owned()))?;
+            .map_err(|_| SupervisorError::Local("the kernel gave a pid beyond its range".to_owned()))?;
         Ok((pid, copying))
     }
 
     /// Runs it to its end and returns what it printed, trimmed. It may take as long as it needs:
     /// a person sees the step and can press Ctrl-C.
-    pub(crate) fn run(&self, home: &Home, identities: &Identities) -> Result<String, Failure> {
+    pub(crate) fn run(&self, home: &Home, identities: &Identities) -> Result<String, SupervisorError> {
         finish(&mut self.command(home, identities), &self.program, &self.args)
     }
 
@@ -112,20 +112,20 @@ impl Launch {
 pub(crate) fn run_as_self<T: Into<OsString>>(
     program: &Path,
     args: impl IntoIterator<Item = T>,
-) -> Result<String, Failure> {
+) -> Result<String, SupervisorError> {
     set_umask(0o022);
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
     finish(Command::new(program).args(&args).stdin(Stdio::null()), program, &args)
 }
 
-fn finish(command: &mut Command, program: &Path, args: &[OsString]) -> Result<String, Failure> {
-    let output = command.output().map_err(Failure::io("cannot start", program))?;
+fn finish(command: &mut Command, program: &Path, args: &[OsString]) -> Result<String, SupervisorError> {
+    let output = command.output().map_err(SupervisorError::io("cannot start", program))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let what = args.iter().take(2).map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    Err(Failure::Local(format!("{name} {what} failed ({}): {}", output.status, tail(&output.stderr))))
+    Err(SupervisorError::Local(format!("{name} {what} failed ({}): {}", output.status, tail(&output.stderr))))
 }
 
 /// The end of a program's complaint, cut at a line.
@@ -141,7 +141,7 @@ fn set_umask(mask: u32) {
 
 /// The programs that `mfaas` runs, as a set that belongs together.
 #[derive(Debug, Clone)]
-pub(crate) struct Siblings {
+pub struct Siblings {
     directory: PathBuf,
 }
 
@@ -151,13 +151,13 @@ const SIBLINGS: [&str; 6] =
 
 impl Siblings {
     /// The programs beside our own executable; all must be there.
-    pub(crate) fn beside_us() -> Result<Self, Failure> {
+    pub fn beside_us() -> Result<Self, SupervisorError> {
         let own = std::env::current_exe()
-            .map_err(|e| Failure::Local(format!("cannot find our own executable: {e}")))?;
+            .map_err(|e| SupervisorError::Local(format!("cannot find our own executable: {e}")))?;
         let directory = own.parent().unwrap_or(Path::new("/")).to_owned();
         match SIBLINGS.iter().find(|name| !directory.join(name).is_file()) {
             None => Ok(Self { directory }),
-            Some(missing) => Err(Failure::Local(format!(
+            Some(missing) => Err(SupervisorError::Local(format!(
                 "{missing} is not beside {}; build or install all programs together",
                 own.display()
             ))),
@@ -166,7 +166,7 @@ impl Siblings {
 
     /// The same programs where the system users can reach them: in place when every directory on
     /// the way is open to others, otherwise copied to `bin/` of the home (/root is closed).
-    pub(crate) fn reachable(self, home: &Home, identities: &Identities) -> Result<Self, Failure> {
+    pub(crate) fn reachable(self, home: &Home, identities: &Identities) -> Result<Self, SupervisorError> {
         if identities.is_one_uid() || SIBLINGS.iter().all(|name| open_to_others(&self.directory.join(name))) {
             return Ok(self);
         }
@@ -178,7 +178,7 @@ impl Siblings {
     }
 
     /// The path of one of them.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 }
@@ -190,8 +190,8 @@ fn open_to_others(file: &Path) -> bool {
 }
 
 /// Copies a program unless the copy has the same size and is not older.
-fn copy_if_changed(from: &Path, to: &Path) -> Result<(), Failure> {
-    let source = std::fs::metadata(from).map_err(Failure::io("cannot read", from))?;
+fn copy_if_changed(from: &Path, to: &Path) -> Result<(), SupervisorError> {
+    let source = std::fs::metadata(from).map_err(SupervisorError::io("cannot read", from))?;
     let current = std::fs::metadata(to).is_ok_and(|copy| {
         copy.len() == source.len()
             && matches!((copy.modified(), source.modified()), (Ok(copy), Ok(source)) if copy >= source)
@@ -200,8 +200,8 @@ fn copy_if_changed(from: &Path, to: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let temporary = to.with_extension("new");
-    std::fs::copy(from, &temporary).map_err(Failure::io("cannot copy to", &temporary))?;
+    std::fs::copy(from, &temporary).map_err(SupervisorError::io("cannot copy to", &temporary))?;
     rustix::fs::chmod(&temporary, Mode::from_raw_mode(0o755))
-        .map_err(|e| Failure::io("cannot chmod", &temporary)(e.into()))?;
-    std::fs::rename(&temporary, to).map_err(Failure::io("cannot replace", to))
+        .map_err(|e| SupervisorError::io("cannot chmod", &temporary)(e.into()))?;
+    std::fs::rename(&temporary, to).map_err(SupervisorError::io("cannot replace", to))
 }

@@ -13,31 +13,16 @@ use mfaas_ident::Digest;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use super::config::write_atomically;
-use super::files::publish_tree;
-use super::identity::{Identities, Role};
-use super::launch::run_as_self;
-use super::layout::Home;
-use super::programs::Programs;
-use crate::failure::Failure;
+use crate::error::SupervisorError;
+use crate::files::{publish_tree, write_atomically};
+use crate::identity::{Identities, Role};
+use crate::launch::run_as_self;
+use crate::layout::Home;
+use crate::options::Materials;
+use crate::programs::Programs;
 
 /// The only toolchain there is.
 const RUST_VERSION: &str = "1.95.0";
-
-/// Where things come from and go to.
-#[derive(Debug, Clone)]
-pub(crate) struct Materials {
-    /// The seed workspace: every dependency that is offered.
-    pub(crate) seed: Option<PathBuf>,
-    /// The sysroot to import; asked of rustup when absent.
-    pub(crate) sysroot: Option<PathBuf>,
-    /// The directory of toolchains.
-    pub(crate) toolchains: PathBuf,
-    /// The vendored sources.
-    pub(crate) vendor: PathBuf,
-    /// The directory of compiled dependencies.
-    pub(crate) deps: PathBuf,
-}
 
 /// Something that was made once from an input and is current while the input stays the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +36,7 @@ struct Made {
 
 impl Materials {
     /// The current toolchain's directory, imported if the installed compiler changed.
-    pub(crate) fn toolchain(&self, programs: &Programs<'_>) -> Result<PathBuf, Failure> {
+    pub(crate) fn toolchain(&self, programs: &Programs<'_>) -> Result<PathBuf, SupervisorError> {
         let sysroot = match &self.sysroot {
             Some(sysroot) => sysroot.clone(),
             None => match self.without_rust() {
@@ -92,7 +77,7 @@ impl Materials {
         programs: &Programs<'_>,
         identities: &Identities,
         toolchain: &Path,
-    ) -> Result<PathBuf, Failure> {
+    ) -> Result<PathBuf, SupervisorError> {
         let home = programs.home;
         let seed = self.local_seed(home)?;
         let _lock = lock(&self.deps)?;
@@ -124,9 +109,10 @@ impl Materials {
 
     /// Downloads the sources, unless that was done for the same lockfile: an update of mfaas alone
     /// must not need the network.
-    fn vendored(&self, seed: &Path, builder: &Path, identities: &Identities) -> Result<(), Failure> {
+    fn vendored(&self, seed: &Path, builder: &Path, identities: &Identities) -> Result<(), SupervisorError> {
         let marker = self.vendor.with_extension("lock");
-        let lockfile = std::fs::read(seed.join("Cargo.lock")).map_err(Failure::io("cannot read", seed))?;
+        let lockfile =
+            std::fs::read(seed.join("Cargo.lock")).map_err(SupervisorError::io("cannot read", seed))?;
         if self.vendor.is_dir() && std::fs::read(&marker).is_ok_and(|done| done == lockfile) {
             return Ok(());
         }
@@ -144,7 +130,7 @@ impl Materials {
     }
 
     /// A copy of the seed that the builder's user can read: the original may be below /root.
-    fn local_seed(&self, home: &Home) -> Result<PathBuf, Failure> {
+    fn local_seed(&self, home: &Home) -> Result<PathBuf, SupervisorError> {
         let copy = home.join("seed");
         let original = self.seed.clone().or_else(find_seed);
         match original {
@@ -157,7 +143,7 @@ impl Materials {
                 Ok(copy)
             }
             None if copy.join("Cargo.lock").is_file() => Ok(copy),
-            None => Err(Failure::Usage(
+            None => Err(SupervisorError::Usage(
                 "cannot find the seed workspace (builder/toolchain/seed of the sources); give --seed"
                     .to_owned(),
             )),
@@ -177,28 +163,30 @@ fn find_seed() -> Option<PathBuf> {
 }
 
 /// The sysroot of exactly our version, by rustup.
-pub(crate) fn find_sysroot() -> Result<PathBuf, Failure> {
+pub fn find_sysroot() -> Result<PathBuf, SupervisorError> {
     run_as_self(Path::new("rustup"), ["run", RUST_VERSION, "rustc", "--print", "sysroot"])
         .or_else(|_| run_as_self(Path::new("rustc"), ["--print", "sysroot"]))
         .map(PathBuf::from)
         .map_err(|_| {
-            Failure::Local(format!(
+            SupervisorError::Local(format!(
                 "Rust {RUST_VERSION} is not installed (rustup toolchain install {RUST_VERSION})"
             ))
         })
 }
 
-fn fingerprint_of_sysroot(sysroot: &Path, builder: &Path) -> Result<String, Failure> {
+fn fingerprint_of_sysroot(sysroot: &Path, builder: &Path) -> Result<String, SupervisorError> {
     let compiler = sysroot.join("bin/rustc");
     // The builder makes the link stub that becomes part of the toolchain.
     Ok(format!("{} {} {}", sysroot.display(), stamp(&compiler)?, stamp(builder)?))
 }
 
-fn fingerprint_of_seed(seed: &Path, toolchain: &Path, builder: &Path) -> Result<String, Failure> {
+fn fingerprint_of_seed(seed: &Path, toolchain: &Path, builder: &Path) -> Result<String, SupervisorError> {
     let mut parts = Vec::new();
     for name in ["Cargo.toml", "Cargo.lock"] {
         let path = seed.join(name);
-        parts.push(Digest::of(&std::fs::read(&path).map_err(Failure::io("cannot read", &path))?).to_string());
+        parts.push(
+            Digest::of(&std::fs::read(&path).map_err(SupervisorError::io("cannot read", &path))?).to_string(),
+        );
     }
     parts.push(toolchain.file_name().unwrap_or_default().to_string_lossy().into_owned());
     // The builder carries the sources of the SDK that are compiled along.
@@ -207,8 +195,8 @@ fn fingerprint_of_seed(seed: &Path, toolchain: &Path, builder: &Path) -> Result<
 }
 
 /// Size and time of a file: changes whenever the file is built again.
-fn stamp(path: &Path) -> Result<String, Failure> {
-    let meta = std::fs::metadata(path).map_err(Failure::io("cannot read", path))?;
+fn stamp(path: &Path) -> Result<String, SupervisorError> {
+    let meta = std::fs::metadata(path).map_err(SupervisorError::io("cannot read", path))?;
     Ok(format!("{}:{}.{}", meta.len(), meta.mtime(), meta.mtime_nsec()))
 }
 
@@ -217,63 +205,73 @@ fn current(dir: &Path, from: &str) -> Option<PathBuf> {
     Some(dir.join(made.id)).filter(|path| made.from == from && path.is_dir())
 }
 
+/// The toolchain that builds of this home use.
+pub fn current_toolchain(home: &Home) -> Result<PathBuf, SupervisorError> {
+    current_in(&home.join("toolchains"))
+}
+
+/// The compiled dependencies that builds of this home use.
+pub fn current_dependencies(home: &Home) -> Result<PathBuf, SupervisorError> {
+    current_in(&home.join("deps"))
+}
+
 /// The result that a directory remembers, whatever it was made from.
-pub(crate) fn current_in(dir: &Path) -> Result<PathBuf, Failure> {
+fn current_in(dir: &Path) -> Result<PathBuf, SupervisorError> {
     let path = dir.join("current.json");
-    let bytes = std::fs::read(&path).map_err(Failure::io("cannot read", &path))?;
+    let bytes = std::fs::read(&path).map_err(SupervisorError::io("cannot read", &path))?;
     let made: Made = serde_json::from_slice(&bytes)
-        .map_err(|e| Failure::Local(format!("{} is damaged: {e}", path.display())))?;
+        .map_err(|e| SupervisorError::Local(format!("{} is damaged: {e}", path.display())))?;
     Ok(dir.join(made.id))
 }
 
 /// The last line that the builder printed names the result.
-fn remember(dir: &Path, from: String, printed: &str) -> Result<PathBuf, Failure> {
+fn remember(dir: &Path, from: String, printed: &str) -> Result<PathBuf, SupervisorError> {
     let id = printed.lines().last().unwrap_or("").trim().to_owned();
     let result = dir.join(&id);
     if id.is_empty() || id.contains('/') || !result.is_dir() {
-        return Err(Failure::Protocol {
+        return Err(SupervisorError::Protocol {
             what: "mfaas-builder".to_owned(),
             cause: format!("{} is not there", result.display()),
         });
     }
-    let bytes = serde_json::to_vec(&Made { from, id }).map_err(|e| Failure::Local(e.to_string()))?;
+    let bytes = serde_json::to_vec(&Made { from, id }).map_err(|e| SupervisorError::Local(e.to_string()))?;
     write_atomically(&dir.join("current.json"), &bytes, 0o644)?;
     Ok(result)
 }
 
 /// Waits for the directory's lock; it is released with the value.
-fn lock(dir: &Path) -> Result<File, Failure> {
-    std::fs::create_dir_all(dir).map_err(Failure::io("cannot make", dir))?;
+fn lock(dir: &Path) -> Result<File, SupervisorError> {
+    std::fs::create_dir_all(dir).map_err(SupervisorError::io("cannot make", dir))?;
     let path = dir.join(".lock");
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(&path)
-        .map_err(Failure::io("cannot open", &path))?;
+        .map_err(SupervisorError::io("cannot open", &path))?;
     rustix::fs::flock(&file, FlockOperation::LockExclusive)
-        .map_err(|e| Failure::io("cannot lock", &path)(e.into()))?;
+        .map_err(|e| SupervisorError::io("cannot lock", &path)(e.into()))?;
     Ok(file)
 }
 
-fn give(dir: &Path, owner: Option<(rustix::fs::Uid, rustix::fs::Gid)>) -> Result<(), Failure> {
+fn give(dir: &Path, owner: Option<(rustix::fs::Uid, rustix::fs::Gid)>) -> Result<(), SupervisorError> {
     match owner {
         Some((uid, gid)) => rustix::fs::chown(dir, Some(uid), Some(gid))
-            .map_err(|e| Failure::io("cannot chown", dir)(e.into())),
+            .map_err(|e| SupervisorError::io("cannot chown", dir)(e.into())),
         None => Ok(()),
     }
 }
 
-fn copy_tree(from: &Path, to: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(to).map_err(Failure::io("cannot make", to))?;
-    for entry in std::fs::read_dir(from).map_err(Failure::io("cannot read", from))? {
-        let entry = entry.map_err(Failure::io("cannot read", from))?;
-        let kind = entry.file_type().map_err(Failure::io("cannot read", from))?;
+fn copy_tree(from: &Path, to: &Path) -> Result<(), SupervisorError> {
+    std::fs::create_dir_all(to).map_err(SupervisorError::io("cannot make", to))?;
+    for entry in std::fs::read_dir(from).map_err(SupervisorError::io("cannot read", from))? {
+        let entry = entry.map_err(SupervisorError::io("cannot read", from))?;
+        let kind = entry.file_type().map_err(SupervisorError::io("cannot read", from))?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         if kind.is_dir() && entry.file_name() != "target" {
             copy_tree(&source, &target)?;
         } else if kind.is_file() {
-            std::fs::copy(&source, &target).map_err(Failure::io("cannot copy to", &target))?;
+            std::fs::copy(&source, &target).map_err(SupervisorError::io("cannot copy to", &target))?;
         }
     }
     Ok(())

@@ -3,15 +3,15 @@
 use std::io::Write as _;
 use std::sync::{Mutex, OnceLock};
 
-use super::layout::Home;
-use super::logs::{self, Form, Log};
+use crate::layout::Home;
+use crate::logs::{self, Form, Log};
 
 /// The log of a supervisor that has no terminal.
 static OWN_LOG: OnceLock<Mutex<Log>> = OnceLock::new();
 
 /// From now on [`say`] writes into the log of this home's supervisor.
 pub(crate) fn say_into_log(home: &Home) {
-    let _ = OWN_LOG.set(Mutex::new(Log::at(logs::path(home, "supervisor"), Form::Text)));
+    let _ = OWN_LOG.set(Mutex::new(Log::at(home.log("supervisor"), Form::Text)));
 }
 
 /// One line for whoever watches: the terminal in the foreground, the log when detached.

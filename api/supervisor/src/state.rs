@@ -5,21 +5,21 @@
 //! "running" means that the lock is held.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use super::config::write_atomically;
-use super::layout::Home;
-use super::processes;
-use crate::failure::Failure;
+use crate::error::SupervisorError;
+use crate::files::write_atomically;
+use crate::layout::Home;
+use crate::processes;
 
 /// How far the supervisor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Phase {
+pub enum Phase {
     /// Setting up and starting.
     Starting,
     /// Everything serves.
@@ -32,44 +32,44 @@ pub(crate) enum Phase {
 
 /// One announced step of `up`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Step {
+pub struct Step {
     /// What was done, for a person.
-    pub(crate) name: String,
+    pub name: String,
     /// How long it took, in seconds; absent while it runs.
-    pub(crate) seconds: Option<f64>,
+    pub seconds: Option<f64>,
 }
 
 /// One supervised program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ProgramState {
+pub struct ProgramState {
     /// `postgres`, `signer`, `server`, `builder`, `node`.
-    pub(crate) name: String,
+    pub name: String,
     /// Its process.
-    pub(crate) pid: i32,
+    pub pid: i32,
     /// Clock ticks since boot at which the process started; makes the pid unmistakable.
-    pub(crate) start_ticks: u64,
+    pub start_ticks: u64,
     /// The user it runs as.
-    pub(crate) uid: u32,
+    pub uid: u32,
     /// How often it has been restarted.
-    pub(crate) restarts: u32,
+    pub restarts: u32,
     /// What it wrote when it was ready.
-    pub(crate) ready: Option<serde_json::Value>,
+    pub ready: Option<serde_json::Value>,
 }
 
 /// Where the parts answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Addresses {
+pub struct Addresses {
     /// `127.0.0.1:7700`: REST and console.
-    pub(crate) http: Option<String>,
+    pub http: Option<String>,
     /// `127.0.0.1:7701`: nodes.
-    pub(crate) nodes: Option<String>,
+    pub nodes: Option<String>,
     /// `127.0.0.1:7800`: invocations.
-    pub(crate) ingress: Option<String>,
+    pub ingress: Option<String>,
 }
 
 impl Addresses {
     /// Where the program of that name answers HTTP, if it does.
-    pub(crate) fn of(&self, program: &str) -> Option<&str> {
+    pub fn of(&self, program: &str) -> Option<&str> {
         match program {
             "server" => self.http.as_deref(),
             "node" => self.ingress.as_deref(),
@@ -80,27 +80,49 @@ impl Addresses {
 
 /// Everything the supervisor says about itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct State {
+pub struct State {
     /// The supervisor's process.
-    pub(crate) pid: i32,
+    pub pid: i32,
     /// The version of mfaas that supervises.
-    pub(crate) version: String,
+    pub version: String,
     /// How far it is.
-    pub(crate) phase: Phase,
+    pub phase: Phase,
     /// Whether all programs share one uid.
-    pub(crate) one_uid: bool,
+    pub one_uid: bool,
     /// What was done so far.
-    pub(crate) steps: Vec<Step>,
+    pub steps: Vec<Step>,
     /// Why it gave up.
-    pub(crate) failure: Option<String>,
+    pub failure: Option<String>,
     /// What runs.
-    pub(crate) programs: Vec<ProgramState>,
+    pub programs: Vec<ProgramState>,
     /// Where it answers.
-    pub(crate) addresses: Addresses,
+    pub addresses: Addresses,
     /// The profile file with the first token.
-    pub(crate) profile: Option<String>,
+    pub profile: Option<String>,
     /// The current toolchain.
-    pub(crate) toolchain: Option<String>,
+    pub toolchain: Option<String>,
+}
+
+/// What the kernel says of a program's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Process {
+    /// It runs.
+    Runs,
+    /// A signal or a debugger stopped it.
+    Stopped,
+    /// It has ended, and its number may be another process's.
+    Gone,
+}
+
+impl ProgramState {
+    /// Asks the kernel.
+    pub fn process(&self) -> Process {
+        match processes::stat(self.pid).filter(|stat| !stat.ended && stat.start_ticks == self.start_ticks) {
+            Some(stat) if stat.stopped => Process::Stopped,
+            Some(_) => Process::Runs,
+            None => Process::Gone,
+        }
+    }
 }
 
 impl State {
@@ -121,33 +143,31 @@ impl State {
     }
 
     /// Reads the state; `None` when there is none.
-    pub(crate) fn load(home: &Home) -> Result<Option<Self>, Failure> {
+    pub fn load(home: &Home) -> Result<Option<Self>, SupervisorError> {
         let path = path(home);
         match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
-                .map_err(|e| Failure::Local(format!("{} is damaged: {e}", path.display()))),
+                .map_err(|e| SupervisorError::Local(format!("{} is damaged: {e}", path.display()))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Failure::io("cannot read", &path)(error)),
+            Err(error) => Err(SupervisorError::io("cannot read", &path)(error)),
         }
     }
 
     /// Replaces the file.
-    pub(crate) fn save(&self, home: &Home) -> Result<(), Failure> {
-        let bytes = serde_json::to_vec_pretty(self).map_err(|e| Failure::Local(e.to_string()))?;
+    pub(crate) fn save(&self, home: &Home) -> Result<(), SupervisorError> {
+        let bytes = serde_json::to_vec_pretty(self).map_err(|e| SupervisorError::Local(e.to_string()))?;
         write_atomically(&path(home), &bytes, 0o644)
     }
 
     /// The programs whose processes are alive and still the same ones.
-    pub(crate) fn alive(&self) -> impl Iterator<Item = &ProgramState> {
-        self.programs
-            .iter()
-            .filter(|program| processes::start_ticks(program.pid) == Some(program.start_ticks))
+    pub fn alive(&self) -> impl Iterator<Item = &ProgramState> {
+        self.programs.iter().filter(|program| program.process() != Process::Gone)
     }
 }
 
 /// The file.
-pub(crate) fn path(home: &Home) -> std::path::PathBuf {
+pub(crate) fn path(home: &Home) -> PathBuf {
     home.run().join("state.json")
 }
 
@@ -158,41 +178,53 @@ pub(crate) struct Lock(#[expect(dead_code, reason = "holds the descriptor that h
 
 impl Lock {
     /// Takes the lock; `None` when another supervisor has it.
-    pub(crate) fn take(home: &Home) -> Result<Option<Self>, Failure> {
-        let path = home.run().join("up.lock");
+    pub(crate) fn take(home: &Home) -> Result<Option<Self>, SupervisorError> {
+        let path = Self::path(home);
         let file = File::options()
             .create(true)
             .truncate(false)
             .write(true)
             .open(&path)
-            .map_err(Failure::io("cannot open", &path))?;
+            .map_err(SupervisorError::io("cannot open", &path))?;
         Self::try_lock(file, &path, FlockOperation::NonBlockingLockExclusive)
     }
 
-    /// Whether a supervisor runs. Any reader may ask.
-    pub(crate) fn is_held(home: &Home) -> Result<bool, Failure> {
-        let path = home.run().join("up.lock");
-        match File::open(&path) {
-            Ok(file) => Ok(Self::try_lock(file, &path, FlockOperation::NonBlockingLockShared)?.is_none()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(Failure::io("cannot open", &path)(error)),
-        }
+    fn path(home: &Home) -> PathBuf {
+        home.run().join("up.lock")
     }
 
-    fn try_lock(file: File, path: &Path, operation: FlockOperation) -> Result<Option<Self>, Failure> {
+    fn try_lock(file: File, path: &Path, operation: FlockOperation) -> Result<Option<Self>, SupervisorError> {
         match rustix::fs::flock(&file, operation) {
             Ok(()) => Ok(Some(Self(file))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(Failure::io("cannot lock", path)(error.into())),
+            Err(error) => Err(SupervisorError::io("cannot lock", path)(error.into())),
         }
     }
+}
+
+/// Whether a supervisor of this home runs. Any reader may ask.
+pub fn is_supervised(home: &Home) -> Result<bool, SupervisorError> {
+    let path = Lock::path(home);
+    match File::open(&path) {
+        Ok(file) => Ok(Lock::try_lock(file, &path, FlockOperation::NonBlockingLockShared)?.is_none()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(SupervisorError::io("cannot open", &path)(error)),
+    }
+}
+
+/// Waits while a supervisor of this home is starting; `false` when `limit` passed first.
+pub fn wait_while_starting(home: &Home, limit: Duration) -> Result<bool, SupervisorError> {
+    wait_until(limit, || {
+        let starting = State::load(home)?.is_none_or(|state| state.phase == Phase::Starting);
+        Ok(!starting || !is_supervised(home)?)
+    })
 }
 
 /// Waits until `done` says so; `false` when `limit` passed first.
 pub(crate) fn wait_until(
     limit: Duration,
-    mut done: impl FnMut() -> Result<bool, Failure>,
-) -> Result<bool, Failure> {
+    mut done: impl FnMut() -> Result<bool, SupervisorError>,
+) -> Result<bool, SupervisorError> {
     const STEP: Duration = Duration::from_millis(20);
     let begin = Instant::now();
     loop {

@@ -9,15 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::config::{
-    ACQUIRER_ROLE, BUILDER_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig, write_atomically,
-};
-use super::files;
-use super::identity::{Identities, Role};
-use super::launch::Launch;
-use super::layout::Home;
-use super::state::wait_until;
-use crate::failure::Failure;
+use crate::config::{ACQUIRER_ROLE, BUILDER_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
+use crate::error::SupervisorError;
+use crate::files::{self, write_atomically};
+use crate::identity::{Identities, Role};
+use crate::launch::Launch;
+use crate::layout::Home;
+use crate::state::wait_until;
 
 /// How long a start may take; crash recovery of a small cluster is seconds.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -42,7 +40,7 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// The directory with `initdb`, `postgres` and `psql`: the newest Debian one, or that of PATH.
-pub(crate) fn find_programs() -> Result<PathBuf, Failure> {
+pub fn find_postgres() -> Result<PathBuf, SupervisorError> {
     let complete = |dir: &PathBuf| ["initdb", "postgres", "psql"].iter().all(|name| dir.join(name).is_file());
     let mut debian: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -60,7 +58,9 @@ pub(crate) fn find_programs() -> Result<PathBuf, Failure> {
         .map(|(_, dir)| dir)
         .chain(std::env::split_paths(&path))
         .find(complete)
-        .ok_or_else(|| Failure::Local("PostgreSQL is not installed (apt-get install postgresql)".to_owned()))
+        .ok_or_else(|| {
+            SupervisorError::Local("PostgreSQL is not installed (apt-get install postgresql)".to_owned())
+        })
 }
 
 /// The private cluster of a home.
@@ -73,8 +73,8 @@ pub(crate) struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     /// The cluster of `home`; nothing is touched yet.
-    pub(crate) fn of(home: &'a Home, identities: &'a Identities) -> Result<Self, Failure> {
-        Ok(Self { home, identities, programs: find_programs()? })
+    pub(crate) fn of(home: &'a Home, identities: &'a Identities) -> Result<Self, SupervisorError> {
+        Ok(Self { home, identities, programs: find_postgres()? })
     }
 
     fn data(&self) -> PathBuf {
@@ -82,7 +82,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// Makes the cluster on the first run: password logins only, checksums on.
-    pub(crate) fn initialise(&self, config: &UpConfig) -> Result<(), Failure> {
+    pub(crate) fn initialise(&self, config: &UpConfig) -> Result<(), SupervisorError> {
         if self.data().join("PG_VERSION").exists() {
             return self.check_version();
         }
@@ -109,15 +109,15 @@ impl<'a> Cluster<'a> {
     }
 
     /// A cluster of another major version cannot be opened; say so instead of failing to start.
-    fn check_version(&self) -> Result<(), Failure> {
+    fn check_version(&self) -> Result<(), SupervisorError> {
         let path = self.data().join("PG_VERSION");
-        let made_by = std::fs::read_to_string(&path).map_err(Failure::io("cannot read", &path))?;
-        let installed = super::launch::run_as_self(&self.programs.join("postgres"), ["--version"])?;
+        let made_by = std::fs::read_to_string(&path).map_err(SupervisorError::io("cannot read", &path))?;
+        let installed = crate::launch::run_as_self(&self.programs.join("postgres"), ["--version"])?;
         let major = installed.split_ascii_whitespace().nth(2).and_then(|v| v.split('.').next()).unwrap_or("");
         if made_by.trim() == major {
             return Ok(());
         }
-        Err(Failure::Local(format!(
+        Err(SupervisorError::Local(format!(
             "{} was made by PostgreSQL {}, installed is {installed}; install version {} beside it",
             self.data().display(),
             made_by.trim(),
@@ -142,12 +142,12 @@ impl<'a> Cluster<'a> {
         &self,
         config: &UpConfig,
         mut alive: impl FnMut() -> bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SupervisorError> {
         let url = config.database_url(self.home, OWNER_ROLE)?.replace("///mfaas?", "///postgres?");
         let mut last = String::new();
         let ready = wait_until(START_LIMIT, || {
             if !alive() {
-                return Err(Failure::Local(
+                return Err(SupervisorError::Local(
                     "PostgreSQL ended at its start; see logs/postgres.log".to_owned(),
                 ));
             }
@@ -165,11 +165,14 @@ impl<'a> Cluster<'a> {
         if ready {
             return Ok(());
         }
-        Err(Failure::Local(format!("PostgreSQL does not answer after {} s: {last}", START_LIMIT.as_secs())))
+        Err(SupervisorError::Local(format!(
+            "PostgreSQL does not answer after {} s: {last}",
+            START_LIMIT.as_secs()
+        )))
     }
 
     /// Makes the database itself.
-    pub(crate) fn create_database(&self, config: &UpConfig) -> Result<(), Failure> {
+    pub(crate) fn create_database(&self, config: &UpConfig) -> Result<(), SupervisorError> {
         let url = config.database_url(self.home, OWNER_ROLE)?.replace("///mfaas?", "///postgres?");
         let known = psql(&self.programs, &url, "SELECT count(*) FROM pg_database WHERE datname = 'mfaas'")?;
         if known == "0" {
@@ -181,7 +184,11 @@ impl<'a> Cluster<'a> {
 
 /// Makes the login roles of the programs and gives them their passwords. Idempotent; for a
 /// private cluster and an external database alike.
-pub(crate) fn create_roles(programs: &Path, config: &UpConfig, owner_url: &str) -> Result<(), Failure> {
+pub(crate) fn create_roles(
+    programs: &Path,
+    config: &UpConfig,
+    owner_url: &str,
+) -> Result<(), SupervisorError> {
     let mut sql = String::new();
     for role in [SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE] {
         let password = config.password(role)?;
@@ -197,7 +204,7 @@ pub(crate) fn create_roles(programs: &Path, config: &UpConfig, owner_url: &str) 
 
 /// Runs SQL given on standard input. The URL holds a password, so it goes through the
 /// environment: arguments are visible to everybody.
-pub(crate) fn psql(programs: &Path, url: &str, sql: &str) -> Result<String, Failure> {
+pub(crate) fn psql(programs: &Path, url: &str, sql: &str) -> Result<String, SupervisorError> {
     let program = programs.join("psql");
     // libpq reads no URL from the environment; a connection service file on a private pipe would
     // be more machinery than these five variables.
@@ -213,22 +220,22 @@ pub(crate) fn psql(programs: &Path, url: &str, sql: &str) -> Result<String, Fail
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
-        .map_err(Failure::io("cannot start", &program))?;
+        .map_err(SupervisorError::io("cannot start", &program))?;
     if let Some(mut input) = child.stdin.take() {
         // A psql that could not connect closes its input; its own message says more.
         let _ = input.write_all(sql.as_bytes());
     }
-    let output = child.wait_with_output().map_err(Failure::io("cannot wait for", &program))?;
+    let output = child.wait_with_output().map_err(SupervisorError::io("cannot wait for", &program))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
-    Err(Failure::Local(format!("psql: {}", String::from_utf8_lossy(&output.stderr).trim())))
+    Err(SupervisorError::Local(format!("psql: {}", String::from_utf8_lossy(&output.stderr).trim())))
 }
 
 /// The variables of libpq that say the same as the URL.
-fn libpq_environment(url: &str) -> Result<Vec<(String, String)>, Failure> {
+fn libpq_environment(url: &str) -> Result<Vec<(String, String)>, SupervisorError> {
     let url = reqwest::Url::parse(url)
-        .map_err(|e| Failure::Usage(format!("the database URL is not a URL: {e}")))?;
+        .map_err(|e| SupervisorError::Usage(format!("the database URL is not a URL: {e}")))?;
     let mut variables = vec![("PGDATABASE".to_owned(), url.path().trim_start_matches('/').to_owned())];
     let mut put = |name: &str, value: &str| {
         if !value.is_empty() {

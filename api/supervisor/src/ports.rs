@@ -5,24 +5,24 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::error::SupervisorError;
 
 /// The ports on 127.0.0.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Ports {
+pub struct Ports {
     /// REST and console.
-    pub(crate) http: u16,
+    pub http: u16,
     /// The nodes' mTLS listener.
-    pub(crate) node: u16,
+    pub node: u16,
     /// The node's ingress.
-    pub(crate) ingress: u16,
+    pub ingress: u16,
 }
 
 impl Ports {
     /// Fails where another program listens on one of them, or where two of them are the same: who wants which, and
     /// how to say another. A port that is taken a moment later is named by the program that does not get it.
-    pub(crate) fn demand_free(&self) -> Result<(), Failure> {
+    pub(crate) fn demand_free(&self) -> Result<(), SupervisorError> {
         let wanted = [
             (self.http, "mfaas-server", "REST and the console", "--http-port"),
             (self.node, "mfaas-server", "nodes", "--node-port"),
@@ -39,7 +39,7 @@ impl Ports {
                     ErrorKind::AddrInUse => "is taken by another program".to_owned(),
                     _ => format!("cannot be listened on ({error})"),
                 };
-                Failure::Local(format!(
+                SupervisorError::Local(format!(
                     "127.0.0.1:{port} {why}: {program} wants it for {purpose}; \
                      `mfaas up {flag} PORT` takes another one, 0 any that is free"
                 ))

@@ -6,32 +6,36 @@ use mfaas_ident::sanitise_line;
 use mfaas_wire::{PartStatus, Readiness};
 use serde::Serialize;
 
-use crate::failure::{Failure, innermost};
+use crate::error::{SupervisorError, innermost};
 
 /// How long a program may take to say how it is.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(3);
+
+/// The largest answer that is read, in bytes: a page of nodes is the largest of them.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Of what a program says is wrong with it.
 const REASON_CHARS_MAX: usize = 300;
 
 /// A client for programs of this machine.
-pub(crate) fn client() -> Result<reqwest::Client, Failure> {
+pub fn client() -> Result<reqwest::Client, SupervisorError> {
     reqwest::Client::builder()
         .timeout(ANSWER_WAIT_MAX)
         .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
         // A connection that is kept says nothing about whether others are taken.
         .pool_max_idle_per_host(0)
         .build()
-        .map_err(|error| Failure::Local(format!("cannot make an HTTP client: {error}")))
+        .map_err(|error| SupervisorError::Local(format!("cannot make an HTTP client: {error}")))
 }
 
 /// Something that a program goes on without.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Trouble {
+pub struct Trouble {
     /// As the program calls it.
-    pub(crate) part: String,
+    pub part: String,
     /// What is wrong with it.
-    pub(crate) cause: String,
+    pub cause: String,
 }
 
 impl std::fmt::Display for Trouble {
@@ -41,10 +45,11 @@ impl std::fmt::Display for Trouble {
 }
 
 /// What the program at `base`, which is ready, goes on without; or a line that says why it is not ready.
-pub(crate) async fn ask(http: &reqwest::Client, base: &str) -> Result<Vec<Trouble>, String> {
+pub async fn ask(http: &reqwest::Client, base: &str) -> Result<Vec<Trouble>, String> {
     let answer = get(http, base, "/readyz").await?;
     let is_ready = answer.status().is_success();
-    let answer = answer.text().await.unwrap_or_default();
+    let answer = body(answer).await.unwrap_or_default();
+    let answer = String::from_utf8_lossy(&answer);
     if is_ready {
         return Ok(troubles(&answer));
     }
@@ -77,6 +82,18 @@ pub(crate) async fn get(http: &reqwest::Client, base: &str, path: &str) -> Resul
             format!("{base} takes no connection: {}", innermost(&error))
         }
     })
+}
+
+/// The body of an answer, if it is not larger than what we are willing to hold.
+pub(crate) async fn body(mut answer: reqwest::Response) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| innermost(&error))? {
+        if bytes.len() + chunk.len() > ANSWER_BYTES_MAX {
+            return Err(format!("the answer is larger than {} MiB", ANSWER_BYTES_MAX >> 20));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

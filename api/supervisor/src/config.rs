@@ -4,18 +4,16 @@
 //! The file is 0600 and is the only place below the home where passwords are written.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
 
 use mfaas_ident::Access;
 use rand::RngCore as _;
 use serde::{Deserialize, Serialize};
 
-use super::UpOptions;
-use super::layout::Home;
-use super::ports::Ports;
-use crate::failure::Failure;
+use crate::error::SupervisorError;
+use crate::files::write_atomically;
+use crate::layout::Home;
+use crate::options::UpOptions;
+use crate::ports::Ports;
 
 /// The format that this program writes and the only one it reads.
 const FORMAT: u32 = 1;
@@ -93,7 +91,7 @@ pub(crate) struct UpConfig {
 
 impl UpConfig {
     /// Reads `up.json`, or makes the first one with fresh passwords.
-    pub(crate) fn load_or_new(home: &Home, ports: Ports) -> Result<Self, Failure> {
+    pub(crate) fn load_or_new(home: &Home, ports: Ports) -> Result<Self, SupervisorError> {
         match Self::load(home)? {
             Some(mut config) => {
                 // A release may bring a role that the one before did not have.
@@ -126,7 +124,7 @@ impl UpConfig {
     }
 
     /// Takes over what was asked for; the rest stays as it was.
-    pub(super) fn apply(&mut self, options: &UpOptions) {
+    pub(crate) fn apply(&mut self, options: &UpOptions) {
         if options.workers.is_some() {
             self.workers = options.workers;
         }
@@ -168,29 +166,18 @@ impl UpConfig {
         }
     }
 
-    /// The options that ask for something else than what is kept.
-    pub(crate) fn options_that_differ(&self, options: &UpOptions) -> Result<Vec<String>, Failure> {
-        let mut wanted = self.clone();
-        wanted.apply(options);
-        let fields = |config: &Self| serde_json::to_value(config).map_err(|e| Failure::Local(e.to_string()));
-        let (kept, wanted) = (fields(self)?, fields(&wanted)?);
-        let changed =
-            wanted.as_object().into_iter().flatten().filter(|(name, value)| kept.get(name) != Some(value));
-        Ok(changed.map(|(field, _)| option_of(field)).collect())
-    }
-
     /// Reads `up.json`; `None` when there is none.
-    pub(crate) fn load(home: &Home) -> Result<Option<Self>, Failure> {
+    pub(crate) fn load(home: &Home) -> Result<Option<Self>, SupervisorError> {
         let path = home.join("up.json");
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Failure::io("cannot read", &path)(error)),
+            Err(error) => return Err(SupervisorError::io("cannot read", &path)(error)),
         };
         let config: Self = serde_json::from_str(&text)
-            .map_err(|e| Failure::Local(format!("{} is damaged: {e}", path.display())))?;
+            .map_err(|e| SupervisorError::Local(format!("{} is damaged: {e}", path.display())))?;
         if config.format != FORMAT {
-            return Err(Failure::Local(format!(
+            return Err(SupervisorError::Local(format!(
                 "{} has format {}, this mfaas knows format {FORMAT}",
                 path.display(),
                 config.format
@@ -200,21 +187,21 @@ impl UpConfig {
     }
 
     /// Writes `up.json` atomically, 0600.
-    pub(crate) fn save(&self, home: &Home) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(self).map_err(|e| Failure::Local(e.to_string()))?;
+    pub(crate) fn save(&self, home: &Home) -> Result<(), SupervisorError> {
+        let text = serde_json::to_string_pretty(self).map_err(|e| SupervisorError::Local(e.to_string()))?;
         write_atomically(&home.join("up.json"), text.as_bytes(), 0o600)
     }
 
     /// The password of a database role; every role has one since the file was made.
-    pub(crate) fn password(&self, role: &str) -> Result<&str, Failure> {
+    pub(crate) fn password(&self, role: &str) -> Result<&str, SupervisorError> {
         self.passwords
             .get(role)
             .map(String::as_str)
-            .ok_or_else(|| Failure::Local(format!("up.json has no password for {role}")))
+            .ok_or_else(|| SupervisorError::Local(format!("up.json has no password for {role}")))
     }
 
     /// The database URL of `role`, in the spelling that libpq, sqlx and the postgres crate share.
-    pub(crate) fn database_url(&self, home: &Home, role: &str) -> Result<String, Failure> {
+    pub(crate) fn database_url(&self, home: &Home, role: &str) -> Result<String, SupervisorError> {
         match &self.external_database {
             Some(owner) if role == OWNER_ROLE => Ok(owner.clone()),
             Some(owner) => with_credentials(owner, role, self.password(role)?),
@@ -227,10 +214,23 @@ impl UpConfig {
     }
 }
 
+/// The options that ask for something else than what the installation keeps; none where there is no installation.
+pub fn options_that_differ(home: &Home, options: &UpOptions) -> Result<Vec<String>, SupervisorError> {
+    let Some(kept) = UpConfig::load(home)? else { return Ok(Vec::new()) };
+    let mut wanted = kept.clone();
+    wanted.apply(options);
+    let fields =
+        |config: &UpConfig| serde_json::to_value(config).map_err(|e| SupervisorError::Local(e.to_string()));
+    let (kept, wanted) = (fields(&kept)?, fields(&wanted)?);
+    let changed =
+        wanted.as_object().into_iter().flatten().filter(|(name, value)| kept.get(name) != Some(value));
+    Ok(changed.map(|(field, _)| option_of(field)).collect())
+}
+
 /// The same server and database with another user: the owner's URL with its credentials replaced.
-fn with_credentials(owner: &str, role: &str, password: &str) -> Result<String, Failure> {
-    let mut url =
-        reqwest::Url::parse(owner).map_err(|e| Failure::Usage(format!("DATABASE_URL is not a URL: {e}")))?;
+fn with_credentials(owner: &str, role: &str, password: &str) -> Result<String, SupervisorError> {
+    let mut url = reqwest::Url::parse(owner)
+        .map_err(|e| SupervisorError::Usage(format!("DATABASE_URL is not a URL: {e}")))?;
     let kept: Vec<(String, String)> = url
         .query_pairs()
         .filter(|(key, _)| key != "user" && key != "password")
@@ -239,7 +239,7 @@ fn with_credentials(owner: &str, role: &str, password: &str) -> Result<String, F
     if url.has_host() && url.host_str().is_some_and(|host| !host.is_empty()) {
         url.set_username(role)
             .and_then(|()| url.set_password(Some(password)))
-            .map_err(|()| Failure::Usage("DATABASE_URL cannot carry a user".to_owned()))?;
+            .map_err(|()| SupervisorError::Usage("DATABASE_URL cannot carry a user".to_owned()))?;
         let mut pairs = url.query_pairs_mut();
         pairs.clear().extend_pairs(kept);
         drop(pairs);
@@ -258,28 +258,6 @@ fn new_password() -> String {
     let mut bytes = [0; 32];
     rand::rng().fill_bytes(&mut bytes);
     hex::encode(bytes)
-}
-
-/// Replaces `path` in one step, so that a reader sees the old or the new text and nothing else.
-pub(crate) fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".new-{}", std::process::id()));
-    let temporary = path.with_file_name(name);
-    // Left over from a crash of a process with our pid; create_new would refuse it.
-    let _ = std::fs::remove_file(&temporary);
-    std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(&temporary)
-        .and_then(|mut file| {
-            rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(mode))?;
-            file.write_all(bytes)
-        })
-        .map_err(Failure::io("cannot write", &temporary))
-        .and_then(|()| std::fs::rename(&temporary, path).map_err(Failure::io("cannot replace", path)))
-        // A half of it would keep the room on a full disk.
-        .inspect_err(|_| drop(std::fs::remove_file(&temporary)))
 }
 
 /// The option of `mfaas up` that sets a field of `up.json`.

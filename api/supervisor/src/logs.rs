@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::layout::Home;
+use crate::error::SupervisorError;
+use crate::layout::Home;
 
 /// A file of a log is set aside before it grows beyond this.
 const FILE_BYTES_MAX: u64 = 8 << 20;
@@ -32,11 +33,6 @@ pub(crate) enum Form {
     Text,
     /// A JSON object each (`MFAAS_LOG_JSON=1`).
     Json,
-}
-
-/// Where the log of that name is.
-pub(crate) fn path(home: &Home, name: &str) -> PathBuf {
-    home.join(format!("logs/{name}.log"))
 }
 
 /// One log, which takes lines whatever happens to its files.
@@ -131,8 +127,15 @@ impl Log {
     }
 }
 
+/// The supervisor's own log, for what a detached supervisor writes before it knows its log.
+pub fn open_supervisor_log(home: &Home) -> Result<File, SupervisorError> {
+    let (directory, path) = (home.join("logs"), home.log("supervisor"));
+    std::fs::create_dir_all(&directory).map_err(SupervisorError::io("cannot make", directory))?;
+    open(&path).map_err(SupervisorError::io("cannot open", path))
+}
+
 /// Opens a file of a log for adding lines; its owner alone reads it.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<File> {
     File::options().create(true).append(true).mode(0o600).open(path)
 }
 

@@ -10,27 +10,32 @@ use mfaas_ident::TenantName;
 use rustix::fs::{Gid, Mode, Uid};
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::error::SupervisorError;
+use crate::files::write_atomically;
+use crate::identity;
+
+/// Whom a file belongs to.
+pub type Owner = (Uid, Gid);
 
 /// What the file holds; every part may be missing.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Profile {
+pub struct Profile {
     /// `http://127.0.0.1:7700`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) server: Option<String>,
+    pub server: Option<String>,
     /// The tenant that the token opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) tenant: Option<TenantName>,
+    pub tenant: Option<TenantName>,
     /// The secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) token: Option<String>,
+    pub token: Option<String>,
     /// The pinned root key, 64 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) root_key: Option<String>,
+    pub root_key: Option<String>,
     /// In its place, the path of a key list that names its root: what to pin once the first root key is no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) root_list: Option<PathBuf>,
+    pub root_list: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Profile {
@@ -46,11 +51,11 @@ impl std::fmt::Debug for Profile {
 }
 
 /// The profile of an installation whose home was named, in that home.
-pub(crate) const HOME_PROFILE: &str = "profile.toml";
+pub const HOME_PROFILE: &str = "profile.toml";
 
 /// Where the profile is when nobody says otherwise: in the installation that `MFAAS_HOME` names, if `mfaas up` left one there,
 /// else `~/.config/mfaas/profile.toml`.
-pub(crate) fn default_path() -> Option<PathBuf> {
+pub fn default_path() -> Option<PathBuf> {
     let of_home = std::env::var_os("MFAAS_HOME").map(|home| Path::new(&home).join(HOME_PROFILE));
     of_home.filter(|path| path.is_file()).or_else(personal_path)
 }
@@ -63,54 +68,62 @@ fn personal_path() -> Option<PathBuf> {
         .map(|config| config.join("mfaas/profile.toml"))
 }
 
+/// Under sudo, the profile of the person who called, and whom it belongs to.
+pub fn of_sudo_caller() -> Result<Option<(PathBuf, Owner)>, SupervisorError> {
+    let caller = std::env::var("SUDO_USER").ok().filter(|user| user != "root");
+    let Some(user) = caller.filter(|_| rustix::process::geteuid().is_root()) else { return Ok(None) };
+    let (owner, directory) = (identity::lookup(&user)?, identity::home_of(&user)?);
+    Ok(owner.zip(directory).map(|(owner, directory)| (directory.join(".config/mfaas/profile.toml"), owner)))
+}
+
 impl Profile {
     /// Reads the file; a missing one is an empty profile.
-    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
+    pub fn load(path: &Path) -> Result<Self, SupervisorError> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(Failure::io("cannot read", path)(error)),
+            Err(error) => return Err(SupervisorError::io("cannot read", path)(error)),
         };
-        let meta = std::fs::metadata(path).map_err(Failure::io("cannot read", path))?;
+        let meta = std::fs::metadata(path).map_err(SupervisorError::io("cannot read", path))?;
         if meta.mode() & 0o077 != 0 {
-            return Err(Failure::Local(format!(
+            return Err(SupervisorError::Local(format!(
                 "{} can be read by others and holds a token: chmod 600 {}",
                 path.display(),
                 path.display()
             )));
         }
         toml::from_str(&text)
-            .map_err(|e| Failure::Local(format!("{} is damaged: {}", path.display(), e.message())))
+            .map_err(|e| SupervisorError::Local(format!("{} is damaged: {}", path.display(), e.message())))
     }
 
     /// Writes the file 0600, for `owner` when root writes it for somebody else.
-    pub(crate) fn save(&self, path: &Path, owner: Option<(Uid, Gid)>) -> Result<(), Failure> {
-        let text = toml::to_string(self).map_err(|e| Failure::Local(e.to_string()))?;
+    pub fn save(&self, path: &Path, owner: Option<Owner>) -> Result<(), SupervisorError> {
+        let text = toml::to_string(self).map_err(|e| SupervisorError::Local(e.to_string()))?;
         if let Some(parent) = path.parent() {
             make_private_dirs(parent, owner)?;
         }
-        crate::supervise::config::write_atomically(path, text.as_bytes(), 0o600)?;
+        write_atomically(path, text.as_bytes(), 0o600)?;
         match owner {
             Some((uid, gid)) => rustix::fs::chown(path, Some(uid), Some(gid))
-                .map_err(|e| Failure::io("cannot chown", path)(e.into())),
+                .map_err(|e| SupervisorError::io("cannot chown", path)(e.into())),
             None => Ok(()),
         }
     }
 }
 
 /// Makes the missing directories down to `path`, 0700, for the owner of the file.
-fn make_private_dirs(path: &Path, owner: Option<(Uid, Gid)>) -> Result<(), Failure> {
+fn make_private_dirs(path: &Path, owner: Option<Owner>) -> Result<(), SupervisorError> {
     if path.is_dir() {
         return Ok(());
     }
     if let Some(parent) = path.parent() {
         make_private_dirs(parent, owner)?;
     }
-    std::fs::create_dir(path).map_err(Failure::io("cannot make", path))?;
-    rustix::fs::chmod(path, Mode::RWXU).map_err(|e| Failure::io("cannot chmod", path)(e.into()))?;
+    std::fs::create_dir(path).map_err(SupervisorError::io("cannot make", path))?;
+    rustix::fs::chmod(path, Mode::RWXU).map_err(|e| SupervisorError::io("cannot chmod", path)(e.into()))?;
     if let Some((uid, gid)) = owner {
         rustix::fs::chown(path, Some(uid), Some(gid))
-            .map_err(|e| Failure::io("cannot chown", path)(e.into()))?;
+            .map_err(|e| SupervisorError::io("cannot chown", path)(e.into()))?;
     }
     Ok(())
 }

@@ -32,6 +32,6 @@ fn a_missing_file_is_an_empty_profile_and_a_damaged_one_an_error() {
     let dir = tempfile::tempdir().unwrap();
     assert!(Profile::load(&dir.path().join("none")).unwrap() == Profile::default());
     let path = dir.path().join("profile.toml");
-    crate::supervise::config::write_atomically(&path, b"colour = 1", 0o600).unwrap();
+    crate::files::write_atomically(&path, b"colour = 1", 0o600).unwrap();
     assert!(Profile::load(&path).is_err());
 }

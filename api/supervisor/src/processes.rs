@@ -7,21 +7,21 @@ use std::path::Path;
 
 /// The fields of `/proc/<pid>/stat` that we use (proc(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stat {
+pub struct Stat {
     /// Field 4.
-    pub(crate) parent: i32,
+    pub parent: i32,
     /// Whether the process has ended and only waits to be reaped (field 3 is `Z` or `X`).
-    pub(crate) ended: bool,
+    pub ended: bool,
     /// Whether it was stopped by a signal or a debugger (field 3 is `T` or `t`).
-    pub(crate) stopped: bool,
+    pub stopped: bool,
     /// Fields 14 to 17, user and system time of the process and of its reaped children, in ticks.
-    pub(crate) cpu_ticks: u64,
+    pub cpu_ticks: u64,
     /// Field 22.
-    pub(crate) start_ticks: u64,
+    pub start_ticks: u64,
 }
 
 /// Clock ticks in a second, as the kernel reports times to user space.
-pub(crate) fn ticks_per_second() -> u64 {
+pub fn ticks_per_second() -> u64 {
     rustix::param::clock_ticks_per_second()
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn parse_stat(line: &str) -> Option<Stat> {
 }
 
 /// The stat of a process; `None` when it is gone.
-pub(crate) fn stat(pid: i32) -> Option<Stat> {
+pub fn stat(pid: i32) -> Option<Stat> {
     parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn pids() -> Vec<i32> {
 }
 
 /// All living descendants of `root`, without itself.
-pub(crate) fn descendants(root: i32) -> Vec<i32> {
+pub fn descendants(root: i32) -> Vec<i32> {
     let all: Vec<(i32, i32)> = pids()
         .into_iter()
         .filter_map(|pid| stat(pid).filter(|s| !s.ended).map(|s| (pid, s.parent)))
@@ -81,7 +81,7 @@ pub(crate) fn descendants(root: i32) -> Vec<i32> {
 }
 
 /// CPU time of the processes and their reaped children, in ticks.
-pub(crate) fn cpu_ticks(pids: impl IntoIterator<Item = i32>) -> u64 {
+pub fn cpu_ticks(pids: impl IntoIterator<Item = i32>) -> u64 {
     pids.into_iter().filter_map(stat).map(|stat| stat.cpu_ticks).sum()
 }
 

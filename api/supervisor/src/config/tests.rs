@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use super::{OWNER_ROLE, SERVER_ROLE, UpConfig, option_of, with_credentials};
-use crate::supervise::layout::Home;
-use crate::supervise::ports::Ports;
+use crate::layout::Home;
+use crate::ports::Ports;
 
 const PORTS: Ports = Ports { http: 0, node: 0, ingress: 0 };
 

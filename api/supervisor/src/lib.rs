@@ -1,26 +1,31 @@
-//! `mfaas up` and `mfaas down`: everything on one machine, set up, started, watched, stopped.
+//! One machine's installation: everything on it set up, started, watched and stopped, and what `mfaas up`, `down`, `status`
+//! and `doctor` know of it.
 //!
-//! Root only supervises here: every program runs as its own user (see [`identity`]), with an
-//! environment of its own (see [`programs`]). What runs is decided by this code alone; nothing
-//! below the home that a program can write is ever executed or believed.
+//! Root only supervises here: every program runs as its own user (`identity`), with an environment of its own
+//! (`programs`). What runs is decided by this code alone; nothing below the home that a program can write is ever executed
+//! or believed. Must never decide anything about functions.
 
-pub(crate) mod config;
+mod config;
 mod ending;
+mod error;
 mod files;
-pub(crate) mod health;
-pub(crate) mod identity;
-pub(crate) mod launch;
-pub(crate) mod layout;
+pub mod health;
+mod identity;
+mod launch;
+mod layout;
 mod liveness;
-pub(crate) mod logs;
-pub(crate) mod materials;
-pub(crate) mod ports;
-pub(crate) mod postgres;
-pub(crate) mod processes;
+mod logs;
+mod materials;
+mod options;
+mod ports;
+mod postgres;
+mod processes;
+pub mod profile;
 mod programs;
 mod saying;
+mod server;
 mod setup;
-pub(crate) mod state;
+mod state;
 mod supervisor;
 
 use std::sync::mpsc::{Receiver, channel};
@@ -29,15 +34,24 @@ use std::time::Duration;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::failure::Failure;
+pub use config::options_that_differ;
+pub use error::{SupervisorError, innermost};
+pub use files::write_atomically;
+pub use launch::Siblings;
+pub use layout::Home;
+pub use logs::open_supervisor_log;
+pub use materials::{current_dependencies, current_toolchain, find_sysroot};
+pub use options::{Materials, UpOptions};
+pub use ports::Ports;
+pub use postgres::find_postgres;
+pub use processes::{cpu_ticks, descendants, stat, ticks_per_second};
+pub use state::{Addresses, Phase, Process, ProgramState, State, is_supervised, wait_while_starting};
+
 use config::UpConfig;
 use ending::signal_one;
 use identity::Identities;
-use layout::Home;
-use ports::Ports;
 use saying::say;
-pub(crate) use setup::UpOptions;
-use state::{Lock, Phase, State, wait_until};
+use state::{Lock, wait_until};
 use supervisor::Supervisor;
 
 /// How long `down` waits for the supervisor to stop everything in order.
@@ -45,7 +59,7 @@ const DOWN_LIMIT: Duration = Duration::from_secs(60);
 
 /// What became of a request to supervise.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Supervised {
+pub enum Supervised {
     /// Another supervisor of this home runs.
     AlreadyRunning,
     /// It ran until somebody stopped it; these had to be killed.
@@ -53,12 +67,12 @@ pub(crate) enum Supervised {
 }
 
 /// Sets everything up, runs it and returns when it was told to stop.
-pub(crate) fn supervise(
+pub fn supervise(
     home: &Home,
     ports: Ports,
     options: &UpOptions,
     loud: bool,
-) -> Result<Supervised, Failure> {
+) -> Result<Supervised, SupervisorError> {
     let identities = Identities::establish()?;
     home.prepare(&identities)?;
     let Some(_lock) = Lock::take(home)? else { return Ok(Supervised::AlreadyRunning) };
@@ -67,10 +81,10 @@ pub(crate) fn supervise(
     }
     // Orphans of our programs become our children, so that stopping leaves none.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .map_err(|e| Failure::Local(format!("cannot become a subreaper: {e}")))?;
+        .map_err(|e| SupervisorError::Local(format!("cannot become a subreaper: {e}")))?;
     // No program of ours gains rights by executing something.
     rustix::thread::set_no_new_privs(true)
-        .map_err(|e| Failure::Local(format!("cannot give up new rights: {e}")))?;
+        .map_err(|e| SupervisorError::Local(format!("cannot give up new rights: {e}")))?;
     stop_strays(home)?;
     let config = configure(home, ports, options)?;
     let mut supervisor = Supervisor::new(home, &identities, stop_requests()?, loud)?;
@@ -96,7 +110,7 @@ pub(crate) fn supervise(
     }
 }
 
-fn configure(home: &Home, ports: Ports, options: &UpOptions) -> Result<UpConfig, Failure> {
+fn configure(home: &Home, ports: Ports, options: &UpOptions) -> Result<UpConfig, SupervisorError> {
     let mut config = UpConfig::load_or_new(home, ports)?;
     config.apply(options);
     config.save(home)?;
@@ -104,9 +118,9 @@ fn configure(home: &Home, ports: Ports, options: &UpOptions) -> Result<UpConfig,
 }
 
 /// One item for each SIGTERM, SIGINT or SIGHUP.
-fn stop_requests() -> Result<Receiver<()>, Failure> {
+fn stop_requests() -> Result<Receiver<()>, SupervisorError> {
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])
-        .map_err(|e| Failure::Local(format!("cannot listen for signals: {e}")))?;
+        .map_err(|e| SupervisorError::Local(format!("cannot listen for signals: {e}")))?;
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for _ in signals.forever() {
@@ -120,30 +134,30 @@ fn stop_requests() -> Result<Receiver<()>, Failure> {
 
 /// Ends programs that a killed supervisor left behind: they hold ports, sockets and the data
 /// directory. Their parent is gone, so nobody else will.
-fn stop_strays(home: &Home) -> Result<(), Failure> {
+fn stop_strays(home: &Home) -> Result<(), SupervisorError> {
     let Some(state) = State::load(home)? else { return Ok(()) };
     let strays: Vec<_> = state.alive().cloned().collect();
     for stray in strays.iter().rev() {
         say(&format!("stopping {} (pid {}) of an earlier run", stray.name, stray.pid));
         signal_one(stray.pid, if stray.name == "postgres" { Signal::INT } else { Signal::TERM });
-        let gone = || Ok(processes::start_ticks(stray.pid) != Some(stray.start_ticks));
+        let gone = || Ok(stray.process() == Process::Gone);
         if !wait_until(Duration::from_secs(12), gone)? {
             signal_one(stray.pid, Signal::KILL);
             wait_until(Duration::from_secs(5), gone)?;
         }
     }
     for role in identity::Role::ALL {
-        let _ = std::fs::remove_file(supervisor::ready_file(home, role));
+        let _ = std::fs::remove_file(home.ready_file(role));
     }
     Ok(())
 }
 
 /// Stops everything of this home and returns what is left of it; an empty list is success.
-pub(crate) fn stop_everything(home: &Home) -> Result<Vec<String>, Failure> {
+pub fn stop_everything(home: &Home) -> Result<Vec<String>, SupervisorError> {
     if let Some(state) = State::load(home)? {
-        if Lock::is_held(home)? {
+        if is_supervised(home)? {
             signal_one(state.pid, Signal::TERM);
-            if !wait_until(DOWN_LIMIT, || Lock::is_held(home).map(|held| !held))? {
+            if !wait_until(DOWN_LIMIT, || is_supervised(home).map(|held| !held))? {
                 return Ok(vec![format!("the supervisor (pid {}) does not stop", state.pid)]);
             }
         } else {
@@ -165,7 +179,7 @@ fn left_of(home: &Home, state: &State) -> Vec<String> {
         }
     }
     for role in identity::Role::ALL {
-        let file = supervisor::ready_file(home, role);
+        let file = home.ready_file(role);
         if file.exists() {
             left.push(format!("file {}", file.display()));
         }

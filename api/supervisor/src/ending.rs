@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use super::processes;
+use crate::processes;
 
 /// Ends what is still below us: orphans of programs that were killed. Each is named.
-pub(super) fn kill_orphans() -> Vec<String> {
+pub(crate) fn kill_orphans() -> Vec<String> {
     /// Orphans can have children of their own, adopted by us only when their parent is dead.
     const ROUNDS_MAX: usize = 50;
     let mut complaints = Vec::new();
@@ -34,7 +34,7 @@ fn own_pid() -> i32 {
 }
 
 /// Waits until the child is reaped; other children that end meanwhile are reaped along the way.
-pub(super) fn wait_for_end(pid: i32, limit: Duration) -> bool {
+pub(crate) fn wait_for_end(pid: i32, limit: Duration) -> bool {
     let begin = Instant::now();
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -52,21 +52,21 @@ pub(super) fn wait_for_end(pid: i32, limit: Duration) -> bool {
 }
 
 /// Sends a signal; a process that is gone already is what we wanted.
-pub(super) fn signal_one(pid: i32, signal: Signal) {
+pub(crate) fn signal_one(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
 /// The same to a whole process group.
-pub(super) fn signal_group(pid: i32, signal: Signal) {
+pub(crate) fn signal_group(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::kill_process_group(pid, signal);
     }
 }
 
 /// How a process ended, for a person.
-pub(super) fn describe(status: rustix::process::WaitStatus) -> String {
+pub(crate) fn describe(status: rustix::process::WaitStatus) -> String {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),

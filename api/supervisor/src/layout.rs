@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use mfaas_ident::Digest;
 use rustix::fs::{Gid, Mode, Uid};
 
-use super::identity::{Identities, Role};
-use crate::failure::Failure;
+use crate::error::SupervisorError;
+use crate::identity::{Identities, Role};
 
 /// A unix socket's path may have 107 bytes; the longest name below `run/` is `pg/.s.PGSQL.5432`.
 const RUN_PATH_BYTES_MAX: usize = 85;
@@ -64,14 +64,14 @@ const RUN_DIRECTORIES: &[Directory] = &[
 
 /// The home of one `mfaas up`.
 #[derive(Debug, Clone)]
-pub(crate) struct Home {
+pub struct Home {
     root: PathBuf,
     run: PathBuf,
 }
 
 impl Home {
     /// The home at `root`, an absolute path; nothing is touched.
-    pub(crate) fn at(root: &Path) -> Self {
+    pub fn at(root: &Path) -> Self {
         let below = root.join("run");
         let run = if below.as_os_str().len() <= RUN_PATH_BYTES_MAX {
             below
@@ -83,22 +83,22 @@ impl Home {
     }
 
     /// The default home: `/var/lib/mfaas` for root, `~/.local/share/mfaas` for a user.
-    pub(crate) fn default_root() -> Result<PathBuf, Failure> {
+    pub fn default_root() -> Result<PathBuf, SupervisorError> {
         if rustix::process::geteuid().is_root() {
             return Ok(PathBuf::from("/var/lib/mfaas"));
         }
         std::env::home_dir()
             .map(|home| home.join(".local/share/mfaas"))
-            .ok_or_else(|| Failure::Usage("HOME is not set; give --home".to_owned()))
+            .ok_or_else(|| SupervisorError::Usage("HOME is not set; give --home".to_owned()))
     }
 
     /// The home itself.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// A path below the home.
-    pub(crate) fn join(&self, path: impl AsRef<Path>) -> PathBuf {
+    pub fn join(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root.join(path)
     }
 
@@ -108,15 +108,25 @@ impl Home {
         &self.run
     }
 
+    /// The log of a program, or of the supervisor itself.
+    pub fn log(&self, name: &str) -> PathBuf {
+        self.join(format!("logs/{name}.log"))
+    }
+
+    /// Where a program writes that it is ready.
+    pub(crate) fn ready_file(&self, role: Role) -> PathBuf {
+        self.run.join(role.name()).join("ready.json")
+    }
+
     /// The directory of the database's socket.
     pub(crate) fn socket_dir(&self) -> PathBuf {
         self.run.join("pg")
     }
 
     /// Makes every directory with its owner and mode; repairs modes that drifted.
-    pub(crate) fn prepare(&self, identities: &Identities) -> Result<(), Failure> {
+    pub(crate) fn prepare(&self, identities: &Identities) -> Result<(), SupervisorError> {
         std::fs::create_dir_all(self.root.parent().unwrap_or(Path::new("/")))
-            .map_err(Failure::io("cannot make the parent of", &self.root))?;
+            .map_err(SupervisorError::io("cannot make the parent of", &self.root))?;
         make(&self.root, 0o711, None)?;
         make(&self.run, 0o711, None)?;
         for (base, table) in [(&self.root, DIRECTORIES), (&self.run, RUN_DIRECTORIES)] {
@@ -130,25 +140,25 @@ impl Home {
 
 /// Makes the directory if needed, refuses anything else at its place, and sets owner and mode.
 /// A symlink or a foreign owner in /tmp would let another user choose where secrets go.
-fn make(path: &Path, mode: u32, owner: Option<(Uid, Gid)>) -> Result<(), Failure> {
+fn make(path: &Path, mode: u32, owner: Option<(Uid, Gid)>) -> Result<(), SupervisorError> {
     match std::fs::create_dir(path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(Failure::io("cannot make", path)(error));
+            return Err(SupervisorError::io("cannot make", path)(error));
         }
         _ => {}
     }
-    let meta = std::fs::symlink_metadata(path).map_err(Failure::io("cannot read", path))?;
+    let meta = std::fs::symlink_metadata(path).map_err(SupervisorError::io("cannot read", path))?;
     if !meta.is_dir() {
-        return Err(Failure::Local(format!("{} exists and is not a directory", path.display())));
+        return Err(SupervisorError::Local(format!("{} exists and is not a directory", path.display())));
     }
     // In /tmp anybody could have made it first; below the home only we can.
     if owner.is_none() && meta.uid() != rustix::process::geteuid().as_raw() {
-        return Err(Failure::Local(format!("{} belongs to another user", path.display())));
+        return Err(SupervisorError::Local(format!("{} belongs to another user", path.display())));
     }
     if let Some((uid, gid)) = owner {
         rustix::fs::chown(path, Some(uid), Some(gid))
-            .map_err(|e| Failure::io("cannot chown", path)(e.into()))?;
+            .map_err(|e| SupervisorError::io("cannot chown", path)(e.into()))?;
     }
     rustix::fs::chmod(path, Mode::from_raw_mode(mode))
-        .map_err(|e| Failure::io("cannot chmod", path)(e.into()))
+        .map_err(|e| SupervisorError::io("cannot chmod", path)(e.into()))
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::fs::{Gid, Uid};
 
-use crate::failure::Failure;
+use crate::error::SupervisorError;
 
 /// The programs that have an identity of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,7 +79,7 @@ pub(crate) enum Identities {
 
 impl Identities {
     /// Finds the users, making those that are missing when we are root.
-    pub(crate) fn establish() -> Result<Self, Failure> {
+    pub(crate) fn establish() -> Result<Self, SupervisorError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::OneUid);
         }
@@ -87,8 +87,9 @@ impl Identities {
         for (role, id) in Role::ALL.into_iter().zip(&mut ids) {
             ensure_group(role.group())?;
             ensure_user(role)?;
-            *id = lookup(role.user())?
-                .ok_or_else(|| Failure::Local(format!("user {} is missing after useradd", role.user())))?;
+            *id = lookup(role.user())?.ok_or_else(|| {
+                SupervisorError::Local(format!("user {} is missing after useradd", role.user()))
+            })?;
         }
         Ok(Self::SystemUsers(ids))
     }
@@ -117,7 +118,7 @@ impl Identities {
 }
 
 /// Uid and primary gid of a user, by the system's own name service.
-pub(crate) fn lookup(user: &str) -> Result<Option<(Uid, Gid)>, Failure> {
+pub(crate) fn lookup(user: &str) -> Result<Option<(Uid, Gid)>, SupervisorError> {
     Ok(passwd(user)?.and_then(|line| {
         let mut fields = line.split(':').skip(2);
         let uid = fields.next()?.parse().ok()?;
@@ -127,22 +128,22 @@ pub(crate) fn lookup(user: &str) -> Result<Option<(Uid, Gid)>, Failure> {
 }
 
 /// The home directory of a user.
-pub(crate) fn home_of(user: &str) -> Result<Option<std::path::PathBuf>, Failure> {
+pub(crate) fn home_of(user: &str) -> Result<Option<std::path::PathBuf>, SupervisorError> {
     Ok(passwd(user)?.and_then(|line| line.split(':').nth(5).map(Into::into)))
 }
 
-fn passwd(user: &str) -> Result<Option<String>, Failure> {
+fn passwd(user: &str) -> Result<Option<String>, SupervisorError> {
     let output = Command::new("getent")
         .args(["passwd", user])
         .output()
-        .map_err(|e| Failure::Local(format!("cannot run getent: {e}")))?;
+        .map_err(|e| SupervisorError::Local(format!("cannot run getent: {e}")))?;
     if !output.status.success() {
         return Ok(None);
     }
     Ok(Some(String::from_utf8_lossy(&output.stdout).trim_end().to_owned()))
 }
 
-fn ensure_group(group: &str) -> Result<(), Failure> {
+fn ensure_group(group: &str) -> Result<(), SupervisorError> {
     let known = Command::new("getent").args(["group", group]).output();
     if known.is_ok_and(|output| output.status.success()) {
         return Ok(());
@@ -150,7 +151,7 @@ fn ensure_group(group: &str) -> Result<(), Failure> {
     admin("groupadd", &["--system", group])
 }
 
-fn ensure_user(role: Role) -> Result<(), Failure> {
+fn ensure_user(role: Role) -> Result<(), SupervisorError> {
     if lookup(role.user())?.is_some() {
         return Ok(());
     }
@@ -169,15 +170,15 @@ fn ensure_user(role: Role) -> Result<(), Failure> {
 }
 
 /// Runs an account tool; a second `up` that won the race to make the account is no error.
-fn admin(tool: &str, arguments: &[&str]) -> Result<(), Failure> {
+fn admin(tool: &str, arguments: &[&str]) -> Result<(), SupervisorError> {
     const ALREADY_EXISTS: i32 = 9;
     let output = Command::new(tool)
         .args(arguments)
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .output()
-        .map_err(|e| Failure::Local(format!("cannot run {tool}: {e}")))?;
+        .map_err(|e| SupervisorError::Local(format!("cannot run {tool}: {e}")))?;
     if output.status.success() || output.status.code() == Some(ALREADY_EXISTS) {
         return Ok(());
     }
-    Err(Failure::Local(format!("{tool} failed: {}", String::from_utf8_lossy(&output.stderr).trim())))
+    Err(SupervisorError::Local(format!("{tool} failed: {}", String::from_utf8_lossy(&output.stderr).trim())))
 }

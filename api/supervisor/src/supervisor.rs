@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, WaitOptions};
 
-use super::ending::{describe, kill_orphans, signal_group, signal_one, wait_for_end};
-use super::files;
-use super::identity::{Identities, Role};
-use super::launch::Launch;
-use super::layout::Home;
-use super::liveness::{self, Liveness};
-use super::logs::{self, Copying, Form, Log, SharedLog};
-use super::processes;
-use super::saying::say;
-use super::state::{Phase, ProgramState, State, Step};
-use crate::failure::Failure;
+use crate::ending::{describe, kill_orphans, signal_group, signal_one, wait_for_end};
+use crate::error::SupervisorError;
+use crate::files;
+use crate::identity::{Identities, Role};
+use crate::launch::Launch;
+use crate::layout::Home;
+use crate::liveness::{self, Liveness};
+use crate::logs::{Copying, Form, Log, SharedLog};
+use crate::processes;
+use crate::saying::say;
+use crate::state::{Phase, ProgramState, State, Step};
 
 /// The pause before the first restart; doubles up to [`BACKOFF_MAX`].
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
@@ -78,7 +78,7 @@ impl<'a> Supervisor<'a> {
         identities: &'a Identities,
         signals: Receiver<()>,
         loud: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SupervisorError> {
         let mut state = State::starting();
         state.one_uid = identities.is_one_uid();
         let (programs, liveness) = (Vec::new(), Liveness::start()?);
@@ -94,10 +94,10 @@ impl<'a> Supervisor<'a> {
     pub(crate) fn step<T>(
         &mut self,
         name: impl Into<String>,
-        work: impl FnOnce(&mut Self) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        work: impl FnOnce(&mut Self) -> Result<T, SupervisorError>,
+    ) -> Result<T, SupervisorError> {
         if self.signals.try_recv().is_ok() {
-            return Err(Failure::Interrupted);
+            return Err(SupervisorError::Interrupted);
         }
         let name = name.into();
         self.state.steps.push(Step { name: name.clone(), seconds: None });
@@ -116,12 +116,12 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Starts a program and keeps it running from now on.
-    pub(crate) fn start(&mut self, launch: Launch) -> Result<(), Failure> {
+    pub(crate) fn start(&mut self, launch: Launch) -> Result<(), SupervisorError> {
         let name = launch.role.name();
         let is_json = launch.env.iter().any(|(name, value)| *name == "MFAAS_LOG_JSON" && value == "1");
         let form = if is_json { Form::Json } else { Form::Text };
         let mut program = Supervised {
-            log: Arc::new(Mutex::new(Log::at(logs::path(self.home, name), form))),
+            log: Arc::new(Mutex::new(Log::at(self.home.log(name), form))),
             copying: None,
             launch,
             pid: None,
@@ -153,7 +153,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Waits for the ready file of a program that was just started and returns what it says.
-    pub(crate) fn wait_ready(&mut self, role: Role) -> Result<serde_json::Value, Failure> {
+    pub(crate) fn wait_ready(&mut self, role: Role) -> Result<serde_json::Value, SupervisorError> {
         let begin = Instant::now();
         while begin.elapsed() < READY_LIMIT {
             if let Some(value) = read_ready(self.home, role) {
@@ -169,25 +169,25 @@ impl<'a> Supervisor<'a> {
             self.pause(Duration::from_millis(10))?;
             self.restart_due();
         }
-        Err(Failure::Local(format!("{} is not ready after {} s", role.name(), READY_LIMIT.as_secs())))
+        Err(SupervisorError::Local(format!("{} is not ready after {} s", role.name(), READY_LIMIT.as_secs())))
     }
 
     /// Waits, but no longer than until somebody wants us to stop.
-    pub(crate) fn pause(&mut self, time: Duration) -> Result<(), Failure> {
+    pub(crate) fn pause(&mut self, time: Duration) -> Result<(), SupervisorError> {
         match self.signals.recv_timeout(time) {
             Err(RecvTimeoutError::Timeout) => Ok(()),
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => Err(Failure::Interrupted),
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => Err(SupervisorError::Interrupted),
         }
     }
 
-    fn ended_at_start(&self, role: Role) -> Failure {
-        let log = logs::path(self.home, role.name());
+    fn ended_at_start(&self, role: Role) -> SupervisorError {
+        let log = self.home.log(role.name());
         let program = self.programs.iter().find(|program| program.launch.role == role);
         program.and_then(|program| program.copying.as_ref()).into_iter().for_each(Copying::finish);
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         let last: Vec<&str> = text.lines().rev().take(3).collect();
         let last: Vec<&str> = last.into_iter().rev().collect();
-        Failure::Local(format!(
+        SupervisorError::Local(format!(
             "{} ended at its start; {} says: {}",
             role.name(),
             log.display(),
@@ -196,7 +196,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Keeps everything running until somebody wants us to stop.
-    pub(crate) fn watch(&mut self) -> Result<(), Failure> {
+    pub(crate) fn watch(&mut self) -> Result<(), SupervisorError> {
         /// How soon a death is noticed. Waking up 20 times a second costs nothing measurable.
         const TICK: Duration = Duration::from_millis(50);
         self.state.phase = Phase::Ready;
@@ -204,7 +204,7 @@ impl<'a> Supervisor<'a> {
         loop {
             match self.pause(TICK) {
                 Ok(()) => {}
-                Err(Failure::Interrupted) => return Ok(()),
+                Err(SupervisorError::Interrupted) => return Ok(()),
                 Err(other) => return Err(other),
             }
             self.tend();
@@ -325,7 +325,7 @@ impl<'a> Supervisor<'a> {
                 wait_for_end(pid, STOP_LIMIT);
             }
             signal_group(pid, Signal::KILL);
-            let _ = std::fs::remove_file(ready_file(self.home, program.launch.role));
+            let _ = std::fs::remove_file(self.home.ready_file(program.launch.role));
         }
         complaints.extend(kill_orphans());
         self.programs.iter().filter_map(|program| program.copying.as_ref()).for_each(Copying::finish);
@@ -353,8 +353,8 @@ impl<'a> Supervisor<'a> {
 }
 
 impl Supervised {
-    fn spawn(&mut self, home: &Home, identities: &Identities) -> Result<(), Failure> {
-        let _ = std::fs::remove_file(ready_file(home, self.launch.role));
+    fn spawn(&mut self, home: &Home, identities: &Identities) -> Result<(), SupervisorError> {
+        let _ = std::fs::remove_file(home.ready_file(self.launch.role));
         self.ready = None;
         self.restart_at = None;
         let (pid, copying) = self.launch.spawn(home, identities, &self.log)?;
@@ -393,11 +393,6 @@ impl Supervised {
     }
 }
 
-/// Where a program writes that it is ready.
-pub(crate) fn ready_file(home: &Home, role: Role) -> std::path::PathBuf {
-    home.run().join(role.name()).join("ready.json")
-}
-
 fn read_ready(home: &Home, role: Role) -> Option<serde_json::Value> {
-    serde_json::from_slice(&files::read(&ready_file(home, role), READY_BYTES_MAX).ok()?).ok()
+    serde_json::from_slice(&files::read(&home.ready_file(role), READY_BYTES_MAX).ok()?).ok()
 }

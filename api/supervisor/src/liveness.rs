@@ -6,8 +6,9 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use super::health;
-use crate::failure::Failure;
+use crate::error::SupervisorError;
+use crate::health;
+use crate::server::runtime;
 
 /// What is asked for.
 pub(crate) const ROUTE: &str = "/healthz";
@@ -28,14 +29,11 @@ pub(crate) struct Liveness {
 
 impl Liveness {
     /// Starts the thread, which ends with the value.
-    pub(crate) fn start() -> Result<Self, Failure> {
+    pub(crate) fn start() -> Result<Self, SupervisorError> {
         let (questions, asked) = channel::<(i32, String)>();
         let (tell, answers) = channel();
         let http = health::client()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::Local(format!("cannot start the runtime: {error}")))?;
+        let runtime = runtime()?;
         let ask_each = move || {
             for (pid, address) in asked {
                 let answer =
@@ -48,7 +46,7 @@ impl Liveness {
         std::thread::Builder::new()
             .name("liveness".to_owned())
             .spawn(ask_each)
-            .map_err(|error| Failure::Local(format!("cannot start a thread: {error}")))?;
+            .map_err(|error| SupervisorError::Local(format!("cannot start a thread: {error}")))?;
         Ok(Self { questions, answers })
     }
 
@@ -76,6 +74,8 @@ mod tests {
     /// Not ready is alive; only silence is not.
     #[test]
     fn any_answer_is_a_sign_of_life_and_silence_is_none() {
+        // What the program does when it starts; a second install by another test is no error.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let liveness = Liveness::start().unwrap();
         let (unready, silent) = (listener(), listener());
         let free = listener().local_addr().unwrap().to_string();

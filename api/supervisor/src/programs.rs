@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 
-use super::config::{ACQUIRER_ROLE, BUILDER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
-use super::identity::Role;
-use super::launch::{Launch, Siblings};
-use super::layout::Home;
-use super::supervisor::ready_file;
-use crate::failure::Failure;
+use crate::config::{ACQUIRER_ROLE, BUILDER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
+use crate::error::SupervisorError;
+use crate::identity::Role;
+use crate::launch::{Launch, Siblings};
+use crate::layout::Home;
 
 /// Variables by which a program finds its way to others: proxies, certificates, and cargo's configuration file.
 const NETWORK_VARIABLES: [&str; 9] = [
@@ -51,14 +50,14 @@ impl Programs<'_> {
     }
 
     /// `mfaas-signer` with its database and its key.
-    pub(crate) fn signer(&self) -> Result<Launch, Failure> {
+    pub(crate) fn signer(&self) -> Result<Launch, SupervisorError> {
         let launch = self
             .base(Role::Signer, "mfaas-signer")
             .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, SIGNER_ROLE)?)
             .env("MFAAS_BLOBS_URL", self.blobs_url())
             .env("MFAAS_KEYS_DIR", self.home.join("signer/keys"))
             .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
-            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Signer));
+            .env("MFAAS_READY_FILE", self.home.ready_file(Role::Signer));
         let settings = [
             ("MFAAS_DEFAULT_ACCESS", self.config.default_access.map(|access| access.as_str().to_owned())),
             ("MFAAS_BUILDS_AGREEMENT", self.config.builds_agreement.map(|number| number.to_string())),
@@ -67,7 +66,7 @@ impl Programs<'_> {
     }
 
     /// `mfaas-server`, listening on the two given addresses.
-    pub(crate) fn server(&self, http: &str, nodes: &str) -> Result<Launch, Failure> {
+    pub(crate) fn server(&self, http: &str, nodes: &str) -> Result<Launch, SupervisorError> {
         let mut launch = self
             .base(Role::Server, "mfaas-server")
             .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, SERVER_ROLE)?)
@@ -75,7 +74,7 @@ impl Programs<'_> {
             .env("MFAAS_LISTEN", http)
             .env("MFAAS_NODE_LISTEN", nodes)
             .env("MFAAS_TLS_DIR", self.home.join("server/tls"))
-            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Server));
+            .env("MFAAS_READY_FILE", self.home.ready_file(Role::Server));
         if let Some(address) = &self.config.metrics_listen {
             launch = launch.env("MFAAS_METRICS_LISTEN", address);
         }
@@ -91,7 +90,7 @@ impl Programs<'_> {
     }
 
     /// An administrative command of `mfaas-server` with the rights of the given database role.
-    pub(crate) fn server_command(&self, role: &str) -> Result<Launch, Failure> {
+    pub(crate) fn server_command(&self, role: &str) -> Result<Launch, SupervisorError> {
         Ok(self
             .base(Role::Server, "mfaas-server")
             .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, role)?)
@@ -104,7 +103,7 @@ impl Programs<'_> {
         &self,
         toolchain: &std::path::Path,
         dependencies: &std::path::Path,
-    ) -> Result<Launch, Failure> {
+    ) -> Result<Launch, SupervisorError> {
         Ok(self
             .base(Role::Builder, "mfaas-builder")
             .arg("serve")
@@ -115,7 +114,7 @@ impl Programs<'_> {
             .env("MFAAS_SITE_DEPS_DIR", self.home.join("acquirer/deps"))
             .env("MFAAS_WORK_DIR", self.home.join("builder/work"))
             .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
-            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Builder)))
+            .env("MFAAS_READY_FILE", self.home.ready_file(Role::Builder)))
     }
 
     /// `mfaas-builder acquire`, which finds out what requests come down to and builds what was approved.
@@ -123,7 +122,7 @@ impl Programs<'_> {
         &self,
         toolchain: &std::path::Path,
         dependencies: &std::path::Path,
-    ) -> Result<Launch, Failure> {
+    ) -> Result<Launch, SupervisorError> {
         let launch = self
             .base(Role::Acquirer, "mfaas-builder")
             .arg("acquire")
@@ -136,7 +135,7 @@ impl Programs<'_> {
             .env("MFAAS_WORK_DIR", self.home.join("acquirer/work"))
             .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("MFAAS_AUTOMATIC_ADMISSION", if self.config.automatic_admission { "1" } else { "0" })
-            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Acquirer));
+            .env("MFAAS_READY_FILE", self.home.ready_file(Role::Acquirer));
         Ok(with_network(launch))
     }
 
@@ -158,7 +157,7 @@ impl Programs<'_> {
             .env("MFAAS_STATE_DIR", self.home.join("node/state"))
             .env("MFAAS_INGRESS_LISTEN", ingress)
             .env("MFAAS_ROOT_KEY_FILE", self.home.join("root.pub"))
-            .env("MFAAS_READY_FILE", ready_file(self.home, Role::Node));
+            .env("MFAAS_READY_FILE", self.home.ready_file(Role::Node));
         let settings = [
             ("MFAAS_WORKERS", self.config.workers.map(|number| number.to_string())),
             ("MFAAS_WORKER_PROCESSES", self.config.worker_processes.map(|number| number.to_string())),
@@ -191,11 +190,11 @@ fn with_network(launch: Launch) -> Launch {
 }
 
 /// The name that the server has to answer to.
-fn host_of(url: &str) -> Result<String, Failure> {
+fn host_of(url: &str) -> Result<String, SupervisorError> {
     let parsed =
-        reqwest::Url::parse(url).map_err(|error| Failure::Usage(format!("--public-url: {error}")))?;
+        reqwest::Url::parse(url).map_err(|error| SupervisorError::Usage(format!("--public-url: {error}")))?;
     let host = parsed.host_str().filter(|host| !host.is_empty());
-    host.map(str::to_owned).ok_or_else(|| Failure::Usage("--public-url names no host".to_owned()))
+    host.map(str::to_owned).ok_or_else(|| SupervisorError::Usage("--public-url names no host".to_owned()))
 }
 
 /// The same program with one variable changed.

@@ -7,23 +7,21 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use mfaas_ident::Access;
-use mfaas_ident::{IdentitySource, PersonName, Scope};
-use mfaas_wire::{Availability, NodeState, NodeView, Page};
+use mfaas_ident::{IdentitySource, Scope};
+use mfaas_wire::{Availability, NodeState, NodeView, Page, WhoAmI};
 
-use super::config::{OWNER_ROLE, SERVER_ROLE, UpConfig, write_atomically};
-use super::files;
-use super::health;
-use super::identity::{Identities, Role};
-use super::launch::{Siblings, run_as_self};
-use super::layout::Home;
-use super::materials::Materials;
-use super::postgres::{self, Cluster};
-use super::programs::{Programs, with_env};
-use super::supervisor::Supervisor;
-use crate::client::Client;
-use crate::failure::Failure;
+use crate::config::{OWNER_ROLE, SERVER_ROLE, UpConfig};
+use crate::error::SupervisorError;
+use crate::files::{self, write_atomically};
+use crate::identity::{Identities, Role};
+use crate::launch::{Siblings, run_as_self};
+use crate::layout::Home;
+use crate::options::UpOptions;
+use crate::postgres::{self, Cluster};
 use crate::profile::Profile;
+use crate::programs::{Programs, with_env};
+use crate::server::Server;
+use crate::supervisor::Supervisor;
 
 /// The tenant of the first token.
 const FIRST_TENANT: &str = "default";
@@ -34,49 +32,6 @@ const PUBLIC_BYTES_MAX: u64 = 64 << 10;
 /// How long the node may take to serve what is desired, or to load one version more of it.
 const SERVING_LIMIT: Duration = Duration::from_secs(60);
 
-/// What `mfaas up` was asked for, apart from the home and the ports.
-#[derive(Debug, Clone)]
-pub(crate) struct UpOptions {
-    /// Worker processes of the node; as before, or one a core, when absent.
-    pub(crate) workers: Option<u32>,
-    /// What must hold calls where tenants share workers; as before, or the node's default, when absent.
-    pub(crate) share_workers: Option<String>,
-    /// Worker processes of the node at a time; as before, or its default, when absent.
-    pub(crate) worker_processes: Option<u32>,
-    /// Connections that the node takes at once; as before, or its default, when absent.
-    pub(crate) ingress_connections: Option<u32>,
-    /// Of these, of one peer; as before, or its default, when absent.
-    pub(crate) ingress_peer_connections: Option<u32>,
-    /// Proxies before the node; as before, or none, when absent.
-    pub(crate) ingress_proxies: Option<String>,
-    /// The weakest sandbox that is accepted; as before when absent.
-    pub(crate) sandbox_minimum: Option<String>,
-    /// How many builders have to agree; as before when absent.
-    pub(crate) builds_agreement: Option<u8>,
-    /// Where the server shows its numbers; as before, or with HTTP, when absent.
-    pub(crate) metrics_listen: Option<String>,
-    /// Whether the rules may admit a crate by themselves; as before when absent.
-    pub(crate) automatic_admission: Option<bool>,
-    /// Who may call a function whose manifest does not say; as before when absent.
-    pub(crate) default_access: Option<Access>,
-    /// How people reach the console; as before when absent.
-    pub(crate) public_url: Option<String>,
-    /// The configuration of the OpenID provider; as before when absent.
-    pub(crate) oidc: Option<PathBuf>,
-    /// An external database.
-    pub(crate) database_url: Option<String>,
-    /// Toolchain and dependencies.
-    pub(crate) materials: Materials,
-    /// Where the first token goes.
-    pub(crate) profile: PathBuf,
-    /// Whom the profile belongs to, when root writes it for somebody else.
-    pub(crate) profile_owner: Option<(rustix::fs::Uid, rustix::fs::Gid)>,
-    /// Whom the first token names.
-    pub(crate) person: PersonName,
-    /// The filter for the programs' logs.
-    pub(crate) log: String,
-}
-
 /// Sets up and starts everything; returns when the node serves what is desired.
 pub(crate) fn bring_up(
     supervisor: &mut Supervisor<'_>,
@@ -84,7 +39,7 @@ pub(crate) fn bring_up(
     identities: &Identities,
     config: &UpConfig,
     options: &UpOptions,
-) -> Result<(), Failure> {
+) -> Result<(), SupervisorError> {
     supervisor.step("ports", |_| config.ports.demand_free())?;
     let siblings = supervisor.step("programs", |_| Siblings::beside_us()?.reachable(home, identities))?;
     let programs = Programs { home, config, siblings: &siblings, log: &options.log };
@@ -137,10 +92,10 @@ fn database(
     supervisor: &mut Supervisor<'_>,
     programs: &Programs<'_>,
     identities: &Identities,
-) -> Result<(), Failure> {
+) -> Result<(), SupervisorError> {
     let (home, config) = (programs.home, programs.config);
     let owner_url = config.database_url(home, OWNER_ROLE)?;
-    let tools = postgres::find_programs()?;
+    let tools = postgres::find_postgres()?;
     if config.external_database.is_none() {
         let cluster = Cluster::of(home, identities)?;
         supervisor.step("database cluster", |_| cluster.initialise(config))?;
@@ -158,7 +113,7 @@ fn database(
 
 /// Root and online key on the first run. The root key stays in a directory that no program can
 /// enter; the signer gets the online key alone.
-fn keys(programs: &Programs<'_>, identities: &Identities) -> Result<(), Failure> {
+fn keys(programs: &Programs<'_>, identities: &Identities) -> Result<(), SupervisorError> {
     let home = programs.home;
     let (root_dir, keys_dir) = (home.join("root-key"), home.join("signer/keys"));
     let list = root_dir.join("keylist.json");
@@ -189,8 +144,8 @@ fn keys(programs: &Programs<'_>, identities: &Identities) -> Result<(), Failure>
 
 /// Keeps a copy of the configuration and of the client's secret that it names, which the server can read and
 /// nobody else. What is in it is checked by the server when it starts.
-fn identity_provider(home: &Home, identities: &Identities, file: &Path) -> Result<(), Failure> {
-    let damaged = |why: String| Failure::Usage(format!("{}: {why}", file.display()));
+fn identity_provider(home: &Home, identities: &Identities, file: &Path) -> Result<(), SupervisorError> {
+    let damaged = |why: String| SupervisorError::Usage(format!("{}: {why}", file.display()));
     let bytes = files::read(file, PUBLIC_BYTES_MAX)?;
     let mut config: serde_json::Value =
         serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
@@ -207,7 +162,7 @@ fn identity_provider(home: &Home, identities: &Identities, file: &Path) -> Resul
 }
 
 /// The private certificate authority and the server's certificate, on the first run.
-fn certificates(programs: &Programs<'_>, identities: &Identities) -> Result<(), Failure> {
+fn certificates(programs: &Programs<'_>, identities: &Identities) -> Result<(), SupervisorError> {
     let home = programs.home;
     programs.server_command(SERVER_ROLE)?.arg("init").run(home, identities)?;
     publish_copy(&home.join("server/tls/ca.pem"), &home.join("ca.pem"))
@@ -217,7 +172,7 @@ fn certificates(programs: &Programs<'_>, identities: &Identities) -> Result<(), 
 fn start_server(
     supervisor: &mut Supervisor<'_>,
     programs: &Programs<'_>,
-) -> Result<ServerAddresses, Failure> {
+) -> Result<ServerAddresses, SupervisorError> {
     let ports = programs.config.ports;
     let local = |port: u16| format!("127.0.0.1:{port}");
     supervisor.start(programs.server(&local(ports.http), &local(ports.node))?)?;
@@ -239,7 +194,7 @@ fn first_token(
     identities: &Identities,
     options: &UpOptions,
     addresses: &ServerAddresses,
-) -> Result<(), Failure> {
+) -> Result<(), SupervisorError> {
     let home = programs.home;
     let mut profile = Profile::load(&options.profile)?;
     profile.server = Some(format!("http://{}", addresses.http));
@@ -247,14 +202,8 @@ fn first_token(
     if profile.root_list.is_none() {
         profile.root_key = Some(pinned_root_key(home)?);
     }
-    let works = profile.token.is_some()
-        && block_on(async {
-            let client = Client::of_profile(&profile)?;
-            client.get::<mfaas_wire::WhoAmI>("/v1/whoami").await
-        })
-        .is_ok_and(|who| {
-            who.identity_source != IdentitySource::Nobody || !who.scopes.contains(&Scope::Admin)
-        });
+    let server = Server::at(&addresses.http)?;
+    let works = profile.token.as_deref().is_some_and(|token| names_its_person(&server, token));
     if !works {
         let printed = programs
             .server_command(OWNER_ROLE)?
@@ -277,13 +226,19 @@ fn first_token(
     profile.save(&options.profile, options.profile_owner)
 }
 
+/// Whether the token opens this server and, where it is an admin's, says whose it is.
+fn names_its_person(server: &Server, token: &str) -> bool {
+    let who: Result<WhoAmI, String> = server.get(token, "/v1/whoami");
+    who.is_ok_and(|who| who.identity_source != IdentitySource::Nobody || !who.scopes.contains(&Scope::Admin))
+}
+
 /// The root key of this installation as a profile pins it.
-fn pinned_root_key(home: &Home) -> Result<String, Failure> {
+fn pinned_root_key(home: &Home) -> Result<String, SupervisorError> {
     let path = home.join("root.pub");
-    let pem = std::fs::read_to_string(&path).map_err(Failure::io("cannot read", &path))?;
+    let pem = std::fs::read_to_string(&path).map_err(SupervisorError::io("cannot read", &path))?;
     mfaas_attest::PublicKey::from_pem(&pem)
         .map(|key| key.to_hex())
-        .map_err(|e| Failure::Unverified(format!("{}: {e}", path.display())))
+        .map_err(|e| SupervisorError::Unverified(format!("{}: {e}", path.display())))
 }
 
 fn start_node(
@@ -291,7 +246,7 @@ fn start_node(
     programs: &Programs<'_>,
     identities: &Identities,
     addresses: &ServerAddresses,
-) -> Result<String, Failure> {
+) -> Result<String, SupervisorError> {
     let home = programs.home;
     let node = programs.node(&addresses.nodes, &format!("127.0.0.1:{}", programs.config.ports.ingress));
     if !home.join("node/state/node.pem").is_file() {
@@ -318,21 +273,16 @@ fn wait_until_serving(
     options: &UpOptions,
     addresses: &ServerAddresses,
     ingress: &str,
-) -> Result<(), Failure> {
-    let mut profile = Profile::load(&options.profile)?;
-    profile.server = Some(format!("http://{}", addresses.http));
-    let client = Client::of_profile(&profile)?;
-    let http = health::client()?;
+) -> Result<(), SupervisorError> {
+    let token = Profile::load(&options.profile)?.token.unwrap_or_default();
+    let server = Server::at(&addresses.http)?;
     let (mut progress, mut loaded) = (Instant::now(), 0);
     loop {
-        let nodes: Result<Page<NodeView>, Failure> = block_on(async { client.get("/v1/nodes").await });
+        let nodes = server.get(&token, "/v1/nodes");
         let serving = reported(&nodes, &config.node_name).and_then(|node| match node.availability {
             // It says that it is not ready, and is not meant to be.
             Availability::Draining => Ok(()),
-            Availability::Active | Availability::Cordoned => {
-                block_on(async { Ok(health::ask(&http, &format!("http://{ingress}")).await.map(drop)) })
-                    .map_err(|e| e.to_string())?
-            }
+            Availability::Active | Availability::Cordoned => server.ask(ingress).map(drop),
         });
         let Err(why) = serving else { return Ok(()) };
         // A large site takes minutes to load, and is loading as long as there is more of it.
@@ -343,7 +293,7 @@ fn wait_until_serving(
             (progress, loaded) = (Instant::now(), more);
         }
         if progress.elapsed() >= SERVING_LIMIT {
-            return Err(Failure::Local(format!("the node does not serve: {why}")));
+            return Err(SupervisorError::Local(format!("the node does not serve: {why}")));
         }
         supervisor.pause(Duration::from_millis(50))?;
         supervisor.tend();
@@ -351,8 +301,8 @@ fn wait_until_serving(
 }
 
 /// The node that the server counts on, or why it does not.
-fn reported<'a>(nodes: &'a Result<Page<NodeView>, Failure>, name: &str) -> Result<&'a NodeView, String> {
-    let page = nodes.as_ref().map_err(ToString::to_string)?;
+fn reported<'a>(nodes: &'a Result<Page<NodeView>, String>, name: &str) -> Result<&'a NodeView, String> {
+    let page = nodes.as_ref().map_err(Clone::clone)?;
     let node = page.items.iter().find(|node| node.name.as_str() == name);
     let node = node.ok_or("the server does not know it")?;
     if node.state == NodeState::Ready && node.reported_epoch.is_some() {
@@ -362,34 +312,23 @@ fn reported<'a>(nodes: &'a Result<Page<NodeView>, Failure>, name: &str) -> Resul
     }
 }
 
-fn text(ready: &serde_json::Value, field: &str) -> Result<String, Failure> {
-    ready.get(field).and_then(serde_json::Value::as_str).map(str::to_owned).ok_or_else(|| Failure::Protocol {
-        what: "the ready file".to_owned(),
-        cause: format!("it has no `{field}`"),
+fn text(ready: &serde_json::Value, field: &str) -> Result<String, SupervisorError> {
+    ready.get(field).and_then(serde_json::Value::as_str).map(str::to_owned).ok_or_else(|| {
+        SupervisorError::Protocol { what: "the ready file".to_owned(), cause: format!("it has no `{field}`") }
     })
 }
 
 /// Copies something public out of a closed directory.
-fn publish_copy(from: &Path, to: &Path) -> Result<(), Failure> {
+fn publish_copy(from: &Path, to: &Path) -> Result<(), SupervisorError> {
     let bytes = files::read(from, PUBLIC_BYTES_MAX)?;
     write_atomically(to, &bytes, 0o644)
 }
 
-fn files_below(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn files_below(dir: &Path) -> Result<Vec<PathBuf>, SupervisorError> {
     std::fs::read_dir(dir)
-        .map_err(Failure::io("cannot read", dir))?
-        .map(|entry| entry.map(|entry| entry.path()).map_err(Failure::io("cannot read", dir)))
+        .map_err(SupervisorError::io("cannot read", dir))?
+        .map(|entry| entry.map(|entry| entry.path()).map_err(SupervisorError::io("cannot read", dir)))
         .collect()
-}
-
-/// Runs one short exchange with the server. The supervisor itself is single-threaded and waits
-/// for nothing else meanwhile.
-fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::Local(format!("cannot start the runtime: {e}")))?
-        .block_on(future)
 }
 
 #[cfg(test)]

@@ -1,0 +1,65 @@
+//! What `mfaas up` can be asked for.
+
+use std::path::PathBuf;
+
+use mfaas_ident::{Access, PersonName};
+
+use crate::profile::Owner;
+
+/// What `mfaas up` was asked for, apart from the home and the ports.
+#[derive(Debug, Clone)]
+pub struct UpOptions {
+    /// Worker processes of the node; as before, or one a core, when absent.
+    pub workers: Option<u32>,
+    /// What must hold calls where tenants share workers; as before, or the node's default, when absent.
+    pub share_workers: Option<String>,
+    /// Worker processes of the node at a time; as before, or its default, when absent.
+    pub worker_processes: Option<u32>,
+    /// Connections that the node takes at once; as before, or its default, when absent.
+    pub ingress_connections: Option<u32>,
+    /// Of these, of one peer; as before, or its default, when absent.
+    pub ingress_peer_connections: Option<u32>,
+    /// Proxies before the node; as before, or none, when absent.
+    pub ingress_proxies: Option<String>,
+    /// The weakest sandbox that is accepted; as before when absent.
+    pub sandbox_minimum: Option<String>,
+    /// How many builders have to agree; as before when absent.
+    pub builds_agreement: Option<u8>,
+    /// Where the server shows its numbers; as before, or with HTTP, when absent.
+    pub metrics_listen: Option<String>,
+    /// Whether the rules may admit a crate by themselves; as before when absent.
+    pub automatic_admission: Option<bool>,
+    /// Who may call a function whose manifest does not say; as before when absent.
+    pub default_access: Option<Access>,
+    /// How people reach the console; as before when absent.
+    pub public_url: Option<String>,
+    /// The configuration of the OpenID provider; as before when absent.
+    pub oidc: Option<PathBuf>,
+    /// An external database.
+    pub database_url: Option<String>,
+    /// Toolchain and dependencies.
+    pub materials: Materials,
+    /// Where the first token goes.
+    pub profile: PathBuf,
+    /// Whom the profile belongs to, when root writes it for somebody else.
+    pub profile_owner: Option<Owner>,
+    /// Whom the first token names.
+    pub person: PersonName,
+    /// The filter for the programs' logs.
+    pub log: String,
+}
+
+/// Where things come from and go to.
+#[derive(Debug, Clone)]
+pub struct Materials {
+    /// The seed workspace: every dependency that is offered.
+    pub seed: Option<PathBuf>,
+    /// The sysroot to import; asked of rustup when absent.
+    pub sysroot: Option<PathBuf>,
+    /// The directory of toolchains.
+    pub toolchains: PathBuf,
+    /// The vendored sources.
+    pub vendor: PathBuf,
+    /// The directory of compiled dependencies.
+    pub deps: PathBuf,
+}
