@@ -1,5 +1,6 @@
 //! The benchmark of the node runtime: every row alternates mfaas with the sides that it is
-//! compared to, in one run on one machine, and reports ratios of rounds.
+//! compared to, in one run on one machine, and reports ratios of rounds. `admission` is a benchmark of its own,
+//! of what comes before a node.
 //!
 //! ```text
 //! functions ── built once, patched into many ──┐
@@ -31,6 +32,7 @@
 #[allow(unsafe_code, reason = "one instruction: the time stamp counter, INV-BENCH-6")]
 pub mod function;
 
+pub mod admission;
 pub mod figure;
 pub mod functions;
 pub mod load;

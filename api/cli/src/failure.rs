@@ -4,6 +4,7 @@
 //! plain failure, never a success.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 
 use mfaas_supervisor::SupervisorError;
 use mfaas_wire::Problem;
@@ -51,6 +52,23 @@ impl Exit {
                 Some("MF08") => Self::FunctionFailed,
                 Some(_) | None => Self::Failed,
             },
+        }
+    }
+
+    /// What a program that ends with the same codes has told.
+    pub(crate) fn of_status(status: ExitStatus) -> Self {
+        match status.code() {
+            Some(0) => Self::Ok,
+            Some(2) => Self::Usage,
+            Some(3) => Self::Refused,
+            Some(4) => Self::SignIn,
+            Some(5) => Self::CompileError,
+            Some(6) => Self::Waiting,
+            Some(7) => Self::FunctionFailed,
+            Some(8) => Self::Pending,
+            Some(9) => Self::Unverified,
+            Some(130) => Self::Interrupted,
+            Some(_) | None => Self::Failed,
         }
     }
 

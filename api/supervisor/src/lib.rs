@@ -44,7 +44,6 @@ pub use materials::{current_dependencies, current_toolchain, find_sysroot};
 pub use options::{Materials, UpOptions};
 pub use ports::Ports;
 pub use postgres::find_postgres;
-pub use processes::{cpu_ticks, descendants, stat, ticks_per_second};
 pub use state::{Addresses, Phase, Process, ProgramState, State, is_supervised, wait_while_starting};
 
 use config::UpConfig;

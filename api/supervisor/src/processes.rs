@@ -1,4 +1,4 @@
-//! What /proc says: who runs, since when, with how much CPU, and what of ours is left.
+//! What /proc says: who runs, since when, and what of ours is left.
 //!
 //! Only reads. A process may vanish between two reads, so every miss is "not there", not an error.
 
@@ -7,42 +7,32 @@ use std::path::Path;
 
 /// The fields of `/proc/<pid>/stat` that we use (proc(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stat {
+pub(crate) struct Stat {
     /// Field 4.
-    pub parent: i32,
+    pub(crate) parent: i32,
     /// Whether the process has ended and only waits to be reaped (field 3 is `Z` or `X`).
-    pub ended: bool,
+    pub(crate) ended: bool,
     /// Whether it was stopped by a signal or a debugger (field 3 is `T` or `t`).
-    pub stopped: bool,
-    /// Fields 14 to 17, user and system time of the process and of its reaped children, in ticks.
-    pub cpu_ticks: u64,
+    pub(crate) stopped: bool,
     /// Field 22.
-    pub start_ticks: u64,
-}
-
-/// Clock ticks in a second, as the kernel reports times to user space.
-pub fn ticks_per_second() -> u64 {
-    rustix::param::clock_ticks_per_second()
+    pub(crate) start_ticks: u64,
 }
 
 /// Reads a stat line. The command name may hold anything, so fields count from its last `)`.
 pub(crate) fn parse_stat(line: &str) -> Option<Stat> {
     let (_, rest) = line.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let number = |index: usize| fields.get(index)?.parse::<i64>().ok();
     // `fields[0]` is field 3.
-    let cpu: i64 = (11..=14).map(number).sum::<Option<i64>>()?;
     Some(Stat {
         parent: fields.get(1)?.parse().ok()?,
         ended: matches!(*fields.first()?, "Z" | "X"),
         stopped: matches!(*fields.first()?, "T" | "t"),
-        cpu_ticks: u64::try_from(cpu).ok()?,
-        start_ticks: u64::try_from(number(19)?).ok()?,
+        start_ticks: fields.get(19)?.parse().ok()?,
     })
 }
 
 /// The stat of a process; `None` when it is gone.
-pub fn stat(pid: i32) -> Option<Stat> {
+pub(crate) fn stat(pid: i32) -> Option<Stat> {
     parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
@@ -61,7 +51,7 @@ pub(crate) fn pids() -> Vec<i32> {
 }
 
 /// All living descendants of `root`, without itself.
-pub fn descendants(root: i32) -> Vec<i32> {
+pub(crate) fn descendants(root: i32) -> Vec<i32> {
     let all: Vec<(i32, i32)> = pids()
         .into_iter()
         .filter_map(|pid| stat(pid).filter(|s| !s.ended).map(|s| (pid, s.parent)))
@@ -78,11 +68,6 @@ pub fn descendants(root: i32) -> Vec<i32> {
             return found.into_iter().collect();
         }
     }
-}
-
-/// CPU time of the processes and their reaped children, in ticks.
-pub fn cpu_ticks(pids: impl IntoIterator<Item = i32>) -> u64 {
-    pids.into_iter().filter_map(stat).map(|stat| stat.cpu_ticks).sum()
 }
 
 /// What is left of an installation, each as a sentence fragment: processes that name one of the

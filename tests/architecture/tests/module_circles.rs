@@ -19,7 +19,6 @@ const WITH_CIRCLES: &[(&str, usize, &str)] = &[
     ("mfaas-audit", 23, "each reader of facts uses helpers of the module that calls it"),
     ("mfaas-builder", 31, "stages, sandbox and acquirer share the record of a build with what runs them"),
     ("mfaas-catalog", 5, "index and acquirer, and tokens, audit and connection, share rows"),
-    ("mfaas-cli", 2, "the benchmark of admission uses what its parent has"),
     ("mfaas-rules", 3, "the judge of a crate shares words with what counts and reads for it"),
     ("mfaas-signer", 2, "the ledger and its claims share types"),
     ("mfaas-unpack", 3, "a tree and the two that make one know each other"),

@@ -93,9 +93,13 @@ impl Command {
     pub(crate) fn needs_profile(&self) -> bool {
         match self {
             Self::Audit(command) => command.needs_profile(),
-            Self::Bench(command) => command.needs_profile(),
             Self::Check(command) => command.needs_profile(),
-            Self::New(_) | Self::Explain(_) | Self::Up(_) | Self::Down(_) | Self::Completions(_) => false,
+            Self::New(_)
+            | Self::Explain(_)
+            | Self::Up(_)
+            | Self::Down(_)
+            | Self::Bench(_)
+            | Self::Completions(_) => false,
             Self::Deploy(_)
             | Self::Invoke(_)
             | Self::Logs(_)
@@ -144,7 +148,7 @@ impl Command {
             Self::Doctor(command) => block_on(command.run(context)),
             Self::Up(command) => command.run(context),
             Self::Down(command) => command.run(context),
-            Self::Bench(command) => block_on(command.run(context)),
+            Self::Bench(command) => command.run(context),
             Self::Completions(command) => command.run(context, &mut Arguments::command()),
         }
     }

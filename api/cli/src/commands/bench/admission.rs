@@ -1,149 +1,133 @@
-//! What admission costs, stage by stage, beside the bare compiler in the same run.
+//! `mfaas bench deploy` and `mfaas bench admission`: what a deploy costs beside the bare compiler, whole and stage by stage.
 //!
-//! No server, queue or node: the builder's own stages, by its own meter (this program and every
-//! sandboxed command that a stage ran), against the two compiler calls behind the same artifact.
+//! The work is a program of its own (`bench/`), which is told what compiles and which supervisor runs.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
-use mfaas_supervisor::{Home, Siblings, current_dependencies, current_toolchain};
-use serde::Deserialize;
+use mfaas_supervisor::{Home, State, current_dependencies, current_toolchain};
 
-use super::bare::Bare;
-use super::report::{Aim, HELLO_EXTRA_CPU_MS_MAX, REAL_CPU_RATIO_MAX, Row, Sample, Table, ms, ratio, spread};
-use super::{measured_bare, package::Package};
-use crate::failure::Failure;
+use super::program::{add, run};
+use crate::commands::up::home_of;
+use crate::failure::{Exit, Failure};
+use crate::settings::{Context, Global};
 
-/// One round: every stage of one check, and the bare compilation beside it.
-#[derive(Debug)]
-pub(super) struct Round {
-    stages: BTreeMap<usize, Stage>,
-    wall: Duration,
-    bare: Sample,
+/// The program, beside our own.
+const PROGRAM: &str = "mfaas-bench-admission";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct BenchDeploy {
+    /// The packages to deploy; examples/hello and examples/markdown when absent.
+    #[arg(value_name = "PATH")]
+    packages: Vec<PathBuf>,
+    /// Measured rounds for each package; one more warms up.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// The home that was given to `mfaas up`; its programs are measured.
+    #[arg(long, value_name = "DIR", env = "MFAAS_HOME")]
+    home: Option<PathBuf>,
 }
 
-/// What one stage took.
-#[derive(Debug, Clone, Deserialize)]
-struct Stage {
-    stage: String,
-    outcome: String,
-    #[serde(default)]
-    wall_ms: u64,
-    #[serde(default)]
-    cpu_ms: u64,
+#[derive(Debug, clap::Args)]
+pub(super) struct BenchAdmission {
+    /// The packages to check; examples/hello and examples/json-summary when absent.
+    #[arg(value_name = "PATH")]
+    packages: Vec<PathBuf>,
+    /// Measured rounds for each package; one more warms up.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// The home whose toolchain and dependencies are used.
+    #[arg(long, value_name = "DIR", env = "MFAAS_HOME")]
+    home: Option<PathBuf>,
 }
 
-#[derive(Deserialize)]
-struct Printed {
-    outcome: String,
-    stages: Vec<Stage>,
-}
+impl BenchDeploy {
+    /// Runs the program; exit code 1 when an aim is missed.
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let home = home_of(self.home.as_deref())?;
+        let supervisor = Some(running(&home)?.pid.to_string());
+        let materials = materials(&home)?;
+        run(PROGRAM, &self.arguments(materials, supervisor, &context.global), &context.global)
+    }
 
-/// All rounds of all packages; the first package is the small one.
-#[derive(Debug, Default)]
-pub(super) struct Report {
-    packages: Vec<(String, Vec<Round>)>,
-}
-
-/// Checks and compiles the package once each; which goes first alternates.
-pub(super) fn one_round(home: &Home, package: &mut Package) -> Result<Round, Failure> {
-    let round = package.change()?;
-    let bare = Bare::of(home, package.path())?;
-    if round % 2 == 0 {
-        let (stages, wall) = check(home, package.path())?;
-        Ok(Round { stages, wall, bare: measured_bare(&bare)? })
-    } else {
-        let bare = measured_bare(&bare)?;
-        let (stages, wall) = check(home, package.path())?;
-        Ok(Round { stages, wall, bare })
+    fn arguments(
+        &self,
+        materials: [PathBuf; 2],
+        supervisor: Option<String>,
+        global: &Global,
+    ) -> Vec<OsString> {
+        let mut arguments = vec!["deploy".into()];
+        add(&mut arguments, "--supervisor", supervisor);
+        arguments.extend(measuring(materials, self.rounds, &self.packages, global));
+        arguments
     }
 }
 
-fn check(home: &Home, package: &Path) -> Result<(BTreeMap<usize, Stage>, Duration), Failure> {
-    let builder = Siblings::beside_us()?.path("mfaas-builder");
-    let begin = Instant::now();
-    let output = Command::new(&builder)
-        .arg("check")
-        .arg(package)
-        .arg("--json")
-        .env("MFAAS_TOOLCHAIN_DIR", current_toolchain(home)?)
-        .env("MFAAS_DEPS_DIR", current_dependencies(home)?)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(Failure::io("cannot start", &builder))?;
-    let wall = begin.elapsed();
-    let printed: Printed = serde_json::from_slice(&output.stdout)
-        .map_err(|e| Failure::Protocol { what: "mfaas-builder check".to_owned(), cause: e.to_string() })?;
-    if printed.outcome != "passed" || printed.stages.iter().any(|stage| stage.outcome != "passed") {
-        return Err(Failure::Usage(format!("{} is not admitted: {}", package.display(), printed.outcome)));
+impl BenchAdmission {
+    /// As [`BenchDeploy::run`].
+    pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let materials = materials(&home_of(self.home.as_deref())?)?;
+        run(PROGRAM, &self.arguments(materials, &context.global), &context.global)
     }
-    Ok((printed.stages.into_iter().enumerate().collect(), wall))
-}
 
-impl Round {
-    fn cpu_ms(&self) -> f64 {
-        self.stages.values().map(|stage| stage.cpu_ms as f64).sum()
+    fn arguments(&self, materials: [PathBuf; 2], global: &Global) -> Vec<OsString> {
+        let mut arguments = vec!["stages".into()];
+        arguments.extend(measuring(materials, self.rounds, &self.packages, global));
+        arguments
     }
 }
 
-impl Report {
-    /// Adds a package's rounds.
-    pub(super) fn add(&mut self, name: String, rounds: Vec<Round>) {
-        self.packages.push((name, rounds));
+/// What both commands of the program have.
+fn measuring(
+    [toolchain, dependencies]: [PathBuf; 2],
+    rounds: u32,
+    packages: &[PathBuf],
+    global: &Global,
+) -> Vec<OsString> {
+    let mut arguments = Vec::new();
+    add(&mut arguments, "--toolchain", Some(toolchain));
+    add(&mut arguments, "--deps", Some(dependencies));
+    add(&mut arguments, "--rounds", Some(rounds.to_string()));
+    let flags = [("--json", global.json), ("--quiet", global.quiet)];
+    arguments.extend(flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag.into()));
+    if !packages.is_empty() {
+        arguments.push("--".into());
+        arguments.extend(packages.iter().map(Into::into));
     }
-
-    /// What was measured, and the aims that it is held against.
-    pub(super) fn table(&self) -> Table {
-        let packages =
-            self.packages.iter().map(|(name, rounds)| (name.clone(), rounds.len(), rows(rounds))).collect();
-        Table { packages, aims: self.aims() }
-    }
-
-    fn aims(&self) -> Vec<Aim> {
-        self.packages
-            .iter()
-            .enumerate()
-            .map(|(index, (name, rounds))| {
-                if index == 0 {
-                    let extra = spread(rounds.iter().map(|round| round.cpu_ms() - ms(round.bare.cpu)));
-                    Aim {
-                        what: format!("{name}: CPU above bare, ms"),
-                        value: extra.median,
-                        limit: HELLO_EXTRA_CPU_MS_MAX,
-                    }
-                } else {
-                    let multiple = spread(rounds.iter().map(|round| round.cpu_ms() / ms(round.bare.cpu)));
-                    let what = format!("{name}: CPU as a multiple of bare");
-                    Aim { what, value: multiple.median, limit: REAL_CPU_RATIO_MAX }
-                }
-            })
-            .collect()
-    }
+    arguments
 }
 
-fn rows(rounds: &[Round]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let stages: Vec<(usize, String)> = rounds
-        .first()
-        .map(|round| round.stages.iter().map(|(at, stage)| (*at, stage.stage.clone())).collect())
-        .unwrap_or_default();
-    for (at, name) in stages {
-        let of = |value: fn(&Stage) -> u64| {
-            spread(rounds.iter().filter_map(|round| round.stages.get(&at)).map(|stage| value(stage) as f64))
-        };
-        rows.push((format!("{name} cpu"), "ms", of(|stage| stage.cpu_ms)));
-        rows.push((format!("{name} wall"), "ms", of(|stage| stage.wall_ms)));
+/// Toolchain and dependencies that builds of the home use.
+fn materials(home: &Home) -> Result<[PathBuf; 2], Failure> {
+    Ok([current_toolchain(home)?, current_dependencies(home)?])
+}
+
+fn running(home: &Home) -> Result<State, Failure> {
+    State::load(home)?.filter(|state| state.alive().count() > 0).ok_or_else(|| {
+        Failure::Local(format!("nothing runs in {}; `mfaas up --detach` first", home.root().display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    fn global(json: bool, quiet: bool) -> Global {
+        let (server, token, tenant, profile_file) = (None, None, None, None);
+        Global { server, token, tenant, profile_file, json, verbose: false, quiet }
     }
-    let row = |what: &str, unit, spread| (what.to_owned(), unit, spread);
-    rows.extend([
-        row("all stages cpu", "ms", spread(rounds.iter().map(Round::cpu_ms))),
-        row("bare rustc cpu", "ms", spread(rounds.iter().map(|round| ms(round.bare.cpu)))),
-        row("whole check wall", "ms", spread(rounds.iter().map(|round| ms(round.wall)))),
-        row("bare rustc wall", "ms", spread(rounds.iter().map(|round| ms(round.bare.wall)))),
-        row("wall ratio", "", spread(rounds.iter().map(|round| ratio(round.wall, round.bare.wall)))),
-    ]);
-    rows
+
+    #[test]
+    fn the_program_is_asked_for_what_was_typed_and_told_what_compiles() {
+        let materials = || ["t".into(), "d".into()];
+        let plain = BenchAdmission { packages: vec![], rounds: 20, home: None };
+        let typed = plain.arguments(materials(), &global(false, false));
+        assert_eq!(typed.join(OsStr::new(" ")), "stages --toolchain t --deps d --rounds 20");
+        let full = BenchDeploy { packages: vec!["a".into(), "-b".into()], rounds: 3, home: None };
+        let typed = full.arguments(materials(), Some("7".to_owned()), &global(true, true));
+        let expected = "deploy --supervisor 7 --toolchain t --deps d --rounds 3 --json --quiet -- a -b";
+        assert_eq!(typed.join(OsStr::new(" ")), expected);
+    }
 }

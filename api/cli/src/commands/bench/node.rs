@@ -1,20 +1,17 @@
 //! `mfaas bench node` and `mfaas bench noisy-neighbour`: the node runtime beside the sides that it is
 //! compared to, and a tenant beside one that takes what it can.
 //!
-//! The work is a program of its own (`bench/`), which is built apart from what ships, since it
-//! brings wasmtime; what it prints goes to standard output as it is.
+//! The work is a program of its own (`bench/`).
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 
+use super::program::{add, run};
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
 /// The program, beside our own.
 const PROGRAM: &str = "mfaas-bench-node";
-/// How it comes to be there.
-const BUILD: &str = "(cd bench && cargo build --release)";
 /// What the program calls its other command.
 const NOISY_NEIGHBOUR: &str = "noisy-neighbour";
 
@@ -63,7 +60,7 @@ pub(super) struct BenchNoisyNeighbour {
 impl BenchNode {
     /// Runs the program; exit code 1 when an aim is missed or something was not measured.
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        run(&self.arguments(context.screen.is_json()))
+        run(PROGRAM, &self.arguments(context.screen.is_json()), &context.global)
     }
 
     fn arguments(&self, json: bool) -> Vec<OsString> {
@@ -79,7 +76,7 @@ impl BenchNode {
 impl BenchNoisyNeighbour {
     /// As [`BenchNode::run`].
     pub(super) fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        run(&self.arguments(context.screen.is_json()))
+        run(PROGRAM, &self.arguments(context.screen.is_json()), &context.global)
     }
 
     fn arguments(&self, json: bool) -> Vec<OsString> {
@@ -102,38 +99,6 @@ impl Measuring {
         }
         arguments
     }
-}
-
-fn add(arguments: &mut Vec<OsString>, name: &str, value: Option<impl Into<OsString>>) {
-    if let Some(value) = value {
-        arguments.extend([name.into(), value.into()]);
-    }
-}
-
-fn run(arguments: &[OsString]) -> Result<Exit, Failure> {
-    let own = std::env::current_exe()
-        .map_err(|e| Failure::Local(format!("cannot find our own executable: {e}")))?;
-    let program = beside(&own)?;
-    let status = Command::new(&program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .status()
-        .map_err(Failure::io("cannot start", &program))?;
-    match status.code() {
-        Some(0) => Ok(Exit::Ok),
-        Some(2) => Err(Failure::Told(Exit::Usage)),
-        // It has said itself what is missing or missed.
-        Some(_) | None => Err(Failure::Told(Exit::Failed)),
-    }
-}
-
-/// The program in the directory of `own`; where it is not, the failure says how to build it.
-fn beside(own: &Path) -> Result<PathBuf, Failure> {
-    let program = own.with_file_name(PROGRAM);
-    if program.is_file() {
-        return Ok(program);
-    }
-    Err(Failure::Local(format!("{PROGRAM} is not beside {}; in the source tree: {BUILD}", own.display())))
 }
 
 #[cfg(test)]
@@ -168,15 +133,5 @@ mod tests {
         let typed = "noisy-neighbour --rounds 16 --rows warm,cold --json j --quick";
         assert_eq!(noisy.arguments(false).join(OsStr::new(" ")), typed);
         assert_eq!(BenchNoisyNeighbour::default().arguments(true), ["noisy-neighbour", "--json", "-"]);
-    }
-
-    #[test]
-    fn a_program_that_is_not_there_is_said_how_to_build() {
-        let directory = tempfile::tempdir().unwrap();
-        let own = directory.path().join("mfaas");
-        let Err(Failure::Local(why)) = beside(&own) else { panic!("nothing is there") };
-        assert!(why.contains("mfaas-bench-node is not beside") && why.contains(BUILD), "{why}");
-        std::fs::write(directory.path().join(PROGRAM), "").unwrap();
-        assert_eq!(beside(&own).unwrap(), directory.path().join(PROGRAM));
     }
 }
