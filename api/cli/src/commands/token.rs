@@ -8,6 +8,7 @@ use mfaas_wire::{
     RotateCallKey, TokenCreated, TokenView,
 };
 
+use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
@@ -101,9 +102,7 @@ impl Token {
                 let caller = name.as_deref().map(PersonName::parse).transpose();
                 let caller = caller.map_err(|e| Failure::Usage(e.to_string()))?;
                 let wanted = CreateCallToken { functions, caller, ttl_s: Some(ttl), rate, concurrency };
-                let created: CallTokenCreated = client.post("/v1/call-tokens", &wanted).await?;
-                context.screen.result(&created, || created.token.clone())?;
-                context.screen.note(&told(&created));
+                create_call_token(context, &client, &wanted).await?;
             }
             TokenCommand::Create { name, role, scopes, person, .. } => {
                 // clap demands it unless --call is there.
@@ -112,61 +111,89 @@ impl Token {
                 demand_person(role.map_or(scopes.as_slice(), |role| role.scopes()), person.as_ref())?;
                 // `--tenant` names the tenant that the new token opens.
                 let tenant = context.global.tenant.clone();
-                let created: TokenCreated =
-                    client.post("/v1/tokens", &CreateToken { name, role, scopes, tenant, person }).await?;
-                context.screen.result(&created, || created.secret.clone())?;
-                context.screen.note("this is the only time that the secret is shown");
+                create_token(context, &client, &CreateToken { name, role, scopes, tenant, person }).await?;
             }
-            TokenCommand::RotateKey { leaked } => {
-                let made: CallKeyView = client.post("/v1/call-keys", &RotateCallKey { leaked }).await?;
-                context.screen.result(&made, || made.key_id.clone())?;
-                if leaked {
-                    context.screen.note(
-                        "every call token from before is refused as soon as nodes have the next serving set",
-                    );
-                }
-            }
-            TokenCommand::List { call: true } => {
-                let page: Page<CallTokenView> = client.get("/v1/call-tokens").await?;
-                context.screen.result(&page, || {
-                    table(
-                        &["id", "caller", "functions", "issued", "ends", "by", ""],
-                        &page.items.iter().map(call_row).collect::<Vec<_>>(),
-                    )
-                })?;
-            }
-            TokenCommand::List { call: false } => {
-                let page: Page<TokenView> = client.get("/v1/tokens").await?;
-                context.screen.result(&page, || {
-                    table(
-                        &["id", "tenant", "name", "person", "role", "made", ""],
-                        &page.items.iter().map(row).collect::<Vec<_>>(),
-                    )
-                })?;
-            }
+            TokenCommand::RotateKey { leaked } => rotate_key(context, &client, leaked).await?,
+            TokenCommand::List { call: true } => list_call_tokens(context, &client).await?,
+            TokenCommand::List { call: false } => list_tokens(context, &client).await?,
             TokenCommand::Revoke { caller: Some(caller), .. } => {
-                // Of what a name may hold, a plus alone means something else in a query.
-                let path = format!("/v1/call-tokens?caller={}", caller.as_str().replace('+', "%2B"));
-                let revoked: CallerRevoked = client.delete(&path).await?;
-                context.screen.result(&revoked, || told_of_caller(&revoked))?;
+                revoke_tokens_of_caller(context, &client, &caller).await?;
             }
+            // clap demands an id unless --caller is there.
             TokenCommand::Revoke { id, call, .. } => {
-                // clap demands it unless --caller is there.
-                let id = id.unwrap_or_default();
-                if !id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
-                    return Err(Failure::Usage(format!("{id:?} is no token id")));
-                }
-                if call {
-                    let revoked: CallTokenView = client.delete(&format!("/v1/call-tokens/{id}")).await?;
-                    context.screen.result(&revoked, || told_of_token(&revoked))?;
-                    return Ok(Exit::Ok);
-                }
-                let removed: Removed = client.delete(&format!("/v1/tokens/{id}")).await?;
-                context.screen.result(&removed, || format!("{} opens nothing any more", removed.removed))?;
+                revoke_token(context, &client, &id.unwrap_or_default(), call).await?;
             }
         }
         Ok(Exit::Ok)
     }
+}
+
+async fn create_call_token(
+    context: &Context,
+    client: &Client,
+    wanted: &CreateCallToken,
+) -> Result<(), Failure> {
+    let created: CallTokenCreated = client.post("/v1/call-tokens", wanted).await?;
+    context.screen.result(&created, || created.token.clone())?;
+    context.screen.note(&told(&created));
+    Ok(())
+}
+
+async fn create_token(context: &Context, client: &Client, wanted: &CreateToken) -> Result<(), Failure> {
+    let created: TokenCreated = client.post("/v1/tokens", wanted).await?;
+    context.screen.result(&created, || created.secret.clone())?;
+    context.screen.note("this is the only time that the secret is shown");
+    Ok(())
+}
+
+async fn rotate_key(context: &Context, client: &Client, leaked: bool) -> Result<(), Failure> {
+    let made: CallKeyView = client.post("/v1/call-keys", &RotateCallKey { leaked }).await?;
+    context.screen.result(&made, || made.key_id.clone())?;
+    if leaked {
+        context
+            .screen
+            .note("every call token from before is refused as soon as nodes have the next serving set");
+    }
+    Ok(())
+}
+
+async fn list_call_tokens(context: &Context, client: &Client) -> Result<(), Failure> {
+    let page: Page<CallTokenView> = client.get("/v1/call-tokens").await?;
+    context.screen.result(&page, || {
+        let rows: Vec<_> = page.items.iter().map(call_row).collect();
+        table(&["id", "caller", "functions", "issued", "ends", "by", ""], &rows)
+    })
+}
+
+async fn list_tokens(context: &Context, client: &Client) -> Result<(), Failure> {
+    let page: Page<TokenView> = client.get("/v1/tokens").await?;
+    context.screen.result(&page, || {
+        let rows: Vec<_> = page.items.iter().map(row).collect();
+        table(&["id", "tenant", "name", "person", "role", "made", ""], &rows)
+    })
+}
+
+async fn revoke_tokens_of_caller(
+    context: &Context,
+    client: &Client,
+    caller: &PersonName,
+) -> Result<(), Failure> {
+    // Of what a name may hold, a plus alone means something else in a query.
+    let path = format!("/v1/call-tokens?caller={}", caller.as_str().replace('+', "%2B"));
+    let revoked: CallerRevoked = client.delete(&path).await?;
+    context.screen.result(&revoked, || told_of_caller(&revoked))
+}
+
+async fn revoke_token(context: &Context, client: &Client, id: &str, call: bool) -> Result<(), Failure> {
+    if !id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+        return Err(Failure::Usage(format!("{id:?} is no token id")));
+    }
+    if call {
+        let revoked: CallTokenView = client.delete(&format!("/v1/call-tokens/{id}")).await?;
+        return context.screen.result(&revoked, || told_of_token(&revoked));
+    }
+    let removed: Removed = client.delete(&format!("/v1/tokens/{id}")).await?;
+    context.screen.result(&removed, || format!("{} opens nothing any more", removed.removed))
 }
 
 /// What a user who passes a call token on has to know.
