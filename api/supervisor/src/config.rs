@@ -125,44 +125,22 @@ impl UpConfig {
 
     /// Takes over what was asked for; the rest stays as it was.
     pub(crate) fn apply(&mut self, options: &UpOptions) {
-        if options.workers.is_some() {
-            self.workers = options.workers;
-        }
-        if options.share_workers.is_some() {
-            self.share_workers.clone_from(&options.share_workers);
-        }
-        if options.worker_processes.is_some() {
-            self.worker_processes = options.worker_processes;
-        }
-        if options.ingress_connections.is_some() {
-            self.ingress_connections = options.ingress_connections;
-        }
-        if options.ingress_peer_connections.is_some() {
-            self.ingress_peer_connections = options.ingress_peer_connections;
-        }
-        if options.ingress_proxies.is_some() {
-            self.ingress_proxies.clone_from(&options.ingress_proxies);
-        }
-        if let Some(url) = &options.public_url {
-            self.public_url = Some(url.clone());
-        }
-        if let Some(access) = options.default_access {
-            self.default_access = Some(access);
-        }
+        take(&mut self.workers, &options.workers);
+        take(&mut self.share_workers, &options.share_workers);
+        take(&mut self.worker_processes, &options.worker_processes);
+        take(&mut self.ingress_connections, &options.ingress_connections);
+        take(&mut self.ingress_peer_connections, &options.ingress_peer_connections);
+        take(&mut self.ingress_proxies, &options.ingress_proxies);
+        take(&mut self.public_url, &options.public_url);
+        take(&mut self.default_access, &options.default_access);
+        take(&mut self.builds_agreement, &options.builds_agreement);
+        take(&mut self.metrics_listen, &options.metrics_listen);
+        take(&mut self.external_database, &options.database_url);
         if let Some(automatic) = options.automatic_admission {
             self.automatic_admission = automatic;
         }
         if let Some(minimum) = &options.sandbox_minimum {
             self.sandbox_minimum.clone_from(minimum);
-        }
-        if options.builds_agreement.is_some() {
-            self.builds_agreement = options.builds_agreement;
-        }
-        if options.metrics_listen.is_some() {
-            self.metrics_listen.clone_from(&options.metrics_listen);
-        }
-        if options.database_url.is_some() {
-            self.external_database.clone_from(&options.database_url);
         }
     }
 
@@ -211,6 +189,12 @@ impl UpConfig {
                 self.password(role)?
             )),
         }
+    }
+}
+
+fn take<T: Clone>(kept: &mut Option<T>, asked: &Option<T>) {
+    if asked.is_some() {
+        kept.clone_from(asked);
     }
 }
 

@@ -39,7 +39,7 @@ const PUBLISH_AGAIN: Duration = Duration::from_secs(1);
 
 /// One program under supervision.
 #[derive(Debug)]
-struct Supervised {
+struct Program {
     launch: Launch,
     log: SharedLog,
     /// What its newest process writes.
@@ -62,7 +62,7 @@ pub(crate) struct Supervisor<'a> {
     home: &'a Home,
     identities: &'a Identities,
     signals: Receiver<()>,
-    programs: Vec<Supervised>,
+    programs: Vec<Program>,
     liveness: Liveness,
     state: State,
     /// When the state could not be written.
@@ -120,7 +120,7 @@ impl<'a> Supervisor<'a> {
         let name = launch.role.name();
         let is_json = launch.env.iter().any(|(name, value)| *name == "MFAAS_LOG_JSON" && value == "1");
         let form = if is_json { Form::Json } else { Form::Text };
-        let mut program = Supervised {
+        let mut program = Program {
             log: Arc::new(Mutex::new(Log::at(self.home.log(name), form))),
             copying: None,
             launch,
@@ -352,7 +352,7 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-impl Supervised {
+impl Program {
     fn spawn(&mut self, home: &Home, identities: &Identities) -> Result<(), SupervisorError> {
         let _ = std::fs::remove_file(home.ready_file(self.launch.role));
         self.ready = None;
