@@ -38,6 +38,7 @@ mod routes;
 mod serve;
 mod sessions;
 mod shares;
+mod site_use;
 mod state;
 mod tally;
 pub mod token;

@@ -24,6 +24,7 @@ use crate::parts::BlobsLook;
 use crate::pools::Pools;
 use crate::sessions::Sessions;
 use crate::shares::Shares;
+use crate::site_use::SiteUse;
 use crate::tally::Tally;
 
 /// A handle on the state of the process; cheap to clone.
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub counted: tokio::sync::Mutex<Option<Instant>>,
     /// How the blob store was at the last look.
     pub blobs_look: Arc<BlobsLook>,
+    /// Who uses which crate, on the whole site.
+    pub site_use: SiteUse,
     /// Permits of requests that are worked on.
     pub pools: Pools,
     /// Who calls.
@@ -106,6 +109,7 @@ impl App {
             metrics,
             counted: tokio::sync::Mutex::default(),
             blobs_look: Arc::default(),
+            site_use: SiteUse::default(),
             lookups: Lookups::default(),
             tally: Tally::default(),
             streams: Shares::new(limits::STREAMS_MAX, limits::TENANT_STREAMS_MAX),

@@ -130,18 +130,19 @@ fn a_full_disk_stops_neither_the_supervisor_nor_a_program() {
     run.clear();
     stack.wait_for_successor(Program::Node, node);
     (50..55).for_each(refused);
-    let log = wait_for("the line about those that are missing", Duration::from_secs(10), || {
-        let log = text(stack, "server.log");
-        log.contains("lines of this log are missing").then_some(log)
-    });
-    let refusals = log.matches("request refused").count();
     // More than one line says it where a short one still found room between long ones.
-    let told = log.lines().filter(|line| line.contains("lines of this log are missing"));
-    let missing: Vec<usize> = told
-        .map(|line| line.split("lines=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap())
-        .collect();
-    assert!(missing.iter().all(|lines| *lines > 0), "{log}");
-    assert!(missing.iter().sum::<usize>() > 30 && refusals + missing.iter().sum::<usize>() >= 55, "{log}");
+    let missing_of = |log: &str| -> Vec<usize> {
+        let told = log.lines().filter(|line| line.contains("lines of this log are missing"));
+        told.map(|line| line.split("lines=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap())
+            .collect()
+    };
+    let log = wait_for("each refusal or the line about it", Duration::from_secs(10), || {
+        let log = text(stack, "server.log");
+        let written = log.matches("request refused").count();
+        (written + missing_of(&log).iter().sum::<usize>() >= 55).then_some(log)
+    });
+    let missing = missing_of(&log);
+    assert!(missing.iter().all(|lines| *lines > 0) && missing.iter().sum::<usize>() > 30, "{log}");
     // Each line is whole: it begins with its time.
     let year = |line: &str| line.starts_with("20") && line.contains("Z ");
     assert!(log.lines().all(year), "{log}");

@@ -4,6 +4,7 @@
 //! hundreds, and an import may bring thousands, not more.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
@@ -16,7 +17,7 @@ use mfaas_wire::CrateView;
 use serde::Deserialize;
 
 use super::frame::{Frame, html};
-use super::rows::{joined, line, time};
+use super::rows::{joined, line, lines, time};
 use crate::caller::Caller;
 use crate::extract::Query;
 use crate::limits;
@@ -237,7 +238,10 @@ async fn entries(app: &App, caller: &Caller) -> Result<Vec<Entry>, Refusal> {
     let decided = app.catalog.crates(caller.decisions_of()).await?;
     let checksums: Vec<String> = decided.iter().map(|row| row.allowed.checksum.clone()).collect();
     let known = app.catalog.crate_facts(&checksums).await?;
-    let users = app.catalog.crate_users(caller.decisions_of()).await?;
+    let users = match caller.decisions_of() {
+        None => app.site_use.count(&app.catalog, limits::SITE_USE_LIFE).await?,
+        of => Arc::new(app.catalog.crate_users(of).await?),
+    };
     let entry = |row: CrateRow| {
         let users = users.get(&(row.allowed.name.clone(), row.allowed.version.clone())).copied();
         let facts = known.get(&row.allowed.checksum).cloned();
@@ -264,7 +268,7 @@ fn row(entry: Entry) -> AllowlistRow {
         decided_at: time(row.decided_at),
         reviewed: is_people(&allowed.decided_by),
         expires_at: row.expires_at.map(time),
-        reason: line(&allowed.reason),
+        reason: lines(&allowed.reason),
     }
 }
 

@@ -16,6 +16,7 @@ const NOWHERE: &str = "/nowhere/{}";
 const ADDRESSES: &[&str] = &[
     "/functions/{}",
     "/deployments/{}",
+    "/crates?q={}",
     "/crates/{}",
     "/crates/{}/1.0.0/revocation",
     "/crates/serde/{}/revocation",

@@ -4,6 +4,7 @@
 use mfaas_delivery::{Condition, NODE_PROTOCOL, NodeProblem, Report, SetState};
 use mfaas_ident::{Digest, Epoch, sanitise, sanitise_line};
 use mfaas_rules::codes;
+use mfaas_server::limits::CONSOLE_ROWS_MAX;
 use serde_json::{Value, json};
 
 use super::ledger::{line, lines, quoted};
@@ -47,7 +48,10 @@ pub(super) async fn logs(site: &mut Site, strings: &[Hostile], cookies: &Cookies
 
 /// The allowlist and the history of a crate: reason, who decided, features.
 pub(super) fn decisions(site: &mut Site, strings: &[Hostile], cookies: &Cookies) {
-    let (mut rows, mut list, mut history) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rows, mut texts) = (Vec::new(), Vec::new());
+    // The list is ordered by the text of the version.
+    let mut strings: Vec<&Hostile> = strings.iter().collect();
+    strings.sort_by_key(|string| string.number.to_string());
     for string in strings {
         for place in ["allowlist: reason", "allowlist: who decided", "allowlist: feature"] {
             site.ledger.tried(place, string.is_storable());
@@ -63,15 +67,17 @@ pub(super) fn decisions(site: &mut Site, strings: &[Hostile], cookies: &Cookies)
             quoted(&who),
             quoted(&reason)
         ));
-        list.extend([sanitise(&reason, 1_000), sanitise_line(&who, 200), sanitise_line(&feature, 100)]);
-        history.extend([lines(&reason), line(&who), line(&feature)]);
+        texts.push([lines(&reason), line(&who), line(&feature)]);
     }
     site.server.db.script(&format!(
         "INSERT INTO crates (name, version, checksum, features, direct, status, decided_by, reason) VALUES {};",
         rows.join(", ")
     ));
-    site.ledger.page("/crates", &cookies.reviewer, 200, &list);
-    site.ledger.page("/crates/decided", &cookies.reviewer, 200, &history);
+    for (page, shown) in (1..).zip(texts.chunks(CONSOLE_ROWS_MAX as usize)) {
+        let path = format!("/crates?only=denied&page={page}");
+        site.ledger.page(&path, &cookies.reviewer, 200, &shown.concat());
+    }
+    site.ledger.page("/crates/decided", &cookies.reviewer, 200, &texts.concat());
 }
 
 /// What nodes complain about.
