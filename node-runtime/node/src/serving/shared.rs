@@ -20,11 +20,50 @@ use tokio::sync::watch;
 use super::engine::Engine;
 use super::intake::{Call, Intake};
 
+/// Misses in a row that count: after the last of them 14 calls go by the thread.
+const MISSES_MAX: u32 = 4;
+
+/// Whether callers had their answers while they looked.
+#[derive(Debug, Default)]
+struct Looks {
+    /// How often in a row the last ones had none.
+    misses: u32,
+    /// Calls that go by the thread before a caller looks again.
+    skipped: u32,
+}
+
+impl Looks {
+    /// Whether a caller may take a call through by itself. After several misses in a row some calls go by the thread: twice
+    /// as many after each further one.
+    fn is_worthwhile(&mut self) -> bool {
+        let worthwhile = self.skipped == 0;
+        self.skipped = self.skipped.saturating_sub(1);
+        worthwhile
+    }
+
+    fn record(&mut self, answered: bool) {
+        if answered {
+            self.misses = 0;
+            return;
+        }
+        self.misses = (self.misses + 1).min(MISSES_MAX);
+        // One alone says nothing: its worker may have been without its core for a moment.
+        self.skipped = (1 << self.misses) - 2;
+    }
+}
+
+/// What the lock protects.
+#[derive(Debug)]
+struct Turned {
+    engine: Engine,
+    looks: Looks,
+}
+
 /// The engine behind its lock.
 #[derive(Debug)]
 pub(super) struct SharedEngine {
     /// Nothing once the thread ended.
-    engine: Mutex<Option<Engine>>,
+    turned: Mutex<Option<Turned>>,
     intake: Intake,
     /// A caller left something behind: the thread must look.
     left: AtomicBool,
@@ -36,7 +75,8 @@ impl SharedEngine {
     /// `intake` leads into the engine.
     pub(super) fn new(engine: Engine, intake: Intake) -> Self {
         let (left, looks_at) = Default::default();
-        Self { engine: Mutex::new(Some(engine)), intake, left, looks_at }
+        let turned = Turned { engine, looks: Looks::default() };
+        Self { turned: Mutex::new(Some(turned)), intake, left, looks_at }
     }
 
     /// The dispatcher thread. `lives` goes with it, whatever its end.
@@ -56,9 +96,9 @@ impl SharedEngine {
     /// Turns the engine until it is at rest, and says for how long; nothing when it is over.
     fn turn_until_rest(&self) -> Option<Duration> {
         // A caller that panicked in the engine left it in pieces: the thread ends, and the node with it.
-        let mut held = self.engine.lock().ok()?;
+        let mut held = self.turned.lock().ok()?;
         self.left.store(false, Ordering::Release);
-        let engine = held.as_mut()?;
+        let engine = &mut held.as_mut()?.engine;
         let timeout = engine.run()?;
         self.looks_at.store(engine.after(timeout), Ordering::Release);
         Some(timeout)
@@ -69,8 +109,8 @@ impl SharedEngine {
         if self.left.load(Ordering::Acquire) || self.intake.has_some() {
             return None;
         }
-        let mut held = self.engine.try_lock().ok()?;
-        held.as_mut()?.is_expected_to_be_quick().then_some(Hold { shared: self, held: Some(held) })
+        let mut held = self.turned.try_lock().ok()?;
+        held.as_mut()?.looks.is_worthwhile().then_some(Hold { shared: self, held: Some(held) })
     }
 }
 
@@ -78,23 +118,23 @@ impl SharedEngine {
 pub(super) struct Hold<'a> {
     shared: &'a SharedEngine,
     /// Taken when it is let go of.
-    held: Option<MutexGuard<'a, Option<Engine>>>,
+    held: Option<MutexGuard<'a, Option<Turned>>>,
 }
 
 impl Hold<'_> {
     /// Hands the call in; its job if it was accepted. A refusal is answered.
     pub(super) fn submit(&mut self, call: Call) -> Option<JobId> {
-        self.engine()?.submit_here(call)
+        self.turned()?.engine.submit_here(call)
     }
 
     /// Looks for the answer for a moment.
     pub(super) fn look(mut self, job: Option<JobId>) {
-        if let Some((engine, job)) = self.engine().zip(job) {
-            engine.look_for(job);
+        if let Some((Turned { engine, looks }, job)) = self.turned().zip(job) {
+            looks.record(engine.look_for(job));
         }
     }
 
-    fn engine(&mut self) -> Option<&mut Engine> {
+    fn turned(&mut self) -> Option<&mut Turned> {
         self.held.as_mut()?.as_mut()
     }
 }
@@ -102,7 +142,7 @@ impl Hold<'_> {
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
         let looks_at = self.shared.looks_at.load(Ordering::Acquire);
-        let rests = self.engine().is_some_and(|engine| engine.rests_until(looks_at));
+        let rests = self.turned().is_some_and(|turned| turned.engine.rests_until(looks_at));
         let leaves = !rests || std::thread::panicking();
         if leaves {
             // Before the lock is given back: from here on no caller takes it before the thread did.
@@ -124,8 +164,8 @@ struct End<'a> {
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        let engine = self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(engine);
+        let turned = self.shared.turned.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(turned);
     }
 }
 
