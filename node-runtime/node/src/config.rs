@@ -57,16 +57,35 @@ pub(crate) struct Membership {
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) membership: Membership,
+    pub(crate) ingress: IngressConfig,
+    pub(crate) workers: WorkerConfig,
+    pub(crate) local_api: LocalApiConfig,
+    /// `MFAAS_ROOT_KEY_FILE`: what is pinned, a root key in PEM or a key list that names its root.
+    pub(crate) root_key_file: PathBuf,
+    /// `MFAAS_READY_FILE`, if any.
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Where calls come from the network, and how many.
+#[derive(Debug, Clone)]
+pub(crate) struct IngressConfig {
     /// `MFAAS_INGRESS_LISTEN`.
-    pub(crate) ingress_listen: SocketAddr,
+    pub(crate) listen: SocketAddr,
     /// `MFAAS_INGRESS_…`: what the ingress takes at once.
-    pub(crate) ingress_bounds: Bounds,
+    pub(crate) bounds: Bounds,
+    /// `MFAAS_CALLER_RATE` and `MFAAS_CALLER_CONCURRENCY`: what one caller gets of one function on this node.
+    pub(crate) caller_share: Share,
+}
+
+/// What functions run in.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerConfig {
     /// `MFAAS_WORKERS`, one for each core by default: workers that tenants share, or calls that run at a
     /// time where they do not.
-    pub(crate) workers: usize,
+    pub(crate) count: usize,
     /// `MFAAS_WORKER_CORES`: numbers with commas between them, one for each of the first workers; these cores run
     /// nothing else of the node. None if absent: then everything runs everywhere.
-    pub(crate) worker_cores: BTreeSet<usize>,
+    pub(crate) cores: BTreeSet<usize>,
     /// `MFAAS_SHARE_WORKERS`: what must hold calls where tenants share workers.
     pub(crate) sharing: Sharing,
     /// `MFAAS_ISOLATED_TENANTS`: names with commas between them; each has workers of its own where others
@@ -74,21 +93,20 @@ pub(crate) struct Config {
     pub(crate) isolated: BTreeSet<TenantName>,
     /// `MFAAS_WORKER_PROCESSES`: worker processes at a time, sleeping ones too. Beyond it the one that was
     /// idle longest leaves, and calls wait if none is.
-    pub(crate) worker_processes: usize,
+    pub(crate) processes_max: usize,
     /// `MFAAS_SPECULATION_CONTROLS`: what workers ask of the kernel against speculation, names with commas
     /// between them or `none`; all of it if absent.
     pub(crate) speculation: SpeculationControls,
-    /// `MFAAS_ROOT_KEY_FILE`: what is pinned, a root key in PEM or a key list that names its root.
-    pub(crate) root_key_file: PathBuf,
+}
+
+/// Where calls come from programs of this machine, and which.
+#[derive(Debug, Clone)]
+pub(crate) struct LocalApiConfig {
     /// `MFAAS_LOCAL_SOCKET`: where programs of this machine call through rings; nowhere if absent.
-    pub(crate) local_socket: Option<PathBuf>,
+    pub(crate) socket: Option<PathBuf>,
     /// `MFAAS_LOCAL_CALLS`: `tenant/function` and `tenant/*` with commas between them, which programs of this machine may
     /// call besides what is public.
-    pub(crate) local_grants: LocalGrants,
-    /// `MFAAS_CALLER_RATE` and `MFAAS_CALLER_CONCURRENCY`: what one caller gets of one function on this node.
-    pub(crate) caller_share: Share,
-    /// `MFAAS_READY_FILE`, if any.
-    pub(crate) ready_file: Option<PathBuf>,
+    pub(crate) grants: LocalGrants,
 }
 
 impl Membership {
@@ -108,44 +126,23 @@ impl Membership {
 impl Config {
     /// Reads everything that `serve` needs.
     pub(crate) fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
-        let listen = lookup("MFAAS_INGRESS_LISTEN").unwrap_or_else(|| "127.0.0.1:7800".to_owned());
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
-        let workers = number(lookup, "MFAAS_WORKERS", 1..=WORKERS_MAX, cores)?;
-        let processes = workers.saturating_add(1)..=WORKERS_CAP;
-        let many = processes_by_memory().clamp(*processes.start(), *processes.end());
-        if lookup("MFAAS_PRIVATE_CORDONS").is_some() {
-            tracing::warn!(
-                "MFAAS_PRIVATE_CORDONS has no effect any more: set MFAAS_WORKER_PROCESSES to bound worker processes"
-            );
-        }
         Ok(Self {
             membership: Membership::read(lookup)?,
-            ingress_listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
-            ingress_bounds: Bounds::read(lookup)?,
-            workers,
-            worker_cores: listed(
-                "MFAAS_WORKER_CORES",
-                &lookup("MFAAS_WORKER_CORES").unwrap_or_default(),
-                WORKERS_MAX,
-            )?,
-            sharing: match lookup("MFAAS_SHARE_WORKERS") {
-                Some(text) => parsed("MFAAS_SHARE_WORKERS", &text)?,
-                None => Sharing::default(),
-            },
-            isolated: listed(
-                "MFAAS_ISOLATED_TENANTS",
-                &lookup("MFAAS_ISOLATED_TENANTS").unwrap_or_default(),
-                ISOLATED_MAX,
-            )?,
-            worker_processes: number(lookup, "MFAAS_WORKER_PROCESSES", processes, many)?,
-            speculation: speculation(lookup)?,
+            ingress: IngressConfig::read(lookup)?,
+            workers: WorkerConfig::read(lookup)?,
+            local_api: LocalApiConfig::read(lookup)?,
             root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
-            local_socket: renamed(lookup, "MFAAS_LOCAL_SOCKET", "MFAAS_DOOR_SOCKET").map(PathBuf::from),
-            local_grants: parsed_by(
-                "MFAAS_LOCAL_CALLS",
-                &renamed(lookup, "MFAAS_LOCAL_CALLS", "MFAAS_DOOR_CALLS").unwrap_or_default(),
-                LocalGrants::parse,
-            )?,
+            ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
+        })
+    }
+}
+
+impl IngressConfig {
+    fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
+        let listen = lookup("MFAAS_INGRESS_LISTEN").unwrap_or_else(|| "127.0.0.1:7800".to_owned());
+        Ok(Self {
+            listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
+            bounds: Bounds::read(lookup)?,
             caller_share: Share {
                 rate: bounded(lookup, "MFAAS_CALLER_RATE", CALLER_RATE_DEFAULT, CALLER_RATE_MAX)?,
                 concurrency: bounded(
@@ -155,7 +152,42 @@ impl Config {
                     CALLER_CONCURRENCY_MAX,
                 )?,
             },
-            ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
+        })
+    }
+}
+
+impl WorkerConfig {
+    fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+        let count = number(lookup, "MFAAS_WORKERS", 1..=WORKERS_MAX, cores)?;
+        let processes = count.saturating_add(1)..=WORKERS_CAP;
+        let many = processes_by_memory().clamp(*processes.start(), *processes.end());
+        if lookup("MFAAS_PRIVATE_CORDONS").is_some() {
+            tracing::warn!(
+                "MFAAS_PRIVATE_CORDONS has no effect any more: set MFAAS_WORKER_PROCESSES to bound worker processes"
+            );
+        }
+        let list = |name: &'static str| lookup(name).unwrap_or_default();
+        Ok(Self {
+            count,
+            cores: listed("MFAAS_WORKER_CORES", &list("MFAAS_WORKER_CORES"), WORKERS_MAX)?,
+            sharing: match lookup("MFAAS_SHARE_WORKERS") {
+                Some(text) => parsed("MFAAS_SHARE_WORKERS", &text)?,
+                None => Sharing::default(),
+            },
+            isolated: listed("MFAAS_ISOLATED_TENANTS", &list("MFAAS_ISOLATED_TENANTS"), ISOLATED_MAX)?,
+            processes_max: number(lookup, "MFAAS_WORKER_PROCESSES", processes, many)?,
+            speculation: speculation(lookup)?,
+        })
+    }
+}
+
+impl LocalApiConfig {
+    fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
+        let calls = renamed(lookup, "MFAAS_LOCAL_CALLS", "MFAAS_DOOR_CALLS").unwrap_or_default();
+        Ok(Self {
+            socket: renamed(lookup, "MFAAS_LOCAL_SOCKET", "MFAAS_DOOR_SOCKET").map(PathBuf::from),
+            grants: parsed_by("MFAAS_LOCAL_CALLS", &calls, LocalGrants::parse)?,
         })
     }
 }

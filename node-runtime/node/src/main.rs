@@ -60,7 +60,7 @@ fn main() -> anyhow::Result<()> {
         Command::Serve => {
             let config = Config::read(&environment)?;
             // Before the first thread, which inherits them.
-            let cores = Cores::set_apart(&config.worker_cores).context("MFAAS_WORKER_CORES")?;
+            let cores = Cores::set_apart(&config.workers.cores).context("MFAAS_WORKER_CORES")?;
             runtime()?.block_on(node::serve(config, cores))
         }
         Command::Join { token } => runtime()?.block_on(join::join(&Membership::read(&environment)?, &token)),

@@ -13,18 +13,19 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::agent::{Agent, Reporter, Status};
-use crate::config::Config;
+use crate::config::{Config, WorkerConfig};
 use crate::cores::Cores;
 use crate::directives::Follower;
 use crate::ingress::{self, Callers, Face, Hosts, Peers};
 use crate::local_api::{self, LocalSocket};
 use crate::logs;
-use crate::serving::{self, Dispatcher, NodeServices, Protection, WorkerSetup};
+use crate::serving::{self, Dispatcher, Fleet, NodeServices, Protection, WorkerSetup};
 use crate::state::{StateDir, write_durably};
 use crate::upstream::Upstream;
-use crate::usage::{self, Usage};
+use crate::usage;
 
 /// How often gauges are set.
 const GAUGES: Duration = Duration::from_secs(1);
@@ -54,98 +55,203 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let upstream = Upstream::joined(&config.membership, &identity)?;
     let root = read_root(&config.root_key_file)?;
 
-    let boot = uuid::Uuid::now_v7();
-    let services = NodeServices {
-        protection: Arc::new(Protection::taking(config.speculation)),
-        ..NodeServices::default()
-    };
-    let (sink, protection) = (Arc::clone(&services.logs), Arc::clone(&services.protection));
-    let (standing, usage) = (Arc::clone(&services.standing), Arc::clone(&services.usage));
-    standing.recall(&state)?;
-    let setup = worker_setup(&config, cores)?;
-    let limits = limits(&config, &setup, &protection)?;
-    let (dispatcher, fleet) = serving::start(limits, services, setup).context("starting the dispatcher")?;
-    let follower = Follower {
-        standing,
-        dispatcher: Arc::clone(&dispatcher),
-        state: state.clone(),
-        upstream: upstream.clone(),
-    };
-    let callers = Arc::new(Callers::new(config.caller_share));
-    let (agent, status) =
-        Agent::new(root, state, upstream.clone(), Arc::clone(&dispatcher), Arc::clone(&callers))?;
+    let node = Node::start(&config, cores, &state, upstream)?;
+    let callers = Arc::new(Callers::new(config.ingress.caller_share));
+    let face = Face::new(Arc::clone(&node.dispatcher), prometheus.clone(), Arc::clone(&callers));
+    let (upstream, dispatcher) = (node.upstream.clone(), Arc::clone(&node.dispatcher));
+    let (agent, status) = Agent::new(root, state.clone(), upstream, dispatcher, callers)?;
+    let listeners = Listeners::bind(&config).await?;
+    let address = listeners.address;
 
-    let listener = TcpListener::bind(config.ingress_listen)
-        .await
-        .with_context(|| format!("MFAAS_INGRESS_LISTEN: listening on {}", config.ingress_listen))?;
-    let address = listener.local_addr().context("reading the ingress address")?;
-    let local_socket =
-        config.local_socket.as_deref().map(LocalSocket::bind).transpose().context("MFAAS_LOCAL_SOCKET")?;
-    let (stop, stopping) = watch::channel(false);
-    let peers = Peers::new(config.ingress_bounds.clone());
-    let face = Arc::new(Face::new(Arc::clone(&dispatcher), prometheus.clone(), callers));
-    let reporter = Reporter {
-        upstream: upstream.clone(),
-        dispatcher: Arc::clone(&dispatcher),
-        status: status.clone(),
-        boot,
-        ingress_url: format!("http://{address}"),
-        protection: Arc::clone(&protection),
-    };
-
-    let mut agent = tokio::spawn(agent.run());
-    let hosts = Hosts::start(std::thread::available_parallelism().map_or(1, usize::from))?;
-    let mut ingress = tokio::spawn(ingress::serve(listener, hosts, (face, peers), stopping.clone()));
-    let mut local_api = local_socket.map(|socket| {
-        tokio::spawn(local_api::serve(socket, local_host(&config, &dispatcher), stopping.clone()))
-    });
-    let watchers = [
-        tokio::spawn(reporter.run()),
-        tokio::spawn(gauges(Arc::clone(&dispatcher), status, Arc::clone(&protection))),
-        tokio::spawn(follower.run()),
-        tokio::spawn(mfaas_process_metrics::watch(
-            env!("CARGO_PKG_NAME"),
-            env!("CARGO_PKG_VERSION"),
-            prometheus,
-        )),
-        tokio::spawn(usage::report_periodically(Arc::clone(&usage), upstream.clone(), boot)),
-    ];
-    let last_words = upstream.clone();
-    let shipper = tokio::spawn(async move { logs::ship(&sink, &upstream, boot, stopping).await });
-    announce(&config, address, &protection)?;
+    let peers = Peers::new(config.ingress.bounds.clone());
+    let mut answering = Answering::start(agent, listeners, face, peers, node.local_host(&config))?;
+    let stopping = answering.stop.subscribe();
+    let reporting = node.start_reporting(state, status, prometheus, address, stopping);
+    announce(&config, address, &node.services.protection)?;
 
     tokio::select! {
         signal = wait_for_signal() => signal?,
-        // None of them ends by itself. Without one of them the node would only seem to work: it ends,
-        // its workers with it, and whoever supervises it starts it again.
-        _ = &mut agent => anyhow::bail!("the agent ended"),
-        () = dispatcher.ended() => anyhow::bail!("the dispatcher ended"),
-        _ = &mut ingress => anyhow::bail!("the ingress ended"),
-        _ = ended(&mut local_api) => anyhow::bail!("the local API ended"),
+        // Workers end with the node, and whoever supervises it starts it again.
+        ended = answering.ended(&node.dispatcher) => anyhow::bail!("{ended} ended"),
     }
     tracing::info!("stopping");
-    agent.abort();
-    // The ingress closes its listener and ends what is open; accepted calls still get answers.
-    stop.send_replace(true);
-    drain(&dispatcher).await;
-    let _ = ingress.await;
-    if local_api.is_some() {
-        ended(&mut local_api).await;
-    }
-    let gone = fleet.ended(WORKERS_WAIT_MAX).await;
-    let _ = tokio::time::timeout(LAST_LINES_WAIT_MAX, shipper).await;
-    for watcher in watchers {
-        watcher.abort();
-        // It must be gone before the last report of usage, which it could otherwise overtake.
-        let _ = watcher.await;
-    }
-    report_last_usage(&usage, &last_words, boot).await;
+    answering.stop(&node.dispatcher).await;
+    let gone = node.fleet.ended(WORKERS_WAIT_MAX).await;
+    reporting.stop().await;
+    node.report_last_usage().await;
     anyhow::ensure!(gone, "some workers did not end in time");
     Ok(())
 }
 
+/// The dispatcher and the workers behind it, and who hears of them.
+struct Node {
+    /// This life of the node, for the server.
+    boot: uuid::Uuid,
+    upstream: Upstream,
+    services: NodeServices,
+    dispatcher: Arc<Dispatcher>,
+    fleet: Fleet,
+}
+
+impl Node {
+    /// Starts dispatcher, loader and workers. What the directives on the disk say holds from the first call on.
+    fn start(config: &Config, cores: Cores, state: &StateDir, upstream: Upstream) -> anyhow::Result<Self> {
+        let services = NodeServices {
+            protection: Arc::new(Protection::taking(config.workers.speculation)),
+            ..NodeServices::default()
+        };
+        services.standing.recall(state)?;
+        let setup = worker_setup(&config.workers, cores)?;
+        let limits = limits(&config.workers, &setup, &services.protection)?;
+        let (dispatcher, fleet) =
+            serving::start(limits, services.clone(), setup).context("starting the dispatcher")?;
+        Ok(Self { boot: uuid::Uuid::now_v7(), upstream, services, dispatcher, fleet })
+    }
+
+    /// Whom local clients call, and what they may.
+    fn local_host(&self, config: &Config) -> local_api::Host {
+        let grants = config.local_api.grants.clone();
+        local_api::Host { dispatcher: Arc::clone(&self.dispatcher), grants }
+    }
+
+    /// Starts what tells the server and the operator of the node, and follows the server's directives.
+    fn start_reporting(
+        &self,
+        state: StateDir,
+        status: watch::Receiver<Status>,
+        prometheus: PrometheusHandle,
+        address: SocketAddr,
+        stopping: watch::Receiver<bool>,
+    ) -> Reporting {
+        let (boot, upstream, dispatcher) = (self.boot, &self.upstream, &self.dispatcher);
+        let NodeServices { logs, standing, usage, protection } = self.services.clone();
+        let reporter = Reporter {
+            upstream: upstream.clone(),
+            dispatcher: Arc::clone(dispatcher),
+            status: status.clone(),
+            boot,
+            ingress_url: format!("http://{address}"),
+            protection: Arc::clone(&protection),
+        };
+        let follower =
+            Follower { standing, dispatcher: Arc::clone(dispatcher), state, upstream: upstream.clone() };
+        let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        let watchers = [
+            tokio::spawn(reporter.run()),
+            tokio::spawn(gauges(Arc::clone(dispatcher), status, protection)),
+            tokio::spawn(follower.run()),
+            tokio::spawn(mfaas_process_metrics::watch(name, version, prometheus)),
+            tokio::spawn(usage::report_periodically(usage, upstream.clone(), boot)),
+        ];
+        let upstream = upstream.clone();
+        let shipper = tokio::spawn(async move { logs::ship(&logs, &upstream, boot, stopping).await });
+        Reporting { watchers, shipper }
+    }
+
+    /// What calls cost since the last report; it is lost if the server does not take it now.
+    async fn report_last_usage(&self) {
+        let report = usage::report_all(&self.services.usage, &self.upstream, self.boot);
+        match tokio::time::timeout(LAST_USAGE_WAIT_MAX, report).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the last usage could not be reported and is lost"),
+            Err(_) => tracing::warn!("the last usage could not be reported in time and is lost"),
+        }
+    }
+}
+
+/// Where calls come in.
+struct Listeners {
+    ingress: TcpListener,
+    address: SocketAddr,
+    local: Option<LocalSocket>,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> anyhow::Result<Self> {
+        let listen = config.ingress.listen;
+        let ingress = TcpListener::bind(listen)
+            .await
+            .with_context(|| format!("MFAAS_INGRESS_LISTEN: listening on {listen}"))?;
+        let address = ingress.local_addr().context("reading the ingress address")?;
+        let socket = config.local_api.socket.as_deref();
+        let local = socket.map(LocalSocket::bind).transpose().context("MFAAS_LOCAL_SOCKET")?;
+        Ok(Self { ingress, address, local })
+    }
+}
+
+/// What brings functions and calls to the dispatcher. None of it ends by itself: without one part of it the node
+/// would only seem to work.
+struct Answering {
+    agent: JoinHandle<()>,
+    ingress: JoinHandle<()>,
+    /// Without a local API it only waits for the end.
+    local_api: JoinHandle<anyhow::Result<()>>,
+    stop: watch::Sender<bool>,
+}
+
+impl Answering {
+    fn start(
+        agent: Agent,
+        listeners: Listeners,
+        face: Face,
+        peers: Arc<Peers>,
+        local_host: local_api::Host,
+    ) -> anyhow::Result<Self> {
+        let (stop, mut stopping) = watch::channel(false);
+        let agent = tokio::spawn(agent.run());
+        let hosts = Hosts::start(std::thread::available_parallelism().map_or(1, usize::from))?;
+        let calls = (Arc::new(face), peers);
+        let ingress = tokio::spawn(ingress::serve(listeners.ingress, hosts, calls, stopping.clone()));
+        let local_api = tokio::spawn(async move {
+            match listeners.local {
+                Some(socket) => local_api::serve(socket, local_host, stopping).await,
+                None => stopping.wait_for(|stop| *stop).await.map(drop).context("waiting for the end"),
+            }
+        });
+        Ok(Self { agent, ingress, local_api, stop })
+    }
+
+    /// Waits for the end of a part, for ever while all is well; which it was.
+    async fn ended(&mut self, dispatcher: &Dispatcher) -> &'static str {
+        tokio::select! {
+            _ = &mut self.agent => "the agent",
+            () = dispatcher.ended() => "the dispatcher",
+            _ = &mut self.ingress => "the ingress",
+            _ = &mut self.local_api => "the local API",
+        }
+    }
+
+    /// Takes no more functions and calls. The ingress closes its listener and ends what is open; accepted calls still get
+    /// answers.
+    async fn stop(self, dispatcher: &Dispatcher) {
+        self.agent.abort();
+        self.stop.send_replace(true);
+        drain(dispatcher).await;
+        let _ = self.ingress.await;
+        let _ = self.local_api.await;
+    }
+}
+
+/// What tells others of the node.
+struct Reporting {
+    watchers: [JoinHandle<()>; 5],
+    /// Sends the last log lines when the node stops.
+    shipper: JoinHandle<()>,
+}
+
+impl Reporting {
+    /// Waits for the last log lines. Afterwards no report of usage is on its way, which the last one could otherwise overtake.
+    async fn stop(self) {
+        let _ = tokio::time::timeout(LAST_LINES_WAIT_MAX, self.shipper).await;
+        for watcher in self.watchers {
+            watcher.abort();
+            let _ = watcher.await;
+        }
+    }
+}
+
 /// The programs beside this one, and the workers that the configuration asks for.
-fn worker_setup(config: &Config, cores: Cores) -> anyhow::Result<WorkerSetup> {
+fn worker_setup(config: &WorkerConfig, cores: Cores) -> anyhow::Result<WorkerSetup> {
     Ok(WorkerSetup {
         worker: sibling("mfaas-worker")?,
         loader: sibling("mfaas-loader")?,
@@ -156,42 +262,18 @@ fn worker_setup(config: &Config, cores: Cores) -> anyhow::Result<WorkerSetup> {
 }
 
 /// The scheduler's limits on this machine. Tenants share workers only where what the site trusts is there.
-fn limits(config: &Config, setup: &WorkerSetup, protection: &Protection) -> anyhow::Result<Limits> {
+fn limits(config: &WorkerConfig, setup: &WorkerSetup, protection: &Protection) -> anyhow::Result<Limits> {
     let started = serving::ask_protection(&setup.worker, protection.speculation())
         .context("asking a worker what holds calls")?;
     let shares = config.sharing.allows(started.keys.on);
     protection.record(started);
     protection.pools_are(shares, config.sharing);
     Ok(Limits {
-        shared_workers: if shares { config.workers } else { 0 },
-        cores: config.workers,
-        workers_max: config.worker_processes,
+        shared_workers: if shares { config.count } else { 0 },
+        cores: config.count,
+        workers_max: config.processes_max,
         ..Limits::NODE
     })
-}
-
-/// Whom local clients call, and what they may.
-fn local_host(config: &Config, dispatcher: &Arc<Dispatcher>) -> local_api::Host {
-    local_api::Host { dispatcher: Arc::clone(dispatcher), grants: config.local_grants.clone() }
-}
-
-/// What calls cost since the last report; it is lost if the server does not take it now.
-async fn report_last_usage(usage: &Usage, upstream: &Upstream, boot: uuid::Uuid) {
-    match tokio::time::timeout(LAST_USAGE_WAIT_MAX, usage::report_all(usage, upstream, boot)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "the last usage could not be reported and is lost"),
-        Err(_) => tracing::warn!("the last usage could not be reported in time and is lost"),
-    }
-}
-
-/// Waits for the end of a task that may not be there, for ever if it is not and the node runs.
-async fn ended(local_api: &mut Option<tokio::task::JoinHandle<anyhow::Result<()>>>) {
-    match local_api {
-        Some(local_api) => {
-            let _ = local_api.await;
-        }
-        None => std::future::pending().await,
-    }
 }
 
 /// Says where the node is, to people and to the program that waits for the ready file.
@@ -205,7 +287,7 @@ fn announce(config: &Config, address: SocketAddr, protection: &Protection) -> an
         write_durably(path, ready.to_string().as_bytes())
             .with_context(|| format!("MFAAS_READY_FILE: writing {}", path.display()))?;
     }
-    tracing::info!(%address, node = %config.membership.name, workers = config.workers, "the node is up");
+    tracing::info!(%address, node = %config.membership.name, workers = config.workers.count, "the node is up");
     Ok(())
 }
 

@@ -24,43 +24,43 @@ fn with(name: &str, value: Option<&str>) -> Result<Config, String> {
 #[test]
 fn defaults_fill_what_may_be_left_out() {
     let config = with("MFAAS_READY_FILE", None).unwrap();
-    assert_eq!(config.ingress_listen.to_string(), "127.0.0.1:7800");
+    assert_eq!(config.ingress.listen.to_string(), "127.0.0.1:7800");
     assert_eq!(config.membership.server, "https://127.0.0.1:7701");
-    assert!(config.workers >= 1);
-    assert_eq!(config.local_socket, None, "off unless configured");
+    assert!(config.workers.count >= 1);
+    assert_eq!(config.local_api.socket, None, "off unless configured");
     let open = with("MFAAS_LOCAL_SOCKET", Some("/run/local.sock")).unwrap();
-    assert_eq!(open.local_socket.as_deref(), Some(std::path::Path::new("/run/local.sock")));
-    assert!(config.isolated.is_empty());
-    assert!(config.worker_cores.is_empty());
-    let cores = with("MFAAS_WORKER_CORES", Some("3, 2,")).unwrap().worker_cores;
+    assert_eq!(open.local_api.socket.as_deref(), Some(std::path::Path::new("/run/local.sock")));
+    assert!(config.workers.isolated.is_empty());
+    assert!(config.workers.cores.is_empty());
+    let cores = with("MFAAS_WORKER_CORES", Some("3, 2,")).unwrap().workers.cores;
     assert_eq!(cores.into_iter().collect::<Vec<_>>(), [2, 3]);
-    let isolated = with("MFAAS_ISOLATED_TENANTS", Some("umbrella, acme,")).unwrap().isolated;
+    let isolated = with("MFAAS_ISOLATED_TENANTS", Some("umbrella, acme,")).unwrap().workers.isolated;
     assert_eq!(isolated.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["acme", "umbrella"]);
-    assert_eq!((config.caller_share.rate, config.caller_share.concurrency), (100_000, 2_048));
-    assert_eq!(config.local_grants, LocalGrants::default(), "nothing but what is public");
-    assert_eq!(with("MFAAS_CALLER_RATE", Some("7")).unwrap().caller_share.rate, 7);
-    assert_eq!(with("MFAAS_CALLER_CONCURRENCY", Some("3")).unwrap().caller_share.concurrency, 3);
-    let granted = with("MFAAS_LOCAL_CALLS", Some("acme/*")).unwrap().local_grants;
+    assert_eq!((config.ingress.caller_share.rate, config.ingress.caller_share.concurrency), (100_000, 2_048));
+    assert_eq!(config.local_api.grants, LocalGrants::default(), "nothing but what is public");
+    assert_eq!(with("MFAAS_CALLER_RATE", Some("7")).unwrap().ingress.caller_share.rate, 7);
+    assert_eq!(with("MFAAS_CALLER_CONCURRENCY", Some("3")).unwrap().ingress.caller_share.concurrency, 3);
+    let granted = with("MFAAS_LOCAL_CALLS", Some("acme/*")).unwrap().local_api.grants;
     assert_eq!(granted, LocalGrants::parse("acme/*").unwrap());
-    assert_eq!(config.speculation, SpeculationControls::ALL);
+    assert_eq!(config.workers.speculation, SpeculationControls::ALL);
     let none = with("MFAAS_SPECULATION_CONTROLS", Some("none")).unwrap();
-    assert_eq!(none.speculation, SpeculationControls::NONE);
-    assert_eq!(config.sharing, Sharing::WithProtectionKeys);
+    assert_eq!(none.workers.speculation, SpeculationControls::NONE);
+    assert_eq!(config.workers.sharing, Sharing::WithProtectionKeys);
     for sharing in [Sharing::Never, Sharing::WithProtectionKeys, Sharing::TrustingTheCompiler] {
         let said = with("MFAAS_SHARE_WORKERS", Some(&sharing.to_string())).unwrap();
-        assert_eq!(said.sharing, sharing);
+        assert_eq!(said.workers.sharing, sharing);
     }
-    assert!(config.worker_processes > config.workers, "a second tenant finds room");
-    assert_eq!(with("MFAAS_WORKER_PROCESSES", Some("300")).unwrap().worker_processes, 300);
+    assert!(config.workers.processes_max > config.workers.count, "a second tenant finds room");
+    assert_eq!(with("MFAAS_WORKER_PROCESSES", Some("300")).unwrap().workers.processes_max, 300);
     let before = with("MFAAS_PRIVATE_CORDONS", Some("4")).unwrap();
-    assert_eq!(before.worker_processes, config.worker_processes, "it has no effect any more");
+    assert_eq!(before.workers.processes_max, config.workers.processes_max, "it has no effect any more");
 }
 
 #[test]
 fn variables_with_a_new_name_are_read_under_the_one_before() {
-    let socket = with("MFAAS_DOOR_SOCKET", Some("/run/door")).unwrap().local_socket;
+    let socket = with("MFAAS_DOOR_SOCKET", Some("/run/door")).unwrap().local_api.socket;
     assert_eq!(socket.as_deref(), Some(std::path::Path::new("/run/door")));
-    let granted = with("MFAAS_DOOR_CALLS", Some("acme/*")).unwrap().local_grants;
+    let granted = with("MFAAS_DOOR_CALLS", Some("acme/*")).unwrap().local_api.grants;
     assert_eq!(granted, LocalGrants::parse("acme/*").unwrap());
     let both = |asked: &'static str| match asked {
         "MFAAS_LOCAL_CALLS" => Some("acme/new".to_owned()),
@@ -68,7 +68,7 @@ fn variables_with_a_new_name_are_read_under_the_one_before() {
         other => COMPLETE.iter().find(|(known, _)| *known == other).map(|(_, value)| (*value).to_owned()),
     };
     let new = LocalGrants::parse("acme/new").unwrap();
-    assert_eq!(Config::read(&both).unwrap().local_grants, new, "the new name comes first");
+    assert_eq!(Config::read(&both).unwrap().local_api.grants, new, "the new name comes first");
 }
 
 #[test]
