@@ -33,6 +33,8 @@ mod scaling;
 mod scheduler;
 mod slabs;
 mod strikes;
+mod turns;
+mod waiting;
 mod worker;
 
 pub use limits::{IN_WORKER_CAP, JOBS_CAP, Limits, WORKERS_CAP};

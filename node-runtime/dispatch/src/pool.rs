@@ -1,77 +1,12 @@
-//! Worker pools, and the queues of the tenants that call in them.
+//! Worker pools: the workers that run the same functions, and what waits for them.
 //!
 //! There is one queue for each tenant of a pool, not one for each worker: no worker idles while a
-//! call waits that it may run. Where several tenants share a pool they take turns by deficit round
-//! robin over CPU time (Shreedhar and Varghese, SIGCOMM 1995): a turn lasts until what the tenant's
-//! calls took is more than what its turns gave it, so a tenant of long calls gets fewer of them.
-//!
-//! Rounds are counted, not walked: what a tenant used says in which round it has its next turn. So
-//! finding the next one does not cost more where thousands wait, however far each is overdrawn. Only
-//! those who wait at the same time are compared: what a tenant used while nobody waited, and what it
-//! used before the round that the others are in now, is nobody's loss and is not held against it.
+//! call waits that it may run. Where several tenants share a pool they take [turns](crate::turns).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::jobs::List;
+use crate::turns::Turns;
 use crate::{FunctionId, Moment, PoolKey, PoolKind};
-
-/// CPU time that one turn gives a tenant, in microseconds: what a short call takes, so that nobody
-/// waits for many calls of another tenant while it may run.
-pub(crate) const QUANTUM_US: u64 = 100;
-/// A call is charged when it starts with what its tenant's calls took lately, and corrected when it
-/// ends. One part in this many of the average is new.
-const AVERAGE_PARTS: i64 = 8;
-
-/// What waits of one tenant in one pool, first come first served.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Queue {
-    pub(crate) tenant: u32,
-    pub(crate) pool: u32,
-    pub(crate) jobs: List,
-    /// Its turn among the tenants of its pool, while it has jobs.
-    pub(crate) turn: Option<Turn>,
-    /// CPU time that its calls used by the clock of its pool, in microseconds.
-    pub(crate) used_us: u64,
-    /// What its calls took lately, in microseconds.
-    average_us: i64,
-}
-
-/// In which round a queue runs, and after how many others of that round.
-pub(crate) type Turn = (u64, u64);
-
-impl Queue {
-    pub(crate) fn new(tenant: u32, pool: u32) -> Self {
-        Self { tenant, pool, jobs: List::EMPTY, turn: None, used_us: 0, average_us: 0 }
-    }
-
-    /// A call starts: what it is charged until it ends.
-    fn charge(&mut self) -> u32 {
-        let charged = u32::try_from(self.average_us.max(1)).unwrap_or(u32::MAX);
-        self.used_us = self.used_us.saturating_add(u64::from(charged));
-        charged
-    }
-
-    /// A call that was charged `charged_us` took `used_us`. At least one microsecond: a call that
-    /// takes less costs the host as much.
-    fn settle(&mut self, charged_us: u32, used_us: u64) {
-        let used = used_us.max(1);
-        self.refund(charged_us);
-        self.used_us = self.used_us.saturating_add(used);
-        let used = i64::try_from(used).unwrap_or(i64::MAX);
-        self.average_us += (used - self.average_us) / AVERAGE_PARTS;
-        self.average_us = self.average_us.max(1);
-    }
-
-    /// A call that was charged did not run.
-    fn refund(&mut self, charged_us: u32) {
-        self.used_us = self.used_us.saturating_sub(u64::from(charged_us));
-    }
-
-    /// The round in which it has credit.
-    pub(crate) fn round(&self) -> u64 {
-        self.used_us / QUANTUM_US
-    }
-}
 
 /// Workers, by their place. Few, so they are looked through.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -117,28 +52,33 @@ pub(crate) struct Pool {
     pub(crate) kept: usize,
     /// Workers that it may have.
     pub(crate) workers_max: usize,
-    /// Jobs in the queues of its tenants.
-    pub(crate) queued: usize,
-    /// Since when there have been some.
-    pub(crate) queued_since: Moment,
-    /// Queues with jobs, in the order of their turns.
-    pub(crate) turns: BTreeSet<(Turn, u32)>,
-    /// What a tenant that begins to wait now counts as having used, and the most that any has, in
-    /// microseconds.
-    pub(crate) clock_us: u64,
-    pub(crate) latest_us: u64,
-    /// Turns given so far.
-    turns_given: u64,
+    queued: Queued,
+    /// Whose turn it is of the tenants with jobs.
+    pub(crate) turns: Turns,
     /// Jobs that wait or run, for their images too.
-    pub(crate) open: usize,
+    open: usize,
     /// Functions that run here and whose calls are accepted.
     pub(crate) functions: usize,
-    /// No worker is started before this, and how long the next pause is, in microseconds.
-    pub(crate) start_after: Moment,
+    pub(crate) starts: Starts,
+    /// Since when it waits for other processes to leave, if it does.
+    room_since: Option<Moment>,
+}
+
+/// Jobs in the queues of a pool's tenants.
+#[derive(Debug, Clone, Copy, Default)]
+struct Queued {
+    jobs: usize,
+    /// Since when there have been some.
+    since: Moment,
+}
+
+/// When a pool may start another worker.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Starts {
+    /// None is started before this.
+    pub(crate) after: Moment,
+    /// How long the last pause was, in microseconds.
     pub(crate) pause_us: u64,
-    /// It waits for other processes to leave, and since when.
-    pub(crate) waits_for_room: bool,
-    pub(crate) room_since: Moment,
 }
 
 impl Pool {
@@ -151,18 +91,12 @@ impl Pool {
             coming: 0,
             kept,
             workers_max,
-            queued: 0,
-            queued_since: Moment(0),
-            turns: BTreeSet::new(),
-            clock_us: 0,
-            latest_us: 0,
-            turns_given: 0,
+            queued: Queued::default(),
+            turns: Turns::default(),
             open: 0,
             functions: 0,
-            start_after: Moment(0),
-            pause_us: 0,
-            waits_for_room: false,
-            room_since: Moment(0),
+            starts: Starts::default(),
+            room_since: None,
         }
     }
 
@@ -176,9 +110,20 @@ impl Pool {
         self.members.len() + self.coming
     }
 
+    /// Jobs in the queues of its tenants.
+    #[inline]
+    pub(crate) fn queued(&self) -> usize {
+        self.queued.jobs
+    }
+
+    /// Since when there have been some.
+    pub(crate) fn queued_since(&self) -> Moment {
+        self.queued.since
+    }
+
     /// Whether it has a use for a worker.
     pub(crate) fn wants_worker(&self) -> bool {
-        self.queued > 0 || self.workers() < self.kept
+        self.queued.jobs > 0 || self.workers() < self.kept
     }
 
     /// Workers that have something to do.
@@ -186,65 +131,220 @@ impl Pool {
         self.members.len() - self.idle.len()
     }
 
-    /// A queue has jobs: it gets a turn, unless it has one.
-    pub(crate) fn enter(&mut self, number: u32, queue: &mut Queue) {
-        if queue.turn.is_some() {
-            return;
+    /// Whether nobody calls what runs here or may.
+    pub(crate) fn is_useless(&self) -> bool {
+        self.functions == 0 && self.open == 0
+    }
+
+    #[cfg(test)]
+    pub(crate) fn open(&self) -> usize {
+        self.open
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.room_since.is_some()
+    }
+}
+
+/// All pools, by their number, and what is counted over all of them.
+#[derive(Debug)]
+pub(crate) struct Pools {
+    records: Vec<Pool>,
+    by_key: BTreeMap<PoolKey, u32>,
+    /// Workers that take jobs, and pools that have any.
+    ready: usize,
+    manned: usize,
+    /// Pools of one tenant with open jobs.
+    busy: usize,
+    /// Pools with jobs that wait for a worker.
+    hungry: BTreeSet<u32>,
+    /// Pools that wait until another's worker has left, first come first served.
+    for_room: VecDeque<u32>,
+    /// Pools are not looked at before this.
+    pub(crate) scale_after: Moment,
+    /// When idle workers are looked at.
+    pub(crate) sweep_due: Moment,
+}
+
+impl Default for Pools {
+    fn default() -> Self {
+        let (records, by_key, ready, manned, busy, hungry, for_room) = Default::default();
+        let (scale_after, sweep_due) = (Moment(0), Moment::NEVER);
+        Self { records, by_key, ready, manned, busy, hungry, for_room, scale_after, sweep_due }
+    }
+}
+
+impl Pools {
+    /// The number of a pool.
+    pub(crate) fn find(&self, key: PoolKey) -> Option<u32> {
+        self.by_key.get(&key).copied()
+    }
+
+    /// The number of a new one.
+    pub(crate) fn add(&mut self, pool: Pool) -> u32 {
+        let number = self.records.len() as u32;
+        self.by_key.insert(pool.key, number);
+        self.records.push(pool);
+        number
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<&Pool> {
+        self.records.get(number as usize)
+    }
+
+    /// Workers that take jobs.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// Pools with workers that take jobs.
+    pub(crate) fn manned(&self) -> usize {
+        self.manned
+    }
+
+    /// Pools of one tenant with open jobs.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy
+    }
+
+    /// Pools with jobs that wait for a worker.
+    pub(crate) fn hungry(&self) -> &BTreeSet<u32> {
+        &self.hungry
+    }
+
+    /// A call came to a pool.
+    #[inline]
+    pub(crate) fn opened(&mut self, number: u32) {
+        let pool = &mut self.records[number as usize];
+        pool.open += 1;
+        if pool.open == 1 && !pool.key.is_shared() {
+            self.busy += 1;
         }
-        if self.turns.is_empty() {
-            // Nobody waited for what was used so far.
-            self.clock_us = self.clock_us.max(self.latest_us);
-        }
-        queue.used_us = queue.used_us.max(self.clock_us);
-        self.give_turn(number, queue);
     }
 
-    /// A queue has no jobs any more.
-    pub(crate) fn leave(&mut self, number: u32, queue: &mut Queue) {
-        if let Some(turn) = queue.turn.take() {
-            self.turns.remove(&(turn, number));
+    /// A call left a pool.
+    #[inline]
+    pub(crate) fn closed(&mut self, number: u32) {
+        let pool = &mut self.records[number as usize];
+        pool.open -= 1;
+        if pool.open == 0 && !pool.key.is_shared() {
+            self.busy -= 1;
         }
     }
 
-    /// A call of a queue starts: what it is charged until it ends.
-    pub(crate) fn charge(&mut self, number: u32, queue: &mut Queue) -> u32 {
-        let charged = queue.charge();
-        self.used(number, queue);
-        charged
+    /// A worker of a pool takes jobs from now on. It has none.
+    pub(crate) fn join(&mut self, number: u32, place: u16) {
+        let pool = &mut self.records[number as usize];
+        self.manned += usize::from(pool.members.is_empty());
+        self.ready += 1;
+        pool.members.insert(place);
+        pool.idle.insert(place);
     }
 
-    /// A call of a queue that was charged took so long, or did not run.
-    pub(crate) fn settle(&mut self, number: u32, queue: &mut Queue, charged_us: u32, used_us: Option<u64>) {
-        match used_us {
-            Some(used_us) => queue.settle(charged_us, used_us),
-            None => queue.refund(charged_us),
+    /// A worker that took jobs of a pool takes none any more.
+    pub(crate) fn leave(&mut self, number: u32, place: u16) {
+        let pool = &mut self.records[number as usize];
+        pool.members.remove(place);
+        pool.idle.remove(place);
+        self.ready -= 1;
+        self.manned -= usize::from(pool.members.is_empty());
+    }
+
+    /// One more job waits for a worker of a pool.
+    pub(crate) fn queued(&mut self, now: Moment, number: u32) {
+        let queued = &mut self.records[number as usize].queued;
+        queued.jobs += 1;
+        if queued.jobs == 1 {
+            queued.since = now;
+            self.hungry.insert(number);
         }
-        self.used(number, queue);
     }
 
-    /// What a queue used has changed. It keeps its turn while it stays in its round.
-    fn used(&mut self, number: u32, queue: &mut Queue) {
-        self.latest_us = self.latest_us.max(queue.used_us);
-        if queue.turn.is_some_and(|(round, _)| round != queue.round()) {
-            self.leave(number, queue);
-            self.give_turn(number, queue);
+    /// So many jobs fewer wait for a worker of a pool.
+    pub(crate) fn unqueued(&mut self, number: u32, jobs: usize) {
+        let queued = &mut self.records[number as usize].queued;
+        queued.jobs -= jobs;
+        if queued.jobs == 0 {
+            self.hungry.remove(&number);
         }
     }
 
-    fn give_turn(&mut self, number: u32, queue: &mut Queue) {
-        self.turns_given += 1;
-        let turn = (queue.round(), self.turns_given);
-        queue.turn = Some(turn);
-        self.turns.insert((turn, number));
+    /// Pools that wait until another's worker has left.
+    pub(crate) fn waiting_for_room(&self) -> usize {
+        self.for_room.len()
     }
 
-    /// The next queue to take a job from. `holds_too_much` says who must leave a worker to the
-    /// others: where there are workers enough, one of them at most, so this looks at few.
-    pub(crate) fn next_queue(&mut self, holds_too_much: impl Fn(u32) -> bool) -> Option<u32> {
-        let alone = self.turns.len() == 1;
-        let next = self.turns.iter().find(|(_, number)| alone || !holds_too_much(*number));
-        let ((round, _), number) = *next?;
-        self.clock_us = self.clock_us.max(round * QUANTUM_US);
-        Some(number)
+    /// Since when one of them waits; 0 is the first that came.
+    pub(crate) fn waits_for_room_since(&self, nth: usize) -> Option<Moment> {
+        self.records[*self.for_room.get(nth)? as usize].room_since
+    }
+
+    /// A pool waits from now on, unless it does.
+    pub(crate) fn wait_for_room(&mut self, now: Moment, number: u32) {
+        let since = &mut self.records[number as usize].room_since;
+        if since.is_none() {
+            *since = Some(now);
+            self.for_room.push_back(number);
+        }
+    }
+
+    /// The first that came waits no more; since when it did.
+    pub(crate) fn take_first_for_room(&mut self) -> Option<(u32, Moment)> {
+        let number = self.for_room.pop_front()?;
+        Some((number, self.records[number as usize].room_since.take()?))
+    }
+
+    /// Whether a pool that was the first has come to wait again: it is the first again, as if it had never left.
+    pub(crate) fn is_still_first_for_room(&mut self, number: u32, since: Moment) -> bool {
+        let room_since = &mut self.records[number as usize].room_since;
+        let waits = room_since.is_some();
+        if waits {
+            *room_since = Some(since);
+            self.for_room.rotate_right(1);
+        }
+        waits
+    }
+
+    /// Pools that have no use for a worker any more do not wait for room, and none does when the node stops.
+    pub(crate) fn forget_satisfied(&mut self, stopping: bool) {
+        let Self { records, for_room, .. } = self;
+        for_room.retain(|number| {
+            let pool = &mut records[*number as usize];
+            let waits = pool.wants_worker() && !stopping;
+            if !waits {
+                pool.room_since = None;
+            }
+            waits
+        });
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_room(&self) -> &VecDeque<u32> {
+        &self.for_room
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Pool)> {
+        (0..).zip(&self.records)
+    }
+}
+
+impl std::ops::Index<u32> for Pools {
+    type Output = Pool;
+    #[inline]
+    fn index(&self, number: u32) -> &Pool {
+        &self.records[number as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Pools {
+    #[inline]
+    fn index_mut(&mut self, number: u32) -> &mut Pool {
+        &mut self.records[number as usize]
     }
 }

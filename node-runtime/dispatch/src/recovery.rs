@@ -9,9 +9,9 @@
 
 use crate::functions::{Functions, Gate, Phase};
 use crate::jobs::Job;
-use crate::scheduler::{Scheduler, living};
+use crate::scheduler::Scheduler;
 use crate::strikes::Suspect;
-use crate::worker::{Served, State, Worker};
+use crate::worker::{Served, State};
 use crate::{
     Command, Commands, FunctionId, KillReason, Misuse, Moment, Outcome, PoolKey, PoolKind, SHARED_SLAB,
     TenantId, WorkerId,
@@ -21,13 +21,13 @@ impl Scheduler {
     /// The process of the worker is gone, and what it had completed is about to be reported: it gets
     /// nothing more meanwhile. [`Scheduler::worker_died`] follows.
     pub fn worker_dying(&mut self, id: WorkerId) {
-        let Some(worker) = living(&mut self.workers, id) else { return };
+        let Some(worker) = self.workers.living(id) else { return };
         match worker.state {
             // Why it was to die decides what becomes of its call.
             State::Doomed(_) | State::Empty | State::Starting | State::Dying => {}
             State::Ready | State::Leaving => {
                 self.take_out(id.place);
-                self.workers[usize::from(id.place)].state = State::Dying;
+                self.workers[id.place].state = State::Dying;
             }
         }
     }
@@ -35,18 +35,15 @@ impl Scheduler {
     /// The process of the worker is gone, for whatever reason, or could not be started. What it had
     /// completed was reported before with [`Scheduler::completed`].
     pub fn worker_died(&mut self, now: Moment, id: WorkerId, commands: &mut Commands) {
-        if living(&mut self.workers, id).is_none() {
+        if self.workers.living(id).is_none() {
             return;
         }
         self.take_out(id.place);
-        let worker = &mut self.workers[usize::from(id.place)];
-        let dead = std::mem::replace(worker, Worker::vacant(id.life));
+        let dead = self.workers.bury(id.place);
         // First of all, so that what its jobs ask for comes after the pause.
         self.lost_worker(now, &dead);
         if let Some(first) = dead.first() {
-            self.workers[usize::from(id.place)].busy_at = dead.busy_at;
-            self.rests(id.place);
-            self.crashes += 1;
+            self.workers.count_crash();
             let function = self.jobs.get(first).function;
             self.attribute(now, function, &dead.served, commands);
         }
@@ -65,7 +62,7 @@ impl Scheduler {
 
     /// The worker broke a rule that is not about which job it answers: it is killed like one that did.
     pub fn violated(&mut self, id: WorkerId, commands: &mut Commands) {
-        if living(&mut self.workers, id).is_some() {
+        if self.workers.living(id).is_some() {
             self.doom(id.place, KillReason::Violation, commands);
         }
     }
@@ -115,7 +112,7 @@ impl Scheduler {
     }
 
     fn tenant_of(&self, function: u32) -> u32 {
-        self.queues[self.functions[function].queue as usize].tenant
+        self.queues[self.functions[function].queue].tenant
     }
 
     /// Lets a function run alone for a while.
@@ -129,7 +126,7 @@ impl Scheduler {
         if self.stopping || known.banned != 0 || known.gate == Gate::Unknown && known.open == 0 {
             return;
         }
-        let slab = self.pools[known.pool as usize].key.slab;
+        let slab = self.pools[known.pool].key.slab;
         let tenant = TenantId(self.tenant_of(function));
         let alone = self.pool_number(PoolKey { slab, kind: PoolKind::Alone(FunctionId(function)) });
         // Without a pool for it nothing is known of it that was not before.
@@ -175,8 +172,8 @@ impl Scheduler {
         let (before, known) = (job.pool, &self.functions[job.function]);
         (job.queue, job.pool) = (known.queue, known.pool);
         let after = job.pool;
-        self.closed(before);
-        self.opened(after);
+        self.pools.closed(before);
+        self.pools.opened(after);
     }
 
     fn strike(&mut self, now: Moment, function: FunctionId, commands: &mut Commands) {

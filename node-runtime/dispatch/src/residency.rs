@@ -224,7 +224,7 @@ impl Scheduler {
         if known.gate != Gate::Open {
             return;
         }
-        let pool = &mut self.pools[known.pool as usize];
+        let pool = &mut self.pools[known.pool];
         let slab = self.slabs.ensure(pool.key.slab);
         if comes {
             (pool.functions, slab.functions) = (pool.functions + 1, slab.functions + 1);
@@ -233,13 +233,13 @@ impl Scheduler {
         (pool.functions, slab.functions) = (pool.functions - 1, slab.functions - 1);
         if pool.functions == 0 && !pool.members.is_empty() {
             // Its workers are looked at with the next tick.
-            self.sweep_due = Moment(0);
+            self.pools.sweep_due = Moment(0);
         }
     }
 
     /// The number of the slab that the image of a function lies in or would.
     pub(crate) fn slab_of(&self, index: u32) -> u32 {
-        self.pools.get(self.functions[index].pool as usize).map_or(0, |pool| pool.key.slab)
+        self.pools.get(self.functions[index].pool).map_or(0, |pool| pool.key.slab)
     }
 
     fn loading(&mut self, function: FunctionId, slab: SlabId) -> Option<&mut Function> {
@@ -389,9 +389,9 @@ impl Scheduler {
 
     /// No worker of now maps a slab of tomorrow.
     fn stop_workers(&mut self, commands: &mut Commands) {
-        for place in 0..self.workers.len() {
+        for place in self.workers.places() {
             if self.workers[place].state == State::Ready {
-                self.stop_worker(place as u16, commands);
+                self.stop_worker(place, commands);
             }
         }
     }

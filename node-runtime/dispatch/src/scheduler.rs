@@ -1,24 +1,18 @@
 //! The tables and the steps of every call: submit, start, complete, expire.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
 use crate::functions::{Functions, Phase};
 use crate::jobs::{Job, Jobs, NONE, Place};
-use crate::pool::{Pool, Queue};
+use crate::pool::{Pool, Pools};
 use crate::room::Room;
 use crate::slabs::Slabs;
 use crate::strikes::Strikes;
-use crate::worker::{State, Worker};
+use crate::turns::Queues;
+use crate::waiting::Waiting;
+use crate::worker::{State, Worker, Workers};
 use crate::{
     Command, Commands, FunctionId, JobId, KillReason, Limits, Misuse, Moment, Outcome, PoolKey, Refusal,
     TenantId, WorkerId,
 };
-
-/// Bounds of what a refused caller is asked to wait, in seconds.
-const RETRY_AFTER_S: std::ops::RangeInclusive<u64> = 1..=30;
-/// What waits is looked through at most once in this time, in microseconds: callers choose deadlines,
-/// and must not choose how often that costs.
-const EXPIRY_PAUSE_US: u64 = 1_000;
 
 /// Counts of the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,41 +46,14 @@ pub struct Snapshot {
 pub struct Scheduler {
     pub(crate) limits: Limits,
     pub(crate) jobs: Jobs,
+    pub(crate) waiting: Waiting,
     pub(crate) functions: Functions,
-    pub(crate) queues: Vec<Queue>,
-    queue_of: BTreeMap<(TenantId, u32), u32>,
-    /// Jobs that wait, by tenant.
-    tenants: Vec<u32>,
-    pub(crate) pools: Vec<Pool>,
-    pub(crate) pool_of: BTreeMap<PoolKey, u32>,
-    pub(crate) workers: Vec<Worker>,
-    /// Places without a worker, below the number of those that were ever used.
-    pub(crate) free_places: Vec<u16>,
-    /// Workers that take jobs, and pools that have any.
-    pub(crate) ready: usize,
-    pub(crate) manned: usize,
-    /// Workers with jobs.
-    pub(crate) busy: Vec<u16>,
-    /// Pools of one tenant with open jobs.
-    pub(crate) busy_pools: usize,
-    /// Pools with jobs that wait for a worker.
-    pub(crate) hungry: BTreeSet<u32>,
-    /// Pools that wait until another's worker has left, first come first served.
-    pub(crate) for_room: VecDeque<u32>,
-    /// Pools are not looked at before this.
-    pub(crate) scale_after: Moment,
-    pub(crate) sweep_due: Moment,
+    pub(crate) queues: Queues,
+    pub(crate) pools: Pools,
+    pub(crate) workers: Workers,
     pub(crate) strikes: Strikes,
     pub(crate) room: Room,
     pub(crate) slabs: Slabs,
-    /// Jobs that wait.
-    waiting: usize,
-    /// No job that waits expires before this.
-    earliest: Moment,
-    expired_at: Moment,
-    run_us_average: u64,
-    pub(crate) kills: u64,
-    pub(crate) crashes: u64,
     pub(crate) stopping: bool,
 }
 
@@ -98,31 +65,14 @@ impl Scheduler {
         let mut scheduler = Self {
             limits,
             jobs: Jobs::default(),
+            waiting: Waiting::default(),
             functions: Functions::default(),
-            queues: Vec::new(),
-            queue_of: BTreeMap::new(),
-            tenants: Vec::new(),
-            pools: Vec::new(),
-            pool_of: BTreeMap::new(),
-            workers: Vec::new(),
-            free_places: Vec::new(),
-            ready: 0,
-            manned: 0,
-            busy: Vec::new(),
-            busy_pools: 0,
-            hungry: BTreeSet::new(),
-            for_room: VecDeque::new(),
-            scale_after: Moment(0),
-            sweep_due: Moment::NEVER,
+            queues: Queues::default(),
+            pools: Pools::default(),
+            workers: Workers::default(),
             strikes: Strikes::default(),
             room: Room::default(),
             slabs: Slabs::default(),
-            waiting: 0,
-            earliest: Moment::NEVER,
-            expired_at: Moment(0),
-            run_us_average: 0,
-            kills: 0,
-            crashes: 0,
             stopping: false,
         };
         // The first, if there is one. Without shared workers there is none to refuse.
@@ -162,7 +112,7 @@ impl Scheduler {
             charged_us: 0,
         };
         let resident = known.phase == Phase::Resident;
-        let at_once = resident && self.pools[job.pool as usize].queued == 0;
+        let at_once = resident && self.pools[job.pool].queued() == 0;
         match at_once.then(|| self.choose(job.pool)).flatten() {
             Some(place) if self.jobs.has_room() => {
                 let index = self.open(job);
@@ -188,7 +138,7 @@ impl Scheduler {
         over_budget: bool,
         commands: &mut Commands,
     ) {
-        let Some(worker) = living(&mut self.workers, id) else { return };
+        let Some(worker) = self.workers.living(id) else { return };
         let Some(first) = worker.first().filter(|first| self.jobs.get(*first).id == job) else {
             return self.doom(id.place, KillReason::Violation, commands);
         };
@@ -196,40 +146,40 @@ impl Scheduler {
         let used_us = worker.bill(run_us, cpu_us);
         worker.pop(self.jobs.get(first).budget_us);
         worker.load_us = worker.load_us.saturating_add(run_us).saturating_add(1);
-        self.run_us_average = self.run_us_average.saturating_mul(15).saturating_add(run_us) / 16;
-        self.kills += u64::from(over_budget);
         let (pool, state) = (worker.pool, worker.state);
         let next = worker.first();
+        self.waiting.ran(run_us);
+        self.workers.count_finished(over_budget);
         self.settle_charge(first, Some(used_us));
-        let Some(worker) = living(&mut self.workers, id) else { return };
+        let Some(worker) = self.workers.living(id) else { return };
         match next {
             Some(next) => worker.start(now, self.jobs.get(next).budget_us, &self.limits),
             None => {
                 worker.idle_since = now;
-                self.rests(id.place);
+                self.workers.rests(id.place);
                 match state {
-                    State::Ready => self.pools[pool as usize].idle.insert(id.place),
+                    State::Ready => self.pools[pool].idle.insert(id.place),
                     State::Leaving => commands.push(Command::Stop { worker: id }),
                     State::Empty | State::Starting | State::Dying | State::Doomed(_) => {}
                 }
             }
         }
         self.finish(first, Outcome::Finished, commands);
-        if self.pools[pool as usize].queued > 0 {
+        if self.pools[pool].queued() > 0 {
             self.feed(now, pool, commands);
         }
     }
 
     /// Wall backstops, waiting limits and workers whose time has come.
     pub fn tick(&mut self, now: Moment, commands: &mut Commands) {
-        for at in (0..self.busy.len()).rev() {
-            let place = self.busy[at];
-            let worker = &self.workers[usize::from(place)];
+        for at in (0..self.workers.busy().len()).rev() {
+            let place = self.workers.busy()[at];
+            let worker = &self.workers[place];
             if runs(worker) && worker.backstop <= now {
                 self.doom(place, KillReason::Overdue, commands);
             }
         }
-        if self.expiry_due() <= now {
+        if self.waiting.expiry_due() <= now {
             self.expire(now, commands);
         }
         if self.scaling_due() <= now {
@@ -239,9 +189,9 @@ impl Scheduler {
 
     /// When [`Scheduler::tick`] has something to do if nothing else happens.
     pub fn next_deadline(&self) -> Option<Moment> {
-        let busy = self.busy.iter().map(|place| &self.workers[usize::from(*place)]);
+        let busy = self.workers.busy().iter().map(|place| &self.workers[*place]);
         let backstops = busy.filter(|worker| runs(worker)).map(|worker| worker.backstop);
-        let next = backstops.fold(self.expiry_due().min(self.scaling_due()), Moment::min);
+        let next = backstops.fold(self.waiting.expiry_due().min(self.scaling_due()), Moment::min);
         (next != Moment::NEVER).then_some(next)
     }
 
@@ -262,17 +212,17 @@ impl Scheduler {
     /// Counts of the moment.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            waiting: self.waiting,
-            running: self.jobs.open() - self.waiting,
-            workers: self.ready,
-            processes: self.workers.len() - self.free_places.len(),
-            pools: self.manned,
-            pools_busy: self.busy_pools,
+            waiting: self.waiting.all(),
+            running: self.jobs.open() - self.waiting.all(),
+            workers: self.pools.ready(),
+            processes: self.workers.processes(),
+            pools: self.pools.manned(),
+            pools_busy: self.pools.busy(),
             suspects: self.strikes.suspects.len(),
             resident: self.room.resident(),
             resident_bytes: self.room.bytes(),
-            kills: self.kills,
-            crashes: self.crashes,
+            kills: self.workers.kills(),
+            crashes: self.workers.crashes(),
         }
     }
 }
@@ -283,8 +233,8 @@ impl Scheduler {
     /// of those that take more.
     #[inline]
     fn choose(&self, pool: u32) -> Option<u16> {
-        let pool = &self.pools[pool as usize];
-        let worker = |place: &u16| &self.workers[usize::from(*place)];
+        let pool = &self.pools[pool];
+        let worker = |place: &u16| &self.workers[*place];
         if !pool.idle.is_empty() && pool.busy() < self.runs_max(pool) {
             return pool.idle.iter().min_by_key(|place| worker(place).load_us);
         }
@@ -301,7 +251,7 @@ impl Scheduler {
         let function = &mut self.functions[job.function];
         function.open += 1;
         function.used = self.jobs.sequence();
-        self.opened(job.pool);
+        self.pools.opened(job.pool);
         index
     }
 
@@ -312,10 +262,10 @@ impl Scheduler {
         resident: bool,
         commands: &mut Commands,
     ) -> Result<JobId, Refusal> {
-        let tenant = self.queues[job.queue as usize].tenant;
-        let share_full = self.tenants[tenant as usize] as usize >= self.limits.waiting_per_tenant;
-        if share_full || self.waiting >= self.limits.waiting_max || !self.jobs.has_room() {
-            return Err(Refusal::QueueFull { retry_after_s: self.retry_after_s(job.pool) });
+        let tenant = self.queues[job.queue].tenant;
+        if self.waiting.is_full(tenant, &self.limits) || !self.jobs.has_room() {
+            let retry_after_s = self.waiting.retry_after_s(self.pools[job.pool].members.len());
+            return Err(Refusal::QueueFull { retry_after_s });
         }
         let index = self.open(job);
         self.count_waiting(index);
@@ -331,77 +281,56 @@ impl Scheduler {
     /// A job begins to wait, in whatever list.
     pub(crate) fn count_waiting(&mut self, index: u32) {
         let job = self.jobs.get(index);
-        self.waiting += 1;
-        self.tenants[self.queues[job.queue as usize].tenant as usize] += 1;
-        self.earliest = self.earliest.min(job.expires);
+        self.waiting.add(self.queues[job.queue].tenant, job.expires);
     }
 
     pub(crate) fn uncount_waiting(&mut self, index: u32) {
-        self.waiting -= 1;
-        self.tenants[self.queues[self.jobs.get(index).queue as usize].tenant as usize] -= 1;
+        self.waiting.remove(self.queues[self.jobs.get(index).queue].tenant);
     }
 
     /// Puts a job that waits at the end of its tenant's queue.
     pub(crate) fn enqueue(&mut self, now: Moment, index: u32) {
         let number = self.jobs.get(index).queue;
-        let queue = &mut self.queues[number as usize];
+        let queue = &mut self.queues[number];
         queue.jobs.push(&mut self.jobs, index, Place::Queued);
-        let pool = &mut self.pools[queue.pool as usize];
-        pool.queued += 1;
-        if pool.queued == 1 {
-            pool.queued_since = now;
-            self.hungry.insert(queue.pool);
-        }
-        pool.enter(number, queue);
+        self.pools.queued(now, queue.pool);
+        self.pools[queue.pool].turns.enter(number, queue);
     }
 
     /// A call took so much CPU time, or did not run: its tenant is charged that instead of the guess.
     pub(crate) fn settle_charge(&mut self, index: u32, used_us: Option<u64>) {
         let Job { queue: number, charged_us, .. } = *self.jobs.get(index);
-        let queue = &mut self.queues[number as usize];
-        self.pools[queue.pool as usize].settle(number, queue, charged_us, used_us);
+        let queue = &mut self.queues[number];
+        self.pools[queue.pool].turns.settle(number, queue, charged_us, used_us);
     }
 
     /// The next job of the tenant whose turn it is. Nothing while each that waits has all workers but one.
     fn dequeue(&mut self, number: u32) -> Option<u32> {
         let Self { pools, queues, workers, jobs, .. } = self;
-        let pool = &mut pools[number as usize];
-        let members = std::mem::take(&mut pool.members);
+        let Pool { members, turns, .. } = &mut pools[number];
         let most = if members.len() < 2 { usize::MAX } else { members.len() - 1 };
         let runs = |place: u16, queue: u32| {
-            workers[usize::from(place)].first().is_some_and(|first| jobs.get(first).queue == queue)
+            workers[place].first().is_some_and(|first| jobs.get(first).queue == queue)
         };
-        let next =
-            pool.next_queue(|queue| members.iter().filter(|place| runs(*place, queue)).count() >= most);
-        pool.members = members;
-        let next = next?;
-        let queue = &mut queues[next as usize];
+        let next = turns.next(|queue| members.iter().filter(|place| runs(*place, queue)).count() >= most)?;
+        let queue = &mut queues[next];
         let index = queue.jobs.pop(jobs)?;
         if queue.jobs.is_empty() {
-            pool.leave(next, queue);
+            turns.leave(next, queue);
         }
-        self.unqueued(number, 1);
+        self.pools.unqueued(number, 1);
         Some(index)
-    }
-
-    /// So many jobs fewer wait for a worker of the pool.
-    fn unqueued(&mut self, number: u32, jobs: usize) {
-        let pool = &mut self.pools[number as usize];
-        pool.queued -= jobs;
-        if pool.queued == 0 {
-            self.hungry.remove(&number);
-        }
     }
 
     /// Gives waiting jobs to workers until one of the two runs out, and asks for a worker where there
     /// is none.
     pub(crate) fn feed(&mut self, now: Moment, pool: u32, commands: &mut Commands) {
-        while self.pools[pool as usize].queued > 0 && self.choose(pool).is_some() {
+        while self.pools[pool].queued() > 0 && self.choose(pool).is_some() {
             let Some(index) = self.dequeue(pool) else { break };
             self.start_waiting(now, pool, index, commands);
         }
-        let state = &self.pools[pool as usize];
-        if state.queued > 0 && state.workers() == 0 {
+        let state = &self.pools[pool];
+        if state.queued() > 0 && state.workers() == 0 {
             self.want_worker(now, pool, commands);
         }
     }
@@ -427,28 +356,19 @@ impl Scheduler {
     fn start(&mut self, now: Moment, place: u16, index: u32, commands: &mut Commands) {
         let job = self.jobs.get_mut(index);
         job.place = Place::InWorker;
-        let queue = &mut self.queues[job.queue as usize];
-        job.charged_us = self.pools[queue.pool as usize].charge(job.queue, queue);
-        let worker = &mut self.workers[usize::from(place)];
+        let queue = &mut self.queues[job.queue];
+        job.charged_us = self.pools[queue.pool].turns.charge(job.queue, queue);
+        let worker = &mut self.workers[place];
         if worker.is_idle() {
             worker.start(now, job.budget_us, &self.limits);
-            worker.busy_at = self.busy.len() as u16;
-            self.busy.push(place);
-            self.pools[worker.pool as usize].idle.remove(place);
+            self.pools[worker.pool].idle.remove(place);
+            self.workers.works(place);
         }
+        let worker = &mut self.workers[place];
         worker.push(index, job.budget_us);
         worker.served.note(job.function);
         let id = WorkerId { place, life: worker.life };
         commands.push(Command::Start { worker: id, job: job.id, slot: self.functions[job.function].slot });
-    }
-
-    /// A worker has nothing to do any more.
-    pub(crate) fn rests(&mut self, place: u16) {
-        let at = usize::from(self.workers[usize::from(place)].busy_at);
-        self.busy.swap_remove(at);
-        if let Some(moved) = self.busy.get(at) {
-            self.workers[usize::from(*moved)].busy_at = at as u16;
-        }
     }
 
     /// The only place where a job ends. It is in no list any more.
@@ -457,7 +377,7 @@ impl Scheduler {
         let Job { id, function, pool, .. } = *self.jobs.get(index);
         self.jobs.remove(index);
         commands.push(Command::Answer { job: id, outcome });
-        self.closed(pool);
+        self.pools.closed(pool);
         let known = &mut self.functions[function];
         known.open -= 1;
         if known.open == 0 {
@@ -489,12 +409,12 @@ impl Scheduler {
         let before = taken.len();
         match job.place {
             Place::Queued => {
-                let queue = &mut self.queues[job.queue as usize];
+                let queue = &mut self.queues[job.queue];
                 queue.jobs.take_where(&mut self.jobs, wanted, taken);
                 if queue.jobs.is_empty() {
-                    self.pools[job.pool as usize].leave(job.queue, queue);
+                    self.pools[job.pool].turns.leave(job.queue, queue);
                 }
-                self.unqueued(job.pool, taken.len() - before);
+                self.pools.unqueued(job.pool, taken.len() - before);
             }
             Place::Cold => {
                 self.functions[job.function].cold.take_where(&mut self.jobs, wanted, taken);
@@ -503,50 +423,28 @@ impl Scheduler {
         }
     }
 
-    /// When what waits is looked through next.
-    fn expiry_due(&self) -> Moment {
-        if self.waiting == 0 {
-            return Moment::NEVER;
-        }
-        self.earliest.max(self.expired_at.plus(EXPIRY_PAUSE_US))
-    }
-
     fn expire(&mut self, now: Moment, commands: &mut Commands) {
-        self.expired_at = now;
         self.end_waiting(|job| job.expires <= now, |job| expired(job, now), commands);
         let left = self.jobs.iter().filter(|(_, job)| job.waits()).map(|(_, job)| job.expires);
-        self.earliest = left.min().unwrap_or(Moment::NEVER);
+        let earliest = left.min().unwrap_or(Moment::NEVER);
+        self.waiting.looked_through(now, earliest);
     }
 
     /// While the node stops nobody replaces workers: without one, what waits is lost.
     pub(crate) fn give_up_if_abandoned(&mut self, pool: u32, commands: &mut Commands) {
-        if self.stopping && self.pools[pool as usize].workers() == 0 {
+        if self.stopping && self.pools[pool].workers() == 0 {
             self.end_waiting(|job| job.pool == pool, |_| Outcome::Lost, commands);
         }
     }
 
     /// The queue of a tenant in a pool, made if there is none yet.
     pub(crate) fn queue(&mut self, tenant: TenantId, pool: u32) -> Result<u32, Misuse> {
-        if let Some(queue) = self.queue_of.get(&(tenant, pool)) {
-            return Ok(*queue);
+        if let Some(queue) = self.queues.find(tenant, pool) {
+            return Ok(queue);
         }
         below("tenant", tenant.0, self.limits.tenants_max)?;
-        let tenants = tenant.0 as usize + 1;
-        if self.tenants.len() < tenants {
-            self.tenants.resize(tenants, 0);
-        }
-        let number = self.queues.len() as u32;
-        self.queues.push(Queue::new(tenant.0, pool));
-        self.queue_of.insert((tenant, pool), number);
-        Ok(number)
-    }
-
-    /// The time to work off the queue at the pace of late, in whole seconds.
-    fn retry_after_s(&self, pool: u32) -> u32 {
-        let workers = self.pools[pool as usize].members.len().max(1) as u64;
-        let us = self.run_us_average.saturating_mul(self.waiting as u64) / workers;
-        let seconds = us.div_ceil(1_000_000).clamp(*RETRY_AFTER_S.start(), *RETRY_AFTER_S.end());
-        u32::try_from(seconds).unwrap_or(u32::MAX)
+        self.waiting.ensure_tenant(tenant.0);
+        Ok(self.queues.add(tenant, pool))
     }
 }
 
@@ -556,12 +454,6 @@ pub(crate) fn below(what: &'static str, number: u32, limit: usize) -> Result<(),
         return Ok(());
     }
     Err(Misuse::TooMany { what, number: u64::from(number), limit: limit as u64 })
-}
-
-/// The record of a worker, if that life of it is not over.
-pub(crate) fn living(workers: &mut [Worker], id: WorkerId) -> Option<&mut Worker> {
-    let worker = workers.get_mut(usize::from(id.place))?;
-    (worker.life == id.life && worker.state != State::Empty).then_some(worker)
 }
 
 /// Whether something runs there that a backstop can still end.

@@ -1,6 +1,6 @@
 //! Workers by their place, each with its table of jobs in flight.
 
-use crate::{IN_WORKER_CAP, KillReason, Limits, Moment};
+use crate::{IN_WORKER_CAP, KillReason, Limits, Moment, WORKERS_CAP, WorkerId};
 
 /// Functions that a worker ran last and that are remembered, to know whom its death may be owed to.
 pub(crate) const SERVED_MAX: usize = 8;
@@ -89,7 +89,7 @@ pub(crate) struct Worker {
     pub(crate) budget_us: u64,
     jobs: [u32; IN_WORKER_CAP],
     /// Where it stands among those that are busy, while it is.
-    pub(crate) busy_at: u16,
+    busy_at: u16,
     /// What it ran in its life.
     pub(crate) served: Served,
     /// Since when it is ready, and since when it has nothing to do.
@@ -178,5 +178,142 @@ impl Worker {
     pub(crate) fn start(&mut self, now: Moment, budget_us: u32, limits: &Limits) {
         self.started = now;
         self.backstop = now.plus(limits.backstop_us(u64::from(budget_us)));
+    }
+}
+
+/// All workers, by their place, and what became of them.
+#[derive(Debug, Default)]
+pub(crate) struct Workers {
+    records: Vec<Worker>,
+    /// Places without a worker, below the number of those that were ever used.
+    free: Vec<u16>,
+    /// Places of workers with jobs.
+    busy: Vec<u16>,
+    /// Calls that they ended because those used up their budget, and workers that died with a call on
+    /// their core, since the start.
+    kills: u64,
+    crashes: u64,
+}
+
+impl Workers {
+    /// The record of a worker, if that life of it is not over.
+    #[inline]
+    pub(crate) fn living(&mut self, id: WorkerId) -> Option<&mut Worker> {
+        let worker = self.records.get_mut(usize::from(id.place))?;
+        (worker.life == id.life && worker.state != State::Empty).then_some(worker)
+    }
+
+    /// Worker processes that are there or being started or leaving.
+    pub(crate) fn processes(&self) -> usize {
+        self.records.len() - self.free.len()
+    }
+
+    pub(crate) fn get(&self, place: u16) -> Option<&Worker> {
+        self.records.get(usize::from(place))
+    }
+
+    /// Every place that was ever used.
+    pub(crate) fn places(&self) -> std::ops::Range<u16> {
+        0..self.records.len() as u16
+    }
+
+    /// The same with who is there.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &Worker)> {
+        (0..).zip(&self.records)
+    }
+
+    /// A place for another worker. As many places as there may be workers, so one is free exactly when
+    /// there is room.
+    pub(crate) fn take_place(&mut self, workers_max: usize) -> Option<u16> {
+        self.free.pop().or_else(|| {
+            let next = self.records.len();
+            (next < workers_max.min(WORKERS_CAP)).then(|| {
+                self.records.push(Worker::EMPTY);
+                next as u16
+            })
+        })
+    }
+
+    /// What a worker was that is no more. Its place is not free yet.
+    pub(crate) fn bury(&mut self, place: u16) -> Worker {
+        let worker = self[place];
+        if !worker.is_idle() {
+            self.rests(place);
+        }
+        self[place] = Worker::vacant(worker.life);
+        worker
+    }
+
+    /// Another worker may be started at the place.
+    pub(crate) fn free_place(&mut self, place: u16) {
+        self.free.push(place);
+    }
+
+    /// Places of workers with jobs.
+    #[inline]
+    pub(crate) fn busy(&self) -> &[u16] {
+        &self.busy
+    }
+
+    /// A worker that had nothing to do has a job.
+    #[inline]
+    pub(crate) fn works(&mut self, place: u16) {
+        self.records[usize::from(place)].busy_at = self.busy.len() as u16;
+        self.busy.push(place);
+    }
+
+    /// A worker has nothing to do any more.
+    #[inline]
+    pub(crate) fn rests(&mut self, place: u16) {
+        let at = usize::from(self.records[usize::from(place)].busy_at);
+        self.busy.swap_remove(at);
+        if let Some(moved) = self.busy.get(at) {
+            self.records[usize::from(*moved)].busy_at = at as u16;
+        }
+    }
+
+    /// Calls that were ended because they used up their budget.
+    pub(crate) fn kills(&self) -> u64 {
+        self.kills
+    }
+
+    /// A worker finished a call; whether by ending it for its budget.
+    #[inline]
+    pub(crate) fn count_finished(&mut self, over_budget: bool) {
+        self.kills += u64::from(over_budget);
+    }
+
+    /// Workers that died with a call on their core.
+    pub(crate) fn crashes(&self) -> u64 {
+        self.crashes
+    }
+
+    pub(crate) fn count_crash(&mut self) {
+        self.crashes += 1;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> &[u16] {
+        &self.free
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_at_its_place(&self, place: u16) -> bool {
+        self.busy.get(usize::from(self[place].busy_at)) == Some(&place)
+    }
+}
+
+impl std::ops::Index<u16> for Workers {
+    type Output = Worker;
+    #[inline]
+    fn index(&self, place: u16) -> &Worker {
+        &self.records[usize::from(place)]
+    }
+}
+
+impl std::ops::IndexMut<u16> for Workers {
+    #[inline]
+    fn index_mut(&mut self, place: u16) -> &mut Worker {
+        &mut self.records[usize::from(place)]
     }
 }

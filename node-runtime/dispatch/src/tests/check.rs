@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::functions::{Function, Gate, Phase};
 use super::super::jobs::{Job, Place};
-use super::super::pool::{Places, Pool, Queue};
+use super::super::pool::{Places, Pool};
 use super::super::scheduler::Scheduler;
 use super::super::worker::{State, Worker};
 use super::super::{JobId, Moment, PoolKey, PoolKind, SHARED_SLAB};
@@ -33,10 +33,10 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
     let mut seen: Vec<Job> = Vec::new();
     let mut note = |place: Place, job: &Job| {
         assert_eq!(job.place, place, "{:?}", job.id);
-        assert_eq!(scheduler.queues[job.queue as usize].pool, job.pool);
+        assert_eq!(scheduler.queues[job.queue].pool, job.pool);
         seen.push(*job);
     };
-    for (number, queue) in (0..).zip(&scheduler.queues) {
+    for (number, queue) in scheduler.queues.iter() {
         for job in queue.jobs.iter(jobs) {
             assert_eq!(job.queue, number);
             note(Place::Queued, job);
@@ -48,7 +48,7 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
             note(Place::Cold, job);
         }
     }
-    for worker in &scheduler.workers {
+    for (_, worker) in scheduler.workers.iter() {
         for index in worker.jobs() {
             assert_eq!(jobs.get(index).pool, worker.pool, "a job runs in its pool");
             note(Place::InWorker, jobs.get(index));
@@ -63,90 +63,80 @@ fn seen(scheduler: &Scheduler) -> Vec<Job> {
 
 fn pools(scheduler: &Scheduler, seen: &[Job]) {
     let (mut ready, mut manned, mut busy) = (0, 0, 0);
-    for (number, pool) in (0..).zip(&scheduler.pools) {
-        assert_eq!(scheduler.pool_of.get(&pool.key), Some(&number));
+    for (number, pool) in scheduler.pools.iter() {
+        assert_eq!(scheduler.pools.find(pool.key), Some(number));
         let of_it = || seen.iter().filter(|job| job.pool == number);
-        assert_eq!(pool.open, of_it().count());
+        assert_eq!(pool.open(), of_it().count());
         let opened = |function: &Function| function.pool == number && function.gate == Gate::Open;
         assert_eq!(pool.functions, scheduler.functions.iter().filter(|(_, f)| opened(f)).count());
-        assert_eq!(pool.queued, of_it().filter(|job| job.place == Place::Queued).count());
-        assert_eq!(scheduler.hungry.contains(&number), pool.queued > 0);
-        let starting = |worker: &&Worker| worker.pool == number && worker.state == State::Starting;
-        assert_eq!(pool.coming, scheduler.workers.iter().filter(starting).count());
+        assert_eq!(pool.queued(), of_it().filter(|job| job.place == Place::Queued).count());
+        assert_eq!(scheduler.pools.hungry().contains(&number), pool.queued() > 0);
+        let starting = |worker: &Worker| worker.pool == number && worker.state == State::Starting;
+        assert_eq!(pool.coming, scheduler.workers.iter().filter(|(_, worker)| starting(worker)).count());
         assert!(pool.workers() <= pool.workers_max);
         assert_eq!(pool.kept > 0, pool.key == PoolKey::SHARED, "one pool keeps its workers");
         (ready, manned) = (ready + pool.members.len(), manned + usize::from(!pool.members.is_empty()));
-        busy += usize::from(!pool.key.is_shared() && pool.open > 0);
+        busy += usize::from(!pool.key.is_shared() && pool.open() > 0);
         idle_workers_have_a_reason(scheduler, pool, busy_pools(scheduler));
     }
-    assert_eq!((scheduler.ready, scheduler.manned, scheduler.busy_pools), (ready, manned, busy));
+    let counted = &scheduler.pools;
+    assert_eq!((counted.ready(), counted.manned(), counted.busy()), (ready, manned, busy));
     assert_eq!(scheduler.snapshot().pools, manned);
 }
 
 fn busy_pools(scheduler: &Scheduler) -> usize {
-    scheduler.pools.iter().filter(|pool| !pool.key.is_shared() && pool.open > 0).count()
+    scheduler.pools.iter().filter(|(_, pool)| !pool.key.is_shared() && pool.open() > 0).count()
 }
 
 /// No worker idles while a job waits, except for the share of cores of a tenant's pool and for the
 /// worker that a tenant must leave to the others.
 fn idle_workers_have_a_reason(scheduler: &Scheduler, pool: &Pool, busy_pools: usize) {
-    if pool.idle.is_empty() || pool.queued == 0 {
+    if pool.idle.is_empty() || pool.queued() == 0 {
         return;
     }
     if pool.key.is_shared() {
         let others = pool.members.len() - 1;
         let holds = |queue: u32| {
-            let first = |place: u16| scheduler.workers[usize::from(place)].first();
+            let first = |place: u16| scheduler.workers[place].first();
             let of_it =
                 |place: &u16| first(*place).is_some_and(|index| scheduler.jobs.get(index).queue == queue);
             pool.members.iter().filter(of_it).count()
         };
-        let waits = (0..).zip(&scheduler.queues).filter(|(_, queue)| {
-            scheduler.pools[queue.pool as usize].key == pool.key && !queue.jobs.is_empty()
-        });
+        let waits = scheduler
+            .queues
+            .iter()
+            .filter(|(_, queue)| scheduler.pools[queue.pool].key == pool.key && !queue.jobs.is_empty());
         waits.for_each(|(number, _)| assert!(others > 0 && holds(number) >= others, "{pool:?}"));
     } else {
         // A pool that may run more since another fell quiet is fed with the next tick.
         let share = (scheduler.limits.cores / busy_pools).max(1);
-        assert!(pool.busy() >= share || scheduler.scaling_due() <= scheduler.scale_after, "{pool:?}");
+        assert!(pool.busy() >= share || scheduler.scaling_due() <= scheduler.pools.scale_after, "{pool:?}");
     }
 }
 
 /// Who waits has one turn, in the round that what it used says.
 fn turns(scheduler: &Scheduler) {
-    let has_turn = |queue: &Queue, number: u32, pool: &Pool| {
-        queue.turn.is_some_and(|turn| turn.0 == queue.round() && pool.turns.contains(&(turn, number)))
-    };
-    let mut waiting = vec![0; scheduler.pools.len()];
-    for (number, queue) in (0..).zip(&scheduler.queues) {
-        let pool = &scheduler.pools[queue.pool as usize];
-        assert_eq!(queue.turn.is_some(), !queue.jobs.is_empty());
-        assert_eq!(has_turn(queue, number, pool), !queue.jobs.is_empty());
-        assert!(queue.used_us <= pool.latest_us, "the clock knows the most that anybody used");
-        waiting[queue.pool as usize] += usize::from(queue.turn.is_some());
-    }
-    for (pool, waiting) in scheduler.pools.iter().zip(waiting) {
-        assert_eq!(pool.turns.len(), waiting, "one turn each");
-        assert!(pool.clock_us <= pool.latest_us, "nobody is charged for what nobody used");
+    for (number, pool) in scheduler.pools.iter() {
+        pool.turns.check(scheduler.queues.iter().filter(|(_, queue)| queue.pool == number));
     }
 }
 
 fn room(scheduler: &Scheduler) {
-    let flagged = (0..).zip(&scheduler.pools).filter(|(_, pool)| pool.waits_for_room);
+    let flagged = scheduler.pools.iter().filter(|(_, pool)| pool.waits_for_room());
     let flagged: Vec<u32> = flagged.map(|(number, _)| number).collect();
-    let mut waits: Vec<u32> = scheduler.for_room.iter().copied().collect();
-    let since: Vec<Moment> = waits.iter().map(|pool| scheduler.pools[*pool as usize].room_since).collect();
+    let mut waits: Vec<u32> = scheduler.pools.for_room().iter().copied().collect();
+    let since: Vec<_> = (0..waits.len()).map(|nth| scheduler.pools.waits_for_room_since(nth)).collect();
     assert!(since.is_sorted(), "first come first served: {since:?}");
     waits.sort_unstable();
     assert_eq!(waits, flagged, "each waits once");
-    let free = (0..).zip(&scheduler.workers).filter(|(_, worker)| worker.state == State::Empty);
+    let free = scheduler.workers.iter().filter(|(_, worker)| worker.state == State::Empty);
     let free: Vec<u16> = free.map(|(place, _)| place).collect();
-    let mut places = scheduler.free_places.clone();
+    let mut places = scheduler.workers.free().to_vec();
     places.sort_unstable();
     assert_eq!(places, free);
-    let processes = scheduler.workers.len() - free.len();
+    let processes = scheduler.workers.places().len() - free.len();
     assert_eq!(scheduler.snapshot().processes, processes);
-    assert!(scheduler.workers.len() <= scheduler.limits.workers_max);
+    assert!(scheduler.workers.places().len() <= scheduler.limits.workers_max);
     assert!(
         waits.is_empty() || processes == scheduler.limits.workers_max,
         "nobody waits for room that is there"
@@ -155,8 +145,8 @@ fn room(scheduler: &Scheduler) {
 
 fn workers(scheduler: &Scheduler) {
     let mut busy = BTreeSet::new();
-    for (place, worker) in (0..).zip(&scheduler.workers) {
-        let pool = &scheduler.pools[worker.pool as usize];
+    for (place, worker) in scheduler.workers.iter() {
+        let pool = &scheduler.pools[worker.pool];
         let has = |places: &Places| places.iter().any(|other| other == place);
         let ready = worker.state == State::Ready;
         assert_eq!(has(&pool.members), ready);
@@ -169,23 +159,23 @@ fn workers(scheduler: &Scheduler) {
         let known = |job: &Job| !worker.served.is_complete() || served.contains(&job.function);
         assert!(jobs.iter().all(known), "what runs was noted");
         if !worker.is_idle() {
-            assert_eq!(scheduler.busy.get(usize::from(worker.busy_at)), Some(&place));
+            assert!(scheduler.workers.is_at_its_place(place));
             busy.insert(place);
         }
     }
-    assert_eq!(scheduler.busy.len(), busy.len());
+    assert_eq!(scheduler.workers.busy().len(), busy.len());
 }
 
 fn slabs(scheduler: &Scheduler) {
-    let numbers: BTreeSet<u32> = scheduler.pools.iter().map(|pool| pool.key.slab).collect();
+    let numbers: BTreeSet<u32> = scheduler.pools.iter().map(|(_, pool)| pool.key.slab).collect();
     for number in numbers {
-        let pool_of = |pool: u32| &scheduler.pools[pool as usize].key;
+        let pool_of = |pool: u32| &scheduler.pools[pool].key;
         let here = || scheduler.functions.iter().filter(|(_, f)| pool_of(f.pool).slab == number);
         let images = here().filter(|(_, f)| matches!(f.phase, Phase::Loading | Phase::Resident)).count();
         let resident = here().filter(|(_, f)| f.phase == Phase::Resident).count();
         let functions = here().filter(|(_, f)| f.gate == Gate::Open).count();
-        let maps = |worker: &&Worker| worker.state != State::Empty && pool_of(worker.pool).slab == number;
-        let workers = scheduler.workers.iter().filter(maps).count();
+        let maps = |worker: &Worker| worker.state != State::Empty && pool_of(worker.pool).slab == number;
+        let workers = scheduler.workers.iter().filter(|(_, worker)| maps(worker)).count();
         let slab = scheduler.slabs.get(number);
         assert_eq!(
             (slab.images, slab.resident, slab.functions, slab.workers),
@@ -199,21 +189,18 @@ fn slabs(scheduler: &Scheduler) {
 fn suspects(scheduler: &Scheduler) {
     for (number, suspect) in &scheduler.strikes.suspects {
         let function = &scheduler.functions[*number];
-        let (key, home) =
-            (scheduler.pools[function.pool as usize].key, &scheduler.pools[suspect.home_pool as usize]);
+        let (key, home) = (scheduler.pools[function.pool].key, &scheduler.pools[suspect.home_pool]);
         assert_eq!(key, PoolKey { slab: home.key.slab, kind: PoolKind::Alone(super::FunctionId(*number)) });
         assert!(matches!(home.key.kind, PoolKind::Short | PoolKind::Long));
-        assert_eq!(scheduler.queues[suspect.home_queue as usize].pool, suspect.home_pool);
-        assert!(scheduler.scaling_due() <= suspect.until.max(scheduler.scale_after), "it comes home");
+        assert_eq!(scheduler.queues[suspect.home_queue].pool, suspect.home_pool);
+        assert!(scheduler.scaling_due() <= suspect.until.max(scheduler.pools.scale_after), "it comes home");
     }
     for (number, function) in scheduler.functions.iter() {
-        if let Some(PoolKind::Alone(alone)) =
-            scheduler.pools.get(function.pool as usize).map(|pool| pool.key.kind)
-        {
+        if let Some(PoolKind::Alone(alone)) = scheduler.pools.get(function.pool).map(|pool| pool.key.kind) {
             assert_eq!(alone.0, number);
             assert!(scheduler.strikes.suspects.contains_key(&number), "only suspects run alone");
         }
-        let queue = scheduler.queues.get(function.queue as usize);
+        let queue = scheduler.queues.get(function.queue);
         assert!(function.gate == Gate::Unknown || queue.is_some_and(|queue| queue.pool == function.pool));
     }
 }
@@ -250,17 +237,18 @@ fn deadlines(scheduler: &Scheduler, now: Moment) {
     for (_, job) in scheduler.jobs.iter().filter(|(_, job)| job.waits()) {
         assert!(next <= job.expires.max(now.plus(1_000)), "{:?} would wait for ever", job.id);
     }
-    let backstop = |worker: &&Worker| matches!(worker.state, State::Ready | State::Leaving);
-    for worker in scheduler.workers.iter().filter(backstop) {
+    let backstop = |worker: &Worker| matches!(worker.state, State::Ready | State::Leaving);
+    for (_, worker) in scheduler.workers.iter().filter(|(_, worker)| backstop(worker)) {
         assert!(worker.is_idle() || next <= worker.backstop);
         // Each idle worker that may leave one day is looked at again.
-        let kept = scheduler.pools[worker.pool as usize].kept > 0;
+        let kept = scheduler.pools[worker.pool].kept > 0;
         assert!(kept || worker.state != State::Ready || next < Moment::NEVER);
     }
-    let waits = !scheduler.hungry.is_empty() || !scheduler.for_room.is_empty();
-    assert!(!waits || next <= scheduler.scale_after.max(now.plus(1_000)), "waiting pools are looked at");
-    let lacks = |pool: &&Pool| !scheduler.stopping && pool.workers() < pool.kept;
-    for pool in scheduler.pools.iter().filter(lacks) {
-        assert!(next <= pool.start_after.max(scheduler.scale_after), "what is missing is started");
+    let pools = &scheduler.pools;
+    let waits = !pools.hungry().is_empty() || pools.waiting_for_room() > 0;
+    assert!(!waits || next <= pools.scale_after.max(now.plus(1_000)), "waiting pools are looked at");
+    let lacks = |pool: &Pool| !scheduler.stopping && pool.workers() < pool.kept;
+    for (_, pool) in pools.iter().filter(|(_, pool)| lacks(pool)) {
+        assert!(next <= pool.starts.after.max(pools.scale_after), "what is missing is started");
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::check::check;
 use super::simulation::Dice;
 use super::*;
-use crate::pool::QUANTUM_US;
+use crate::turns::QUANTUM_US;
 
 /// Workers that run until their time is over, and tenants that always have calls waiting.
 struct Shop {
@@ -161,7 +161,7 @@ fn a_tenant_leaves_one_worker_to_the_others_while_they_wait() {
     let (own, _) = submit(&mut scheduler, 1, 1);
     let (other, _) = submit(&mut scheduler, 1, 2);
     let done = |scheduler: &mut Scheduler, place: u16, at| {
-        let index = scheduler.workers[usize::from(place)].first().unwrap();
+        let index = scheduler.workers[place].first().unwrap();
         let job = scheduler.jobs.get(index).id;
         let commands = with(|out| scheduler.completed(Moment(at), worker(place, 1), job, 1, false, out));
         starts(&commands)
@@ -180,5 +180,5 @@ fn completions_that_are_received_together_are_charged_one_by_one() {
     for job in jobs {
         with(|out| scheduler.completed(Moment(120), worker(0, 1), job, 50, false, out));
     }
-    assert_eq!(scheduler.queues[0].used_us, 120, "not more than the time that passed, and not less");
+    assert_eq!(scheduler.queues[0].used_us(), 120, "not more than the time that passed, and not less");
 }

@@ -113,14 +113,14 @@ fn cores_are_shared_by_the_pools_that_have_calls() {
         man(&mut scheduler, at + 5_000);
         assert_eq!(scheduler.pools[0].busy(), running);
     }
-    assert_eq!((scheduler.pools[0].busy(), scheduler.pools[0].queued), (3, 1), "it has all three");
+    assert_eq!((scheduler.pools[0].busy(), scheduler.pools[0].queued()), (3, 1), "it has all three");
     let (other, job) = call(&mut scheduler, 40_000, 2);
-    let busy: Vec<_> = scheduler.busy.iter().map(|place| scheduler.workers[usize::from(*place)]).collect();
+    let busy: Vec<_> = scheduler.workers.busy().iter().map(|place| scheduler.workers[*place]).collect();
     assert_eq!(busy.len(), 4, "what runs is not interrupted");
     let mut done = 0;
     for place in 0..3 {
         let index = scheduler.workers[place].first().unwrap();
-        let id = worker(place as u16, 1);
+        let id = worker(place, 1);
         let first = scheduler.jobs.get(index).id;
         done += starts(&completed_by(&mut scheduler, 40_100, id, first)).len();
     }
@@ -128,7 +128,7 @@ fn cores_are_shared_by_the_pools_that_have_calls() {
     for at in [50_000, 50_001] {
         submit(&mut scheduler, at, 1);
     }
-    assert_eq!(scheduler.pools[0].queued, 2);
+    assert_eq!(scheduler.pools[0].queued(), 2);
     completed_by(&mut scheduler, 50_100, other, job);
     assert_eq!(starts(&tick(&mut scheduler, 52_000)).len(), 2, "the other fell quiet");
 }
@@ -164,7 +164,7 @@ fn nobody_leaves_for_a_pool_that_does_not_wait_any_more() {
     let commands = tick(&mut scheduler, 2_000);
     assert_eq!(answers(&commands).len(), 1, "it waited too long");
     assert_eq!(commands.len(), 1, "{commands:?}");
-    assert!(scheduler.for_room.is_empty());
+    assert_eq!(scheduler.pools.waiting_for_room(), 0);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn everybody_progresses_with_more_tenants_than_workers_that_never_pause() {
             }
         }
         for (id, _) in &running {
-            let tenant = scheduler.pools[scheduler.workers[usize::from(id.place)].pool as usize].key.slab;
+            let tenant = scheduler.pools[scheduler.workers[id.place].pool].key.slab;
             served[tenant as usize] += 1;
         }
         check::check(&scheduler, Moment(at));

@@ -114,7 +114,7 @@ impl Run {
             self.world.count("Cleared");
         }
         self.suspects = suspects;
-        if !self.scheduler.for_room.is_empty() {
+        if self.scheduler.pools.waiting_for_room() > 0 {
             self.world.count("Waited for room");
         }
     }

@@ -158,7 +158,7 @@ fn what_a_crash_used_is_charged_and_what_stood_behind_it_is_not() {
     define_as(&mut scheduler, 1, short);
     (0..3).for_each(|_| drop(submit(&mut scheduler, 0, 1)));
     died(&mut scheduler, 5_000, 0, 1);
-    let used: u64 = scheduler.queues.iter().map(|queue| queue.used_us).sum();
+    let used: u64 = scheduler.queues.iter().map(|(_, queue)| queue.used_us()).sum();
     assert_eq!(used, 80, "its budget at most");
 }
 
