@@ -9,8 +9,8 @@ mod gate;
 mod reconcile;
 mod report;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, PoisonError};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
@@ -25,11 +25,11 @@ pub(crate) use report::{Reporter, Status};
 use crate::function_tree::{Name, Walk};
 use crate::ingress::Callers;
 use crate::refused::Refused;
-use crate::serving::{Awaited, Dispatcher, Stalled};
+use crate::serving::{Dispatcher, Stalled};
 use crate::state::{StateDir, StateError};
 use crate::upstream::{POLL_WAIT, Upstream, UpstreamError};
 use gate::{Admitted, Gate, KEY_LIST_BYTES_MAX, SET_BYTES_MAX};
-use reconcile::{Loaded, Reconciler};
+use reconcile::Reconciler;
 
 /// Between two questions when the server gives no answer or a bad one.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
@@ -100,15 +100,7 @@ impl Agent {
     ) -> Result<(Self, watch::Receiver<Status>), StateError> {
         let gate = Gate::new(root, state.seen()?);
         let (status, receiver) = watch::channel(Status::default());
-        let reconciler = Reconciler {
-            state: state.clone(),
-            upstream: upstream.clone(),
-            dispatcher,
-            tree: Arc::default(),
-            loaded: Loaded::default(),
-            exceptions: BTreeMap::new(),
-            kept: BTreeMap::new(),
-        };
+        let reconciler = Reconciler::new(state.clone(), upstream.clone(), dispatcher);
         let agent = Self {
             gate,
             state,
@@ -159,7 +151,7 @@ impl Agent {
     /// What the disk holds is verified like anything from the network. Trouble with it is logged and
     /// leaves the node without a set, which the server will then give.
     async fn recall(&mut self) {
-        self.reconciler.kept = reconcile::kept_aliases(&self.reconciler);
+        self.reconciler.recall_aliases();
         let recalled = async {
             if let Some(list) = self.state.key_list(self.gate.pin())? {
                 self.gate.resume(&list)?;
@@ -216,8 +208,7 @@ impl Agent {
 
     /// Tries again what could not be had; `false` when there is nothing of that kind.
     fn queue_what_may_come(&mut self) -> bool {
-        let coming = self.reconciler.exceptions.iter().filter(|(_, rows)| rows.iter().any(|row| row.again));
-        self.queue.extend(coming.map(|(name, _)| name.clone()));
+        self.queue.extend(self.reconciler.unfinished().cloned());
         !self.queue.is_empty()
     }
 
@@ -302,7 +293,7 @@ impl Agent {
     /// Reads the shards on the way to the tree below `root` that this node has not read, from the disk or from the server. They are
     /// on the disk when it returns.
     async fn walk_to(&self, root: ShardRef) -> Result<Walk, Trouble> {
-        let tree = || self.reconciler.tree.read().unwrap_or_else(PoisonError::into_inner);
+        let tree = || self.reconciler.tree();
         let mut walk = tree().walk_to(root);
         loop {
             // The last ones first: what they lead to is wanted next, and little waits at any time.
@@ -330,21 +321,16 @@ impl Agent {
 
     /// Takes the new tree, and notes what it takes to bring the node there: what changed before everything else.
     fn queue_changes(&mut self, set: &ServingSet, walk: Walk) {
-        let changed = self.reconciler.tree.write().unwrap_or_else(PoisonError::into_inner).take(walk);
+        let changed = self.reconciler.take(walk);
         let basis = Some(Basis::of(set, self.gate.trust(Utc::now())));
         if self.basis != basis {
             // Other keys or rules: no image is what it was.
             self.basis = basis;
-            let tree = self.reconciler.tree.read().unwrap_or_else(PoisonError::into_inner);
-            let named = tree.functions().map(|row| (row.tenant.clone(), row.name.clone()));
-            let all: BTreeSet<Name> = named.chain(self.reconciler.loaded.names().cloned()).collect();
-            self.queue = all.difference(&changed).cloned().collect();
+            self.queue = self.reconciler.names().difference(&changed).cloned().collect();
         }
         for name in changed {
             self.queue.push_front(name);
         }
-        // Until everything was tried, a name of the set that leads nowhere is no unknown name.
-        self.reconciler.dispatcher.await_set(Awaited { tree: Arc::clone(&self.reconciler.tree), only: None });
     }
 
     /// Brings the next functions to the set that the node follows, unless that set is expired.
@@ -357,7 +343,7 @@ impl Agent {
         let next = self.queue.len().min(FUNCTIONS_AT_ONCE);
         let names: Vec<Name> = self.queue.drain(..next).collect();
         let trust = self.gate.trust(Utc::now());
-        let reconciled = reconcile::run(&mut self.reconciler, &set, trust, &names).await;
+        let reconciled = self.reconciler.bring(&set, trust, &names).await;
         if reconciled.is_err() {
             names.into_iter().rev().for_each(|name| self.queue.push_front(name));
         }
@@ -365,8 +351,7 @@ impl Agent {
         if is_whole {
             self.settle().await;
         }
-        let refused = self.reconciler.exceptions.values().flatten().map(|exception| &exception.row);
-        let tree = self.reconciler.tree.read().unwrap_or_else(PoisonError::into_inner);
+        let tree = self.reconciler.tree();
         let is_named = |row: &RefusedVersion| {
             let function = tree.function(&row.tenant, &row.function);
             function.is_some_and(|function| function.aliases.values().any(|version| *version == row.version))
@@ -377,8 +362,8 @@ impl Agent {
                 status.set = SetState::Current;
             }
             status.functions = set.functions.functions;
-            status.versions = self.reconciler.loaded.versions();
-            status.list(refused, is_named);
+            status.versions = self.reconciler.versions();
+            status.list(self.reconciler.refused(), is_named);
             status.problems.clear();
         });
         reconciled.map_err(|Stalled| {
@@ -388,18 +373,10 @@ impl Agent {
 
     /// Everything of the set was tried.
     async fn settle(&mut self) {
-        // What was refused for good does not come.
-        let coming = self.reconciler.exceptions.values().flatten().filter(|exception| exception.again);
-        let coming = coming
-            .map(|reconcile::Exception { row, .. }| (row.tenant.clone(), row.function.clone(), row.version));
-        let only = Some(coming.collect());
-        self.reconciler.dispatcher.await_set(Awaited { tree: Arc::clone(&self.reconciler.tree), only });
-        self.reconciler.dispatcher.note_whole();
-        self.reconciler.kept.clear();
-        reconcile::keep_aliases(&self.reconciler);
+        self.reconciler.settle();
         if self.pruned.is_none_or(|pruned| pruned.elapsed() > PRUNE_EVERY) {
             self.pruned = Some(tokio::time::Instant::now());
-            reconcile::prune(&self.reconciler, self.set.as_deref().map(|set| &**set)).await;
+            self.reconciler.prune(self.set.as_deref().map(|set| &**set)).await;
         }
     }
 

@@ -5,7 +5,7 @@
 //! answering, unless it is revoked, or was signed by a key that counts no more: after a leak its author is unknown.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use mfaas_attest::{ServedFunction, ServingSet, Trust, Verified};
 use mfaas_delivery::{Availability, RefusedVersion};
@@ -13,10 +13,10 @@ use mfaas_ident::{AliasName, Digest, VersionNumber};
 use mfaas_rules::codes;
 use tokio::task;
 
-use crate::function_tree::{FunctionTree, Name};
+use crate::function_tree::{FunctionTree, Name, Walk};
 use crate::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, VerifiedImage};
 use crate::refused::Refused;
-use crate::serving::{Dispatcher, Route, RouteChange, Served, Stalled};
+use crate::serving::{Awaited, Dispatcher, Route, RouteChange, Stalled};
 use crate::state::{KeptAlias, StateDir};
 use crate::upstream::Upstream;
 
@@ -29,42 +29,37 @@ const OBTAINED_AT_ONCE: usize = 8;
 /// Brings functions to what the tree says of them, and knows what is in force.
 #[derive(Debug)]
 pub(super) struct Reconciler {
-    pub(super) state: StateDir,
-    pub(super) upstream: Upstream,
-    pub(super) dispatcher: Arc<Dispatcher>,
+    state: StateDir,
+    upstream: Upstream,
+    dispatcher: Arc<Dispatcher>,
     /// The functions of the set that the node follows.
-    pub(super) tree: Arc<RwLock<FunctionTree>>,
-    pub(super) loaded: Loaded,
-    /// Versions of the set that are not loaded.
-    pub(super) exceptions: Exceptions,
+    tree: Arc<RwLock<FunctionTree>>,
+    loaded: Loaded,
+    exceptions: Exceptions,
     /// Where aliases led before a cordoned node was started again, until it serves.
-    pub(super) kept: KeptAliases,
+    kept: KeptAliases,
 }
 
 /// Aliases of functions with the version that each led to.
-pub(super) type KeptAliases = BTreeMap<Name, Vec<(AliasName, VersionNumber)>>;
+type KeptAliases = BTreeMap<Name, Vec<(AliasName, VersionNumber)>>;
 
 /// What is in force.
 #[derive(Debug, Default)]
-pub(super) struct Loaded {
-    functions: BTreeMap<Name, LoadedFunction>,
+struct Loaded {
+    functions: BTreeMap<Name, Route>,
     versions: usize,
-}
-
-/// One function: its aliases, and the image of each version that an alias or a number can name.
-#[derive(Debug, Clone, Default)]
-pub(super) struct LoadedFunction {
-    aliases: BTreeMap<AliasName, VersionNumber>,
-    images: BTreeMap<VersionNumber, Arc<VerifiedImage>>,
 }
 
 /// A version of the set that is not loaded.
 #[derive(Debug)]
-pub(super) struct Exception {
-    pub(super) row: RefusedVersion,
+struct Exception {
+    row: RefusedVersion,
     /// The bytes could not be had, which may change; a verdict on them does not.
-    pub(super) again: bool,
+    again: bool,
 }
+
+/// Versions of the set that are not loaded.
+type Exceptions = BTreeMap<Name, Vec<Exception>>;
 
 /// Why a version is not available.
 struct Missing {
@@ -79,26 +74,16 @@ impl From<Refused> for Missing {
 }
 
 impl Loaded {
-    /// How many versions answer.
-    pub(super) fn versions(&self) -> usize {
-        self.versions
-    }
-
-    /// Every function of which a version answers.
-    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
-        self.functions.keys()
-    }
-
     /// Artifacts and statements that are in use.
-    pub(super) fn digests(&self) -> impl Iterator<Item = Digest> {
-        let images = self.functions.values().flat_map(|function| function.images.values());
+    fn digests(&self) -> impl Iterator<Item = Digest> {
+        let images = self.functions.values().flat_map(|route| route.images.values());
         images.flat_map(|image| [image.key().digest, image.key().statement])
     }
 
     /// Where every alias leads.
     fn aliases(&self) -> Vec<KeptAlias> {
-        let all = self.functions.iter().flat_map(|(name, function)| {
-            function.aliases.iter().map(move |(alias, version)| (name, alias, version))
+        let all = self.functions.iter().flat_map(|(name, route)| {
+            route.aliases.iter().map(move |(alias, version)| (name, alias, version))
         });
         all.map(|((tenant, function), alias, version)| KeptAlias {
             tenant: tenant.clone(),
@@ -114,12 +99,12 @@ impl Loaded {
         (image.key() == key).then_some(image)
     }
 
-    fn put(&mut self, name: Name, function: LoadedFunction) {
-        self.versions += function.images.len();
-        let old = if function.images.is_empty() {
+    fn put(&mut self, name: Name, route: Route) {
+        self.versions += route.images.len();
+        let old = if route.images.is_empty() {
             self.functions.remove(&name)
         } else {
-            self.functions.insert(name, function)
+            self.functions.insert(name, route)
         };
         self.versions -= old.map_or(0, |old| old.images.len());
     }
@@ -128,102 +113,237 @@ impl Loaded {
 /// Images of functions by version.
 type Good = BTreeMap<Name, BTreeMap<VersionNumber, Arc<VerifiedImage>>>;
 type Obtained = Result<Arc<VerifiedImage>, Missing>;
-pub(super) type Exceptions = BTreeMap<Name, Vec<Exception>>;
+/// Functions, one of them perhaps twice, with what the tree says of them; nothing of one that it does not name any more.
+type Wanted<'a> = Vec<(&'a Name, Option<ServedFunction>)>;
 
-/// Brings these functions to what the tree says of them.
-pub(super) async fn run(
-    reconciler: &mut Reconciler,
-    set: &Arc<Verified<ServingSet>>,
-    trust: Trust,
-    names: &[Name],
-) -> Result<(), Stalled> {
-    let wanted: Vec<(&Name, Option<ServedFunction>)> = {
-        let tree = reconciler.tree.read().unwrap_or_else(PoisonError::into_inner);
-        names.iter().map(|name| (name, tree.function(&name.0, &name.1).cloned())).collect()
-    };
-    let trust = Arc::new(trust);
-    let mut exceptions = Exceptions::new();
-    let mut good = obtain_all(reconciler, set, &trust, &wanted, &mut exceptions).await;
-    // Each round either ends or takes at least one image out, so the rounds end.
-    loop {
-        let planned: Vec<LoadedFunction> = wanted
-            .iter()
-            .map(|(name, function)| {
-                let before = reconciler.loaded.functions.get(name);
-                let kept = reconciler.kept.get(name).map_or(&[][..], Vec::as_slice);
-                let good = good.get(name).cloned().unwrap_or_default();
-                plan(function.as_ref(), good, before, kept, |image| image.is_vouched_for(&trust))
-            })
-            .collect();
-        let new = wanted.iter().zip(&planned).flat_map(|((name, _), function)| {
-            let is_new = |image: &&Arc<VerifiedImage>| reconciler.loaded.image(name, image.key()).is_none();
-            function.images.values().filter(is_new).cloned()
+impl Reconciler {
+    /// One that has loaded nothing.
+    pub(super) fn new(state: StateDir, upstream: Upstream, dispatcher: Arc<Dispatcher>) -> Self {
+        let (tree, loaded, exceptions, kept) = Default::default();
+        Self { state, upstream, dispatcher, tree, loaded, exceptions, kept }
+    }
+
+    /// The functions of the set that the node follows.
+    pub(super) fn tree(&self) -> RwLockReadGuard<'_, FunctionTree> {
+        self.tree.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the tree of another set; the functions of which something changed. Until everything of it was tried, a name of
+    /// it that leads nowhere is no unknown name.
+    pub(super) fn take(&mut self, walk: Walk) -> BTreeSet<Name> {
+        let changed = self.tree.write().unwrap_or_else(PoisonError::into_inner).take(walk);
+        self.dispatcher.await_set(Awaited { tree: Arc::clone(&self.tree), only: None });
+        changed
+    }
+
+    /// Every function that the tree names or of which a version answers.
+    pub(super) fn names(&self) -> BTreeSet<Name> {
+        let tree = self.tree();
+        let named = tree.functions().map(|row| (row.tenant.clone(), row.name.clone()));
+        named.chain(self.loaded.functions.keys().cloned()).collect()
+    }
+
+    /// How many versions answer.
+    pub(super) fn versions(&self) -> usize {
+        self.loaded.versions
+    }
+
+    /// Versions of the set that are not loaded.
+    pub(super) fn refused(&self) -> impl Iterator<Item = &RefusedVersion> {
+        self.exceptions.values().flatten().map(|exception| &exception.row)
+    }
+
+    /// Functions of which something could not be had that may come.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = &Name> {
+        let unfinished = self.exceptions.iter().filter(|(_, rows)| rows.iter().any(|row| row.again));
+        unfinished.map(|(name, _)| name)
+    }
+
+    /// Brings these functions to what the tree says of them.
+    pub(super) async fn bring(
+        &mut self,
+        set: &Arc<Verified<ServingSet>>,
+        trust: Trust,
+        names: &[Name],
+    ) -> Result<(), Stalled> {
+        let wanted: Wanted<'_> = {
+            let tree = self.tree();
+            names.iter().map(|name| (name, tree.function(&name.0, &name.1).cloned())).collect()
+        };
+        let trust = Arc::new(trust);
+        let mut exceptions = Exceptions::new();
+        let mut good = self.obtain_all(set, &trust, &wanted, &mut exceptions).await;
+        let new = good.iter().flat_map(|(name, images)| {
+            images.values().filter(|image| self.loaded.image(name, image.key()).is_none()).cloned()
         });
         let new: Vec<_> = new.collect();
-        // The others stay: the next round defines them again, which changes nothing.
-        let failed = if new.is_empty() { Vec::new() } else { reconciler.dispatcher.define(&new).await? };
-        if failed.is_empty() {
-            put_into_force(reconciler, &wanted, planned);
-            break;
-        }
+        let failed = if new.is_empty() { Vec::new() } else { self.dispatcher.define(&new).await? };
         for (key, refused) in failed {
             let name = (key.tenant.clone(), key.function.clone());
             good.entry(name).or_default().remove(&key.version);
             // An image that cannot be loaded stays so, and the dispatcher has logged it.
             note(&mut exceptions, &key, Missing::from(refused));
         }
+        self.put_into_force(&wanted, &good, &trust);
+        for name in names {
+            self.exceptions.remove(name);
+        }
+        self.exceptions.append(&mut exceptions);
+        Ok(())
     }
-    for name in names {
-        reconciler.exceptions.remove(name);
-    }
-    reconciler.exceptions.append(&mut exceptions);
-    Ok(())
-}
 
-/// A cordoned node that starts again has no version before to fall back to, so it remembers where its aliases led.
-/// Without that it serves what the set says as far as it has it.
-pub(super) fn kept_aliases(reconciler: &Reconciler) -> KeptAliases {
-    let mut kept = KeptAliases::new();
-    if !is_cordoned(reconciler) {
-        return kept;
+    /// Lets names lead to the images that are good, and retires what no name leads to any more.
+    fn put_into_force(&mut self, wanted: &Wanted<'_>, good: &Good, trust: &Trust) {
+        let planned = wanted.iter().map(|(name, function)| {
+            let before = self.loaded.functions.get(*name);
+            let kept = self.kept.get(*name).map_or(&[][..], Vec::as_slice);
+            let good = good.get(*name).cloned().unwrap_or_default();
+            plan(function.as_ref(), good, before, kept, |image| image.is_vouched_for(trust))
+        });
+        let planned: Vec<Route> = planned.collect();
+        let changes = wanted.iter().zip(&planned).map(|((name, function), route)| {
+            let revoked = function.as_ref().map(|function| &function.revoked);
+            RouteChange { name, route, revoked }
+        });
+        self.dispatcher.route(&changes.collect::<Vec<_>>());
+        for ((name, _), route) in wanted.iter().zip(planned) {
+            self.loaded.put((*name).clone(), route);
+        }
     }
-    let aliases = reconciler.state.aliases().unwrap_or_else(|error| {
-        tracing::warn!(%error, "aliases that led to older versions are lost");
-        Vec::new()
-    });
-    for KeptAlias { tenant, function, alias, version } in aliases {
-        kept.entry((tenant, function)).or_default().push((alias, version));
+
+    /// Everything of the set was tried. What was refused for good does not come.
+    pub(super) fn settle(&mut self) {
+        let coming = self.exceptions.values().flatten().filter(|exception| exception.again);
+        let coming =
+            coming.map(|Exception { row, .. }| (row.tenant.clone(), row.function.clone(), row.version));
+        let only = Some(coming.collect());
+        self.dispatcher.await_set(Awaited { tree: Arc::clone(&self.tree), only });
+        self.dispatcher.note_whole();
+        self.kept.clear();
+        self.keep_aliases();
     }
-    kept
-}
 
-/// Remembers where aliases lead, on a node that takes nothing new.
-pub(super) fn keep_aliases(reconciler: &Reconciler) {
-    if is_cordoned(reconciler)
-        && let Err(error) = reconciler.state.store_aliases(&reconciler.loaded.aliases())
-    {
-        tracing::warn!(%error, "cannot persist alias targets");
+    /// A cordoned node that starts again has no version before to fall back to, so it remembers where its aliases led.
+    /// Without that it serves what the set says as far as it has it.
+    pub(super) fn recall_aliases(&mut self) {
+        if !self.is_cordoned() {
+            return;
+        }
+        let aliases = self.state.aliases().unwrap_or_else(|error| {
+            tracing::warn!(%error, "aliases that led to older versions are lost");
+            Vec::new()
+        });
+        for KeptAlias { tenant, function, alias, version } in aliases {
+            self.kept.entry((tenant, function)).or_default().push((alias, version));
+        }
     }
-}
 
-/// The cache keeps what the set names and what is loaded. Nothing may be stored meanwhile.
-pub(super) async fn prune(reconciler: &Reconciler, set: Option<&ServingSet>) {
-    let keep: BTreeSet<Digest> = {
-        let tree = reconciler.tree.read().unwrap_or_else(PoisonError::into_inner);
-        let versions = tree.functions().flat_map(|function| &function.versions);
-        let named = versions.flat_map(|version| [version.digest, version.statement]);
-        let revoked = set.and_then(|set| set.revoked_calls);
-        named.chain(tree.digests()).chain(reconciler.loaded.digests()).chain(revoked).collect()
-    };
-    let state = reconciler.state.clone();
-    let pruning = tokio::task::spawn_blocking(move || state.prune_blobs(|digest| keep.contains(&digest)));
-    // What is left over costs space.
-    drop(pruning.await);
-}
+    /// Remembers where aliases lead, on a node that takes nothing new.
+    fn keep_aliases(&self) {
+        if self.is_cordoned()
+            && let Err(error) = self.state.store_aliases(&self.loaded.aliases())
+        {
+            tracing::warn!(%error, "cannot persist alias targets");
+        }
+    }
 
-/// Cordoned, or drained, which is more.
-fn is_cordoned(reconciler: &Reconciler) -> bool {
-    reconciler.dispatcher.standing().availability() != Availability::Active
+    /// The cache keeps what the set names and what is loaded. Nothing may be stored meanwhile.
+    pub(super) async fn prune(&self, set: Option<&ServingSet>) {
+        let keep: BTreeSet<Digest> = {
+            let tree = self.tree();
+            let versions = tree.functions().flat_map(|function| &function.versions);
+            let named = versions.flat_map(|version| [version.digest, version.statement]);
+            let revoked = set.and_then(|set| set.revoked_calls);
+            named.chain(tree.digests()).chain(self.loaded.digests()).chain(revoked).collect()
+        };
+        let state = self.state.clone();
+        let pruning = task::spawn_blocking(move || state.prune_blobs(|digest| keep.contains(&digest)));
+        // What is left over costs space.
+        drop(pruning.await);
+    }
+
+    /// Cordoned, or drained, which is more.
+    fn is_cordoned(&self) -> bool {
+        self.dispatcher.standing().availability() != Availability::Active
+    }
+
+    /// Every version that is wanted and can be had.
+    async fn obtain_all(
+        &self,
+        set: &Arc<Verified<ServingSet>>,
+        trust: &Arc<Trust>,
+        wanted: &Wanted<'_>,
+        exceptions: &mut Exceptions,
+    ) -> Good {
+        let source = Source {
+            state: self.state.clone(),
+            upstream: self.upstream.clone(),
+            is_cordoned: self.is_cordoned(),
+            set: Arc::clone(set),
+            trust: Arc::clone(trust),
+        };
+        let mut good = Good::new();
+        let mut found = |key: ImageKey, obtained: Obtained| match obtained {
+            Ok(image) => {
+                drop(good.entry((key.tenant, key.function)).or_default().insert(key.version, image));
+            }
+            Err(missing) => {
+                self.warn_once(&key, &missing.refused);
+                note(exceptions, &key, missing);
+            }
+        };
+        let replaced = wanted.iter().filter_map(|(name, _)| self.loaded.functions.get(*name));
+        let replaced: usize = replaced.map(|old| old.images.len()).sum();
+        // What an alias falls back to counts too, and may be more than that.
+        let mut room = (VERSIONS_MAX + replaced).saturating_sub(self.loaded.versions);
+        let (mut obtaining, mut keys) = (task::JoinSet::new(), HashMap::new());
+        for (name, function) in wanted {
+            let Some(function) = function else { continue };
+            for version in &function.versions {
+                let key = ImageKey::of(function, version);
+                if let Err(refused) = image::check_revoked(function, &key) {
+                    found(key, Err(refused.into()));
+                    continue;
+                }
+                if room == 0 {
+                    let message = format!("a node loads at most {VERSIONS_MAX} versions");
+                    found(key, Err(Refused::new(codes::MF0709, message).into()));
+                    continue;
+                }
+                room -= 1;
+                if let Some(image) = self.loaded.image(name, &key) {
+                    let good = image.recheck(set, trust).map(|()| Arc::clone(image));
+                    found(key, good.map_err(Missing::from));
+                    continue;
+                }
+                while obtaining.len() >= OBTAINED_AT_ONCE
+                    && let Some(joined) = obtaining.join_next_with_id().await
+                {
+                    ended(joined, &mut keys, &mut found);
+                }
+                let (source, sought) = (source.clone(), key.clone());
+                let task = obtaining.spawn(async move { source.obtain(&sought).await });
+                keys.insert(task.id(), key);
+            }
+        }
+        while let Some(joined) = obtaining.join_next_with_id().await {
+            ended(joined, &mut keys, &mut found);
+        }
+        good
+    }
+
+    /// What is tried again every few seconds is logged once.
+    fn warn_once(&self, key: &ImageKey, refused: &Refused) {
+        let name = (key.tenant.clone(), key.function.clone());
+        let is_known = self.exceptions.get(&name).is_some_and(|rows| {
+            rows.iter().any(|Exception { row, .. }| {
+                (row.digest, row.version, row.code) == (key.digest, key.version, refused.code)
+            })
+        });
+        if !is_known {
+            tracing::warn!(function = %key, %refused, "a version is not loaded");
+        }
+    }
 }
 
 /// What it takes to obtain an image.
@@ -234,71 +354,6 @@ struct Source {
     is_cordoned: bool,
     set: Arc<Verified<ServingSet>>,
     trust: Arc<Trust>,
-}
-
-/// Every version that is wanted and can be had.
-async fn obtain_all(
-    reconciler: &Reconciler,
-    set: &Arc<Verified<ServingSet>>,
-    trust: &Arc<Trust>,
-    wanted: &[(&Name, Option<ServedFunction>)],
-    exceptions: &mut Exceptions,
-) -> Good {
-    let source = Source {
-        state: reconciler.state.clone(),
-        upstream: reconciler.upstream.clone(),
-        is_cordoned: is_cordoned(reconciler),
-        set: Arc::clone(set),
-        trust: Arc::clone(trust),
-    };
-    let mut good = Good::new();
-    let mut found = |key: ImageKey, obtained: Obtained| match obtained {
-        Ok(image) => {
-            drop(good.entry((key.tenant, key.function)).or_default().insert(key.version, image));
-        }
-        Err(missing) => {
-            warn_once(reconciler, &key, &missing.refused);
-            note(exceptions, &key, missing);
-        }
-    };
-    let replaced = wanted.iter().filter_map(|(name, _)| reconciler.loaded.functions.get(*name));
-    let replaced: usize = replaced.map(|old| old.images.len()).sum();
-    // What an alias falls back to counts too, and may be more than that.
-    let mut room = (VERSIONS_MAX + replaced).saturating_sub(reconciler.loaded.versions);
-    let (mut obtaining, mut keys) = (task::JoinSet::new(), HashMap::new());
-    for (name, function) in wanted {
-        let Some(function) = function else { continue };
-        for version in &function.versions {
-            let key = ImageKey::of(function, version);
-            if let Err(refused) = image::check_revoked(function, &key) {
-                found(key, Err(refused.into()));
-                continue;
-            }
-            if room == 0 {
-                let message = format!("a node loads at most {VERSIONS_MAX} versions");
-                found(key, Err(Refused::new(codes::MF0709, message).into()));
-                continue;
-            }
-            room -= 1;
-            if let Some(image) = reconciler.loaded.image(name, &key) {
-                let good = image.recheck(set, trust).map(|()| Arc::clone(image));
-                found(key, good.map_err(Missing::from));
-                continue;
-            }
-            while obtaining.len() >= OBTAINED_AT_ONCE
-                && let Some(joined) = obtaining.join_next_with_id().await
-            {
-                ended(joined, &mut keys, &mut found);
-            }
-            let (source, sought) = (source.clone(), key.clone());
-            let task = obtaining.spawn(async move { source.obtain(&sought).await });
-            keys.insert(task.id(), key);
-        }
-    }
-    while let Some(joined) = obtaining.join_next_with_id().await {
-        ended(joined, &mut keys, &mut found);
-    }
-    good
 }
 
 /// Whatever became of a task, its version is found or missing.
@@ -313,19 +368,6 @@ fn ended(
     });
     if let Some(key) = keys.remove(&id) {
         found(key, obtained);
-    }
-}
-
-/// What is tried again every few seconds is logged once.
-fn warn_once(reconciler: &Reconciler, key: &ImageKey, refused: &Refused) {
-    let name = (key.tenant.clone(), key.function.clone());
-    let is_known = reconciler.exceptions.get(&name).is_some_and(|rows| {
-        rows.iter().any(|Exception { row, .. }| {
-            (row.digest, row.version, row.code) == (key.digest, key.version, refused.code)
-        })
-    });
-    if !is_known {
-        tracing::warn!(function = %key, %refused, "a version is not loaded");
     }
 }
 
@@ -355,8 +397,7 @@ impl Source {
         let (set, key, trust) = (self.set, key.clone(), self.trust);
         // Hashing and decoding a whole image takes milliseconds: not on the threads that answer calls.
         let verified =
-            tokio::task::spawn_blocking(move || image::verify(&set, &key, &artifact, &statement, &trust))
-                .await;
+            task::spawn_blocking(move || image::verify(&set, &key, &artifact, &statement, &trust)).await;
         match verified {
             Ok(verified) => Ok(Arc::new(verified?)),
             Err(e) => {
@@ -395,12 +436,12 @@ impl Source {
 fn plan(
     function: Option<&ServedFunction>,
     good: BTreeMap<VersionNumber, Arc<VerifiedImage>>,
-    before: Option<&LoadedFunction>,
+    before: Option<&Route>,
     kept: &[(AliasName, VersionNumber)],
     is_vouched_for: impl Fn(&VerifiedImage) -> bool,
-) -> LoadedFunction {
-    let Some(function) = function else { return LoadedFunction::default() };
-    let mut planned = LoadedFunction { aliases: BTreeMap::new(), images: good };
+) -> Route {
+    let Some(function) = function else { return Route::default() };
+    let mut planned = Route { aliases: BTreeMap::new(), images: good };
     for (alias, version) in &function.aliases {
         if planned.images.contains_key(version) {
             planned.aliases.insert(alias.clone(), *version);
@@ -423,33 +464,6 @@ fn plan(
 fn goes_on(function: &ServedFunction, image: &VerifiedImage) -> bool {
     let key = image.key();
     function.tells_of(key.version) && !function.revoked.contains(&key.digest)
-}
-
-/// Lets names lead to the new images, and retires what no name leads to any more.
-fn put_into_force(
-    reconciler: &mut Reconciler,
-    wanted: &[(&Name, Option<ServedFunction>)],
-    planned: Vec<LoadedFunction>,
-) {
-    let changes = wanted.iter().zip(&planned).map(|((name, function), planned)| RouteChange {
-        name: (*name).clone(),
-        route: planned.route(&reconciler.dispatcher),
-        revoked: function.as_ref().map(|function| function.revoked.clone()).unwrap_or_default(),
-    });
-    reconciler.dispatcher.route(changes.collect());
-    for ((name, _), function) in wanted.iter().zip(planned) {
-        reconciler.loaded.put((*name).clone(), function);
-    }
-}
-
-impl LoadedFunction {
-    fn route(&self, dispatcher: &Dispatcher) -> Route {
-        let served = |(version, image): (&VersionNumber, &Arc<VerifiedImage>)| {
-            let (key, access) = (image.key().clone(), image.declared().access());
-            (*version, Arc::new(Served { id: dispatcher.function(&key), key, access }))
-        };
-        Route { aliases: self.aliases.clone(), versions: self.images.iter().map(served).collect() }
-    }
 }
 
 #[cfg(test)]

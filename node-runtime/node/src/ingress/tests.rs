@@ -42,7 +42,7 @@ static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate().unwra
 
 fn face() -> Face {
     let face = new_face();
-    face.dispatcher.route(Vec::new());
+    face.dispatcher.route(&[]);
     face.dispatcher.note_whole();
     face.callers.hold(&[callers::tests::listed(&KEY)], &Arc::default());
     face
@@ -163,7 +163,7 @@ async fn a_node_without_a_set_lives_but_is_not_ready_and_knows_no_name_yet() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_loading_its_first_set_is_not_ready() {
     let face = new_face();
-    face.dispatcher.route(Vec::new());
+    face.dispatcher.route(&[]);
     face.callers.hold(&[], &Arc::default());
     let dispatcher = Arc::clone(&face.dispatcher);
     let open = Open::of(face, hosts(), Bounds::node()).await;

@@ -40,7 +40,7 @@ impl Open {
         let directory = tempfile::tempdir().unwrap();
         let socket = LocalSocket::bind(&directory.path().join("local-api")).unwrap();
         let dispatcher = Arc::new(serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap());
-        dispatcher.route(Vec::new());
+        dispatcher.route(&[]);
         let (stop, stopping) = watch::channel(false);
         let host = Host { dispatcher, grants: LocalGrants::default() };
         let task = tokio::spawn(serve(socket, host, stopping));

@@ -23,7 +23,7 @@ use super::intake::{Call, Definition, Event, Intake};
 use super::pools::Pools;
 use super::services::NodeServices;
 use super::shared::SharedEngine;
-use super::table::{Route, Served, Table};
+use super::table::{Names, Route, Served, Table};
 use crate::directives::Standing;
 use crate::function_tree::Name;
 use crate::image::{ImageKey, VerifiedImage};
@@ -43,13 +43,12 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(crate) struct Stalled;
 
 /// What calls of a function mean from now on.
-#[derive(Debug)]
-pub(crate) struct RouteChange {
-    pub(crate) name: Name,
-    /// Without versions the function is not served.
-    pub(crate) route: Route,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RouteChange<'a> {
+    pub(crate) name: &'a Name,
+    pub(crate) route: &'a Route,
     /// Artifacts of it that must not run any more.
-    pub(crate) revoked: BTreeSet<Digest>,
+    pub(crate) revoked: Option<&'a BTreeSet<Digest>>,
 }
 
 /// The numbers that the scheduler knows names by. None is ever given to another name.
@@ -78,8 +77,13 @@ impl Numbers {
         *self.tenants.entry(tenant.clone()).or_insert(TenantId(next))
     }
 
+    fn served(&mut self, image: &VerifiedImage) -> Served {
+        let key = image.key();
+        Served { id: self.function(key), key: key.clone(), access: image.declared().access() }
+    }
+
     /// What the scheduler learns of an image: its declaration decides where it runs, and whether twice.
-    fn define(&mut self, image: &VerifiedImage) -> (FunctionId, Loaded) {
+    fn define(&mut self, image: &VerifiedImage) -> (Served, Loaded) {
         let (key, declared) = (image.key(), image.declared());
         let tenant = self.tenant(&key.tenant);
         self.defined.entry(name_of(key)).or_default().insert(key.clone());
@@ -91,7 +95,7 @@ impl Numbers {
             bytes: image.bytes(),
             residency: Residency::Preloaded,
         };
-        (self.function(key), terms)
+        (self.served(image), terms)
     }
 
     fn forget(&mut self, key: &ImageKey) {
@@ -103,8 +107,7 @@ impl Numbers {
     /// Forgets what was defined of that function and is not `kept`.
     fn forget_others(&mut self, name: &Name, kept: &Route) -> Vec<ImageKey> {
         let Some(defined) = self.defined.get_mut(name) else { return Vec::new() };
-        let is_kept =
-            |key: &ImageKey| kept.versions.get(&key.version).is_some_and(|served| served.key == *key);
+        let is_kept = |key: &ImageKey| kept.images.get(&key.version).is_some_and(|image| image.key() == key);
         let gone = defined.extract_if(|key| !is_kept(key)).collect();
         if defined.is_empty() {
             self.defined.remove(name);
@@ -229,15 +232,19 @@ impl Dispatcher {
         let mut failed = Vec::new();
         let mut waiting = Vec::new();
         for image in images {
-            waiting.push((image.key(), self.define_one(image)));
+            let (served, terms) = self.numbers().define(image);
+            let (done, result) = oneshot::channel();
+            waiting.push((image.key(), served.id, result));
+            let definition = Definition { served: Arc::new(served), image: Arc::clone(image), terms, done };
+            self.intake.send(Event::Define(Box::new(definition)));
         }
         let deadline = Instant::now() + DEFINE_WAIT_MAX;
-        for (key, result) in waiting {
+        for (key, function, result) in waiting {
             match tokio::time::timeout_at(deadline, result).await {
                 Ok(Ok(Ok(()))) => {}
                 Ok(Ok(Err(reason))) => {
                     self.numbers().forget(key);
-                    self.intake.send(Event::Retire(self.function(key)));
+                    self.intake.send(Event::Retire(function));
                     let message = format!("{key} cannot be loaded: {reason}");
                     failed.push((key.clone(), Refused::new(codes::MF0709, message)));
                 }
@@ -260,46 +267,29 @@ impl Dispatcher {
         }
     }
 
-    /// Defines one image at the dispatcher.
-    fn define_one(&self, image: &Arc<VerifiedImage>) -> oneshot::Receiver<Result<(), String>> {
-        let key = image.key();
-        let (id, terms) = self.numbers().define(image);
-        let (done, result) = oneshot::channel();
-        let served = Arc::new(Served { id, key: key.clone(), access: image.declared().access() });
-        let definition = Definition { served, image: Arc::clone(image), terms, done };
-        self.intake.send(Event::Define(Box::new(definition)));
-        result
-    }
-
-    /// The scheduler's number of an image.
-    pub(crate) fn function(&self, key: &ImageKey) -> FunctionId {
-        self.numbers().function(key)
-    }
-
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on calls are named by these routes of these functions. Afterwards what was defined of them and is not in
     /// its route is served no more: what was accepted still runs, unless it is revoked, then it does not start.
-    pub(crate) fn route(&self, changes: Vec<RouteChange>) {
+    pub(crate) fn route(&self, changes: &[RouteChange<'_>]) {
+        let names: Vec<(Name, Names)> = {
+            let mut numbers = self.numbers();
+            let mut names = |route| Names::of(route, |image| numbers.served(image));
+            changes.iter().map(|change| (change.name.clone(), names(change.route))).collect()
+        };
         {
             // A caller that named a version by the old route has handed its call in once this is held.
             let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-            for RouteChange { name: (tenant, function), route, .. } in &changes {
-                if route.versions.is_empty() {
-                    table.remove(tenant, function);
-                } else {
-                    table.insert(tenant.clone(), function.clone(), route.clone());
-                }
-            }
+            names.into_iter().for_each(|(name, names)| table.replace(name, names));
         }
         self.serving.store(true, Ordering::Release);
         let mut numbers = self.numbers();
-        for RouteChange { name, route, revoked } in &changes {
+        for RouteChange { name, route, revoked } in changes {
             for key in numbers.forget_others(name, route) {
                 let function = numbers.function(&key);
-                let is_revoked = revoked.contains(&key.digest);
+                let is_revoked = revoked.is_some_and(|revoked| revoked.contains(&key.digest));
                 self.intake.send(if is_revoked {
                     Event::Withdraw(function)
                 } else {

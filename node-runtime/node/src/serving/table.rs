@@ -1,4 +1,4 @@
-//! What an invocation may name, and which loaded version it then setup.
+//! What an invocation may name, and which loaded version it then means.
 //!
 //! It changes by whole functions, under a lock that nobody holds for longer than that takes.
 
@@ -8,7 +8,8 @@ use std::sync::{Arc, LazyLock};
 use mfaas_dispatch::FunctionId;
 use mfaas_ident::{Access, AliasName, FunctionName, Selector, TenantName, VersionNumber};
 
-use crate::image::ImageKey;
+use crate::function_tree::Name;
+use crate::image::{ImageKey, VerifiedImage};
 
 /// Made once: it is asked for with nearly every call.
 static LIVE: LazyLock<AliasName> = LazyLock::new(AliasName::live);
@@ -23,51 +24,66 @@ pub(crate) struct Served {
     pub(crate) access: Access,
 }
 
-/// The versions of one function and the aliases into them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The aliases of one function, and the image of each version that an alias or a number can name. Without images the
+/// function is not served.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Route {
     pub(crate) aliases: BTreeMap<AliasName, VersionNumber>,
-    pub(crate) versions: BTreeMap<VersionNumber, Arc<Served>>,
+    pub(crate) images: BTreeMap<VersionNumber, Arc<VerifiedImage>>,
 }
 
-/// All routes.
+/// The same as calls need it.
+#[derive(Debug)]
+pub(super) struct Names {
+    aliases: BTreeMap<AliasName, VersionNumber>,
+    versions: BTreeMap<VersionNumber, Arc<Served>>,
+}
+
+impl Names {
+    /// `served` says what the scheduler knows each version as.
+    pub(super) fn of(route: &Route, mut served: impl FnMut(&VerifiedImage) -> Served) -> Self {
+        let versions = route.images.iter().map(|(version, image)| (*version, Arc::new(served(image))));
+        Self { aliases: route.aliases.clone(), versions: versions.collect() }
+    }
+}
+
+/// All names.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
-    routes: HashMap<TenantName, HashMap<FunctionName, Route>>,
+pub(super) struct Table {
+    tenants: HashMap<TenantName, HashMap<FunctionName, Names>>,
 }
 
 impl Table {
-    pub(crate) fn insert(&mut self, tenant: TenantName, function: FunctionName, route: Route) {
-        self.routes.entry(tenant).or_default().insert(function, route);
-    }
-
-    pub(crate) fn remove(&mut self, tenant: &TenantName, function: &FunctionName) {
-        if let Some(functions) = self.routes.get_mut(tenant) {
-            functions.remove(function);
+    /// From now on these are the names of a function. Without versions it has none.
+    pub(super) fn replace(&mut self, (tenant, function): Name, names: Names) {
+        if !names.versions.is_empty() {
+            self.tenants.entry(tenant).or_default().insert(function, names);
+        } else if let Some(functions) = self.tenants.get_mut(&tenant) {
+            functions.remove(&function);
             if functions.is_empty() {
-                self.routes.remove(tenant);
+                self.tenants.remove(&tenant);
             }
         }
     }
 
     /// The version that `selector` means now; none given means the alias `live`.
-    pub(crate) fn resolve(
+    pub(super) fn resolve(
         &self,
         tenant: &TenantName,
         function: &FunctionName,
         selector: Option<&Selector>,
     ) -> Option<&Arc<Served>> {
-        let route = self.routes.get(tenant)?.get(function)?;
+        let names = self.tenants.get(tenant)?.get(function)?;
         let version = match selector {
             Some(Selector::Version(version)) => *version,
-            Some(Selector::Alias(alias)) => *route.aliases.get(alias)?,
-            None => *route.aliases.get(&*LIVE)?,
+            Some(Selector::Alias(alias)) => *names.aliases.get(alias)?,
+            None => *names.aliases.get(&*LIVE)?,
         };
-        route.versions.get(&version)
+        names.versions.get(&version)
     }
 
     /// Every version that answers.
-    pub(crate) fn served(&self) -> impl Iterator<Item = &Arc<Served>> {
-        self.routes.values().flat_map(HashMap::values).flat_map(|route| route.versions.values())
+    pub(super) fn served(&self) -> impl Iterator<Item = &Arc<Served>> {
+        self.tenants.values().flat_map(HashMap::values).flat_map(|names| names.versions.values())
     }
 }

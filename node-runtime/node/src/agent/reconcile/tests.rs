@@ -6,20 +6,21 @@ use std::sync::Arc;
 use mfaas_attest::{REVOKED_VERSIONS_TOLD, ServedFunction};
 use mfaas_ident::{AliasName, VersionNumber};
 
-use super::{Loaded, LoadedFunction, plan};
+use super::{Loaded, plan};
 use crate::agent::testing::{key, number, served};
 use crate::image::{ImageKey, VerifiedImage};
+use crate::serving::Route;
 
 fn images(keys: &[&ImageKey]) -> BTreeMap<VersionNumber, Arc<VerifiedImage>> {
     keys.iter().map(|key| (key.version, Arc::new(VerifiedImage::for_test((*key).clone())))).collect()
 }
 
-fn live(function: &LoadedFunction) -> Option<u32> {
+fn live(function: &Route) -> Option<u32> {
     function.aliases.get(&AliasName::live()).map(|version| version.get())
 }
 
 /// What is loaded after version 1 came alone.
-fn version_one() -> LoadedFunction {
+fn version_one() -> Route {
     let one = key("hello", 1);
     let planned = plan(Some(&served(&[&one])), images(&[&one]), None, &[], |_| true);
     assert_eq!(live(&planned), Some(1));
@@ -27,7 +28,7 @@ fn version_one() -> LoadedFunction {
 }
 
 /// What becomes of it when `function` comes and none of its versions can be had.
-fn after(function: &ServedFunction) -> LoadedFunction {
+fn after(function: &ServedFunction) -> Route {
     plan(Some(function), BTreeMap::new(), Some(&version_one()), &[], |_| true)
 }
 
@@ -91,12 +92,12 @@ fn versions_are_counted_as_functions_come_and_go() {
     let mut loaded = Loaded::default();
     let name = (key("hello", 1).tenant, key("hello", 1).function);
     let both = images(&[&key("hello", 1), &key("hello", 2)]);
-    loaded.put(name.clone(), LoadedFunction { aliases: BTreeMap::new(), images: both });
-    assert_eq!(loaded.versions(), 2);
+    loaded.put(name.clone(), Route { aliases: BTreeMap::new(), images: both });
+    assert_eq!(loaded.versions, 2);
     loaded.put(name.clone(), version_one());
-    assert_eq!(loaded.versions(), 1);
+    assert_eq!(loaded.versions, 1);
     assert!(loaded.image(&name, &key("hello", 1)).is_some());
     assert!(loaded.image(&name, &key("other", 1)).is_none(), "the same version of another artifact");
-    loaded.put(name, LoadedFunction::default());
-    assert_eq!((loaded.versions(), loaded.names().count()), (0, 0));
+    loaded.put(name, Route::default());
+    assert_eq!((loaded.versions, loaded.functions.len()), (0, 0));
 }

@@ -1,6 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -20,7 +19,7 @@ use super::{BAD_TOKENS, Callers, PeerKey};
 use crate::agent::testing::key;
 use crate::image::VerifiedImage;
 use crate::logs::LogSink;
-use crate::serving::{self, Dispatcher, Route, RouteChange, Served};
+use crate::serving::{self, Dispatcher, Route, RouteChange};
 
 /// More than a test uses.
 const MUCH: Share = Share { rate: 1_000_000, concurrency: 1_000_000 };
@@ -60,17 +59,15 @@ fn peer(text: &str) -> PeerKey {
 /// `acme` serves `open`, `own` and `named`, with one access each.
 fn dispatcher() -> Dispatcher {
     let dispatcher = serving::alone(Limits::NODE, Arc::new(LogSink::default())).unwrap();
-    let mut changes = Vec::new();
     for (name, access) in [("open", Access::Public), ("own", Access::Tenant), ("named", Access::Token)] {
         let key = key(name, 1);
+        let declared = Declared { access: Some(access), ..Declared::default() };
         let mut route = Route::default();
         route.aliases.insert(AliasName::live(), key.version);
-        let served = Served { id: dispatcher.function(&key), key: key.clone(), access };
-        route.versions.insert(key.version, Arc::new(served));
-        let name = (key.tenant.clone(), key.function.clone());
-        changes.push(RouteChange { name, route, revoked: BTreeSet::new() });
+        let name = &(key.tenant.clone(), key.function.clone());
+        route.images.insert(key.version, Arc::new(VerifiedImage::declaring_for_test(key, declared)));
+        dispatcher.route(&[RouteChange { name, route: &route, revoked: None }]);
     }
-    dispatcher.route(changes);
     dispatcher
 }
 

@@ -1,7 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
@@ -29,8 +28,7 @@ use crate::serving::intake::{Arrival, Event, Intake};
 use crate::serving::loading::Task;
 use crate::serving::supervisor::WorkerSupervisor;
 use crate::serving::{
-    Answered, Asked, CallError, Dispatcher, NodeServices, Route, RouteChange, Served, Way, WorkerSetup,
-    connect,
+    Answered, Asked, CallError, Dispatcher, NodeServices, Route, RouteChange, Way, WorkerSetup, connect,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -155,16 +153,13 @@ impl Stage {
     }
 
     fn route(&self, live: &ImageKey) {
-        let served = Arc::new(Served {
-            id: self.dispatcher.function(live),
-            key: live.clone(),
-            access: Access::Public,
-        });
+        let public = Declared { access: Some(Access::Public), ..Declared::default() };
+        let image = Arc::new(VerifiedImage::declaring_for_test(live.clone(), public));
         let mut route = Route::default();
         route.aliases.insert(AliasName::live(), live.version);
-        route.versions.insert(live.version, served);
-        let name = (live.tenant.clone(), live.function.clone());
-        self.dispatcher.route(vec![RouteChange { name, route, revoked: BTreeSet::new() }]);
+        route.images.insert(live.version, image);
+        let name = &(live.tenant.clone(), live.function.clone());
+        self.dispatcher.route(&[RouteChange { name, route: &route, revoked: None }]);
     }
 
     /// A worker whose end of the ring is the test's, and whose process only waits.
