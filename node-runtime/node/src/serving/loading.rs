@@ -54,6 +54,16 @@ pub(crate) struct Loading {
 /// The loader cannot go on.
 struct Gone;
 
+/// What became of a slab that was to be opened.
+enum Opened {
+    /// Its memory is there.
+    Ready,
+    /// It is gone for good: another life of it was opened since.
+    Outdated,
+    /// It cannot be made; one sentence.
+    Failed(String),
+}
+
 impl Loading {
     /// Runs until the dispatcher is gone.
     pub(crate) fn run(mut self) {
@@ -87,7 +97,7 @@ impl Loading {
                 Task::Load { function, slab, image } => self.load(loader, slab, function, &image)?,
                 Task::Unload { slot, slab } => self.unload(loader, slab, slot)?,
                 Task::Open(slab) => {
-                    if let Err(reason) = self.open(loader, slab)? {
+                    if let Opened::Failed(reason) = self.open(loader, slab)? {
                         tracing::error!(slab = slab.number, reason, "a slab cannot be made");
                         self.supervisor.give_slab(slab, None);
                     }
@@ -98,11 +108,11 @@ impl Loading {
         Ok(())
     }
 
-    /// Has the slab made if it is not there. `Ok(Ok(false))` for one that is gone for good.
-    fn open(&mut self, loader: &mut Loader, slab: SlabId) -> Result<Result<bool, String>, Gone> {
+    /// Has the slab made if it is not there.
+    fn open(&mut self, loader: &mut Loader, slab: SlabId) -> Result<Opened, Gone> {
         match self.slabs.get(&slab.number) {
-            Some(life) if *life == slab.life => return Ok(Ok(true)),
-            Some(life) if *life > slab.life => return Ok(Ok(false)),
+            Some(life) if *life == slab.life => return Ok(Opened::Ready),
+            Some(life) if *life > slab.life => return Ok(Opened::Outdated),
             // Opened for a task that was meant for a loader before this one.
             Some(life) => self.close(loader, SlabId { life: *life, ..slab })?,
             None => {}
@@ -111,13 +121,13 @@ impl Loading {
             Ok(memory) => {
                 self.slabs.insert(slab.number, slab.life);
                 self.supervisor.give_slab(slab, Some(memory));
-                Ok(Ok(true))
+                Ok(Opened::Ready)
             }
             Err(LoadError::Gone(error)) => {
                 tracing::error!(error, "the loader ended over a slab");
                 Err(Gone)
             }
-            Err(error) => Ok(Err(error.to_string())),
+            Err(error) => Ok(Opened::Failed(error.to_string())),
         }
     }
 
@@ -152,9 +162,9 @@ impl Loading {
         image: &VerifiedImage,
     ) -> Result<(), Gone> {
         match self.open(loader, slab)? {
-            Ok(true) => {}
-            Ok(false) => return Ok(()),
-            Err(reason) => {
+            Opened::Ready => {}
+            Opened::Outdated => return Ok(()),
+            Opened::Failed(reason) => {
                 self.intake.send(Event::LoadFailed { function, slab, reason });
                 return Ok(());
             }
