@@ -145,19 +145,9 @@ fn clocks() -> String {
     format!("{elapsed} {after_2020}")
 }
 
-pub fn handle(body: &[u8]) -> Vec<u8> {
-    if let Some((word, rounds)) = body.iter().position(|byte| *byte == b' ').map(|at| (&body[..at], &body[at + 1..])) {
-        burn(rounds);
-        // More than a first run has, after the work.
-        match word {
-            b"outgrow-arena" => return vec![black_box(vec![1u8; 3 << 20])[7]],
-            b"outgrow-stack" => return large_frame().to_string().into_bytes(),
-            _ => {}
-        }
-    }
+/// Never ends by itself.
+fn spin(body: &[u8]) -> Vec<u8> {
     match body {
-        b"count" => count().into_bytes(),
-        b"verify" => format!("{} {}", count(), work(42)).into_bytes(),
         b"spin" => loop {
             black_box(());
         },
@@ -187,15 +177,15 @@ pub fn handle(body: &[u8]) -> Vec<u8> {
         b"spin-logging" => loop {
             println!("{}", work(1));
         },
-        b"deadlock" => {
-            let _first = LEAKED.lock();
-            let _second = LEAKED.lock();
-            Vec::new()
-        }
-        b"drop-loop" => {
-            let _endless = Endless;
-            Vec::new()
-        }
+        b"spin-arena" => spin_in_the_last_run(true),
+        b"spin-stack" => spin_in_the_last_run(false),
+        other => other.to_ascii_uppercase(),
+    }
+}
+
+/// Every way to panic.
+fn panic_by(body: &[u8]) -> Vec<u8> {
+    match body {
         b"panic" => panic!("no {}", String::from_utf8_lossy(body)),
         b"panic-index" => vec![body[body.len() + work(1) as usize % 7]],
         b"panic-long" => panic!("{}", "x".repeat(100_000)),
@@ -211,6 +201,32 @@ pub fn handle(body: &[u8]) -> Vec<u8> {
         }
         b"panic-old" => std::panic::panic_any("by the old way"),
         b"panic-number" => std::panic::panic_any(7),
+        other => other.to_ascii_uppercase(),
+    }
+}
+
+pub fn handle(body: &[u8]) -> Vec<u8> {
+    if let Some((word, rounds)) = body.iter().position(|byte| *byte == b' ').map(|at| (&body[..at], &body[at + 1..])) {
+        burn(rounds);
+        // More than a first run has, after the work.
+        match word {
+            b"outgrow-arena" => return vec![black_box(vec![1u8; 3 << 20])[7]],
+            b"outgrow-stack" => return large_frame().to_string().into_bytes(),
+            _ => {}
+        }
+    }
+    match body {
+        b"count" => count().into_bytes(),
+        b"verify" => format!("{} {}", count(), work(42)).into_bytes(),
+        b"deadlock" => {
+            let _first = LEAKED.lock();
+            let _second = LEAKED.lock();
+            Vec::new()
+        }
+        b"drop-loop" => {
+            let _endless = Endless;
+            Vec::new()
+        }
         b"no-room" => std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; 123]>()),
         b"overflow" => recurse(u64::MAX).to_string().into_bytes(),
         b"deep" => recurse(400).to_string().into_bytes(),
@@ -221,8 +237,6 @@ pub fn handle(body: &[u8]) -> Vec<u8> {
                 list.resize(list.len() * 2, 0);
             }
         }
-        b"spin-arena" => spin_in_the_last_run(true),
-        b"spin-stack" => spin_in_the_last_run(false),
         b"place" => place().into_bytes(),
         b"bomb-small" => {
             let mut list = Vec::new();
@@ -243,6 +257,8 @@ pub fn handle(body: &[u8]) -> Vec<u8> {
         b"clocks" => clocks().into_bytes(),
         b"aligned" => aligned().into_bytes(),
         b"zeroed" => vec![vec![0u8; 300_000].iter().fold(0, |any, byte| any | byte)],
+        other if other.starts_with(b"spin") => spin(other),
+        other if other.starts_with(b"panic") => panic_by(other),
         other => other.to_ascii_uppercase(),
     }
 }

@@ -175,3 +175,6 @@ fn sharpen_sleeps() {
         tracing::warn!(%error, "deadlines are looked at a little late");
     }
 }
+
+#[cfg(test)]
+mod tests;
