@@ -92,8 +92,8 @@ impl Executor {
             state.budget.clock.set(clock);
             state.budget.sample();
             gate::note_bases(state);
-            state.handlers_start.set(handler_stack.addresses().start);
-            state.handlers_end.set(handler_stack.addresses().end);
+            state.handler_stack.start.set(handler_stack.addresses().start);
+            state.handler_stack.end.set(handler_stack.addresses().end);
         });
         let timer = budget::start_backup()?;
         let slot_cache = SlotCache::new(slab.slots());
@@ -415,10 +415,10 @@ impl Drop for Executor {
     fn drop(&mut self) {
         budget::stop_backup(self.timer);
         state::with(|state| {
-            state.keyed.set(false);
-            state.keyed_landing.set(0);
-            state.has_bases.set(false);
-            state.gate_stack.set(0);
+            state.keys.on.set(false);
+            state.keys.landing.set(0);
+            state.keys.gate_stack.set(0);
+            state.bases.movable.set(false);
             state.taken.store(false, Ordering::Release);
         });
     }

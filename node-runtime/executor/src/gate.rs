@@ -169,9 +169,9 @@ pub(crate) unsafe extern "C" fn landing() {
         "wrgsbase rax",
         "jmp 40b",
         state = sym STATE,
-        has_bases = const offset_of!(State, has_bases),
-        fs_base = const offset_of!(State, fs_base),
-        gs_base = const offset_of!(State, gs_base),
+        has_bases = const offset_of!(State, bases.movable),
+        fs_base = const offset_of!(State, bases.fs),
+        gs_base = const offset_of!(State, bases.gs),
         zero = sym ZERO,
     )
 }
@@ -193,14 +193,14 @@ pub(crate) fn note_bases(state: &State) {
         // SAFETY: INV-EXECUTOR-7. The first word of the thread's control block is its own address.
         unsafe { asm!("mov {}, fs:0", out(reg) fs_base, options(nostack, readonly, preserves_flags)) }
     }
-    state.fs_base.set(fs_base);
-    state.gs_base.set(gs_base);
-    state.has_bases.set(has_bases);
+    state.bases.fs.set(fs_base);
+    state.bases.gs.set(gs_base);
+    state.bases.movable.set(has_bases);
 }
 
 /// The address at which calls end: with or without a change of rights.
 pub(crate) fn landing_of(state: &State) -> usize {
-    match state.keyed_landing.get() {
+    match state.keys.landing.get() {
         0 => (landing as *const ()).addr(),
         keyed => keyed,
     }

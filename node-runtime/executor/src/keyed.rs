@@ -75,8 +75,8 @@ pub(crate) unsafe extern "C" fn enter(
         function = const FUNCTION,
         host = const HOST,
         state = sym STATE,
-        stack_start = const offset_of!(State, stack_start),
-        stack_end = const offset_of!(State, stack_end),
+        stack_start = const offset_of!(State, stack.start),
+        stack_end = const offset_of!(State, stack.end),
         returned = sym gate::returned,
     )
 }
@@ -159,11 +159,11 @@ macro_rules! gates {
                     host = const HOST,
                     function = const FUNCTION,
                     state = sym STATE,
-                    stack_start = const offset_of!(State, stack_start),
-                    stack_end = const offset_of!(State, stack_end),
-                    gate_stack = const offset_of!(State, gate_stack),
-                    has_bases = const offset_of!(State, has_bases),
-                    fs_base = const offset_of!(State, fs_base),
+                    stack_start = const offset_of!(State, stack.start),
+                    stack_end = const offset_of!(State, stack.end),
+                    gate_stack = const offset_of!(State, keys.gate_stack),
+                    has_bases = const offset_of!(State, bases.movable),
+                    fs_base = const offset_of!(State, bases.fs),
                     inner = sym $inner,
                 )
             }
@@ -217,8 +217,8 @@ macro_rules! handlers {
                     "ud2",
                     host = const HOST,
                     state = sym STATE,
-                    start = const offset_of!(State, handlers_start),
-                    end = const offset_of!(State, handlers_end),
+                    start = const offset_of!(State, handler_stack.start),
+                    end = const offset_of!(State, handler_stack.end),
                     handler = sym signals::$name,
                 )
             }

@@ -147,8 +147,8 @@ fn arm(slab: &Slab, findings: &Findings) -> Result<(), ExecutorError> {
     }
     slab.guard_imports()?;
     state::with(|state| {
-        state.keyed_landing.set((keyed::landing as *const ()).addr());
-        state.keyed.set(true);
+        state.keys.landing.set((keyed::landing as *const ()).addr());
+        state.keys.on.set(true);
     });
     Ok(())
 }

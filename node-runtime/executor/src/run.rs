@@ -13,13 +13,11 @@ use crate::{gate, keyed};
 pub(crate) fn run_on_stack(call_memory: &CallMemory, sizes: Sizes, entry: usize, call: *mut Call) -> Ran {
     let (stack, guard) = (call_memory.stack(sizes.stack), call_memory.stack_guard(sizes.stack));
     state::with(|state| {
-        state.guard_start.set(guard.start);
-        state.stack_start.set(stack.start);
-        state.stack_end.set(stack.end);
+        state.stack.set(&stack, &guard);
         state.end.set(End::Aborted);
         gate::clear_vectors();
         state.running.store(true, Ordering::Relaxed);
-        let enter = if state.keyed.get() { keyed::enter } else { gate::enter };
+        let enter = if state.keys.on.get() { keyed::enter } else { gate::enter };
         // SAFETY: INV-EXECUTOR-1, 2, 3 and 11.
         unsafe { enter(entry, call, stack.end, state.host_stack.as_ptr()) };
         state.running.store(false, Ordering::Relaxed);

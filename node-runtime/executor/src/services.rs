@@ -35,7 +35,7 @@ fn demand<T>(start: *const T, count: usize) {
 /// Whether no byte lies on the stack below the last gate that was passed: behind a gate a service
 /// has the host's rights and must not be made to change its own way back.
 fn is_apart(start: usize, bytes: usize) -> bool {
-    state::with(|state| start >= state.gate_stack.get() || start + bytes <= state.stack_start.get())
+    state::with(|state| start >= state.keys.gate_stack.get() || start + bytes <= state.stack.start.get())
 }
 
 /// A slice of the function's memory.

@@ -161,7 +161,7 @@ pub(crate) extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mu
         state.interrupted.store(true, Ordering::Relaxed);
         let registers = Registers::of(context);
         // Not in the stack: the host itself was interrupted, just before or just after the function.
-        if state.budget.is_used_up(state.in_stack(registers.stack_pointer())) {
+        if state.budget.is_used_up(state.stack.holds(registers.stack_pointer())) {
             registers.abandon(state, End::OverBudget);
         }
     });
@@ -172,7 +172,7 @@ pub(crate) extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, con
     state::with(|state| {
         let registers = Registers::of(context);
         let stack_pointer = registers.stack_pointer();
-        let on_call_memory = state.in_stack(stack_pointer) || state.in_guard(stack_pointer);
+        let on_call_memory = state.stack.holds(stack_pointer) || state.stack.guard_holds(stack_pointer);
         if !(state.running.load(Ordering::Relaxed) && on_call_memory) {
             // SAFETY: INV-EXECUTOR-7. Never returns; 128 + the signal is what a shell would show.
             unsafe { libc::_exit(128 + signal) }
@@ -190,7 +190,7 @@ fn end_of(state: &State, signal: c_int, info: *mut libc::siginfo_t) -> End {
             let info = unsafe { &*info };
             // SAFETY: INV-EXECUTOR-7. For these signals the record has an address.
             let address = unsafe { info.si_addr() };
-            if state.in_guard(address.addr()) { End::StackOverflow } else { End::Fault(signal) }
+            if state.stack.guard_holds(address.addr()) { End::StackOverflow } else { End::Fault(signal) }
         }
         other => End::Fault(other),
     }

@@ -5,6 +5,7 @@
 //! It must never hold anything with a destructor or a lock.
 
 use std::cell::{Cell, UnsafeCell};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
 use mfaas_abi::limits::PANIC_BYTES_MAX;
@@ -41,36 +42,77 @@ pub(crate) struct State {
     pub(crate) running: AtomicBool,
     /// The host's stack pointer, to which every end returns.
     pub(crate) host_stack: Cell<usize>,
-    /// Lowest address of the guard below the function's stack.
-    pub(crate) guard_start: Cell<usize>,
-    /// Lowest address of the function's stack.
-    pub(crate) stack_start: Cell<usize>,
-    /// End of the function's stack.
-    pub(crate) stack_end: Cell<usize>,
+    /// The function's stack.
+    pub(crate) stack: FunctionStack,
     /// What the handlers need to judge a budget.
     pub(crate) budget: BudgetState,
     /// Whether a handler ran since the last wipe.
     pub(crate) interrupted: AtomicBool,
     /// How the last call ended.
     pub(crate) end: Cell<End>,
-    /// Whether calls run under protection keys; see [`crate::keys`].
-    pub(crate) keyed: Cell<bool>,
-    /// Where calls end under protection keys; 0 without keys.
-    pub(crate) keyed_landing: Cell<usize>,
-    /// The function's stack pointer at the last gate that it passed; 0 without keys.
-    pub(crate) gate_stack: Cell<usize>,
-    /// Whether code in user mode can move the bases of FS and GS; see [`crate::gate::landing`].
-    pub(crate) has_bases: Cell<bool>,
+    /// Protection keys; see [`crate::keys`].
+    pub(crate) keys: KeyState,
     /// The bases of FS and GS of the executor's thread.
-    pub(crate) fs_base: Cell<usize>,
-    pub(crate) gs_base: Cell<usize>,
-    /// Addresses of the stack for handlers.
-    pub(crate) handlers_start: Cell<usize>,
-    pub(crate) handlers_end: Cell<usize>,
+    pub(crate) bases: Bases,
+    /// The stack for handlers.
+    pub(crate) handler_stack: HandlerStackState,
     /// The function's log lines.
     pub(crate) logs: UnsafeCell<LogBuffer>,
     /// What the shim said about a panic.
     pub(crate) panic_text: UnsafeCell<PanicText>,
+}
+
+/// Where the function's stack is.
+pub(crate) struct FunctionStack {
+    /// Lowest address of the guard below it.
+    guard_start: Cell<usize>,
+    /// Its lowest address.
+    pub(crate) start: Cell<usize>,
+    pub(crate) end: Cell<usize>,
+}
+
+impl FunctionStack {
+    /// The call that begins runs on this stack, with this guard below it.
+    pub(crate) fn set(&self, stack: &Range<usize>, guard: &Range<usize>) {
+        self.guard_start.set(guard.start);
+        self.start.set(stack.start);
+        self.end.set(stack.end);
+    }
+
+    /// Whether `address` lies in the stack. Its end counts: it is where an entry that just returned
+    /// stands.
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        (self.start.get()..=self.end.get()).contains(&address)
+    }
+
+    /// Whether `address` lies in the guard below it.
+    pub(crate) fn guard_holds(&self, address: usize) -> bool {
+        (self.guard_start.get()..self.start.get()).contains(&address)
+    }
+}
+
+/// What runs under protection keys; all zero without keys.
+pub(crate) struct KeyState {
+    /// Whether calls do.
+    pub(crate) on: Cell<bool>,
+    /// Where those calls end.
+    pub(crate) landing: Cell<usize>,
+    /// The function's stack pointer at the last gate that it passed.
+    pub(crate) gate_stack: Cell<usize>,
+}
+
+/// The bases of FS and GS.
+pub(crate) struct Bases {
+    /// Whether code in user mode can move them; see [`crate::gate::landing`].
+    pub(crate) movable: Cell<bool>,
+    pub(crate) fs: Cell<usize>,
+    pub(crate) gs: Cell<usize>,
+}
+
+/// Addresses of the stack for handlers.
+pub(crate) struct HandlerStackState {
+    pub(crate) start: Cell<usize>,
+    pub(crate) end: Cell<usize>,
 }
 
 /// Times of the running call; see [`crate::budget`]. Ticks are those of the executor's clock.
@@ -130,9 +172,7 @@ impl State {
             taken: AtomicBool::new(false),
             running: AtomicBool::new(false),
             host_stack: Cell::new(0),
-            guard_start: Cell::new(0),
-            stack_start: Cell::new(0),
-            stack_end: Cell::new(0),
+            stack: FunctionStack { guard_start: Cell::new(0), start: Cell::new(0), end: Cell::new(0) },
             budget: BudgetState {
                 started: AtomicU64::new(0),
                 deadline: AtomicU64::new(u64::MAX),
@@ -145,28 +185,12 @@ impl State {
             },
             interrupted: AtomicBool::new(false),
             end: Cell::new(End::Aborted),
-            keyed: Cell::new(false),
-            keyed_landing: Cell::new(0),
-            gate_stack: Cell::new(0),
-            has_bases: Cell::new(false),
-            fs_base: Cell::new(0),
-            gs_base: Cell::new(0),
-            handlers_start: Cell::new(0),
-            handlers_end: Cell::new(0),
+            keys: KeyState { on: Cell::new(false), landing: Cell::new(0), gate_stack: Cell::new(0) },
+            bases: Bases { movable: Cell::new(false), fs: Cell::new(0), gs: Cell::new(0) },
+            handler_stack: HandlerStackState { start: Cell::new(0), end: Cell::new(0) },
             logs: UnsafeCell::new(LogBuffer::new()),
             panic_text: UnsafeCell::new(PanicText::new()),
         }
-    }
-
-    /// Whether `address` lies in the function's stack. Its end counts: it is where an entry that
-    /// just returned stands.
-    pub(crate) fn in_stack(&self, address: usize) -> bool {
-        (self.stack_start.get()..=self.stack_end.get()).contains(&address)
-    }
-
-    /// Whether `address` lies in the guard below the function's stack.
-    pub(crate) fn in_guard(&self, address: usize) -> bool {
-        (self.guard_start.get()..self.stack_start.get()).contains(&address)
     }
 }
 
