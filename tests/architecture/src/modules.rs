@@ -264,8 +264,10 @@ fn paths_of(tokens: &str) -> Vec<Vec<String>> {
             _ => goes_on = false,
         }
     }
-    // The word `crate` alone, in a text, is no path.
-    paths.retain(|path| !path.is_empty() && path != &["crate"]);
+    // A word of a message, `a crate`, leads nowhere.
+    let is_word =
+        |path: &[String]| matches!(path, [word] if matches!(word.as_str(), "crate" | "self" | "super"));
+    paths.retain(|path| !path.is_empty() && !is_word(path));
     paths
 }
 
