@@ -145,7 +145,7 @@ fn end(mut tx: Transaction<'_>, context: &SigningContext, row: &BuiltRow) -> any
             refusal.state
         }
         Err(Stop::Rebuild) => {
-            ledger::rebuild(&mut tx, row, POLICY_REVISION)?;
+            claims::rebuild(&mut tx, row, POLICY_REVISION)?;
             ledger::append_event(
                 &mut tx,
                 row.deployment,

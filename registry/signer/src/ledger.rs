@@ -273,30 +273,6 @@ pub(crate) fn refuse(
     audit(tx, action, tenant, &id.to_string(), &json!({"codes": codes}))
 }
 
-/// Puts a deployment back into the queue, to be built under this revision of the rules.
-pub(crate) fn rebuild(tx: &mut Transaction<'_>, row: &BuiltRow, revision: &str) -> anyhow::Result<()> {
-    let id = row.deployment.to_string();
-    claims::forget(tx, row)?;
-    // The database opens the build again; all that is the signer's to say is what for.
-    tx.execute(
-        "UPDATE builds SET rebuild_for = $2, rounds = 0 WHERE deployment_id = $1",
-        &[&row.deployment.0, &revision],
-    )?;
-    requeue(tx, row, &[])?;
-    audit(tx, "signing.rebuild", row.tenant.as_str(), &id, &json!({"policy_revision": revision}))
-}
-
-/// Puts a deployment whose build is open again into the queue, with what its owner is told.
-fn requeue(tx: &mut Transaction<'_>, row: &BuiltRow, diagnostics: &[Diagnostic]) -> anyhow::Result<()> {
-    let diagnostics = serde_json::to_value(diagnostics)?;
-    tx.execute(
-        "UPDATE deployments SET state = 'received', diagnostics = $2 WHERE id = $1",
-        &[&row.deployment.0, &diagnostics],
-    )?;
-    tx.execute("SELECT pg_notify('mfaas_builds', $1)", &[&row.deployment.to_string()])?;
-    Ok(())
-}
-
 /// Appends an event to a deployment's stream.
 pub(crate) fn append_event(tx: &mut Transaction<'_>, id: DeploymentId, event: &Event) -> anyhow::Result<()> {
     tx.query_one("SELECT append_event($1, $2)", &[&id.0, &serde_json::to_value(event)?])?;

@@ -1,4 +1,4 @@
-//! Claims that wait for another builder's, and what claims are compared with that no builder can write.
+//! Claims that wait for another builder's, builds that begin again, and what claims are compared with that no builder can write.
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
@@ -9,7 +9,7 @@ use postgres::{Client, Row, Transaction};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{BuiltRow, audit, requeue, text};
+use super::{BuiltRow, audit, text};
 use crate::agreement::GivenClaim;
 use crate::closure::CachedCrate;
 
@@ -95,6 +95,30 @@ pub(crate) fn ask_another(
     requeue(tx, row, std::slice::from_ref(diagnostic))?;
     let detail = json!({"builder": row.builder(), "round": row.rounds + 1});
     audit(tx, "signing.another_builder", row.tenant.as_str(), &row.deployment.to_string(), &detail)
+}
+
+/// Puts a deployment back into the queue, to be built under this revision of the rules.
+pub(crate) fn rebuild(tx: &mut Transaction<'_>, row: &BuiltRow, revision: &str) -> anyhow::Result<()> {
+    let id = row.deployment.to_string();
+    forget(tx, row)?;
+    // The database opens the build again; all that is the signer's to say is what for.
+    tx.execute(
+        "UPDATE builds SET rebuild_for = $2, rounds = 0 WHERE deployment_id = $1",
+        &[&row.deployment.0, &revision],
+    )?;
+    requeue(tx, row, &[])?;
+    audit(tx, "signing.rebuild", row.tenant.as_str(), &id, &json!({"policy_revision": revision}))
+}
+
+/// Puts a deployment whose build is open again into the queue, with what its owner is told.
+fn requeue(tx: &mut Transaction<'_>, row: &BuiltRow, diagnostics: &[Diagnostic]) -> anyhow::Result<()> {
+    let diagnostics = serde_json::to_value(diagnostics)?;
+    tx.execute(
+        "UPDATE deployments SET state = 'received', diagnostics = $2 WHERE id = $1",
+        &[&row.deployment.0, &diagnostics],
+    )?;
+    tx.execute("SELECT pg_notify('mfaas_builds', $1)", &[&row.deployment.to_string()])?;
+    Ok(())
 }
 
 /// Ends the build of one deployment that waits for another builder with the newest claim that was kept about it, if at least
