@@ -1,14 +1,12 @@
 //! What a deployment tells while it runs: events, and the diagnostics inside them.
 
 use chrono::{DateTime, Utc};
-use mfaas_delivery::{DeploymentState, EventKind, Level};
+use mfaas_delivery::{DeploymentState, EventKind, Level, render};
 use mfaas_rules::{Finding, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::schema;
-
-use crate::render;
 
 /// One thing that happened to a deployment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -22,7 +22,6 @@ const WITH_CIRCLES: &[(&str, usize, &str)] = &[
     ("mfaas-rules", 3, "the judge of a crate shares words with what counts and reads for it"),
     ("mfaas-signer", 2, "the ledger and its claims share types"),
     ("mfaas-unpack", 3, "a tree and the two that make one know each other"),
-    ("mfaas-wire", 2, "an event and how it is drawn know each other"),
 ];
 
 /// The roots of a crate's own code; its tests and benchmarks are left out.
