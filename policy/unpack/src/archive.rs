@@ -17,9 +17,8 @@ use crate::UnpackError;
 use crate::blocks::{Block, Blocks, is_zero};
 use crate::error::shown;
 use crate::gzip;
-use crate::path::{self, Kind, Register};
+use crate::path::{self, Files, Kind, Register};
 use crate::pax;
-use crate::tree::Files;
 
 /// Magic and version of POSIX, and what old GNU tar writes in their place.
 const POSIX: &[u8] = b"ustar\x0000";

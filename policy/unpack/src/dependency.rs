@@ -16,8 +16,7 @@ use mfaas_rules::limits::CRATE_ARCHIVE;
 use crate::archive::{check_sum, check_unused, header_path, lone_pax, octal, text};
 use crate::blocks::{Block, Blocks};
 use crate::error::shown;
-use crate::path::Kind;
-use crate::tree::Files;
+use crate::path::{Files, Kind};
 use crate::{UnpackError, directory, gzip, pax};
 
 /// Bytes of one component: what file systems allow.

@@ -14,8 +14,7 @@ use rustix::fs::OFlags;
 
 use crate::UnpackError;
 use crate::error::shown;
-use crate::path::{self, Kind, Register};
-use crate::tree::Files;
+use crate::path::{self, Files, Kind, Register};
 
 /// A header, and what contents are rounded up to, in bytes.
 const BLOCK: u64 = 512;

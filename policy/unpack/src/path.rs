@@ -4,8 +4,8 @@
 //! of `[A-Za-z0-9._-]` only, so it means the same on every file system, in every shell word and
 //! in every log line.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use mfaas_rules::limits::ARCHIVE;
 
@@ -15,6 +15,9 @@ use crate::error::shown;
 /// The two fields of a ustar header that make up a path.
 const NAME_BYTES_MAX: usize = 100;
 const PREFIX_BYTES_MAX: usize = 155;
+
+/// Files by path, each path in its one spelling.
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 /// What a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! The source tree and its identity.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -9,10 +8,8 @@ use mfaas_ident::Digest;
 use mfaas_rules::limits::ARCHIVE;
 use sha2::{Digest as _, Sha256};
 
+use crate::path::Files;
 use crate::{UnpackError, archive, directory};
-
-/// Files by path, each path in its one spelling.
-pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 /// The bytes that a tenant sent: at most 10 MiB, otherwise unchecked.
 #[derive(Debug, Clone)]
@@ -63,7 +60,7 @@ impl SourceTree {
     /// A tree that was not checked, for tests that show what comes after this crate.
     #[cfg(feature = "testing")]
     #[must_use]
-    pub fn unchecked(files: BTreeMap<String, Vec<u8>>) -> Self {
+    pub fn unchecked(files: std::collections::BTreeMap<String, Vec<u8>>) -> Self {
         Self { files }
     }
 
