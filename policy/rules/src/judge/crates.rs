@@ -10,6 +10,7 @@ mod archive;
 mod count;
 mod imported;
 mod licence;
+mod people;
 mod reason;
 mod risk;
 mod source;
@@ -22,6 +23,7 @@ use crate::crate_facts::{Advisory, AdvisoryKind, AdvisorySet, AuditSet, CrateRep
 
 pub use imported::AuditHint;
 pub use licence::{LicenceVerdict, judge_licence};
+pub use people::People;
 pub use reason::{Place, Reason};
 pub use risk::{Effect, RiskClass};
 pub use versions::advisory_affects;
@@ -68,43 +70,6 @@ pub enum Suggestion {
     },
     /// It must not be allowed.
     Refuse,
-}
-
-/// How many people have to agree; a number in JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "u8", into = "u8")]
-pub enum People {
-    /// One.
-    One,
-    /// Two: some unsafe code, or none that was proven.
-    Two,
-}
-
-impl People {
-    /// As a number.
-    pub fn count(self) -> usize {
-        usize::from(u8::from(self))
-    }
-}
-
-impl From<People> for u8 {
-    fn from(people: People) -> u8 {
-        match people {
-            People::One => 1,
-            People::Two => 2,
-        }
-    }
-}
-
-impl TryFrom<u8> for People {
-    type Error = &'static str;
-    fn try_from(number: u8) -> Result<Self, Self::Error> {
-        match number {
-            1 => Ok(Self::One),
-            2 => Ok(Self::Two),
-            _ => Err("one or two people decide"),
-        }
-    }
 }
 
 /// Judges one crate version. `closure` is all that it needs, directly and through others; each member

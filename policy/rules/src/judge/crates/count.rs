@@ -1,8 +1,9 @@
 //! The three counts of unsafe code: geiger, the token scan, the compiler. Each is a proven zero, or
 //! not; a missing answer is not.
 
+use super::people::People;
 use super::reason::{Place, Reasons};
-use super::{People, RiskClass};
+use super::risk::RiskClass;
 use crate::crate_facts::{
     CompilerVerdict, CrateReport, FileFacts, GeigerReport, HotspotKind, Role, UnsafeCode, summarise,
 };
