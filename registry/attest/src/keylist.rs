@@ -3,12 +3,16 @@
 //! Rotation is a new list with a higher version; a node keeps the highest version it ever saw. How it gets from one to the
 //! next says [`TrustedRoot`](crate::TrustedRoot).
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 
-use crate::{KeyId, Payload, PublicKey, Purpose, RootKeys};
+use crate::{KeyId, Payload, PublicKey, Purpose};
 
 /// Keys in one list.
 const KEYS_MAX: usize = 64;
+/// Keys of one root: enough for the holders of a site, and for two roots to sign one envelope.
+pub(crate) const ROOT_KEYS_MAX: usize = 8;
 
 /// Which keys may sign what, until when.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -49,6 +53,37 @@ pub struct ListedKey {
     pub purpose: Purpose,
     /// From this moment on nothing it signed is accepted.
     pub not_after: DateTime<Utc>,
+}
+
+/// The keys that sign key lists, and how many of them must.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RootKeys {
+    /// How many different ones of `keys` must sign.
+    pub threshold: u32,
+    /// The public keys in hexadecimal.
+    pub keys: Vec<PublicKey>,
+}
+
+impl RootKeys {
+    /// One key that signs alone.
+    pub fn single(key: PublicKey) -> Self {
+        Self { threshold: 1, keys: vec![key] }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let different: BTreeSet<_> = self.keys.iter().map(PublicKey::id).collect();
+        if different.len() != self.keys.len() {
+            return Err("a root key is named twice".to_owned());
+        }
+        if self.keys.len() > ROOT_KEYS_MAX {
+            return Err(format!("{} root keys, the limit is {ROOT_KEYS_MAX}", self.keys.len()));
+        }
+        if self.threshold == 0 || self.threshold as usize > self.keys.len() {
+            return Err(format!("{} of {} root keys must sign", self.threshold, self.keys.len()));
+        }
+        Ok(())
+    }
 }
 
 impl Payload for KeyList {

@@ -19,8 +19,10 @@ mod dsse;
 mod fields;
 mod keylist;
 mod keys;
+mod purpose;
 mod revoked;
 mod root;
+mod served;
 mod serving;
 mod shards;
 mod slsa;
@@ -34,17 +36,16 @@ pub use call::{
 pub use claim::BuildClaim;
 pub use dsse::{Draft, Envelope, Payload, Verified, sign, verify};
 pub use fields::Fields;
-pub use keylist::{KeyList, ListedKey};
-pub use keys::{KeyId, PrivateKey, PublicKey, Purpose, Trust};
+pub use keylist::{KeyList, ListedKey, RootKeys};
+pub use keys::{PrivateKey, PublicKey, Trust};
+pub use purpose::{KeyId, Purpose};
 pub use revoked::{CALL_REVOCATIONS_MAX, RevokedCalls};
-pub use root::{RootError, RootKeys, TrustedRoot};
-pub use serving::{
-    ALIASES_MAX, EPOCHS_AHEAD_MAX, SERVING_SET_VALID_HOURS, ServedFunction, ServedVersion, ServingSet,
-    SetOrder,
-};
+pub use root::{RootError, TrustedRoot};
+pub use served::{ALIASES_MAX, REVOKED_VERSIONS_TOLD, ServedFunction, ServedVersion};
+pub use serving::{EPOCHS_AHEAD_MAX, SERVING_SET_VALID_HOURS, ServingSet, SetOrder};
 pub use shards::{
-    Change, HexDigit, REVOKED_VERSIONS_TOLD, SHARD_BYTES_MAX, SHARDS_AT_ONCE_MAX, Shard, ShardPrefix,
-    ShardRef, ShardStore, tree_of, update,
+    Change, HexDigit, SHARD_BYTES_MAX, SHARDS_AT_ONCE_MAX, Shard, ShardPrefix, ShardRef, ShardStore, tree_of,
+    update,
 };
 pub use slsa::{BuildDefinition, BuildMetadata, Builder, Provenance, ResourceDescriptor, RunDetails};
 pub use statement::{

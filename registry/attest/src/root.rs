@@ -7,49 +7,17 @@
 //! Must never go back, leave out a list that could have replaced the root, or count one key twice.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use mfaas_ident::Digest;
 
-use crate::{AttestError, KeyList, PublicKey, Purpose, Trust, Verified, dsse};
+use crate::{AttestError, KeyList, PublicKey, Purpose, RootKeys, Trust, Verified, dsse};
 
-/// Keys of one root: enough for the holders of a site, and for two roots to sign one envelope.
-const ROOT_KEYS_MAX: usize = 8;
 /// How far versions may jump between lists that do not name their root: the releases that wrote them published only the
 /// newest, so some are nowhere to be had.
 const UNNAMED_AHEAD_MAX: u32 = 100;
 
-/// The keys that sign key lists, and how many of them must.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RootKeys {
-    /// How many different ones of `keys` must sign.
-    pub threshold: u32,
-    /// The public keys in hexadecimal.
-    pub keys: Vec<PublicKey>,
-}
-
 impl RootKeys {
-    /// One key that signs alone.
-    pub fn single(key: PublicKey) -> Self {
-        Self { threshold: 1, keys: vec![key] }
-    }
-
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let different: BTreeSet<_> = self.keys.iter().map(PublicKey::id).collect();
-        if different.len() != self.keys.len() {
-            return Err("a root key is named twice".to_owned());
-        }
-        if self.keys.len() > ROOT_KEYS_MAX {
-            return Err(format!("{} root keys, the limit is {ROOT_KEYS_MAX}", self.keys.len()));
-        }
-        if self.threshold == 0 || self.threshold as usize > self.keys.len() {
-            return Err(format!("{} of {} root keys must sign", self.threshold, self.keys.len()));
-        }
-        Ok(())
-    }
-
     /// The list in `envelope`, if enough of these keys signed it.
     fn verify(&self, envelope: &[u8]) -> Result<Verified<KeyList>, RootError> {
         let trust = Trust::of_keys(Purpose::Root, &self.keys);

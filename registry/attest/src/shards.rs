@@ -17,8 +17,6 @@ pub const SHARD_BYTES_MAX: usize = 256 << 10;
 pub const SHARDS_AT_ONCE_MAX: usize = 64;
 /// Functions of a leaf.
 const LEAF_FUNCTIONS_MAX: usize = 8;
-/// Of so many versions of a function, the newest, its leaf says which are revoked. Of older ones nobody knows it from a set.
-pub const REVOKED_VERSIONS_TOLD: u32 = 100;
 /// Digits of a hash, so branches above a leaf.
 const DIGITS: usize = 64;
 

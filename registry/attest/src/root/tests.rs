@@ -4,8 +4,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{ROOT_KEYS_MAX, RootError, RootKeys, TrustedRoot, UNNAMED_AHEAD_MAX};
-use crate::{AttestError, Draft, KeyList, ListedKey, Payload as _, PrivateKey, Purpose, sign};
+use super::{RootError, TrustedRoot, UNNAMED_AHEAD_MAX};
+use crate::keylist::ROOT_KEYS_MAX;
+use crate::{AttestError, Draft, KeyList, ListedKey, Payload as _, PrivateKey, Purpose, RootKeys, sign};
 
 fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
