@@ -19,8 +19,7 @@ use sqlx::{Connection as _, PgConnection, Postgres, Row as _};
 use crate::allowlist::{CacheContents, CrateClosure, hold_decisions, resume, snapshot};
 use crate::audit::{self, Entry};
 use crate::crate_files::{self, CrateFile};
-use crate::decode::{Decoded, bad, json, parsed};
-use crate::index::add_archive;
+use crate::decode::{Decoded, bad, int8, json, parsed};
 use crate::requests::{self, Request, RequestStatus, end_requests, finding, version};
 use crate::reviews::grants;
 use crate::{Actor, Catalog, CatalogError};
@@ -588,4 +587,25 @@ fn cache(row: &PgRow) -> Decoded<DependencyCache> {
         toolchain: toolchain.parse().map_err(|e| bad("toolchain", e))?,
         lock: row.try_get("lock")?,
     })
+}
+
+/// An archive's row; one that is there stays.
+pub(crate) async fn add_archive(
+    connection: &mut PgConnection,
+    name: &CrateName,
+    version: &semver::Version,
+    checksum: &Digest,
+    bytes: u64,
+) -> Result<(), CatalogError> {
+    sqlx::query(
+        "INSERT INTO crate_archives (checksum, name, version, bytes) VALUES ($1, $2, $3, $4)
+         ON CONFLICT ON CONSTRAINT crate_archives_pkey DO NOTHING",
+    )
+    .bind(checksum.to_string())
+    .bind(name.as_str())
+    .bind(version.to_string())
+    .bind(int8(bytes))
+    .execute(connection)
+    .await?;
+    Ok(())
 }

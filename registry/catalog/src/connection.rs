@@ -56,14 +56,14 @@ impl Actor {
         Self(sanitise_line(name, 100))
     }
 
-    /// A person or script with a token.
-    pub fn token(token: &crate::Token) -> Self {
-        Self(sanitise_line(&format!("token:{}:{}", token.id, token.name), 200))
-    }
-
     /// A joined node.
     pub fn node(name: &mfaas_ident::NodeName) -> Self {
         Self(format!("node:{name}"))
+    }
+
+    /// Of more than a name of ours.
+    pub(crate) fn sanitised(text: &str, bytes_max: usize) -> Self {
+        Self(sanitise_line(text, bytes_max))
     }
 
     /// The text of the audit row.

@@ -7,13 +7,13 @@
 use mfaas_ident::{CrateName, Digest, TenantName};
 use mfaas_rules::{CrateStatus, Precedence, deciding};
 use semver::Version;
+use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{PgConnection, Row as _};
 
-use crate::acquiring::Acquirer;
+use crate::acquiring::{Acquirer, add_archive};
 use crate::allowlist::{decisions, newest_toolchain, status};
-use crate::decode::{Decoded, int8, parsed, word};
+use crate::decode::{Decoded, parsed, word};
 use crate::requests::version;
 use crate::{Catalog, CatalogError};
 
@@ -199,27 +199,6 @@ fn entry(row: &PgRow) -> Decoded<Entry> {
         is_for_tenant: row.try_get("for_tenant")?,
         is_about: row.try_get("is_about")?,
     })
-}
-
-/// An archive's row; one that is there stays.
-pub(crate) async fn add_archive(
-    connection: &mut PgConnection,
-    name: &CrateName,
-    version: &Version,
-    checksum: &Digest,
-    bytes: u64,
-) -> Result<(), CatalogError> {
-    sqlx::query(
-        "INSERT INTO crate_archives (checksum, name, version, bytes) VALUES ($1, $2, $3, $4)
-         ON CONFLICT ON CONSTRAINT crate_archives_pkey DO NOTHING",
-    )
-    .bind(checksum.to_string())
-    .bind(name.as_str())
-    .bind(version.to_string())
-    .bind(int8(bytes))
-    .execute(connection)
-    .await?;
-    Ok(())
 }
 
 fn stored(row: &PgRow) -> Decoded<StoredArchive> {

@@ -57,6 +57,13 @@ impl Token {
     }
 }
 
+impl Actor {
+    /// A person or script with a token.
+    pub fn token(token: &Token) -> Self {
+        Self::sanitised(&format!("token:{}:{}", token.id, token.name), 200)
+    }
+}
+
 /// A token to be made.
 #[derive(Debug, Clone)]
 pub struct NewToken<'a> {
