@@ -16,10 +16,8 @@ use mfaas_rules::crate_facts::{
 };
 
 pub use facts::facts;
-pub use lines::{Block, NotCompared, blocks, line_count};
+pub use lines::{Block, LINES_MAX, NotCompared, blocks, line_count};
 
-/// Lines of one file, on either side, that are compared.
-pub const LINES_MAX: usize = 100_000;
 /// How long one file may take.
 pub const FILE_TIME_MAX: Duration = Duration::from_secs(1);
 /// How long all files of a crate may take; those that are left then count as a whole.

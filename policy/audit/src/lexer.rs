@@ -5,27 +5,23 @@
 //! identifiers do not count. What it cannot name (a macro fragment in a path or an attribute) is
 //! written with a `$` and seen again in the expansion.
 
+mod collector;
 mod depth;
 mod measure;
+mod peak;
 mod scan;
-
-use std::collections::BTreeMap;
+mod source;
 
 use mfaas_rules::facts::{SourceFact, SourceFacts};
-use mfaas_rules::{Span, limits::LEXER};
+use mfaas_rules::limits::LEXER;
 use mfaas_unpack::SourceTree;
 
+use self::collector::Collector;
+use self::source::sources;
 use crate::imports::Imports;
 use crate::path::use_tree;
-use crate::text::{Text, start_of};
-use crate::token::{Cut, Token, cut};
-
-/// Occurrences of one and the same fact that are kept.
-const OCCURRENCES_MAX: usize = 16;
-/// Facts kept in all; benign programs have hundreds.
-const FACTS_MAX: usize = 50_000;
-/// Occurrences of all facts that are looked at.
-const PUSHES_MAX: usize = 1_000_000;
+use crate::text::start_of;
+use crate::token::Token;
 
 /// Reads every `.rs` file of the crate: those under `src/`, which are all that a compiler is shown.
 /// Files past a limit are not read any further; the number that passed the limit is among the
@@ -53,45 +49,6 @@ pub fn scan(tree: &SourceTree) -> SourceFacts {
         }
     }
     facts.finish()
-}
-
-/// One file, cut into tokens.
-struct Source<'a> {
-    text: Text<'a>,
-    cut: Cut<'a>,
-}
-
-/// Cuts every file, as far as the limits on size and tokens go.
-fn sources<'a>(tree: &'a SourceTree, facts: &mut Collector) -> Vec<Source<'a>> {
-    let mut sources = Vec::new();
-    for (file, bytes) in tree.crate_files().filter(|(file, _)| file.ends_with(".rs")) {
-        facts.facts.files += 1;
-        facts.facts.bytes += bytes.len();
-        if bytes.len() > LEXER.file_bytes_max {
-            facts.push(SourceFact::Measure { what: "file_bytes_max", value: bytes.len() }, || start_of(file));
-            continue;
-        }
-        if facts.facts.bytes > LEXER.total_bytes_max || facts.facts.tokens > LEXER.tokens_max {
-            // Both totals are refused; reading on would only cost time.
-            continue;
-        }
-        match std::str::from_utf8(bytes) {
-            Err(_) => facts.push(SourceFact::Unreadable("not UTF-8".to_owned()), || start_of(file)),
-            Ok(content) => {
-                let text = Text::new(file, content);
-                // One more than the limit, so that the total shows that it was passed.
-                let left = LEXER.tokens_max + 1 - facts.facts.tokens;
-                let cut = cut(content, left, false);
-                facts.facts.tokens += cut.tokens.len();
-                for fault in &cut.faults {
-                    let fact = SourceFact::Unreadable(fault.reason.to_owned());
-                    facts.push(fact, || text.span(fault.at, fault.length));
-                }
-                sources.push(Source { text, cut });
-            }
-        }
-    }
-    sources
 }
 
 /// The names of modules, macros and roots, which the meaning of paths depends on.
@@ -132,58 +89,5 @@ pub(crate) fn imports_of(tokens: &[Token<'_>], imports: &mut Imports) {
         } else {
             at += 1;
         }
-    }
-}
-
-/// Collects facts under the two bounds.
-#[derive(Default)]
-struct Collector {
-    facts: SourceFacts,
-    occurrences: BTreeMap<SourceFact, usize>,
-    pushes: usize,
-    overflow: Option<Span>,
-}
-
-impl Collector {
-    /// Adds a fact; its place is worked out only if it is kept.
-    fn push(&mut self, fact: SourceFact, span: impl FnOnce() -> Span) {
-        if self.is_full() {
-            return;
-        }
-        self.pushes += 1;
-        if self.pushes > PUSHES_MAX {
-            self.overflow = Some(span());
-            return;
-        }
-        let seen = self.occurrences.entry(fact.clone()).or_insert(0);
-        *seen += 1;
-        if *seen > OCCURRENCES_MAX {
-            return;
-        }
-        if self.facts.facts.len() < FACTS_MAX {
-            self.facts.facts.push((fact, span()));
-        } else {
-            self.overflow = Some(span());
-        }
-    }
-
-    /// A bound was met: the source is refused, and nothing more is taken.
-    fn is_full(&self) -> bool {
-        self.overflow.is_some()
-    }
-
-    fn finish(mut self) -> SourceFacts {
-        if let Some(span) = self.overflow {
-            let reason = format!(
-                "more than {FACTS_MAX} different paths, macros and attributes, or {PUSHES_MAX} in all"
-            );
-            self.facts.facts.push((SourceFact::Unreadable(reason), span));
-        }
-        self.facts.own_macros.sort();
-        self.facts.own_macros.dedup();
-        self.facts
-            .facts
-            .sort_by(|(_, a), (_, b)| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
-        self.facts
     }
 }

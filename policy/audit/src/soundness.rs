@@ -12,8 +12,10 @@ mod alias;
 mod bounds;
 mod coercion;
 mod demand;
+mod findings;
 mod function;
 mod items;
+mod krate;
 mod object;
 mod opaque;
 mod outlived;
@@ -29,20 +31,19 @@ mod types;
 mod values;
 mod witness;
 
-use mfaas_rules::facts::{SoundnessFact, SoundnessFacts, SoundnessShape};
+use mfaas_rules::facts::SoundnessFacts;
 use mfaas_unpack::SourceTree;
 
 use self::alias::Aliases;
+use self::findings::{FACTS_MAX, Findings};
 use self::items::Items;
+use self::krate::Crate;
 use self::relations::Relations;
 use self::run::{Budget, Run};
 use self::traits::Traits;
 use self::types::Types;
 use crate::expansion::locate::Locator;
 use crate::token::Token;
-
-/// Facts of one text; benign programs have none.
-const FACTS_MAX: usize = 1_000;
 
 /// Reads an expanded text. The tenant's tree serves to find the places that facts speak of.
 pub fn read(text: &[u8], tree: &SourceTree) -> SoundnessFacts {
@@ -59,23 +60,6 @@ pub fn read_unexpanded<'a>(files: impl Iterator<Item = (&'a str, &'a str)>) -> S
     crate::expansion::remove_macro_definitions(&mut tokens);
     facts(tokens, &locator)
         .unwrap_or_else(|reason| SoundnessFacts { unreadable: Some(reason), facts: Vec::new() })
-}
-
-/// Everything that is known about the crate as a whole.
-struct Crate<'a, 'b> {
-    run: &'b Run<'a, 'b>,
-    items: &'b Items,
-    aliases: &'b Aliases<'a>,
-    types: &'b Types<'a>,
-    traits: &'b Traits<'a>,
-    relations: &'b Relations<'a>,
-}
-
-impl<'a, 'b> Crate<'a, 'b> {
-    /// The name at token `at`.
-    fn name(&self, at: usize) -> &'a str {
-        self.run.word(at).unwrap_or_default()
-    }
 }
 
 fn facts(tokens: Vec<Token<'_>>, locator: &Locator<'_>) -> Result<SoundnessFacts, String> {
@@ -107,26 +91,4 @@ fn facts(tokens: Vec<Token<'_>>, locator: &Locator<'_>) -> Result<SoundnessFacts
         return Err(format!("it has more than {FACTS_MAX} places to look at"));
     }
     Ok(SoundnessFacts { facts: found.facts, unreadable: None })
-}
-
-/// What was found so far.
-struct Findings<'l, 'a> {
-    locator: &'l Locator<'a>,
-    facts: Vec<SoundnessFact>,
-}
-
-impl Findings<'_, '_> {
-    /// About the item `keyword name`, or the first `name`.
-    fn add(&mut self, shape: SoundnessShape, keyword: &str, name: &str, detail: String) {
-        if self.facts.len() > FACTS_MAX {
-            return;
-        }
-        let span = self.locator.item(keyword, name);
-        let subject = mfaas_ident::sanitise_line(name, 80);
-        let detail = mfaas_ident::sanitise_line(&detail, 160);
-        let fact = SoundnessFact { shape, subject, detail, span };
-        if !self.facts.contains(&fact) {
-            self.facts.push(fact);
-        }
-    }
 }

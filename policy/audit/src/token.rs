@@ -227,3 +227,9 @@ pub(crate) fn behind_group(tokens: &[Token<'_>], open: usize) -> usize {
     }
     tokens.len()
 }
+
+/// The token directly before token `at`, without white space between them.
+pub(crate) fn glued(tokens: &[Token<'_>], at: usize) -> Option<TokenKind> {
+    let before = tokens.get(at.checked_sub(1)?)?;
+    (before.at + before.text.len() == tokens.get(at)?.at).then_some(before.kind)
+}

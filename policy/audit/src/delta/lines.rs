@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-use super::LINES_MAX;
+/// Lines of one file, on either side, that are compared.
+pub const LINES_MAX: usize = 100_000;
 
 /// A run of lines that is the same in both texts, or that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]

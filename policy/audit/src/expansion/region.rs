@@ -5,11 +5,13 @@ use mfaas_rules::facts::{ExpansionFact, MacroOrigin, PrivilegedKind};
 use mfaas_rules::profiles::attributes;
 use ra_ap_rustc_lexer::TokenKind;
 
-use super::View;
 use super::locate::Locator;
+use super::view::View;
 use crate::attribute::{Attribute, attributes_at};
 use crate::token::{Token, behind_group};
 
+/// Facts of an expanded text; benign programs have dozens.
+pub(super) const FACTS_MAX: usize = 10_000;
 /// Tokens that all regions together may hold, nested ones counted again.
 const REGION_TOKENS_MAX: usize = 64_000_000;
 /// Tokens of the tenant that one fact spells out.
@@ -38,8 +40,8 @@ pub(super) fn facts(view: &View<'_>, locator: &Locator<'_>) -> Result<Vec<Expans
                 budget.checked_sub(region.tokens.len()).ok_or("its regions of unsafe code are too large")?;
             facts.push(region_fact(view, locator, &region));
         }
-        if facts.len() > super::FACTS_MAX {
-            return Err(format!("it has more than {} places to look at", super::FACTS_MAX));
+        if facts.len() > FACTS_MAX {
+            return Err(format!("it has more than {FACTS_MAX} places to look at"));
         }
     }
     Ok(facts)

@@ -7,9 +7,9 @@
 
 use ra_ap_rustc_lexer::TokenKind;
 
-use super::measure::{Peak, glued};
+use super::peak::Peak;
 use crate::path::is_plain_keyword;
-use crate::token::Token;
+use crate::token::{Token, glued};
 
 /// Keywords that put one expression around another.
 const KEYWORDS: &[&str] = &["as", "else", "if", "match", "while", "return", "break", "yield", "move"];

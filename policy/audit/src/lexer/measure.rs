@@ -3,24 +3,11 @@
 use mfaas_rules::facts::SourceFact;
 use ra_ap_rustc_lexer::TokenKind;
 
+use super::collector::Collector;
 use super::depth::depth;
-use super::{Collector, Source};
-use crate::token::Token;
-
-/// The largest value of one measure in a file, and the token where it was met.
-#[derive(Default, Clone, Copy)]
-pub(super) struct Peak {
-    pub(super) value: usize,
-    pub(super) token: usize,
-}
-
-impl Peak {
-    pub(super) fn raise(&mut self, value: usize, token: usize) {
-        if value > self.value {
-            *self = Self { value, token };
-        }
-    }
-}
+use super::peak::Peak;
+use super::source::Source;
+use crate::token::{Token, glued};
 
 /// Adds the peaks of `source` to `facts`, and whether its brackets pair up; answers the depth of
 /// its brackets.
@@ -163,10 +150,4 @@ fn assigns(tokens: &[Token<'_>], at: usize) -> bool {
         _ => false,
     };
     !begins_another && !is_comparison
-}
-
-/// The token directly before token `at`, without white space between them.
-pub(super) fn glued(tokens: &[Token<'_>], at: usize) -> Option<TokenKind> {
-    let before = tokens.get(at.checked_sub(1)?)?;
-    (before.at + before.text.len() == tokens.get(at)?.at).then_some(before.kind)
 }

@@ -3,7 +3,8 @@
 use mfaas_rules::facts::SourceFact;
 use ra_ap_rustc_lexer::TokenKind;
 
-use super::{Collector, Source};
+use super::collector::Collector;
+use super::source::Source;
 use crate::attribute::{Attribute, attributes_at, split};
 use crate::imports::Imports;
 use crate::path::{Path, is_plain_keyword, path_at, use_tree};

@@ -5,10 +5,9 @@ use std::ops::Range;
 
 use ra_ap_rustc_lexer::TokenKind;
 
-use super::Crate;
 use super::demand::{Demand, demands};
-use super::function::with_self;
 use super::items::{Function, Owner, declared};
+use super::krate::{Crate, with_self};
 use super::run::Run;
 use super::signature::Region;
 use super::subject::Subject;

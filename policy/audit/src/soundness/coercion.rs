@@ -8,8 +8,9 @@
 use mfaas_rules::facts::SoundnessShape;
 use ra_ap_rustc_lexer::TokenKind;
 
+use super::findings::Findings;
+use super::krate::Crate;
 use super::run::Run;
-use super::{Crate, Findings};
 
 /// Looks at every block that begins with `super let`, which std's macros alone can write.
 pub(super) fn pins(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) {

@@ -8,9 +8,9 @@ use ra_ap_rustc_lexer::TokenKind;
 
 use super::bounds::Bounds;
 use super::items::{Function, Owner, bound_names, declared};
-use super::relations::Relation;
-use super::signature::{Names, Region, Signature, Zone};
-use super::{Crate, run::Run};
+use super::krate::{Crate, with_self};
+use super::run::Run;
+use super::signature::{Names, Region, Relation, Signature, Zone};
 use crate::token::Token;
 
 /// A signature with everything that decides about it.
@@ -181,33 +181,4 @@ fn join<'a>(
         });
     }
     Some((tokens, zones))
-}
-
-/// `Self` and `Self::Name` in a method of an impl become the types that they stand for.
-pub(super) fn with_self<'a>(of: &Crate<'a, '_>, function: &Function, part: Vec<Token<'a>>) -> Vec<Token<'a>> {
-    let Some(Owner::Impl(index)) = function.owner else { return part };
-    let owner = &of.items.impls[index];
-    let run = of.run;
-    let mut out = Vec::with_capacity(part.len());
-    let mut at = 0;
-    while at < part.len() {
-        if !part[at].is_keyword("Self") {
-            out.push(part[at]);
-            at += 1;
-            continue;
-        }
-        let name = crate::path::double_colon(&part, at + 1).then(|| part.get(at + 3)?.word()).flatten();
-        let value = name.and_then(|name| owner.types.iter().find(|(at, _)| run.word(*at) == Some(name)));
-        match value {
-            Some((_, value)) => {
-                out.extend_from_slice(&run.tokens[value.clone()]);
-                at += 4;
-            }
-            None => {
-                out.extend_from_slice(&run.tokens[owner.self_type.clone()]);
-                at += 1;
-            }
-        }
-    }
-    out
 }

@@ -8,9 +8,10 @@ use std::ops::Range;
 use mfaas_rules::facts::SoundnessShape;
 use ra_ap_rustc_lexer::TokenKind;
 
+use super::findings::Findings;
 use super::items::{Impl, declared};
+use super::krate::Crate;
 use super::run::Run;
-use super::{Crate, Findings};
 
 /// Looks at every impl for a bare, unsized parameter.
 pub(super) fn blanket_impls(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) {

@@ -2,9 +2,9 @@
 //! type differs with the lifetimes, and `Any` cannot tell one from the other
 //! (rust-lang/rust#112905).
 
-use super::Crate;
 use super::demand::{Demand, demands};
 use super::function::Prepared;
+use super::krate::Crate;
 use super::signature::{Region, Zone};
 
 /// What a closure implements by itself. Beside one of them, another crate's trait may be above `Any`.

@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use ra_ap_rustc_lexer::TokenKind;
 
-use super::Crate;
 use super::function::Prepared;
 use super::items::Function;
+use super::krate::Crate;
 use super::run::Run;
 use super::signature::{Mention, Region, Zone};
 use super::subject::Subject;

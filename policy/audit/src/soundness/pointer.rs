@@ -10,12 +10,13 @@ use mfaas_rules::facts::SoundnessShape;
 use ra_ap_rustc_lexer::TokenKind;
 
 use super::bounds::Bounds;
+use super::findings::Findings;
 use super::function::{Scope, generics};
 use super::items::{bound_names, declared};
+use super::krate::Crate;
 use super::run::Run;
 use super::signature::{Region, Signature, Zone, function_type_at};
 use super::witness::{has_sink, has_source};
-use super::{Crate, Findings};
 use crate::token::Token;
 
 /// Looks at every type of a function, those in aliases as written and as used.

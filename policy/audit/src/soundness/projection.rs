@@ -9,8 +9,9 @@ use std::ops::Range;
 use mfaas_rules::facts::SoundnessShape;
 use ra_ap_rustc_lexer::TokenKind;
 
+use super::findings::Findings;
+use super::krate::Crate;
 use super::run::Run;
-use super::{Crate, Findings};
 
 /// Looks at every impl's self type.
 pub(super) fn impls(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Result<(), String> {

@@ -9,11 +9,12 @@ use std::ops::Range;
 use mfaas_rules::facts::SoundnessShape;
 use ra_ap_rustc_lexer::TokenKind;
 
+use super::findings::Findings;
 use super::function::{Scope, generics};
 use super::items::declared;
+use super::krate::Crate;
 use super::run::Run;
 use super::signature::{Region, Signature, Witness, Zone};
-use super::{Crate, Findings};
 
 /// Looks at every `for<…>` that is no loop, closure or function type.
 pub(super) fn bounds(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Result<(), String> {

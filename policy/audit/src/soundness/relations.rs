@@ -9,19 +9,11 @@ use std::ops::Range;
 use super::alias::Aliases;
 use super::items::{Items, declared};
 use super::run::Run;
-use super::signature::{Names, Region, Signature, Zone};
+use super::signature::{Names, Region, Relation, Signature, Zone};
 use super::types::Types;
 
 /// Rounds after which every type counts as unknown: types of types of types are rarer.
 const ROUNDS_MAX: usize = 8;
-
-/// What is known of one name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Relation<'a> {
-    pub(super) parameters: Vec<&'a str>,
-    /// `(shorter, longer)`.
-    pub(super) pairs: BTreeSet<(&'a str, &'a str)>,
-}
 
 /// Knowledge by name, one relation for each definition; a name that is missing is unknown.
 #[derive(Debug, Default)]

@@ -9,7 +9,6 @@ use std::ops::Range;
 
 use ra_ap_rustc_lexer::TokenKind;
 
-use super::relations::Relation;
 use super::run::Run;
 
 /// A lifetime, or a type parameter that stands for all lifetimes in it.
@@ -75,6 +74,14 @@ pub(super) struct Witness<'a> {
     pub(super) is_mutable: bool,
     /// It stands within a projection, `<X as Y>::Z`.
     pub(super) in_projection: bool,
+}
+
+/// What is known of one name of a type or trait: which of its arguments outlive which.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Relation<'a> {
+    pub(super) parameters: Vec<&'a str>,
+    /// `(shorter, longer)`.
+    pub(super) pairs: BTreeSet<(&'a str, &'a str)>,
 }
 
 /// What a reader has to know about names.

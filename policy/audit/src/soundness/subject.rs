@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::Crate;
 use super::demand::{Demand, demands};
+use super::krate::Crate;
 use super::run::Run;
 use super::traits::Traits;
 

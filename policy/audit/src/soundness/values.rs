@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ra_ap_rustc_lexer::TokenKind;
 
-use super::Crate;
 use super::items::{Function, Impl, Owner, declared};
+use super::krate::Crate;
 use super::run::Run;
 
 /// Methods of std that call what they are given and keep no pointer to it. A place that holds one

@@ -11,13 +11,14 @@ use std::ops::Range;
 use mfaas_rules::facts::SoundnessShape;
 use ra_ap_rustc_lexer::TokenKind;
 
+use super::findings::Findings;
 use super::function::{Prepared, prepare};
+use super::krate::Crate;
 use super::opaque::static_opaque_type;
 use super::outlived::outlived_associated_type;
 use super::run::Run;
 use super::signature::{Mention, Region, Signature, Witness, Zone};
 use super::values::Values;
-use super::{Crate, Findings};
 
 /// Looks at every function of the crate.
 pub(super) fn functions(of: &Crate<'_, '_>, found: &mut Findings<'_, '_>) -> Result<(), String> {
