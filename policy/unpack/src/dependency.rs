@@ -232,5 +232,4 @@ fn what(flag: u8) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "dependency_tests.rs"]
 mod tests;
