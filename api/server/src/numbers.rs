@@ -35,7 +35,7 @@ pub(crate) async fn refresh(app: &App) {
 /// Counts what is in the database.
 async fn count(app: &App) -> Result<(), CatalogError> {
     let counted = app.catalog.deployment_counts().await?;
-    for state in DeploymentState::ALL {
+    for &state in DeploymentState::ALL {
         // A state without any is not among them.
         let count = counted.iter().find(|row| row.state == state).map_or(0, |row| row.count);
         metrics::gauge!("mfaas_deployments", "state" => state.as_str()).set(count as f64);

@@ -4,8 +4,8 @@ use mfaas_ident::CrateName;
 use mfaas_rules::{Finding, Layer, Span, codes};
 
 use crate::{
-    DeploymentState, Diagnostic, Event, Level, Problem, STATUSES, SourceSpan, duration_text, render,
-    status_of,
+    CrateStatus, DeploymentState, Diagnostic, Event, Level, NodeState, Problem, STATUSES, SourceSpan,
+    duration_text, render, status_of,
 };
 
 fn unsafe_finding() -> Finding {
@@ -122,8 +122,16 @@ fn layers_are_spelled_as_the_rules_spell_them() {
 }
 
 #[test]
+fn words_of_nodes_and_crates_stay_as_they_are() {
+    let states = [NodeState::Ready, NodeState::Behind, NodeState::Silent, NodeState::Joined];
+    assert_eq!(states.map(NodeState::as_str), ["ready", "behind", "silent", "joined"]);
+    let statuses = [CrateStatus::Allowed, CrateStatus::Denied, CrateStatus::Revoked, CrateStatus::Waiting];
+    assert_eq!(statuses.map(CrateStatus::as_str), ["allowed", "denied", "revoked", "waiting"]);
+}
+
+#[test]
 fn states_know_their_words_and_which_end_a_stream() {
-    for state in DeploymentState::ALL {
+    for &state in DeploymentState::ALL {
         assert_eq!(DeploymentState::parse(state.as_str()), Some(state));
         assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
     }

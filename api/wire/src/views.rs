@@ -7,6 +7,7 @@ use mfaas_ident::{
     PersonName, Role, Scope, TenantName, ToolchainId, VersionNumber,
 };
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 use utoipa::ToSchema;
 
 use crate::schema;
@@ -221,8 +222,9 @@ pub struct NodeRefusal {
 }
 
 /// How a node is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum NodeState {
     /// Reports and serves what is desired.
     Ready,
@@ -237,12 +239,7 @@ pub enum NodeState {
 impl NodeState {
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Behind => "behind",
-            Self::Silent => "silent",
-            Self::Joined => "joined",
-        }
+        self.into()
     }
 }
 
@@ -291,8 +288,9 @@ pub struct NodeView {
 }
 
 /// What the allowlist says about a crate version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum CrateStatus {
     /// May be used.
     Allowed,
@@ -307,12 +305,7 @@ pub enum CrateStatus {
 impl CrateStatus {
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Denied => "denied",
-            Self::Revoked => "revoked",
-            Self::Waiting => "waiting",
-        }
+        self.into()
     }
 }
 

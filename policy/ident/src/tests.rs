@@ -162,6 +162,10 @@ fn a_role_is_read_off_the_scopes_and_no_two_roles_are_the_same() {
     for unnamed in [&[][..], &[Scope::Deploy, Scope::Review], &[Scope::Operate, Scope::Review]] {
         assert_eq!(Role::of(unnamed), None, "{unnamed:?}");
     }
+    let words = Role::ALL.map(Role::as_str);
+    assert_eq!(words, ["viewer", "deployer", "reviewer", "operator", "admin"]);
+    assert_eq!(Scope::ALL.map(Scope::as_str), ["read", "deploy", "review", "operate", "admin"]);
+    assert_eq!(IdentitySource::ALL.map(IdentitySource::as_str), ["nobody", "admin", "provider"]);
     assert!(Role::parse("Admin").is_err() && IdentitySource::parse("me").is_err());
     for source in IdentitySource::ALL {
         assert_eq!(IdentitySource::parse(source.as_str()), Ok(source));

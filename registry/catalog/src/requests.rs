@@ -11,6 +11,7 @@ use mfaas_rules::{Code, Finding, Layer, codes};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row as _};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::audit::{self, Entry};
 use crate::decode::{Decoded, bad, parsed, word};
@@ -18,7 +19,8 @@ use crate::deployments::append_event;
 use crate::{Actor, Catalog, CatalogError};
 
 /// How far a request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum RequestStatus {
     /// The acquirer has to find out what it comes down to.
     Open,
@@ -37,28 +39,9 @@ pub enum RequestStatus {
 }
 
 impl RequestStatus {
-    /// Every status.
-    pub const ALL: [Self; 7] = [
-        Self::Open,
-        Self::Reviewing,
-        Self::Building,
-        Self::Ready,
-        Self::Denied,
-        Self::Failed,
-        Self::Withdrawn,
-    ];
-
     /// The word on the wire and in the database.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Reviewing => "reviewing",
-            Self::Building => "building",
-            Self::Ready => "ready",
-            Self::Denied => "denied",
-            Self::Failed => "failed",
-            Self::Withdrawn => "withdrawn",
-        }
+        self.into()
     }
 
     /// The status of that word. Two words of an older release mean that it was answered.
@@ -66,7 +49,7 @@ impl RequestStatus {
         if matches!(text, "approved" | "retried") {
             return Some(Self::Ready);
         }
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
+        Self::VARIANTS.iter().copied().find(|status| status.as_str() == text)
     }
 }
 
@@ -383,3 +366,6 @@ pub(crate) fn version(row: &PgRow, column: &str) -> Decoded<semver::Version> {
     let text: String = row.try_get(column)?;
     semver::Version::parse(&text).map_err(|e| bad(column, e))
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use mfaas_delivery::{Kill, UsageReport, UsageRow};
 use mfaas_ident::{FunctionName, NodeName, TenantName, VersionNumber};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
+use strum::IntoStaticStr;
 
 use crate::decode::{Decoded, bad, int8, parsed, small, unsigned};
 use crate::functions::int4;
@@ -48,7 +49,8 @@ pub enum Charged {
 }
 
 /// How usage is summed up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Period {
     /// Each hour by itself.
     Hour,
@@ -209,11 +211,7 @@ impl Catalog {
 impl Period {
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Hour => "hour",
-            Self::Day => "day",
-            Self::Total => "total",
-        }
+        self.into()
     }
 
     /// The period of that word.
@@ -519,3 +517,6 @@ fn usage(row: &PgRow) -> Decoded<Usage> {
         kills: crate::decode::json(row, "kills")?,
     })
 }
+
+#[cfg(test)]
+mod tests;

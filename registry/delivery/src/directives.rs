@@ -6,6 +6,7 @@
 use chrono::{DateTime, Utc};
 use mfaas_ident::{Digest, FunctionName, TenantName, VersionNumber};
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::message::{MessageError, bound, check_protocol};
 
@@ -25,9 +26,10 @@ pub struct Directives {
 }
 
 /// What an operator wants a node to take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, IntoStaticStr)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Availability {
     /// Everything.
     #[default]
@@ -44,11 +46,7 @@ impl Availability {
 
     /// The word on the wire and in the database.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Cordoned => "cordoned",
-            Self::Draining => "draining",
-        }
+        self.into()
     }
 
     /// The availability of that word.
@@ -64,9 +62,10 @@ impl std::fmt::Display for Availability {
 }
 
 /// How far a node has followed its directives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, IntoStaticStr)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Condition {
     /// It takes calls and versions. What a node of the release before says by not saying it.
     #[default]
@@ -82,12 +81,7 @@ pub enum Condition {
 impl Condition {
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Cordoned => "cordoned",
-            Self::Draining => "draining",
-            Self::Drained => "drained",
-        }
+        self.into()
     }
 }
 

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use mfaas_ident::{Digest, Epoch, FunctionName, NodeName, TenantName, VersionNumber};
 use mfaas_rules::Code;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::directives::Condition;
 use crate::message::{MessageError, bound, check_protocol};
@@ -200,8 +201,9 @@ pub struct LogLine {
 }
 
 /// How loud a line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum LogLevel {
     /// Chatter.
     Debug,
@@ -216,12 +218,7 @@ pub enum LogLevel {
 impl LogLevel {
     /// The word on the wire and in the database.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-        }
+        self.into()
     }
 
     /// The level of that word.

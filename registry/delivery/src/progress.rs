@@ -7,15 +7,17 @@ use chrono::{DateTime, Utc};
 use mfaas_ident::VersionNumber;
 use mfaas_rules::{Code, Finding, Layer, Span};
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Bytes of the drawn text of one diagnostic.
 pub const RENDERED_BYTES_MAX: usize = 16 << 10;
 
 /// Where a deployment stands. `Admitted`, `Refused` and `Failed` are final; `Waiting` ends when
 /// a reviewer decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum DeploymentState {
     /// Stored, nobody has looked at it.
     Received,
@@ -35,32 +37,16 @@ pub enum DeploymentState {
 
 impl DeploymentState {
     /// Every state, in the order of the pipeline.
-    pub const ALL: [Self; 7] = [
-        Self::Received,
-        Self::Building,
-        Self::Built,
-        Self::Admitted,
-        Self::Refused,
-        Self::Waiting,
-        Self::Failed,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The word on the wire and in the database.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Received => "received",
-            Self::Building => "building",
-            Self::Built => "built",
-            Self::Admitted => "admitted",
-            Self::Refused => "refused",
-            Self::Waiting => "waiting",
-            Self::Failed => "failed",
-        }
+        self.into()
     }
 
     /// The state of that word.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
+        Self::ALL.iter().copied().find(|state| state.as_str() == text)
     }
 
     /// True when nothing will change any more.
@@ -84,8 +70,9 @@ impl std::fmt::Display for DeploymentState {
 }
 
 /// A stage of the pipeline, in its order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Stage {
     /// The upload is stored.
     Receive,
@@ -132,20 +119,7 @@ impl Stage {
 
     /// The word on the wire and in the database.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Receive => "receive",
-            Self::Claim => "claim",
-            Self::Unpack => "unpack",
-            Self::Audit => "audit",
-            Self::Dependencies => "dependencies",
-            Self::Expand => "expand",
-            Self::Compile => "compile",
-            Self::Link => "link",
-            Self::Inspect => "inspect",
-            Self::Load => "load",
-            Self::Sign => "sign",
-            Self::Publish => "publish",
-        }
+        self.into()
     }
 
     /// The stage of that word.
@@ -155,9 +129,10 @@ impl Stage {
 }
 
 /// What an event tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum EventKind {
     /// A stage began.
     Started,
@@ -172,12 +147,7 @@ pub enum EventKind {
 impl EventKind {
     /// The word on the wire (`event:` of the stream).
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Started => "started",
-            Self::Finished => "finished",
-            Self::Diagnostic => "diagnostic",
-            Self::State => "state",
-        }
+        self.into()
     }
 }
 
@@ -249,9 +219,10 @@ impl Event {
 }
 
 /// How bad a diagnostic is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Level {
     /// It stopped the deployment.
     Error,
@@ -262,10 +233,7 @@ pub enum Level {
 impl Level {
     /// The word that rustc prints.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        }
+        self.into()
     }
 }
 

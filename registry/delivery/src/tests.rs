@@ -6,9 +6,9 @@ use mfaas_ident::{Digest, Epoch};
 use mfaas_rules::{Finding, Layer, codes};
 
 use crate::{
-    BanNotice, Condition, DeploymentState, Diagnostic, Directives, Event, JoinRequest, Kill, LOG_LINES_MAX,
-    LogBatch, MessageError, NODE_PROTOCOL, REPORT_REFUSED_MAX, Report, SetState, Stage, USAGE_NUMBER_MAX,
-    USAGE_ROWS_MAX, UsageReport, UsageRow,
+    Availability, BanNotice, Condition, DeploymentState, Diagnostic, Directives, Event, EventKind,
+    JoinRequest, Kill, LOG_LINES_MAX, Level, LogBatch, LogLevel, MessageError, NODE_PROTOCOL,
+    REPORT_REFUSED_MAX, Report, SetState, Stage, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow,
 };
 
 fn report() -> Report {
@@ -170,6 +170,19 @@ fn words_of_kills_are_those_of_the_wire() {
         assert_eq!(serde_json::to_value(kill).unwrap(), kill.as_str());
         assert_eq!(Kill::parse(kill.as_str()), Some(kill));
     }
+    let words = [
+        "panicked",
+        "over_budget",
+        "stack_overflow",
+        "out_of_memory",
+        "denied",
+        "fault",
+        "aborted",
+        "bad_output",
+        "lost",
+        "overdue",
+    ];
+    assert_eq!(Kill::ALL.map(Kill::as_str), words);
 }
 
 #[test]
@@ -229,4 +242,34 @@ fn a_stage_has_one_word() {
         assert_eq!(Stage::parse(stage.as_str()), Some(stage));
     }
     assert_eq!(Stage::parse("linking"), None);
+    let words = [
+        "receive",
+        "claim",
+        "unpack",
+        "audit",
+        "dependencies",
+        "expand",
+        "compile",
+        "link",
+        "inspect",
+        "load",
+        "sign",
+        "publish",
+    ];
+    assert_eq!(Stage::ALL.map(Stage::as_str), words);
+}
+
+/// Nodes and servers of other releases read and write these words.
+#[test]
+fn words_of_the_wire_stay_as_they_are() {
+    let words: Vec<_> = DeploymentState::ALL.iter().map(|state| state.as_str()).collect();
+    assert_eq!(words, ["received", "building", "built", "admitted", "refused", "waiting", "failed"]);
+    let kinds = [EventKind::Started, EventKind::Finished, EventKind::Diagnostic, EventKind::State];
+    assert_eq!(kinds.map(EventKind::as_str), ["started", "finished", "diagnostic", "state"]);
+    let levels = [LogLevel::Debug, LogLevel::Info, LogLevel::Warn, LogLevel::Error];
+    assert_eq!(levels.map(LogLevel::as_str), ["debug", "info", "warn", "error"]);
+    assert_eq!([Level::Error, Level::Warning].map(Level::as_str), ["error", "warning"]);
+    assert_eq!(Availability::ALL.map(Availability::as_str), ["active", "cordoned", "draining"]);
+    let conditions = [Condition::Active, Condition::Cordoned, Condition::Draining, Condition::Drained];
+    assert_eq!(conditions.map(Condition::as_str), ["active", "cordoned", "draining", "drained"]);
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use mfaas_ident::{FunctionName, TenantName, VersionNumber};
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::message::{MessageError, bound, check_protocol};
 
@@ -57,8 +58,9 @@ pub struct UsageRow {
 }
 
 /// Why a call did not end well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Kill {
     /// It panicked.
     Panicked,
@@ -99,18 +101,7 @@ impl Kill {
 
     /// The word on the wire, in the database and in metrics.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Panicked => "panicked",
-            Self::OverBudget => "over_budget",
-            Self::StackOverflow => "stack_overflow",
-            Self::OutOfMemory => "out_of_memory",
-            Self::Denied => "denied",
-            Self::Fault => "fault",
-            Self::Aborted => "aborted",
-            Self::BadOutput => "bad_output",
-            Self::Lost => "lost",
-            Self::Overdue => "overdue",
-        }
+        self.into()
     }
 
     /// The reason of that word.

@@ -57,3 +57,9 @@ fn tests_and_examples_are_not_what_users_compile() {
     let files = [file(Role::Library, counted(0), &[]), file(Role::Aside, lost(), &[HotspotKind::Unsafe])];
     assert_eq!(answer(&files), UnsafeCode::None);
 }
+
+#[test]
+fn words_of_changes_stay_as_they_are() {
+    let changes = [FileChange::Added, FileChange::Removed, FileChange::Changed];
+    assert_eq!(changes.map(FileChange::as_str), ["added", "removed", "changed"]);
+}

@@ -151,4 +151,7 @@ fn words_are_read_as_they_are_written() {
         assert_eq!(HotspotState::parse(state.as_str()), Some(state));
     }
     assert_eq!((ReviewState::parse("Open"), HotspotState::parse("")), (None, None));
+    let states = ["open", "approved", "denied", "revoked", "withdrawn"];
+    assert_eq!(ReviewState::ALL.map(ReviewState::as_str), states);
+    assert_eq!(HotspotState::ALL.map(HotspotState::as_str), ["unseen", "seen", "justified", "unsound"]);
 }
