@@ -234,7 +234,7 @@ impl<'ast> Visit<'ast> for Reader {
 }
 
 /// `#[test]`, `#[cfg(test)]` and `#[cfg(all(test, …))]`.
-fn is_for_tests(attribute: &Attribute) -> bool {
+pub fn is_for_tests(attribute: &Attribute) -> bool {
     let Ok(list) = attribute.meta.require_list() else { return attribute.path().is_ident("test") };
     let text = list.tokens.to_string();
     list.path.is_ident("cfg")
