@@ -152,5 +152,4 @@ fn other(text: &str) -> AcquireError {
 }
 
 #[cfg(test)]
-#[path = "cargo_tests.rs"]
 mod tests;

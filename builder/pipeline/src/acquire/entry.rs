@@ -341,5 +341,4 @@ fn shown(error: &dyn std::fmt::Display) -> String {
 }
 
 #[cfg(test)]
-#[path = "entry_tests.rs"]
 mod tests;

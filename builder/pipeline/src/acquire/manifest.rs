@@ -152,5 +152,4 @@ fn free_key(dependencies: &Table, request: &CrateRequest) -> String {
 }
 
 #[cfg(test)]
-#[path = "manifest_tests.rs"]
 mod tests;

@@ -98,5 +98,4 @@ fn first_quoted(text: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-#[path = "refusal_tests.rs"]
 mod tests;

@@ -103,5 +103,4 @@ fn with_grants(text: &str, grants: &[Grant]) -> Result<String, String> {
 }
 
 #[cfg(test)]
-#[path = "seed_tests.rs"]
 mod tests;

@@ -168,5 +168,4 @@ impl TrialOutcome {
 }
 
 #[cfg(test)]
-#[path = "trial_tests.rs"]
 mod tests;

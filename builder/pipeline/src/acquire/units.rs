@@ -174,5 +174,4 @@ fn keeps(name: &str, package: &PackageKey, output: &CargoOutput) -> bool {
 }
 
 #[cfg(test)]
-#[path = "units_tests.rs"]
 mod tests;

@@ -80,5 +80,4 @@ pub(super) fn write(root: &Path) -> Result<(), BuilderError> {
 }
 
 #[cfg(test)]
-#[path = "bundle_tests.rs"]
 mod tests;

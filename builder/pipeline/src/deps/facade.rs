@@ -314,5 +314,4 @@ fn write_prelude(root: Root, text: &mut String) {
 }
 
 #[cfg(test)]
-#[path = "facade_tests.rs"]
 mod tests;

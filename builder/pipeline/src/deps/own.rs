@@ -96,5 +96,4 @@ fn archive<'a>(top: &str, files: impl Iterator<Item = (&'a str, &'a str)>) -> st
 }
 
 #[cfg(test)]
-#[path = "own_tests.rs"]
 mod tests;

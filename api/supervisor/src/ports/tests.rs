@@ -1,0 +1,28 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use super::*;
+
+const ANY: Ports = Ports { http: 0, node: 0, ingress: 0 };
+
+#[test]
+fn a_taken_port_is_named_with_who_wants_it_and_what_changes_it() {
+    let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let taken = other.local_addr().unwrap().port();
+    let said = |ports: Ports| ports.demand_free().unwrap_err().to_string();
+    let cases = [
+        (Ports { http: taken, ..ANY }, "mfaas-server", "--http-port"),
+        (Ports { node: taken, ..ANY }, "mfaas-server", "--node-port"),
+        (Ports { ingress: taken, ..ANY }, "mfaas-node", "--ingress-port"),
+    ];
+    for (ports, program, flag) in cases {
+        let said = said(ports);
+        for part in [&format!("127.0.0.1:{taken} is taken"), program, flag] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+    drop(other);
+    let free = Ports { ingress: taken, ..ANY };
+    free.demand_free().unwrap();
+    let twice = said(Ports { http: taken, ..free });
+    assert!(twice.contains("is asked for twice: mfaas-node"), "{twice}");
+}
