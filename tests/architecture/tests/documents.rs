@@ -134,3 +134,56 @@ fn decisions_have_a_status_a_date_and_relations_that_agree() {
         }
     }
 }
+
+/// Columns of prose.
+const COLUMNS_MAX: usize = 100;
+
+/// What is no prose, or has one line for each entry by its nature.
+fn is_wrapped(file: &str) -> bool {
+    let is_ours = !["tests/", "examples/", "docs/errors/"].iter().any(|start| file.starts_with(start));
+    file.ends_with(".md") && is_ours && file != "docs/decisions/README.md"
+}
+
+/// Lines of prose that are longer than they have to be: code spans and targets of links stay whole, tables, headings
+/// and blocks of code are no prose.
+fn long_lines(text: &str) -> Vec<usize> {
+    let mut is_code = false;
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let bare = line.trim_start();
+        is_code ^= bare.starts_with("```");
+        let is_prose = !is_code && !bare.starts_with(['|', '#', '<', '`', '[', '!']);
+        if is_prose && line.chars().count() > COLUMNS_MAX && pieces(bare) > 2 {
+            found.push(number);
+        }
+    }
+    found
+}
+
+/// Words that a line could break between, a list's marker among them.
+fn pieces(line: &str) -> usize {
+    let parts = line.split('`').enumerate().filter(|(at, _)| at % 2 == 0).map(|(_, text)| text);
+    let bare: String = parts.collect::<Vec<_>>().join("x");
+    let without_targets: String =
+        bare.split("](").map(|part| part.split_once(')').map_or(part, |(_, rest)| rest)).collect();
+    without_targets.split_whitespace().count()
+}
+
+#[test]
+fn prose_keeps_to_its_columns() {
+    let mut wrong = Vec::new();
+    for file in tracked_files().into_iter().filter(|file| is_wrapped(file)) {
+        wrong.extend(long_lines(&read(&file)).into_iter().map(|line| format!("{file}:{line}")));
+    }
+    assert!(wrong.is_empty(), "more than {COLUMNS_MAX} columns:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_long_line_counts_where_it_could_break() {
+    let long = "word ".repeat(30);
+    assert_eq!(long_lines(&format!("{long}\n- {long}\n")), [1, 2]);
+    let span = format!("`{long}`");
+    let table = format!("| {long} |");
+    let whole = format!("{span}\n- {span}\n{table}\n# {long}\n```\n{long}\n```\nshort\n");
+    assert_eq!(long_lines(&whole), [0_usize; 0]);
+}
