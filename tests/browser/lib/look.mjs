@@ -29,7 +29,8 @@ function inspect({ texts, elements }) {
   for (const element of document.querySelectorAll("*")) {
     const name = element.localName;
     const isHtml = element.namespaceURI === "http://www.w3.org/1999/xhtml";
-    if (!isHtml || !known.has(name)) found.strange.push(`<${name}>`);
+    const isDrawing = element.namespaceURI === "http://www.w3.org/2000/svg" && ["svg", "rect"].includes(name);
+    if (!(isHtml || isDrawing) || !known.has(name)) found.strange.push(`<${name}>`);
     if (name === "script" && !(isHtml && ours(element))) found.strange.push("<script> that is not ours");
     for (const { name: attribute, value } of element.attributes) {
       if (attribute.startsWith("on") || ["style", "srcdoc", "ping"].includes(attribute)) found.strange.push(`<${name} ${attribute}>`);

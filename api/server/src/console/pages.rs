@@ -11,7 +11,7 @@ use super::frame::{Frame, html};
 use super::nodes::BanRow;
 use super::rows::{
     AliasRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, RefusalRow, VersionRow,
-    event_rows, time, tone,
+    event_rows, time, tone, whole_ms,
 };
 use crate::caller::Caller;
 use crate::extract::Path;
@@ -152,6 +152,12 @@ struct DeploymentPage {
     diagnostics: Vec<DiagnosticRow>,
     refusals: Vec<RefusalRow>,
     events: Vec<EventRow>,
+    /// The length of the timeline.
+    whole_ms: i64,
+    /// When the page was made, in milliseconds after the upload was received.
+    now_ms: i64,
+    /// When the upload was received, in milliseconds since 1970.
+    received_ms: i64,
     last_seq: u64,
 }
 
@@ -167,14 +173,19 @@ pub(super) async fn deployment(
     let view: DeploymentView = responses::deployment(row, "");
     let refusals = refusals(&app, &caller, &view).await?;
     let last_seq = events.last().map_or(0, |event| event.seq);
-    let events = event_rows(events.into_iter().map(responses::event).collect());
+    let (now, running) = (Utc::now(), !view.state.ends_stream());
+    let events = event_rows(
+        events.into_iter().map(responses::event).collect(),
+        view.created_at,
+        running.then_some(now),
+    );
     let page = DeploymentPage {
         frame,
         id: view.id.to_string(),
         function: view.function.to_string(),
         state: view.state.as_str(),
         tone: tone(view.state),
-        running: !view.state.ends_stream(),
+        running,
         version: view.version.map_or_else(|| "–".to_owned(), |version| version.to_string()),
         created_at: time(view.created_at),
         source: view.source_digest.short(),
@@ -184,6 +195,9 @@ pub(super) async fn deployment(
         diagnostics: view.diagnostics.into_iter().map(DiagnosticRow::from).collect(),
         refusals,
         last_seq,
+        whole_ms: whole_ms(&events),
+        received_ms: view.created_at.timestamp_millis(),
+        now_ms: (now - view.created_at).num_milliseconds().max(0),
         events,
     };
     html(&page, &page.frame.nonce)

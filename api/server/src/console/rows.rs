@@ -212,16 +212,21 @@ pub(super) struct EventRow {
     pub(super) what: String,
     pub(super) wall_ms: String,
     pub(super) cpu_ms: String,
+    /// Milliseconds after the upload was received.
+    pub(super) begin_ms: i64,
+    pub(super) end_ms: i64,
 }
 
-impl From<Event> for EventRow {
-    fn from(event: Event) -> Self {
+impl EventRow {
+    fn of(event: Event, received: DateTime<Utc>) -> Self {
         let milliseconds = |value: Option<f64>| value.map(|ms| ms.to_string()).unwrap_or_default();
         let what = match (event.state, event.diagnostics.first()) {
             (Some(state), _) => state.as_str().to_owned(),
             (None, Some(diagnostic)) => diagnostic.message.clone(),
             (None, None) => event.kind.as_str().to_owned(),
         };
+        let end_ms = (event.at - received).num_milliseconds().max(0);
+        let took = event.wall_ms.map_or(0, |ms| ms as i64);
         Self {
             seq: event.seq,
             stage: event.stage,
@@ -229,16 +234,34 @@ impl From<Event> for EventRow {
             what,
             wall_ms: milliseconds(event.wall_ms),
             cpu_ms: milliseconds(event.cpu_ms),
+            begin_ms: (end_ms - took).max(0),
+            end_ms,
         }
+    }
+
+    /// The width of its bar; what took no time has one that can be seen.
+    pub(super) fn width_ms(&self, whole_ms: &i64) -> i64 {
+        (self.end_ms - self.begin_ms).max(whole_ms / 200).max(1)
+    }
+
+    /// When, for those who do not see the bar.
+    pub(super) fn when(&self) -> String {
+        let seconds = |ms: i64| format!("{}.{:02}", ms / 1_000, ms % 1_000 / 10);
+        format!("from {} to {} s after the upload", seconds(self.begin_ms), seconds(self.end_ms))
     }
 }
 
-/// The rows of the events; a stage that has ended takes the place of its beginning.
-pub(super) fn event_rows(events: Vec<Event>) -> Vec<EventRow> {
+/// The rows of the events of what was `received` then; a stage that has ended takes the place of its beginning. While the
+/// deployment runs, at `now`, the stage that has not ended goes on until then.
+pub(super) fn event_rows(
+    events: Vec<Event>,
+    received: DateTime<Utc>,
+    now: Option<DateTime<Utc>>,
+) -> Vec<EventRow> {
     let mut rows: Vec<EventRow> = Vec::with_capacity(events.len());
     for event in events {
         let ends = event.kind == EventKind::Finished;
-        let row = EventRow::from(event);
+        let row = EventRow::of(event, received);
         let begun =
             rows.iter_mut().rev().find(|begun| ends && begun.kind == "started" && begun.stage == row.stage);
         match begun {
@@ -246,7 +269,17 @@ pub(super) fn event_rows(events: Vec<Event>) -> Vec<EventRow> {
             None => rows.push(row),
         }
     }
+    // Only the last stage can still run: an earlier one was given up.
+    let last = rows.iter_mut().rev().find(|row| ["started", "finished"].contains(&row.kind));
+    if let (Some(now), Some(running)) = (now, last.filter(|row| row.kind == "started")) {
+        running.end_ms = (now - received).num_milliseconds().max(running.begin_ms);
+    }
     rows
+}
+
+/// How long everything took until the last event, at least a moment.
+pub(super) fn whole_ms(rows: &[EventRow]) -> i64 {
+    rows.iter().map(|row| row.end_ms).max().unwrap_or(0).max(1)
 }
 
 /// A drawn diagnostic.

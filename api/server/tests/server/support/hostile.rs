@@ -92,8 +92,8 @@ pub(crate) fn colourless(body: &str) -> String {
 
 /// Every element that our templates write; `<noscript>` is on the page of a running deployment alone.
 const TAGS: &str = "!doctype a body br button caption code dd div dl dt fieldset footer form h1 h2 h3 head header \
-    html input kbd label legend li link main mark meta nav option p pre script select span strong table tbody td \
-    textarea th thead title tr ul";
+    html input kbd label legend li link main mark meta nav option p pre rect script select span strong svg table tbody \
+    td textarea th thead title tr ul";
 const ATTRIBUTES: &str = "action aria-current aria-label aria-labelledby autocomplete charset checked class content \
     data-hotspot data-state for href html id lang max maxlength method min name nonce rel required role rows scope \
     selected spellcheck src tabindex type value";
