@@ -93,8 +93,9 @@ function draw(rows, now) {
     const [begin, end] = [Number(row.dataset.begin), Number(row.dataset.end)];
     svg.setAttribute("viewBox", `0 0 ${whole} 10`);
     svg.setAttribute("aria-label", `from ${seconds(begin)} to ${seconds(end)} s after the upload`);
-    svg.firstElementChild.setAttribute("x", begin);
-    svg.firstElementChild.setAttribute("width", Math.max(end - begin, Math.floor(whole / 200), 1));
+    const width = Math.max(end - begin, Math.floor(whole / 200), 1);
+    svg.firstElementChild.setAttribute("x", Math.max(0, Math.min(begin, whole - width)));
+    svg.firstElementChild.setAttribute("width", width);
   }
 }
 

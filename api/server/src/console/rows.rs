@@ -244,6 +244,11 @@ impl EventRow {
         (self.end_ms - self.begin_ms).max(whole_ms / 200).max(1)
     }
 
+    /// Where its bar begins, so that the narrowest at the end of the scale is seen, too.
+    pub(super) fn left_ms(&self, whole_ms: &i64) -> i64 {
+        self.begin_ms.min(whole_ms - self.width_ms(whole_ms)).max(0)
+    }
+
     /// When, for those who do not see the bar.
     pub(super) fn when(&self) -> String {
         let seconds = |ms: i64| format!("{}.{:02}", ms / 1_000, ms % 1_000 / 10);

@@ -499,9 +499,11 @@ pub(crate) const PROCESSES: &[Probe] = &[
     ),
     denied(
         "file_flags",
-        "makes a file immutable",
+        "sets the flags of a file, of which one makes it immutable",
         |_| {
-            let flags = 0_u64;
+            // With the flags that it has: a file system need not be able to take each of them away.
+            let mut flags = 0_u64;
+            let _ = call(libc::SYS_ioctl, &[0, 0x8008_6601, (&raw mut flags).addr()]);
             call(libc::SYS_ioctl, &[0, 0x4008_6602, (&raw const flags).addr()])
         },
         AsRoot,

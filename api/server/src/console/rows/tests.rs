@@ -50,6 +50,7 @@ fn bars_stand_where_the_stages_ran_and_only_the_last_stage_of_a_running_deployme
     assert_eq!(bars(&rows), [(1_000, 1_000), (2_000, 60_000), (3_000, 3_000)]);
     assert_eq!(whole_ms(&rows), 60_000);
     assert_eq!((rows[0].width_ms(&60_000), rows[1].width_ms(&60_000)), (300, 58_000));
+    assert_eq!((rows[0].left_ms(&1_000), rows[1].left_ms(&60_000)), (995, 2_000));
     assert_eq!(rows[1].when(), "from 2.00 to 60.00 s after the upload");
     // One that has ended, or is between two stages, has no bar that grows.
     assert_eq!(bars(&event_rows(running(), received(), None))[1], (2_000, 2_000));
