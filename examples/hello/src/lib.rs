@@ -1,6 +1,11 @@
-//! The smallest function that does something: it greets whoever the request names.
+//! The smallest function that does something: it greets the person that the request names.
 //!
 //! Bytes come in, bytes go out; no macro and no dependency is needed.
+//!
+//! ```console
+//! $ mfaas invoke hello --data Ada
+//! Hello, Ada!
+//! ```
 
 /// Answers `Hello, <name>!`; an empty request greets the world.
 pub fn handle(request: &[u8]) -> Vec<u8> {

@@ -1,4 +1,9 @@
 //! Sums up records of one JSON request, with the types doing the checking.
+//!
+//! ```console
+//! $ mfaas invoke json-summary --data '[{"region":"north","amount_cents":250},{"region":"north","amount_cents":100}]'
+//! {"north":{"sales":2,"total_cents":350,"largest_cents":250}}
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -2,6 +2,17 @@
 //!
 //! Raw HTML in the input is shown as text, so that a page never holds more markup than its
 //! Markdown does.
+//!
+//! ```console
+//! $ mfaas invoke markdown --data '# Tea'
+//! <!doctype html>
+//! <html lang="en">
+//! <head><meta charset="utf-8"><title>Tea</title></head>
+//! <body>
+//! <h1>Tea</h1>
+//! </body>
+//! </html>
+//! ```
 
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 

@@ -1,4 +1,4 @@
-//! Every limit of the road from upload to artifact, with its unit and its reason.
+//! Every limit of the pipeline, from upload to artifact, with its unit and its reason.
 
 /// Limits of the archive reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

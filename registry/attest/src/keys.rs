@@ -149,7 +149,7 @@ pub struct Trust {
 
 impl Trust {
     /// Trusts one key for one purpose: for whoever checks what it has just signed itself, and for
-    /// a key that came by a road that is trusted already.
+    /// a key that came by a way that is trusted already.
     pub fn of_key(purpose: Purpose, key: PublicKey) -> Self {
         Self::of_keys(purpose, &[key])
     }

@@ -84,7 +84,7 @@ impl TrustedRoot {
         Self { pin: key.id().0, root: RootKeys::single(key), list: None }
     }
 
-    /// Begins with a list that names its root, and that the caller got by a road that is trusted already.
+    /// Begins with a list that names its root, and that the caller got by a way that is trusted already.
     pub fn of_list(envelope: &[u8]) -> Result<Self, RootError> {
         let root = dsse::Draft::<KeyList>::read(envelope)?.document().root.clone();
         let root = root.ok_or_else(|| AttestError::Inconsistent {

@@ -101,7 +101,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Every stage, in the order of the road.
+    /// Every stage, in the order of the pipeline.
     pub const ALL: [Self; 12] = [
         Self::Receive,
         Self::Claim,

@@ -1,2 +1,2 @@
-//! The whole road with real programs. The library is empty on purpose: each file in `tests/` is
+//! The whole pipeline with real programs. The library is empty on purpose: each file in `tests/` is
 //! one subject with one installation of its own.

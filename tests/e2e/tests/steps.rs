@@ -1,4 +1,4 @@
-//! kill -9 in each step of the road of a dependency: whoever is inside of a transaction dies, and nothing is lost,
+//! kill -9 in each step of the pipeline of a dependency: the program inside of a transaction dies, and nothing is lost,
 //! repeated or decided twice.
 //!
 //! A lock on the table that a step writes holds its program inside of the transaction until it is killed; the step

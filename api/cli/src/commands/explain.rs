@@ -55,7 +55,7 @@ fn explanation(code: Code) -> String {
     let body = page
         .split_once(code.title())
         .map_or_else(|| format!("**What to do.** {}", code.hint()), |(_, body)| plain(body.trim()));
-    let mut text = format!("{headline}\n\n{}\n\nPart of the road: {}.", plain(&body), family(code));
+    let mut text = format!("{headline}\n\n{}\n\nPart of the pipeline: {}.", plain(&body), family(code));
     for list in rows::of(code) {
         text.push_str("\n\n");
         text.push_str(&list.draw());
@@ -115,7 +115,7 @@ fn whole_document(code: Code) -> serde_json::Value {
     document
 }
 
-/// Which part of the road a code belongs to.
+/// Which part of the pipeline a code belongs to.
 fn family(code: Code) -> &'static str {
     match code.family() {
         "01" => "the uploaded archive",

@@ -1,4 +1,4 @@
-//! The road of a request in rows: what it comes down to, who decides, what follows; and that neither the code
+//! The life of a request in rows: what it comes down to, who decides, what follows; and that neither the code
 //! nor a role with a connection of its own gets round the rules.
 
 use std::collections::BTreeSet;

@@ -348,7 +348,7 @@ async fn a_strangers_page_does_not_begin_it() {
     site.assert_refused("a stranger's page", &answer);
 }
 
-/// Where only signed-in people decide, a token's yes is refused over both roads; its no is not.
+/// Where only signed-in people decide, a token's yes is refused over both interfaces; its no is not.
 #[tokio::test]
 async fn people_who_signed_in_decide_alone_where_it_says_so() {
     let site = Site::with(&json!({"only_signed_in_people_decide": true})).await;

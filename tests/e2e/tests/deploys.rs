@@ -1,4 +1,5 @@
-//! Deploy, invoke, deploy again, move the alias, go back, delete.
+//! From source to answer: deploy, deploy again, go back, restart, delete; what a build repeats, what a manifest
+//! declares, and the examples as their documents have them.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
@@ -12,29 +13,27 @@ use serde_json::Value;
 const ONE: &str = "pub fn handle(_request: &[u8]) -> Vec<u8> {\n    b\"one\".to_vec()\n}\n";
 const TWO: &str = "pub fn handle(_request: &[u8]) -> Vec<u8> {\n    b\"two\".to_vec()\n}\n";
 
+/// One function from its first version to its end, across a restart of everything.
 #[test]
-fn from_source_to_answer_and_back() {
+fn versions_move_without_a_failed_call_until_the_function_is_deleted() {
     let stack = Stack::start();
     first_deploy(&stack);
     second_version_without_a_failed_call(&stack);
     rollback_and_versions(&stack);
-    verify_and_reproduce(&stack);
-    declared(&stack);
-    examples(&stack);
     whole_installation_restarts(&stack);
     delete(&stack);
     stack.invariants();
 }
 
 fn first_deploy(stack: &Stack) {
-    let package = package("road", ONE, "");
+    let package = package("shout", ONE, "");
     let run = stack.cli(["deploy", "--json", package.path().to_str().unwrap()]).ok();
     let report = run.json();
     assert_eq!(report["state"], "admitted", "{report}");
     assert_eq!(report["version"], 1);
-    assert_eq!(stack.invoke("road", "x").ok().stdout, "one");
+    assert_eq!(stack.invoke("shout", "x").ok().stdout, "one");
     let home = std::process::Command::new(programs().join("mfaas"))
-        .args(["invoke", "road", "--data", "x"])
+        .args(["invoke", "shout", "--data", "x"])
         .env_remove("MFAAS_PROFILE_FILE")
         .env("MFAAS_HOME", stack.home())
         .output()
@@ -55,7 +54,7 @@ fn first_deploy(stack: &Stack) {
     assert_eq!(events.last().unwrap()["state"], "admitted");
 
     let answer =
-        stack.request("POST", &format!("{}/f/default/road", stack.ingress()), &[("cookie", "a=b")], vec![]);
+        stack.request("POST", &format!("{}/f/default/shout", stack.ingress()), &[("cookie", "a=b")], vec![]);
     assert_eq!((answer.status, answer.text().as_str()), (200, "one"), "{answer:?}");
     assert_eq!(answer.headers["mfaas-version"], "1");
     assert!(["warm", "cold"].contains(&answer.headers["mfaas-start"].as_str()));
@@ -77,10 +76,10 @@ fn events(stack: &Stack, id: &str) -> Vec<Value> {
 }
 
 fn second_version_without_a_failed_call(stack: &Stack) {
-    let package = package("road", TWO, "");
+    let package = package("shout", TWO, "");
     let stop = AtomicBool::new(false);
     let (ones, twos) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let url = format!("{}/f/default/road", stack.ingress());
+    let url = format!("{}/f/default/shout", stack.ingress());
     std::thread::scope(|scope| {
         let caller = scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -107,12 +106,12 @@ fn second_version_without_a_failed_call(stack: &Stack) {
 }
 
 fn rollback_and_versions(stack: &Stack) {
-    let _ = stack.cli(["rollback", "road"]).ok();
+    let _ = stack.cli(["rollback", "shout"]).ok();
     wait_for("version 1 to be live again", Duration::from_secs(30), || {
-        (stack.invoke("road", "x").ok().stdout == "one").then_some(())
+        (stack.invoke("shout", "x").ok().stdout == "one").then_some(())
     });
-    assert_eq!(stack.invoke("road@2", "x").ok().stdout, "two");
-    let versions = stack.cli(["versions", "road", "--json"]).ok().json();
+    assert_eq!(stack.invoke("shout@2", "x").ok().stdout, "two");
+    let versions = stack.cli(["versions", "shout", "--json"]).ok().json();
     let numbers: Vec<i64> = versions["items"]
         .as_array()
         .or(versions.as_array())
@@ -122,13 +121,14 @@ fn rollback_and_versions(stack: &Stack) {
         .collect();
     assert!(numbers.contains(&1) && numbers.contains(&2), "{versions}");
     // Who shows no token hears the same of what is not there as of what is closed.
-    let unknown = stack.request("POST", &format!("{}/f/default/road@9", stack.ingress()), &[], vec![]);
+    let unknown = stack.request("POST", &format!("{}/f/default/shout@9", stack.ingress()), &[], vec![]);
     assert_eq!((unknown.status, unknown.code().as_str()), (401, "MF0816"));
 }
 
-/// Two builds of one source, at other paths and other times, are the same bytes.
-fn verify_and_reproduce(stack: &Stack) {
-    let _ = stack.cli(["verify", "road@1"]).ok();
+/// Whatever the path and the time.
+#[test]
+fn two_builds_of_one_source_are_the_same_bytes() {
+    let stack = Stack::start();
     let again = package("again", ONE, "");
     let _ = stack.deploy(again.path()).ok();
     let elsewhere = package("again", ONE, "");
@@ -144,8 +144,9 @@ fn verify_and_reproduce(stack: &Stack) {
     }
 }
 
-/// What a manifest declares is signed, shown and served from a process of its own.
-fn declared(stack: &Stack) {
+#[test]
+fn what_a_manifest_declares_is_signed_shown_and_kept() {
+    let stack = Stack::start();
     let manifest = "[package.metadata.mfaas]\nidempotent = true\nisolation = \"process\"\n";
     let own = package("own", ONE, manifest);
     let _ = stack.deploy(own.path()).ok();
@@ -157,7 +158,9 @@ fn declared(stack: &Stack) {
         (&shown["items"][0]["idempotent"], &shown["items"][0]["isolation"]),
         (&proof["idempotent"], &proof["isolation"])
     );
-    let shared = stack.cli(["verify", "road@1", "--json"]).ok().json();
+    let plain = package("plain", ONE, "");
+    let _ = stack.deploy(plain.path()).ok();
+    let shared = stack.cli(["verify", "plain", "--json"]).ok().json();
     assert_eq!((&shared["idempotent"], shared["isolation"].as_str()), (&Value::Bool(false), Some("shared")));
     let wrong = package("wrong", ONE, "[package.metadata.mfaas]\nisolation = \"thread\"\n");
     let run = stack.cli(["deploy", "--json", wrong.path().to_str().unwrap()]);
@@ -165,29 +168,62 @@ fn declared(stack: &Stack) {
     assert_eq!(report["diagnostics"][0]["code"], "MF0207", "{report}");
 }
 
-fn examples(stack: &Stack) {
-    let _ = stack.deploy(&checkout().join("examples/hello")).ok();
-    let _ = stack.deploy(&checkout().join("examples/markdown")).ok();
-    assert!(!stack.invoke("hello", "world").ok().stdout.is_empty());
-    let readme = checkout().join("README.md");
-    let page = stack.cli(["invoke", "markdown", "--file", readme.to_str().unwrap()]).ok().stdout;
-    assert!(page.contains("<h1>mfaas</h1>") && page.contains("<table>") || page.contains("<h2>"), "{page}");
+/// Each example shows at least one call and its answer at its beginning.
+#[test]
+fn examples_answer_as_their_documents_say() {
+    let stack = Stack::start();
+    for example in std::fs::read_dir(checkout().join("examples")).unwrap() {
+        let example = example.unwrap().path();
+        let source = std::fs::read_to_string(example.join("src/lib.rs")).unwrap();
+        let shown = shown_calls(&source);
+        assert!(!shown.is_empty(), "{} shows no call", example.display());
+        let _ = stack.deploy(&example).ok();
+        for (arguments, answer) in shown {
+            let answered = stack.cli(&arguments).ok().stdout;
+            assert_eq!(answered.trim_end(), answer.trim_end(), "mfaas {}", arguments.join(" "));
+        }
+    }
+}
+
+/// The arguments of each `$ mfaas …` in the crate's documentation, and the lines below it.
+fn shown_calls(source: &str) -> Vec<(Vec<String>, String)> {
+    let lines = source.lines().filter_map(|line| line.strip_prefix("//!")).map(str::trim_start);
+    let consoles: Vec<&str> = lines.skip_while(|line| *line != "```console").skip(1).collect();
+    let mut calls: Vec<(Vec<String>, String)> = Vec::new();
+    for line in consoles.into_iter().take_while(|line| *line != "```") {
+        if let Some(command) = line.strip_prefix("$ mfaas ") {
+            calls.push((words(command), String::new()));
+        } else {
+            let (_, answer) = calls.last_mut().unwrap();
+            *answer += &format!("{line}\n");
+        }
+    }
+    calls
+}
+
+/// A command as a shell divides it.
+fn words(command: &str) -> Vec<String> {
+    let script = format!("printf '%s\\0' {command}");
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{command}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_terminator('\0').map(str::to_owned).collect()
 }
 
 /// Everything stops and starts again; what was served is served.
 fn whole_installation_restarts(stack: &Stack) {
     let _ = stack.down().ok();
     stack.up();
-    assert_eq!(stack.invoke("road", "x").ok().stdout, "one");
-    assert_eq!(stack.invoke("road@2", "x").ok().stdout, "two");
+    assert_eq!(stack.invoke("shout", "x").ok().stdout, "one");
+    assert_eq!(stack.invoke("shout@2", "x").ok().stdout, "two");
 }
 
 fn delete(stack: &Stack) {
-    let _ = stack.cli(["delete", "road", "--yes"]).ok();
+    let _ = stack.cli(["delete", "shout", "--yes"]).ok();
     wait_for("the node to drop it", Duration::from_secs(30), || {
-        let answer = stack.request("POST", &format!("{}/f/default/road", stack.ingress()), &[], vec![]);
+        let answer = stack.request("POST", &format!("{}/f/default/shout", stack.ingress()), &[], vec![]);
         (answer.status == 401).then_some(())
     });
-    let answer = stack.api("GET", "/v1/functions/road", vec![]);
+    let answer = stack.api("GET", "/v1/functions/shout", vec![]);
     assert_eq!((answer.status, answer.code().as_str()), (404, "MF0903"));
 }
