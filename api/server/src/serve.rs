@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 use std::io::Write as _;
+use std::os::fd::AsFd as _;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use mfaas_rules::codes;
 use mfaas_wire::Problem;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -103,7 +104,17 @@ async fn converse(stream: TcpStream, place: Place, tls: Option<TlsAcceptor>, rou
     // Without it a peer that takes nothing holds its answers until the kernel gives up, many minutes later.
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, limits::UNTAKEN_MS_MAX);
     let connection = place.connection();
-    let Some(tls) = tls else { return speak(stream, None, connection, router, &app).await };
+    let Some(tls) = tls else {
+        // hyper closes what it is given, without reading what is left.
+        let rest = stream.as_fd().try_clone_to_owned();
+        speak(stream, None, connection, router, &app).await;
+        let Ok(rest) = rest.and_then(|socket| TcpStream::from_std(socket.into())) else { return };
+        tokio::select! {
+            () = linger(rest) => {}
+            () = connection.given_up() => {}
+        }
+        return;
+    };
     let handshake = timeout(app.config.deadlines.handshake, tls.accept(stream));
     let shaken = tokio::select! {
         shaken = handshake => shaken,
@@ -124,6 +135,14 @@ async fn converse(stream: TcpStream, place: Place, tls: Option<TlsAcceptor>, rou
         }
         Ok(Err(_)) | Err(_) => {}
     }
+}
+
+/// Reads and forgets what a client still sends whose request was refused before its body had come. To close with bytes
+/// unread resets the connection, and the client may never see the answer (RFC 9112 9.6).
+async fn linger(mut stream: TcpStream) {
+    let _ = stream.shutdown().await;
+    let mut rest = stream.take(limits::LINGER_BYTES_MAX);
+    let _ = timeout(limits::LINGER_MAX, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
 }
 
 async fn speak<S>(stream: S, peer: Option<Peer>, state: &Arc<Connection>, router: Router, app: &App)

@@ -178,6 +178,25 @@ async fn the_node_listener_closes_who_is_silent_with_and_without_tls() {
     }
 }
 
+/// To close with bytes unread would reset the connection while the client still writes.
+#[tokio::test]
+async fn a_client_that_sends_on_after_a_refusal_reads_why() {
+    let server = server(PATIENT).await;
+    let address = address(&server);
+    let head = format!(
+        "POST /v1/functions/hello/deployments HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer nobody\r\n\
+         content-length: {}\r\n\r\n",
+        8 << 20
+    );
+    let mut stream = sender(&address, head.as_bytes()).await;
+    stream.readable().await.unwrap();
+    for _ in 0..16 {
+        stream.write_all(&vec![b'x'; 512 << 10]).await.unwrap();
+    }
+    let said = until_closed(stream).await;
+    assert!(said.starts_with("HTTP/1.1 401 "), "{said}");
+}
+
 /// TLS of somebody who has no certificate, with one protocol or none.
 fn without_certificate(server: &Server, protocol: &str) -> tokio_rustls::TlsConnector {
     use rustls::pki_types::pem::PemObject as _;

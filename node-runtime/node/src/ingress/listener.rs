@@ -15,6 +15,7 @@ use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -55,6 +56,10 @@ const QUIET_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_secs(10);
 /// What such a connection still gets to finish.
 const PARTING_MAX: Duration = Duration::from_secs(5);
+/// What a caller may still send after the last answer, so that the answer arrives, and for how long. More than the CLI's
+/// largest request.
+const LINGER_BYTES_MAX: u64 = 16 << 20;
+const LINGER_MAX: Duration = Duration::from_secs(2);
 /// Sent bytes that the peer does not take in this time end the connection, in milliseconds.
 const UNTAKEN_MS_MAX: u32 = 30_000;
 /// After a failed accept, which mostly means that descriptors ran out.
@@ -216,14 +221,26 @@ async fn converse(
     // How a caller's connection breaks is the caller's matter.
     match version {
         Version::One => {
-            let connection = http1_limits().serve_connection(io, service);
-            run(connection, http1::Connection::graceful_shutdown, (place.connection(), version), pace).await;
+            let mut connection = http1_limits().serve_connection(io, service);
+            let goodbye = |connection: Pin<&mut &mut http1::Connection<_, _>>| {
+                Pin::new(&mut **connection.get_mut()).graceful_shutdown();
+            };
+            run(&mut connection, goodbye, (place.connection(), version), pace).await;
+            linger(connection.into_parts().io.into_inner()).await;
         }
         Version::Two => {
             let connection = http2_limits(lane).serve_connection(io, service);
             run(connection, http2::Connection::graceful_shutdown, (place.connection(), version), pace).await;
         }
     }
+}
+
+/// Reads and forgets what a caller still sends whose request was refused before its body had come. To close with bytes
+/// unread resets the connection, and the caller may never see the answer (RFC 9112 9.6).
+async fn linger(mut stream: TcpStream) {
+    let _ = stream.shutdown().await;
+    let mut rest = stream.take(LINGER_BYTES_MAX);
+    let _ = tokio::time::timeout(LINGER_MAX, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -19,7 +19,8 @@ use mfaas_attest::PrivateKey;
 use mfaas_dispatch::{Limits, Outcome, Refusal};
 use mfaas_ident::Access;
 use mfaas_ring::Completion;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -222,6 +223,27 @@ async fn a_body_of_more_than_a_mebibyte_is_refused() {
         let (status, ..) = ask(whole.body(vec![b'x'; limits::BODY_BYTES_MAX]), version).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "as large as it may be");
     }
+    open.close().await;
+}
+
+/// To close with bytes unread would reset the connection while the caller still writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_sends_on_after_a_refusal_reads_why() {
+    let open = Open::new().await;
+    let length = 4 * limits::BODY_BYTES_MAX;
+    let mut stream = TcpStream::connect(open.address).await.unwrap();
+    let head = format!(
+        "POST /f/acme/hello HTTP/1.1\r\nhost: node\r\nauthorization: {}\r\ncontent-length: {length}\r\n\r\n",
+        bearer()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.readable().await.unwrap();
+    for _ in 0..16 {
+        stream.write_all(&vec![b'x'; length / 16]).await.unwrap();
+    }
+    let mut answer = String::new();
+    tokio::time::timeout(Duration::from_secs(10), stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("MF0809"), "{answer}");
     open.close().await;
 }
 
