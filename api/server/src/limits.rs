@@ -189,8 +189,9 @@ pub const PING_WAIT_MAX: Duration = Duration::from_secs(10);
 pub const CONNECTION_LOOK: Duration = Duration::from_secs(5);
 /// What a connection that has to end still gets to finish.
 pub const PARTING_TIME_MAX: Duration = Duration::from_secs(5);
-/// What a client may still send after the last answer, so that the answer arrives, and for how long.
+/// What a client may still send after the last answer, so that the answer arrives.
 pub const LINGER_BYTES_MAX: u64 = 16 << 20;
+/// For how long.
 pub const LINGER_MAX: Duration = Duration::from_secs(2);
 /// After a failed accept.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
