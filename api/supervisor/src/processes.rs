@@ -70,6 +70,10 @@ pub(crate) fn descendants(root: i32) -> Vec<i32> {
     }
 }
 
+/// Variables that people export in their shells, so that whatever they start has them; no program of an installation is
+/// told by them where it lives.
+const OF_PEOPLE: [&str; 4] = ["MFAAS_HOME", "MFAAS_PROFILE_FILE", "PWD", "OLDPWD"];
+
 /// What is left of an installation, each as a sentence fragment: processes that name one of the
 /// `places` in their environment or arguments or stand inside it, unix sockets and mounts below it.
 pub(crate) fn leftovers(places: &[&Path]) -> Vec<String> {
@@ -106,7 +110,10 @@ fn belongs(pid: i32, places: &[&Path]) -> Option<String> {
         let bytes = std::fs::read(format!("/proc/{pid}/{file}")).ok()?;
         bytes.split(|byte| *byte == 0).find_map(|part| {
             let text = std::str::from_utf8(part).ok()?;
-            let value = text.split_once('=').map_or(text, |(_, value)| value);
+            let (variable, value) = text.split_once('=').unwrap_or(("", text));
+            if OF_PEOPLE.contains(&variable) {
+                return None;
+            }
             places
                 .iter()
                 .any(|place| Path::new(value).starts_with(place))

@@ -30,6 +30,18 @@ fn a_child_is_a_descendant_and_is_found_by_its_directory_until_it_ends() {
 }
 
 #[test]
+fn a_program_is_found_by_its_variables_but_not_by_those_of_a_shell() {
+    let dir = tempfile::tempdir().unwrap();
+    for (variable, is_left) in [("MFAAS_BLOBS", true), ("MFAAS_HOME", false), ("MFAAS_PROFILE_FILE", false)] {
+        let mut child = Command::new("sleep").arg("60").env(variable, dir.path().join("x")).spawn().unwrap();
+        let left = leftovers(&[dir.path()]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(left.len(), usize::from(is_left), "{variable}: {left:?}");
+    }
+}
+
+#[test]
 fn a_socket_below_the_place_is_left_over() {
     let dir = tempfile::tempdir().unwrap();
     let listener = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
