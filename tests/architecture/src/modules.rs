@@ -14,6 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::{
     Attribute, Item, UseTree, Visibility,
     visit::{self, Visit},
@@ -228,7 +229,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_macro(&mut self, invoked: &'ast syn::Macro) {
-        paths_of(&invoked.tokens.to_string()).into_iter().for_each(|names| self.name(names));
+        paths_of(invoked.tokens.clone()).into_iter().for_each(|names| self.name(names));
         visit::visit_macro(self, invoked);
     }
 }
@@ -241,33 +242,33 @@ pub fn is_for_tests(attribute: &Attribute) -> bool {
         && (text == "test" || text.starts_with("all (test") || text.starts_with("all(test"))
 }
 
-/// The paths in a macro's arguments, which need not be Rust.
-fn paths_of(tokens: &str) -> Vec<Vec<String>> {
-    let apart = tokens.replace("::", " :: ");
-    let is_name = |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let words: Vec<&str> = apart
-        .split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'))
-        .flat_map(|piece| piece.split_whitespace())
-        .map(|word| word.trim_matches(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':')))
-        .collect();
-    let mut paths = vec![Vec::new()];
-    let mut goes_on = false;
-    for word in words {
-        match word {
-            "::" => goes_on = true,
-            name if is_name(name) && !name.is_empty() => {
-                if !std::mem::take(&mut goes_on) {
-                    paths.push(Vec::new());
+/// The paths in a macro's arguments, which need not be Rust. What a literal spells is none.
+fn paths_of(tokens: TokenStream) -> Vec<Vec<String>> {
+    let (mut paths, mut path, mut colons) = (Vec::new(), Vec::new(), 0);
+    for token in tokens {
+        match token {
+            TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
+            TokenTree::Ident(name) => {
+                match (colons, path.is_empty()) {
+                    (2, false) => {}
+                    // `::name` is another crate's.
+                    (2, true) => path.push(String::new()),
+                    _ => paths.push(std::mem::take(&mut path)),
                 }
-                paths.last_mut().expect("one at least").push(name.to_owned());
+                path.push(name.to_string());
+                colons = 0;
             }
-            _ => goes_on = false,
+            other => {
+                paths.push(std::mem::take(&mut path));
+                if let TokenTree::Group(group) = other {
+                    paths.extend(paths_of(group.stream()));
+                }
+                colons = 0;
+            }
         }
     }
-    // A word of a message, `a crate`, leads nowhere.
-    let is_word =
-        |path: &[String]| matches!(path, [word] if matches!(word.as_str(), "crate" | "self" | "super"));
-    paths.retain(|path| !path.is_empty() && !is_word(path));
+    paths.push(path);
+    paths.retain(|path| !path.is_empty());
     paths
 }
 
