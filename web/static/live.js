@@ -11,7 +11,8 @@ if (root) follow(root);
 
 function follow(root) {
   const rows = root.querySelector("tbody");
-  const received = Number(root.dataset.received);
+  // Waits for reviews are left out of the scale; all that the page knows of came before what is still to happen.
+  const origin = Number(root.dataset.origin);
   // The server's clock, not the browser's.
   const opened = performance.now();
   const now = () => Number(root.dataset.now) + performance.now() - opened;
@@ -22,7 +23,7 @@ function follow(root) {
     const event = JSON.parse(message.data);
     if (seen.has(String(event.seq))) return;
     seen.add(String(event.seq));
-    place(rows, event, received);
+    place(rows, event, origin);
     draw(rows, now());
     if (event.state) show(event.state);
     // The server draws diagnostics and the outcome; the finished page is fetched once.
@@ -40,16 +41,16 @@ function follow(root) {
 }
 
 // A stage that has ended takes the place of its beginning.
-function place(rows, event, received) {
+function place(rows, event, origin) {
   const begun = [...rows.querySelectorAll('tr[data-kind="started"]')].filter((row) => row.dataset.stage === event.stage);
-  const made = row(event, received);
+  const made = row(event, origin);
   if (event.kind === "finished" && begun.length > 0) begun.at(-1).replaceWith(made);
   else rows.append(made);
 }
 
-function row(event, received) {
+function row(event, origin) {
   const row = document.createElement("tr");
-  const end = Math.max(0, Date.parse(event.at) - received);
+  const end = Math.max(0, Date.parse(event.at) - origin);
   row.dataset.seq = event.seq;
   row.dataset.stage = event.stage;
   row.dataset.kind = event.kind;
@@ -77,7 +78,8 @@ function timeline() {
   const bar = document.createElementNS(SVG, "rect");
   bar.setAttribute("y", "0");
   bar.setAttribute("height", "10");
-  svg.append(bar);
+  const cuts = document.querySelector("td.timeline svg")?.querySelectorAll("line") ?? [];
+  svg.append(bar, ...[...cuts].map((cut) => cut.cloneNode()));
   cell.append(svg);
   return cell;
 }

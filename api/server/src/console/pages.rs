@@ -11,7 +11,7 @@ use super::frame::{Frame, html};
 use super::nodes::BanRow;
 use super::rows::{
     AliasRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, RefusalRow, VersionRow,
-    event_rows, time, tone, whole_ms,
+    event_rows, time, tone, waited_ms, whole_ms,
 };
 use crate::caller::Caller;
 use crate::extract::Path;
@@ -154,10 +154,10 @@ struct DeploymentPage {
     events: Vec<EventRow>,
     /// The length of the timeline.
     whole_ms: i64,
-    /// When the page was made, in milliseconds after the upload was received.
+    /// When the page was made, in milliseconds on the timeline.
     now_ms: i64,
-    /// When the upload was received, in milliseconds since 1970.
-    received_ms: i64,
+    /// Where the timeline would begin without the waits that it leaves out, in milliseconds since 1970.
+    origin_ms: i64,
     last_seq: u64,
 }
 
@@ -179,6 +179,7 @@ pub(super) async fn deployment(
         view.created_at,
         running.then_some(now),
     );
+    let waited = waited_ms(&events);
     let page = DeploymentPage {
         frame,
         id: view.id.to_string(),
@@ -196,8 +197,8 @@ pub(super) async fn deployment(
         refusals,
         last_seq,
         whole_ms: whole_ms(&events),
-        received_ms: view.created_at.timestamp_millis(),
-        now_ms: (now - view.created_at).num_milliseconds().max(0),
+        origin_ms: view.created_at.timestamp_millis() + waited,
+        now_ms: ((now - view.created_at).num_milliseconds() - waited).max(0),
         events,
     };
     html(&page, &page.frame.nonce)

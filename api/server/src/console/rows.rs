@@ -1,6 +1,6 @@
 //! What tables of the console show: texts that are ready to be escaped and printed.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use mfaas_ident::{Budget, Digest, MemoryLimit};
 use mfaas_rules::crate_facts::ApiClass;
 use mfaas_wire::{
@@ -212,9 +212,11 @@ pub(super) struct EventRow {
     pub(super) what: String,
     pub(super) wall_ms: String,
     pub(super) cpu_ms: String,
-    /// Milliseconds after the upload was received.
+    /// Milliseconds after the upload was received, without the waits before it.
     pub(super) begin_ms: i64,
     pub(super) end_ms: i64,
+    /// How long it waited for a review from here on, in milliseconds; the scale leaves that out.
+    pub(super) waited_ms: Option<i64>,
 }
 
 impl EventRow {
@@ -236,7 +238,18 @@ impl EventRow {
             cpu_ms: milliseconds(event.cpu_ms),
             begin_ms: (end_ms - took).max(0),
             end_ms,
+            waited_ms: None,
         }
+    }
+
+    /// The length of the wait that the scale leaves out behind it.
+    pub(super) fn waited(&self) -> Option<String> {
+        let start = DateTime::UNIX_EPOCH;
+        self.waited_ms.map(|ms| age(start, start + TimeDelta::milliseconds(ms)))
+    }
+
+    fn is_wait(&self) -> bool {
+        self.kind == EventKind::State.as_str() && self.what == DeploymentState::Waiting.as_str()
     }
 
     /// The width of its bar; what took no time has one that can be seen.
@@ -279,10 +292,32 @@ pub(super) fn event_rows(
     if let (Some(now), Some(running)) = (now, last.filter(|row| row.kind == "started")) {
         running.end_ms = (now - received).num_milliseconds().max(running.begin_ms);
     }
+    leave_out_waits(&mut rows);
     rows
 }
 
-/// How long everything took until the last event, at least a moment.
+/// People take days and machines seconds: a wait for a review that is over would leave no stage a bar that can be read.
+fn leave_out_waits(rows: &mut [EventRow]) {
+    let mut waits: Vec<(i64, i64)> = Vec::new();
+    for index in 1..rows.len() {
+        let (begin, end) = (rows[index - 1].end_ms, rows[index].begin_ms);
+        if rows[index - 1].is_wait() && begin < end {
+            rows[index - 1].waited_ms = Some(end - begin);
+            waits.push((begin, end));
+        }
+    }
+    let without = |at: i64| at - waits.iter().map(|&(begin, end)| (at.min(end) - begin).max(0)).sum::<i64>();
+    for row in rows {
+        (row.begin_ms, row.end_ms) = (without(row.begin_ms), without(row.end_ms));
+    }
+}
+
+/// How long it waited for reviews that are over.
+pub(super) fn waited_ms(rows: &[EventRow]) -> i64 {
+    rows.iter().filter_map(|row| row.waited_ms).sum()
+}
+
+/// How long everything took until the last event, waits left out, at least a moment.
 pub(super) fn whole_ms(rows: &[EventRow]) -> i64 {
     rows.iter().map(|row| row.end_ms).max().unwrap_or(0).max(1)
 }

@@ -1,7 +1,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
-use mfaas_wire::{Event, EventKind};
+use mfaas_wire::{DeploymentState, Event, EventKind};
 
-use super::{EventRow, event_rows, whole_ms};
+use super::{EventRow, event_rows, waited_ms, whole_ms};
 
 fn received() -> DateTime<Utc> {
     DateTime::UNIX_EPOCH
@@ -57,4 +57,38 @@ fn bars_stand_where_the_stages_ran_and_only_the_last_stage_of_a_running_deployme
     let between = vec![event(1, "unpack", Started), event(2, "audit", Finished)];
     assert_eq!(bars(&event_rows(between, received(), Some(now))), [(1_000, 1_000), (1_988, 2_000)]);
     assert_eq!(whole_ms(&[]), 1);
+}
+
+#[test]
+fn a_wait_of_three_days_is_told_apart_and_leaves_the_stages_their_scale() {
+    use EventKind::{Finished, Started, State};
+    let days = TimeDelta::days(3);
+    let at = |seq: i64, stage, kind, after| {
+        let mut event = event(seq, stage, kind);
+        event.at += after;
+        event
+    };
+    let mut waiting = event(2, "dependencies", State);
+    waiting.state = Some(DeploymentState::Waiting);
+    let events = |last| {
+        vec![
+            event(1, "audit", Finished),
+            waiting.clone(),
+            at(3, "receive", State, days),
+            at(4, "compile", Started, days),
+            at(6, "compile", last, days),
+        ]
+    };
+    let rows = event_rows(events(Finished), received(), None);
+    let bars: Vec<_> = rows.iter().map(|row| (row.begin_ms, row.end_ms)).collect();
+    // From the wait at 2 s to the next event, a second later than the three days, is left out.
+    assert_eq!(bars, [(988, 1_000), (2_000, 2_000), (2_000, 2_000), (4_988, 5_000)]);
+    assert_eq!((whole_ms(&rows), waited_ms(&rows)), (5_000, days.num_milliseconds() + 1_000));
+    let told: Vec<_> = rows.iter().map(EventRow::waited).collect();
+    assert_eq!(told, [None, Some("3 days".to_owned()), None, None]);
+    // What runs goes on after it on the same scale, and a wait that is not over is not left out.
+    let now = received() + days + TimeDelta::seconds(9);
+    let running = event_rows(events(Started), received(), Some(now));
+    assert_eq!(running.last().map(|row| (row.begin_ms, row.end_ms)), Some((5_000, 8_000)));
+    assert_eq!(waited_ms(&event_rows(vec![waiting], received(), None)), 0);
 }
