@@ -13,6 +13,7 @@ mod diff;
 mod file;
 mod form;
 mod frame;
+mod function;
 mod history;
 mod hotspots;
 mod nodes;
@@ -48,7 +49,7 @@ pub(crate) fn router() -> Router<App> {
     Router::new()
         .route("/", get(pages::dashboard))
         .route("/functions", get(pages::functions))
-        .route("/functions/{name}", get(pages::function))
+        .route("/functions/{name}", get(function::show))
         .route("/deployments/{id}", get(pages::deployment))
         .route("/crates", get(allowlist::show))
         .route("/crates/{name}", get(history::show))

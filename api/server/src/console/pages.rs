@@ -4,14 +4,13 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chrono::Utc;
-use mfaas_ident::{DeploymentId, FunctionName, Scope};
+use mfaas_ident::{DeploymentId, Scope};
 use mfaas_wire::{CrateView, DeploymentView, NodeState};
 
 use super::frame::{Frame, html};
-use super::nodes::BanRow;
 use super::rows::{
-    AliasRow, DeploymentRow, DiagnosticRow, EventRow, FunctionRow, LogRow, NodeRow, RefusalRow, VersionRow,
-    event_rows, time, tone, waited_ms, whole_ms,
+    DeploymentRow, DiagnosticRow, EventRow, FunctionRow, NodeRow, RefusalRow, event_rows, time, tone,
+    waited_ms, whole_ms,
 };
 use crate::caller::Caller;
 use crate::extract::Path;
@@ -88,48 +87,6 @@ pub(super) async fn functions(
         frame: frame.at("functions"),
         truncated: functions.len() >= limit as usize,
         functions: functions.into_iter().map(|row| responses::function(row).into()).collect(),
-    };
-    html(&page, &page.frame.nonce)
-}
-
-#[derive(Template)]
-#[template(path = "function.html")]
-struct FunctionPage {
-    frame: Frame,
-    name: FunctionName,
-    tenant: String,
-    bans: Vec<BanRow>,
-    aliases: Vec<AliasRow>,
-    versions: Vec<VersionRow>,
-    deployments: Vec<DeploymentRow>,
-    log: Vec<LogRow>,
-}
-
-/// One function. A name with deployments and no version yet has a page too: it shows why.
-pub(super) async fn function(
-    State(app): State<App>,
-    caller: Caller,
-    frame: Frame,
-    Path(name): Path<FunctionName>,
-) -> Result<Response, Refusal> {
-    let (tenant, catalog) = (&caller.tenant, &app.catalog);
-    let deployments = catalog.deployments(tenant, Some(&name), None, limits::CONSOLE_ROWS_MAX).await?;
-    if deployments.is_empty() {
-        catalog.function(tenant, &name).await?;
-    }
-    let aliases = catalog.aliases(tenant, &name).await?;
-    let versions = catalog.versions(tenant, &name, None, limits::CONSOLE_ROWS_MAX).await?;
-    let log = catalog.logs_after(tenant, &name, 0, limits::CONSOLE_LOG_LINES_MAX).await?;
-    let bans = catalog.bans(Some(tenant), Some(&name), limits::CONSOLE_ROWS_MAX).await?;
-    let page = FunctionPage {
-        frame: frame.at("functions"),
-        bans: bans.into_iter().map(|row| responses::ban(row).into()).collect(),
-        tenant: tenant.to_string(),
-        versions: versions.into_iter().map(|row| responses::version(row, &aliases).into()).collect(),
-        aliases: aliases.into_iter().map(|row| responses::alias(row).into()).collect(),
-        deployments: deployments.into_iter().map(|row| responses::deployment(row, "").into()).collect(),
-        log: log.into_iter().map(|row| responses::log_line(row).into()).collect(),
-        name,
     };
     html(&page, &page.frame.nonce)
 }

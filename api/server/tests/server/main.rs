@@ -12,6 +12,7 @@ mod deltas;
 mod dependencies;
 mod description;
 mod events;
+mod function;
 mod health;
 mod index;
 mod nodes;

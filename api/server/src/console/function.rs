@@ -1,0 +1,113 @@
+//! The page of a function: who may call it, its versions, what came of its uploads, its log.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use mfaas_attest::{Draft, Statement};
+use mfaas_catalog::{Alias, CatalogError, Version};
+use mfaas_ident::{Access, AliasName, FunctionName, TenantName};
+
+use super::frame::{Frame, html};
+use super::nodes::BanRow;
+use super::rows::{AliasRow, DeploymentRow, LogRow, VersionRow};
+use crate::caller::Caller;
+use crate::extract::Path;
+use crate::limits;
+use crate::refusal::Refusal;
+use crate::responses;
+use crate::state::App;
+
+#[derive(Template)]
+#[template(path = "function.html")]
+struct FunctionPage {
+    frame: Frame,
+    name: FunctionName,
+    tenant: String,
+    bans: Vec<BanRow>,
+    aliases: Vec<AliasRow>,
+    versions: Vec<VersionRow>,
+    deployments: Vec<DeploymentRow>,
+    log: Vec<LogRow>,
+    /// `None` if no version is live.
+    callers: Option<Callers>,
+}
+
+/// One function. A name with deployments and no version yet has a page too: it shows why.
+pub(super) async fn show(
+    State(app): State<App>,
+    caller: Caller,
+    frame: Frame,
+    Path(name): Path<FunctionName>,
+) -> Result<Response, Refusal> {
+    let (tenant, catalog) = (&caller.tenant, &app.catalog);
+    let deployments = catalog.deployments(tenant, Some(&name), None, limits::CONSOLE_ROWS_MAX).await?;
+    if deployments.is_empty() {
+        catalog.function(tenant, &name).await?;
+    }
+    let aliases = catalog.aliases(tenant, &name).await?;
+    let versions = catalog.versions(tenant, &name, None, limits::CONSOLE_ROWS_MAX).await?;
+    let log = catalog.logs_after(tenant, &name, 0, limits::CONSOLE_LOG_LINES_MAX).await?;
+    let bans = catalog.bans(Some(tenant), Some(&name), limits::CONSOLE_ROWS_MAX).await?;
+    let page = FunctionPage {
+        callers: callers(&app, tenant, &name, &aliases).await?,
+        frame: frame.at("functions"),
+        bans: bans.into_iter().map(|row| responses::ban(row).into()).collect(),
+        tenant: tenant.to_string(),
+        versions: versions.into_iter().map(|row| responses::version(row, &aliases).into()).collect(),
+        aliases: aliases.into_iter().map(|row| responses::alias(row).into()).collect(),
+        deployments: deployments.into_iter().map(|row| responses::deployment(row, "").into()).collect(),
+        log: log.into_iter().map(|row| responses::log_line(row).into()).collect(),
+        name,
+    };
+    html(&page, &page.frame.nonce)
+}
+
+/// Who may call the version that is live.
+struct Callers {
+    version: String,
+    /// What the signed statement says; `None` if it cannot be read as one about this version.
+    access: Option<Access>,
+}
+
+impl Callers {
+    /// In a sentence.
+    fn meaning(&self) -> &'static str {
+        match self.access {
+            Some(Access::Public) => "Anybody who reaches a node may call it, without a token.",
+            Some(Access::Tenant) => {
+                "Callers with a call token of this tenant that names the function, or all of them (*)."
+            }
+            Some(Access::Token) => {
+                "Callers with a call token of this tenant that names the function itself; one for all (*) is not enough."
+            }
+            None => "The signed statement of the live version cannot be read: nodes refuse the version.",
+        }
+    }
+}
+
+/// Nodes decide by the signed statement alone, so the page shows what stands there and not the server's copy. Signatures
+/// are for them to verify.
+async fn callers(
+    app: &App,
+    tenant: &TenantName,
+    name: &FunctionName,
+    aliases: &[Alias],
+) -> Result<Option<Callers>, Refusal> {
+    let live = aliases.iter().find(|alias| alias.alias == AliasName::live());
+    let Some(live) = live else { return Ok(None) };
+    let row = &app.catalog.version(tenant, name, live.version).await?;
+    let access = match app.catalog.statement_of(&row.tenant, &row.artifact, Some(&row.statement)).await {
+        Ok(stored) => access_in(stored.envelope.as_bytes(), row),
+        Err(CatalogError::NotFound { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some(Callers { version: row.version.to_string(), access }))
+}
+
+fn access_in(envelope: &[u8], row: &Version) -> Option<Access> {
+    let draft = Draft::<Statement>::read(envelope).ok()?;
+    let said = &draft.document().predicate;
+    let is_about_it =
+        said.tenant == row.tenant && said.function == row.function && said.version == row.version;
+    is_about_it.then(|| said.declares().access())
+}
