@@ -67,6 +67,7 @@ await run(async (browser, config) => {
 
   const live = await admitted(admin, `${url}/deployments/${deployment}`);
   await sweep(admin, "deployment-admitted");
+  await admin.getByText("left out of the scale").waitFor();
   // It answers before its pages are looked at.
   await ask("invoke");
   await bob.goto(`${url}/crates/${crate}`);
@@ -74,6 +75,10 @@ await run(async (browser, config) => {
   await bob.getByRole("region", { name: "What it affects" }).getByText(config.function).waitFor();
   await sweep(bob, "revocation");
   await visit(admin, `/functions/${config.function}`, "function");
+  await admin.getByLabel("Body", { exact: true }).fill("a b");
+  await admin.getByRole("button", { name: "Call", exact: true }).click();
+  await admin.getByRole("region", { name: "Body of the answer" }).getByText("a%20b").waitFor();
+  await sweep(admin, "function-called");
   await visit(admin, "/", "dashboard-admitted");
   await visit(admin, "/crates", "crates-decided");
   await visit(admin, "/audit", "audit");

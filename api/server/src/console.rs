@@ -7,6 +7,7 @@
 
 mod allowlist;
 mod audit;
+mod call;
 mod decide;
 mod delta;
 mod diff;
@@ -50,6 +51,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/", get(pages::dashboard))
         .route("/functions", get(pages::functions))
         .route("/functions/{name}", get(function::show))
+        .route("/functions/{name}/calls", post(function::call))
         .route("/deployments/{id}", get(pages::deployment))
         .route("/crates", get(allowlist::show))
         .route("/crates/{name}", get(history::show))

@@ -231,6 +231,20 @@ pub const PROVIDER_SESSION_MINUTES_DEFAULT: u32 = 480;
 pub const PROVIDER_SESSION_MINUTES_MAX: u32 = 720;
 /// The provider's configuration, or its secret, in bytes.
 pub const OIDC_FILE_BYTES_MAX: u64 = 64 << 10;
+/// The query of a call that the console makes, in bytes. Its body is bounded with the form, by [`JSON_BYTES_MAX`].
+pub const CONSOLE_CALL_QUERY_BYTES_MAX: usize = 2_048;
+/// Headers of such a call.
+pub const CONSOLE_CALL_HEADERS_MAX: usize = 16;
+/// What is read of its answer, in bytes; the rest is left.
+pub const CONSOLE_CALL_ANSWER_BYTES_MAX: usize = 64 << 10;
+/// Headers of its answer that are shown.
+pub const CONSOLE_CALL_ANSWER_HEADERS_MAX: usize = 64;
+/// Bytes that are shown of an answer that is no text.
+pub const CONSOLE_CALL_HEX_BYTES_MAX: usize = 512;
+/// How long it may take: the longest budget, twice.
+pub const CONSOLE_CALL_TIME_MAX: Duration = Duration::from_secs(20);
+/// How long its token is good for, in seconds: it is made for this call, and the clocks of two machines differ.
+pub const CONSOLE_CALL_TOKEN_LIFE_S: u32 = 120;
 /// Rows of a table in the console.
 pub const CONSOLE_ROWS_MAX: u32 = 100;
 /// Bans in force that one answer or page shows; the newest come first.

@@ -29,6 +29,7 @@ use utoipa_axum::routes;
 use self::description::complete;
 use crate::state::App;
 
+pub(crate) use calls::issue as issue_call_token;
 pub(crate) use deployments::events as follow_events;
 pub(crate) use index::router as index_router;
 

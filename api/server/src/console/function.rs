@@ -1,13 +1,15 @@
-//! The page of a function: who may call it, its versions, what came of its uploads, its log.
+//! The page of a function: who may call it, a form that does, its versions, what came of its uploads, its log.
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use mfaas_attest::{Draft, Statement};
 use mfaas_catalog::{Alias, CatalogError, Version};
-use mfaas_ident::{Access, AliasName, FunctionName, TenantName};
+use mfaas_ident::{Access, AliasName, FunctionName, Scope, TenantName};
 
-use super::frame::{Frame, html};
+use super::call::{self, Answered, Asked, METHODS};
+use super::form::SignedForm;
+use super::frame::{Frame, html, show as show_refusal};
 use super::nodes::BanRow;
 use super::rows::{AliasRow, DeploymentRow, LogRow, VersionRow};
 use crate::caller::Caller;
@@ -30,6 +32,16 @@ struct FunctionPage {
     log: Vec<LogRow>,
     /// `None` if no version is live.
     callers: Option<Callers>,
+    /// `None` for those who may issue no call token.
+    call: Option<CallForm>,
+}
+
+/// The form that calls the function, and what came of it.
+#[derive(Default)]
+struct CallForm {
+    asked: Asked,
+    answered: Option<Answered>,
+    problem: Option<String>,
 }
 
 /// One function. A name with deployments and no version yet has a page too: it shows why.
@@ -38,6 +50,39 @@ pub(super) async fn show(
     caller: Caller,
     frame: Frame,
     Path(name): Path<FunctionName>,
+) -> Result<Response, Refusal> {
+    let call = caller.token.holds(Scope::Deploy).then(CallForm::default);
+    render(&app, &caller, frame, name, call).await
+}
+
+/// Calls the function. What does not come off is said on the page, beside what was typed.
+pub(super) async fn call(
+    State(app): State<App>,
+    caller: Caller,
+    frame: Frame,
+    Path(name): Path<FunctionName>,
+    form: SignedForm,
+) -> Result<Response, Refusal> {
+    let asked = Asked::of(&form)?;
+    let sent = call::send(&app, &caller, &name, &asked).await;
+    let (answered, refusal) = match sent {
+        Ok(answered) => (Some(answered), None),
+        Err(refusal) => (None, Some(refusal)),
+    };
+    let problem = refusal.as_ref().map(|refusal| refusal.problem().detail.clone());
+    let page = render(&app, &caller, frame, name, Some(CallForm { asked, answered, problem })).await?;
+    Ok(match refusal {
+        Some(refusal) => show_refusal(page, refusal),
+        None => page,
+    })
+}
+
+async fn render(
+    app: &App,
+    caller: &Caller,
+    frame: Frame,
+    name: FunctionName,
+    call: Option<CallForm>,
 ) -> Result<Response, Refusal> {
     let (tenant, catalog) = (&caller.tenant, &app.catalog);
     let deployments = catalog.deployments(tenant, Some(&name), None, limits::CONSOLE_ROWS_MAX).await?;
@@ -49,7 +94,8 @@ pub(super) async fn show(
     let log = catalog.logs_after(tenant, &name, 0, limits::CONSOLE_LOG_LINES_MAX).await?;
     let bans = catalog.bans(Some(tenant), Some(&name), limits::CONSOLE_ROWS_MAX).await?;
     let page = FunctionPage {
-        callers: callers(&app, tenant, &name, &aliases).await?,
+        call,
+        callers: callers(app, tenant, &name, &aliases).await?,
         frame: frame.at("functions"),
         bans: bans.into_iter().map(|row| responses::ban(row).into()).collect(),
         tenant: tenant.to_string(),

@@ -30,6 +30,16 @@ pub(super) async fn create(
     caller: Caller,
     Json(body): Json<CreateCallToken>,
 ) -> Result<Response, Refusal> {
+    let created = issue(&app, &caller, body).await?;
+    Ok((StatusCode::CREATED, axum::Json(created)).into_response())
+}
+
+/// Issues it, with a row about it.
+pub(crate) async fn issue(
+    app: &App,
+    caller: &Caller,
+    body: CreateCallToken,
+) -> Result<CallTokenCreated, Refusal> {
     let life = body.ttl_s.map_or(CALL_TOKEN_LIFE, |seconds| TimeDelta::seconds(seconds.into()));
     if life <= TimeDelta::zero() || life > CALL_TOKEN_LIFE_MAX {
         return Err(Refusal::invalid("`ttl_s` is 1 to 86400 seconds."));
@@ -65,7 +75,7 @@ pub(super) async fn create(
         key: signed.key,
     };
     app.catalog.record_call_token(&caller.actor(), &issued).await?;
-    let created = CallTokenCreated {
+    Ok(CallTokenCreated {
         token: signed.token,
         id: claims.id,
         tenant: claims.tenant,
@@ -73,8 +83,7 @@ pub(super) async fn create(
         functions: claims.functions,
         expires_at: claims.expires_at,
         key_id: signed.key.to_string(),
-    };
-    Ok((StatusCode::CREATED, axum::Json(created)).into_response())
+    })
 }
 
 /// The call tokens of the tenant that are not over, those that end last first, without their text.

@@ -1,4 +1,4 @@
-//! The page of a function: who may call it.
+//! The page of a function: who may call it, and the form that does.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,16 @@ use mfaas_attest::{
     Admission, BuildDefinition, BuildMetadata, Builder, Declared, Fields, PrivateKey, Provenance,
     ResourceDescriptor, RunDetails, SandboxLevel, Statement, sign,
 };
-use mfaas_ident::{Access, Budget, Digest, HandlerPath, MemoryLimit, Scope, ToolchainId, VersionNumber};
+use mfaas_ident::{
+    Access, Budget, Digest, HandlerPath, MemoryLimit, Role, Scope, ToolchainId, VersionNumber,
+};
 
-use crate::console::{page, sign_in};
-use crate::support::{Server, admitted_version};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::console::{csrf_of, page, sign_in};
+use crate::nodes::{joined, post, report};
+use crate::support::{Answer, Server, admitted_version};
 
 /// A signed statement about version 1 of a function of tenant `a`.
 fn statement(function: &str, access: Access) -> String {
@@ -92,4 +98,109 @@ async fn the_page_says_who_may_call_in_the_words_of_the_signed_statement() {
         let body = shown(foreign).await;
         assert!(body.contains("cannot be read: nodes refuse") && !body.contains("access = \""), "{body}");
     }
+}
+
+/// A server with a live function of tenant `a`, and what is asked of its one node, which answers `answer` once.
+async fn with_node(answer: Vec<u8>) -> (Server, tokio::task::JoinHandle<String>) {
+    let server = Server::start().await;
+    let deployer = server.token_of("a", Role::Deployer).await;
+    let created = server.upload("hello", &deployer, vec![1]).await.json();
+    admitted_version(
+        &server.db,
+        "a",
+        "hello",
+        created["deployment"]["id"].as_str().unwrap(),
+        &"a".repeat(64),
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut told = report(1, 0);
+    told["ingress_url"] = format!("http://{}", listener.local_addr().unwrap()).into();
+    let node = joined(&server, "node-1").await;
+    assert_eq!(post(&node, &server.node_url("/node/v1/report"), &told).await.0, 204);
+    let asked = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"the body") {
+            assert_ne!(stream.read_buf(&mut request).await.unwrap(), 0, "the request ends early");
+        }
+        stream.write_all(&answer).await.unwrap();
+        String::from_utf8(request).unwrap()
+    });
+    (server, asked)
+}
+
+async fn call(server: &Server, token: &str, fields: &[(&str, &str)]) -> Answer {
+    let cookie = sign_in(server, token).await;
+    let csrf = csrf_of(&page(server, "/functions/hello", &cookie).await.body);
+    let mut form = vec![("csrf", csrf.as_str()), ("method", "POST"), ("version", ""), ("query", "")];
+    form.extend([("headers", ""), ("body", "the body")]);
+    form.retain(|(name, _)| !fields.iter().any(|(other, _)| other == name));
+    form.extend(fields);
+    let request = server.request("POST", "/functions/hello/calls", "").header("cookie", cookie).form(&form);
+    server.send(request).await
+}
+
+#[tokio::test]
+async fn a_deployer_calls_the_function_and_reads_the_answer_as_text() {
+    let answer = "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/elsewhere\r\nmfaas-version: 1\r\nmfaas-start: warm\r\n\
+                  server-timing: queue;dur=0.020, run;dur=1.5000\r\nx-fn-a: <img src=x>\r\ncontent-length: 36\r\n\r\n\
+                  <script>alert(1)</script>\u{1b}[2J\u{202e}end";
+    assert_eq!(answer.split("\r\n\r\n").nth(1).unwrap().len(), 35);
+    let (server, asked) = with_node(answer.replace("length: 36", "length: 35").into_bytes()).await;
+    let deployer = server.token_of("a", Role::Deployer).await;
+    let fields = [("version", "next"), ("query", "a=1&b= #x"), ("headers", "X-Own: yes")];
+    let page = call(&server, &deployer, &fields).await;
+    assert_eq!(page.status, 200, "{page:?}");
+    let request = asked.await.unwrap();
+    assert!(request.starts_with("POST /f/a/hello@next?a=1&b=%20%23x HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("x-own: yes\r\n"), "{request}");
+    let token = request.split("authorization: Bearer ").nth(1).unwrap().split("\r\n").next().unwrap();
+    // The redirect was not followed, and nothing of the answer is markup.
+    for shown in
+        ["302 Found", "node-1", "warm", "queue;dur=0.020, run;dur=1.5000", "&#60;script&#62;alert(1)"]
+    {
+        assert!(page.body.contains(shown), "{shown}: {}", page.body);
+    }
+    assert!(
+        page.body.contains("\\u{1b}[2J\\u{202e}end") && page.body.contains("x-fn-a: &#60;img src=x&#62;")
+    );
+    assert!(!page.body.contains("<script>") && !page.body.contains(['\u{1b}', '\u{202e}']));
+    assert!(page.body.contains("value=\"a=1&#38;b= #x\""), "what was typed is kept: {}", page.body);
+    assert!(!page.body.contains(token) && !page.body.contains("v4.public"), "the token is on the page");
+    let log = server.get("/v1/audit?limit=1000", &server.token_of("a", Role::Admin).await).await.json();
+    let row =
+        log["items"].as_array().unwrap().iter().find(|row| row["action"] == "call_token.issued").unwrap();
+    assert_eq!(row["detail"]["functions"], serde_json::json!(["hello"]));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_cut() {
+    let mut answer = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n".to_vec();
+    answer.extend(vec![b'y'; 100_000]);
+    let (server, asked) = with_node(answer).await;
+    let page = call(&server, &server.token_of("a", Role::Deployer).await, &[]).await;
+    asked.await.unwrap();
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("65536 bytes of text, the rest is left out"), "{}", page.body);
+}
+
+#[tokio::test]
+async fn what_does_not_come_off_is_said_beside_what_was_typed() {
+    let (server, asked) = with_node(Vec::new()).await;
+    let deployer = server.token_of("a", Role::Deployer).await;
+    let refused = call(&server, &deployer, &[("headers", "Authorization: Bearer mine")]).await;
+    assert_eq!(refused.status, 400);
+    assert!(
+        refused.body.contains("this header is set by the server")
+            && refused.body.contains("the body</textarea>")
+    );
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled(), "a refused form was sent");
+    let away = call(&server, &deployer, &[]).await;
+    assert_eq!(away.status, 503, "{away:?}");
+    assert!(away.body.contains("The node did not answer in time, or not at all."), "{}", away.body);
+    // Viewers may issue no call token: they are told another way.
+    let cookie = sign_in(&server, &server.token_of("a", Role::Viewer).await).await;
+    let body = page(&server, "/functions/hello", &cookie).await.body;
+    assert!(body.contains("mfaas invoke hello") && !body.contains("/calls?"), "{body}");
 }
