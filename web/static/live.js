@@ -94,7 +94,7 @@ function draw(rows, now) {
     const svg = row.querySelector("svg");
     const [begin, end] = [Number(row.dataset.begin), Number(row.dataset.end)];
     svg.setAttribute("viewBox", `0 0 ${whole} 10`);
-    svg.setAttribute("aria-label", `from ${seconds(begin)} to ${seconds(end)} s after the upload`);
+    svg.setAttribute("aria-label", `from ${seconds(begin)} to ${seconds(end)} s on the timeline`);
     const width = Math.max(end - begin, Math.floor(whole / 200), 1);
     svg.firstElementChild.setAttribute("x", Math.max(0, Math.min(begin, whole - width)));
     svg.firstElementChild.setAttribute("width", width);

@@ -3,6 +3,7 @@
 //! The lease runs by the database's clock. A builder that slept past it finds, in the very
 //! transaction that would commit its work, that a newer token exists, and commits nothing.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mfaas_attest::BuildClaim;
@@ -73,6 +74,51 @@ const CLAIM: &str = "
     FROM next, deployments d
     WHERE b.deployment_id = next.deployment_id AND d.id = next.deployment_id
     RETURNING d.id, d.tenant, d.function, d.source_digest, d.source_bytes, b.attempt, b.fencing_token";
+
+/// Builds of one tenant that are counted for a place in the queue.
+const PLACES_COUNTED_MAX: i64 = 200;
+
+/// Where builds would stand if tenants took turns as [`CLAIM`] lets them and no running one ended: a tenant's build comes
+/// at the level of those that the tenant has running and of its own before it. At one level those who have just come to
+/// it go first, then by their last turn, as a claim would find them. What one builder leaves to another is not looked at.
+const PLACES: &str = "
+    WITH RECURSIVE waiting AS (
+        (SELECT tenant FROM builds WHERE finished_at IS NULL ORDER BY tenant LIMIT 1)
+        UNION ALL
+        SELECT (SELECT b.tenant FROM builds b WHERE b.finished_at IS NULL AND b.tenant > w.tenant
+                ORDER BY b.tenant LIMIT 1)
+        FROM waiting w WHERE w.tenant IS NOT NULL),
+    turns AS (
+        SELECT w.tenant,
+               (SELECT count(*) FROM builds r WHERE r.tenant = w.tenant AND r.finished_at IS NULL
+                AND r.lease_expires_at IS NOT NULL AND r.lease_expires_at >= now()) AS running,
+               coalesce((SELECT max(r.started_at) FROM builds r WHERE r.tenant = w.tenant), '-infinity') AS last_turn,
+               q.ids, q.since
+        FROM waiting w CROSS JOIN LATERAL (
+            SELECT array_agg(c.deployment_id ORDER BY c.queued_at, c.deployment_id) AS ids,
+                   min(c.queued_at) AS since FROM (
+                SELECT deployment_id, queued_at FROM builds
+                WHERE tenant = w.tenant AND finished_at IS NULL AND attempt < $2
+                  AND (lease_expires_at IS NULL OR lease_expires_at < now())
+                  AND (not_before IS NULL OR not_before <= now())
+                ORDER BY queued_at, deployment_id LIMIT $3) c) q
+        WHERE w.tenant IS NOT NULL AND q.ids IS NOT NULL),
+    placed AS (
+        SELECT u.id, count(*) OVER () AS all_of_them, bool_or(cardinality(t.ids) >= $3) OVER () AS is_cut,
+               row_number() OVER (ORDER BY t.running + u.nth, t.running DESC, t.last_turn, t.since, t.ids[1]) AS place
+        FROM turns t CROSS JOIN LATERAL unnest(t.ids) WITH ORDINALITY AS u (id, nth))
+    SELECT id, place, all_of_them, is_cut FROM placed WHERE id = ANY($1)";
+
+/// Where a build stands among those that nobody works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuePlace {
+    /// 1 for the one that the next claim takes.
+    pub place: u64,
+    /// How many there are.
+    pub of: u64,
+    /// Both are at least this: a tenant has more than are counted.
+    pub is_cut: bool,
+}
 
 /// The right to commit one build, as long as no newer one was granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,6 +229,26 @@ impl Catalog {
         append_event(&mut tx, id, &Event::state(Stage::Claim, DeploymentState::Building)).await?;
         tx.commit().await?;
         Ok(Some(claimed))
+    }
+
+    /// The places of those of the deployments that wait for a builder and were counted, as tenants take turns now. Builds that
+    /// end, and that come, change them.
+    pub async fn queue_places(
+        &self,
+        deployments: &[DeploymentId],
+    ) -> Result<BTreeMap<DeploymentId, QueuePlace>, CatalogError> {
+        let ids: Vec<_> = deployments.iter().map(|id| id.0).collect();
+        let rows = sqlx::query(PLACES)
+            .bind(ids)
+            .bind(BUILD_ATTEMPTS_MAX)
+            .bind(PLACES_COUNTED_MAX)
+            .fetch_all(&self.pool)
+            .await?;
+        let place = |row: &PgRow| -> Decoded<_> {
+            let (place, of) = (unsigned(row, "place")?, unsigned(row, "all_of_them")?);
+            Ok((DeploymentId(row.try_get("id")?), QueuePlace { place, of, is_cut: row.try_get("is_cut")? }))
+        };
+        Ok(rows.iter().map(place).collect::<Decoded<_>>()?)
     }
 
     /// Extends the lease by `ttl` from now. [`CatalogError::Fenced`] means: stop, the work is void.

@@ -49,7 +49,7 @@ pub use audit::{AuditLink, AuditRow, ChainError};
 pub use bans::{BanOutcome, BanRow, NODE_BANS_MAX};
 pub use baseline::{Baseline, Comparison, ReviewDelta, Uncompared};
 pub use builders::{BuildQueue, Builder};
-pub use builds::{BUILD_ATTEMPTS_MAX, ClaimedBuild, Lease};
+pub use builds::{BUILD_ATTEMPTS_MAX, ClaimedBuild, Lease, QueuePlace};
 pub use call_keys::{Before, CALL_KEY_LIFE, CALL_KEY_SETTLE, CallKeyRow};
 pub use call_tokens::{CallToken, IssuedCall};
 pub use collecting::{BlobHold, CollectError};

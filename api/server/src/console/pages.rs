@@ -4,13 +4,14 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chrono::Utc;
+use mfaas_catalog::Deployment;
 use mfaas_ident::{DeploymentId, Scope};
 use mfaas_wire::{CrateView, DeploymentView, NodeState};
 
 use super::frame::{Frame, html};
 use super::rows::{
-    DeploymentRow, DiagnosticRow, EventRow, FunctionRow, NodeRow, RefusalRow, event_rows, time, tone,
-    waited_ms, whole_ms,
+    DeploymentRow, DiagnosticRow, EventRow, FunctionRow, NodeRow, RefusalRow, builders_at_work, event_rows,
+    place, time, tone, waited_ms, whole_ms,
 };
 use crate::caller::Caller;
 use crate::extract::Path;
@@ -27,6 +28,7 @@ struct DashboardPage {
     functions_count: usize,
     live_count: usize,
     deployments: Vec<DeploymentRow>,
+    builders: String,
     waiting: Vec<CrateView>,
     nodes: Option<Nodes>,
 }
@@ -45,11 +47,18 @@ pub(super) async fn dashboard(
 ) -> Result<Response, Refusal> {
     let functions = app.catalog.functions(&caller.tenant, None, limits::PAGE_ROWS_MAX).await?;
     let recent = app.catalog.deployments(&caller.tenant, None, None, limits::CONSOLE_ROWS_MAX / 5).await?;
+    let ids: Vec<_> = recent.iter().map(|row| row.id).collect();
+    let places = app.catalog.queue_places(&ids).await?;
+    let row = |found: Deployment| DeploymentRow {
+        place: places.get(&found.id).copied().map(place),
+        ..responses::deployment(found, "").into()
+    };
     let page = DashboardPage {
         frame: frame.at("dashboard"),
         functions_count: functions.len(),
         live_count: functions.iter().filter(|function| function.live_version.is_some()).count(),
-        deployments: recent.into_iter().map(|row| responses::deployment(row, "").into()).collect(),
+        deployments: recent.into_iter().map(row).collect(),
+        builders: builders_at_work(&app.catalog.builders().await?),
         waiting: waiting_crates(&app.catalog, &caller).await?,
         nodes: nodes(&app, &caller).await?,
     };
@@ -105,6 +114,8 @@ struct DeploymentPage {
     source: String,
     source_bytes: u64,
     attempts: u32,
+    /// Where it stands in the queue, and who takes builds from it.
+    queued: Option<String>,
     review_url: Option<&'static str>,
     diagnostics: Vec<DiagnosticRow>,
     refusals: Vec<RefusalRow>,
@@ -129,6 +140,12 @@ pub(super) async fn deployment(
     let events = app.catalog.events_after(&caller.tenant, id, 0, limits::PAGE_ROWS_MAX).await?;
     let view: DeploymentView = responses::deployment(row, "");
     let refusals = refusals(&app, &caller, &view).await?;
+    let queued = match app.catalog.queue_places(&[id]).await?.get(&id) {
+        Some(found) => {
+            Some(format!("{}; {}", place(*found), builders_at_work(&app.catalog.builders().await?)))
+        }
+        None => None,
+    };
     let last_seq = events.last().map_or(0, |event| event.seq);
     let (now, running) = (Utc::now(), !view.state.ends_stream());
     let events = event_rows(
@@ -149,6 +166,7 @@ pub(super) async fn deployment(
         source: view.source_digest.short(),
         source_bytes: view.source_bytes,
         attempts: view.attempts,
+        queued,
         review_url: view.review_url.map(|_| "/crates"),
         diagnostics: view.diagnostics.into_iter().map(DiagnosticRow::from).collect(),
         refusals,

@@ -1,6 +1,7 @@
 //! What tables of the console show: texts that are ready to be escaped and printed.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use mfaas_catalog::{Builder, QueuePlace};
 use mfaas_ident::{Budget, Digest, MemoryLimit};
 use mfaas_rules::crate_facts::ApiClass;
 use mfaas_wire::{
@@ -74,6 +75,29 @@ pub(super) fn class_label(class: ApiClass) -> &'static str {
     }
 }
 
+/// A place in the queue of builders, in words.
+pub(super) fn place(found: QueuePlace) -> String {
+    let QueuePlace { place, of, is_cut } = found;
+    let ending = match (place % 10, place % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    let least = if is_cut { "at least " } else { "" };
+    format!("{least}{place}{ending} of {least}{of}")
+}
+
+/// How many builders there are to take it.
+pub(super) fn builders_at_work(builders: &[Builder]) -> String {
+    match builders.iter().filter(|builder| builder.unwell.is_none()).count() {
+        0 => "no builder takes builds".to_owned(),
+        1 => "1 builder takes builds".to_owned(),
+        count => format!("{count} builders take builds"),
+    }
+}
+
 /// A row of a table of deployments.
 pub(super) struct DeploymentRow {
     pub(super) id: String,
@@ -83,6 +107,8 @@ pub(super) struct DeploymentRow {
     pub(super) tone: &'static str,
     pub(super) version: String,
     pub(super) created_at: String,
+    /// Its place in the queue, where it is shown and it has one.
+    pub(super) place: Option<String>,
 }
 
 impl From<DeploymentView> for DeploymentRow {
@@ -96,6 +122,7 @@ impl From<DeploymentView> for DeploymentRow {
             tone: tone(view.state),
             version: number(view.version),
             created_at: time(view.created_at),
+            place: None,
         }
     }
 }
@@ -265,7 +292,7 @@ impl EventRow {
     /// When, for those who do not see the bar.
     pub(super) fn when(&self) -> String {
         let seconds = |ms: i64| format!("{}.{:02}", ms / 1_000, ms % 1_000 / 10);
-        format!("from {} to {} s after the upload", seconds(self.begin_ms), seconds(self.end_ms))
+        format!("from {} to {} s on the timeline", seconds(self.begin_ms), seconds(self.end_ms))
     }
 }
 

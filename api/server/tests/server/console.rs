@@ -77,6 +77,33 @@ async fn hostile_lines_are_shown_and_do_nothing() {
 }
 
 #[tokio::test]
+async fn a_deployment_that_waits_for_a_builder_shows_its_place() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    let other = server.token("b", &[Scope::Read, Scope::Deploy]).await;
+    let mut ids = Vec::new();
+    for (token, n) in [(&token, 1), (&token, 2), (&other, 3)] {
+        let created = server.upload("hello", token, vec![n]).await.json();
+        ids.push(created["deployment"]["id"].as_str().unwrap().to_owned());
+    }
+    let cookie = sign_in(&server, &token).await;
+    let deployment = async || page(&server, &format!("/deployments/{}", ids[1]), &cookie).await.body;
+    // The other tenant came later and has its turn first.
+    assert!(deployment().await.contains("<dd class=\"small\">3rd of 3; no builder takes builds</dd>"));
+    server.db.sql(
+        "INSERT INTO builders (instance, unwell) VALUES ('one', NULL), ('two', NULL), ('three', 'a disk')",
+    );
+    assert!(deployment().await.contains("3rd of 3; 2 builders take builds"));
+    let dashboard = page(&server, "/", &cookie).await.body;
+    for shown in ["1st of 3 in the queue; 2 builders take builds", "3rd of 3 in the queue"] {
+        assert!(dashboard.contains(shown), "{shown}: {dashboard}");
+    }
+    assert!(!dashboard.contains("2nd of 3") && !dashboard.contains(&ids[2]), "another tenant's is shown");
+    server.db.sql("UPDATE builds SET finished_at = now()");
+    assert!(!deployment().await.contains("in the queue") && !deployment().await.contains("Place in"));
+}
+
+#[tokio::test]
 async fn pages_show_what_there_is() {
     let server = Server::start().await;
     let token = server.token("a", &[Scope::Admin]).await;

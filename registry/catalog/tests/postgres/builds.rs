@@ -326,6 +326,37 @@ async fn a_lone_deployment_goes_ahead_of_another_tenants_flood() {
     assert_eq!(world.claim("two").await.tenant, tenant(), "alone in the queue it has every turn");
 }
 
+#[tokio::test]
+async fn places_in_the_queue_are_those_that_claims_come_to() {
+    let world = World::new().await;
+    let mut all = Vec::new();
+    let [lone, third, fourth] = ["lone", "third", "fourth"].map(|name| TenantName::parse(name).unwrap());
+    for number in 0..4 {
+        all.push(world.upload("flood", &format!("flood-{number}"), b"source").await.id);
+    }
+    // One of the flood runs, and one of `third`, whose turn was later.
+    world.claim("one").await;
+    all.push(world.upload_of(&third, "hello", "third-1", b"source").await.id);
+    world.claim("one").await;
+    for (tenant, key) in [(&third, "third-2"), (&lone, "lone-1"), (&lone, "lone-2"), (&fourth, "fourth-1")] {
+        all.push(world.upload_of(tenant, "hello", key, b"source").await.id);
+    }
+    // Who is put off is in nobody's way, and has no place.
+    let put_off = world.upload_of(&fourth, "hello", "fourth-2", b"source").await.id;
+    world.damage("UPDATE builds SET not_before = now() + interval '1 hour' WHERE queued_at = (SELECT max(queued_at) FROM builds)").await;
+    all.push(put_off);
+    let mut places: Vec<_> = world.server.queue_places(&all).await.unwrap().into_iter().collect();
+    places.sort_by_key(|(_, place)| place.place);
+    let numbers: Vec<_> = places.iter().map(|(_, place)| (place.place, place.of, place.is_cut)).collect();
+    assert_eq!(numbers, (1..=7).map(|place| (place, 7, false)).collect::<Vec<_>>());
+    let mut claimed = Vec::new();
+    while let Some(build) = world.builder.claim("one", LONG).await.unwrap() {
+        claimed.push(build.lease.deployment());
+    }
+    assert_eq!(claimed, places.into_iter().map(|(id, _)| id).collect::<Vec<_>>());
+    assert!(world.server.queue_places(&all).await.unwrap().is_empty(), "what is worked on has no place");
+}
+
 /// Beside a long history, and with thousands waiting, a claim walks from tenant to tenant, and through nobody's queue.
 /// What is counted is what the database did: rows it looked at, and tables it read from end to end.
 #[tokio::test]

@@ -1,7 +1,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
+use mfaas_catalog::QueuePlace;
 use mfaas_wire::{DeploymentState, Event, EventKind};
 
-use super::{EventRow, event_rows, waited_ms, whole_ms};
+use super::{EventRow, event_rows, place, waited_ms, whole_ms};
 
 fn received() -> DateTime<Utc> {
     DateTime::UNIX_EPOCH
@@ -51,7 +52,7 @@ fn bars_stand_where_the_stages_ran_and_only_the_last_stage_of_a_running_deployme
     assert_eq!(whole_ms(&rows), 60_000);
     assert_eq!((rows[0].width_ms(&60_000), rows[1].width_ms(&60_000)), (300, 58_000));
     assert_eq!((rows[0].left_ms(&1_000), rows[1].left_ms(&60_000)), (995, 2_000));
-    assert_eq!(rows[1].when(), "from 2.00 to 60.00 s after the upload");
+    assert_eq!(rows[1].when(), "from 2.00 to 60.00 s on the timeline");
     // One that has ended, or is between two stages, has no bar that grows.
     assert_eq!(bars(&event_rows(running(), received(), None))[1], (2_000, 2_000));
     let between = vec![event(1, "unpack", Started), event(2, "audit", Finished)];
@@ -91,4 +92,13 @@ fn a_wait_of_three_days_is_told_apart_and_leaves_the_stages_their_scale() {
     let running = event_rows(events(Started), received(), Some(now));
     assert_eq!(running.last().map(|row| (row.begin_ms, row.end_ms)), Some((5_000, 8_000)));
     assert_eq!(waited_ms(&event_rows(vec![waiting], received(), None)), 0);
+}
+
+#[test]
+fn places_are_ordinals_and_say_when_not_all_was_counted() {
+    let words = |number| place(QueuePlace { place: number, of: 200, is_cut: false });
+    let heads: Vec<_> = [1, 2, 3, 4, 11, 12, 13, 21, 102, 111].map(words).into();
+    let expected = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th"];
+    assert_eq!(heads, expected.map(|head| format!("{head} of 200")));
+    assert_eq!(place(QueuePlace { place: 3, of: 200, is_cut: true }), "at least 3rd of at least 200");
 }

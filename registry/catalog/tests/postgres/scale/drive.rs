@@ -71,6 +71,7 @@ async fn builds(world: &World, turn: &str) {
     world.server.builders().await.unwrap();
     world.server.builds_agreement().await.unwrap();
     world.server.build_queue().await.unwrap();
+    world.server.queue_places(&[]).await.unwrap();
     let times = world.server.stage_times(begun, Duration::ZERO).await.unwrap();
     assert!(!times.queued.is_empty(), "none has ended");
     world.server.count_postponed_builds().await.unwrap();
