@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use super::{Asked, address, drawn};
 use crate::limits;
 
