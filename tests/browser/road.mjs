@@ -72,13 +72,16 @@ await run(async (browser, config) => {
   await ask("invoke");
   await bob.goto(`${url}/crates/${crate}`);
   await bob.getByRole("link", { name: /^Revoke [0-9]/ }).click();
-  await bob.getByRole("region", { name: "What it affects" }).getByText(config.function).waitFor();
+  await bob.getByRole("region", { name: "What it affects" }).getByText(config.function).first().waitFor();
   await sweep(bob, "revocation");
   await visit(admin, `/functions/${config.function}`, "function");
   await admin.getByLabel("Body", { exact: true }).fill("a b");
   await admin.getByRole("button", { name: "Call", exact: true }).click();
   await admin.getByRole("region", { name: "Body of the answer" }).getByText("a%20b").waitFor();
   await sweep(admin, "function-called");
+  await admin.getByRole("button", { name: "Compare", exact: true }).click();
+  await admin.getByRole("region", { name: "Declarations and image" }).getByText("changed").first().waitFor();
+  await sweep(admin, "comparison");
   await visit(admin, "/", "dashboard-admitted");
   await visit(admin, "/crates", "crates-decided");
   await visit(admin, "/audit", "audit");

@@ -89,6 +89,7 @@ pub const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/", Access::Session(Scope::Read)),
     ("GET", "/functions", Access::Session(Scope::Read)),
     ("GET", "/functions/{name}", Access::Session(Scope::Read)),
+    ("GET", "/functions/{name}/comparison", Access::Session(Scope::Read)),
     // Whoever may issue a call token.
     ("POST", "/functions/{name}/calls", Access::Session(Scope::Deploy)),
     ("GET", "/deployments/{id}", Access::Session(Scope::Read)),

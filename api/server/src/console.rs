@@ -8,6 +8,7 @@
 mod allowlist;
 mod audit;
 mod call;
+mod comparison;
 mod decide;
 mod delta;
 mod diff;
@@ -26,6 +27,7 @@ mod review;
 mod rows;
 mod sign;
 mod source;
+mod statement;
 mod usage;
 
 use axum::Router;
@@ -51,6 +53,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/", get(pages::dashboard))
         .route("/functions", get(pages::functions))
         .route("/functions/{name}", get(function::show))
+        .route("/functions/{name}/comparison", get(comparison::show))
         .route("/functions/{name}/calls", post(function::call))
         .route("/deployments/{id}", get(pages::deployment))
         .route("/crates", get(allowlist::show))

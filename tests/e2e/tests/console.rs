@@ -16,7 +16,7 @@ const ACQUIRED_WITHIN: Duration = Duration::from_secs(600);
 /// The walk itself, and the acquirer behind it.
 const WALKED_WITHIN: Duration = Duration::from_secs(900);
 /// Pages that the script opens; fewer means that one was left out.
-const PAGES: u64 = 23;
+const PAGES: u64 = 24;
 /// Rules of axe that every page has something for.
 const RULES_MIN: u64 = 15;
 
@@ -79,6 +79,10 @@ fn answers(stack: &Stack) {
         (run.code == 0).then_some(run.stdout)
     });
     assert_eq!(answer, "a%20b");
+    // Another version, for the page that compares two.
+    let package = package("percent", &format!("{SOURCE}// Once more.\n"), DEPENDENCIES);
+    let run = stack.cli(["deploy", package.path().to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{}\n{}", run.stdout, run.stderr);
 }
 
 fn judge(found: &Value) {

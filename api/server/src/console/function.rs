@@ -3,8 +3,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use mfaas_attest::{Draft, Statement};
-use mfaas_catalog::{Alias, CatalogError, Version};
+use mfaas_catalog::Alias;
 use mfaas_ident::{Access, AliasName, FunctionName, Scope, TenantName};
 
 use super::call::{self, Answered, Asked, METHODS};
@@ -12,6 +11,7 @@ use super::form::SignedForm;
 use super::frame::{Frame, html, show as show_refusal};
 use super::nodes::BanRow;
 use super::rows::{AliasRow, DeploymentRow, LogRow, VersionRow};
+use super::statement::admission;
 use crate::caller::Caller;
 use crate::extract::Path;
 use crate::limits;
@@ -131,8 +131,6 @@ impl Callers {
     }
 }
 
-/// Nodes decide by the signed statement alone, so the page shows what stands there and not the server's copy. Signatures
-/// are for them to verify.
 async fn callers(
     app: &App,
     tenant: &TenantName,
@@ -142,18 +140,6 @@ async fn callers(
     let live = aliases.iter().find(|alias| alias.alias == AliasName::live());
     let Some(live) = live else { return Ok(None) };
     let row = &app.catalog.version(tenant, name, live.version).await?;
-    let access = match app.catalog.statement_of(&row.tenant, &row.artifact, Some(&row.statement)).await {
-        Ok(stored) => access_in(stored.envelope.as_bytes(), row),
-        Err(CatalogError::NotFound { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
+    let access = admission(app, row).await?.map(|said| said.declares().access());
     Ok(Some(Callers { version: row.version.to_string(), access }))
-}
-
-fn access_in(envelope: &[u8], row: &Version) -> Option<Access> {
-    let draft = Draft::<Statement>::read(envelope).ok()?;
-    let said = &draft.document().predicate;
-    let is_about_it =
-        said.tenant == row.tenant && said.function == row.function && said.version == row.version;
-    is_about_it.then(|| said.declares().access())
 }

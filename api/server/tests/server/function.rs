@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::Utc;
 use mfaas_attest::{
-    Admission, BuildDefinition, BuildMetadata, Builder, Declared, Fields, PrivateKey, Provenance,
-    ResourceDescriptor, RunDetails, SandboxLevel, Statement, sign,
+    Admission, BuildDefinition, BuildMetadata, Builder, DecisionUsed, Declared, Fields, PrivateKey,
+    Provenance, ResourceDescriptor, RunDetails, SandboxLevel, Statement, sign,
 };
 use mfaas_ident::{
     Access, Budget, Digest, HandlerPath, MemoryLimit, Role, Scope, ToolchainId, VersionNumber,
@@ -20,8 +20,17 @@ use crate::support::{Answer, Server, admitted_version};
 
 /// A signed statement about version 1 of a function of tenant `a`.
 fn statement(function: &str, access: Access) -> String {
+    signed(admission(function, access))
+}
+
+fn signed(admission: Admission) -> String {
+    let envelope = sign(&Statement::new(admission), &[&PrivateKey::generate().unwrap()]).unwrap();
+    String::from_utf8(envelope).unwrap()
+}
+
+fn admission(function: &str, access: Access) -> Admission {
     let artifact = Digest::of(b"so");
-    let statement = Statement::new(Admission {
+    Admission {
         tenant: "a".parse().unwrap(),
         function: function.parse().unwrap(),
         version: VersionNumber::FIRST,
@@ -62,8 +71,7 @@ fn statement(function: &str, access: Access) -> String {
                 },
             },
         },
-    });
-    String::from_utf8(sign(&statement, &[&PrivateKey::generate().unwrap()]).unwrap()).unwrap()
+    }
 }
 
 #[tokio::test]
@@ -203,4 +211,75 @@ async fn what_does_not_come_off_is_said_beside_what_was_typed() {
     let cookie = sign_in(&server, &server.token_of("a", Role::Viewer).await).await;
     let body = page(&server, "/functions/hello", &cookie).await.body;
     assert!(body.contains("mfaas invoke hello") && !body.contains("/calls?"), "{body}");
+}
+
+#[tokio::test]
+async fn two_versions_are_compared_by_what_is_signed() {
+    let server = Server::start().await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    let mut ids = Vec::new();
+    for n in [1, 2] {
+        let created = server.upload("hello", &token, vec![n]).await.json();
+        ids.push(created["deployment"]["id"].as_str().unwrap().to_owned());
+    }
+    admitted_version(&server.db, "a", "hello", &ids[0], &"a".repeat(64));
+    let cookie = sign_in(&server, &token).await;
+    let functions = page(&server, "/functions/hello", &cookie).await.body;
+    assert!(!functions.contains("/comparison"), "one version has none to be compared with");
+    let mut old = admission("hello", Access::Tenant);
+    let used = |name: &str, version: &str| DecisionUsed {
+        name: name.parse().unwrap(),
+        version: version.to_owned(),
+        checksum: Digest::of(name.as_bytes()).to_string(),
+        decided_by: "seed".to_owned(),
+    };
+    old.decisions = vec![used("gone", "1.0.0"), used("kept", "1.1.1"), used("newer", "1.0.0")];
+    let mut new = admission("hello", Access::Public);
+    new.version = VersionNumber::parse("2").unwrap();
+    new.decisions = vec![used("came", "0.3.0"), used("kept", "1.1.1"), used("newer", "2.0.0")];
+    (new.artifact_bytes, new.source_tree) = (4_096, Digest::of(b"another"));
+    let quoted = |said| signed(said).replace('\'', "''");
+    server.db.sql(&format!(
+        "UPDATE statements SET envelope = '{}';
+         INSERT INTO artifacts (digest, bytes, toolchain) SELECT repeat('b', 64), 4096, toolchain FROM artifacts;
+         INSERT INTO statements (digest, artifact, envelope) VALUES (repeat('6', 64), repeat('b', 64), '{}');
+         UPDATE deployments SET state = 'building' WHERE id = '{id}';
+         UPDATE deployments SET state = 'built' WHERE id = '{id}';
+         UPDATE deployments SET state = 'admitted', version = 2 WHERE id = '{id}';
+         INSERT INTO versions (tenant, function, version, deployment_id, artifact, statement, source_digest, handler,
+                               budget_us, memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation)
+         SELECT tenant, function, 2, '{id}', repeat('b', 64), repeat('6', 64), source_digest, handler, budget_us,
+                memory_bytes, toolchain, 1, 1, true, 'process' FROM versions",
+        quoted(old),
+        quoted(new),
+        id = ids[1],
+    ));
+    let functions = page(&server, "/functions/hello", &cookie).await.body;
+    assert!(functions.contains("action=\"/functions/hello/comparison\""), "{functions}");
+    let body = page(&server, "/functions/hello/comparison?from=1&to=2", &cookie).await.body;
+    let changed = "<td><span class=\"state wait\">";
+    for row in [
+        format!("Who may call</th><td>tenant</td><td>public</td>{changed}changed"),
+        format!("Image</th><td>2 bytes</td><td>4096 bytes</td>{changed}changed"),
+        format!(
+            "Source</th><td>{}</td><td>{}</td>{changed}changed",
+            Digest::of(b"tree").short(),
+            Digest::of(b"another").short()
+        ),
+        "Memory</th><td>4MiB</td><td>4MiB</td><td><span class=\"quiet\">the same".to_owned(),
+        format!("came</th><td class=\"mono\">–</td><td class=\"mono\">0.3.0</td>{changed}added"),
+        format!("gone</th><td class=\"mono\">1.0.0</td><td class=\"mono\">–</td>{changed}removed"),
+        format!("newer</th><td class=\"mono\">1.0.0</td><td class=\"mono\">2.0.0</td>{changed}changed"),
+    ] {
+        assert!(body.contains(&row), "{row}: {body}");
+    }
+    assert!(!body.contains("kept"), "what is the same is listed");
+    let other = sign_in(&server, &server.token("b", &[Scope::Read]).await).await;
+    for (cookie, query) in [(&cookie, "from=1&to=3"), (&other, "from=1&to=2")] {
+        let path = format!("/functions/hello/comparison?{query}");
+        assert_eq!(server.send(server.request("GET", &path, "").header("cookie", cookie)).await.status, 404);
+    }
+    server.db.sql("UPDATE statements SET envelope = '{}'");
+    let body = page(&server, "/functions/hello/comparison?from=1&to=2", &cookie).await.body;
+    assert!(body.contains("cannot be read: there is nothing to compare"), "{body}");
 }

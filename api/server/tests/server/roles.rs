@@ -89,6 +89,7 @@ const MATRIX: &[(&str, &str, Door, &str, u16)] = &[
     ("GET", "/", Session, "vdroab", 200),
     ("GET", "/functions", Session, "vdroab", 200),
     ("GET", "/functions/{name}", Session, "vdroab", 404),
+    ("GET", "/functions/{name}/comparison", Session, "vdroab", 400),
     ("POST", "/functions/{name}/calls", Session, "dab", 400),
     ("GET", "/deployments/{id}", Session, "vdroab", 404),
     ("GET", "/deployments/{id}/events", Session, "vdroab", 404),
