@@ -81,6 +81,7 @@ await run(async (browser, config) => {
   await sweep(admin, "function-called");
   await admin.getByRole("button", { name: "Compare", exact: true }).click();
   await admin.getByRole("region", { name: "Declarations and image" }).getByText("changed").first().waitFor();
+  await admin.getByText("Both use the same crates in the same versions.").waitFor();
   await sweep(admin, "comparison");
   await visit(admin, "/", "dashboard-admitted");
   await visit(admin, "/crates", "crates-decided");
