@@ -194,6 +194,7 @@ CREATE TABLE cached_crates (
 );
 CREATE INDEX cached_crates_shipped ON public.cached_crates USING btree (toolchain, name) WHERE (cache = base);
 GRANT SELECT ON cached_crates TO mfaas_acquirer;
+GRANT SELECT ON cached_crates TO mfaas_server;
 GRANT SELECT ON cached_crates TO mfaas_signer;
 GRANT INSERT (cache, base, toolchain, name, version, checksum, closure) ON cached_crates TO mfaas_acquirer;
 

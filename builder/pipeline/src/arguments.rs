@@ -110,6 +110,9 @@ enum DepsCommand {
     /// Resolve crates beside a seed, keeping every version that it has, and write the seed and the
     /// sources of the next cache; prints what comes along with each.
     Extend(acquire::ExtendArguments),
+    /// Download, compile and read the crates of a seed, and print what stands in their sources as the table that ships
+    /// beside it.
+    Facts(acquire::ShippedArguments),
     /// Compile the vendored crates once for a toolchain, in the sandbox; prints the cache's key.
     Build {
         /// The seed workspace.
@@ -168,6 +171,7 @@ impl Command {
             }
             Self::Deps(DepsCommand::Vendor { seed, into }) => deps::vendor(&seed, &into)?,
             Self::Deps(DepsCommand::Extend(arguments)) => return acquire::extend(&arguments),
+            Self::Deps(DepsCommand::Facts(arguments)) => return acquire::shipped(&arguments),
             Self::Deps(DepsCommand::Build { seed, vendor, toolchain, into }) => {
                 let toolchain = toolchain::Toolchain::open(&toolchain)?;
                 print_line(deps::build(&seed, &vendor, &toolchain, &into, config::sandbox_minimum()?)?);

@@ -31,7 +31,7 @@ pub(crate) use cache::{Deps, is_complete};
 pub(crate) use grants::GRANTS_FILE;
 pub(crate) use index::{CachedCrate, ClosureCrate, CrateKind, Product};
 pub(crate) use lockfile::{Lockfile, PackageKey};
-pub(crate) use own::{OwnCrate, own_crates};
+pub(crate) use own::{OwnCrate, OwnSources, own_crates, write_own};
 pub(crate) use seed::Seed;
 pub(crate) use site::Site;
 pub(crate) use unit::Unit;

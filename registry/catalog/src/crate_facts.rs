@@ -1,11 +1,15 @@
 //! What a list of crates shows beside the decisions: facts about their sources, and who uses them.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use mfaas_ident::{CrateName, TenantName};
-use mfaas_rules::crate_facts::{CompilerVerdict, GeigerCounts, KindFacts, UnsafeCode};
+use mfaas_rules::crate_facts::{
+    CompilerVerdict, CrateReport, FACTS_REVISION, GeigerCounts, KindFacts, UnsafeCode,
+};
 use semver::Version;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -15,7 +19,8 @@ use crate::requests::version;
 use crate::{Catalog, CatalogError};
 
 /// The short answer of the last report about a crate's source; hotspots of the compiler are left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KnownFacts {
     /// Whether its readers found unsafe code.
     pub unsafe_code: UnsafeCode,
@@ -27,6 +32,57 @@ pub struct KnownFacts {
     pub kind: KindFacts,
 }
 
+impl From<CrateReport> for KnownFacts {
+    fn from(report: CrateReport) -> Self {
+        let compiler = match report.compiler {
+            CompilerVerdict::Unsafe { errors, .. } => {
+                CompilerVerdict::Unsafe { errors, hotspots: Vec::new() }
+            }
+            other => other,
+        };
+        let summary = report.source.summary;
+        Self { unsafe_code: summary.unsafe_code, geiger: summary.geiger, compiler, kind: report.kind }
+    }
+}
+
+/// The facts about the sources that ship. A site has no report about them: nobody had to ask for them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShippedFacts {
+    /// [`FACTS_REVISION`] of whoever gathered them.
+    pub revision: u32,
+    /// By checksum.
+    pub crates: BTreeMap<String, ShippedCrate>,
+}
+
+/// One source that ships.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShippedCrate {
+    /// The crate, for those who read the table.
+    pub name: CrateName,
+    /// Its version.
+    pub version: Version,
+    /// What is known.
+    pub facts: KnownFacts,
+}
+
+impl ShippedFacts {
+    /// Those of this release; none if they were gathered by another revision of the readers.
+    pub fn of_release() -> &'static Self {
+        &SHIPPED
+    }
+
+    fn read(text: &str) -> Self {
+        let read = serde_json::from_str(text).ok();
+        let current = read.filter(|found: &Self| found.revision == FACTS_REVISION);
+        current.unwrap_or(Self { revision: FACTS_REVISION, crates: BTreeMap::new() })
+    }
+}
+
+static SHIPPED: LazyLock<ShippedFacts> =
+    LazyLock::new(|| ShippedFacts::read(include_str!("../../../builder/toolchain/seed-facts.json")));
+
 /// How much is in use of what was built with a crate version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CrateUsers {
@@ -37,8 +93,8 @@ pub struct CrateUsers {
 }
 
 impl Catalog {
-    /// The facts about these sources, by checksum. A source that was not examined, or by a release with other facts, is
-    /// not among them.
+    /// The facts about these sources, by checksum: of the site's reports, or those that ship. A source that was not
+    /// examined, or by a release with other facts, is not among them.
     pub async fn crate_facts(
         &self,
         checksums: &[String],
@@ -50,7 +106,11 @@ impl Catalog {
         .bind(checksums)
         .fetch_all(&self.pool)
         .await?;
-        let mut known = BTreeMap::new();
+        let shipped = |checksum: &String| {
+            let found = ShippedFacts::of_release().crates.get(checksum)?;
+            Some((checksum.clone(), found.facts.clone()))
+        };
+        let mut known: BTreeMap<String, KnownFacts> = checksums.iter().filter_map(shipped).collect();
         for row in &rows {
             if let Some(facts) = facts(row)? {
                 known.insert(row.try_get("checksum")?, facts);

@@ -65,6 +65,11 @@ impl AcquireContext {
         self.sandbox.level()
     }
 
+    /// What reads hostile text.
+    pub(super) fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
     /// A directory that is gone afterwards.
     pub(crate) fn scratch(&self) -> Result<tempfile::TempDir, BuilderError> {
         let within = self.instance.path();

@@ -6,6 +6,8 @@
 //! offers ABI and shim under no name. What makes the shim an inhabitant of a node (the feature `hosted`, and
 //! the files behind it) is not in them, so nothing that they hold can be an artifact's entry or its allocator.
 
+use std::path::{Path, PathBuf};
+
 use flate2::{Compression, GzBuilder};
 use mfaas_ident::{CrateName, Digest};
 
@@ -59,9 +61,40 @@ pub(crate) fn own_crates() -> Result<Vec<OwnCrate>, BuilderError> {
     PARTS.iter().map(pack).collect()
 }
 
+/// The sources of all three, written down.
+#[derive(Debug)]
+pub(crate) struct OwnSources {
+    /// The crate that stands for them on the allowlist, with its version.
+    pub(crate) name: CrateName,
+    pub(crate) version: semver::Version,
+    /// Its checksum there.
+    pub(crate) digest: Digest,
+    /// Where each of them lies.
+    pub(crate) directories: Vec<PathBuf>,
+}
+
+/// Writes the sources below `root`, each with its Cargo.toml.
+pub(crate) fn write_own(root: &Path) -> Result<OwnSources, BuilderError> {
+    bundle::write(root)?;
+    let mut directories = Vec::new();
+    for (part, package, description, dependencies) in PARTS {
+        let directory = root.join(part);
+        let path = directory.join("Cargo.toml");
+        let text = manifest(package, description, dependencies);
+        std::fs::write(&path, text).map_err(BuilderError::io(&path))?;
+        directories.push(directory);
+    }
+    Ok(OwnSources { name: crate_name(SDK_CRATE)?, version: VERSION, digest: bundle::digest(), directories })
+}
+
+fn crate_name(package: &str) -> Result<CrateName, BuilderError> {
+    let problem = |problem: String| BuilderError::Command { command: "packing our own crates", problem };
+    CrateName::parse(package).map_err(|error| problem(error.to_string()))
+}
+
 fn pack((part, package, description, dependencies): &Part) -> Result<OwnCrate, BuilderError> {
     let problem = |problem: String| BuilderError::Command { command: "packing our own crates", problem };
-    let name = CrateName::parse(package).map_err(|error| problem(error.to_string()))?;
+    let name = crate_name(package)?;
     let manifest = manifest(package, description, dependencies);
     let top = format!("{package}-{VERSION}");
     let sources = bundle::of_part(part).filter(|(path, _)| *part != "shim" || !HOSTED.contains(path));

@@ -582,6 +582,9 @@ async fn what_a_cache_holds_is_recorded_by_who_made_it_and_stays() {
     sqlx::query(change).execute(&world.raw("mfaas_acquirer").await).await.unwrap_err();
     import(&world).await;
     assert_eq!(world.count("SELECT count(*) FROM cached_crates").await, 2, "a second import adds nothing");
+    let closures = world.server.closures_of(&CrateName::parse("left-pad").unwrap()).await.unwrap();
+    let told: Vec<String> = closures.iter().flatten().map(|member| member.of.version.to_string()).collect();
+    assert_eq!(told, ["1.0.0", "2.0.0"], "the crate first, then `pad`, of which the cache says no more");
 }
 
 fn seed(version: &str) -> AllowlistSeed {

@@ -231,6 +231,7 @@ async fn reviews(world: &World, turn: &str) {
     ran(world.server.crate_file(&digest, "src/1.rs").await);
     ran(world.server.crates(None).await);
     ran(world.server.crates_of(&name, None).await);
+    ran(world.server.closures_of(&name).await);
     ran(world.server.allowlist_of(&nobody, None).await);
     ran(world.server.index_lines(&nobody, "c1").await);
     ran(world.server.offered_archive(&nobody, &name, &semver::Version::new(1, 0, 1)).await);
