@@ -59,6 +59,15 @@ INSERT INTO version_crates (tenant, function, version, name, crate_version, chec
     SELECT tenant, d.name, d.version, 'c' || 1 + (i + n * 7) % 500, '1.0.0', digest_of('crate', 1 + (i + n * 7) % 500)
     FROM d, generate_series(0, 9) n;
 
+-- c100 needs 58 crates, each two more; c300 needs more than a graph draws.
+INSERT INTO cached_crates (cache, base, toolchain, name, version, checksum, closure)
+    SELECT repeat('b', 64), repeat('b', 64), repeat('a', 64), c.name, c.version, c.checksum, coalesce((
+        SELECT jsonb_agg(jsonb_build_object('name', n.name, 'version', n.version, 'checksum', n.checksum) ORDER BY n.name)
+        FROM crates n, LATERAL (SELECT substr(c.name, 2)::int - 99 AS k, substr(n.name, 2)::int - 99 AS m) numbers
+        WHERE k BETWEEN 1 AND 59 AND m BETWEEN 1 AND 59 AND EXISTS (SELECT 1 FROM generate_series(1, 6) s WHERE m >> s = k)
+           OR k = 201 AND m BETWEEN 202 AND 301), '[]')
+    FROM crates c;
+
 CREATE VIEW filled AS SELECT
     (SELECT count(*) FROM functions) || ' functions, ' || (SELECT count(*) FROM versions) || ' versions, '
     || (SELECT count(*) FROM crates) || ' crates, ' || (SELECT count(*) FROM version_crates) || ' uses of crates' AS what;

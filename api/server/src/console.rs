@@ -8,6 +8,7 @@
 mod allowlist;
 mod audit;
 mod call;
+mod closure;
 mod comparison;
 mod decide;
 mod delta;

@@ -6,7 +6,7 @@ use mfaas_ident::Scope;
 
 use crate::support::Server;
 
-/// Measures one page and says whether it is there in time.
+/// Measures one page and says whether it is there in time, the first time and mostly.
 pub(crate) async fn page(
     server: &Server,
     cookie: &str,
@@ -25,17 +25,18 @@ pub(crate) async fn page(
         bytes = answer.body.len();
     }
     let cpu = (cpu_ms() - cpu) / rounds as f64;
+    let first = times[0];
     times.sort_unstable();
     let at = |share: usize| times[(rounds - 1) * share / 100];
     let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
     let share = at(50).as_secs_f64() / within.as_secs_f64() * 100.0;
     println!(
         "{name:<24} {:>8.1} {:>8.1} {:>8.1} {cpu:>8.1} {bytes:>9} {share:>6.1} %",
-        ms(at(20)),
+        ms(first),
         ms(at(50)),
-        ms(at(80))
+        ms(at(95))
     );
-    at(50) <= within
+    at(50) <= within && first <= within
 }
 
 /// CPU time that this process, server and client, has used; what Postgres uses is not in it. Beside other work on the
@@ -61,6 +62,6 @@ pub(crate) async fn sign_in(server: &Server, tenant: &str, scope: Scope) -> Stri
 pub(crate) fn heading(within: Duration) {
     println!(
         "{:<24} {:>8} {:>8} {:>8} {:>8} {:>9} of {within:?}",
-        "page", "p20 ms", "p50 ms", "p80 ms", "CPU ms", "bytes"
+        "page", "first ms", "p50 ms", "p95 ms", "CPU ms", "bytes"
     );
 }

@@ -189,9 +189,10 @@ struct AllowlistRow {
 }
 
 /// One fact in a word or two.
-struct Chip {
-    text: String,
-    tone: &'static str,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chip {
+    pub(super) text: String,
+    pub(super) tone: &'static str,
 }
 
 /// The page.
@@ -282,7 +283,7 @@ pub(super) fn status(status: CrateStatus) -> (&'static str, &'static str) {
 }
 
 /// The facts in words. What is unknown never looks like nothing.
-fn chips(facts: Option<&KnownFacts>) -> Vec<Chip> {
+pub(super) fn chips(facts: Option<&KnownFacts>) -> Vec<Chip> {
     let chip = |text: &str, tone| Chip { text: text.to_owned(), tone };
     let Some(facts) = facts else { return vec![chip("not examined", "off")] };
     let items = facts.geiger.unsafe_total();

@@ -12,6 +12,7 @@ use mfaas_ident::{CrateName, Digest, Scope};
 use mfaas_rules::{CrateStatus, codes};
 
 use super::allowlist::status;
+use super::closure::{self, Closure};
 use super::form::SignedForm;
 use super::frame::{Frame, html, show as show_refusal};
 use super::queue::{self, QueueRow};
@@ -30,6 +31,8 @@ struct CratePage {
     frame: Frame,
     name: String,
     decisions: Vec<DecisionRow>,
+    /// What each version needs.
+    closures: Vec<Closure>,
     /// `None` for those who do not review.
     reviews: Option<Vec<(QueueRow, Vec<VoteRow>)>>,
 }
@@ -63,11 +66,13 @@ pub(super) async fn show(
     if decisions.is_empty() && reviews.is_empty() {
         return Err(Refusal::not_found(format!("decision about a crate `{name}`")));
     }
+    let closures = closure::shown(&app, &name, &decisions).await?;
     let now = Utc::now();
     let with_votes = |review| (queue::row(review, now), review.votes.iter().map(vote).collect());
     let page = CratePage {
         frame: frame.at("crates"),
         name: name.to_string(),
+        closures,
         decisions: decisions.into_iter().map(|row| decision(row, reviewer)).collect(),
         reviews: reviewer.then(|| reviews.iter().map(with_votes).collect()),
     };

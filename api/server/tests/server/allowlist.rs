@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use mfaas_catalog::ShippedFacts;
 use mfaas_ident::Scope;
 use mfaas_server::limits::SITE_USE_LIFE;
 use serde_json::{Value, json};
@@ -109,4 +110,68 @@ async fn a_long_list_has_pages_that_keep_the_search() {
     let behind = reviewer.read(&server, "/crates?page=99").await;
     holds(&behind, &["Page 3 of 3"]);
     assert_eq!(behind.matches("<th scope=\"row\"").count(), 50);
+}
+
+/// `top` needs `left` and `right`, and both need `bottom`: as an import of what ships records it.
+fn cache(db: &Database) {
+    db.sql("INSERT INTO toolchains (id, accepted, decided_by) VALUES (repeat('a', 64), true, 'seed')");
+    let linked = |(name, number): (&str, u64)| json!({ "name": name, "version": "1.0.0", "checksum": format!("{number:064x}") });
+    let (left, right, bottom) = (("left", 2), ("right", 3), ("bottom", 4));
+    let holds: [((&str, u64), &[(&str, u64)]); 4] =
+        [(("top", 1), &[bottom, left, right]), (left, &[bottom]), (right, &[bottom]), (bottom, &[])];
+    for ((name, number), needs) in holds {
+        let closure = Value::from_iter(needs.iter().copied().map(linked));
+        db.sql(&format!(
+            "INSERT INTO cached_crates (cache, base, toolchain, name, version, checksum, closure)
+             VALUES (repeat('b', 64), repeat('b', 64), repeat('a', 64), '{name}', '1.0.0', '{number:064x}', '{closure}')"
+        ));
+    }
+}
+
+#[tokio::test]
+async fn the_page_of_a_crate_draws_and_lists_what_it_needs() {
+    let server = Server::start().await;
+    cache(&server.db);
+    allow(&server.db, "top", 1, Some(report(0, json!("clean"), false)));
+    allow(&server.db, "left", 2, Some(report(7, json!("clean"), true)));
+    // Another source than the one that the cache holds.
+    allow(&server.db, "bottom", 9, None);
+    let reviewer = Person::reviewer(&server, "b").await;
+    let page = reviewer.read(&server, "/crates/top").await;
+    assert_only_our_markup("/crates/top", &page);
+    holds(&page, &["What 1.0.0 needs", "left 1.0.0, right 1.0.0", "7 unsafe items", "not examined"]);
+    let graph = page.split("<svg").nth(1).and_then(|rest| rest.split("</svg>").next()).unwrap();
+    assert_eq!((graph.matches("<line").count(), graph.matches("<a href").count()), (4, 4), "{graph}");
+    holds(graph, &["<a href=\"/crates/left\" class=\"unsafe\">", ">unsafe, build script<", ">not examined<"]);
+    let other = reviewer.read(&server, "/crates/bottom").await;
+    assert!(!other.contains("needs"), "{other}");
+}
+
+#[tokio::test]
+async fn what_ships_is_examined_without_a_report_and_a_report_goes_before() {
+    let server = Server::start().await;
+    let (checksum, shipped) = ShippedFacts::of_release()
+        .crates
+        .iter()
+        .find(|(_, row)| row.name.as_str() == "itoa")
+        .expect("itoa ships");
+    let items = shipped.facts.geiger.unsafe_total();
+    assert!(items > 0);
+    server.db.sql(&format!(
+        "INSERT INTO crates (name, version, checksum, features, direct, status, decided_by, reason)
+         VALUES ('itoa', '{}', '{checksum}', '{{}}', true, 'allowed', 'seed', 'shipped')",
+        shipped.version
+    ));
+    let reviewer = Person::reviewer(&server, "b").await;
+    let page = reviewer.read(&server, "/crates").await;
+    holds(&page, &[&format!("{items} unsafe items"), "compiler: "]);
+    assert!(!page.contains("<span class=\"state off\">not examined"), "{page}");
+    let report = report(items + 1, json!("clean"), false);
+    server.db.sql(&format!(
+        "INSERT INTO crate_archives (checksum, name, version, bytes) VALUES ('{checksum}', 'itoa', '{}', 9);
+         INSERT INTO crate_reports (key, checksum, report) VALUES ('{checksum}', '{checksum}', '{report}')",
+        shipped.version
+    ));
+    let page = reviewer.read(&server, "/crates").await;
+    holds(&page, &[&format!("{} unsafe items", items + 1), "compiler: none"]);
 }
