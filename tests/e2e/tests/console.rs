@@ -1,4 +1,4 @@
-//! The road of a review as people go it: in a browser, with the keyboard, with and without script, over the
+//! A review as people do it: in a browser, with the keyboard, with and without script, over the
 //! real site. The pictures of the pages stay under `target/tmp/console`.
 #![allow(
     clippy::unwrap_used,
@@ -49,7 +49,7 @@ fn two_people_walk_a_review_in_a_browser_and_the_deployment_goes_on() {
         "crate": "percent-encoding",
         "pictures": directory,
     });
-    let found = browse("road.mjs", &config, WALKED_WITHIN, |_| answers(&stack));
+    let found = browse("review_walk.mjs", &config, WALKED_WITHIN, |_| answers(&stack));
     judge(&found);
     eprintln!(
         "{} pages, {} pictures in {}, at least {} rules of axe; {} hotspots, {} of them walked with the keyboard; {} s, \

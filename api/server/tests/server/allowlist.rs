@@ -117,10 +117,14 @@ fn cache(db: &Database) {
     db.sql("INSERT INTO toolchains (id, accepted, decided_by) VALUES (repeat('a', 64), true, 'seed')");
     let linked = |(name, number): (&str, u64)| json!({ "name": name, "version": "1.0.0", "checksum": format!("{number:064x}") });
     let (left, right, bottom) = (("left", 2), ("right", 3), ("bottom", 4));
-    let holds: [((&str, u64), &[(&str, u64)]); 4] =
-        [(("top", 1), &[bottom, left, right]), (left, &[bottom]), (right, &[bottom]), (bottom, &[])];
+    let holds = [
+        (("top", 1), vec![bottom, left, right]),
+        (left, vec![bottom]),
+        (right, vec![bottom]),
+        (bottom, vec![]),
+    ];
     for ((name, number), needs) in holds {
-        let closure = Value::from_iter(needs.iter().copied().map(linked));
+        let closure = Value::from_iter(needs.into_iter().map(linked));
         db.sql(&format!(
             "INSERT INTO cached_crates (cache, base, toolchain, name, version, checksum, closure)
              VALUES (repeat('b', 64), repeat('b', 64), repeat('a', 64), '{name}', '1.0.0', '{number:064x}', '{closure}')"

@@ -1,4 +1,4 @@
-// The road of a review through the console, with a real site behind it: a deployment waits for a crate,
+// A review through the console, with a real site behind it: a deployment waits for a crate,
 // alice walks its hotspots with the keyboard and says yes, somebody marks a hotspot without script, bob says
 // yes, and the deployment goes on to be admitted. Every page is looked at on the way, light and dark.
 
