@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use mfaas_catalog::{Actor, AllowlistSeed, Catalog, CatalogError, NewToken, RolePasswords};
 use mfaas_ident::{NodeName, PersonName, Role, Scope, TenantName};
-use tokio::signal::unix::{SignalKind, signal};
+use mfaas_startup::{Shutdown, Variables};
 
-use crate::config::{ServeConfig, required};
+use crate::config::ServeConfig;
 use crate::token::{Secret, check_person};
 use crate::{authority, limits, responses};
 
@@ -84,9 +84,7 @@ enum AllowlistCommand {
 /// Does what was typed.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     // Both the blob store's client and our listener use this provider; a second one is refused.
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;
+    mfaas_startup::install_tls_provider()?;
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve().await,
         Command::Migrate => migrate().await,
@@ -100,31 +98,24 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
 }
 
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
 async fn serve() -> anyhow::Result<()> {
-    let config = ServeConfig::parse(&variable)?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let config = ServeConfig::read(&Variables::of_process())?;
+    let mut shutdown = Shutdown::listen()?;
     let running = crate::start(config).await?;
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
-        _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
-    }
+    let signal = shutdown.requested().await;
+    tracing::info!(signal, "stopping");
     running.stop().await;
     tracing::info!("stopped");
     Ok(())
 }
 
 async fn migrate() -> anyhow::Result<()> {
-    let url = required(&variable, "MFAAS_DATABASE_URL")?;
+    let url = Variables::of_process().required("MFAAS_DATABASE_URL")?;
     mfaas_catalog::migrate(&url, &RolePasswords::default()).await.context("migrate")
 }
 
 fn init() -> anyhow::Result<()> {
-    let dir = PathBuf::from(required(&variable, "MFAAS_TLS_DIR")?);
+    let dir = PathBuf::from(Variables::of_process().required("MFAAS_TLS_DIR")?);
     let made = authority::init(&dir)?;
     tracing::info!(dir = %dir.display(), made, "the private authority is there");
     Ok(())
@@ -176,7 +167,7 @@ fn read_seed(path: &Path) -> anyhow::Result<AllowlistSeed> {
 }
 
 async fn connect() -> anyhow::Result<Catalog> {
-    Ok(Catalog::connect(&required(&variable, "MFAAS_DATABASE_URL")?, 2).await?)
+    Ok(Catalog::connect(&Variables::of_process().required("MFAAS_DATABASE_URL")?, 2).await?)
 }
 
 /// The operator, who may run this program with the server's database role.

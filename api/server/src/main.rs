@@ -9,7 +9,7 @@ use mfaas_server::commands::{Arguments, run};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let outcome = mfaas_logging::start()
+    let outcome = mfaas_startup::start_log()
         .map_err(anyhow::Error::from)
         .and_then(|()| Ok(tokio::runtime::Runtime::new()?))
         .and_then(|runtime| runtime.block_on(run(arguments)));

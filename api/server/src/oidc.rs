@@ -37,7 +37,9 @@ use self::claims::{Extra, VerifiedClaims};
 pub(crate) use self::settings::Settings;
 pub(crate) use self::sign_in::{SignInError, SignedIn};
 use self::web::Web;
-use crate::config::{ConfigError, ServeConfig};
+use mfaas_startup::VariableError;
+
+use crate::config::ServeConfig;
 use crate::limits;
 
 /// The path that the provider sends browsers back to.
@@ -118,15 +120,15 @@ struct Known {
 }
 
 /// The provider that the configuration names, for a console at `public_url`; `None` when it names none.
-pub(crate) fn load(config: &ServeConfig, public_url: &str) -> Result<Option<Provider>, ConfigError> {
+pub(crate) fn load(config: &ServeConfig, public_url: &str) -> Result<Option<Provider>, VariableError> {
     config.oidc_file.as_deref().map(|file| Provider::of(file, public_url)).transpose()
 }
 
 impl Provider {
-    fn of(file: &Path, public_url: &str) -> Result<Self, ConfigError> {
+    fn of(file: &Path, public_url: &str) -> Result<Self, VariableError> {
         let settings = Settings::read(file)?;
         settings::check_public(public_url)?;
-        let invalid = |reason: String| ConfigError::Invalid { name: settings::VARIABLE, reason };
+        let invalid = |reason: String| VariableError::Invalid { name: settings::VARIABLE, reason };
         let redirect =
             RedirectUrl::new(format!("{public_url}{CALLBACK_PATH}")).map_err(|e| invalid(e.to_string()))?;
         let web = Web::new(settings.origins.clone()).map_err(|e| invalid(e.to_string()))?;

@@ -1,12 +1,12 @@
 //! A running server: its listeners, its background tasks, its end.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use mfaas_blobs::{BlobError, Blobs};
 use mfaas_catalog::{Catalog, CatalogError, Channel, CollectError, Wake};
+use mfaas_startup::write_ready_file;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -56,7 +56,10 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
         listeners.into_iter().map(|listener| tokio::spawn(serve(listener, app.clone()))).collect();
     tasks.extend(in_the_background(&app));
     if let Some(path) = ready_file {
-        write_ready_file(&path, http, nodes, metrics).context("MFAAS_READY_FILE")?;
+        let addresses = [("http", Some(http)), ("nodes", Some(nodes)), ("metrics", metrics)];
+        let ready =
+            addresses.into_iter().filter_map(|(name, at)| Some((name.to_owned(), at?.to_string().into())));
+        write_ready_file(&path, ready.collect()).context("MFAAS_READY_FILE")?;
     }
     tracing::info!(%http, %nodes, metrics = metrics.map(tracing::field::display), "serving");
     Ok(Running { app, http, nodes, metrics, tasks })
@@ -197,22 +200,4 @@ async fn tell_refusals(app: App) {
 
 async fn listener(variable: &'static str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("{variable}: listening on {address}"))
-}
-
-/// Whoever waits for the file never sees half of it.
-fn write_ready_file(
-    path: &Path,
-    http: SocketAddr,
-    nodes: SocketAddr,
-    metrics: Option<SocketAddr>,
-) -> std::io::Result<()> {
-    let mut ready = serde_json::json!({
-        "pid": std::process::id(), "http": http.to_string(), "nodes": nodes.to_string(),
-    });
-    if let Some(metrics) = metrics {
-        ready["metrics"] = metrics.to_string().into();
-    }
-    let half = path.with_extension("half");
-    std::fs::write(&half, ready.to_string())?;
-    std::fs::rename(&half, path)
 }

@@ -15,7 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::authority::Authority;
 use crate::call_keys::CallKeys;
-use crate::config::{ConfigError, ServeConfig};
+use mfaas_startup::VariableError;
+
+use crate::config::ServeConfig;
 use crate::limits;
 use crate::lookups::Lookups;
 use crate::news::News;
@@ -91,7 +93,7 @@ impl App {
         blobs: Blobs,
         authority: Authority,
         metrics: PrometheusHandle,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, VariableError> {
         let local = format!("http://localhost:{}", http.port());
         let public_url = config.public_url.clone().unwrap_or(local);
         Ok(Self(Arc::new(Shared {

@@ -14,6 +14,8 @@ mod offer;
 mod site_cache;
 mod state;
 
+use mfaas_startup::{Shutdown, write_ready_file};
+use serde_json::Map;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +28,6 @@ use crate::acquire::{AcquireContext, AcquireError, first_error, is_about_crates}
 use crate::config::AcquireConfig;
 use crate::deps::{self, Deps};
 use crate::error::BuilderError;
-use crate::service::{Shutdown, write_ready_file};
 use crate::toolchain::Toolchain;
 use examine::Examined;
 use offer::Offer;
@@ -64,9 +65,11 @@ pub(crate) fn serve(config: &AcquireConfig) -> Result<(), BuilderError> {
             automatic: config.automatic_admission,
             context: Arc::new(context),
         };
-        let mut stop = Shutdown::listen()?;
+        let mut stop = Shutdown::listen().map_err(BuilderError::io("the signals of this process"))?;
         if let Some(path) = &config.ready_file {
-            write_ready_file(path, state.context.sandbox_level())?;
+            let ready =
+                Map::from_iter([("sandbox".to_owned(), serde_json::json!(state.context.sandbox_level()))]);
+            write_ready_file(path, ready).map_err(BuilderError::io(path))?;
         }
         if state.context.sandbox_level() != SandboxLevel::Full {
             // Build scripts of crates that nobody has decided about run here. Less than the whole sandbox will do
@@ -77,7 +80,7 @@ pub(crate) fn serve(config: &AcquireConfig) -> Result<(), BuilderError> {
         }
         tracing::info!(toolchain = %id, base = %state.base.key(), automatic = state.automatic, "acquiring");
         tokio::select! {
-            () = stop.requested() => Ok(()),
+            _ = stop.requested() => Ok(()),
             () = work(&state, &catalog) => Ok(()),
         }
     });

@@ -1,5 +1,6 @@
 //! What was typed, and which part of the program it means.
 
+use mfaas_startup::Variables;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -143,21 +144,23 @@ impl Arguments {
     }
 }
 
-fn start_logging() -> Result<(), BuilderError> {
-    mfaas_logging::start()
-        .map_err(|error| BuilderError::Config { name: "logging", problem: error.to_string() })
+/// What `serve` and `acquire` do first.
+fn start_service() -> Result<Variables, BuilderError> {
+    mfaas_startup::start_log()?;
+    mfaas_startup::install_tls_provider()?;
+    Ok(Variables::of_process())
 }
 
 impl Command {
     fn run(self) -> Result<ExitCode, BuilderError> {
         match self {
             Self::Serve => {
-                start_logging()?;
-                serve::serve(&ServeConfig::from_environment()?)?;
+                let variables = start_service()?;
+                serve::serve(&ServeConfig::read(&variables)?)?;
             }
             Self::Acquire => {
-                start_logging()?;
-                acquirer::serve(&AcquireConfig::from_environment()?)?;
+                let variables = start_service()?;
+                acquirer::serve(&AcquireConfig::read(&variables)?)?;
             }
             Self::Check { path, json, keep, limits, decisions } => {
                 return check::check(&path, json, keep.as_deref(), &limits, decisions.as_deref());
@@ -174,7 +177,13 @@ impl Command {
             Self::Deps(DepsCommand::Facts(arguments)) => return acquire::shipped(&arguments),
             Self::Deps(DepsCommand::Build { seed, vendor, toolchain, into }) => {
                 let toolchain = toolchain::Toolchain::open(&toolchain)?;
-                print_line(deps::build(&seed, &vendor, &toolchain, &into, config::sandbox_minimum()?)?);
+                print_line(deps::build(
+                    &seed,
+                    &vendor,
+                    &toolchain,
+                    &into,
+                    config::sandbox_minimum(&Variables::of_process())?,
+                )?);
             }
         }
         Ok(ExitCode::SUCCESS)

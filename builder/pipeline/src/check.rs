@@ -6,6 +6,7 @@
 pub(crate) mod materials;
 mod report;
 
+use mfaas_startup::{VariableError, Variables};
 use std::cell::Cell;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -102,7 +103,8 @@ fn run(
 ) -> Result<Passed, Stop> {
     let tree = journal.stage(Stage::Unpack, |_| read(path))?;
     let audited = journal.stage(Stage::Audit, |_| stages::audit(tree, &Layers::all()))?;
-    let materials = match materials::find(&CheckConfig::from_environment()?) {
+    let config = CheckConfig::read(&Variables::of_process()).map_err(BuilderError::from)?;
+    let materials = match materials::find(&config) {
         Ok(materials) => materials,
         Err(reason) => return Ok(Passed::Partly(reason)),
     };
@@ -151,9 +153,9 @@ fn read(path: &Path) -> Result<SourceTree, Stop> {
 
 /// Prints the bare compiler calls behind the artifact of a package that is trusted.
 pub(crate) fn commands(path: &Path, out: &Path) -> Result<ExitCode, BuilderError> {
-    let config = CheckConfig::from_environment()?;
-    let materials = materials::find(&config)
-        .map_err(|problem| BuilderError::Config { name: "MFAAS_TOOLCHAIN_DIR", problem })?;
+    let config = CheckConfig::read(&Variables::of_process())?;
+    let materials =
+        materials::find(&config).map_err(|reason| VariableError::invalid("MFAAS_TOOLCHAIN_DIR", reason))?;
     let allowlist = materials.allowlist()?;
     std::fs::create_dir_all(out).map_err(BuilderError::io(out))?;
     let work = out.canonicalize().map_err(BuilderError::io(out))?;

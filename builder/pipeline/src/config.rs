@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::error::BuilderError;
+use mfaas_startup::{VariableError, Variables};
+
 use crate::sandbox::SandboxMinimum;
 
 /// What `serve` needs.
@@ -54,18 +55,18 @@ pub(crate) struct AcquireConfig {
 
 impl AcquireConfig {
     /// Reads and checks every variable.
-    pub(crate) fn from_environment() -> Result<Self, BuilderError> {
+    pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
         Ok(Self {
-            database_url: required("MFAAS_DATABASE_URL")?,
-            blobs_url: required("MFAAS_BLOBS_URL")?,
-            toolchain: required("MFAAS_TOOLCHAIN_DIR")?.into(),
-            deps: required("MFAAS_DEPS_DIR")?.into(),
-            site_deps: required("MFAAS_SITE_DEPS_DIR")?.into(),
-            seed: required("MFAAS_SEED_DIR")?.into(),
-            work: required("MFAAS_WORK_DIR")?.into(),
-            sandbox_minimum: sandbox_minimum()?,
-            automatic_admission: switch("MFAAS_AUTOMATIC_ADMISSION")?,
-            ready_file: optional("MFAAS_READY_FILE")?.map(PathBuf::from),
+            database_url: variables.required("MFAAS_DATABASE_URL")?,
+            blobs_url: variables.required("MFAAS_BLOBS_URL")?,
+            toolchain: variables.required("MFAAS_TOOLCHAIN_DIR")?.into(),
+            deps: variables.required("MFAAS_DEPS_DIR")?.into(),
+            site_deps: variables.required("MFAAS_SITE_DEPS_DIR")?.into(),
+            seed: variables.required("MFAAS_SEED_DIR")?.into(),
+            work: variables.required("MFAAS_WORK_DIR")?.into(),
+            sandbox_minimum: sandbox_minimum(variables)?,
+            automatic_admission: variables.switch("MFAAS_AUTOMATIC_ADMISSION")?,
+            ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }
 }
@@ -82,26 +83,26 @@ pub(crate) struct CheckConfig {
 
 impl ServeConfig {
     /// Reads and checks every variable.
-    pub(crate) fn from_environment() -> Result<Self, BuilderError> {
+    pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
         Ok(Self {
-            database_url: required("MFAAS_DATABASE_URL")?,
-            blobs_url: required("MFAAS_BLOBS_URL")?,
-            toolchain: required("MFAAS_TOOLCHAIN_DIR")?.into(),
-            deps: required("MFAAS_DEPS_DIR")?.into(),
-            site_deps: optional("MFAAS_SITE_DEPS_DIR")?.map(PathBuf::from),
-            work: required("MFAAS_WORK_DIR")?.into(),
-            sandbox_minimum: sandbox_minimum()?,
-            ready_file: optional("MFAAS_READY_FILE")?.map(PathBuf::from),
+            database_url: variables.required("MFAAS_DATABASE_URL")?,
+            blobs_url: variables.required("MFAAS_BLOBS_URL")?,
+            toolchain: variables.required("MFAAS_TOOLCHAIN_DIR")?.into(),
+            deps: variables.required("MFAAS_DEPS_DIR")?.into(),
+            site_deps: variables.optional("MFAAS_SITE_DEPS_DIR")?.map(PathBuf::from),
+            work: variables.required("MFAAS_WORK_DIR")?.into(),
+            sandbox_minimum: sandbox_minimum(variables)?,
+            ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }
 }
 
 impl CheckConfig {
     /// Reads the variables; all are optional.
-    pub(crate) fn from_environment() -> Result<Self, BuilderError> {
+    pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
         Ok(Self {
-            toolchain: optional("MFAAS_TOOLCHAIN_DIR")?.map(PathBuf::from),
-            deps: optional("MFAAS_DEPS_DIR")?.map(PathBuf::from),
+            toolchain: variables.optional("MFAAS_TOOLCHAIN_DIR")?.map(PathBuf::from),
+            deps: variables.optional("MFAAS_DEPS_DIR")?.map(PathBuf::from),
         })
     }
 }
@@ -113,63 +114,17 @@ pub(crate) fn homes() -> Vec<PathBuf> {
 }
 
 /// `MFAAS_SANDBOX_MINIMUM`: `full` (default) or `landlock`.
-pub(crate) fn sandbox_minimum() -> Result<SandboxMinimum, BuilderError> {
-    let (name, value) = renamed("MFAAS_SANDBOX_MINIMUM", "MFAAS_CAGE_MINIMUM")?;
-    match value.as_deref() {
-        None | Some("full") => Ok(SandboxMinimum::Full),
-        Some("landlock") => Ok(SandboxMinimum::Landlock),
-        Some(_) => Err(invalid(name, "it is neither full nor landlock")),
-    }
-}
-
-/// A variable that had another name in the release before, and the name under which it was found.
-fn renamed(
-    name: &'static str,
-    old_name: &'static str,
-) -> Result<(&'static str, Option<String>), BuilderError> {
-    match optional(name)? {
-        Some(value) => Ok((name, Some(value))),
-        None => {
-            let value = optional(old_name)?;
-            if value.is_some() {
-                tracing::warn!(
-                    "{old_name} is now called {name}; set that one, the next release ignores {old_name}"
-                );
-            }
-            Ok((old_name, value))
-        }
-    }
+pub(crate) fn sandbox_minimum(variables: &Variables) -> Result<SandboxMinimum, VariableError> {
+    let minimum = variables.parsed_by("MFAAS_SANDBOX_MINIMUM", |text| match text {
+        "full" => Ok(SandboxMinimum::Full),
+        "landlock" => Ok(SandboxMinimum::Landlock),
+        _ => Err("expected full or landlock"),
+    })?;
+    Ok(minimum.unwrap_or(SandboxMinimum::Full))
 }
 
 /// `MFAAS_REGISTRY_CONFIG`: a cargo configuration file that says how the registry is reached, where it
 /// is not reached directly.
-pub(crate) fn registry_config() -> Result<Option<PathBuf>, BuilderError> {
-    Ok(optional("MFAAS_REGISTRY_CONFIG")?.map(PathBuf::from))
-}
-
-/// `0` (default) or `1`.
-fn switch(name: &'static str) -> Result<bool, BuilderError> {
-    match optional(name)?.as_deref() {
-        None | Some("0") => Ok(false),
-        Some("1") => Ok(true),
-        Some(_) => Err(invalid(name, "it is neither 0 nor 1")),
-    }
-}
-
-fn required(name: &'static str) -> Result<String, BuilderError> {
-    optional(name)?.ok_or_else(|| invalid(name, "it is not set"))
-}
-
-/// An empty variable counts as not set.
-fn optional(name: &'static str) -> Result<Option<String>, BuilderError> {
-    match std::env::var(name) {
-        Ok(value) if value.is_empty() => Ok(None),
-        Ok(value) => Ok(Some(value)),
-        Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(_)) => Err(invalid(name, "it is not UTF-8")),
-    }
-}
-
-fn invalid(name: &'static str, problem: &str) -> BuilderError {
-    BuilderError::Config { name, problem: problem.to_owned() }
+pub(crate) fn registry_config() -> Result<Option<PathBuf>, VariableError> {
+    Ok(Variables::of_process().optional("MFAAS_REGISTRY_CONFIG")?.map(PathBuf::from))
 }

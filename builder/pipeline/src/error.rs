@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use mfaas_rules::Code;
+use mfaas_startup::{LoggingError, TlsProviderError, VariableError};
 use mfaas_unpack::UnpackError;
 use rustix::io::Errno;
 
@@ -15,13 +16,14 @@ use crate::acquire::error::AcquireError;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BuilderError {
     /// A variable of the environment is missing or not usable.
-    #[error("{name}: {problem}")]
-    Config {
-        /// The variable.
-        name: &'static str,
-        /// What is wrong with it, as a sentence fragment.
-        problem: String,
-    },
+    #[error(transparent)]
+    Variable(#[from] VariableError),
+    /// There is no log.
+    #[error(transparent)]
+    Logging(#[from] LoggingError),
+    /// There is no TLS.
+    #[error(transparent)]
+    TlsProvider(#[from] TlsProviderError),
     /// An operation on a file of our own failed.
     #[error("{}: {source}", path.display())]
     Io {
@@ -136,7 +138,9 @@ impl BuilderError {
             | Self::Toolchain { .. }
             | Self::Deps { .. }
             | Self::WorkerMissing(_) => true,
-            Self::Config { .. }
+            Self::Variable(_)
+            | Self::Logging(_)
+            | Self::TlsProvider(_)
             | Self::Command { .. }
             | Self::Unit { .. }
             | Self::SandboxLost(_)

@@ -11,6 +11,7 @@ mod directory;
 mod geiger;
 mod show;
 
+use mfaas_startup::Variables;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
@@ -34,7 +35,7 @@ use directory::{Directory, Package};
 
 /// Reads the crate in `directory` and prints its facts.
 pub(crate) fn facts(directory: &Path, json: bool) -> Result<ExitCode, BuilderError> {
-    let sandbox = Sandbox::new(config::sandbox_minimum()?)?;
+    let sandbox = Sandbox::new(config::sandbox_minimum(&Variables::of_process())?)?;
     let facts = gather(directory, &sandbox)?;
     show::print_text(&facts, json, || draw(&facts))?;
     Ok(ExitCode::SUCCESS)

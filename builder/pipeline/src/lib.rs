@@ -24,7 +24,6 @@ mod journal;
 mod layers;
 mod sandbox;
 mod serve;
-mod service;
 mod stages;
 mod toolchain;
 mod workspace;

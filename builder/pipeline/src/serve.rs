@@ -8,6 +8,8 @@
 mod lease;
 mod state;
 
+use mfaas_startup::{Shutdown, write_ready_file};
+use serde_json::Map;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -23,7 +25,6 @@ use crate::deps::Deps;
 use crate::error::BuilderError;
 use crate::health;
 use crate::sandbox::Sandbox;
-use crate::service::{Shutdown, write_ready_file};
 use crate::stages::{self, BuildContext};
 use crate::toolchain::Toolchain;
 use crate::workspace::InstanceDirectory;
@@ -63,7 +64,7 @@ pub(crate) fn serve(config: &ServeConfig) -> Result<(), BuilderError> {
 }
 
 async fn run(config: &ServeConfig, context: BuildContext, instance: String) -> Result<(), BuilderError> {
-    let mut stop = Shutdown::listen()?;
+    let mut stop = Shutdown::listen().map_err(BuilderError::io("the signals of this process"))?;
     let catalog = Catalog::connect(&config.database_url, CONNECTIONS_MAX).await?;
     catalog.ready().await?;
     let blobs = Blobs::open(&config.blobs_url)?;
@@ -80,7 +81,9 @@ async fn run(config: &ServeConfig, context: BuildContext, instance: String) -> R
         sandbox = ?builder.context.sandbox.level(), limits = %mfaas_sandbox::tree_limits(mfaas_sandbox::Filter::Compiler), "serving"
     );
     if let Some(path) = &config.ready_file {
-        write_ready_file(path, builder.context.sandbox.level())?;
+        let ready =
+            Map::from_iter([("sandbox".to_owned(), serde_json::json!(builder.context.sandbox.level()))]);
+        write_ready_file(path, ready).map_err(BuilderError::io(path))?;
     }
     let mut builds = JoinSet::new();
     work_until(&builder, &mut builds, &mut stop).await;
@@ -100,7 +103,7 @@ async fn work_until(builder: &Arc<BuilderState>, builds: &mut JoinSet<()>, stop:
             Err(error) => {
                 tracing::warn!(%error, "cannot listen for builds; trying again");
                 tokio::select! {
-                    () = stop.requested() => return,
+                    _ = stop.requested() => return,
                     () = tokio::time::sleep(RETRY_AFTER) => continue,
                 }
             }
@@ -111,7 +114,7 @@ async fn work_until(builder: &Arc<BuilderState>, builds: &mut JoinSet<()>, stop:
                 && claim_one(builder, builds).await
             {}
             tokio::select! {
-                () = stop.requested() => return,
+                _ = stop.requested() => return,
                 Some(_) = builds.join_next(), if !builds.is_empty() => {}
                 wake = wakes.next(LOOK_EVERY) => if let Err(error) = wake {
                     tracing::warn!(%error, "the listening connection is lost; opening another");

@@ -2,25 +2,23 @@
 //!
 //! A missing or malformed variable is an error that names it. Nothing reads the environment later.
 
-mod variables;
-
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use mfaas_dispatch::WORKERS_CAP;
 use mfaas_ident::{NodeName, TenantName};
 use mfaas_ring::preload::SpeculationControls;
-
-pub(crate) use variables::{ConfigError, Lookup, environment, listed, parsed};
+use mfaas_startup::{VariableError, Variables};
 
 use crate::grant::LocalGrants;
 use crate::ingress::{Bounds, Share};
 use crate::serving::{Sharing, parse_controls};
-use variables::{bounded, number, parsed_by, renamed, required};
 
 /// Calls that run at a time, at most.
 const WORKERS_MAX: usize = 128;
+/// Where calls come in, unless the operator says where.
+const INGRESS_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7800);
 /// Tenants that the operator isolates, at most.
 const ISOLATED_MAX: usize = 1_024;
 /// Worker processes that may be there for a gigabyte of memory, unless the operator says how many: each
@@ -111,45 +109,43 @@ pub(crate) struct LocalApiConfig {
 
 impl Membership {
     /// Reads the four variables.
-    pub(crate) fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
-        let server = required(lookup, "MFAAS_SERVER")?;
+    pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
+        let server = variables.required("MFAAS_SERVER")?;
         check_server(&server)?;
         Ok(Self {
-            name: parsed("MFAAS_NODE_NAME", &required(lookup, "MFAAS_NODE_NAME")?)?,
+            name: variables.parsed("MFAAS_NODE_NAME")?.ok_or(VariableError::Missing("MFAAS_NODE_NAME"))?,
             server: server.trim_end_matches('/').to_owned(),
-            ca_file: required(lookup, "MFAAS_CA_FILE")?.into(),
-            state_dir: required(lookup, "MFAAS_STATE_DIR")?.into(),
+            ca_file: variables.required("MFAAS_CA_FILE")?.into(),
+            state_dir: variables.required("MFAAS_STATE_DIR")?.into(),
         })
     }
 }
 
 impl Config {
     /// Reads everything that `serve` needs.
-    pub(crate) fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
+    pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
         Ok(Self {
-            membership: Membership::read(lookup)?,
-            ingress: IngressConfig::read(lookup)?,
-            workers: WorkerConfig::read(lookup)?,
-            local_api: LocalApiConfig::read(lookup)?,
-            root_key_file: required(lookup, "MFAAS_ROOT_KEY_FILE")?.into(),
-            ready_file: lookup("MFAAS_READY_FILE").map(PathBuf::from),
+            membership: Membership::read(variables)?,
+            ingress: IngressConfig::read(variables)?,
+            workers: WorkerConfig::read(variables)?,
+            local_api: LocalApiConfig::read(variables)?,
+            root_key_file: variables.required("MFAAS_ROOT_KEY_FILE")?.into(),
+            ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
         })
     }
 }
 
 impl IngressConfig {
-    fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
-        let listen = lookup("MFAAS_INGRESS_LISTEN").unwrap_or_else(|| "127.0.0.1:7800".to_owned());
+    fn read(variables: &Variables) -> Result<Self, VariableError> {
         Ok(Self {
-            listen: parsed("MFAAS_INGRESS_LISTEN", &listen)?,
-            bounds: Bounds::read(lookup)?,
+            listen: variables.parsed("MFAAS_INGRESS_LISTEN")?.unwrap_or(INGRESS_DEFAULT),
+            bounds: Bounds::read(variables)?,
             caller_share: Share {
-                rate: bounded(lookup, "MFAAS_CALLER_RATE", CALLER_RATE_DEFAULT, CALLER_RATE_MAX)?,
-                concurrency: bounded(
-                    lookup,
+                rate: variables.number("MFAAS_CALLER_RATE", 1..=CALLER_RATE_MAX, CALLER_RATE_DEFAULT)?,
+                concurrency: variables.number(
                     "MFAAS_CALLER_CONCURRENCY",
+                    1..=CALLER_CONCURRENCY_MAX,
                     CALLER_CONCURRENCY_DEFAULT,
-                    CALLER_CONCURRENCY_MAX,
                 )?,
             },
         })
@@ -157,45 +153,39 @@ impl IngressConfig {
 }
 
 impl WorkerConfig {
-    fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
+    fn read(variables: &Variables) -> Result<Self, VariableError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
-        let count = number(lookup, "MFAAS_WORKERS", 1..=WORKERS_MAX, cores)?;
+        let count = variables.number("MFAAS_WORKERS", 1..=WORKERS_MAX, cores)?;
         let processes = count.saturating_add(1)..=WORKERS_CAP;
         let many = processes_by_memory().clamp(*processes.start(), *processes.end());
-        if lookup("MFAAS_PRIVATE_CORDONS").is_some() {
+        if variables.optional("MFAAS_PRIVATE_CORDONS")?.is_some() {
             tracing::warn!(
                 "MFAAS_PRIVATE_CORDONS has no effect any more: set MFAAS_WORKER_PROCESSES to bound worker processes"
             );
         }
-        let list = |name: &'static str| lookup(name).unwrap_or_default();
         Ok(Self {
             count,
-            cores: listed("MFAAS_WORKER_CORES", &list("MFAAS_WORKER_CORES"), WORKERS_MAX)?,
-            sharing: match lookup("MFAAS_SHARE_WORKERS") {
-                Some(text) => parsed("MFAAS_SHARE_WORKERS", &text)?,
-                None => Sharing::default(),
-            },
-            isolated: listed("MFAAS_ISOLATED_TENANTS", &list("MFAAS_ISOLATED_TENANTS"), ISOLATED_MAX)?,
-            processes_max: number(lookup, "MFAAS_WORKER_PROCESSES", processes, many)?,
-            speculation: speculation(lookup)?,
+            cores: variables.list("MFAAS_WORKER_CORES", WORKERS_MAX)?,
+            sharing: variables.parsed("MFAAS_SHARE_WORKERS")?.unwrap_or_default(),
+            isolated: variables.list("MFAAS_ISOLATED_TENANTS", ISOLATED_MAX)?,
+            processes_max: variables.number("MFAAS_WORKER_PROCESSES", processes, many)?,
+            speculation: speculation(variables)?,
         })
     }
 }
 
 impl LocalApiConfig {
-    fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
-        let calls = renamed(lookup, "MFAAS_LOCAL_CALLS", "MFAAS_DOOR_CALLS").unwrap_or_default();
+    fn read(variables: &Variables) -> Result<Self, VariableError> {
         Ok(Self {
-            socket: renamed(lookup, "MFAAS_LOCAL_SOCKET", "MFAAS_DOOR_SOCKET").map(PathBuf::from),
-            grants: parsed_by("MFAAS_LOCAL_CALLS", &calls, LocalGrants::parse)?,
+            socket: variables.optional("MFAAS_LOCAL_SOCKET")?.map(PathBuf::from),
+            grants: variables.parsed_by("MFAAS_LOCAL_CALLS", LocalGrants::parse)?.unwrap_or_default(),
         })
     }
 }
 
-fn speculation(lookup: Lookup<'_>) -> Result<SpeculationControls, ConfigError> {
-    let variable = "MFAAS_SPECULATION_CONTROLS";
-    let Some(list) = lookup(variable) else { return Ok(SpeculationControls::ALL) };
-    parse_controls(&list).map_err(|reason| ConfigError::Malformed { variable, reason })
+fn speculation(variables: &Variables) -> Result<SpeculationControls, VariableError> {
+    let controls = variables.parsed_by("MFAAS_SPECULATION_CONTROLS", parse_controls)?;
+    Ok(controls.unwrap_or(SpeculationControls::ALL))
 }
 
 /// What the machine's memory has room for.
@@ -206,12 +196,11 @@ fn processes_by_memory() -> usize {
     gib.saturating_mul(PROCESSES_PER_GIB).max(PROCESSES_MIN)
 }
 
-fn check_server(server: &str) -> Result<(), ConfigError> {
+fn check_server(server: &str) -> Result<(), VariableError> {
     let authority = server.strip_prefix("https://").unwrap_or_default().trim_end_matches('/');
     let plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
     if authority.is_empty() || !authority.chars().all(plain) {
-        let reason = "https://host:port without a path".to_owned();
-        return Err(ConfigError::Malformed { variable: "MFAAS_SERVER", reason });
+        return Err(VariableError::invalid("MFAAS_SERVER", "expected https://host:port without a path"));
     }
     Ok(())
 }

@@ -25,9 +25,10 @@ mod usage;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use mfaas_startup::Variables;
 use tokio::runtime::Runtime;
 
-use config::{Config, Membership, environment};
+use config::{Config, Membership};
 use cores::Cores;
 
 /// Serves functions on this machine.
@@ -52,18 +53,17 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    mfaas_logging::start()?;
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .map_err(|_| anyhow::anyhow!("another TLS provider is already installed"))?;
+    mfaas_startup::start_log()?;
+    mfaas_startup::install_tls_provider()?;
+    let variables = Variables::of_process();
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => {
-            let config = Config::read(&environment)?;
+            let config = Config::read(&variables)?;
             // Before the first thread, which inherits them.
             let cores = Cores::set_apart(&config.workers.cores).context("MFAAS_WORKER_CORES")?;
             runtime()?.block_on(node::serve(config, cores))
         }
-        Command::Join { token } => runtime()?.block_on(join::join(&Membership::read(&environment)?, &token)),
+        Command::Join { token } => runtime()?.block_on(join::join(&Membership::read(&variables)?, &token)),
     }
 }
 

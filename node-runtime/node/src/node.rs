@@ -9,9 +9,10 @@ use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use mfaas_attest::TrustedRoot;
 use mfaas_dispatch::Limits;
+use mfaas_startup::{Shutdown, write_ready_file};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::Map;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -23,7 +24,7 @@ use crate::ingress::{self, Callers, Face, Hosts, Peers};
 use crate::local_api::{self, LocalSocket};
 use crate::logs;
 use crate::serving::{self, Dispatcher, Fleet, NodeServices, Protection, WorkerSetup};
-use crate::state::{StateDir, write_durably};
+use crate::state::StateDir;
 use crate::upstream::Upstream;
 use crate::usage;
 
@@ -48,6 +49,7 @@ const RUN_SECONDS: &[f64] = &[
 /// Runs the node until SIGTERM or SIGINT.
 pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     raise_descriptor_limit();
+    let mut shutdown = Shutdown::listen().context("listening for SIGTERM and SIGINT")?;
     let prometheus = start_metrics()?;
     let state = StateDir::open(&config.membership.state_dir)?;
     let identity =
@@ -70,11 +72,10 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     announce(&config, address, &node.services.protection)?;
 
     tokio::select! {
-        signal = wait_for_signal() => signal?,
+        signal = shutdown.requested() => tracing::info!(signal, "stopping"),
         // Workers end with the node, and whoever supervises it starts it again.
         ended = answering.ended(&node.dispatcher) => anyhow::bail!("{ended} ended"),
     }
-    tracing::info!("stopping");
     answering.stop(&node.dispatcher).await;
     let gone = node.fleet.ended(WORKERS_WAIT_MAX).await;
     reporting.stop().await;
@@ -279,13 +280,9 @@ fn limits(config: &WorkerConfig, setup: &WorkerSetup, protection: &Protection) -
 /// Says where the node is, to people and to the program that waits for the ready file.
 fn announce(config: &Config, address: SocketAddr, protection: &Protection) -> anyhow::Result<()> {
     if let Some(path) = &config.ready_file {
-        let ready = serde_json::json!({
-            "pid": std::process::id(),
-            "ingress": address.to_string(),
-            "workers": protection.text(),
-        });
-        write_durably(path, ready.to_string().as_bytes())
-            .with_context(|| format!("MFAAS_READY_FILE: writing {}", path.display()))?;
+        let ready = [("ingress", address.to_string()), ("workers", protection.text().to_string())];
+        let ready = ready.map(|(name, value)| (name.to_owned(), value.into()));
+        write_ready_file(path, Map::from_iter(ready)).context("MFAAS_READY_FILE")?;
     }
     tracing::info!(%address, node = %config.membership.name, workers = config.workers.count, "the node is up");
     Ok(())
@@ -328,16 +325,6 @@ async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>, pr
         }
         tokio::time::sleep(GAUGES).await;
     }
-}
-
-async fn wait_for_signal() -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
 }
 
 fn start_metrics() -> anyhow::Result<PrometheusHandle> {

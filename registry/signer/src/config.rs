@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
 use mfaas_attest::SandboxLevel;
 use mfaas_ident::Access;
 use mfaas_rules::limits::BUILDS_AGREEMENT_MAX;
+use mfaas_startup::{VariableError, Variables};
 
 /// What `serve` needs.
 #[derive(Debug)]
@@ -27,56 +27,28 @@ pub(crate) struct ServeConfig {
 }
 
 impl ServeConfig {
-    /// Reads the environment; a missing variable is an error that names it.
-    pub(crate) fn from_env() -> anyhow::Result<Self> {
+    /// Reads and checks every variable.
+    pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
         Ok(Self {
-            database_url: required("MFAAS_DATABASE_URL")?,
-            blobs_url: required("MFAAS_BLOBS_URL")?,
-            keys_dir: required("MFAAS_KEYS_DIR")?.into(),
-            ready_file: optional("MFAAS_READY_FILE")?.map(PathBuf::from),
-            default_access: match optional("MFAAS_DEFAULT_ACCESS")? {
-                Some(word) => Access::parse(&word).context("MFAAS_DEFAULT_ACCESS")?,
-                None => Access::Tenant,
-            },
-            sandbox_minimum: match sandbox_minimum()?.as_deref() {
-                None | Some("full") => SandboxLevel::Full,
-                Some("landlock") => SandboxLevel::Landlock,
-                Some(_) => bail!("MFAAS_SANDBOX_MINIMUM is neither full nor landlock"),
-            },
-            builds_agreement: match optional("MFAAS_BUILDS_AGREEMENT")?.map(|number| number.parse()) {
-                None => 1,
-                Some(Ok(number @ 1..=BUILDS_AGREEMENT_MAX)) => number,
-                Some(_) => bail!("MFAAS_BUILDS_AGREEMENT is not a number from 1 to {BUILDS_AGREEMENT_MAX}"),
-            },
+            database_url: variables.required("MFAAS_DATABASE_URL")?,
+            blobs_url: variables.required("MFAAS_BLOBS_URL")?,
+            keys_dir: variables.required("MFAAS_KEYS_DIR")?.into(),
+            ready_file: variables.optional("MFAAS_READY_FILE")?.map(PathBuf::from),
+            default_access: variables
+                .parsed_by("MFAAS_DEFAULT_ACCESS", Access::parse)?
+                .unwrap_or(Access::Tenant),
+            sandbox_minimum: variables
+                .parsed_by("MFAAS_SANDBOX_MINIMUM", sandbox_level)?
+                .unwrap_or(SandboxLevel::Full),
+            builds_agreement: variables.number("MFAAS_BUILDS_AGREEMENT", 1..=BUILDS_AGREEMENT_MAX, 1)?,
         })
     }
 }
 
-/// A variable that must be set and not empty.
-pub(crate) fn required(name: &str) -> anyhow::Result<String> {
-    optional(name)?.with_context(|| format!("{name} is not set"))
-}
-
-/// `MFAAS_SANDBOX_MINIMUM`, or what the release before called it.
-fn sandbox_minimum() -> anyhow::Result<Option<String>> {
-    const OLD_NAME: &str = "MFAAS_CAGE_MINIMUM";
-    if let Some(value) = optional("MFAAS_SANDBOX_MINIMUM")? {
-        return Ok(Some(value));
-    }
-    let value = optional(OLD_NAME)?;
-    if value.is_some() {
-        tracing::warn!(
-            "{OLD_NAME} is now called MFAAS_SANDBOX_MINIMUM; set that one, the next release ignores {OLD_NAME}"
-        );
-    }
-    Ok(value)
-}
-
-fn optional(name: &str) -> anyhow::Result<Option<String>> {
-    match std::env::var(name) {
-        Ok(value) if value.is_empty() => bail!("{name} is set but empty"),
-        Ok(value) => Ok(Some(value)),
-        Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(_)) => bail!("{name} is not UTF-8"),
+fn sandbox_level(text: &str) -> Result<SandboxLevel, &'static str> {
+    match text {
+        "full" => Ok(SandboxLevel::Full),
+        "landlock" => Ok(SandboxLevel::Landlock),
+        _ => Err("expected full or landlock"),
     }
 }

@@ -30,6 +30,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use mfaas_attest::RootKeys;
+use mfaas_startup::Variables;
 
 use crate::arguments::Arguments;
 use crate::config::ServeConfig;
@@ -74,7 +75,7 @@ fn run() -> anyhow::Result<()> {
         Some("publish-keylist") => {
             let file = given.file("FILE")?;
             given.end()?;
-            keylist::publish(&file, &config::required("MFAAS_DATABASE_URL")?)
+            keylist::publish(&file, &Variables::of_process().required("MFAAS_DATABASE_URL")?)
         }
         Some("resign") => resign(given),
         Some(_) => bail!(USAGE),
@@ -84,8 +85,8 @@ fn run() -> anyhow::Result<()> {
 fn serve(mut given: Arguments) -> anyhow::Result<()> {
     let passphrase = Source::of(&mut given, "")?;
     given.end()?;
-    mfaas_logging::start()?;
-    serve::serve(ServeConfig::from_env()?, &passphrase)
+    mfaas_startup::start_log()?;
+    serve::serve(ServeConfig::read(&Variables::of_process())?, &passphrase)
 }
 
 fn init(mut given: Arguments) -> anyhow::Result<()> {

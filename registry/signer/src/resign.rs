@@ -5,6 +5,7 @@
 //! Must never sign what the database does not say of a version that was admitted, nor a statement that no key of this
 //! installation ever signed.
 
+use mfaas_startup::Variables;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
@@ -14,7 +15,7 @@ use postgres::Client;
 
 use crate::ledger::{self, AdmittedVersion};
 use crate::passphrase::Source;
-use crate::{config, keylist, keys};
+use crate::{keylist, keys};
 
 /// Statements in one transaction.
 const BATCH: i64 = 200;
@@ -35,11 +36,12 @@ pub(crate) fn resign(file: &Path, passphrase: &Source) -> anyhow::Result<Resigne
     let root = TrustedRoot::of_key(keylist::root_beside(file)?);
     let present = keylist::read_present(file)?;
     let list = present.list().context("no key list")?;
-    let key = keys::load(config::required("MFAAS_KEYS_DIR")?.as_ref(), passphrase)?.statements.key;
+    let variables = Variables::of_process();
+    let key = keys::load(variables.required("MFAAS_KEYS_DIR")?.as_ref(), passphrase)?.statements.key;
     let is_listed =
         |row: &&mfaas_attest::ListedKey| (row.purpose, row.keyid) == (Purpose::Artifact, key.public().id());
     ensure!(list.keys.iter().any(|row| is_listed(&row)), "{} does not name the present key", file.display());
-    let mut client = ledger::connect(&config::required("MFAAS_DATABASE_URL")?)?;
+    let mut client = ledger::connect(&variables.required("MFAAS_DATABASE_URL")?)?;
     ledger::check_schema(&mut client)?;
     let lists = ledger::key_lists(&mut client)?;
     ensure!(

@@ -1,8 +1,6 @@
 //! The loop: look, work, wait for a wake-up or a second, until SIGTERM.
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,8 +9,10 @@ use chrono::Utc;
 use mfaas_blobs::Blobs;
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::DeploymentId;
+use mfaas_startup::write_ready_file;
 use postgres::Client;
 use postgres::fallible_iterator::FallibleIterator as _;
+use serde_json::Map;
 use uuid::Uuid;
 
 use crate::config::ServeConfig;
@@ -47,19 +47,14 @@ type Deferrals = HashMap<Uuid, Deferral>;
 
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<()> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
-        anyhow::bail!("another TLS provider is installed already");
-    }
+    let stop = mfaas_startup::shutdown_flag()?;
+    mfaas_startup::install_tls_provider()?;
     let context = open_context(&config, passphrase)?;
     let mut client = ledger::connect(&config.database_url)?;
     ledger::check_schema(&mut client)?;
     ledger::claims::tell_agreement(&mut client, context.builds_agreement)?;
     if let Some(file) = &config.ready_file {
-        write_ready(file)?;
+        write_ready_file(file, Map::new()).context("MFAAS_READY_FILE")?;
     }
     let OnlineKeys { statements, sets } = context.keys.public();
     tracing::info!(statements = %statements.id(), sets = %sets.id(), "the signer serves");
@@ -189,13 +184,4 @@ fn wait(client: &mut Client) -> anyhow::Result<()> {
     // One look answers all that came meanwhile.
     while notifications.iter().next().context("the connection is lost")?.is_some() {}
     Ok(())
-}
-
-/// Writes `{"pid": …}` so that whoever started us knows we are there; whole or not at all.
-fn write_ready(file: &Path) -> anyhow::Result<()> {
-    let partial = file.with_extension("partial");
-    let about = || file.display().to_string();
-    std::fs::write(&partial, serde_json::json!({"pid": std::process::id()}).to_string())
-        .with_context(about)?;
-    std::fs::rename(&partial, file).with_context(about)
 }

@@ -58,7 +58,7 @@ fn heavy_dependencies_have_one_owner() {
         ("iced-x86", "mfaas-inspect"),
         ("object_store", "mfaas-blobs"),
         ("landlock", "mfaas-confine"),
-        ("tracing-subscriber", "mfaas-logging"),
+        ("tracing-subscriber", "mfaas-startup"),
         ("metrics-process", "mfaas-process-metrics"),
         ("ra-ap-rustc_lexer", "mfaas-audit"),
         ("toml_edit", "mfaas-audit"),

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use super::{ConfigError, ServeConfig};
+use super::{ServeConfig, VariableError};
 
-fn parse(changes: &[(&str, &str)]) -> Result<ServeConfig, ConfigError> {
+fn parse(changes: &[(&str, &str)]) -> Result<ServeConfig, VariableError> {
     let mut variables = vec![
         ("MFAAS_DATABASE_URL", "postgres://u:hidden@localhost/db"),
         ("MFAAS_BLOBS_URL", "file:///b"),
@@ -12,9 +12,7 @@ fn parse(changes: &[(&str, &str)]) -> Result<ServeConfig, ConfigError> {
         variables.retain(|(known, _)| known != name);
         variables.push((name, value));
     }
-    ServeConfig::parse(&|name| {
-        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-    })
+    ServeConfig::read(&variables.into_iter().collect())
 }
 
 #[test]

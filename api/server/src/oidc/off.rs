@@ -3,7 +3,9 @@
 use http::HeaderMap;
 use mfaas_ident::{PersonName, Role, TenantName};
 
-use crate::config::{ConfigError, ServeConfig};
+use mfaas_startup::VariableError;
+
+use crate::config::ServeConfig;
 use crate::refusal::Refusal;
 
 /// The path that a provider would send browsers back to.
@@ -36,10 +38,10 @@ impl From<SignInError> for Refusal {
 }
 
 /// `None`, or an error when the configuration names a provider.
-pub fn load(config: &ServeConfig, _public_url: &str) -> Result<Option<Provider>, ConfigError> {
+pub fn load(config: &ServeConfig, _public_url: &str) -> Result<Option<Provider>, VariableError> {
     match &config.oidc_file {
         None => Ok(None),
-        Some(_) => Err(ConfigError::Invalid {
+        Some(_) => Err(VariableError::Invalid {
             name: "MFAAS_OIDC_FILE",
             reason: "this server was built without the feature `oidc`".to_owned(),
         }),

@@ -10,8 +10,8 @@ use mfaas_ident::{Role, TenantName};
 use openidconnect::url::{Host, Origin, Url};
 use serde::Deserialize;
 
-use crate::config::ConfigError;
 use crate::limits;
+use mfaas_startup::VariableError;
 
 /// The variable that names the file.
 pub(super) const VARIABLE: &str = "MFAAS_OIDC_FILE";
@@ -86,7 +86,7 @@ fn default_session_minutes() -> u32 {
 
 impl Settings {
     /// Reads the file, and the secret that it names.
-    pub(super) fn read(path: &Path) -> Result<Self, ConfigError> {
+    pub(super) fn read(path: &Path) -> Result<Self, VariableError> {
         let text = read(path)?;
         let file: File = serde_json::from_str(&text).map_err(|error| invalid(path, error))?;
         let secret_path = path.parent().unwrap_or(Path::new("")).join(&file.client_secret_file);
@@ -154,12 +154,12 @@ fn address(text: &str) -> Result<Url, String> {
 }
 
 /// Codes come back to our own address: over a network that has to be https.
-pub(super) fn check_public(url: &str) -> Result<(), ConfigError> {
+pub(super) fn check_public(url: &str) -> Result<(), VariableError> {
     let reason = "signing in with a provider needs https, or a name of this machine".to_owned();
-    address(url).map(drop).map_err(|_| ConfigError::Invalid { name: "MFAAS_PUBLIC_URL", reason })
+    address(url).map(drop).map_err(|_| VariableError::Invalid { name: "MFAAS_PUBLIC_URL", reason })
 }
 
-fn read(path: &Path) -> Result<String, ConfigError> {
+fn read(path: &Path) -> Result<String, VariableError> {
     let mut text = String::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(limits::OIDC_FILE_BYTES_MAX + 1).read_to_string(&mut text))
@@ -170,6 +170,6 @@ fn read(path: &Path) -> Result<String, ConfigError> {
     Ok(text)
 }
 
-fn invalid(path: &Path, why: impl std::fmt::Display) -> ConfigError {
-    ConfigError::Invalid { name: VARIABLE, reason: format!("{}: {why}", path.display()) }
+fn invalid(path: &Path, why: impl std::fmt::Display) -> VariableError {
+    VariableError::Invalid { name: VARIABLE, reason: format!("{}: {why}", path.display()) }
 }

@@ -1,5 +1,6 @@
 //! What the steps of acquiring work with: a toolchain, its cargo, a directory and a sandbox.
 
+use mfaas_startup::{VariableError, Variables};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -192,8 +193,8 @@ pub(super) fn in_work<T>(
     run: impl FnOnce(&AcquireContext) -> Result<T, BuilderError>,
 ) -> Result<T, BuilderError> {
     let scratch = tempfile::tempdir().map_err(BuilderError::io("the directory for temporary files"))?;
-    let toolchain = materials::toolchain(&CheckConfig::from_environment()?)
-        .map_err(|problem| BuilderError::Config { name: "MFAAS_TOOLCHAIN_DIR", problem })?;
+    let toolchain = materials::toolchain(&CheckConfig::read(&Variables::of_process())?)
+        .map_err(|reason| VariableError::invalid("MFAAS_TOOLCHAIN_DIR", reason))?;
     let work = work.unwrap_or(scratch.path());
-    run(&AcquireContext::new(toolchain, work, config::sandbox_minimum()?)?)
+    run(&AcquireContext::new(toolchain, work, config::sandbox_minimum(&Variables::of_process())?)?)
 }

@@ -1,5 +1,6 @@
 //! `facts`: the reports about a directory, an archive, or a crate of the registry.
 
+use mfaas_startup::Variables;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -67,7 +68,11 @@ fn of_file(path: &Path) -> Result<CrateReport, BuilderError> {
     })?;
     let download = Download { checksum: Digest::of(&bytes), name, version, bytes };
     let reason = "the archive alone was given".to_owned();
-    report(&download, &Sandbox::new(config::sandbox_minimum()?)?, CompilerVerdict::NotRun { reason })
+    report(
+        &download,
+        &Sandbox::new(config::sandbox_minimum(&Variables::of_process())?)?,
+        CompilerVerdict::NotRun { reason },
+    )
 }
 
 /// `name-1.2.3` at the first place where a version begins.

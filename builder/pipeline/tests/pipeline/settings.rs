@@ -19,9 +19,9 @@ fn served(variables: &[(&str, &str)]) -> String {
 fn the_least_sandbox_is_read_from_its_older_variable_with_a_warning() {
     const NOW_CALLED: &str = "MFAAS_CAGE_MINIMUM is now called MFAAS_SANDBOX_MINIMUM";
     let old = served(&[("MFAAS_CAGE_MINIMUM", "none")]);
-    assert!(old.contains("neither full nor landlock") && old.contains(NOW_CALLED), "{old}");
+    assert!(old.contains("expected full or landlock") && old.contains(NOW_CALLED), "{old}");
     let accepted = served(&[("MFAAS_CAGE_MINIMUM", "landlock")]);
-    assert!(!accepted.contains("neither full nor landlock") && accepted.contains(NOW_CALLED), "{accepted}");
+    assert!(!accepted.contains("expected full or landlock") && accepted.contains(NOW_CALLED), "{accepted}");
     let new = served(&[("MFAAS_SANDBOX_MINIMUM", "none"), ("MFAAS_CAGE_MINIMUM", "full")]);
     assert!(new.contains("MFAAS_SANDBOX_MINIMUM") && !new.contains("MFAAS_CAGE_MINIMUM"), "{new}");
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::config::{ConfigError, Lookup, listed, parsed};
+use mfaas_startup::{VariableError, Variables};
 
 /// Connections at once: each takes a descriptor and up to [`super::listener::HEAD_BYTES_MAX`].
 const CONNECTIONS_MAX: usize = 4_096;
@@ -59,13 +59,13 @@ impl Bounds {
     }
 
     /// Reads the three variables.
-    pub(crate) fn read(lookup: Lookup<'_>) -> Result<Self, ConfigError> {
-        let connections_max = number(lookup, "MFAAS_INGRESS_CONNECTIONS", CONNECTIONS_MAX, CONNECTIONS_CAP)?;
+    pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
+        let connections_max =
+            variables.number("MFAAS_INGRESS_CONNECTIONS", 1..=CONNECTIONS_CAP, CONNECTIONS_MAX)?;
         let peer_default = PEER_CONNECTIONS_MAX.min(connections_max);
         let peer_connections_max =
-            number(lookup, "MFAAS_INGRESS_PEER_CONNECTIONS", peer_default, connections_max)?;
-        let variable = "MFAAS_INGRESS_PROXIES";
-        let proxies: BTreeSet<IpAddr> = listed(variable, &lookup(variable).unwrap_or_default(), PROXIES_MAX)?;
+            variables.number("MFAAS_INGRESS_PEER_CONNECTIONS", 1..=connections_max, peer_default)?;
+        let proxies: BTreeSet<IpAddr> = variables.list("MFAAS_INGRESS_PROXIES", PROXIES_MAX)?;
         let proxies = proxies.iter().map(IpAddr::to_canonical).collect();
         Ok(Self { connections_max, peer_connections_max, proxies, ..Self::node() })
     }
@@ -81,20 +81,6 @@ impl Bounds {
             ("peer_body_bytes", self.peer_body_bytes_max),
         ]
     }
-}
-
-fn number(
-    lookup: Lookup<'_>,
-    variable: &'static str,
-    default: usize,
-    most: usize,
-) -> Result<usize, ConfigError> {
-    let Some(text) = lookup(variable) else { return Ok(default) };
-    let number: usize = parsed(variable, &text)?;
-    if !(1..=most).contains(&number) {
-        return Err(ConfigError::Malformed { variable, reason: format!("a number from 1 to {most}") });
-    }
-    Ok(number)
 }
 
 #[cfg(test)]

@@ -190,7 +190,5 @@ fn config(db: &Database, dir: &Path, more: &[(&str, &str)]) -> ServeConfig {
         ("MFAAS_NODE_LISTEN", "127.0.0.1:0".to_owned()),
     ];
     let more = more.iter().map(|(name, value)| (*name, (*value).to_owned()));
-    let variables: Vec<_> = variables.into_iter().chain(more).collect();
-    let var = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
-    ServeConfig::parse(&var).unwrap()
+    ServeConfig::read(&variables.into_iter().chain(more).collect()).unwrap()
 }

@@ -2,13 +2,10 @@
 
 use mfaas_ident::PeerKey;
 
-use std::collections::BTreeMap;
-
 use super::*;
 
-fn read(variables: &[(&'static str, &str)]) -> Result<Bounds, ConfigError> {
-    let table: BTreeMap<_, _> = variables.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    Bounds::read(&|name| table.get(name).cloned())
+fn read(variables: &[(&'static str, &str)]) -> Result<Bounds, VariableError> {
+    Bounds::read(&variables.iter().copied().collect())
 }
 
 #[test]

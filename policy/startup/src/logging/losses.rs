@@ -64,12 +64,12 @@ impl Losses {
         let text = "lines of this log are missing: they could not be written";
         match self.form {
             Form::Text => {
-                format!("{time}  WARN mfaas_logging: {text} lines={lines} cause={cause:?}\n")
+                format!("{time}  WARN mfaas_startup: {text} lines={lines} cause={cause:?}\n")
             }
             // The system's reasons are plain text, in which Rust quotes nothing that JSON does not.
             Form::Json => format!(
                 "{{\"timestamp\":\"{time}\",\"level\":\"WARN\",\"fields\":{{\"message\":\"{text}\",\
-                 \"lines\":{lines},\"cause\":{cause:?}}},\"target\":\"mfaas_logging\"}}\n"
+                 \"lines\":{lines},\"cause\":{cause:?}}},\"target\":\"mfaas_startup\"}}\n"
             ),
         }
     }

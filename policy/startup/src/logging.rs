@@ -38,7 +38,7 @@ pub enum LoggingError {
 }
 
 /// Starts logging as `MFAAS_LOG` and `MFAAS_LOG_JSON` say. Called once, before anything is logged.
-pub fn start() -> Result<(), LoggingError> {
+pub fn start_log() -> Result<(), LoggingError> {
     let filter = read(FILTER)?.unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(filter).map_err(|error| LoggingError::Filter(error.to_string()))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter);
