@@ -13,6 +13,7 @@ mod instructions;
 mod layout;
 mod relocations;
 mod symbols;
+pub mod verify;
 
 pub use facts::inspect;
 pub use layout::{
