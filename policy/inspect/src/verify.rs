@@ -48,6 +48,9 @@ use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, Instruction, Mnemoni
 
 use codes::{Class, class_of};
 
+use crate::InspectError;
+use crate::image::{Image, ProgramRange};
+
 /// The revision of the rules, for statements about an image. It grows when the rules refuse more or less.
 pub const RULES_REVISION: u32 = 1;
 
@@ -112,6 +115,38 @@ pub struct CodeSegment<'image> {
 /// time and memory in proportion to the code.
 pub fn verify(code: CodeSegment<'_>) -> Result<(), Violation> {
     Verifier::new(code)?.run()
+}
+
+/// Why an image does not verify.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VerifyError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] InspectError),
+    /// A lemma does not hold.
+    #[error(transparent)]
+    Violation(#[from] Violation),
+}
+
+/// Proves the lemmas for all code of an image; answers how many bytes of code it has.
+pub fn verify_image(data: &[u8]) -> Result<u64, VerifyError> {
+    let image = Image::parse(data)?.ok_or(InspectError::Unloadable { what: "no x86-64 shared object" })?;
+    if !image.segment_faults.is_empty() {
+        return Err(
+            InspectError::Malformed { what: "a segment that overlaps another or leaves the file" }.into()
+        );
+    }
+    let ranges: Vec<_> = image.loads.iter().map(ProgramRange::memory).collect();
+    let mut code_bytes = 0;
+    for segment in image.loads.iter().filter(|segment| segment.executable()) {
+        if segment.file_size != segment.mem_size {
+            return Err(InspectError::Malformed { what: "code that is not in the file" }.into());
+        }
+        let bytes = image.bytes_at(segment.va, segment.file_size, "a code segment")?;
+        verify(CodeSegment { bytes, address: segment.va, image: &ranges })?;
+        code_bytes += segment.file_size;
+    }
+    Ok(code_bytes)
 }
 
 /// Where a branch may go to, for each byte of the code.
