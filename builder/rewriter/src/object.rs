@@ -109,6 +109,10 @@ fn is_distance(kind: elf::RelocationType) -> bool {
     matches!(kind, elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 | elf::R_X86_64_PC64)
 }
 
+fn is_table_entry(kind: elf::RelocationType) -> bool {
+    matches!(kind, elf::R_X86_64_GOTPCREL | elf::R_X86_64_GOTPCRELX | elf::R_X86_64_REX_GOTPCRELX)
+}
+
 impl Code {
     fn find(builder: &Builder<'_>) -> Result<Self, RewriteError> {
         let mut sections = BTreeMap::new();
@@ -257,15 +261,16 @@ impl CodeSection {
                 .iter()
                 .map(|index| ((relocations[*index].r_offset - at) as usize, *index))
                 .collect();
-            let is_import = within
-                .first()
-                .and_then(|(_, index)| relocations[*index].symbol)
-                .is_some_and(|symbol| builder.symbols.get(symbol).section.is_none());
+            let first = within.first().map(|(_, index)| &relocations[*index]);
+            let symbol = first.and_then(|relocation| relocation.symbol);
+            let is_import = symbol.is_some_and(|symbol| builder.symbols.get(symbol).section.is_none());
+            let is_table_entry = first.is_some_and(|relocation| is_table_entry(relocation.r_type));
             let source = Source {
                 instruction,
                 bytes: &bytes[at as usize..instruction.next_ip() as usize],
                 relocations: &within,
                 is_import,
+                is_table_entry,
             };
             let pieces = translate(&source).map_err(|why| self.refusal(at, why))?;
             groups.push(Group { was_at: at, align: std::mem::replace(&mut align, 1), pieces });

@@ -173,3 +173,6 @@ fn write(bytes: &mut Vec<u8>, piece: &Piece, length: usize, target: Option<usize
         bytes.extend((distance as i32).to_le_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests;

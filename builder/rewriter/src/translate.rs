@@ -77,8 +77,10 @@ pub(crate) struct Source<'a> {
     pub(crate) bytes: &'a [u8],
     /// Relocations within it: their offsets in the instruction, and their indexes in the section.
     pub(crate) relocations: &'a [(usize, usize)],
-    /// The relocation of a branch names a symbol that this object does not define.
+    /// The first relocation names a symbol that this object does not define.
     pub(crate) is_import: bool,
+    /// It is of an entry of the table of addresses, and not of the symbol itself.
+    pub(crate) is_table_entry: bool,
 }
 
 /// Says why there is no counterpart.
@@ -142,6 +144,9 @@ fn import_branch(relocation: usize, is_call: bool) -> Vec<Piece> {
 
 fn direct(source: &Source<'_>) -> Result<Vec<Piece>, Refusal> {
     let instruction = source.instruction;
+    if instruction.op0_kind() != OpKind::NearBranch64 {
+        return Err("a call that is none of a function");
+    }
     let kind = match instruction.flow_control() {
         FlowControl::Call => BranchKind::Call,
         FlowControl::UnconditionalBranch => BranchKind::Jump,
@@ -192,7 +197,7 @@ fn indirect(source: &Source<'_>) -> Result<Vec<Piece>, Refusal> {
         }
         return Ok(masked_branch(register.number() as u8, is_call).to_vec());
     }
-    if let (true, &[(_, relocation)]) = (instruction.is_ip_rel_memory_operand(), source.relocations) {
+    if let (true, &[(_, relocation)]) = (source.is_table_entry, source.relocations) {
         if source.is_import {
             return Ok(import_branch(relocation, is_call));
         }
@@ -201,7 +206,13 @@ fn indirect(source: &Source<'_>) -> Result<Vec<Piece>, Refusal> {
         let piece = piece.with(Fixup { at: 1, relocation, kind: FixupKind::Branch });
         return Ok(vec![Piece { ends_bundle: is_call, is_last: !is_call, ..piece }]);
     }
-    let load = confined(load_of_target(source.bytes)?, instruction);
+    let mut load = load_of_target(source.bytes)?;
+    if let &[(at, relocation)] = source.relocations {
+        // The displacement still ends the instruction.
+        let at = load.bytes.len() - (source.bytes.len() - at);
+        load = load.with(Fixup { at, relocation, kind: FixupKind::Same });
+    }
+    let load = confined(load, instruction);
     let [mask, branch] = masked_branch(R11, is_call);
     Ok(vec![load, mask, branch])
 }
@@ -314,3 +325,6 @@ fn needs_truncation(instruction: &Instruction) -> bool {
         _ => false,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,8 +71,10 @@ fn heavy_dependencies_have_one_owner() {
     ];
     for read in crates().values() {
         for (dependency, owner) in owners {
+            // Outside of the trusted base: what the rewriter reads and writes, the owner of both reads again.
+            let is_untrusted = read.name == "mfaas-rewriter" && owner == "mfaas-inspect";
             assert!(
-                !read.external.contains(dependency) || read.name == owner,
+                !read.external.contains(dependency) || read.name == owner || is_untrusted,
                 "{} depends on {dependency}, whose owner is {owner}",
                 read.name
             );
