@@ -57,6 +57,9 @@ pub const RULES_REVISION: u32 = 1;
 /// Indirect branches go to multiples of this, in bytes, and no instruction crosses one.
 pub const BUNDLE_BYTES: u64 = 32;
 
+/// What stands before a return: `mov r11d, [rsp]`, `and r11d, -32`, `mov [rsp], r11`, of four bytes each.
+const MASKED_RETURN: [u8; 12] = [0x44, 0x8b, 0x1c, 0x24, 0x41, 0x83, 0xe3, 0xe0, 0x4c, 0x89, 0x1c, 0x24];
+
 /// One past the window.
 const WINDOW_END: u64 = 1 << 32;
 /// How far below and above `rsp` an operand may lie, in bytes.
@@ -231,7 +234,7 @@ impl<'image> Verifier<'image> {
             Class::Padding => {}
             Class::Branch => self.branches.push((at, instruction.near_branch_target())),
             Class::Indirect => check_indirect(instruction, &self.before)?,
-            Class::Return => check_return(&self.before)?,
+            Class::Return => self.check_return(instruction)?,
         }
         self.mark(instruction, class);
         self.before = [self.before[1], self.before[2], *instruction];
@@ -303,6 +306,18 @@ impl<'image> Verifier<'image> {
             }
         }
         Ok(())
+    }
+
+    /// Lemma 7: the three instructions before it, byte for byte.
+    fn check_return(&self, instruction: &Instruction) -> Result<(), Fault> {
+        let at = instruction.ip();
+        let is_whole = self.before.map(|before| at.wrapping_sub(before.ip())) == [12, 8, 4];
+        let end = (at - self.code.address) as usize;
+        let before = end.checked_sub(MASKED_RETURN.len()).and_then(|start| self.code.bytes.get(start..end));
+        if is_whole && before == Some(&MASKED_RETURN) {
+            return Ok(());
+        }
+        Err((Rule::Return, "no mask of its target stands just before it in its bundle"))
     }
 
     fn check_operand(&self, instruction: &Instruction) -> Result<(), Fault> {
@@ -450,28 +465,6 @@ fn check_indirect(instruction: &Instruction, before: &[Instruction; 3]) -> Resul
 /// The lower half of a general register.
 fn narrow(register: Register) -> Register {
     register.full_register32()
-}
-
-/// Lemma 7.
-fn check_return(before: &[Instruction; 3]) -> Result<(), Fault> {
-    let [load, mask, store] = before;
-    let at_top = |instruction: &Instruction| {
-        instruction.memory_base() == Register::RSP
-            && instruction.memory_index() == Register::None
-            && instruction.memory_displacement64() == 0
-    };
-    let is_load = load.code() == Code::Mov_r32_rm32
-        && load.op0_register() == Register::R11D
-        && load.op1_kind() == OpKind::Memory
-        && at_top(load);
-    let is_store = store.code() == Code::Mov_rm64_r64
-        && store.op0_kind() == OpKind::Memory
-        && at_top(store)
-        && store.op1_register() == Register::R11;
-    if is_load && is_mask(mask, Register::R11D) && is_store {
-        return Ok(());
-    }
-    Err((Rule::Return, "no mask of its target stands just before it in its bundle"))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod archive;
 mod call_token;
 mod dependency;
 mod elf;
+mod machine_code;
 mod package;
 mod ring;
 mod source;
@@ -19,6 +20,7 @@ pub use archive::archive;
 pub use call_token::call_token;
 pub use dependency::{advisory, audits, dependency};
 pub use elf::elf;
+pub use machine_code::machine_code;
 pub use package::package;
 pub use ring::ring;
 pub use source::{expansion, lexer, manifest};
@@ -37,6 +39,7 @@ pub const READERS: &[(&str, Reader)] = &[
     ("elf", elf),
     ("expansion", expansion),
     ("lexer", lexer),
+    ("machine_code", machine_code),
     ("manifest", manifest),
     ("package", package),
     ("ring", ring),

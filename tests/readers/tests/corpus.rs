@@ -69,3 +69,22 @@ fn targets_and_readers_are_the_same() {
     assert_eq!(names("corpus", ""), readers);
     assert!(names("dictionaries", ".txt").is_subset(&readers));
 }
+
+/// Each piece of code that the verifier lets pass, with each of its bytes made each other byte.
+#[test]
+fn every_mutant_of_accepted_code_is_refused_or_holds_in_the_second_reading() {
+    let accepted = kept("machine_code").into_iter().find(|(name, _)| name == "accepted").unwrap().1;
+    let mut mutants = 0;
+    for bundle in accepted.chunks(32) {
+        let length = 32 - bundle.iter().rev().take_while(|byte| **byte == 0xcc).count();
+        for at in 0..length {
+            for byte in 0..=u8::MAX {
+                let mut mutant = bundle.to_vec();
+                mutant[at] = byte;
+                mfaas_readers::machine_code(&mutant);
+                mutants += 1;
+            }
+        }
+    }
+    assert!(mutants > 100_000, "only {mutants}");
+}
