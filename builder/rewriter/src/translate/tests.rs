@@ -61,6 +61,7 @@ fn each_kind_of_instruction_has_its_counterpart() {
         ("ff 54 24 10", "44 8b 5c 24 10 | 41 83 e3 e0 | 41 ff d3", "call [rsp+0x10]"),
         ("66 2e 0f 1f 84 00 00 00 00 00", "", "nop"),
         ("0f 0b", "0f 0b", "ud2"),
+        ("c4 e3 f9 6b c2 10", "0f 0b", "vfmaddsd xmm0, xmm0, xmm1, xmm2"),
     ] {
         let after: Vec<_> = after.split('|').map(bytes).filter(|piece| !piece.is_empty()).collect();
         assert_eq!(translated(&bytes(before)), Ok(after), "{what}");

@@ -312,13 +312,13 @@ const AVX: &[Code] = {
     ]
 };
 
-/// Fused multiplication and addition, of three operands and of four, which std's arithmetic uses after it asked.
+/// Fused multiplication and addition, which std's arithmetic uses after it asked. Not the form with four operands, whose unused
+/// bits no two disassemblers read alike.
 #[rustfmt::skip]
 const FMA: &[Code] = {
     use Code::*;
     &[
-        VEX_Vfmadd213sd_xmm_xmm_xmmm64, VEX_Vfmadd213ss_xmm_xmm_xmmm32, VEX_Vfmaddsd_xmm_xmm_xmm_xmmm64,
-        VEX_Vfmaddsd_xmm_xmm_xmmm64_xmm, VEX_Vfmaddss_xmm_xmm_xmm_xmmm32, VEX_Vfmaddss_xmm_xmm_xmmm32_xmm,
+        VEX_Vfmadd213sd_xmm_xmm_xmmm64, VEX_Vfmadd213ss_xmm_xmm_xmmm32,
     ]
 };
 
