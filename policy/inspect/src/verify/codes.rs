@@ -389,3 +389,6 @@ const RETURNS: &[Code] = {
         Retnq,
     ]
 };
+
+#[cfg(test)]
+mod tests;
