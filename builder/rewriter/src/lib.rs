@@ -5,9 +5,9 @@
 //! Outside of the trusted base: what this does wrong, the verifier refuses or the function's own
 //! tests notice. It must be deterministic, and name the symbol where it gives up.
 //!
-//! - [`translate`] turns an instruction into one or several that do the same within the window;
-//! - [`place`] puts them into bundles and decides how far branches reach;
-//! - [`object`] finds what refers to code, and makes it refer to where the code is now.
+//! - `translate` turns an instruction into one or several that do the same within the window;
+//! - `place` puts them into bundles and decides how far branches reach;
+//! - `object` finds what refers to code, and makes it refer to where the code is now.
 
 mod object;
 mod place;
