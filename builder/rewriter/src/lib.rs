@@ -15,8 +15,8 @@ mod translate;
 
 pub use object::rewrite;
 
-/// Bytes of a bundle: indirect branches go to multiples of it. The verifier has the same number.
-pub const BUNDLE_BYTES: usize = 32;
+/// Bytes of a bundle, as the verifier wants it.
+const BUNDLE_BYTES: usize = mfaas_inspect::verify::BUNDLE_BYTES as usize;
 
 /// Why an object cannot be rewritten.
 #[derive(Debug, thiserror::Error)]

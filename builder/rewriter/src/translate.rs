@@ -5,6 +5,8 @@
 
 use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
+use mfaas_inspect::verify::{ABOVE_STACK_POINTER_MAX, BELOW_STACK_POINTER_MAX};
+
 use crate::BUNDLE_BYTES;
 
 /// A relocation of a piece: where in the piece, and which one of the instruction's it was.
@@ -315,10 +317,6 @@ fn confined(mut piece: Piece, instruction: &Instruction) -> Piece {
     }
     piece
 }
-
-/// How far above and below `rsp` an operand may lie without truncation, in bytes; as the verifier has it.
-const BELOW_STACK_POINTER_MAX: i64 = 4 << 10;
-const ABOVE_STACK_POINTER_MAX: i64 = 1 << 30;
 
 fn needs_truncation(instruction: &Instruction) -> bool {
     if matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) {

@@ -47,12 +47,10 @@ use std::ops::Range;
 use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 use codes::{Class, class_of};
+use mfaas_rules::profiles::image_layout::{BANK_BYTES, TABLES_START};
 
 use crate::InspectError;
 use crate::image::{Image, ProgramRange};
-
-/// The revision of the rules, for statements about an image. It grows when the rules refuse more or less.
-pub const RULES_REVISION: u32 = 1;
 
 /// Indirect branches go to multiples of this, in bytes, and no instruction crosses one.
 pub const BUNDLE_BYTES: u64 = 32;
@@ -62,9 +60,10 @@ const MASKED_RETURN: [u8; 12] = [0x44, 0x8b, 0x1c, 0x24, 0x41, 0x83, 0xe3, 0xe0,
 
 /// One past the window.
 const WINDOW_END: u64 = 1 << 32;
-/// How far below and above `rsp` an operand may lie, in bytes.
-const BELOW_STACK_POINTER_MAX: i64 = 4 << 10;
-const ABOVE_STACK_POINTER_MAX: i64 = 1 << 30;
+/// How far below `rsp` an operand may lie, in bytes.
+pub const BELOW_STACK_POINTER_MAX: i64 = 4 << 10;
+/// How far above `rsp` an operand may lie, in bytes.
+pub const ABOVE_STACK_POINTER_MAX: i64 = 1 << 30;
 
 /// What is said of code that does not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -139,7 +138,9 @@ pub fn verify_image(data: &[u8]) -> Result<u64, VerifyError> {
             InspectError::Malformed { what: "a segment that overlaps another or leaves the file" }.into()
         );
     }
-    let ranges: Vec<_> = image.loads.iter().map(ProgramRange::memory).collect();
+    // The tables that tell a loader how to link stay in the file: at their addresses lies something else.
+    let is_loaded = |range: &Range<u64>| range.end <= TABLES_START || range.start >= BANK_BYTES;
+    let ranges: Vec<_> = image.loads.iter().map(ProgramRange::memory).filter(is_loaded).collect();
     let mut code_bytes = 0;
     for segment in image.loads.iter().filter(|segment| segment.executable()) {
         if segment.file_size != segment.mem_size {
@@ -249,16 +250,10 @@ impl<'image> Verifier<'image> {
             Class::Return => 3,
             _ => 0,
         };
-        self.set(instruction.ip() - self.code.address, Target::Start);
-        for before in self.before.into_iter().rev().take(masks) {
-            let offset = before.next_ip() - self.code.address;
-            self.set(offset, Target::Masked);
-        }
-    }
-
-    fn set(&mut self, offset: u64, target: Target) {
-        if let Some(entry) = self.targets.get_mut(offset as usize) {
-            *entry = target;
+        let offset = |at: u64| (at - self.code.address) as usize;
+        self.targets[offset(instruction.ip())] = Target::Start;
+        for before in self.before.iter().rev().take(masks) {
+            self.targets[offset(before.next_ip())] = Target::Masked;
         }
     }
 
@@ -456,15 +451,10 @@ fn check_indirect(instruction: &Instruction, before: &[Instruction; 3]) -> Resul
         return Err((Rule::Indirect, "its target comes straight from memory"));
     }
     let register = instruction.op0_register();
-    if register.is_gpr64() && is_mask(&before[2], narrow(register)) && !is_stack_pointer(register) {
+    if register.is_gpr64() && is_mask(&before[2], register.full_register32()) && !is_stack_pointer(register) {
         return Ok(());
     }
     Err((Rule::Indirect, "no mask of its target stands just before it in its bundle"))
-}
-
-/// The lower half of a general register.
-fn narrow(register: Register) -> Register {
-    register.full_register32()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use mfaas_inspect::verify::{Rule, VerifyError, verify_image};
 
 const SCRIPT: &str = "SECTIONS { .text : { *(.text .text.*) } .rodata : { *(.rodata .rodata.*) } \
                       .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) } .got : { *(.got) } .dynamic : { *(.dynamic) } \
+                      . = 0x30000000; .tables : { *(.tables) } \
                       . = 0x40000000; .data : { *(.data .data.*) } .bss : { *(.bss .bss.*) } /DISCARD/ : { *(.eh_frame) } }";
 
 /// rustc makes an image of `source` in `place`, with `linker` for its linker.
@@ -59,6 +60,20 @@ fn an_image_verifies_that_was_rewritten_and_only_then() {
         VerifyError::Violation(violation) => assert!(violation.rule >= Rule::Decoding, "{violation}"),
         VerifyError::Unreadable(error) => panic!("{error}"),
     }
+}
+
+/// The tables for the loader are a segment of the file, but not of what is loaded.
+#[test]
+fn code_that_reads_the_tables_of_the_loader_does_not_verify() {
+    let reads = |section: &str| {
+        let own = format!("#[unsafe(link_section = \"{section}\")] static OWN: u64 = 7;");
+        let two = "fn two(value: u64) -> u64 { value ^ unsafe { core::ptr::read_volatile(&OWN) } }";
+        let source = SOURCE.replace("fn two(value: u64) -> u64 { value << 2 }", two) + &own;
+        verify_image(&built(&source, rewriter()))
+    };
+    assert!(reads(".rodata.own").is_ok());
+    let refused = reads(".tables").unwrap_err().to_string();
+    assert!(refused.contains("it reaches out of the image"), "{refused}");
 }
 
 #[test]
