@@ -112,14 +112,7 @@ async fn the_page_says_who_may_call_in_the_words_of_the_signed_statement() {
 async fn with_node(answer: Vec<u8>) -> (Server, tokio::task::JoinHandle<String>) {
     let server = Server::start().await;
     let deployer = server.token_of("a", Role::Deployer).await;
-    let created = server.upload("hello", &deployer, vec![1]).await.json();
-    admitted_version(
-        &server.db,
-        "a",
-        "hello",
-        created["deployment"]["id"].as_str().unwrap(),
-        &"a".repeat(64),
-    );
+    server.admitted("a", "hello", &deployer).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut told = report(1, 0);
     told["ingress_url"] = format!("http://{}", listener.local_addr().unwrap()).into();

@@ -10,7 +10,7 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 
 use crate::console::{page, sign_in};
-use crate::support::{Server, admitted_version};
+use crate::support::Server;
 
 /// A client that trusts the server's authority, with or without a certificate of its own.
 fn client(server: &Server, identity: Option<(&str, &KeyPair)>) -> reqwest::Client {
@@ -194,14 +194,7 @@ async fn shards_come_in_the_order_of_the_question_or_not_at_all() {
 async fn a_function_is_ready_where_the_set_is_not_before_its_own() {
     let server = Server::start().await;
     let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
-    let created = server.upload("hello", &token, vec![1]).await.json();
-    admitted_version(
-        &server.db,
-        "a",
-        "hello",
-        created["deployment"]["id"].as_str().unwrap(),
-        &"a".repeat(64),
-    );
+    server.admitted("a", "hello", &token).await;
     let version = mfaas_ident::VersionNumber::new(1).unwrap();
     let (root, shards) = mfaas_attest::tree_of([mfaas_attest::ServedFunction {
         tenant: "a".parse().unwrap(),
@@ -295,9 +288,7 @@ async fn a_report_shows_up_where_people_look() {
 async fn a_version_that_a_node_refuses_says_so_to_its_own_tenant() {
     let server = Server::start().await;
     let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
-    let created = server.upload("hello", &token, vec![1]).await.json();
-    let id = created["deployment"]["id"].as_str().unwrap();
-    admitted_version(&server.db, "a", "hello", id, &"a".repeat(64));
+    let id = server.admitted("a", "hello", &token).await;
     let node = joined(&server, "node-1").await;
     let refused = |tenant: &str| {
         json!({"tenant": tenant, "function": "hello", "version": 1, "digest": "a".repeat(64),

@@ -10,7 +10,7 @@ use mfaas_server::{Running, authority};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::Database;
+use super::{Database, admitted_version};
 
 /// A server that answers.
 pub(crate) struct Server {
@@ -177,6 +177,14 @@ impl Server {
     pub(crate) async fn upload(&self, function: &str, token: &str, bytes: Vec<u8>) -> Answer {
         let path = format!("/v1/functions/{function}/deployments");
         self.send(self.request("POST", &path, token).body(bytes)).await
+    }
+
+    /// Uploads a function of a tenant, whose version 1 is live then. Answers the deployment's id.
+    pub(crate) async fn admitted(&self, tenant: &str, function: &str, token: &str) -> String {
+        let created = self.upload(function, token, vec![1]).await.json();
+        let deployment = created["deployment"]["id"].as_str().unwrap();
+        admitted_version(&self.db, tenant, function, deployment, &"a".repeat(64));
+        deployment.to_owned()
     }
 }
 
