@@ -17,13 +17,13 @@ use std::time::Instant;
 
 use mfaas_abi::Status;
 use mfaas_abi::frame::encode_request;
-use mfaas_executor::{Clock, Executor, Limits, Slab, SlabGeometry, SlabWriter, sealed_copy};
+use mfaas_executor::{Clock, Executor, Limits, Slab, SlabGeometry, SlabWriter, Verification, sealed_copy};
 use mfaas_ident::{Budget, MemoryLimit};
 
 const CALLS: usize = 200_000;
 
 fn main() {
-    let mut writer = SlabWriter::new(SlabGeometry::ONE).expect("a slab");
+    let mut writer = SlabWriter::new(SlabGeometry::ONE, Verification::Waived).expect("a slab");
     let loaded = writer.load(sealed_copy(toolchain::hostile()).expect("a memfd")).expect("it loads");
     let slab = Slab::map(writer.finish()).expect("the window is free");
     let memory = MemoryLimit::from_bytes(4 << 20).expect("a multiple of a page");

@@ -7,9 +7,10 @@ use mfaas_abi::frame::{FrameError, RequestParts};
 use mfaas_abi::limits::FRAME_BYTES_MAX;
 use mfaas_abi::{ABI_VERSION, ResponseRecord, Span, Status};
 use mfaas_ident::{Budget, MemoryLimit};
+use mfaas_inspect::verify::BUNDLE_BYTES;
 
 use crate::budget::Used;
-use crate::directory::Resident;
+use crate::directory::{Resident, Verification};
 use crate::limits::Limits;
 use crate::memory::{CallMemory, LARGEST_ARENA, LARGEST_STACK, Sizes};
 use crate::message::Message;
@@ -26,6 +27,8 @@ pub struct Executor {
     call_memory: CallMemory,
     slab: Slab,
     slot_cache: SlotCache,
+    /// How many images had left the slab when the last call began.
+    departures: u64,
     /// The image that ran last and whose data was not wiped yet.
     unwiped: Option<Resident>,
     handler_stack: HandlerStack,
@@ -86,12 +89,14 @@ impl Executor {
     fn build(slab: Slab, memory: MemoryLimit, clock: Clock) -> Result<Self, ExecutorError> {
         let bytes = usize::try_from(memory.as_bytes()).map_err(|_| ExecutorError::Unmappable("too large"))?;
         let call_memory = CallMemory::new(bytes)?;
+        slab.check_window(call_memory.addresses())?;
         let handler_stack = HandlerStack::install()?;
         signals::install_handlers()?;
         state::with(|state| {
             state.budget.clock.set(clock);
             state.budget.sample();
             gate::note_bases(state);
+            gate::open_gates(state, return_mask(slab.verification()));
             state.handler_stack.start.set(handler_stack.addresses().start);
             state.handler_stack.end.set(handler_stack.addresses().end);
         });
@@ -101,6 +106,7 @@ impl Executor {
             call_memory,
             slab,
             slot_cache,
+            departures: 0,
             unwiped: None,
             handler_stack,
             timer,
@@ -155,7 +161,8 @@ impl Executor {
         }
         self.settle_unless(&image);
         let (sizes, cold) = self.slot_cache.of(slot, image.generation);
-        if cold {
+        let departures = self.slab.departures();
+        if cold || std::mem::replace(&mut self.departures, departures) != departures {
             gate::serialise();
         }
         let (ran, used) = self.run_in_budget(&image, request_bytes, limits, sizes, watch);
@@ -340,6 +347,14 @@ impl Executor {
     }
 }
 
+/// What gates mask return addresses with: to the start of a bundle where all code consists of bundles.
+fn return_mask(verification: Verification) -> u32 {
+    match verification {
+        Verification::Required => (BUNDLE_BYTES as u32).wrapping_neg(),
+        Verification::Waived => u32::MAX,
+    }
+}
+
 /// What a call begins with next time whose runs together took too long: all that there is of what it
 /// outgrew, so that no work is done again.
 fn roomy(first: Sizes, last: Sizes) -> Sizes {
@@ -417,7 +432,6 @@ impl Drop for Executor {
         state::with(|state| {
             state.keys.on.set(false);
             state.keys.landing.set(0);
-            state.keys.gate_stack.set(0);
             state.bases.movable.set(false);
             state.taken.store(false, Ordering::Release);
         });

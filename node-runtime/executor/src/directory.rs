@@ -7,52 +7,66 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// `mfslab01`, so that a wrong descriptor is noticed.
-const MAGIC: u64 = u64::from_le_bytes(*b"mfslab01");
+use crate::pages::{LARGE_PAGE_BYTES, PAGE_BYTES};
+use crate::window;
+
+/// `mfslab02`, so that a wrong descriptor is noticed.
+const MAGIC: u64 = u64::from_le_bytes(*b"mfslab02");
 /// Bytes of the header in front of the records.
 pub(crate) const HEADER_BYTES: usize = 4096;
 
 /// How much a slab can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlabGeometry {
-    /// Pairs of code and data, 1 to 64.
-    pub banks: usize,
-    /// Bytes of code, and as many of data, in one bank: whole pages, at most 1 GiB.
+    /// Bytes of each of code, data and constants: whole pages, at most 768 MiB.
     pub bank_bytes: usize,
     /// Images, at most 131,072.
     pub slots: usize,
 }
 
 impl SlabGeometry {
-    /// The slab that all tenants share: address space, not memory. 64 GiB of code and as many images
-    /// as it can name.
-    pub const NODE: Self = Self { banks: 64, bank_bytes: 1 << 30, slots: 1 << 17 };
-    /// A slab of one tenant: 2 GiB of code. A loader has address space for tens of thousands of them.
-    pub const TENANT: Self = Self { banks: 2, bank_bytes: 1 << 30, slots: 1 << 15 };
+    /// The slab that all tenants share: address space, not memory. As much as the window has room for.
+    pub const NODE: Self = Self { bank_bytes: window::BANK, slots: 1 << 17 };
+    /// A slab of one tenant. A loader has address space for tens of thousands of them.
+    pub const TENANT: Self = Self { bank_bytes: window::BANK, slots: 1 << 15 };
     /// Room for one image of any admissible size, for a throw-away load.
-    pub const ONE: Self = Self { banks: 1, bank_bytes: 96 << 20, slots: 1 };
+    pub const ONE: Self = Self { bank_bytes: 96 << 20, slots: 1 };
 
     pub(crate) fn is_possible(self) -> bool {
-        (1..=crate::window::BANKS_MAX).contains(&self.banks)
-            && (1..=crate::window::BANK).contains(&self.bank_bytes)
-            && self.bank_bytes.is_multiple_of(crate::memory::PAGE_BYTES)
+        (1..=window::BANK).contains(&self.bank_bytes)
+            && self.bank_bytes.is_multiple_of(PAGE_BYTES)
             && (1..=1 << 17).contains(&self.slots)
     }
 
     /// Bytes of header and directory, in whole pages.
     pub(crate) fn directory_bytes(self) -> usize {
-        (HEADER_BYTES + self.slots * size_of::<Record>()).next_multiple_of(crate::memory::PAGE_BYTES)
+        (HEADER_BYTES + self.slots * size_of::<Record>()).next_multiple_of(PAGE_BYTES)
     }
 
-    /// Offset of a bank's code in the slab's memory.
-    pub(crate) fn bank_offset(self, bank: usize) -> usize {
-        self.directory_bytes().next_multiple_of(2 << 20) + bank * self.bank_bytes
+    /// Offset of the code in the slab's memory.
+    pub(crate) fn code_offset(self) -> usize {
+        self.directory_bytes().next_multiple_of(LARGE_PAGE_BYTES)
+    }
+
+    /// Offset of the constants.
+    pub(crate) fn constants_offset(self) -> usize {
+        (self.code_offset() + self.bank_bytes).next_multiple_of(LARGE_PAGE_BYTES)
     }
 
     /// The whole memory, in bytes.
     pub(crate) fn memory_bytes(self) -> usize {
-        self.bank_offset(self.banks)
+        self.constants_offset() + self.bank_bytes
     }
+}
+
+/// Which images a slab takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verification {
+    /// Those that `mfaas_inspect::verify` passes: their code stays in the window, whatever compiled it.
+    Required,
+    /// Any. What its code does is held by the process and its filters, and by protection keys where there are
+    /// any.
+    Waived,
 }
 
 /// The first page of a slab.
@@ -60,27 +74,44 @@ impl SlabGeometry {
 #[derive(Debug)]
 pub(crate) struct Header {
     magic: AtomicU64,
-    banks: AtomicU64,
     bank_bytes: AtomicU64,
     slots: AtomicU64,
+    /// 1 where verification is required, 0 where it is waived.
+    verified: AtomicU64,
+    /// Grows when an image has left.
+    departures: AtomicU64,
 }
 
 impl Header {
-    pub(crate) fn write(&self, geometry: SlabGeometry) {
-        self.banks.store(geometry.banks as u64, Ordering::Relaxed);
+    pub(crate) fn write(&self, geometry: SlabGeometry, verification: Verification) {
         self.bank_bytes.store(geometry.bank_bytes as u64, Ordering::Relaxed);
         self.slots.store(geometry.slots as u64, Ordering::Relaxed);
+        self.verified.store((verification == Verification::Required).into(), Ordering::Relaxed);
         self.magic.store(MAGIC, Ordering::Release);
     }
 
-    pub(crate) fn read(&self) -> Option<SlabGeometry> {
+    pub(crate) fn read(&self) -> Option<(SlabGeometry, Verification)> {
         let found = self.magic.load(Ordering::Acquire) == MAGIC;
         let geometry = SlabGeometry {
-            banks: self.banks.load(Ordering::Relaxed) as usize,
             bank_bytes: self.bank_bytes.load(Ordering::Relaxed) as usize,
             slots: self.slots.load(Ordering::Relaxed) as usize,
         };
-        (found && geometry.is_possible()).then_some(geometry)
+        let verification = match self.verified.load(Ordering::Relaxed) {
+            0 => Verification::Waived,
+            1 => Verification::Required,
+            _ => return None,
+        };
+        (found && geometry.is_possible()).then_some((geometry, verification))
+    }
+
+    /// An image has left: there are traps where it was.
+    pub(crate) fn count_departure(&self) {
+        self.departures.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many images have left.
+    pub(crate) fn departures(&self) -> u64 {
+        self.departures.load(Ordering::Acquire)
     }
 }
 

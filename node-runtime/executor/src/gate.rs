@@ -7,11 +7,14 @@ use std::arch::{asm, naked_asm};
 use std::mem::offset_of;
 
 use mfaas_abi::Call;
+use mfaas_rules::profiles::imports::ROWS;
 
 use crate::state::{self, End, STATE, State};
+use crate::bind;
+use crate::window::RETURN_GATE;
 
-/// Keeps on the host's stack what a callee must keep, notes where (`rcx` says in which cell), and goes
-/// to the stack that ends at `rdx`.
+/// Keeps on the host's stack what a callee must keep, notes where (`rcx` says in which cell), goes to the
+/// stack that ends at `rdx`, and leaves there where the entry returns to: a gate, in reach of verified code.
 macro_rules! leave_host_stack {
     () => {
         "push rbx
@@ -24,7 +27,8 @@ macro_rules! leave_host_stack {
          stmxcsr [rsp]
          fnstcw [rsp + 4]
          mov [rcx], rsp
-         mov rsp, rdx"
+         mov rsp, rdx
+         push {return_gate}"
     };
 }
 
@@ -68,13 +72,94 @@ pub(crate) unsafe extern "C" fn enter(
         "mov rax, rdi",
         "mov rdi, rsi",
         clear_registers!(),
-        "call rax",
-        "cld",
-        "mov edi, eax",
-        "call {returned}",
-        "ud2",
-        returned = sym returned,
+        "jmp rax",
+        return_gate = const RETURN_GATE,
     )
+}
+
+/// What stands behind every gate: from the function's stack to the host's, to the service whose number is
+/// in `r10`, and back. A service takes at most three arguments in registers, or numbers in vector
+/// registers; no general register of the host's shows in what comes back.
+///
+/// The function's return address is masked after the service has run, which may have written where
+/// the function's stack stands. A register that still holds the host's value is not the function's to see.
+macro_rules! pass_gate {
+    ($take_rights:expr, $give_rights:expr, $($operand:tt)*) => {
+        naked_asm!(
+            $take_rights,
+            "cmp r10d, {gates}",
+            "jae 9f",
+            "mov r11, rsp",
+            "mov rsp, [rip + {state} + {host_stack}]",
+            "push r11",
+            "sub rsp, 8",
+            "cld",
+            "cmp byte ptr [rip + {state} + {has_bases}], 0",
+            "je 3f",
+            "rdfsbase rax",
+            "cmp rax, [rip + {state} + {fs_base}]",
+            "jne 7f",
+            "3:",
+            "mov byte ptr [rip + {state} + {running}], 1",
+            "lea r11, [rip + {state} + {table}]",
+            "call [r11 + r10 * 8]",
+            "mov byte ptr [rip + {state} + {running}], 0",
+            "cmp byte ptr [rip + {state} + {ticked}], 0",
+            "jne 8f",
+            "4:",
+            "mov r11d, [rip + {state} + {return_mask}]",
+            "add rsp, 8",
+            "pop rsp",
+            "and r11d, [rsp]",
+            "mov [rsp], r11",
+            $give_rights,
+            "xor ecx, ecx",
+            "xor edx, edx",
+            "xor esi, esi",
+            "xor edi, edi",
+            "xor r8d, r8d",
+            "xor r9d, r9d",
+            "xor r10d, r10d",
+            "xor r11d, r11d",
+            "ret",
+            "7:",
+            "call {stray}",
+            "8:",
+            "mov [rsp], rax",
+            "sub rsp, 16",
+            "movups [rsp], xmm0",
+            "call {look}",
+            "movups xmm0, [rsp]",
+            "add rsp, 16",
+            "mov rax, [rsp]",
+            "jmp 4b",
+            "9:",
+            "ud2",
+            gates = const $crate::window::GATES,
+            state = sym $crate::state::STATE,
+            host_stack = const offset_of!($crate::state::State, host_stack),
+            has_bases = const offset_of!($crate::state::State, bases.movable),
+            fs_base = const offset_of!($crate::state::State, bases.fs),
+            running = const offset_of!($crate::state::State, services.running),
+            table = const offset_of!($crate::state::State, services.table),
+            ticked = const offset_of!($crate::state::State, services.ticked),
+            return_mask = const offset_of!($crate::state::State, services.return_mask),
+            stray = sym $crate::gate::stray,
+            look = sym $crate::signals::look_at_budget,
+            $($operand)*
+        )
+    };
+}
+
+pub(crate) use pass_gate;
+
+/// Behind every gate where there are no protection keys.
+///
+/// # Safety
+/// INV-EXECUTOR-4: for functions, with the number of a gate in `r10`.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn pass() {
+    pass_gate!("", "",)
 }
 
 /// What a load of zero reads, so that the x87 unit's last address says nothing about a function.
@@ -198,6 +283,15 @@ pub(crate) fn note_bases(state: &State) {
     state.bases.movable.set(has_bases);
 }
 
+/// Fills in what stands behind the gates. `return_mask`: what return addresses are masked with.
+pub(crate) fn open_gates(state: &State, return_mask: u32) {
+    let services = ROWS.iter().map(|row| bind::service(row.symbol)).chain([(returned as *const ()).addr()]);
+    for (cell, service) in state.services.table.iter().zip(services) {
+        cell.set(service);
+    }
+    state.services.return_mask.set(return_mask);
+}
+
 /// The address at which calls end: with or without a change of rights.
 pub(crate) fn landing_of(state: &State) -> usize {
     match state.keys.landing.get() {
@@ -206,19 +300,25 @@ pub(crate) fn landing_of(state: &State) -> usize {
     }
 }
 
-/// Reached on the function's stack when the entry returned.
+/// The service behind the gate through which an entry returns.
 pub(crate) extern "C" fn returned(number: u32) -> ! {
     leave(End::Returned(number))
 }
 
-/// Leaves the function's stack for good. Only for code that runs on it.
+/// A function came to a gate with a base of FS that is not the host's.
+pub(crate) extern "C" fn stray() -> ! {
+    leave(End::Fault(libc::SIGSEGV))
+}
+
+/// Ends the call. Only for services.
 pub(crate) fn leave(end: End) -> ! {
     let (host_stack, landing) = state::with(|state| {
         state.end.set(end);
+        state.services.running.set(false);
         (state.host_stack.get(), landing_of(state))
     });
-    // SAFETY: INV-EXECUTOR-1. `enter` stored this stack pointer and waits below it; what stands on the
-    // function's stack owns nothing (INV-EXECUTOR-4).
+    // SAFETY: INV-EXECUTOR-1. `enter` stored this stack pointer and waits there; the services that stand
+    // below it own nothing (INV-EXECUTOR-4).
     unsafe {
         asm!("mov rsp, {stack}", "jmp {landing}", stack = in(reg) host_stack, landing = in(reg) landing, options(noreturn))
     }

@@ -7,10 +7,10 @@
 //! that belongs there, before any use of memory: whoever comes with another value meets `ud2`. What
 //! stands behind the comparison is then as good as if the gate had been entered at its beginning:
 //!
-//! - in front of a service, that the stack is the function's and the base of FS is the host's, where its
+//! - in front of a service the stack comes from the state, that the base of FS is the host's, where its
 //!   C library keeps what belongs to a thread, is checked with the host's rights, and the direction flag
 //!   is cleared;
-//! - the landing takes its stack from the state, never from a register;
+//! - the landing takes its stack from the state too, never from a register;
 //! - a handler is entered on the handlers' stack alone.
 //!
 //! It must never touch memory between WRPKRU and its comparison, and never return to an address that
@@ -23,7 +23,8 @@ use std::mem::offset_of;
 use mfaas_abi::Call;
 
 use crate::state::{STATE, State};
-use crate::{gate, libm, services, signals};
+use crate::window::RETURN_GATE;
+use crate::{gate, signals};
 
 /// Key of the window and of what the worker only reads.
 pub(crate) const KEY: u32 = 1;
@@ -56,28 +57,40 @@ pub(crate) unsafe extern "C" fn enter(
         "jne 2f",
         "mov rax, r12",
         gate::clear_registers!(),
-        "call rax",
-        "mov edi, eax",
-        "mov eax, {host}",
-        "xor ecx, ecx",
-        "xor edx, edx",
-        "wrpkru",
-        "cmp eax, {host}",
-        "jne 2f",
-        "cmp rsp, [rip + {state} + {stack_start}]",
-        "jb 2f",
-        "cmp rsp, [rip + {state} + {stack_end}]",
-        "ja 2f",
-        "cld",
-        "call {returned}",
+        "jmp rax",
         "2:",
         "ud2",
         function = const FUNCTION,
+        return_gate = const RETURN_GATE,
+    )
+}
+
+/// Behind every gate: [`gate::pass`] with the host's rights.
+///
+/// # Safety
+/// INV-EXECUTOR-4 and 11: as `gate::pass`.
+#[unsafe(naked)]
+#[unsafe(link_section = "mfaas_gates")]
+pub(crate) unsafe extern "C" fn pass() {
+    gate::pass_gate!(
+        "mov r8, rdx
+         mov eax, {host}
+         xor ecx, ecx
+         xor edx, edx
+         wrpkru
+         cmp eax, {host}
+         jne 9f
+         mov rdx, r8",
+        "mov r8, rax
+         mov eax, {function}
+         xor ecx, ecx
+         xor edx, edx
+         wrpkru
+         cmp eax, {function}
+         jne 9f
+         mov rax, r8",
         host = const HOST,
-        state = sym STATE,
-        stack_start = const offset_of!(State, stack.start),
-        stack_end = const offset_of!(State, stack.end),
-        returned = sym gate::returned,
+        function = const FUNCTION,
     )
 }
 
@@ -101,90 +114,6 @@ pub(crate) unsafe extern "C" fn landing() {
         host_stack = const offset_of!(State, host_stack),
         landing = sym gate::landing,
     )
-}
-
-/// A gate in front of something that needs the host's rights. It takes at most three arguments, in
-/// registers, or numbers in vector registers; no register of the host's shows in what comes back.
-macro_rules! gates {
-    ($($name:ident => $inner:path;)+) => {
-        $(
-            #[doc = concat!("The gate in front of `", stringify!($inner), "`.")]
-            ///
-            /// # Safety
-            /// INV-EXECUTOR-4 and 11: as what stands behind it.
-            #[unsafe(naked)]
-            #[unsafe(link_section = "mfaas_gates")]
-            pub(crate) unsafe extern "C" fn $name() {
-                naked_asm!(
-                    "mov r8, rdx",
-                    "mov eax, {host}",
-                    "xor ecx, ecx",
-                    "xor edx, edx",
-                    "wrpkru",
-                    "cmp eax, {host}",
-                    "jne 2f",
-                    "cmp rsp, [rip + {state} + {stack_start}]",
-                    "jb 2f",
-                    "cmp rsp, [rip + {state} + {stack_end}]",
-                    "ja 2f",
-                    "mov [rip + {state} + {gate_stack}], rsp",
-                    "cld",
-                    "cmp byte ptr [rip + {state} + {has_bases}], 0",
-                    "je 3f",
-                    "rdfsbase rax",
-                    "cmp rax, [rip + {state} + {fs_base}]",
-                    "jne 2f",
-                    "3:",
-                    "mov rdx, r8",
-                    "sub rsp, 8",
-                    "call {inner}",
-                    "add rsp, 8",
-                    "mov r8, rax",
-                    "mov eax, {function}",
-                    "xor ecx, ecx",
-                    "xor edx, edx",
-                    "wrpkru",
-                    "cmp eax, {function}",
-                    "jne 2f",
-                    "mov rax, r8",
-                    "xor esi, esi",
-                    "xor edi, edi",
-                    "xor r8d, r8d",
-                    "xor r9d, r9d",
-                    "xor r10d, r10d",
-                    "xor r11d, r11d",
-                    "ret",
-                    "2:",
-                    "ud2",
-                    host = const HOST,
-                    function = const FUNCTION,
-                    state = sym STATE,
-                    stack_start = const offset_of!(State, stack.start),
-                    stack_end = const offset_of!(State, stack.end),
-                    gate_stack = const offset_of!(State, keys.gate_stack),
-                    has_bases = const offset_of!(State, bases.movable),
-                    fs_base = const offset_of!(State, bases.fs),
-                    inner = sym $inner,
-                )
-            }
-        )+
-    };
-}
-
-gates! {
-    mfaas_host_log => services::mfaas_host_log;
-    mfaas_host_now => services::mfaas_host_now;
-    mfaas_host_random => services::mfaas_host_random;
-    mfaas_host_panic => services::mfaas_host_panic;
-    mfaas_host_oom => services::mfaas_host_oom;
-    write => services::write;
-    writev => services::writev;
-    getrandom => services::getrandom;
-    clock_gettime => services::clock_gettime;
-    abort => services::abort;
-    pthread_key_create => services::pthread_key_create;
-    strerror_r => services::strerror_r;
-    cbrt => libm::cbrt;
 }
 
 /// A handler's beginning: the host's rights, if the kernel put it on the handlers' stack.
@@ -237,5 +166,7 @@ unsafe extern "C" {
 
 /// Addresses of the section.
 pub(crate) fn section() -> std::ops::Range<usize> {
-    (&raw const __start_mfaas_gates).addr()..(&raw const __stop_mfaas_gates).addr()
+    let section = (&raw const __start_mfaas_gates).addr()..(&raw const __stop_mfaas_gates).addr();
+    assert!(section.contains(&(landing as *const ()).addr()), "the linker put the gates elsewhere");
+    section
 }

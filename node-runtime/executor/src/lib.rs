@@ -22,11 +22,11 @@
 //!   executable in a worker, as long as the `Slab`; what its directory says about an image was
 //!   written by the loader and lies in the image's slot. Kept by `slab`, `link` and `writer`; noticed
 //!   by `no_page_is_ever_writable_and_executable`.
-//! - INV-EXECUTOR-4: code that runs on a function's stack (the host's services) holds no lock, owns
-//!   nothing and allocates nothing, so it may be abandoned at any instruction. Kept by `services`;
-//!   noticed by `ten_thousand_kills_leave_no_trace`.
-//! - INV-EXECUTOR-5: a call is abandoned only while the stack pointer lies in the function's stack, so
-//!   never in the middle of the host's own work. Kept by `signals`; noticed by the same test.
+//! - INV-EXECUTOR-4: a service holds no lock, owns nothing and allocates nothing, so it may be abandoned
+//!   wherever it touches the function's memory. Kept by `services`; noticed by
+//!   `ten_thousand_kills_leave_no_trace`.
+//! - INV-EXECUTOR-5: a call is abandoned only while the stack pointer lies in the window or a service touches
+//!   it, so never in the middle of the host's own work. Kept by `signals`; noticed by the same test.
 //! - INV-EXECUTOR-6: what a function left behind (pointers, lengths, counters) is checked before use.
 //!   Kept by `judge`; noticed by `a_lying_function_is_bad_output`.
 //! - INV-EXECUTOR-7: a pointer given to the kernel is to a local that lives across the call, or null
@@ -41,9 +41,8 @@
 //! - INV-EXECUTOR-10: the word that `state` knows for a watcher lives as long as the call that it is
 //!   for. Kept by `Executor::call`, which borrows it.
 //! - INV-EXECUTOR-11: under protection keys a function can use what bears the window's key and nothing
-//!   else, and what it is bound to without a gate needs no more than that: it reads constants and
-//!   what its arguments point at, and calls nothing. Kept by `keys`, `keyed`, `bind`, `memory_ops` and
-//!   `libm`; noticed by the tests in `tests/keys`.
+//!   else, and what it is bound to without a gate lies in the window itself. Kept by `keys`,
+//!   `keyed`, `bind` and `library`; noticed by the tests in `tests/keys`.
 //! - INV-EXECUTOR-12: under protection keys no byte of the worker's code outside of the gates begins an
 //!   instruction that changes rights. Kept by `text`, which looks and overwrites before lock-down;
 //!   nothing can be mapped executable afterwards.
@@ -56,6 +55,8 @@
 //!   meet what they would have met without it: flags, segments, bases, the x87 unit and MXCSR are put back at
 //!   the landing, general, vector and mask registers are cleared on the way in. Kept by `gate` and
 //!   `keyed`; noticed by `registers_are_the_hosts_again`.
+//! - INV-EXECUTOR-16: between the labels of `library` stand instructions and nothing else, which `link`
+//!   copies; they pass the verifier. Kept by `library`; demanded by `writer`.
 //!
 //! It must never run an image's constructors or destructors, never trust a value that a function
 //! wrote, and never return from a call before the call's memory is wiped.
@@ -73,12 +74,12 @@ mod judge;
 mod keyed;
 mod keys;
 mod libm;
+mod library;
 mod limits;
 mod link;
 mod logs;
 mod maps;
 mod memory;
-mod memory_ops;
 mod message;
 mod pages;
 mod run;
@@ -95,7 +96,7 @@ mod writer;
 
 pub use call::{CallError, Ended, Executor, Outcome};
 pub use clock::Clock;
-pub use directory::SlabGeometry;
+pub use directory::{SlabGeometry, Verification};
 pub use exit::exit_now;
 pub use keys::Keys;
 pub use limits::Limits;
@@ -134,6 +135,9 @@ pub enum ExecutorError {
     /// No bank has room for the image, or every slot is taken.
     #[error("the slab has no room for the image")]
     Full,
+    /// The image's code could leave the window.
+    #[error("the image does not verify: {0}")]
+    NotVerified(#[from] mfaas_inspect::verify::Violation),
     /// The image cannot be read.
     #[error(transparent)]
     Unreadable(#[from] mfaas_inspect::InspectError),

@@ -1,8 +1,7 @@
-//! Functions of numbers, from the crate `libm`: nothing in them writes to the worker's memory, as
-//! glibc's do to `errno`, and they answer the same on every machine.
-//!
-//! Those of the crate that choose an implementation when they first run, and remember it, are no
-//! such functions: `fma`, `fmaf` and `cbrt`. [`crate::bind`] leads them through a gate.
+//! Functions of numbers, from the crate `libm`: they answer the same on every machine. Services like
+//! others: what writes a number checks where.
+
+use crate::services::demand;
 
 /// One function of the crate with the C calling convention.
 macro_rules! function {
@@ -78,39 +77,45 @@ extern "C" fn fused_f32(x: f32, y: f32, z: f32) -> f32 {
 }
 
 /// # Safety
-/// INV-EXECUTOR-11: the function's own pointers, used with the function's own rights.
+/// INV-EXECUTOR-4: as the other services.
 unsafe extern "C" fn sincos(x: f64, sine: *mut f64, cosine: *mut f64) {
     let (sin, cos) = libm::sincos(x);
-    // SAFETY: INV-EXECUTOR-11.
-    unsafe { sine.write_unaligned(sin) };
-    // SAFETY: INV-EXECUTOR-11.
-    unsafe { cosine.write_unaligned(cos) };
+    demand(sine, 1);
+    demand(cosine, 1);
+    // SAFETY: INV-EXECUTOR-4. Checked above.
+    unsafe { sine.write(sin) };
+    // SAFETY: INV-EXECUTOR-4. Checked above.
+    unsafe { cosine.write(cos) };
 }
 
 /// # Safety
-/// INV-EXECUTOR-11: as `sincos`.
+/// INV-EXECUTOR-4: as `sincos`.
 unsafe extern "C" fn sincosf(x: f32, sine: *mut f32, cosine: *mut f32) {
     let (sin, cos) = libm::sincosf(x);
-    // SAFETY: INV-EXECUTOR-11.
-    unsafe { sine.write_unaligned(sin) };
-    // SAFETY: INV-EXECUTOR-11.
-    unsafe { cosine.write_unaligned(cos) };
+    demand(sine, 1);
+    demand(cosine, 1);
+    // SAFETY: INV-EXECUTOR-4. Checked above.
+    unsafe { sine.write(sin) };
+    // SAFETY: INV-EXECUTOR-4. Checked above.
+    unsafe { cosine.write(cos) };
 }
 
 /// # Safety
-/// INV-EXECUTOR-11: as `sincos`.
+/// INV-EXECUTOR-4: as `sincos`.
 unsafe extern "C" fn lgamma_r(x: f64, sign: *mut i32) -> f64 {
     let (value, negative) = libm::lgamma_r(x);
-    // SAFETY: INV-EXECUTOR-11.
-    unsafe { sign.write_unaligned(negative) };
+    demand(sign, 1);
+    // SAFETY: INV-EXECUTOR-4. Checked above.
+    unsafe { sign.write(negative) };
     value
 }
 
 /// # Safety
-/// INV-EXECUTOR-11: as `sincos`.
+/// INV-EXECUTOR-4: as `sincos`.
 unsafe extern "C" fn lgammaf_r(x: f32, sign: *mut i32) -> f32 {
     let (value, negative) = libm::lgammaf_r(x);
-    // SAFETY: INV-EXECUTOR-11.
-    unsafe { sign.write_unaligned(negative) };
+    demand(sign, 1);
+    // SAFETY: INV-EXECUTOR-4. Checked above.
+    unsafe { sign.write(negative) };
     value
 }

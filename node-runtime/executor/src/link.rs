@@ -1,58 +1,60 @@
-//! Linking: from a checked layout to the bytes that stand in a slot, written straight into its room.
-//! No address is followed here and no memory mapped: the room is a slice like any other.
+//! Linking: from a checked layout to the bytes that stand in a slot, in the loader's own memory, where no
+//! function sees them before they are whole. No address is followed here and no memory mapped.
 //!
-//! Code, constants and RELRO become one run of bytes at the slot's address; behind them stands the
-//! pristine copy of writable data and thread-locals, from which every call starts. The tables by
-//! which this is done stay in the file.
+//! Code becomes one run of bytes; constants and RELRO become another, behind which stands the pristine
+//! copy of writable data and thread-locals, from which every call starts. The tables by which this is
+//! done stay in the file.
 //!
-//! It must never write outside of the room, nor change code.
+//! It must never write outside of its buffers, nor change code.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use mfaas_inspect::{Layout, PAGE_BYTES, Relocation, Segment, SymbolTarget};
-use mfaas_rules::profiles::image_layout::{ALIGN_BYTES, BANK_BYTES, TABLES_START};
+use mfaas_rules::profiles::image_layout::{ALIGN_BYTES, Bank, CONSTANTS_START, DATA_START};
 use mfaas_rules::profiles::imports::ROWS;
 
 use crate::directory::{Resident, Run};
-use crate::{ExecutorError, window};
+use crate::{ExecutorError, library, window};
 
 /// Alignment of slots and of the thread-local block: no two images share a line.
 pub(crate) const LINE_BYTES: usize = ALIGN_BYTES as usize;
+/// `int3`: what stands where no code does.
+pub(crate) const TRAP: u8 = 0xcc;
 /// Alignment of the pristine copy.
 const COPY_BYTES: usize = 16;
 
 /// How much room an image needs, before it has a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// Code, constants and RELRO.
+    /// Bytes of code, and of constants and RELRO.
     code: usize,
+    constants: usize,
     /// Writable data, and how much of it may be anything but zeros.
     data: usize,
     data_held: usize,
     /// Offset of the thread-local block behind the data, and its size.
     tls_at: usize,
     tls: usize,
-    /// Bytes that linking writes, at most, from the slot's beginning.
-    pub(crate) written: usize,
     /// What the slot's address must be a multiple of.
     pub(crate) align: usize,
-    /// Bytes of the slot: the same in code and data, so that both lie at one offset of the bank.
+    /// Bytes of the slot, the same in code, data and constants: all three lie at one offset of their bank.
     pub(crate) slot: usize,
 }
 
 /// What `layout` needs. An error for an image whose parts do not lie where
 /// `mfaas_rules::profiles::image_layout` puts them.
 pub(crate) fn needs(layout: &Layout) -> Result<Needs, ExecutorError> {
-    let (mut code, mut data, mut held, mut align) = (0, 0, 0, ALIGN_BYTES);
+    let (mut code, mut constants, mut data, mut held, mut align) = (0, 0, 0, 0, ALIGN_BYTES);
     for segment in &layout.segments {
         let end = segment.range().end;
-        match part_of(layout, segment)? {
-            Part::Code => code = code.max(end),
-            Part::Tables => continue,
-            Part::Data => {
-                data = data.max(end - BANK_BYTES);
-                held = held.max(segment.va + segment.file_size - BANK_BYTES);
+        match bank_of(layout, segment)? {
+            Bank::Code => code = code.max(end),
+            Bank::Constants => constants = constants.max(end - CONSTANTS_START),
+            Bank::Tables => continue,
+            Bank::Data => {
+                data = data.max(end - DATA_START);
+                held = held.max(segment.va + segment.file_size - DATA_START);
             }
         }
         align = align.max(segment.align);
@@ -64,79 +66,76 @@ pub(crate) fn needs(layout: &Layout) -> Result<Needs, ExecutorError> {
     }
     // A relocation may write where the file holds nothing.
     let written = layout.relocations.iter().map(|one| target_of(one).saturating_add(8));
-    let held = written.filter(|end| *end > BANK_BYTES).map(|end| end - BANK_BYTES).fold(held, u64::max);
-    let (code, data, data_held) = (code as usize, data as usize, held.min(data) as usize);
+    let held = written
+        .filter(|end| (DATA_START + 1..=CONSTANTS_START).contains(end))
+        .map(|end| end - DATA_START)
+        .fold(held, u64::max);
+    let (code, constants) = (code as usize, constants as usize);
+    let (data, data_held) = (data as usize, held.min(data) as usize);
     let tls_at = data.next_multiple_of(LINE_BYTES.max(tls_align as usize));
-    let written = code.next_multiple_of(COPY_BYTES) + data_held + template;
-    let slot = written.max(tls_at + tls).next_multiple_of(LINE_BYTES);
+    let read = constants.next_multiple_of(COPY_BYTES) + data_held + template;
+    let slot = slot_bytes(code.max(read).max(tls_at + tls));
     if slot > window::BANK {
         return Err(ExecutorError::Unmappable("the image is larger than a bank"));
     }
-    Ok(Needs { code, data, data_held, tls_at, tls, written, align: align.max(tls_align) as usize, slot })
+    let align = align.max(tls_align) as usize;
+    Ok(Needs { code, constants, data, data_held, tls_at, tls, align, slot })
 }
 
-/// What becomes of a segment.
-enum Part {
-    /// It stands in the slot.
-    Code,
-    /// It is read, and left where it is.
-    Tables,
-    /// Every call begins with a copy of it.
-    Data,
+/// An odd number of lines: slots of one size behind each other then begin in all sets of a cache in turn,
+/// and not all in a few.
+fn slot_bytes(bytes: usize) -> usize {
+    (bytes.div_ceil(LINE_BYTES) | 1) * LINE_BYTES
 }
 
-fn part_of(layout: &Layout, segment: &Segment) -> Result<Part, ExecutorError> {
+/// Where a segment goes, and that it may.
+fn bank_of(layout: &Layout, segment: &Segment) -> Result<Bank, ExecutorError> {
     let (range, access) = (segment.range(), segment.access);
     let relro = layout.relro.clone().unwrap_or(0..0);
-    if range.start >= BANK_BYTES {
-        let plain = access.write && !access.execute;
-        let error = "a segment among the writable ones is not writable data";
-        if plain { Ok(Part::Data) } else { Err(ExecutorError::Unmappable(error)) }
-    } else if range.end > BANK_BYTES {
-        Err(ExecutorError::Unmappable("a segment reaches into the writable bank"))
-    } else if range.start >= TABLES_START {
-        let read = !access.write && !access.execute;
-        if read { Ok(Part::Tables) } else { Err(ExecutorError::Unmappable("tables that are not only read")) }
-    } else if range.end > TABLES_START {
-        Err(ExecutorError::Unmappable("a segment reaches into the tables"))
-    } else if access.write && !(relro.start <= range.start && range.end <= relro.end) {
-        Err(ExecutorError::Unmappable("writable data does not lie in the writable bank"))
-    } else {
-        Ok(Part::Code)
-    }
+    let stays_writable = access.write && !(relro.start <= range.start && range.end <= relro.end);
+    let bank = Bank::of(&range).ok_or(ExecutorError::Unmappable("a segment reaches over the end of a bank"))?;
+    let (fits, error) = match bank {
+        Bank::Code => (!stays_writable, "writable data lies among the code"),
+        Bank::Tables => (!access.write && !access.execute, "tables that are not only read"),
+        Bank::Data => (access.write && !access.execute, "what lies among the data is not writable data"),
+        Bank::Constants => (!stays_writable && !access.execute, "what lies among the constants is not only read"),
+    };
+    if fits { Ok(bank) } else { Err(ExecutorError::Unmappable(error)) }
 }
 
-/// Links `file` into `room`, the slot whose first byte workers have at address `base`, and says what
-/// the directory has to say. After an error the room holds anything.
-pub(crate) fn link(
-    file: &[u8],
-    layout: &Layout,
-    needs: Needs,
-    base: usize,
-    room: &mut [u8],
-) -> Result<Resident, ExecutorError> {
+/// An image as it will stand in its slot.
+#[derive(Debug)]
+pub(crate) struct Linked {
+    pub(crate) resident: Resident,
+    pub(crate) code: Vec<u8>,
+    /// Constants, and behind them the copy from which data begins.
+    pub(crate) constants: Vec<u8>,
+}
+
+/// Links `file` for the slot whose code workers have at address `base`.
+pub(crate) fn link(file: &[u8], layout: &Layout, needs: Needs, base: usize) -> Result<Linked, ExecutorError> {
     let entry = entry_of(layout)?;
-    let (code, pristine) = room
-        .get_mut(..needs.written)
-        .and_then(|room| room.split_at_mut_checked(needs.code))
-        .ok_or(ExecutorError::Unmappable("a slot smaller than its image"))?;
-    let mut image =
-        Banks { base, code, data: vec![0; needs.data_held], tls_block: base + window::BANK + needs.tls_at };
+    let mut image = Banks {
+        base,
+        code: vec![TRAP; needs.code],
+        constants: vec![0; needs.constants],
+        data: vec![0; needs.data_held],
+        tls_block: base + DATA_START as usize + needs.tls_at,
+    };
     for segment in &layout.segments {
         image.fill(file, layout, segment)?;
     }
     image.relocate(layout)?;
-    let tls = image.template(layout)?;
-    let data = run_of(&image.data, base + window::BANK, needs.data);
-    let tls_run = run_of(tls, base + window::BANK + needs.tls_at, needs.tls);
-    let at = needs.code.next_multiple_of(COPY_BYTES) - needs.code;
-    let copies = pristine.get_mut(at..at + data.copied + tls_run.copied);
-    let copies = copies.ok_or(ExecutorError::Unmappable("a slot smaller than its image"))?;
-    let (data_copy, tls_copy) = copies.split_at_mut(data.copied);
-    data_copy.copy_from_slice(&image.data[..data.copied]);
-    tls_copy.copy_from_slice(&tls[..tls_run.copied]);
-    let pristine = base + needs.code + at;
-    Ok(Resident { generation: 0, entry: base + entry, pristine, data, tls: tls_run })
+    let template = image.template(layout)?;
+    let data = run_of(&image.data, base + DATA_START as usize, needs.data);
+    let tls = run_of(&template, image.tls_block, needs.tls);
+    let Banks { code, mut constants, data: held, .. } = image;
+    constants.resize(needs.constants.next_multiple_of(COPY_BYTES), 0);
+    let pristine = base + CONSTANTS_START as usize + constants.len();
+    constants.extend_from_slice(&held[..data.copied]);
+    constants.extend_from_slice(&template[..tls.copied]);
+    let resident = Resident { generation: 0, entry: base + entry, pristine, data, tls };
+    Ok(Linked { resident, code, constants })
 }
 
 /// The shortest copy that leaves only zeros behind it, in `bytes` bytes of which `held` are the first.
@@ -158,29 +157,33 @@ fn entry_of(layout: &Layout) -> Result<usize, ExecutorError> {
         .ok_or(ExecutorError::NoEntry)
 }
 
-/// The two halves of an image while it is linked.
-struct Banks<'room> {
+/// The parts of an image while it is linked.
+struct Banks {
     base: usize,
-    code: &'room mut [u8],
+    code: Vec<u8>,
+    constants: Vec<u8>,
     data: Vec<u8>,
     tls_block: usize,
 }
 
-impl Banks<'_> {
+impl Banks {
     /// The buffer and the offset in it for an address of the image.
     fn place(&mut self, va: u64) -> (&mut [u8], usize) {
-        match va.checked_sub(BANK_BYTES) {
-            Some(offset) => (&mut self.data, offset as usize),
-            None => (self.code, va as usize),
+        if let Some(offset) = va.checked_sub(CONSTANTS_START) {
+            (&mut self.constants, offset as usize)
+        } else if let Some(offset) = va.checked_sub(DATA_START) {
+            (&mut self.data, offset as usize)
+        } else {
+            (&mut self.code, va as usize)
         }
     }
 
     /// `bytes` bytes at an address of the image.
     fn at(&mut self, va: u64, bytes: usize) -> Result<&mut [u8], ExecutorError> {
-        let (half, start) = self.place(va);
+        let (bank, start) = self.place(va);
         start
             .checked_add(bytes)
-            .and_then(|end| half.get_mut(start..end))
+            .and_then(|end| bank.get_mut(start..end))
             .ok_or(ExecutorError::Unmappable("an address outside the image"))
     }
 
@@ -193,14 +196,14 @@ impl Banks<'_> {
             .and_then(|end| file.get(from..end))
             .filter(|source| source.len() as u64 <= segment.mem_size)
             .ok_or(ExecutorError::Unmappable("a segment lies outside the file"))?;
-        match part_of(layout, segment)? {
-            Part::Code => {
+        match bank_of(layout, segment)? {
+            Bank::Code | Bank::Constants => {
                 let (held, rest) = self.at(segment.va, segment.mem_size as usize)?.split_at_mut(bytes);
                 held.copy_from_slice(source);
                 rest.fill(0);
             }
-            Part::Data if bytes > 0 => self.at(segment.va, bytes)?.copy_from_slice(source),
-            Part::Data | Part::Tables => {}
+            Bank::Data if bytes > 0 => self.at(segment.va, bytes)?.copy_from_slice(source),
+            Bank::Data | Bank::Tables => {}
         }
         Ok(())
     }
@@ -245,13 +248,14 @@ impl Banks<'_> {
     }
 
     /// The template of the thread-local block, relocated.
-    fn template(&self, layout: &Layout) -> Result<&[u8], ExecutorError> {
-        let Some(tls) = layout.tls else { return Ok(&[]) };
-        let (start, bytes) = (tls.va as usize, tls.file_size as usize);
-        start
-            .checked_add(bytes)
-            .and_then(|end| self.code.get(start..end))
-            .ok_or(ExecutorError::Unmappable("thread-locals outside of the constants"))
+    fn template(&mut self, layout: &Layout) -> Result<Vec<u8>, ExecutorError> {
+        match layout.tls {
+            None => Ok(Vec::new()),
+            Some(tls) if (DATA_START..CONSTANTS_START).contains(&tls.va) => {
+                Err(ExecutorError::Unmappable("thread-locals outside of the constants"))
+            }
+            Some(tls) => Ok(self.at(tls.va, tls.file_size as usize)?.to_vec()),
+        }
     }
 }
 
@@ -270,9 +274,15 @@ fn bind(layout: &Layout) -> Result<Vec<u64>, ExecutorError> {
     static OFFERED: LazyLock<BTreeMap<&str, usize>> =
         LazyLock::new(|| ROWS.iter().enumerate().map(|(row, import)| (import.symbol, row)).collect());
     let address = |import: &mfaas_inspect::Import| match OFFERED.get(import.name.as_str()) {
-        Some(row) => Ok(window::import(*row) as u64),
+        Some(row) => Ok(address_of(*row) as u64),
         None if import.weak => Ok(0),
         None => Err(ExecutorError::UnknownImport(import.name.clone())),
     };
     layout.imports.iter().map(address).collect()
+}
+
+/// What an image calls for an import: a routine of the library, or the gate to a service.
+fn address_of(row: usize) -> usize {
+    let routine = library::offset_of(ROWS[row].symbol);
+    routine.map_or_else(|| window::gate(row), |offset| window::LIBRARY + offset)
 }

@@ -88,6 +88,11 @@ impl Region {
         self.start.as_ptr().expose_provenance()
     }
 
+    /// Where it lies.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        self.address()..self.address() + self.bytes
+    }
+
     /// The address of `offset`, which lies in the region or at its end.
     pub(crate) fn at(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset <= self.bytes);
@@ -240,6 +245,11 @@ impl CallMemory {
             region.protect(range.start..range.end.next_multiple_of(PAGE_BYTES), access)?;
         }
         Ok(Self { region, arenas, stacks })
+    }
+
+    /// Where it lies.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        self.region.addresses()
     }
 
     /// Where the call's record stands.

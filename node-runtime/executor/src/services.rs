@@ -1,13 +1,12 @@
-//! What a function's imports are bound to. All of it runs on the function's stack, at its bidding,
-//! and may be abandoned at any instruction (INV-EXECUTOR-4).
+//! What a function can ask the host. All of it runs on the host's stack, at the function's bidding, and
+//! may be abandoned where it touches the function's memory (INV-EXECUTOR-4).
 //!
 //! Pointers here come from the function. One that does not lie in the window of functions ends the
 //! call as a fault: a service reads and writes nothing of the worker's for anybody. One that lies
-//! there and is wild faults on the function's stack, as if the function had used it itself. Under
-//! protection keys what touches the worker's state is reached through the gates of
-//! [`crate::keyed`] alone.
+//! there and is wild faults in the service, which ends the call too (`crate::signals`). The only way
+//! here is [`crate::gate::pass`].
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::c_int;
 use std::ptr;
 use std::slice;
 
@@ -22,20 +21,12 @@ use crate::window;
 const STDOUT: c_int = 1;
 const STDERR: c_int = 2;
 
-/// Ends the call unless `count` values of `T` from `start` lie in the window of functions, and not
-/// where the service itself stands.
-fn demand<T>(start: *const T, count: usize) {
-    let apart = |bytes: usize| window::holds(start.addr(), bytes) && is_apart(start.addr(), bytes);
-    let inside = count.checked_mul(size_of::<T>()).is_some_and(apart);
-    if !inside || !start.is_aligned() {
+/// Ends the call unless `count` values of `T` from `start` lie in the window of functions.
+pub(crate) fn demand<T>(start: *const T, count: usize) {
+    let inside = |bytes: usize| window::holds(start.addr(), bytes);
+    if !count.checked_mul(size_of::<T>()).is_some_and(inside) || !start.is_aligned() {
         leave(End::Fault(libc::SIGSEGV));
     }
-}
-
-/// Whether no byte lies on the stack below the last gate that was passed: behind a gate a service
-/// has the host's rights and must not be made to change its own way back.
-fn is_apart(start: usize, bytes: usize) -> bool {
-    state::with(|state| start >= state.keys.gate_stack.get() || start + bytes <= state.stack.start.get())
 }
 
 /// A slice of the function's memory.
@@ -68,8 +59,9 @@ fn log_stream(level: Level, text: &[u8]) {
 }
 
 fn fail(errno: c_int) {
+    let at = ptr::with_exposed_provenance_mut::<c_int>(crate::memory::ERRNO);
     // SAFETY: INV-EXECUTOR-2. The word for it in the call memory, aligned, and the one thread is here.
-    unsafe { errno_location().write(errno) };
+    unsafe { at.write(errno) };
 }
 
 pub(crate) unsafe extern "C" fn mfaas_host_log(level: u32, text: *const u8, bytes: usize) {
@@ -175,64 +167,5 @@ pub(crate) unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, into: *mut
     demand(into, 1);
     // SAFETY: INV-EXECUTOR-4.
     unsafe { into.write(time) };
-    0
-}
-
-/// What `__tls_get_addr` is given: the loader wrote the address of the image's one block where a
-/// module's number would stand, and an offset beside it.
-#[repr(C)]
-pub(crate) struct TlsIndex {
-    block: usize,
-    offset: usize,
-}
-
-pub(crate) unsafe extern "C" fn tls_get_addr(index: *const TlsIndex) -> *mut c_void {
-    // SAFETY: INV-EXECUTOR-4. It reads two words for the function that the function could read itself:
-    // nothing of them reaches anybody else.
-    let index = unsafe { &*index };
-    ptr::without_provenance_mut(index.block.wrapping_add(index.offset))
-}
-
-pub(crate) extern "C" fn errno_location() -> *mut c_int {
-    // No look at the worker's memory: a function's own rights are enough for this.
-    ptr::with_exposed_provenance_mut(crate::memory::ERRNO)
-}
-
-/// Answers "not implemented", as system calls do.
-pub(crate) extern "C" fn unavailable() -> isize {
-    fail(libc::ENOSYS);
-    -1
-}
-
-/// Does nothing, with success.
-pub(crate) extern "C" fn nothing() -> usize {
-    0
-}
-
-/// Has nothing to point at.
-pub(crate) extern "C" fn null() -> *mut c_void {
-    ptr::null_mut()
-}
-
-/// Says by its number that there is no memory.
-pub(crate) extern "C" fn no_memory() -> c_int {
-    libc::ENOMEM
-}
-
-/// std takes 0 for "not made yet", so every key is 1; what is stored under it is never read.
-pub(crate) unsafe extern "C" fn pthread_key_create(key: *mut libc::pthread_key_t, _destroy: usize) -> c_int {
-    demand(key, 1);
-    // SAFETY: INV-EXECUTOR-4.
-    unsafe { key.write(1) };
-    0
-}
-
-/// An empty text for every number.
-pub(crate) unsafe extern "C" fn strerror_r(_errno: c_int, into: *mut c_char, bytes: usize) -> c_int {
-    if bytes > 0 {
-        demand(into, 1);
-        // SAFETY: INV-EXECUTOR-4.
-        unsafe { into.write(0) };
-    }
     0
 }

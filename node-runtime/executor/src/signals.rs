@@ -1,8 +1,8 @@
 //! Signal handlers: they decide whether the running call must end, and end it.
 //!
-//! A handler ends a call only while the interrupted stack pointer lies in the function's stack.
-//! Then the function's code, or a service that owns nothing, is what was interrupted, and resuming
-//! at the landing loses nothing. A fault anywhere else is a fault of the worker itself, whose
+//! A handler ends a call only while the interrupted stack pointer lies in the window, where the host's
+//! never does, or when a service, which owns nothing, faulted at an address of the window. Then resuming at
+//! the landing loses nothing. A fault anywhere else is a fault of the worker itself, whose
 //! memory can no longer be trusted: the process ends.
 //!
 //! Handlers run on a stack of their own, one at a time, and call only what a handler may call. They may
@@ -20,6 +20,7 @@ use crate::ExecutorError;
 use crate::gate;
 use crate::memory::{PAGE_BYTES, Region};
 use crate::state::{self, End, State};
+use crate::window;
 
 /// The signal of whoever watches budgets.
 pub const TICK_SIGNAL: c_int = libc::SIGALRM;
@@ -160,20 +161,36 @@ pub(crate) extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mu
         }
         state.interrupted.store(true, Ordering::Relaxed);
         let registers = Registers::of(context);
-        // Not in the stack: the host itself was interrupted, just before or just after the function.
-        if state.budget.is_used_up(state.stack.holds(registers.stack_pointer())) {
+        // Not the function's: the host itself was interrupted, just before or just after the function, or in a
+        // service, which looks itself when it is done.
+        let in_function = window::is_functions_stack(registers.stack_pointer());
+        state.services.ticked.set(state.services.running.get());
+        if state.budget.is_used_up(in_function) {
             registers.abandon(state, End::OverBudget);
         }
     });
+}
+
+/// At the end of a service in which a tick came: ends the call if its CPU time is used up.
+pub(crate) extern "C" fn look_at_budget() {
+    let over = state::with(|state| {
+        state.services.ticked.set(false);
+        state.budget.is_used_up(true)
+    });
+    if over {
+        gate::leave(End::OverBudget);
+    }
 }
 
 /// Something faulted: end the call if it was the function, else the process.
 pub(crate) extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     state::with(|state| {
         let registers = Registers::of(context);
-        let stack_pointer = registers.stack_pointer();
-        let on_call_memory = state.stack.holds(stack_pointer) || state.stack.guard_holds(stack_pointer);
-        if !(state.running.load(Ordering::Relaxed) && on_call_memory) {
+        let in_function = window::is_functions_stack(registers.stack_pointer());
+        // A service met memory of the function's that is not there.
+        let in_service = state.services.running.get()
+            && address_of(signal, info).is_some_and(|address| address < window::GUARD_END);
+        if !(state.running.load(Ordering::Relaxed) && (in_function || in_service)) {
             // SAFETY: INV-EXECUTOR-7. Never returns; 128 + the signal is what a shell would show.
             unsafe { libc::_exit(128 + signal) }
         }
@@ -185,15 +202,22 @@ pub(crate) extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, con
 fn end_of(state: &State, signal: c_int, info: *mut libc::siginfo_t) -> End {
     match signal {
         libc::SIGSYS => End::Denied(denied_call(info)),
-        libc::SIGSEGV | libc::SIGBUS => {
-            // SAFETY: INV-EXECUTOR-7. The kernel's record, which lives as long as the handler runs.
-            let info = unsafe { &*info };
-            // SAFETY: INV-EXECUTOR-7. For these signals the record has an address.
-            let address = unsafe { info.si_addr() };
-            if state.stack.guard_holds(address.addr()) { End::StackOverflow } else { End::Fault(signal) }
+        _ if address_of(signal, info).is_some_and(|address| state.stack.guard_holds(address)) => {
+            End::StackOverflow
         }
         other => End::Fault(other),
     }
+}
+
+/// The address that a fault of memory is about.
+fn address_of(signal: c_int, info: *mut libc::siginfo_t) -> Option<usize> {
+    if !matches!(signal, libc::SIGSEGV | libc::SIGBUS) {
+        return None;
+    }
+    // SAFETY: INV-EXECUTOR-7. The kernel's record, which lives as long as the handler runs.
+    let info = unsafe { &*info };
+    // SAFETY: INV-EXECUTOR-7. For these signals the record has an address.
+    Some(unsafe { info.si_addr() }.addr())
 }
 
 /// The number of the system call that raised SIGSYS.
@@ -237,6 +261,7 @@ impl Registers {
         state.end.set(end);
         state.interrupted.store(true, Ordering::Relaxed);
         state.running.store(false, Ordering::Relaxed);
+        state.services.running.set(false);
         self.write(libc::REG_RSP, state.host_stack.get());
         self.write(libc::REG_RIP, gate::landing_of(state));
         // A trap flag that the function set would strike the landing itself.

@@ -5,15 +5,15 @@
 //! other code than this core has fetched ahead, so the first call of every image begins with an
 //! instruction that drops what was fetched (INV-EXECUTOR-8).
 
+use std::ops::Range;
 use std::os::fd::AsFd;
 
-use mfaas_rules::profiles::imports::ROWS;
 use rustix::fs::SealFlags;
 use rustix::mm::{MprotectFlags, ProtFlags};
 
-use crate::directory::{Header, Record, Resident, Run, SlabGeometry};
+use crate::directory::{Header, Record, Resident, Run, SlabGeometry, Verification};
 use crate::memory::{LINE_BYTES, PAGE_BYTES, Region};
-use crate::{ExecutorError, bind, system, window};
+use crate::{ExecutorError, gate, system, window};
 
 /// Images that a new worker gives memory before they are called: each has a page of it, 16 MiB in all.
 const TOUCHED_MAX: usize = 4_096;
@@ -24,9 +24,13 @@ const VACANT_MAX: usize = 64;
 #[derive(Debug)]
 pub struct Slab {
     geometry: SlabGeometry,
+    verification: Verification,
     directory: Region,
-    /// Code and data of each bank.
-    banks: Vec<[Region; 2]>,
+    code: Region,
+    data: Region,
+    constants: Region,
+    /// What operands relative to the stack pointer can reach above the window.
+    guard: Region,
 }
 
 impl Slab {
@@ -40,30 +44,60 @@ impl Slab {
         if !seals.contains(crate::writer::SEALS) {
             return Err(ExecutorError::NotSealed);
         }
-        let geometry = geometry_of(&fd)?;
+        let (geometry, verification) = header_of(&fd)?;
         let bytes = rustix::fs::fstat(&fd).map_err(system("fstat"))?.st_size;
         if usize::try_from(bytes).ok() != Some(geometry.memory_bytes()) {
             return Err(ExecutorError::NoSlab);
         }
-        let directory =
-            Region::of_file(Some(window::DIRECTORY), geometry.directory_bytes(), ProtFlags::READ, &fd, 0)?;
-        let bank = |number: usize| {
-            let code = Region::of_file(
-                Some(window::code_of(number)),
-                geometry.bank_bytes,
-                ProtFlags::READ | ProtFlags::EXEC,
-                &fd,
-                geometry.bank_offset(number) as u64,
-            )?;
-            let data = Region::reserve(Some(window::data_of(number)), geometry.bank_bytes)?;
-            data.protect(0..geometry.bank_bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
-            Ok([code, data])
+        let bank = |at: usize, access: ProtFlags, offset: usize| {
+            Region::of_file(Some(at), geometry.bank_bytes, access, &fd, offset as u64)
         };
-        let banks = (0..geometry.banks).map(bank).collect::<Result<Vec<_>, ExecutorError>>()?;
-        bind_imports(&banks[0][1], bind::address_of)?;
-        let slab = Self { geometry, directory, banks };
+        let data = Region::reserve(Some(window::DATA), geometry.bank_bytes)?;
+        data.protect(0..geometry.bank_bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
+        let slab = Self {
+            geometry,
+            verification,
+            directory: Region::of_file(None, geometry.directory_bytes(), ProtFlags::READ, &fd, 0)?,
+            code: bank(window::CODE, ProtFlags::READ | ProtFlags::EXEC, geometry.code_offset())?,
+            data,
+            constants: bank(window::CONSTANTS, ProtFlags::READ, geometry.constants_offset())?,
+            guard: Region::reserve(Some(window::END), window::GUARD_END - window::END)?,
+        };
+        slab.lead_gates_to((gate::pass as *const ()).addr())?;
         slab.touch_residents();
         Ok(slab)
+    }
+
+    /// Writes the word through which all gates jump, and makes it read-only.
+    pub(crate) fn lead_gates_to(&self, target: usize) -> Result<(), ExecutorError> {
+        let page = 0..PAGE_BYTES;
+        self.data.protect(page.clone(), MprotectFlags::READ | MprotectFlags::WRITE)?;
+        // SAFETY: INV-EXECUTOR-3. The first page of the data, just made writable and no image's.
+        unsafe { self.data.at(window::GATE_TARGET - window::DATA).cast::<usize>().write(target) };
+        self.data.protect(page, MprotectFlags::READ)
+    }
+
+    /// Demands that nothing but this slab and the call memory lies in the window.
+    pub(crate) fn check_window(&self, call_memory: Range<usize>) -> Result<(), ExecutorError> {
+        let part = |range, write, execute| window::Part { range, write, execute };
+        window::check(&[
+            part(self.code.addresses(), false, true),
+            part(self.data.addresses(), true, false),
+            part(self.constants.addresses(), false, false),
+            part(self.guard.addresses(), false, false),
+            part(call_memory, true, false),
+        ])
+    }
+
+    /// Which images it takes.
+    pub fn verification(&self) -> Verification {
+        self.verification
+    }
+
+    /// How many images have left it.
+    pub(crate) fn departures(&self) -> u64 {
+        // SAFETY: INV-EXECUTOR-3. The directory begins with the header; atomics only.
+        unsafe { &*self.directory.at(0).cast::<Header>() }.departures()
     }
 
     /// Meets the page faults of the images that are resident already, which their first calls would
@@ -82,13 +116,6 @@ impl Slab {
                 None => vacant += 1,
             }
         }
-    }
-
-    /// Leads the imports through gates.
-    pub(crate) fn guard_imports(&self) -> Result<(), ExecutorError> {
-        let data = &self.banks[0][1];
-        data.protect(0..window::import_pages(ROWS.len()), MprotectFlags::READ | MprotectFlags::WRITE)?;
-        bind_imports(data, bind::guarded_address_of)
     }
 
     /// How many slots there are.
@@ -110,7 +137,7 @@ impl Slab {
 
 /// Reads the header through a mapping of its own: the geometry decides what is mapped afterwards. A
 /// file without a first page would raise SIGBUS, so its size is looked at first; it is sealed.
-fn geometry_of(fd: &impl AsFd) -> Result<SlabGeometry, ExecutorError> {
+fn header_of(fd: &impl AsFd) -> Result<(SlabGeometry, Verification), ExecutorError> {
     let size = rustix::fs::fstat(fd).map_err(system("fstat"))?.st_size;
     if size < PAGE_BYTES as i64 {
         return Err(ExecutorError::NoSlab);
@@ -119,19 +146,6 @@ fn geometry_of(fd: &impl AsFd) -> Result<SlabGeometry, ExecutorError> {
     // SAFETY: INV-EXECUTOR-3. One page that the file has, mapped and aligned; atomics only.
     let header = unsafe { &*page.at(0).cast::<Header>() };
     header.read().ok_or(ExecutorError::NoSlab)
-}
-
-/// Writes the words through which imports jump, and makes them read-only.
-fn bind_imports(data: &Region, address_of: fn(&str) -> Option<usize>) -> Result<(), ExecutorError> {
-    let pages = window::import_pages(ROWS.len());
-    for (row, import) in ROWS.iter().enumerate() {
-        let target = address_of(import.symbol)
-            .ok_or_else(|| ExecutorError::UnknownImport(import.symbol.to_owned()))?;
-        let offset = window::import_target(row) - window::data_of(0);
-        // SAFETY: INV-EXECUTOR-3. The first pages of bank 0's data, just mapped writable and nobody's.
-        unsafe { data.at(offset).cast::<usize>().write(target) };
-    }
-    data.protect(0..pages, MprotectFlags::READ)
 }
 
 /// Meets the page faults of an image that was never called.

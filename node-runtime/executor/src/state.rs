@@ -12,6 +12,7 @@ use mfaas_abi::limits::PANIC_BYTES_MAX;
 
 use crate::clock::Clock;
 use crate::logs::LogBuffer;
+use crate::window::GATES;
 
 /// How the stay on the function's stack ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub(crate) struct State {
     pub(crate) interrupted: AtomicBool,
     /// How the last call ended.
     pub(crate) end: Cell<End>,
+    /// What stands behind the gates; see [`crate::gate::pass`].
+    pub(crate) services: Services,
     /// Protection keys; see [`crate::keys`].
     pub(crate) keys: KeyState,
     /// The bases of FS and GS of the executor's thread.
@@ -67,8 +70,7 @@ pub(crate) struct FunctionStack {
     /// Lowest address of the guard below it.
     guard_start: Cell<usize>,
     /// Its lowest address.
-    pub(crate) start: Cell<usize>,
-    pub(crate) end: Cell<usize>,
+    start: Cell<usize>,
 }
 
 impl FunctionStack {
@@ -76,13 +78,6 @@ impl FunctionStack {
     pub(crate) fn set(&self, stack: &Range<usize>, guard: &Range<usize>) {
         self.guard_start.set(guard.start);
         self.start.set(stack.start);
-        self.end.set(stack.end);
-    }
-
-    /// Whether `address` lies in the stack. Its end counts: it is where an entry that just returned
-    /// stands.
-    pub(crate) fn holds(&self, address: usize) -> bool {
-        (self.start.get()..=self.end.get()).contains(&address)
     }
 
     /// Whether `address` lies in the guard below it.
@@ -97,8 +92,18 @@ pub(crate) struct KeyState {
     pub(crate) on: Cell<bool>,
     /// Where those calls end.
     pub(crate) landing: Cell<usize>,
-    /// The function's stack pointer at the last gate that it passed.
-    pub(crate) gate_stack: Cell<usize>,
+}
+
+/// What stands behind the gates.
+pub(crate) struct Services {
+    /// Addresses by the gate's number.
+    pub(crate) table: [Cell<usize>; GATES],
+    /// Whether one runs: on the host's stack, with pointers of the function's.
+    pub(crate) running: Cell<bool>,
+    /// A tick came while one ran, which could not be ended.
+    pub(crate) ticked: Cell<bool>,
+    /// What return addresses are masked with: all ones where code is not verified.
+    pub(crate) return_mask: Cell<u32>,
 }
 
 /// The bases of FS and GS.
@@ -172,7 +177,7 @@ impl State {
             taken: AtomicBool::new(false),
             running: AtomicBool::new(false),
             host_stack: Cell::new(0),
-            stack: FunctionStack { guard_start: Cell::new(0), start: Cell::new(0), end: Cell::new(0) },
+            stack: FunctionStack { guard_start: Cell::new(0), start: Cell::new(0) },
             budget: BudgetState {
                 started: AtomicU64::new(0),
                 deadline: AtomicU64::new(u64::MAX),
@@ -185,7 +190,13 @@ impl State {
             },
             interrupted: AtomicBool::new(false),
             end: Cell::new(End::Aborted),
-            keys: KeyState { on: Cell::new(false), landing: Cell::new(0), gate_stack: Cell::new(0) },
+            services: Services {
+                table: [const { Cell::new(0) }; GATES],
+                running: Cell::new(false),
+                ticked: Cell::new(false),
+                return_mask: Cell::new(0),
+            },
+            keys: KeyState { on: Cell::new(false), landing: Cell::new(0) },
             bases: Bases { movable: Cell::new(false), fs: Cell::new(0), gs: Cell::new(0) },
             handler_stack: HandlerStackState { start: Cell::new(0), end: Cell::new(0) },
             logs: UnsafeCell::new(LogBuffer::new()),

@@ -2,33 +2,40 @@
 
 use mfaas_abi::limits::LOG_BYTES_MAX;
 use mfaas_abi::{Level, LogReader, symbols};
+use mfaas_inspect::verify::{CodeSegment, verify};
 use mfaas_rules::profiles::imports::ROWS;
+use rustix::mm::MprotectFlags;
 
 use crate::logs::LogBuffer;
-use crate::memory::{CallMemory, LARGEST_ARENA, LARGEST_STACK, Sizes};
-use crate::{bind, memory_ops};
+use crate::memory::{CallMemory, LARGEST_ARENA, LARGEST_STACK, Region, Sizes};
+use crate::{bind, library, window};
 
+/// A routine in the window, or a service behind a gate, and not both.
 #[test]
-fn every_row_of_the_profile_is_bound() {
-    let unbound: Vec<_> =
-        ROWS.iter().filter(|row| bind::address_of(row.symbol).is_none()).map(|row| row.symbol).collect();
-    assert_eq!(unbound, [""; 0]);
+fn every_row_of_the_profile_is_bound_once() {
+    for row in ROWS {
+        let (routine, service) = (library::offset_of(row.symbol).is_some(), bind::is_service(row.symbol));
+        assert!(routine != service, "{}: a routine: {routine}, a service: {service}", row.symbol);
+    }
     for symbol in symbols::HOST {
         assert!(ROWS.iter().any(|row| row.symbol == symbol), "{symbol} has no row");
     }
 }
 
+fn is_bound(symbol: &str) -> bool {
+    library::offset_of(symbol).is_some() || bind::is_service(symbol)
+}
+
 #[test]
 fn every_bound_symbol_has_a_row() {
-    let names = concat!(include_str!("bind.rs"), include_str!("libm.rs"));
+    let names = concat!(include_str!("bind.rs"), include_str!("library.rs"), include_str!("libm.rs"));
     let quoted = names.split('"').skip(1).step_by(2).filter(|name| !name.contains(' '));
     let block = names.rsplit_once("\nfunctions! {").expect("the list of functions").1;
     let listed = block.split('}').next().unwrap_or_default();
     let listed = listed.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     let strangers: Vec<_> = quoted
         .chain(listed)
-        .filter(|name| bind::address_of(name).is_some() || bind::guarded_address_of(name).is_some())
-        .filter(|name| !ROWS.iter().any(|row| row.symbol == *name))
+        .filter(|name| is_bound(name) && !ROWS.iter().any(|row| row.symbol == *name))
         .collect();
     assert_eq!(strangers, [""; 0]);
 }
@@ -36,7 +43,30 @@ fn every_bound_symbol_has_a_row() {
 #[test]
 fn what_is_not_offered_is_not_bound() {
     for symbol in ["execve", "open", "socket", "dlsym", "exit", "pthread_create", ""] {
-        assert_eq!(bind::address_of(symbol), None, "{symbol}");
+        assert!(!is_bound(symbol), "{symbol}");
+    }
+}
+
+/// The whole interface of a function to its host, by name: another service is a change of this list.
+#[test]
+fn the_services_are_these() {
+    let services: Vec<&str> = ROWS.iter().map(|row| row.symbol).filter(|symbol| bind::is_service(symbol)).collect();
+    let of_numbers = ROWS.iter().filter(|row| row.why == "mathematics of f32 and f64").map(|row| row.symbol);
+    let others: Vec<&str> = services.iter().copied().filter(|symbol| !of_numbers.clone().any(|one| one == *symbol)).collect();
+    let expected = [
+        "write", "writev", "getrandom", "clock_gettime", "mfaas_host_log", "mfaas_host_now", "mfaas_host_random",
+        "mfaas_host_panic", "mfaas_host_oom", "abort", "_Unwind_RaiseException", "_Unwind_Resume",
+    ];
+    assert_eq!(others, expected);
+}
+
+#[test]
+fn the_library_verifies_and_its_routines_begin_bundles() {
+    let (bytes, address) = (library::code(), window::LIBRARY as u64);
+    let own = address..address + bytes.len() as u64;
+    verify(CodeSegment { bytes, address, image: &[own] }).unwrap();
+    for offset in ROWS.iter().filter_map(|row| library::offset_of(row.symbol)) {
+        assert!(offset.is_multiple_of(window::GATE_BYTES) && offset < bytes.len());
     }
 }
 
@@ -80,63 +110,108 @@ fn a_flood_is_cut_and_says_so() {
     assert_eq!(lines(&mut buffer).len(), 2);
 }
 
-/// Under protection keys no row that needs more than its arguments is without a gate.
-#[test]
-fn what_needs_the_host_has_a_gate() {
-    use mfaas_rules::profiles::imports::Binding;
-    // Data-free: they read what their argument points at, or answer a constant address.
-    let data_free = ["__tls_get_addr", "__errno_location"];
-    for row in ROWS.iter().filter(|row| matches!(row.binding, Binding::Service | Binding::Ends)) {
-        let gated = bind::guarded_address_of(row.symbol) != bind::address_of(row.symbol);
-        assert_eq!(gated, !data_free.contains(&row.symbol), "{}", row.symbol);
+/// The library's routines where the host can call them: in memory below 4 GiB, as all that they are given,
+/// with plain returns.
+struct Routines {
+    code: Region,
+    room: Region,
+}
+
+/// Bytes of room for arguments.
+const ROOM_BYTES: usize = 4_096;
+
+impl Routines {
+    /// Somewhere below 2 GiB that nothing of the window needs.
+    fn new(at: usize) -> Self {
+        let (code, room) = (Region::reserve(Some(at), 16_384).unwrap(), Region::reserve(Some(at + 65_536), 2 * ROOM_BYTES).unwrap());
+        let access = MprotectFlags::READ | MprotectFlags::WRITE;
+        code.protect(0..16_384, access).unwrap();
+        room.protect(0..ROOM_BYTES, access).unwrap();
+        let mut bytes = library::without_masks();
+        let returns = b"\x44\x8b\x1c\x24\x41\x83\xe3\xff\x4c\x89\x1c\x24";
+        let found: Vec<usize> = bytes.windows(12).enumerate().filter(|(_, at)| at == returns).map(|(at, _)| at).collect();
+        assert!(found.len() > 15);
+        found.into_iter().for_each(|at| bytes[at..at + 12].fill(0x90));
+        // SAFETY: INV-EXECUTOR-2. Just mapped, and large enough.
+        unsafe { code.at(0).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        code.protect(0..16_384, MprotectFlags::READ | MprotectFlags::EXEC).unwrap();
+        Self { code, room }
+    }
+
+    /// A routine by its symbol, as `F`, a function of the C calling convention.
+    fn routine<F: Copy>(&self, symbol: &str) -> F {
+        let at = self.code.at(library::offset_of(symbol).unwrap());
+        assert_eq!(size_of::<F>(), size_of::<usize>());
+        // SAFETY: INV-EXECUTOR-16. The caller names the type that the routine has.
+        unsafe { std::mem::transmute_copy(&at) }
+    }
+
+    /// The end of the room, up to a page that nobody may read, filled with these bytes.
+    fn place(&self, bytes: &[u8]) -> *mut u8 {
+        let at = self.room.at(ROOM_BYTES - bytes.len());
+        // SAFETY: INV-EXECUTOR-2. Our own room.
+        unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        at
+    }
+
+    fn held(&self, bytes: usize) -> Vec<u8> {
+        // SAFETY: INV-EXECUTOR-2. Our own room.
+        unsafe { std::slice::from_raw_parts(self.room.at(ROOM_BYTES - bytes), bytes) }.to_vec()
     }
 }
 
 #[test]
 fn memory_operations_are_what_the_compiler_means() {
+    let routines = Routines::new(0x100_0000);
+    let copy: unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8 = routines.routine("memmove");
+    let fill: unsafe extern "C" fn(*mut u8, i32, usize) -> *mut u8 = routines.routine("memset");
     let pattern: Vec<u8> = (0..3_000u32).map(|n| (n * 7 + n / 251) as u8).collect();
     for bytes in (0..300).chain([1_000, 1_023, 1_024, 1_025, 1_500]) {
         for (from, to) in [(0, 1_500), (1_500, 0), (100, 101), (101, 100), (100, 140), (140, 100), (100, 100)]
         {
-            let (mut ours, mut expected) = (pattern.clone(), pattern.clone());
-            let start = ours.as_mut_ptr();
-            // SAFETY: INV-EXECUTOR-11. All inside of the vector.
-            let answer = unsafe { memory_ops::copy(start.wrapping_add(to), start.wrapping_add(from), bytes) };
+            let mut expected = pattern.clone();
+            let start = routines.place(&pattern);
+            // SAFETY: INV-EXECUTOR-16. All inside of the room.
+            let answer = unsafe { copy(start.wrapping_add(to), start.wrapping_add(from), bytes) };
             assert_eq!(answer, start.wrapping_add(to));
             expected.copy_within(from..from + bytes, to);
-            assert!(ours == expected, "{bytes} from {from} to {to}");
+            assert!(routines.held(3_000) == expected, "{bytes} from {from} to {to}");
         }
-        let (mut ours, mut expected) = (pattern.clone(), pattern.clone());
-        // SAFETY: INV-EXECUTOR-11. Inside of the vector.
-        unsafe { memory_ops::fill(ours.as_mut_ptr().wrapping_add(3), 0x1a5, bytes) };
+        let mut expected = pattern.clone();
+        let start = routines.place(&pattern);
+        // SAFETY: INV-EXECUTOR-16. Inside of the room.
+        unsafe { fill(start.wrapping_add(3), 0x1a5, bytes) };
         expected[3..3 + bytes].fill(0xa5);
-        assert!(ours == expected, "{bytes} filled");
+        assert!(routines.held(3_000) == expected, "{bytes} filled");
     }
 }
 
 #[test]
 fn comparisons_find_the_first_difference() {
-    let left: Vec<u8> = (0..200u8).map(|n| n.wrapping_mul(37)).collect();
+    let (left, right) = (Routines::new(0x200_0000), Routines::new(0x300_0000));
+    let compare: unsafe extern "C" fn(*const u8, *const u8, usize) -> i32 = left.routine("memcmp");
+    let length: unsafe extern "C" fn(*const u8) -> usize = left.routine("strlen");
+    let pattern: Vec<u8> = (0..200u8).map(|n| n.wrapping_mul(37)).collect();
     for bytes in 0..100 {
-        // SAFETY: INV-EXECUTOR-11. Inside of the vectors.
-        let compare =
-            |right: &[u8]| unsafe { memory_ops::compare(left.as_ptr(), right.as_ptr(), bytes) }.signum();
-        assert_eq!(compare(&left), 0, "{bytes}");
+        // SAFETY: INV-EXECUTOR-16. Inside of the rooms.
+        let compared = |other: &[u8]| unsafe { compare(left.place(&pattern[..bytes]), right.place(other), bytes) }.signum();
+        assert_eq!(compared(&pattern[..bytes]), 0, "{bytes}");
         for at in 0..bytes {
             for change in [1, 0x80, 0xff] {
-                let mut right = left.clone();
-                right[at] = right[at].wrapping_add(change);
+                let mut other = pattern[..bytes].to_vec();
+                other[at] = other[at].wrapping_add(change);
                 // What comes later does not count.
-                right[at + 1..].fill(0);
-                let expected = if left[at] < right[at] { -1 } else { 1 };
-                assert_eq!(compare(&right), expected, "{bytes} at {at}");
+                other[at + 1..].fill(0);
+                let expected = if pattern[at] < other[at] { -1 } else { 1 };
+                assert_eq!(compared(&other), expected, "{bytes} at {at}");
             }
         }
         let mut text = vec![b'x'; bytes];
         text.extend([0, b'y', 0]);
+        let at = left.place(&text);
         for start in 0..=bytes {
-            // SAFETY: INV-EXECUTOR-11. It ends inside of the vector; blocks of 16 do not cross a page.
-            assert_eq!(unsafe { memory_ops::length(text.as_ptr().wrapping_add(start)) }, bytes - start);
+            // SAFETY: INV-EXECUTOR-16. It ends inside of the room.
+            assert_eq!(unsafe { length(at.wrapping_add(start)) }, bytes - start);
         }
     }
 }

@@ -1,48 +1,43 @@
-//! Where everything that a function may touch lies: one window of fixed addresses, the same in
-//! every worker, so that an image is linked once for all of them.
+//! Where everything that a function may touch lies: one window of fixed addresses below 4 GiB, the
+//! same in every worker, so that an image is linked once for all of them and the processor itself
+//! cuts every address of verified code to it.
 //!
 //! ```text
-//! START ┬ header and directory of the slab          read-only, shared
-//!       ├ bank 0: code   RX, shared ─┐ 1 GiB apart, so that code finds its data
-//!       ├ bank 0: data   RW, private ┘ wherever both are put
-//!       ├ bank 1: code, data …
-//!       ├ call memory: request, arenas, stacks          RW, private
-//! END   ┴
+//!  256 MiB ┬ code                          RX, shared    gates and library, then images
+//!    1 GiB ┴
+//! 1280 MiB ┬ data                          RW, private   as far behind the code as images want it
+//!    2 GiB ┼ constants                     R, shared     and the copies from which data begins
+//! 2816 MiB ┼ call memory                   RW, private   record, request, arenas, stacks
+//!    4 GiB ┼ guard                         no access     what `[rsp + distance]` can reach
+//!    6 GiB ┴
 //! ```
-//! Nothing else of a worker lies in the window. So a pointer that a function hands to the host is
-//! checked by two comparisons, and a service can neither be made to read the worker's memory nor
-//! to write it.
+//! Nothing else of a worker lies below 6 GiB ([`check`]): what `mfaas_inspect::verify` calls W1. So a
+//! pointer that a function hands to the host is checked by two comparisons, and a service can
+//! neither be made to read the worker's memory nor to write it.
 
 use std::ops::Range;
 
-use mfaas_rules::profiles::image_layout::BANK_BYTES;
+use mfaas_rules::profiles::image_layout::{CONSTANTS_START, DATA_START};
+use mfaas_rules::profiles::imports::ROWS;
 
-use crate::pages::PAGE_BYTES;
+use crate::{ExecutorError, maps};
 
-/// First address. Far from where Linux puts programs, libraries, heaps and stacks.
-pub(crate) const START: usize = 0x2000_0000_0000;
-/// Header and directory of the slab.
-pub(crate) const DIRECTORY: usize = START;
-/// First bank.
-const BANKS: usize = START + (4 << 30);
+/// First address.
+const START: usize = 256 << 20;
+/// Code of all images.
+pub(crate) const CODE: usize = START;
+/// Their writable data.
+pub(crate) const DATA: usize = CODE + DATA_START as usize;
+/// What they only read.
+pub(crate) const CONSTANTS: usize = CODE + CONSTANTS_START as usize;
 /// Memory that calls work in.
-pub(crate) const CALL_MEMORY: usize = START + (512 << 30);
+pub(crate) const CALL_MEMORY: usize = CONSTANTS + BANK;
 /// One past the last address.
-pub(crate) const END: usize = START + (768 << 30);
-/// Banks in one slab, at most.
-pub(crate) const BANKS_MAX: usize = 64;
-/// A bank's size in this process, in bytes.
-pub(crate) const BANK: usize = BANK_BYTES as usize;
-
-/// Address of a bank's code; its data begins [`BANK`] bytes later.
-pub(crate) const fn code_of(bank: usize) -> usize {
-    BANKS + bank * 2 * BANK
-}
-
-/// Address of a bank's data.
-pub(crate) const fn data_of(bank: usize) -> usize {
-    code_of(bank) + BANK
-}
+pub(crate) const END: usize = 1 << 32;
+/// One past the last address that an operand relative to the stack pointer can reach.
+pub(crate) const GUARD_END: usize = 6 << 30;
+/// Bytes of each of code, data and constants, at most.
+pub(crate) const BANK: usize = 768 << 20;
 
 /// Whether `bytes` bytes from `address` lie in the window.
 pub(crate) fn holds(address: usize, bytes: usize) -> bool {
@@ -54,22 +49,50 @@ pub(crate) fn covers(range: &Range<usize>) -> bool {
     holds(range.start, range.len())
 }
 
-/// Bytes of one entry of the table of imports: a jump through the worker's own table.
-pub(crate) const IMPORT_BYTES: usize = 16;
-
-/// Address that an image calls for the import in row `row` of the profile.
-pub(crate) const fn import(row: usize) -> usize {
-    code_of(0) + row * IMPORT_BYTES
+/// Whether code with this stack pointer is a function's: the host's stack lies above.
+pub(crate) fn is_functions_stack(stack_pointer: usize) -> bool {
+    stack_pointer < GUARD_END
 }
 
-/// Address of the word through which that import jumps.
-pub(crate) const fn import_target(row: usize) -> usize {
-    data_of(0) + row * size_of::<usize>()
+/// Bytes of one gate: a bundle, so that it is entered at its start or not at all.
+pub(crate) const GATE_BYTES: usize = mfaas_inspect::verify::BUNDLE_BYTES as usize;
+
+/// Address of a gate.
+pub(crate) const fn gate(number: usize) -> usize {
+    CODE + number * GATE_BYTES
 }
 
-/// Whole pages at the beginning of bank 0 that the imports take, in its code and in its data.
-pub(crate) const fn import_pages(rows: usize) -> usize {
-    (rows * IMPORT_BYTES).next_multiple_of(PAGE_BYTES)
+/// Gates: one for each import, and the one through which an entry returns.
+pub(crate) const GATES: usize = ROWS.len() + 1;
+/// Where an entry returns to.
+pub(crate) const RETURN_GATE: usize = gate(ROWS.len());
+/// Where the routines of [`crate::library`] begin, behind the gates.
+pub(crate) const LIBRARY: usize = gate(GATES);
+/// The word of each process through which its gates jump, on a page of its own.
+pub(crate) const GATE_TARGET: usize = DATA;
+
+/// Demands W1 of this process: below [`GUARD_END`] nothing is mapped but the window's own `parts`, each with
+/// the access that it is named with. Code is never writable, constants are neither that nor executable.
+pub(crate) fn check(parts: &[Part]) -> Result<(), ExecutorError> {
+    let mappings = maps::all().ok_or(ExecutorError::Unmappable("the list of mappings cannot be read"))?;
+    let mut below = mappings.iter().filter(|mapping| mapping.range.start < GUARD_END);
+    let is_known = |mapping: &maps::Mapping| {
+        parts.iter().any(|part| {
+            part.range.start <= mapping.range.start
+                && mapping.range.end <= part.range.end
+                && (part.write || !mapping.write)
+                && part.execute == mapping.execute
+        })
+    };
+    if below.all(is_known) { Ok(()) } else { Err(ExecutorError::Unmappable("something of the worker's lies in the window")) }
 }
 
-const _: () = assert!(code_of(BANKS_MAX) <= CALL_MEMORY);
+/// Part of the window.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) range: Range<usize>,
+    pub(crate) write: bool,
+    pub(crate) execute: bool,
+}
+
+const _: () = assert!(CODE + BANK <= DATA && DATA + BANK <= CONSTANTS && CALL_MEMORY < END);

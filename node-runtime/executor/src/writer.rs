@@ -2,32 +2,41 @@
 //!
 //! The memory is sealed as soon as it is mapped: nobody, the loader included, can map or write it
 //! anew, and its size is fixed. Images lie side by side, whatever the pages are. Room is readied two
-//! MiB at a time, on one large page if the kernel has one, and filled with instructions that trap; so
-//! is what an image leaves, which the next one gets. It does not go back to the kernel, which the
-//! seal forbids too. A frugal slab begins with small pieces: where each tenant has a slab of its own,
-//! two MiB for a few small images would be most of what the tenant costs.
+//! MiB at a time, on one large page if the kernel has one, and filled with instructions that trap. It
+//! does not go back to the kernel, which the seal forbids too. A frugal slab begins with small pieces:
+//! where each tenant has a slab of its own, two MiB for a few small images would be most of what the
+//! tenant costs.
 //!
-//! It must never write to room that it did not ready, and never leave anything but traps in room that
-//! is free.
+//! Workers run hostile code in the slab meanwhile, which may jump to the start of any bundle. So an image is
+//! linked and verified in the loader's own memory; its code then appears bundle by bundle, the first
+//! bytes of each last and at once: until then there is a trap. An image that leaves becomes traps in the
+//! opposite order, and its room is given away only when no worker can stand in it any more
+//! ([`SlabWriter::reclaim`]).
+//!
+//! It must never write to room that it did not ready, and never leave anything but traps in room for
+//! code that is free.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mfaas_ident::Digest;
-use mfaas_rules::profiles::imports::ROWS;
+use mfaas_inspect::Layout;
+use mfaas_inspect::verify::{CodeSegment, verify};
+use mfaas_rules::profiles::image_layout::Bank;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::ProtFlags;
 
-use crate::directory::{HEADER_BYTES, Header, Record, SlabGeometry};
-use crate::link::{LINE_BYTES, link, needs};
+use crate::directory::{HEADER_BYTES, Header, Record, SlabGeometry, Verification};
+use crate::link::{LINE_BYTES, Linked, TRAP, link, needs};
 use crate::memory::{PAGE_BYTES, Region};
+use crate::pages::LARGE_PAGE_BYTES;
 use crate::sealed::{Identity, Sealed};
-use crate::{ExecutorError, system, window};
+use crate::{ExecutorError, library, system, window};
 
-/// Where a loader would like to write: behind the window of the workers.
-const VIEW: usize = window::END;
-const LARGE_PAGE_BYTES: usize = 2 << 20;
+/// Where a loader would like to write: far from where Linux puts programs, libraries, heaps and stacks.
+const VIEW: usize = 0x2000_0000_0000;
 /// Room that is readied before anybody asks for it.
 const AHEAD_BYTES: usize = 1 << 20;
 /// What is readied at a time of the first two MiB of a frugal slab.
@@ -37,8 +46,10 @@ const FILE_BYTES_KEPT: usize = 1 << 20;
 /// What a worker demands of a slab's memory.
 pub(crate) const SEALS: SealFlags =
     SealFlags::FUTURE_WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
-/// `int3`: what a slot without an image holds.
-const TRAP: u8 = 0xcc;
+/// Eight traps: the beginning of a bundle without code.
+const TRAPS: u64 = u64::from_le_bytes([TRAP; 8]);
+/// Words of a bundle.
+const BUNDLE_WORDS: usize = window::GATE_BYTES / size_of::<u64>();
 
 /// The loader's end of a slab.
 #[derive(Debug)]
@@ -46,13 +57,15 @@ pub struct SlabWriter {
     fd: OwnedFd,
     view: Region,
     geometry: SlabGeometry,
-    free: Vec<BTreeMap<usize, usize>>,
+    verification: Verification,
+    /// Free room: offset and bytes.
+    free: BTreeMap<usize, usize>,
     /// Those that were ever used.
-    slots: Vec<Option<Place>>,
+    slots: Vec<Slot>,
     /// Those of them that hold nothing.
     vacant: Vec<u32>,
-    /// What was readied: bank, and where the piece begins.
-    ready: BTreeSet<(usize, usize)>,
+    /// Pieces of the banks that were readied, by where they begin in the view.
+    ready: BTreeSet<usize>,
     /// The first two MiB are readied in small pieces.
     frugal: bool,
     /// What was found in sealed memory that was hashed; at most as many as there are slots.
@@ -61,14 +74,20 @@ pub struct SlabWriter {
     file: Vec<u8>,
 }
 
-/// Where an image lies.
+/// What became of a slot.
+#[derive(Debug, Clone, Copy)]
+enum Slot {
+    Vacant,
+    Resident(Place),
+    /// Its code is traps; a worker may stand in the middle of one.
+    Left(Place),
+}
+
+/// Where an image lies in each bank.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    bank: usize,
     offset: usize,
     bytes: usize,
-    /// Bytes from its beginning that may hold anything.
-    written: usize,
 }
 
 /// A resident image.
@@ -84,16 +103,16 @@ pub struct Loaded {
 
 impl SlabWriter {
     /// An empty slab.
-    pub fn new(geometry: SlabGeometry) -> Result<Self, ExecutorError> {
-        Self::with(geometry, false)
+    pub fn new(geometry: SlabGeometry, verification: Verification) -> Result<Self, ExecutorError> {
+        Self::with(geometry, verification, false)
     }
 
     /// An empty slab of which there may be many: it takes little memory while it holds little.
-    pub fn frugal(geometry: SlabGeometry) -> Result<Self, ExecutorError> {
-        Self::with(geometry, true)
+    pub fn frugal(geometry: SlabGeometry, verification: Verification) -> Result<Self, ExecutorError> {
+        Self::with(geometry, verification, true)
     }
 
-    fn with(geometry: SlabGeometry, frugal: bool) -> Result<Self, ExecutorError> {
+    fn with(geometry: SlabGeometry, verification: Verification, frugal: bool) -> Result<Self, ExecutorError> {
         if !geometry.is_possible() {
             return Err(ExecutorError::NoSlab);
         }
@@ -110,7 +129,8 @@ impl SlabWriter {
             fd,
             view,
             geometry,
-            free: vec![BTreeMap::from([(0, geometry.bank_bytes)]); geometry.banks],
+            verification,
+            free: BTreeMap::from([(0, geometry.bank_bytes)]),
             slots: Vec::new(),
             vacant: Vec::new(),
             hashed: BTreeMap::new(),
@@ -118,8 +138,8 @@ impl SlabWriter {
             ready: BTreeSet::new(),
             frugal,
         };
-        writer.header().write(geometry);
-        writer.write_imports()?;
+        writer.header().write(geometry, verification);
+        writer.write_gates()?;
         Ok(writer)
     }
 
@@ -130,7 +150,11 @@ impl SlabWriter {
 
     /// Bytes that resident images take.
     pub fn resident_bytes(&self) -> usize {
-        self.slots.iter().flatten().map(|place| place.bytes).sum()
+        let bytes = |slot: &Slot| match slot {
+            Slot::Resident(place) | Slot::Left(place) => place.bytes,
+            Slot::Vacant => 0,
+        };
+        self.slots.iter().map(bytes).sum()
     }
 
     /// Links the image behind a memfd that is sealed against writing into a free slot.
@@ -181,20 +205,20 @@ impl SlabWriter {
         let layout = mfaas_inspect::layout(file)?;
         let needs = needs(&layout)?;
         let slot = self.vacant_slot()?;
-        let place = Place { written: needs.written, ..self.take(needs.slot, needs.align)? };
-        self.make_ready(place);
-        let address = window::code_of(place.bank) + place.offset;
-        match link(file, &layout, needs, address, self.room(place)) {
-            Ok(resident) => {
-                self.occupy(slot, place);
-                self.record(slot).publish(&resident);
-                Ok(Loaded { slot, bytes: place.bytes, address })
-            }
-            Err(error) => {
-                self.clear(place);
-                Err(error)
-            }
+        let place = self.find(needs.slot, needs.align).ok_or(ExecutorError::Full)?;
+        let address = window::CODE + place.offset;
+        let linked = link(file, &layout, needs, address)?;
+        if self.verification == Verification::Required {
+            verified(&layout, &linked, address)?;
         }
+        self.take(place);
+        self.publish(place, &linked);
+        if self.vacant.pop().is_none() {
+            self.slots.push(Slot::Vacant);
+        }
+        self.slots[slot as usize] = Slot::Resident(place);
+        self.record(slot).publish(&linked.resident);
+        Ok(Loaded { slot, bytes: place.bytes, address })
     }
 
     /// The slot that the next image gets: the lowest that was never used, or the last that became free.
@@ -203,18 +227,35 @@ impl SlabWriter {
         self.vacant.last().copied().or(unused).ok_or(ExecutorError::Full)
     }
 
-    fn occupy(&mut self, slot: u32, place: Place) {
-        if self.vacant.pop().is_none() {
-            self.slots.push(None);
+    /// Takes an image away: whoever jumps there meets traps. The caller has made sure that no worker has a
+    /// call of it.
+    pub fn unload(&mut self, slot: u32) -> Result<(), ExecutorError> {
+        let Some(Slot::Resident(place)) = self.slots.get(slot as usize).copied() else {
+            return Err(ExecutorError::NoSlab);
+        };
+        self.record(slot).clear();
+        for bundle in self.code(place.offset, place.bytes).as_chunks::<BUNDLE_WORDS>().0 {
+            for word in bundle {
+                word.store(TRAPS, Ordering::Release);
+            }
         }
-        self.slots[slot as usize] = Some(place);
+        self.header().count_departure();
+        self.slots[slot as usize] = Slot::Left(place);
+        Ok(())
     }
 
-    /// Takes an image away. The caller has made sure that no worker runs it or will.
-    pub fn unload(&mut self, slot: u32) -> Result<(), ExecutorError> {
-        let place = self.slots.get_mut(slot as usize).and_then(Option::take).ok_or(ExecutorError::NoSlab)?;
-        self.record(slot).clear();
-        self.clear(place);
+    /// Gives the room of an image that left to the next. The caller has made sure that every worker has
+    /// ended the call that it had when the image left: hostile code of another image could have
+    /// jumped to its code, and stand in the middle of a bundle.
+    pub fn reclaim(&mut self, slot: u32) -> Result<(), ExecutorError> {
+        let Some(Slot::Left(place)) = self.slots.get(slot as usize).copied() else {
+            return Err(ExecutorError::NoSlab);
+        };
+        let constants = self.view.at(self.geometry.constants_offset() + place.offset);
+        // SAFETY: INV-EXECUTOR-9. The place of an image that left.
+        unsafe { constants.write_bytes(0, place.bytes) };
+        self.slots[slot as usize] = Slot::Vacant;
+        self.give(place);
         self.vacant.push(slot);
         Ok(())
     }
@@ -232,39 +273,34 @@ impl SlabWriter {
             return;
         }
         if let Some(next) = self.find(AHEAD_BYTES, LINE_BYTES) {
-            self.make_ready(Place { written: AHEAD_BYTES, ..next });
+            self.make_ready(next.offset..next.offset + AHEAD_BYTES);
         }
     }
 
-    /// The first room that is large enough, in the first bank that has one.
-    fn take(&mut self, bytes: usize, align: usize) -> Result<Place, ExecutorError> {
-        let place = self.find(bytes, align).ok_or(ExecutorError::Full)?;
-        let free = &mut self.free[place.bank];
-        let (&offset, &room) = free.range(..=place.offset).next_back().ok_or(ExecutorError::Full)?;
-        free.remove(&offset);
-        let (before, behind) = (place.offset - offset, offset + room - (place.offset + bytes));
-        for (offset, bytes) in [(offset, before), (place.offset + bytes, behind)] {
-            if bytes > 0 {
-                free.insert(offset, bytes);
-            }
-        }
-        Ok(place)
-    }
-
+    /// The first room that is large enough.
     fn find(&self, bytes: usize, align: usize) -> Option<Place> {
         let fits = |(&offset, &room): (&usize, &usize)| {
             let start = offset.next_multiple_of(align);
             (start + bytes <= offset + room).then_some(start)
         };
-        self.free.iter().enumerate().find_map(|(bank, free)| {
-            let offset = free.iter().find_map(fits)?;
-            Some(Place { bank, offset, bytes, written: 0 })
-        })
+        Some(Place { offset: self.free.iter().find_map(fits)?, bytes })
+    }
+
+    /// Takes room that was found.
+    fn take(&mut self, place: Place) {
+        let Some((&offset, &room)) = self.free.range(..=place.offset).next_back() else { return };
+        self.free.remove(&offset);
+        let end = place.offset + place.bytes;
+        for (offset, bytes) in [(offset, place.offset - offset), (end, offset + room - end)] {
+            if bytes > 0 {
+                self.free.insert(offset, bytes);
+            }
+        }
     }
 
     /// Room becomes free, and one with the free room on either side of it.
     fn give(&mut self, place: Place) {
-        let free = &mut self.free[place.bank];
+        let free = &mut self.free;
         let (mut offset, mut bytes) = (place.offset, place.bytes);
         if let Some((&before, &room)) = free.range(..offset).next_back()
             && before + room == offset
@@ -278,41 +314,69 @@ impl SlabWriter {
         free.insert(offset, bytes);
     }
 
-    /// The jumps that imports are bound to, at the beginning of bank 0.
-    fn write_imports(&mut self) -> Result<(), ExecutorError> {
-        let mut code = Vec::with_capacity(window::import_pages(ROWS.len()));
-        for row in 0..ROWS.len() {
-            // jmp [rip + distance], whose rip is the instruction's end.
-            let distance = window::import_target(row) - (window::import(row) + 6);
-            let distance = i32::try_from(distance).map_err(|_| ExecutorError::Unmappable("a far import"))?;
-            code.extend_from_slice(&[0xff, 0x25]);
-            code.extend_from_slice(&distance.to_le_bytes());
-            code.resize((row + 1) * window::IMPORT_BYTES, TRAP);
+    /// The gates, and behind them the library, at the beginning of the code. The first page of data is each
+    /// process's own, for the word through which its gates jump.
+    fn write_gates(&mut self) -> Result<(), ExecutorError> {
+        let mut code = Vec::with_capacity(PAGE_BYTES);
+        for gate in 0..window::GATES {
+            code.extend_from_slice(&gate_code(gate)?);
         }
-        let pages = window::import_pages(ROWS.len());
-        let place = Place { written: code.len(), ..self.take(pages, PAGE_BYTES)? };
-        debug_assert_eq!((place.bank, place.offset), (0, 0), "the first room of an empty slab");
-        self.make_ready(place);
-        self.room(place).copy_from_slice(&code);
+        let masked = library::code();
+        match self.verification {
+            Verification::Required => {
+                let address = window::LIBRARY as u64;
+                let end = address + masked.len() as u64;
+                verify(CodeSegment { bytes: masked, address, image: &[address..end] })?;
+                code.extend_from_slice(masked);
+            }
+            Verification::Waived => code.extend(library::without_masks()),
+        }
+        let place = Place { offset: 0, bytes: code.len().next_multiple_of(PAGE_BYTES) };
+        self.take(place);
+        self.make_ready(0..place.bytes);
+        self.appear(place, &code);
         Ok(())
     }
 
-    /// Readies all of a place that will be written.
-    fn make_ready(&mut self, place: Place) {
-        let end = place.offset + place.written;
-        let mut offset = place.offset;
-        while offset < end {
-            let piece = self.piece(place.bank, offset);
+    /// Puts a linked image into its place: constants, then code.
+    fn publish(&mut self, place: Place, linked: &Linked) {
+        self.make_ready(place.offset..place.offset + linked.code.len().max(linked.constants.len()));
+        let constants = self.view.at(self.geometry.constants_offset() + place.offset);
+        // SAFETY: INV-EXECUTOR-9. The place is ours alone, and at least as large as what was linked for it.
+        unsafe { constants.copy_from_nonoverlapping(linked.constants.as_ptr(), linked.constants.len()) };
+        self.appear(place, &linked.code);
+    }
+
+    /// Puts code where traps are: of each bundle the first word last. Workers may run there.
+    fn appear(&self, place: Place, code: &[u8]) {
+        let to = self.code(place.offset, place.bytes).as_chunks::<BUNDLE_WORDS>().0;
+        for (bundle, bytes) in to.iter().zip(code.chunks(window::GATE_BYTES)) {
+            let mut whole = [TRAP; window::GATE_BYTES];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            let words = whole.as_chunks::<8>().0;
+            for (word, bytes) in bundle.iter().zip(words).rev() {
+                word.store(u64::from_le_bytes(*bytes), Ordering::Release);
+            }
+        }
+    }
+
+    /// Readies what will be written of code and constants, at these offsets in both.
+    fn make_ready(&mut self, range: Range<usize>) {
+        let mut offset = range.start;
+        while offset < range.end {
+            let piece = self.piece(offset);
             offset = piece.end;
-            if self.ready.insert((place.bank, piece.start)) {
-                self.back(place.bank, piece);
+            for bank in [self.geometry.code_offset(), self.geometry.constants_offset()] {
+                if self.ready.insert(bank + piece.start) {
+                    self.back(bank + piece.start, piece.len());
+                }
             }
         }
     }
 
     /// The piece of a bank that is readied with the byte at `offset`.
-    fn piece(&self, bank: usize, offset: usize) -> Range<usize> {
-        let small = self.frugal && bank == 0 && offset < LARGE_PAGE_BYTES;
+    fn piece(&self, offset: usize) -> Range<usize> {
+        let small = self.frugal && offset < LARGE_PAGE_BYTES;
         let bytes = if small { SMALL_BYTES } else { LARGE_PAGE_BYTES };
         let start = offset / bytes * bytes;
         start..(start + bytes).min(self.geometry.bank_bytes)
@@ -321,9 +385,7 @@ impl SlabWriter {
     /// Puts a piece of a bank on memory, two MiB on one large page if there is one: thousands of images
     /// have far more small pages than a processor can remember. Best effort: without it everything
     /// works, slower.
-    fn back(&mut self, bank: usize, piece: Range<usize>) {
-        let bytes = piece.len();
-        let at = self.geometry.bank_offset(bank) + piece.start;
+    fn back(&mut self, at: usize, bytes: usize) {
         // The kernel makes no large page of what has no page at all.
         self.trap(at, 1);
         if bytes == LARGE_PAGE_BYTES {
@@ -332,28 +394,19 @@ impl SlabWriter {
         self.trap(at, bytes);
     }
 
-    /// What may be written of a place, which was readied.
-    fn room(&mut self, place: Place) -> &mut [u8] {
-        let start = self.view.at(self.offset_of(place));
-        // SAFETY: INV-EXECUTOR-9. The place is ours alone, `written` at most its length; others only read.
-        unsafe { std::slice::from_raw_parts_mut(start, place.written) }
-    }
-
-    /// Leaves traps in a place, and gives it back.
-    fn clear(&mut self, place: Place) {
-        self.trap(self.offset_of(place), place.written);
-        self.give(place);
+    /// Room for code in words.
+    fn code(&self, offset: usize, bytes: usize) -> &[AtomicU64] {
+        let at = self.geometry.code_offset() + offset;
+        debug_assert!(at.is_multiple_of(window::GATE_BYTES) && offset + bytes <= self.geometry.bank_bytes);
+        // SAFETY: INV-EXECUTOR-9. Inside the bank, aligned; atomics only.
+        unsafe { std::slice::from_raw_parts(self.view.at(at).cast(), bytes / size_of::<u64>()) }
     }
 
     /// Fills part of the view with traps.
     fn trap(&mut self, at: usize, bytes: usize) {
         let to = self.view.at(at);
-        // SAFETY: INV-EXECUTOR-9. The caller names a place, or room that nobody has yet.
+        // SAFETY: INV-EXECUTOR-9. The caller names room that nobody has yet.
         unsafe { to.write_bytes(TRAP, bytes) };
-    }
-
-    fn offset_of(&self, place: Place) -> usize {
-        self.geometry.bank_offset(place.bank) + place.offset
     }
 
     fn header(&self) -> &Header {
@@ -366,6 +419,47 @@ impl SlabWriter {
         debug_assert!(at + size_of::<Record>() <= self.geometry.directory_bytes());
         // SAFETY: INV-EXECUTOR-9. Slots are below the geometry's number; aligned to 64; atomics only.
         unsafe { &*self.view.at(at).cast::<Record>() }
+    }
+}
+
+/// One gate: the number of the service, and a jump to where the process says. The one that an entry returns
+/// through passes what it returns as the argument.
+fn gate_code(number: usize) -> Result<[u8; window::GATE_BYTES], ExecutorError> {
+    const MOV_EDI_EAX: [u8; 2] = [0x89, 0xc7];
+    const MOV_R10D: [u8; 2] = [0x41, 0xba];
+    const JMP_RIP: [u8; 2] = [0xff, 0x25];
+    let is_return = window::gate(number) == window::RETURN_GATE;
+    let mut code = Vec::with_capacity(window::GATE_BYTES);
+    code.extend_from_slice(if is_return { &MOV_EDI_EAX } else { &[] });
+    code.extend_from_slice(&MOV_R10D);
+    code.extend_from_slice(&(number as u32).to_le_bytes());
+    code.extend_from_slice(&JMP_RIP);
+    let next = window::gate(number) + code.len() + size_of::<i32>();
+    let distance = i32::try_from(window::GATE_TARGET - next);
+    code.extend_from_slice(&distance.map_err(|_| ExecutorError::Unmappable("a far gate"))?.to_le_bytes());
+    let mut bundle = [TRAP; window::GATE_BYTES];
+    bundle[..code.len()].copy_from_slice(&code);
+    Ok(bundle)
+}
+
+/// Demands of a linked image that its code passes the verifier where it will stand, that nothing else stands
+/// among the code, and that it is entered at the start of a bundle.
+fn verified(layout: &Layout, linked: &Linked, base: usize) -> Result<(), ExecutorError> {
+    let base = base as u64;
+    let loaded = layout.segments.iter().filter(|segment| Bank::of(&segment.range()) != Some(Bank::Tables));
+    let image: Vec<_> =
+        loaded.map(|segment| base + segment.range().start..base + segment.range().end).collect();
+    for segment in layout.segments.iter().filter(|segment| Bank::of(&segment.range()) == Some(Bank::Code)) {
+        let range = segment.range();
+        let bytes = linked.code.get(range.start as usize..range.end as usize);
+        let bytes = bytes.filter(|_| segment.access.execute);
+        let bytes = bytes.ok_or(ExecutorError::Unmappable("what lies among the code is not code"))?;
+        verify(CodeSegment { bytes, address: base + range.start, image: &image })?;
+    }
+    if linked.resident.entry.is_multiple_of(window::GATE_BYTES) {
+        Ok(())
+    } else {
+        Err(ExecutorError::Unmappable("the entry is not the start of a bundle"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`inspect`]: everything that the rules ask about an image.
 
 use mfaas_rules::facts::BinaryFacts;
-use mfaas_rules::profiles::image_layout::{BANK_BYTES, TABLES_START};
+use mfaas_rules::profiles::image_layout::Bank;
 use object::elf;
 
 use crate::InspectError;
@@ -57,28 +57,26 @@ fn tables_fault(image: &Image<'_>) -> Option<String> {
     const PADDING_BYTES_MAX: u64 = 8;
     /// Symbols, names, two kinds of hashes, three of relocations.
     const TABLES: u64 = 7;
-    let among = image.loads.iter().filter(|load| (TABLES_START..BANK_BYTES).contains(&load.va));
+    let among = image.loads.iter().filter(|load| Bank::of(&load.memory()) == Some(Bank::Tables));
     let bytes = among.map(|load| load.mem_size).sum::<u64>();
     let known = table_bytes(image).saturating_add(TABLES * PADDING_BYTES_MAX);
     (bytes > known).then(|| format!("{bytes} bytes lie among the tables, which have {known} at most"))
 }
 
-/// What is wrong with the place of a segment: only data lies in the writable bank, only what is read
-/// among the tables, and nothing but data is writable once it is linked.
+/// What is wrong with the place of a segment: each lies in one bank whole, and its rights are the bank's.
 fn bank_fault(image: &Image<'_>, load: &ProgramRange) -> Option<String> {
-    let end = load.memory().end;
-    let relro = |range: &ProgramRange| range.va <= load.va && end <= range.va.saturating_add(range.mem_size);
-    let what = if load.va >= BANK_BYTES {
-        (!load.writable()).then_some("is not writable and lies in the writable bank")
-    } else if end > BANK_BYTES {
-        Some("reaches into the writable bank")
-    } else if load.va >= TABLES_START {
-        (load.writable() || load.executable()).then_some("is not only read and lies among the tables")
-    } else if end > TABLES_START {
-        Some("reaches into the tables")
-    } else {
-        let stays = load.writable() && !image.relro.as_ref().is_some_and(relro);
-        stays.then_some("stays writable outside of the writable bank")
+    let range = load.memory();
+    let relro = |relro: &ProgramRange| relro.va <= range.start && range.end <= relro.memory().end;
+    let stays_writable = load.writable() && !image.relro.as_ref().is_some_and(relro);
+    let what = match Bank::of(&range) {
+        None => Some("reaches over the end of a bank"),
+        Some(Bank::Code) => stays_writable.then_some("stays writable among the code"),
+        Some(Bank::Tables) => {
+            (load.writable() || load.executable()).then_some("is not only read and lies among the tables")
+        }
+        Some(Bank::Data) => (!load.writable()).then_some("is not writable and lies among the data"),
+        Some(Bank::Constants) => (stays_writable || load.executable())
+            .then_some("is not only read once it is linked and lies among the constants"),
     };
     what.map(|what| format!("the segment at {:#x} {what}", load.va))
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use mfaas_rules::limits;
-use mfaas_rules::profiles::image_layout::{BANK_BYTES, TABLES_START};
+use mfaas_rules::profiles::image_layout::{CONSTANTS_START, DATA_START, TABLES_START};
 use object::elf;
 use object::pod;
 
@@ -214,14 +214,14 @@ impl<'data> Image<'data> {
         self.loads.last().map_or(0, |last| last.memory().end.next_multiple_of(PAGE_BYTES))
     }
 
-    /// Bytes that the image takes in memory: both banks, each from its beginning, since an image may
+    /// Bytes that the image takes in memory: its banks, each from its beginning, since an image may
     /// not begin high up to seem small. Tables stay in the file.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let reach = |start: u64, end: u64| {
             let part = self.loads.iter().filter(move |load| (start..end).contains(&load.va));
             part.map(|load| load.memory().end - start).max().unwrap_or(0)
         };
-        reach(0, TABLES_START) + reach(BANK_BYTES, u64::MAX)
+        reach(0, TABLES_START) + reach(DATA_START, CONSTANTS_START) + reach(CONSTANTS_START, u64::MAX)
     }
 
     fn read_dynamic(&self, range: &ProgramRange) -> Result<Dynamic, InspectError> {

@@ -47,10 +47,10 @@ use std::ops::Range;
 use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 use codes::{Class, class_of};
-use mfaas_rules::profiles::image_layout::{BANK_BYTES, TABLES_START};
+use mfaas_rules::profiles::image_layout::Bank;
 
 use crate::InspectError;
-use crate::image::{Image, ProgramRange};
+use crate::image::Image;
 
 /// Indirect branches go to multiples of this, in bytes, and no instruction crosses one.
 pub const BUNDLE_BYTES: u64 = 32;
@@ -139,8 +139,14 @@ pub fn verify_image(data: &[u8]) -> Result<u64, VerifyError> {
         );
     }
     // The tables that tell a loader how to link stay in the file: at their addresses lies something else.
-    let is_loaded = |range: &Range<u64>| range.end <= TABLES_START || range.start >= BANK_BYTES;
-    let ranges: Vec<_> = image.loads.iter().map(ProgramRange::memory).filter(is_loaded).collect();
+    let mut ranges = Vec::with_capacity(image.loads.len());
+    for segment in &image.loads {
+        let bank = Bank::of(&segment.memory());
+        if bank.is_none() || segment.executable() != (bank == Some(Bank::Code)) {
+            return Err(InspectError::Malformed { what: "code, and nothing else, lies in the bank for code" }.into());
+        }
+        ranges.extend((bank != Some(Bank::Tables)).then(|| segment.memory()));
+    }
     let mut code_bytes = 0;
     for segment in image.loads.iter().filter(|segment| segment.executable()) {
         if segment.file_size != segment.mem_size {

@@ -6,10 +6,11 @@ use std::process::{Command, Output};
 use crate::sample::{SOURCE, linker};
 use mfaas_inspect::verify::{Rule, VerifyError, verify_image};
 
-const SCRIPT: &str = "SECTIONS { .text : { *(.text .text.*) } .rodata : { *(.rodata .rodata.*) } \
-                      .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) } .got : { *(.got) } .dynamic : { *(.dynamic) } \
-                      . = 0x30000000; .tables : { *(.tables) } \
-                      . = 0x40000000; .data : { *(.data .data.*) } .bss : { *(.bss .bss.*) } /DISCARD/ : { *(.eh_frame) } }";
+const SCRIPT: &str = "SECTIONS { .text : { *(.text .text.*) } . = 0x30000000; .tables : { *(.tables) } \
+                      . = 0x40000000; .data : { *(.data .data.*) } .bss : { *(.bss .bss.*) } \
+                      . = 0x70000000; .rodata : { *(.rodata .rodata.*) } .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) } \
+                      .got : { *(.got) } .dynamic : { *(.dynamic) } \
+                      /DISCARD/ : { *(.eh_frame) *(.dynsym) *(.dynstr) *(.hash) *(.gnu.hash) *(.rela.dyn) *(.rela.plt) } }";
 
 /// rustc makes an image of `source` in `place`, with `linker` for its linker.
 fn build(source: &str, place: &Path, linker_program: &Path) -> Output {

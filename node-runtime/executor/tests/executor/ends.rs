@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use mfaas_abi::frame::FrameError;
 use mfaas_abi::{Level, Status};
-use mfaas_executor::{CallError, ExecutorError, Slab, SlabGeometry, SlabWriter};
+use mfaas_executor::{CallError, ExecutorError, Slab, SlabGeometry, SlabWriter, Verification};
 
 use crate::{Fixture, toolchain};
 
@@ -213,7 +213,7 @@ fn printing_becomes_log_lines() {
 #[test]
 fn a_process_has_one_executor_and_one_slab() {
     let fixture = fixture();
-    let writer = SlabWriter::new(SlabGeometry::ONE).expect("a slab");
+    let writer = SlabWriter::new(SlabGeometry::ONE, Verification::Waived).expect("a slab");
     let second = Slab::map(writer.finish());
     assert!(matches!(second, Err(ExecutorError::System { .. } | ExecutorError::Unmappable(_))), "{second:?}");
     drop(fixture);

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
-use mfaas_executor::{ExecutorError, SlabGeometry, SlabWriter};
+use mfaas_executor::{ExecutorError, SlabGeometry, SlabWriter, Verification};
 
 use crate::{Fixture, sealed, toolchain};
 
@@ -113,7 +113,7 @@ fn no_page_is_ever_writable_and_executable() {
 
 #[test]
 fn a_slab_cannot_be_written_by_those_who_are_given_it() {
-    let writer = SlabWriter::new(SlabGeometry::ONE).expect("a slab");
+    let writer = SlabWriter::new(SlabGeometry::ONE, Verification::Waived).expect("a slab");
     let write = rustix::io::pwrite(writer.fd(), b"x", 0).expect_err("sealed");
     assert_eq!(write, rustix::io::Errno::PERM);
     let size = rustix::fs::ftruncate(writer.fd(), 0).expect_err("sealed");
@@ -149,10 +149,10 @@ fn an_image_that_was_not_named_is_not_loaded() {
             let refused = writer.load_named(&memory[mine], &names[other]);
             assert!(matches!(refused, Err(ExecutorError::OtherImage)), "turn {turn}: {refused:?}");
             let loaded = writer.load_named(&memory[mine], &names[mine]).expect("it is the one");
-            writer.unload(loaded.slot).expect("resident");
+            leave(&mut writer, loaded.slot);
             // The same bytes in other memory, and other bytes in memory of the same size.
             let again = writer.load_named(sealed(images[mine]), &names[mine]).expect("it is the one");
-            writer.unload(again.slot).expect("resident");
+            leave(&mut writer, again.slot);
             let mut changed = images[mine].to_vec();
             let last = changed.len() - 1;
             changed[last] ^= 1;
@@ -179,6 +179,11 @@ fn a_full_slab_says_so_and_room_comes_back() {
     for slot in slots.iter().step_by(2).chain(slots.iter().skip(1).step_by(2)) {
         writer.unload(*slot).expect("resident");
         assert!(writer.unload(*slot).is_err(), "unloaded twice");
+        assert!(matches!(writer.load(&image), Err(ExecutorError::Full)), "a worker may stand there");
+    }
+    for slot in &slots {
+        writer.reclaim(*slot).expect("it left");
+        assert!(writer.reclaim(*slot).is_err(), "reclaimed twice");
     }
     assert_eq!(writer.resident_bytes(), 0);
     for _ in &slots {
@@ -187,9 +192,15 @@ fn a_full_slab_says_so_and_room_comes_back() {
     assert_eq!(writer.resident_bytes(), held);
 }
 
+/// An image leaves, and no worker was there.
+fn leave(writer: &mut SlabWriter, slot: u32) {
+    writer.unload(slot).expect("resident");
+    writer.reclaim(slot).expect("it left");
+}
+
 fn writer() -> SlabWriter {
-    let geometry = SlabGeometry { banks: 2, bank_bytes: 4 << 20, slots: 64 };
-    SlabWriter::new(geometry).expect("a slab")
+    let geometry = SlabGeometry { bank_bytes: 4 << 20, slots: 64 };
+    SlabWriter::new(geometry, Verification::Waived).expect("a slab")
 }
 
 /// The worker's tests show that lock-down is what stops this.

@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_abi::{Level, LogReader, Status};
-use mfaas_executor::{Executor, Limits, Outcome, Slab, SlabGeometry, SlabWriter};
+use mfaas_executor::{Executor, Limits, Outcome, Slab, SlabGeometry, SlabWriter, Verification};
 use mfaas_ident::{Budget, MemoryLimit};
 
 use crate::watcher::Watcher;
@@ -93,10 +93,12 @@ fn images_are_written() {
     }
 }
 
-/// A slab with these images, which nobody writes any more.
+/// A slab with these images, which nobody writes any more. The hostile image does not verify.
 fn slab(images: &[&[u8]]) -> Slab {
-    let geometry = SlabGeometry { banks: 2, bank_bytes: 16 << 20, slots: 64 };
-    let mut writer = SlabWriter::new(geometry).expect("a slab");
+    let geometry = SlabGeometry { bank_bytes: 16 << 20, slots: 64 };
+    let verify = images.iter().all(|image| *image == toolchain::tenant());
+    let verification = if verify { Verification::Required } else { Verification::Waived };
+    let mut writer = SlabWriter::new(geometry, verification).expect("a slab");
     for (slot, image) in (0..).zip(images) {
         let loaded = writer.load(sealed(image)).expect("the function loads");
         assert_eq!(loaded.slot, slot);

@@ -1,5 +1,6 @@
-//! Builds functions for tests with the compiler's own linker, the way the builder does: against a
-//! stub of the host's library, without a C compiler.
+//! Builds functions for tests the way the builder does: against a stub of the host's library, without a C
+//! compiler, and the tenant's by `mfaas-rewriter`, so that it verifies. The hostile one is as the
+//! compiler makes it, and does what no verified code does.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,18 +15,19 @@ use mfaas_rules::profiles::imports::ROWS;
 struct Functions {
     directory: PathBuf,
     linker: PathBuf,
+    rewriter: Option<PathBuf>,
 }
 
 /// The image of `tests/functions/tenant.rs`.
 pub(crate) fn tenant() -> &'static [u8] {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    IMAGE.get_or_init(|| ready("tenant").unwrap_or_else(|| Functions::new("tenant").build_tenant()))
+    IMAGE.get_or_init(|| ready("tenant").unwrap_or_else(|| Functions::rewritten("tenant").build_tenant()))
 }
 
 /// The image of `tests/functions/hostile.rs`.
 pub(crate) fn hostile() -> &'static [u8] {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    IMAGE.get_or_init(|| ready("hostile").unwrap_or_else(|| Functions::new("hostile").build_hostile()))
+    IMAGE.get_or_init(|| ready("hostile").unwrap_or_else(|| Functions::plain("hostile").build_hostile()))
 }
 
 /// Names the directory of images that were built before, for machines without a compiler.
@@ -39,13 +41,26 @@ fn ready(name: &str) -> Option<Vec<u8>> {
 }
 
 impl Functions {
-    fn new(name: &str) -> Self {
+    /// With the compiler's own linker.
+    fn plain(name: &str) -> Self {
+        Self::new(name, None)
+    }
+
+    /// With the rewriter in its place.
+    fn rewritten(name: &str) -> Self {
+        let tests = std::env::current_exe().expect("this program");
+        let rewriter = tests.ancestors().nth(2).expect("target/debug").join("mfaas-rewriter");
+        assert!(rewriter.is_file(), "there is no {}: run `cargo build --workspace` first", rewriter.display());
+        Self::new(name, Some(rewriter))
+    }
+
+    fn new(name: &str, rewriter: Option<PathBuf>) -> Self {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(directory.join("link")).expect("a directory for the test");
         let output = Command::new(rustc()).args(["--print", "sysroot"]).output().expect("rustc runs");
         let sysroot = String::from_utf8(output.stdout).expect("a path");
         let linker = Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
-        let functions = Self { directory, linker };
+        let functions = Self { directory, linker, rewriter };
         functions.build_stub();
         fs::write(functions.script(), LINKER_SCRIPT).expect("write the script");
         functions
@@ -71,7 +86,8 @@ impl Functions {
         }
         fs::write(self.directory.join("stub.rs"), source).expect("write the stub");
         let stub = self.directory.join("stub.rs");
-        self.rustc(&stub, "cdylib", "stub", &["-Clink-arg=-soname=libmfaas-host.so.1"]);
+        let linker = format!("-Clinker={}", self.linker.display());
+        self.rustc(&stub, "cdylib", "stub", &["-Clink-arg=-soname=libmfaas-host.so.1", &linker]);
         fs::rename(self.directory.join("libstub.so"), self.directory.join("link/libc.so"))
             .expect("name the stub");
         for name in ["gcc_s", "util", "rt", "pthread", "dl", "m"] {
@@ -130,7 +146,8 @@ impl Functions {
             .args(["--edition", "2024", "-Cpanic=abort", "-O", "-Ccodegen-units=1", "-Cstrip=symbols"])
             .args(["--crate-type", kind, "--crate-name", name, "-Clinker-flavor=ld.lld"])
             .arg(format!("-Clink-arg={ALIGN_ARGUMENT}"))
-            .arg(format!("-Clinker={}", self.linker.display()))
+            .arg(format!("-Clinker={}", self.rewriter.as_ref().unwrap_or(&self.linker).display()))
+            .env("MFAAS_LINKER", &self.linker)
             .arg("-L")
             .arg(format!("native={}", self.directory.join("link").display()))
             .arg("-L")
@@ -156,7 +173,7 @@ fn function(file: &str) -> PathBuf {
 /// What the linker says to a crate that defines `symbol` itself.
 #[allow(dead_code, reason = "of the test programs that share this file one asks")]
 pub(crate) fn twin(symbol: &str) -> String {
-    let functions = Functions::new(&format!("twin-{symbol}"));
+    let functions = Functions::plain(&format!("twin-{symbol}"));
     let source = functions.directory.join("twin.rs");
     let text = format!(
         "#[unsafe(no_mangle)] pub fn {symbol}() {{}} pub fn handle(_: &[u8]) -> Vec<u8> {{ {symbol}(); vec![] }}"

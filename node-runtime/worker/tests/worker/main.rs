@@ -41,7 +41,7 @@ fn budget_us() -> u32 {
 }
 
 /// Small, so that its memory can be looked through.
-const SLAB: SlabGeometry = SlabGeometry { banks: 1, bank_bytes: 32 << 20, slots: 16 };
+const SLAB: SlabGeometry = SlabGeometry { bank_bytes: 32 << 20, slots: 16 };
 
 fn preload() -> Preload {
     Preload {

@@ -1,19 +1,53 @@
-//! How an image lies in memory: two banks, so that one mapping of code and one of data serve every
-//! image of a worker; and a third range that never gets there.
+//! How an image lies in memory: in banks a fixed distance apart, so that one mapping of each serves
+//! every image of a worker; and a range that never gets there.
 //!
-//! Below [`TABLES_START`] lies what never changes once it is linked: code, constants, and what only
-//! relocation writes, one part behind the other without padding. From [`TABLES_START`] on lie the
-//! tables that tell a loader how to link: it reads them in the file and leaves them out. From
-//! [`BANK_BYTES`] on lies what a call may write. Code reaches its data by distance, so wherever the
-//! first part is put, the last follows [`BANK_BYTES`] later.
+//! Code, data and constants each have a bank, since each has rights of its own. Code reaches the
+//! other two by distance, so wherever an image's code is put, they follow [`DATA_START`] and
+//! [`CONSTANTS_START`] later. From [`TABLES_START`] on lie the tables that tell a loader how to link:
+//! it reads them in the file and leaves them out.
 
-/// Distance of the writable bank from the image's first byte, in bytes. Fits twice into what an
-/// instruction can reach.
-pub const BANK_BYTES: u64 = 1 << 30;
+use std::ops::Range;
 
 /// Where the tables begin that only a loader reads. Nothing that a call runs or reads may lie between
-/// here and [`BANK_BYTES`].
+/// here and [`DATA_START`].
 pub const TABLES_START: u64 = 0x3000_0000;
+
+/// Where the data begins that a call may write, in bytes from the image's first.
+pub const DATA_START: u64 = 1 << 30;
+
+/// Where constants begin, and what only relocation writes. An instruction reaches 2 GiB, so that this
+/// leaves an image 256 MiB.
+pub const CONSTANTS_START: u64 = 0x7000_0000;
+
+/// Where all of an image ends.
+pub const IMAGE_END: u64 = CONSTANTS_START + TABLES_START;
+
+/// Parts of an image, by what becomes of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bank {
+    /// It is executed. Releases up to 0.2 put constants here too.
+    Code,
+    /// It tells a loader how to link.
+    Tables,
+    /// A call may write it.
+    Data,
+    /// A call reads it.
+    Constants,
+}
+
+impl Bank {
+    /// The bank that holds all of a range of an image's addresses; `None` if none does.
+    pub fn of(range: &Range<u64>) -> Option<Self> {
+        let banks = [
+            (Self::Code, 0..TABLES_START),
+            (Self::Tables, TABLES_START..DATA_START),
+            (Self::Data, DATA_START..CONSTANTS_START),
+            (Self::Constants, CONSTANTS_START..IMAGE_END),
+        ];
+        let holds = |bank: &Range<u64>| bank.contains(&range.start) && (range.start..=bank.end).contains(&range.end);
+        banks.into_iter().find(|(_, bank)| holds(bank)).map(|(bank, _)| bank)
+    }
+}
 
 /// Images and their parts begin on multiples of this, in bytes; an image that asks for more gets it,
 /// up to a page.
@@ -52,33 +86,36 @@ pub fn shim_flags(rlib: &str) -> Vec<String> {
 ///
 /// What tells an unwinder about frames is not linked.
 pub const LINKER_SCRIPT: &str = "\
+MEMORY {
+  code (rx) : ORIGIN = 0, LENGTH = 0x30000000
+  tables (r) : ORIGIN = 0x30000000, LENGTH = 0x10000000
+  data (w) : ORIGIN = 0x40000000, LENGTH = 0x30000000
+  constants (r) : ORIGIN = 0x70000000, LENGTH = 0x30000000
+}
 SECTIONS {
-  . = 0;
   .text : {
     *(.text.mfaas_entry_v1) *(.text.*10mfaas_shim*) *(.text.*___rustc*)
     *(.text .text.*)
-  }
-  .plt : { *(.plt) }
-  .rodata : { *(.rodata .rodata.*) }
-  .tdata : { *(.tdata .tdata.*) }
-  .tbss : { *(.tbss .tbss.*) }
-  .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) *(.data.DW.ref.*) }
-  .init_array : { *(.init_array .init_array.*) }
-  .dynamic : { *(.dynamic) }
-  .got : { *(.got) *(.got.plt) }
-  . = 0x30000000;
-  .dynsym : { *(.dynsym) }
-  .gnu.hash : { *(.gnu.hash) }
-  .hash : { *(.hash) }
-  .dynstr : { *(.dynstr) }
-  .rela.dyn : { *(.rela.dyn) }
-  .relr.dyn : { *(.relr.dyn) }
-  .rela.plt : { *(.rela.plt) }
-  . = 0x40000000;
-  .data : { *(.data .data.*) }
-  .bss : { *(.bss .bss.*) *(COMMON) }
+  } > code
+  .plt : { *(.plt) } > code
+  .dynsym : { *(.dynsym) } > tables
+  .gnu.hash : { *(.gnu.hash) } > tables
+  .hash : { *(.hash) } > tables
+  .dynstr : { *(.dynstr) } > tables
+  .rela.dyn : { *(.rela.dyn) } > tables
+  .relr.dyn : { *(.relr.dyn) } > tables
+  .rela.plt : { *(.rela.plt) } > tables
+  .data : { *(.data .data.*) } > data
+  .bss : { *(.bss .bss.*) *(COMMON) } > data
+  .rodata : { *(.rodata .rodata.*) } > constants
+  .tdata : { *(.tdata .tdata.*) } > constants
+  .tbss : { *(.tbss .tbss.*) } > constants
+  .data.rel.ro : { *(.data.rel.ro .data.rel.ro.*) *(.data.DW.ref.*) } > constants
+  .init_array : { *(.init_array .init_array.*) } > constants
+  .dynamic : { *(.dynamic) } > constants
+  .got : { *(.got) *(.got.plt) } > constants
   /DISCARD/ : { *(.eh_frame) *(.eh_frame_hdr) *(.gcc_except_table .gcc_except_table.*) *(.note .note.*) }
 }
 ";
 
-const _: () = assert!(ALIGN_BYTES == 64 && TABLES_START == 0x3000_0000 && BANK_BYTES == 0x4000_0000);
+const _: () = assert!(TABLES_START == 0x3000_0000 && DATA_START == 0x4000_0000 && CONSTANTS_START == 0x7000_0000);
