@@ -146,8 +146,15 @@ pub struct Siblings {
 }
 
 /// What must stand beside `mfaas`.
-const SIBLINGS: [&str; 6] =
-    ["mfaas-server", "mfaas-signer", "mfaas-builder", "mfaas-node", "mfaas-worker", "mfaas-loader"];
+const SIBLINGS: [&str; 7] = [
+    "mfaas-server",
+    "mfaas-signer",
+    "mfaas-builder",
+    "mfaas-rewriter",
+    "mfaas-node",
+    "mfaas-worker",
+    "mfaas-loader",
+];
 
 impl Siblings {
     /// The programs beside our own executable; all must be there.

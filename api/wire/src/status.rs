@@ -68,6 +68,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0508, 422),
     (codes::MF0509, 422),
     (codes::MF0510, 500),
+    (codes::MF0511, 500),
     // Signing and registry: what is stored cannot be trusted, or has moved on.
     (codes::MF0601, 500),
     (codes::MF0602, 500),
@@ -97,6 +98,7 @@ pub const STATUSES: &[(Code, u16)] = &[
     (codes::MF0716, 503),
     (codes::MF0717, 503),
     (codes::MF0718, 503),
+    (codes::MF0719, 502),
     // Invocation.
     (codes::MF0801, 404),
     (codes::MF0802, 500),

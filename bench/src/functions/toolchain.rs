@@ -51,6 +51,8 @@ pub(super) fn build(directory: &Path) -> anyhow::Result<Built> {
 struct Toolchain<'a> {
     directory: &'a Path,
     linker: PathBuf,
+    /// What links images of tenants.
+    rewriter: PathBuf,
 }
 
 impl<'a> Toolchain<'a> {
@@ -59,7 +61,7 @@ impl<'a> Toolchain<'a> {
         let sysroot = String::from_utf8(output.stdout).context("rustc's sysroot")?;
         let linker = Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
         ensure!(linker.is_file(), "the compiler brings no rust-lld at {}", linker.display());
-        Ok(Self { directory, linker })
+        Ok(Self { directory, linker, rewriter: rewriter()? })
     }
 
     /// `host`: the stub with a symbol for every row that an executor offers. `machine`: the real thing.
@@ -108,10 +110,13 @@ impl<'a> Toolchain<'a> {
     }
 
     fn rustc(&self, source: &Path, kind: &str, name: &str, more: &[&str]) -> anyhow::Result<()> {
+        let is_image = more.iter().any(|argument| argument.starts_with("-Clink-arg=-T"));
+        let linker = if is_image { &self.rewriter } else { &self.linker };
         let output = rustc()
             .args(["--edition", "2024", "-Cpanic=abort", "-O", "-Ccodegen-units=1", "-Cstrip=symbols"])
             .args(["--crate-type", kind, "--crate-name", name, "-Clinker-flavor=ld.lld"])
-            .arg(format!("-Clinker={}", self.linker.display()))
+            .arg(format!("-Clinker={}", linker.display()))
+            .env("MFAAS_LINKER", &self.linker)
             .arg("-L")
             .arg(self.directory)
             .arg("--out-dir")
@@ -123,6 +128,14 @@ impl<'a> Toolchain<'a> {
         ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         Ok(())
     }
+}
+
+/// `mfaas-rewriter` beside this program, or beside the directory of a test.
+fn rewriter() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("find this program")?;
+    let mut places = own.ancestors().skip(1).take(2).map(|place| place.join("mfaas-rewriter"));
+    let found = places.find(|file| file.is_file());
+    found.context("mfaas-rewriter is not beside this program: `cargo build --release -p mfaas-rewriter`")
 }
 
 /// The compiler of the checkout, which its rust-toolchain.toml pins.

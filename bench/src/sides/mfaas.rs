@@ -19,7 +19,7 @@ use anyhow::{Context as _, bail, ensure};
 use command_fds::{CommandFdExt as _, FdMapping};
 use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
-use mfaas_executor::{SlabGeometry, SlabWriter, sealed_copy};
+use mfaas_executor::{SlabGeometry, SlabWriter, Verification, sealed_copy};
 use mfaas_ring::clock::{Rate, ticks};
 use mfaas_ring::preload::{FD_PRELOAD, FD_REPORT, FD_RING, FD_SLAB, Preload, SpeculationControls, StartLine};
 use mfaas_ring::{Completion, Geometry, HostEnd, Submission, WorkerState, create};
@@ -337,7 +337,7 @@ impl Drop for Worker {
 /// A slab with these functions, each in the slot of its place. What was not loaded in `load_max`
 /// is left out of `served`, too.
 fn loaded(kit: &Kit, form: Form, served: &mut Vec<Served>, load_max: Duration) -> anyhow::Result<SlabWriter> {
-    let mut slab = SlabWriter::new(SlabGeometry::NODE)?;
+    let mut slab = SlabWriter::new(SlabGeometry::NODE, Verification::Required)?;
     let begin = Instant::now();
     for (place, function) in served.iter().enumerate() {
         if place > 0 && begin.elapsed() > load_max {

@@ -67,7 +67,8 @@ impl Site {
         let toolchain = Toolchain::open(toolchain).map_err(failed)?;
         let deps = Deps::open(deps, toolchain.id()).map_err(failed)?;
         let sandbox = Sandbox::new(Level::Full).map_err(failed)?.with_at_most(limits);
-        let context = BuildContext::new(sandbox, toolchain, deps, work.to_path_buf(), worker.to_path_buf());
+        let programs = stages::Programs::beside(worker).map_err(failed)?;
+        let context = BuildContext::new(sandbox, toolchain, deps, work.to_path_buf(), programs);
         Ok(Self { context })
     }
 

@@ -9,7 +9,7 @@ mod report;
 use mfaas_startup::{VariableError, Variables};
 use std::cell::Cell;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use mfaas_delivery::{Diagnostic, Level, Stage};
@@ -159,9 +159,9 @@ pub(crate) fn commands(path: &Path, out: &Path) -> Result<ExitCode, BuilderError
     let allowlist = materials.allowlist()?;
     std::fs::create_dir_all(out).map_err(BuilderError::io(out))?;
     let work = out.canonicalize().map_err(BuilderError::io(out))?;
-    let (sandbox, worker) = (Sandbox::in_place(), PathBuf::new());
+    let (sandbox, programs) = (Sandbox::in_place(), stages::Programs::find()?);
     let materials::Materials { toolchain, deps } = materials;
-    let context = BuildContext::new(sandbox, toolchain, deps, work, worker);
+    let context = BuildContext::new(sandbox, toolchain, deps, work, programs);
     let resolved = read(path)
         .and_then(|tree| stages::audit(tree, &Layers::all()))
         .and_then(|audited| stages::resolve(audited, &allowlist, &context.deps))

@@ -97,9 +97,14 @@ pub(crate) enum BuilderError {
     /// The source could not be written to our own disk.
     #[error("the source tree: {0}")]
     Unpack(#[source] UnpackError),
-    /// The program of the throw-away load is not beside this one.
-    #[error("mfaas-worker is not beside this program, at {}", .0.display())]
-    WorkerMissing(PathBuf),
+    /// A program that builds need is not beside this one.
+    #[error("{name} is not beside this program, at {}", file.display())]
+    ProgramMissing {
+        /// The program.
+        name: &'static str,
+        /// Where it was looked for.
+        file: PathBuf,
+    },
     /// A crate could not be acquired.
     #[error("{0}")]
     Acquire(#[from] AcquireError),
@@ -137,7 +142,7 @@ impl BuilderError {
             | Self::Scratch { .. }
             | Self::Toolchain { .. }
             | Self::Deps { .. }
-            | Self::WorkerMissing(_) => true,
+            | Self::ProgramMissing { .. } => true,
             Self::Variable(_)
             | Self::Logging(_)
             | Self::TlsProvider(_)

@@ -37,7 +37,7 @@ pub(crate) fn has_room_for_builds(context: &BuildContext, builds: usize) -> Resu
     has_room(&context.work, SCRATCH_FREE_BYTES_MIN * builds, SCRATCH_FREE_FILES_MIN * builds)
 }
 
-/// Whether compiler, libraries and worker are where they were at the start.
+/// Whether compiler, libraries and programs are where they were at the start.
 fn is_there(context: &BuildContext) -> Result<(), BuilderError> {
     let gone = |path: PathBuf| (!path.exists()).then_some((path, "it is gone".to_owned()));
     if let Some((path, problem)) = gone(context.toolchain.compiler_file()) {
@@ -46,5 +46,5 @@ fn is_there(context: &BuildContext) -> Result<(), BuilderError> {
     if let Some((path, problem)) = gone(context.deps.library_root()) {
         return Err(BuilderError::Deps { path, problem });
     }
-    gone(context.worker.clone()).map_or(Ok(()), |(worker, _)| Err(BuilderError::WorkerMissing(worker)))
+    context.programs.are_there()
 }

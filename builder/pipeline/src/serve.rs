@@ -52,8 +52,13 @@ pub(crate) fn serve(config: &ServeConfig) -> Result<(), BuilderError> {
     let toolchain = Toolchain::open(&config.toolchain)?;
     let deps = Deps::open(&config.deps, toolchain.id())?;
     let sandbox = Sandbox::new(config.sandbox_minimum)?;
-    let context =
-        BuildContext::new(sandbox, toolchain, deps, directory.path().to_path_buf(), stages::find_worker()?);
+    let context = BuildContext::new(
+        sandbox,
+        toolchain,
+        deps,
+        directory.path().to_path_buf(),
+        stages::Programs::find()?,
+    );
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -27,8 +27,9 @@ use crate::journal::{Journal, Stop, refusal};
 pub(crate) use audit::audit;
 pub(crate) use commands::commands;
 pub(crate) use context::BuildContext;
+pub(crate) use context::Programs;
 pub(crate) use dependencies::{ResolvedSource, resolve, unbuilt};
-pub(crate) use load::{ProvenArtifact, find_worker};
+pub(crate) use load::ProvenArtifact;
 
 /// The archive's bytes become a tree, or a refusal.
 pub(crate) fn unpack(upload: Vec<u8>) -> Result<SourceTree, Stop> {

@@ -52,10 +52,13 @@ fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(code);
     }
     let live = std::fs::read(&object).with_context(|| object.display().to_string())?;
-    let rewritten = mfaas_rewriter::rewrite(&live)?;
+    let rewritten = mfaas_rewriter::rewrite(&live, ENTRY)?;
     std::fs::write(&object, rewritten).with_context(|| object.display().to_string())?;
     let mut second = Command::new(&linker);
     second.args(rest.iter().filter(|argument| !defines_symbol(argument)));
+    let mut map = OsString::from("-Map=");
+    map.push(output.with_extension("map"));
+    second.arg(map);
     Ok(failed(second.arg(&object))?.unwrap_or(ExitCode::SUCCESS))
 }
 

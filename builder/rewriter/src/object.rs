@@ -19,14 +19,15 @@ use crate::{BUNDLE_BYTES, RewriteError};
 /// be moved with the code.
 const LEFT_OUT: [&str; 3] = [".eh_frame", ".gcc_except_table", ".note"];
 
-/// Rewrites all code of an object.
+/// Rewrites all code of an object. Of what it defines, `entry` alone can be seen from outside of the image.
 ///
 /// # Errors
 /// An object that is none, or code that has no counterpart within the window.
-pub fn rewrite(object: &[u8]) -> Result<Vec<u8>, RewriteError> {
+pub fn rewrite(object: &[u8], entry: &str) -> Result<Vec<u8>, RewriteError> {
     let failed = |error: object::build::Error| RewriteError::Object(error.to_string());
     let mut builder = Builder::read(object).map_err(failed)?;
     leave_out(&mut builder);
+    hide_all_but(&mut builder, entry);
     let mut code = Code::find(&builder)?;
     code.find_targets(&builder)?;
     let placed = code.place(&builder)?;
@@ -52,6 +53,16 @@ fn leave_out(builder: &mut Builder<'_>) {
         section.delete |= section.sh_info_section.is_some_and(|about| gone.contains(&about.index()));
     }
     builder.delete_orphans();
+}
+
+/// What the object defines stays the image's own, but for its entry. The linker's arguments that say so name
+/// libraries, which went into the object.
+fn hide_all_but(builder: &mut Builder<'_>, entry: &str) {
+    for symbol in &mut builder.symbols {
+        if symbol.section.is_some() && symbol.name.as_slice() != entry.as_bytes() {
+            symbol.st_other = elf::STV_HIDDEN.into();
+        }
+    }
 }
 
 /// An instruction of a section.

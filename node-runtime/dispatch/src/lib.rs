@@ -22,6 +22,7 @@
 //! - it never believes a worker: a completion for a job that the worker does not run is a
 //!   violation, and the worker is killed.
 
+mod departures;
 mod functions;
 mod jobs;
 mod limits;
@@ -241,10 +242,19 @@ pub enum Command {
         /// The slab that it is to lie in.
         slab: SlabId,
     },
-    /// Free the slot. No call of the function is queued or in flight in this slab.
+    /// Take the image out of the slot. No call of the function is queued or in flight in this slab. Its room
+    /// is not free until [`Command::Reclaim`].
     Unload {
         /// The function, which is cold from now on.
         function: FunctionId,
+        /// Its slot.
+        slot: u32,
+        /// The slab.
+        slab: SlabId,
+    },
+    /// Free the room of an image that was unloaded: every worker that maps the slab has ended the call that it
+    /// had then.
+    Reclaim {
         /// Its slot.
         slot: u32,
         /// The slab.

@@ -149,7 +149,16 @@ impl Scheduler {
         self.slabs.ensure(slab.number).images -= 1;
         self.room.wanted.push_front(function.0);
         // Without anything idle it waits in front of the others until something is.
-        if self.evict(Some(slab.number), commands) {
+        if self.departures.are_of(slab.number) || self.evict(Some(slab.number), commands) {
+            self.wait_for_room(slab.number, commands);
+        }
+    }
+
+    /// Loads into the slab wait until the room came back that an image has left, which may have been at once.
+    fn wait_for_room(&mut self, slab: u32, commands: &mut Commands) {
+        if self.departures.are_of(slab) {
+            self.departures.note_full(slab);
+        } else {
             self.admit_wanted(commands);
         }
     }
@@ -160,6 +169,7 @@ impl Scheduler {
     /// as far as there is room.
     pub fn renew(&mut self, commands: &mut Commands) {
         self.slabs.renew();
+        self.departures.renew();
         self.room.bytes = 0;
         self.room.resident = 0;
         self.room.by_use.clear();
@@ -291,8 +301,11 @@ impl Scheduler {
     }
 
     /// Loads what waits for room, as far as there is some or it can be made.
-    fn admit_wanted(&mut self, commands: &mut Commands) {
+    pub(crate) fn admit_wanted(&mut self, commands: &mut Commands) {
         while let Some(index) = self.room.wanted.front().copied() {
+            if self.departures.hold(self.slab_of(index)) {
+                return;
+            }
             let known = &mut self.functions[index];
             let needed = known.open > 0 || known.pinned && known.gate == Gate::Open;
             if !needed {
@@ -341,7 +354,9 @@ impl Scheduler {
         let number = self.slab_of(index);
         let slab = self.slabs.ensure(number);
         (slab.images, slab.resident) = (slab.images - 1, slab.resident - 1);
-        commands.push(Command::Unload { function: FunctionId(index), slot, slab: self.slabs.id(number) });
+        let slab = self.slabs.id(number);
+        commands.push(Command::Unload { function: FunctionId(index), slot, slab });
+        self.left(slab, slot, commands);
         self.slabs.settle(number, commands);
         self.forget_old_notes();
     }

@@ -1,5 +1,6 @@
 //! The tables and the steps of every call: submit, start, complete, expire.
 
+use crate::departures::Departures;
 use crate::functions::{Functions, Phase};
 use crate::jobs::{Job, Jobs, NONE, Place};
 use crate::pool::{Pool, Pools};
@@ -53,6 +54,7 @@ pub struct Scheduler {
     pub(crate) workers: Workers,
     pub(crate) strikes: Strikes,
     pub(crate) room: Room,
+    pub(crate) departures: Departures,
     pub(crate) slabs: Slabs,
     pub(crate) stopping: bool,
 }
@@ -72,6 +74,7 @@ impl Scheduler {
             workers: Workers::default(),
             strikes: Strikes::default(),
             room: Room::default(),
+            departures: Departures::default(),
             slabs: Slabs::default(),
             stopping: false,
         };
@@ -164,6 +167,8 @@ impl Scheduler {
                 }
             }
         }
+        // Before what this completion makes leave: the worker's next call may have begun already.
+        self.passed(id.place, commands);
         self.finish(first, Outcome::Finished, commands);
         if self.pools[pool].queued() > 0 {
             self.feed(now, pool, commands);

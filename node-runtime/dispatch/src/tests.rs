@@ -201,7 +201,8 @@ fn what_is_not_defined_or_retired_or_stopped_is_refused() {
     assert_eq!(refused(&mut scheduler, 1, 1), Refusal::NotServed);
     let commands = completed(&mut scheduler, 2, 0, job);
     let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SLAB };
-    assert_eq!(commands, [Command::Answer { job, outcome: Outcome::Finished }, unload]);
+    let reclaim = Command::Reclaim { slot: 1, slab: SLAB };
+    assert_eq!(commands, [Command::Answer { job, outcome: Outcome::Finished }, unload, reclaim]);
     scheduler.stop(&mut Commands::new());
     assert_eq!(refused(&mut scheduler, 4, 2), Refusal::NotServing);
     assert!(scheduler.is_idle());

@@ -9,8 +9,8 @@ use std::mem::offset_of;
 use mfaas_abi::Call;
 use mfaas_rules::profiles::imports::ROWS;
 
-use crate::state::{self, End, STATE, State};
 use crate::bind;
+use crate::state::{self, End, STATE, State};
 use crate::window::RETURN_GATE;
 
 /// Keeps on the host's stack what a callee must keep, notes where (`rcx` says in which cell), goes to the

@@ -408,7 +408,8 @@ pub(crate) fn without_masks() -> Vec<u8> {
     const MASK: [u8; 4] = [0x41, 0x83, 0xe3, 0xe0];
     const NONE: [u8; 4] = [0x41, 0x83, 0xe3, 0xff];
     let mut code = code().to_vec();
-    let starts: Vec<usize> = code.windows(MASK.len()).enumerate().filter(|(_, bytes)| *bytes == MASK).map(|(at, _)| at).collect();
+    let starts: Vec<usize> =
+        code.windows(MASK.len()).enumerate().filter(|(_, bytes)| *bytes == MASK).map(|(at, _)| at).collect();
     for at in starts {
         code[at..at + NONE.len()].copy_from_slice(&NONE);
     }

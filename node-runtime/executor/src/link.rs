@@ -93,12 +93,15 @@ fn bank_of(layout: &Layout, segment: &Segment) -> Result<Bank, ExecutorError> {
     let (range, access) = (segment.range(), segment.access);
     let relro = layout.relro.clone().unwrap_or(0..0);
     let stays_writable = access.write && !(relro.start <= range.start && range.end <= relro.end);
-    let bank = Bank::of(&range).ok_or(ExecutorError::Unmappable("a segment reaches over the end of a bank"))?;
+    let bank =
+        Bank::of(&range).ok_or(ExecutorError::Unmappable("a segment reaches over the end of a bank"))?;
     let (fits, error) = match bank {
         Bank::Code => (!stays_writable, "writable data lies among the code"),
         Bank::Tables => (!access.write && !access.execute, "tables that are not only read"),
         Bank::Data => (access.write && !access.execute, "what lies among the data is not writable data"),
-        Bank::Constants => (!stays_writable && !access.execute, "what lies among the constants is not only read"),
+        Bank::Constants => {
+            (!stays_writable && !access.execute, "what lies among the constants is not only read")
+        }
     };
     if fits { Ok(bank) } else { Err(ExecutorError::Unmappable(error)) }
 }

@@ -50,12 +50,24 @@ fn what_is_not_offered_is_not_bound() {
 /// The whole interface of a function to its host, by name: another service is a change of this list.
 #[test]
 fn the_services_are_these() {
-    let services: Vec<&str> = ROWS.iter().map(|row| row.symbol).filter(|symbol| bind::is_service(symbol)).collect();
+    let services: Vec<&str> =
+        ROWS.iter().map(|row| row.symbol).filter(|symbol| bind::is_service(symbol)).collect();
     let of_numbers = ROWS.iter().filter(|row| row.why == "mathematics of f32 and f64").map(|row| row.symbol);
-    let others: Vec<&str> = services.iter().copied().filter(|symbol| !of_numbers.clone().any(|one| one == *symbol)).collect();
+    let others: Vec<&str> =
+        services.iter().copied().filter(|symbol| !of_numbers.clone().any(|one| one == *symbol)).collect();
     let expected = [
-        "write", "writev", "getrandom", "clock_gettime", "mfaas_host_log", "mfaas_host_now", "mfaas_host_random",
-        "mfaas_host_panic", "mfaas_host_oom", "abort", "_Unwind_RaiseException", "_Unwind_Resume",
+        "write",
+        "writev",
+        "getrandom",
+        "clock_gettime",
+        "mfaas_host_log",
+        "mfaas_host_now",
+        "mfaas_host_random",
+        "mfaas_host_panic",
+        "mfaas_host_oom",
+        "abort",
+        "_Unwind_RaiseException",
+        "_Unwind_Resume",
     ];
     assert_eq!(others, expected);
 }
@@ -123,13 +135,17 @@ const ROOM_BYTES: usize = 4_096;
 impl Routines {
     /// Somewhere below 2 GiB that nothing of the window needs.
     fn new(at: usize) -> Self {
-        let (code, room) = (Region::reserve(Some(at), 16_384).unwrap(), Region::reserve(Some(at + 65_536), 2 * ROOM_BYTES).unwrap());
+        let (code, room) = (
+            Region::reserve(Some(at), 16_384).unwrap(),
+            Region::reserve(Some(at + 65_536), 2 * ROOM_BYTES).unwrap(),
+        );
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
         code.protect(0..16_384, access).unwrap();
         room.protect(0..ROOM_BYTES, access).unwrap();
         let mut bytes = library::without_masks();
         let returns = b"\x44\x8b\x1c\x24\x41\x83\xe3\xff\x4c\x89\x1c\x24";
-        let found: Vec<usize> = bytes.windows(12).enumerate().filter(|(_, at)| at == returns).map(|(at, _)| at).collect();
+        let found: Vec<usize> =
+            bytes.windows(12).enumerate().filter(|(_, at)| at == returns).map(|(at, _)| at).collect();
         assert!(found.len() > 15);
         found.into_iter().for_each(|at| bytes[at..at + 12].fill(0x90));
         // SAFETY: INV-EXECUTOR-2. Just mapped, and large enough.
@@ -194,7 +210,9 @@ fn comparisons_find_the_first_difference() {
     let pattern: Vec<u8> = (0..200u8).map(|n| n.wrapping_mul(37)).collect();
     for bytes in 0..100 {
         // SAFETY: INV-EXECUTOR-16. Inside of the rooms.
-        let compared = |other: &[u8]| unsafe { compare(left.place(&pattern[..bytes]), right.place(other), bytes) }.signum();
+        let compared = |other: &[u8]| {
+            unsafe { compare(left.place(&pattern[..bytes]), right.place(other), bytes) }.signum()
+        };
         assert_eq!(compared(&pattern[..bytes]), 0, "{bytes}");
         for at in 0..bytes {
             for change in [1, 0x80, 0xff] {

@@ -84,7 +84,11 @@ pub(crate) fn check(parts: &[Part]) -> Result<(), ExecutorError> {
                 && part.execute == mapping.execute
         })
     };
-    if below.all(is_known) { Ok(()) } else { Err(ExecutorError::Unmappable("something of the worker's lies in the window")) }
+    if below.all(is_known) {
+        Ok(())
+    } else {
+        Err(ExecutorError::Unmappable("something of the worker's lies in the window"))
+    }
 }
 
 /// Part of the window.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::Context as _;
-use mfaas_executor::{ExecutorError, SlabGeometry, SlabWriter};
+use mfaas_executor::{ExecutorError, SlabGeometry, SlabWriter, Verification};
 use mfaas_ident::sanitise_line;
 use mfaas_ring::loading::{
     FD_LOADER, LoaderAnswer, LoaderRequest, REASON_BYTES_MAX, SHARED_SLAB, receive, send,
@@ -38,9 +38,10 @@ pub(crate) fn serve() -> anyhow::Result<()> {
 
 fn slab_of(request: &LoaderRequest) -> u32 {
     match request {
-        LoaderRequest::Open { slab }
+        LoaderRequest::Open { slab, .. }
         | LoaderRequest::Load { slab, .. }
         | LoaderRequest::Unload { slab, .. }
+        | LoaderRequest::Reclaim { slab, .. }
         | LoaderRequest::Close { slab } => *slab,
     }
 }
@@ -59,7 +60,7 @@ fn harden() -> anyhow::Result<()> {
 fn answer(slabs: &mut Slabs, request: LoaderRequest, image: Option<OwnedFd>) -> LoaderAnswer {
     let slab = slab_of(&request);
     match (request, image, slabs.get_mut(&slab)) {
-        (LoaderRequest::Open { slab }, None, None) => match open(slab) {
+        (LoaderRequest::Open { slab, verified }, None, None) => match open(slab, verified) {
             Ok(writer) => {
                 slabs.insert(slab, writer);
                 LoaderAnswer::Opened { slab }
@@ -71,6 +72,10 @@ fn answer(slabs: &mut Slabs, request: LoaderRequest, image: Option<OwnedFd>) -> 
             Ok(()) => LoaderAnswer::Unloaded { slot },
             Err(error) => failed(&error),
         },
+        (LoaderRequest::Reclaim { slot, .. }, None, Some(writer)) => match writer.reclaim(slot) {
+            Ok(()) => LoaderAnswer::Reclaimed { slot },
+            Err(error) => failed(&error),
+        },
         (LoaderRequest::Close { slab }, None, Some(_)) => {
             slabs.remove(&slab);
             LoaderAnswer::Closed { slab }
@@ -79,6 +84,7 @@ fn answer(slabs: &mut Slabs, request: LoaderRequest, image: Option<OwnedFd>) -> 
             LoaderRequest::Open { .. }
             | LoaderRequest::Load { .. }
             | LoaderRequest::Unload { .. }
+            | LoaderRequest::Reclaim { .. }
             | LoaderRequest::Close { .. },
             _,
             _,
@@ -92,10 +98,11 @@ fn answer(slabs: &mut Slabs, request: LoaderRequest, image: Option<OwnedFd>) -> 
 }
 
 /// The slab of all tenants has large pages from the start; there is one of it.
-fn open(slab: u32) -> Result<SlabWriter, ExecutorError> {
+fn open(slab: u32, verified: bool) -> Result<SlabWriter, ExecutorError> {
+    let verification = if verified { Verification::Required } else { Verification::Waived };
     match slab {
-        SHARED_SLAB => SlabWriter::new(SlabGeometry::NODE),
-        _ => SlabWriter::frugal(SlabGeometry::TENANT),
+        SHARED_SLAB => SlabWriter::new(SlabGeometry::NODE, verification),
+        _ => SlabWriter::frugal(SlabGeometry::TENANT, verification),
     }
 }
 

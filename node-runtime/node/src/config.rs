@@ -13,7 +13,7 @@ use mfaas_startup::{VariableError, Variables};
 
 use crate::grant::LocalGrants;
 use crate::ingress::{Bounds, Share};
-use crate::serving::{Sharing, parse_controls};
+use crate::serving::{IsolationMinimum, Sharing, parse_controls};
 
 /// Calls that run at a time, at most.
 const WORKERS_MAX: usize = 128;
@@ -86,6 +86,8 @@ pub(crate) struct WorkerConfig {
     pub(crate) cores: BTreeSet<usize>,
     /// `MFAAS_SHARE_WORKERS`: what must hold calls where tenants share workers.
     pub(crate) sharing: Sharing,
+    /// `MFAAS_ISOLATION_MINIMUM`: what must hold a call at least.
+    pub(crate) minimum: IsolationMinimum,
     /// `MFAAS_ISOLATED_TENANTS`: names with commas between them; each has workers of its own where others
     /// share.
     pub(crate) isolated: BTreeSet<TenantName>,
@@ -167,6 +169,7 @@ impl WorkerConfig {
             count,
             cores: variables.list("MFAAS_WORKER_CORES", WORKERS_MAX)?,
             sharing: variables.parsed("MFAAS_SHARE_WORKERS")?.unwrap_or_default(),
+            minimum: variables.parsed("MFAAS_ISOLATION_MINIMUM")?.unwrap_or_default(),
             isolated: variables.list("MFAAS_ISOLATED_TENANTS", ISOLATED_MAX)?,
             processes_max: variables.number("MFAAS_WORKER_PROCESSES", processes, many)?,
             speculation: speculation(variables)?,

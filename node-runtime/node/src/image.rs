@@ -11,6 +11,7 @@ use mfaas_attest::{
     AttestError, Declared, Payload, ServedFunction, ServedVersion, ServingSet, Statement, Trust,
 };
 use mfaas_ident::{Budget, Digest, FunctionName, MemoryLimit, TenantName, VersionNumber};
+use mfaas_inspect::verify::verify_image;
 use mfaas_rules::{codes, limits};
 use rustix::fs::{MemfdFlags, SealFlags};
 
@@ -54,6 +55,15 @@ impl std::fmt::Display for ImageKey {
     }
 }
 
+/// Whether an image's machine code stays in its window, whatever compiled it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MachineCode {
+    /// `mfaas_inspect::verify` passes it.
+    Verified,
+    /// It does not.
+    Unverified,
+}
+
 /// An artifact that passed everything, in sealed memory.
 #[derive(Debug)]
 pub(crate) struct VerifiedImage {
@@ -61,6 +71,7 @@ pub(crate) struct VerifiedImage {
     memory: OwnedFd,
     /// As the statement says. The serving set does not repeat it: there is one place to believe.
     declared: Declared,
+    code: MachineCode,
     /// Kept to be checked again: a later set may demand more, a later key list trust less.
     statement: Vec<u8>,
 }
@@ -80,6 +91,11 @@ impl VerifiedImage {
         self.declared
     }
 
+    /// Whether its code was verified, here and now.
+    pub(crate) fn code(&self) -> MachineCode {
+        self.code
+    }
+
     /// Its size, in bytes; 0 if the kernel does not say.
     pub(crate) fn bytes(&self) -> u64 {
         rustix::fs::fstat(&self.memory).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
@@ -95,7 +111,7 @@ impl VerifiedImage {
     #[cfg(test)]
     pub(crate) fn declaring_for_test(key: ImageKey, declared: Declared) -> Self {
         let memory = sealed_memory(&[]).expect("a memfd can be made");
-        Self { key, memory, declared, statement: Vec::new() }
+        Self { key, memory, declared, code: MachineCode::Verified, statement: Vec::new() }
     }
 
     /// Whether the image may be loaded under another set and other keys. Hash and inspection are
@@ -110,13 +126,15 @@ impl VerifiedImage {
     }
 }
 
-/// Checks everything that `set` demands of the artifact and of the statement about it.
+/// Checks everything that `set` demands of the artifact and of the statement about it, and that its code is
+/// of a kind that this node runs.
 pub(crate) fn verify(
     set: &ServingSet,
     key: &ImageKey,
     artifact: &[u8],
     statement: &[u8],
     trust: &Trust,
+    minimum: MachineCode,
 ) -> Result<VerifiedImage, Refused> {
     let declared = check_paper(set, key, statement, trust)?;
     if Digest::of(artifact) != key.digest {
@@ -132,7 +150,15 @@ pub(crate) fn verify(
         return Err(Refused::new(codes::MF0704, format!("the sealed copy of {key} is not what was copied")));
     }
     inspect(key, &sealed)?;
-    Ok(VerifiedImage { key: key.clone(), memory, declared, statement: statement.to_vec() })
+    let code = match verify_image(&sealed) {
+        Ok(_) => MachineCode::Verified,
+        Err(_) if minimum == MachineCode::Unverified => MachineCode::Unverified,
+        Err(error) => {
+            let message = format!("the machine code of {key} could leave its window: {error}");
+            return Err(Refused::new(codes::MF0719, message));
+        }
+    };
+    Ok(VerifiedImage { key: key.clone(), memory, declared, code, statement: statement.to_vec() })
 }
 
 /// Everything but the bytes of the artifact. Gives what the function declares; a statement from before

@@ -258,6 +258,7 @@ fn worker_setup(config: &WorkerConfig, cores: Cores) -> anyhow::Result<WorkerSet
         loader: sibling("mfaas-loader")?,
         cores,
         sharing: config.sharing,
+        minimum: config.minimum,
         isolated: config.isolated.clone(),
     })
 }
@@ -268,7 +269,7 @@ fn limits(config: &WorkerConfig, setup: &WorkerSetup, protection: &Protection) -
         .context("asking a worker what holds calls")?;
     let shares = config.sharing.allows(started.keys.on);
     protection.record(started);
-    protection.pools_are(shares, config.sharing);
+    protection.pools_are(shares, config.sharing, config.minimum);
     Ok(Limits {
         shared_workers: if shares { config.count } else { 0 },
         cores: config.count,

@@ -42,7 +42,7 @@ pub(crate) use dispatcher::{Dispatcher, RouteChange, Stalled};
 pub(crate) use process::ask_protection;
 pub(crate) use protection::{Protection, parse_controls};
 pub(crate) use services::NodeServices;
-pub(crate) use sharing::Sharing;
+pub(crate) use sharing::{IsolationMinimum, Sharing};
 pub(crate) use table::{Route, Served};
 
 use crate::cores::Cores;
@@ -67,6 +67,8 @@ pub(crate) struct WorkerSetup {
     pub(crate) cores: Cores,
     /// What tenants share workers with.
     pub(crate) sharing: Sharing,
+    /// What must hold a call at least.
+    pub(crate) minimum: IsolationMinimum,
     /// Tenants that have workers of their own where others share.
     pub(crate) isolated: BTreeSet<TenantName>,
 }
@@ -134,7 +136,8 @@ fn connect(limits: Limits, services: NodeServices, setup: &WorkerSetup) -> std::
     );
     engine.hold_bans();
     let engine = Arc::new(SharedEngine::new(engine, intake.clone()));
-    let pools = Pools::new(limits.shared_workers > 0, setup.isolated.clone());
+    let minimum = setup.minimum.code(services.protection.keys_are_on());
+    let pools = Pools::new(limits.shared_workers > 0, setup.isolated.clone(), minimum);
     let workers = limits.shared_workers;
     let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, workers, pools, &services);
     std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run(lives))?;

@@ -30,6 +30,8 @@ pub enum LoaderRequest {
     Open {
         /// Its number. [`SHARED_SLAB`] has room for more than others.
         slab: u32,
+        /// Whether images must pass the verifier to lie there.
+        verified: bool,
     },
     /// Link the image behind the one descriptor that comes with the message: a memfd sealed against
     /// writing.
@@ -39,9 +41,16 @@ pub enum LoaderRequest {
         /// `sha256:…` of the image. The loader hashes what it links and refuses anything else.
         digest: String,
     },
-    /// Take an image away that no worker runs or will run.
+    /// Take an image away that no worker has a call of. Its room is not free yet.
     Unload {
         /// The slab that it lies in.
+        slab: u32,
+        /// Its slot.
+        slot: u32,
+    },
+    /// Free the room of an image that was taken away: every worker has ended the call that it had then.
+    Reclaim {
+        /// The slab that it lay in.
         slab: u32,
         /// Its slot.
         slot: u32,
@@ -76,8 +85,13 @@ pub enum LoaderAnswer {
         /// Where workers have its first byte. With the image's digest it says what stands there.
         address: u64,
     },
-    /// The image is gone, its slot free.
+    /// The image is gone.
     Unloaded {
+        /// The slot.
+        slot: u32,
+    },
+    /// The slot and its room are free.
+    Reclaimed {
         /// The slot.
         slot: u32,
     },

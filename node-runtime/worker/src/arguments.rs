@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use mfaas_executor::Verification;
 use mfaas_ident::{Budget, MemoryLimit};
 use mfaas_ring::preload::SpeculationControls;
 
@@ -31,6 +32,8 @@ pub(crate) struct Call {
     pub(crate) memory: MemoryLimit,
     /// How often.
     pub(crate) times: u64,
+    /// Whether the image must pass the verifier.
+    pub(crate) verification: Verification,
     /// Print the body of the last response and nothing else.
     pub(crate) raw: bool,
 }
@@ -60,24 +63,30 @@ impl Command {
 
 impl Call {
     fn parse(file: PathBuf, mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Self> {
-        let mut call =
-            Self { file, budget: Budget::DEFAULT, memory: MemoryLimit::DEFAULT, times: 1, raw: false };
+        let (budget, memory, verification) = (Budget::DEFAULT, MemoryLimit::DEFAULT, Verification::Required);
+        let mut call = Self { file, budget, memory, times: 1, verification, raw: false };
         while let Some(option) = arguments.next() {
             let option = option.into_string().ok().context("an option that is not UTF-8")?;
-            if option == "--raw" {
-                call.raw = true;
-                continue;
-            }
-            let value = arguments.next().with_context(|| format!("{option} needs a value"))?;
-            let value = value.into_string().ok().context("a value that is not UTF-8")?;
             match &*option {
-                "--budget" => call.budget = Budget::parse(&value)?,
-                "--memory" => call.memory = MemoryLimit::parse(&value)?,
-                "--times" => call.times = value.parse().context("--times needs a number")?,
-                other => bail!("unexpected {other}"),
+                "--raw" => call.raw = true,
+                "--unverified" => call.verification = Verification::Waived,
+                _ => call.set(&option, arguments.next())?,
             }
         }
         Ok(call)
+    }
+
+    /// An option with a value.
+    fn set(&mut self, option: &str, value: Option<OsString>) -> anyhow::Result<()> {
+        let value = value.with_context(|| format!("{option} needs a value"))?;
+        let value = value.into_string().ok().context("a value that is not UTF-8")?;
+        match option {
+            "--budget" => self.budget = Budget::parse(&value)?,
+            "--memory" => self.memory = MemoryLimit::parse(&value)?,
+            "--times" => self.times = value.parse().context("--times needs a number")?,
+            other => bail!("unexpected {other}"),
+        }
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use mfaas_executor::{Clock, Executor, Slab, SlabGeometry, SlabWriter, exit_now, sealed_copy};
+use mfaas_executor::{Clock, Executor, Slab, SlabGeometry, SlabWriter, Verification, exit_now, sealed_copy};
 use mfaas_ident::MemoryLimit;
 use mfaas_ring::preload::{SpeculationControls, StartLine};
 
@@ -31,7 +31,7 @@ pub(crate) fn probe(file: &Path) -> anyhow::Result<ExitCode> {
 /// Holds an empty executor as a worker would, as far as this machine can, and says what came of it.
 pub(crate) fn protection(controls: SpeculationControls) -> anyhow::Result<ExitCode> {
     let speculation = harden::against_speculation(controls);
-    let slab = SlabWriter::frugal(SlabGeometry::ONE).context("make a slab")?.finish();
+    let slab = SlabWriter::frugal(SlabGeometry::ONE, Verification::Required).context("make a slab")?.finish();
     let slab = Slab::map(slab).context("map the slab")?;
     let mut executor =
         Executor::new(slab, MemoryLimit::DEFAULT, Clock::MONOTONIC).context("make the executor")?;
@@ -45,12 +45,13 @@ pub(crate) fn protection(controls: SpeculationControls) -> anyhow::Result<ExitCo
 /// A slab that holds one image, mapped. Its writer is gone before it is mapped: no page is ever
 /// writable and executable in one process.
 fn slab_of(image: &[u8]) -> anyhow::Result<Slab> {
-    Slab::map(linked(image)?).context("map the slab")
+    Slab::map(linked(image, Verification::Required)?).context("map the slab")
 }
 
-/// The memory of a slab with this image in slot 0, which nobody writes any more.
-pub(crate) fn linked(image: &[u8]) -> anyhow::Result<OwnedFd> {
-    let mut writer = SlabWriter::new(SlabGeometry::ONE).context("make a slab")?;
+/// The memory of a slab with this image in slot 0, which nobody writes any more. Without verification the
+/// worker's process alone holds it.
+pub(crate) fn linked(image: &[u8], verification: Verification) -> anyhow::Result<OwnedFd> {
+    let mut writer = SlabWriter::new(SlabGeometry::ONE, verification).context("make a slab")?;
     let sealed = sealed_copy(image).context("copy the image")?;
     writer.load(sealed).context("load the image")?;
     Ok(writer.finish())

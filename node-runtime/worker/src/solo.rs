@@ -34,7 +34,7 @@ pub(crate) fn call(call: &Call) -> anyhow::Result<ExitCode> {
     std::io::stdin().read_to_end(&mut body).context("read the body")?;
     let mut frame = Vec::new();
     encode_request(&mut frame, "POST", "/", [], &body).context("make the request")?;
-    let (mut host, mut child) = start(call, linked(&read(&call.file)?)?)?;
+    let (mut host, mut child) = start(call, linked(&read(&call.file)?, call.verification)?)?;
     let mut answered = true;
     for call_id in 0..call.times {
         host.submit(Submission {

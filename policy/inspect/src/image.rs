@@ -52,7 +52,7 @@ impl ProgramRange {
 
     /// Addresses in memory. Only for ranges that passed [`range_fault`].
     pub(crate) fn memory(&self) -> Range<u64> {
-        self.va..self.va + self.mem_size
+        self.va..self.va.saturating_add(self.mem_size)
     }
 }
 

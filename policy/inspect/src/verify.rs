@@ -55,6 +55,9 @@ use crate::image::Image;
 /// Indirect branches go to multiples of this, in bytes, and no instruction crosses one.
 pub const BUNDLE_BYTES: u64 = 32;
 
+/// Grows when code that passed may not pass any more, or the other way round. Signed statements name it.
+pub const RULES_REVISION: u32 = 1;
+
 /// What stands before a return: `mov r11d, [rsp]`, `and r11d, -32`, `mov [rsp], r11`, of four bytes each.
 const MASKED_RETURN: [u8; 12] = [0x44, 0x8b, 0x1c, 0x24, 0x41, 0x83, 0xe3, 0xe0, 0x4c, 0x89, 0x1c, 0x24];
 
@@ -143,7 +146,10 @@ pub fn verify_image(data: &[u8]) -> Result<u64, VerifyError> {
     for segment in &image.loads {
         let bank = Bank::of(&segment.memory());
         if bank.is_none() || segment.executable() != (bank == Some(Bank::Code)) {
-            return Err(InspectError::Malformed { what: "code, and nothing else, lies in the bank for code" }.into());
+            return Err(InspectError::Malformed {
+                what: "code, and nothing else, lies in the bank for code",
+            }
+            .into());
         }
         ranges.extend((bank != Some(Bank::Tables)).then(|| segment.memory()));
     }

@@ -28,6 +28,8 @@ pub enum Layer {
     Linker,
     /// The inspection of the ELF image.
     Binary,
+    /// The verifier of machine code.
+    MachineCode,
     /// The throw-away load in a locked-down worker.
     ThrowawayLoad,
     /// The build sandbox and its limits. Findings that are kept call it by an older name.
@@ -55,6 +57,7 @@ impl Layer {
             Self::Compiler => "compiler",
             Self::Linker => "linker",
             Self::Binary => "binary",
+            Self::MachineCode => "machine_code",
             Self::ThrowawayLoad => "throwaway_load",
             Self::Sandbox => "sandbox",
             Self::Signer => "signer",

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use mfaas_attest::{BuildClaim, DecisionUsed, Declared, SandboxLevel};
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{Budget, Digest, HandlerPath, MemoryLimit};
+use mfaas_inspect::verify::{RULES_REVISION, verify_image};
 use mfaas_rules::facts::ManifestFacts;
 use mfaas_rules::profiles::lints;
 use mfaas_rules::{
@@ -89,8 +90,13 @@ impl From<Refusal> for Objection {
     }
 }
 
+/// The check that the machine code stays in its window, with the revision of the verifier's rules.
+const MACHINE_CODE: &str = "machine_code_1";
+const _: () = assert!(RULES_REVISION == 1, "the check's name says the revision");
+
 /// Names of the checks made here, as the statement lists them.
-pub(crate) const CHECKS: &[&str] = &["unpack", "manifest", "lexer", "dependencies", "elf", "digests"];
+pub(crate) const CHECKS: &[&str] =
+    &["unpack", "manifest", "lexer", "dependencies", "elf", MACHINE_CODE, "digests"];
 
 /// Examines a build.
 pub(crate) fn examine(case: Case<'_>) -> Result<Examined, Objection> {
@@ -282,6 +288,8 @@ fn examine_artifact(artifact: &[u8]) -> Result<Digest, Refusal> {
     let facts = mfaas_inspect::inspect(artifact)
         .map_err(|e| Refusal::refused(vec![Finding::new(codes::MF0501, Layer::Signer, e.to_string())]))?;
     accept(judge_binary(&facts))?;
+    verify_image(artifact)
+        .map_err(|e| Refusal::refused(vec![Finding::new(codes::MF0511, Layer::Signer, e.to_string())]))?;
     let json = serde_json::to_vec(&facts).map_err(|e| Refusal::failed(codes::MF0909, e.to_string()))?;
     Ok(Digest::of(&json))
 }

@@ -55,8 +55,8 @@ pub(crate) struct Up {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     workers: Option<u32>,
     /// Whether tenants share worker processes: never, where protection keys keep each call from the
-    /// others' memory (at first), or always, trusting the compiler to do that.
-    #[arg(long, value_name = "WHEN", value_parser = ["never", "with-protection-keys", "trusting-the-compiler"])]
+    /// others' memory too (at first), or with verified code alone.
+    #[arg(long, value_name = "WHEN", value_parser = ["never", "with-protection-keys", "with-verified-code"])]
     share_workers: Option<String>,
     /// Worker processes of the node at a time, sleeping ones too; as many as fit into a quarter of the
     /// machine's memory at first, then as before.

@@ -12,7 +12,7 @@ use anyhow::{Context as _, ensure};
 use mfaas_abi::Status;
 use mfaas_abi::frame::{ResponseFrame, encode_request};
 use mfaas_executor::{
-    Clock, Executor, Limits, Outcome, Slab, SlabGeometry, SlabWriter, TICK_SIGNAL, sealed_copy,
+    Clock, Executor, Limits, Outcome, Slab, SlabGeometry, SlabWriter, TICK_SIGNAL, Verification, sealed_copy,
 };
 use mfaas_ident::{Budget, Digest, MemoryLimit};
 use mfaas_ring::clock::{Rate, reader, ticks};
@@ -71,7 +71,7 @@ impl InProcess {
     pub fn new() -> anyhow::Result<Self> {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let writer = SlabWriter::new(SlabGeometry::NODE)?;
+        let writer = SlabWriter::new(SlabGeometry::NODE, Verification::Required)?;
         let clock = Clock::new(reader(), Rate::measured().ticks_of_us(1));
         let executor = Executor::new(Slab::map(writer.fd())?, MemoryLimit::from_bytes(MEMORY_BYTES)?, clock)?;
         let word = Arc::new(AtomicU64::new(0));
@@ -107,6 +107,7 @@ impl InProcess {
         if known {
             let loaded = self.writer.load_named(&memory, &digest)?;
             self.writer.unload(loaded.slot)?;
+            self.writer.reclaim(loaded.slot)?;
         }
         Ok(Kept { memory, digest, served })
     }

@@ -70,7 +70,7 @@ impl Pools {
     fn variables(self) -> Vec<Variable> {
         let share = match self {
             Self::PerTenant => "never",
-            Self::Shared => "trusting-the-compiler",
+            Self::Shared => "with-verified-code",
         };
         vec![("MFAAS_SHARE_WORKERS", share.into())]
     }

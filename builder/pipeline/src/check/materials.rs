@@ -88,8 +88,8 @@ impl Materials {
         self,
         scratch: &Path,
     ) -> Result<Result<(BuildContext, InstanceDirectory), String>, BuilderError> {
-        let worker = match stages::find_worker() {
-            Ok(worker) => worker,
+        let programs = match stages::Programs::find() {
+            Ok(programs) => programs,
             Err(error) => return Ok(Err(error.to_string())),
         };
         let sandbox = match Sandbox::new(SandboxMinimum::Full) {
@@ -99,6 +99,6 @@ impl Materials {
         let instance = InstanceDirectory::make(scratch, "check")?;
         let work = instance.path().to_path_buf();
         let Self { toolchain, deps } = self;
-        Ok(Ok((BuildContext::new(sandbox, toolchain, deps, work, worker), instance)))
+        Ok(Ok((BuildContext::new(sandbox, toolchain, deps, work, programs), instance)))
     }
 }

@@ -47,6 +47,7 @@ pub(super) struct BuildDirectory {
     compiler: View,
     link: View,
     library: View,
+    rewriter: View,
     host: Vec<View>,
     layers: Layers,
     /// What stands in for the standard library in the tenant's crate.
@@ -77,6 +78,7 @@ impl BuildDirectory {
             compiler: sandbox.execute(&context.toolchain.compiler_root(), "/toolchain"),
             link: sandbox.read(&context.toolchain.link_root(), "/link"),
             library: sandbox.load(&context.deps.library_root(), "/deps"),
+            rewriter: sandbox.execute(&context.programs.rewriter, "/mfaas-rewriter"),
             host: host_libraries(sandbox),
             layers: context.layers.clone(),
             stand_ins,
@@ -155,8 +157,9 @@ impl BuildDirectory {
     pub(super) fn linker_flags(&self) -> Vec<String> {
         let undefined =
             if self.layers.has(Layer::Linker) { "--no-undefined" } else { "--unresolved-symbols=ignore-all" };
+        let rewrites = self.layers.has(Layer::MachineCode);
         vec![
-            format!("-Clinker={}", self.compiler.path(&format!("lib/rustlib/{TARGET}/bin/rust-lld"))),
+            format!("-Clinker={}", if rewrites { self.rewriter.inside.clone() } else { self.linker() }),
             "-Clinker-flavor=ld.lld".to_owned(),
             format!("-Lnative={}", self.link.inside),
             format!("-Ldependency={}", self.out.inside),
@@ -234,6 +237,7 @@ impl BuildDirectory {
             self.library.clone(),
             self.source.clone(),
             self.entry.clone(),
+            self.rewriter.clone(),
             out.clone(),
         ]);
         views.extend_from_slice(self.layers.decoys());
@@ -248,16 +252,22 @@ impl BuildDirectory {
         }
     }
 
+    /// The toolchain's own linker.
+    fn linker(&self) -> String {
+        self.compiler.path(&format!("lib/rustlib/{TARGET}/bin/rust-lld"))
+    }
+
     /// rustc's path inside.
     pub(super) fn compiler(&self) -> String {
         self.compiler.path("bin/rustc")
     }
 
-    /// rustc's environment: where its libraries are, since a sandbox has no `/proc` to find them by, and how
-    /// much stack it has.
+    /// rustc's environment: where its libraries are, since a sandbox has no `/proc` to find them by, what links
+    /// for the rewriter, and how much stack it has.
     pub(super) fn environment(&self) -> Vec<(String, String)> {
         vec![
             ("LD_LIBRARY_PATH".to_owned(), self.compiler.path("lib")),
+            ("MFAAS_LINKER".to_owned(), self.linker()),
             ("TMPDIR".to_owned(), self.out.inside.clone()),
             ("RUST_MIN_STACK".to_owned(), COMPILER_STACK_BYTES_MAX.to_string()),
         ]

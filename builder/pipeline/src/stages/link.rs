@@ -26,6 +26,8 @@ const ENTRY: &str = include_str!("../../../toolchain/entry.rs");
 const PLACEHOLDER: &str = "function::HANDLER";
 /// File name of the result in the output directory.
 pub(super) const PRODUCT: &str = "function.so";
+/// File name of what the linker says about it.
+const MAP: &str = "function.map";
 /// Symbols that one refusal names.
 const SYMBOLS_MAX: usize = 20;
 
@@ -34,6 +36,8 @@ const SYMBOLS_MAX: usize = 20;
 pub(super) struct BuiltArtifact {
     pub(super) admitted: AdmittedSource,
     pub(super) bytes: Vec<u8>,
+    /// What lies where in it, as the linker tells it.
+    pub(super) map: String,
 }
 
 /// Compiles the entry and links, in the sandbox.
@@ -47,12 +51,15 @@ pub(super) fn link(
     let ran = directory.rustc(context, arguments(resolved, directory, &context.deps)?, false, meter)?;
     let messages = Messages::read(&ran.stderr);
     context.layers.refuse_if_any(&undefined_symbols(&messages))?;
+    context.layers.refuse_if_any(&not_rewritten(&messages))?;
     let handler = resolved.source.handler.as_str();
     context.layers.refuse_if_any(&handler_findings(&messages, handler, resolved.source.tree.manifest()))?;
     judge_compiler(&ran, &messages)?;
     let path = directory.product_on_host(PRODUCT);
     let bytes = std::fs::read(&path).map_err(BuilderError::product(&path))?;
-    Ok(BuiltArtifact { admitted, bytes })
+    // For a sentence alone, and not there where nothing was rewritten.
+    let map = std::fs::read_to_string(directory.product_on_host(MAP)).unwrap_or_default();
+    Ok(BuiltArtifact { admitted, bytes, map })
 }
 
 /// Writes the entry crate and answers rustc's arguments for it.
@@ -103,6 +110,14 @@ fn undefined_symbols(messages: &Messages) -> Vec<Finding> {
         findings.push(Finding::new(codes::MF0407, Layer::Linker, message));
     }
     findings
+}
+
+/// A finding for what the rewriter could not rewrite.
+fn not_rewritten(messages: &Messages) -> Vec<Finding> {
+    let lines = messages.errors.iter().flat_map(|error| error.rendered.lines());
+    let reasons =
+        lines.filter_map(|line| line.split_once("mfaas-rewriter: error: ")).map(|(_, reason)| reason);
+    reasons.take(1).map(|reason| Finding::new(codes::MF0511, Layer::MachineCode, reason)).collect()
 }
 
 /// Errors with a code of the type checker in the generated entry are about the handler. The

@@ -3,7 +3,7 @@
 //! Nothing of the image runs: no constructor, no call. What it shows is that the production loader
 //! maps, binds and relocates the image, here and in the sandbox, before any node has to.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mfaas_attest::BuildClaim;
 use mfaas_ident::Digest;
@@ -72,7 +72,7 @@ pub(super) fn load(
 
 fn probe(context: &BuildContext, image: &Path, scratch: &Path) -> Result<Ran, BuilderError> {
     let sandbox = &context.sandbox;
-    let worker = sandbox.execute(&context.worker, "/mfaas-worker");
+    let worker = sandbox.execute(&context.programs.worker, "/mfaas-worker");
     let image = sandbox.load(image, "/image");
     let scratch = sandbox.write(scratch, "/out");
     let mut views = host_libraries(sandbox);
@@ -86,13 +86,6 @@ fn probe(context: &BuildContext, image: &Path, scratch: &Path) -> Result<Ran, Bu
         limits: COMPILE,
         filter: Filter::ThrowawayLoad,
     })
-}
-
-/// `mfaas-worker` beside this program.
-pub(crate) fn find_worker() -> Result<PathBuf, BuilderError> {
-    let own = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
-    let worker = own.with_file_name("mfaas-worker");
-    if worker.is_file() { Ok(worker) } else { Err(BuilderError::WorkerMissing(worker)) }
 }
 
 /// The claim about what was built.

@@ -87,7 +87,7 @@ fn rewritten_code_answers_as_before() {
     let place = tempfile::tempdir().unwrap();
     object(place.path(), "start", START);
     let entry = object(place.path(), "entry", SOURCE);
-    let rewritten = mfaas_rewriter::rewrite(&entry).unwrap();
+    let rewritten = mfaas_rewriter::rewrite(&entry, "mfaas_entry_v1").unwrap();
     let (before, after) =
         (answers(place.path(), "before", &entry), answers(place.path(), "after", &rewritten));
     assert_eq!(before.len(), 500 * 8);

@@ -46,7 +46,7 @@ fn the_least_recently_used_idle_function_makes_room() {
     // 2 is the oldest but for its last call, which runs; 3 comes next.
     let (_, commands) = submit(&mut scheduler, 1, 10);
     let unload = Command::Unload { function: FunctionId(3), slot: 3, slab: SLAB };
-    assert_eq!(commands, [unload, Command::Load { function: FunctionId(10), slab: SLAB }]);
+    assert_eq!(commands[..2], [unload, Command::Load { function: FunctionId(10), slab: SLAB }]);
     let large = Loaded { bytes: 101, ..function(1) };
     let error = scheduler.define(FunctionId(11), large, &mut Commands::new()).unwrap_err();
     assert_eq!(error, Misuse::ImageTooLarge { bytes: 101, limit: 100 });
@@ -61,8 +61,10 @@ fn what_needs_room_waits_until_something_is_idle() {
     let (_, commands) = submit(&mut scheduler, 1, 3);
     assert_eq!(commands, [Command::Unload { function: FunctionId(2), slot: 2, slab: SLAB }]);
     let commands = completed(&mut scheduler, 2, 0, running);
+    let reclaim = |slot| Command::Reclaim { slot, slab: SLAB };
     let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SLAB };
-    assert_eq!(commands[1..], [unload, Command::Load { function: FunctionId(3), slab: SLAB }]);
+    assert_eq!(commands[0], reclaim(2), "the call that could have jumped there ended");
+    assert_eq!(commands[2..], [unload, reclaim(1), Command::Load { function: FunctionId(3), slab: SLAB }]);
 }
 
 #[test]
@@ -74,10 +76,33 @@ fn an_image_that_fits_nowhere_takes_the_place_of_another() {
     let no_room = |scheduler: &mut Scheduler| with(|out| scheduler.no_room(FunctionId(3), SLAB, out));
     for victim in [1, 2] {
         let unload = Command::Unload { function: FunctionId(victim), slot: victim, slab: SLAB };
+        let reclaim = Command::Reclaim { slot: victim, slab: SLAB };
         let load = Command::Load { function: FunctionId(3), slab: SLAB };
-        assert_eq!(no_room(&mut scheduler), [unload, load]);
+        assert_eq!(no_room(&mut scheduler), [unload, reclaim, load]);
     }
     assert_eq!(answers(&no_room(&mut scheduler))[0].1, Outcome::LoadFailed, "the slab is empty");
+}
+
+/// Hostile code of a call that runs may stand in the image that left.
+#[test]
+fn room_comes_back_when_the_calls_of_then_have_ended() {
+    let mut scheduler = serving(2);
+    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
+    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
+    let (first, _) = submit(&mut scheduler, 0, 1);
+    let (second, _) = submit(&mut scheduler, 0, 1);
+    submit(&mut scheduler, 0, 3);
+    let commands = with(|out| scheduler.no_room(FunctionId(3), SLAB, out));
+    assert_eq!(commands, [Command::Unload { function: FunctionId(2), slot: 2, slab: SLAB }]);
+    let commands = completed(&mut scheduler, 1, 0, first);
+    assert_eq!(
+        commands,
+        [Command::Answer { job: first, outcome: Outcome::Finished }],
+        "the other still runs"
+    );
+    let commands = died(&mut scheduler, 2, 1, 1);
+    let load = Command::Load { function: FunctionId(3), slab: SLAB };
+    assert_eq!(commands[..2], [Command::Reclaim { slot: 2, slab: SLAB }, load], "{second:?} ran there");
 }
 
 #[test]
@@ -130,7 +155,8 @@ fn a_slab_that_nobody_needs_goes_away_and_comes_back_with_another_life() {
     completed_by(&mut scheduler, 2, id, job);
     let slab = SlabId { number: 3, life: 0 };
     let commands = with(|out| scheduler.retire(FunctionId(3), out));
-    assert_eq!(commands, [Command::Unload { function: FunctionId(3), slot: 3, slab }], "a worker maps it");
+    let unload = Command::Unload { function: FunctionId(3), slot: 3, slab };
+    assert_eq!(commands, [unload, Command::Reclaim { slot: 3, slab }], "a worker maps it");
     assert_eq!(tick(&mut scheduler, 1_100), [Command::Stop { worker: id }]);
     let commands = with(|out| scheduler.worker_died(Moment(1_200), id, out));
     assert_eq!(commands, [Command::CloseSlab { slab }]);

@@ -261,13 +261,20 @@ impl Run {
                 self.world.count("no room");
             }
             Some(Command::Load { function, slab }) => {
-                let slot = (0..).find(|slot| !self.world.slabs.contains_key(&(slab, *slot))).unwrap();
+                let taken = |slot: &u32| {
+                    self.world.slabs.contains_key(&(slab, *slot))
+                        || self.world.left.contains_key(&(slab, *slot))
+                };
+                let slot = (0..).find(|slot| !taken(slot)).unwrap();
                 self.world.slabs.insert((slab, slot), function);
                 let bytes = self.world.defined[&function].bytes - 1;
                 self.scheduler.loaded(now, function, slab, slot, bytes, &mut self.commands);
             }
             Some(Command::Unload { function, slot, slab }) => {
                 assert_eq!(self.world.slabs.remove(&(slab, slot)), Some(function));
+            }
+            Some(Command::Reclaim { slot, slab }) => {
+                self.world.left.remove(&(slab, slot)).unwrap();
             }
             Some(Command::CloseSlab { slab }) => {
                 assert!(self.world.slabs.keys().all(|(other, _)| *other != slab), "nothing lies in it");
@@ -399,7 +406,7 @@ impl Run {
     }
 }
 
-const SEEN: [&str; 30] = [
+const SEEN: [&str; 32] = [
     "stale",
     "no room",
     "Start",
@@ -415,6 +422,8 @@ const SEEN: [&str; 30] = [
     "Finished again",
     "Lost again",
     "Unload",
+    "Reclaim at once",
+    "Reclaim later",
     "Ban",
     "Ban by tenant",
     "Suspect",

@@ -42,6 +42,8 @@ pub(super) struct World {
     lives: BTreeMap<u16, u32>,
     /// What lies in each slot of each life of a slab.
     pub(super) slabs: BTreeMap<(SlabId, u32), FunctionId>,
+    /// Slots that an image left and that were not reclaimed, with the calls that ran then in workers of the slab.
+    pub(super) left: BTreeMap<(SlabId, u32), BTreeSet<JobId>>,
     /// The life of each slab that a command has named, and the least that the next one may have.
     pub(super) current: BTreeMap<u32, SlabId>,
     next_life: BTreeMap<u32, u32>,
@@ -93,6 +95,7 @@ impl World {
                     self.loader.push_back(command);
                 }
                 Command::Unload { function, slot, slab } => self.unload(command, function, slot, slab),
+                Command::Reclaim { slot, slab } => self.reclaimed(command, slot, slab),
                 Command::CloseSlab { slab } => self.closed(command, slab),
                 Command::Suspect { function } => {
                     assert!(!self.banned.contains(&function));
@@ -225,8 +228,21 @@ impl World {
             .any(|process| process.slab == slab && process.jobs.iter().any(|(_, other)| *other == slot));
         assert!(!used, "nothing is unloaded under a call");
         assert!(self.open.values().all(|promise| promise.function != function), "or before one");
+        let of_it = self.processes.values().filter(|process| process.slab == slab && !process.starting);
+        let running = of_it.filter_map(|process| process.jobs.front().map(|(job, _)| *job)).collect();
+        assert_eq!(self.left.insert((slab, slot), running), None, "it left once");
         self.loader.push_back(command);
         self.count("Unload");
+    }
+
+    fn reclaimed(&mut self, command: Command, slot: u32, slab: SlabId) {
+        let running = &self.left[&(slab, slot)];
+        let stands = self.processes.values().flat_map(|process| process.jobs.front());
+        let stands: Vec<_> =
+            stands.filter(|(job, _)| running.contains(job) && self.completing != Some(*job)).collect();
+        assert!(stands.is_empty(), "{stands:?} may stand in it");
+        self.count(if running.is_empty() { "Reclaim at once" } else { "Reclaim later" });
+        self.loader.push_back(command);
     }
 
     /// The loader receives it after its earlier commands.

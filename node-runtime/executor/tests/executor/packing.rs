@@ -56,7 +56,11 @@ fn an_image_in_the_middle_of_a_page_comes_and_goes_alone() {
     let [before, held, behind] = [first, middle, last].map(|one| slab.of(one));
     assert!(!is_trapped(&held[..LINE_BYTES]));
     slab.0.unload(middle.slot).expect("resident");
-    assert_eq!(slab.load(toolchain::hostile()).address, last.address + last.bytes, "a worker may stand there");
+    assert_eq!(
+        slab.load(toolchain::hostile()).address,
+        last.address + last.bytes,
+        "a worker may stand there"
+    );
     slab.0.reclaim(middle.slot).expect("it left");
     assert_eq!((slab.of(first), slab.of(last)), (before.clone(), behind.clone()), "the neighbours stay");
     assert!(is_trapped(&slab.of(middle)), "nothing is left of it");

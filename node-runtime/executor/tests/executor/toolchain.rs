@@ -50,7 +50,11 @@ impl Functions {
     fn rewritten(name: &str) -> Self {
         let tests = std::env::current_exe().expect("this program");
         let rewriter = tests.ancestors().nth(2).expect("target/debug").join("mfaas-rewriter");
-        assert!(rewriter.is_file(), "there is no {}: run `cargo build --workspace` first", rewriter.display());
+        assert!(
+            rewriter.is_file(),
+            "there is no {}: run `cargo build --workspace` first",
+            rewriter.display()
+        );
         Self::new(name, Some(rewriter))
     }
 

@@ -14,7 +14,7 @@ use mfaas_rules::codes;
 use tokio::task;
 
 use crate::function_tree::{FunctionTree, Name, Walk};
-use crate::image::{self, ARTIFACT_BYTES_MAX, ImageKey, STATEMENT_BYTES_MAX, VerifiedImage};
+use crate::image::{self, ARTIFACT_BYTES_MAX, ImageKey, MachineCode, STATEMENT_BYTES_MAX, VerifiedImage};
 use crate::refused::Refused;
 use crate::serving::{Awaited, Dispatcher, Route, RouteChange, Stalled};
 use crate::state::{KeptAlias, StateDir};
@@ -281,6 +281,7 @@ impl Reconciler {
             is_cordoned: self.is_cordoned(),
             set: Arc::clone(set),
             trust: Arc::clone(trust),
+            minimum: self.dispatcher.minimum(),
         };
         let mut good = Good::new();
         let mut found = |key: ImageKey, obtained: Obtained| match obtained {
@@ -354,6 +355,8 @@ struct Source {
     is_cordoned: bool,
     set: Arc<Verified<ServingSet>>,
     trust: Arc<Trust>,
+    /// The least that an image must be.
+    minimum: MachineCode,
 }
 
 /// Whatever became of a task, its version is found or missing.
@@ -394,10 +397,11 @@ impl Source {
     async fn obtain(self, key: &ImageKey) -> Result<Arc<VerifiedImage>, Missing> {
         let artifact = self.blob(key.digest, Kind::Artifact).await?;
         let statement = self.blob(key.statement, Kind::Statement).await?;
-        let (set, key, trust) = (self.set, key.clone(), self.trust);
+        let (set, key, trust, minimum) = (self.set, key.clone(), self.trust, self.minimum);
         // Hashing and decoding a whole image takes milliseconds: not on the threads that answer calls.
         let verified =
-            task::spawn_blocking(move || image::verify(&set, &key, &artifact, &statement, &trust)).await;
+            task::spawn_blocking(move || image::verify(&set, &key, &artifact, &statement, &trust, minimum))
+                .await;
         match verified {
             Ok(verified) => Ok(Arc::new(verified?)),
             Err(e) => {

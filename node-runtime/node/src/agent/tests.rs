@@ -7,7 +7,7 @@ use mfaas_rules::{Code, codes};
 
 use super::gate::{Admitted, Gate};
 use super::testing::{Keys, admission, key, now, number, served, set, state};
-use crate::image;
+use crate::image::{self, MachineCode};
 use crate::state::{Seen, StateDir};
 
 fn gate(keys: &Keys) -> Gate {
@@ -172,7 +172,7 @@ fn an_expired_list_vouches_for_no_key() {
     let refused = gate.serving_set(&keys.sign(&set(6)), later).unwrap_err();
     assert_eq!(refused.code, codes::MF0715);
     let (key, statement) = state(key("hello", 1), admission(&key("hello", 1)), &keys.online);
-    let judged = image::verify(&set(6), &key, b"", &statement, &gate.trust(later));
+    let judged = image::verify(&set(6), &key, b"", &statement, &gate.trust(later), MachineCode::Verified);
     assert_eq!(judged.unwrap_err().code, codes::MF0602, "nor for statements");
     gate.key_list(&list(2, later + TimeDelta::hours(1))).unwrap();
     gate.serving_set(&keys.sign(&set(6)), later).unwrap();
@@ -203,7 +203,9 @@ impl Case {
         let mut admission = admission(&self.key());
         change(&mut admission);
         let (key, envelope) = state(self.key(), admission, &self.keys.online);
-        image::verify(&self.set, &key, &self.artifact, &envelope, &self.trust()).unwrap_err().code
+        image::verify(&self.set, &key, &self.artifact, &envelope, &self.trust(), MachineCode::Verified)
+            .unwrap_err()
+            .code
     }
 }
 
@@ -246,7 +248,9 @@ fn a_statement_of_another_key_or_another_document_proves_nothing() {
     let case = Case::new();
     let stranger = PrivateKey::generate().unwrap();
     let judge = |(key, envelope): (image::ImageKey, Vec<u8>)| {
-        image::verify(&case.set, &key, &case.artifact, &envelope, &case.trust()).unwrap_err().code
+        image::verify(&case.set, &key, &case.artifact, &envelope, &case.trust(), MachineCode::Verified)
+            .unwrap_err()
+            .code
     };
     assert_eq!(judge(state(case.key(), admission(&case.key()), &stranger)), codes::MF0602);
     let mut swapped = state(case.key(), admission(&case.key()), &case.keys.online);
@@ -264,7 +268,8 @@ fn flipped_bytes_of_an_artifact_are_noticed() {
     let (key, envelope) = state(case.key(), admission(&case.key()), &case.keys.online);
     let mut flipped = case.artifact.clone();
     flipped[3] ^= 0x40;
-    let refused = image::verify(&case.set, &key, &flipped, &envelope, &case.trust()).unwrap_err();
+    let refused = image::verify(&case.set, &key, &flipped, &envelope, &case.trust(), MachineCode::Verified)
+        .unwrap_err();
     assert_eq!(refused.code, codes::MF0704);
 }
 

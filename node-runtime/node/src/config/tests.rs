@@ -44,7 +44,7 @@ fn defaults_fill_what_may_be_left_out() {
     let none = with("MFAAS_SPECULATION_CONTROLS", Some("none")).unwrap();
     assert_eq!(none.workers.speculation, SpeculationControls::NONE);
     assert_eq!(config.workers.sharing, Sharing::WithProtectionKeys);
-    for sharing in [Sharing::Never, Sharing::WithProtectionKeys, Sharing::TrustingTheCompiler] {
+    for sharing in [Sharing::Never, Sharing::WithProtectionKeys, Sharing::WithVerifiedCode] {
         let said = with("MFAAS_SHARE_WORKERS", Some(&sharing.to_string())).unwrap();
         assert_eq!(said.workers.sharing, sharing);
     }

@@ -26,7 +26,7 @@ use super::shared::SharedEngine;
 use super::table::{Names, Route, Served, Table};
 use crate::directives::Standing;
 use crate::function_tree::Name;
-use crate::image::{ImageKey, VerifiedImage};
+use crate::image::{ImageKey, MachineCode, VerifiedImage};
 use crate::refused::Refused;
 use crate::usage::Usage;
 
@@ -89,7 +89,7 @@ impl Numbers {
         self.defined.entry(name_of(key)).or_default().insert(key.clone());
         let terms = Loaded {
             tenant,
-            pool: self.pools.of(key, declared.isolation, tenant),
+            pool: self.pools.of(key, declared.isolation, tenant, image.code()),
             budget: key.budget,
             idempotent: declared.idempotent,
             bytes: image.bytes(),
@@ -265,6 +265,11 @@ impl Dispatcher {
                 _ => tokio::time::sleep(LOOK).await,
             }
         }
+    }
+
+    /// The least that an image must be to run here.
+    pub(crate) fn minimum(&self) -> MachineCode {
+        self.numbers().pools.minimum()
     }
 
     fn numbers(&self) -> MutexGuard<'_, Numbers> {

@@ -331,6 +331,7 @@ impl Engine {
             Command::Unload { function, slot, slab } => {
                 self.residents.unload(function, slot, slab, &self.scheduler);
             }
+            Command::Reclaim { slot, slab } => self.residents.reclaim(slot, slab),
             Command::Ban { function, crashes } => {
                 self.bans.record(self.residents.served(function), crashes);
                 self.publish();

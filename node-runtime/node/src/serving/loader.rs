@@ -94,9 +94,9 @@ impl Loader {
         self.child.id()
     }
 
-    /// Makes an empty slab; its memory, for workers to map.
-    pub(crate) fn open(&mut self, slab: u32) -> Result<OwnedFd, LoadError> {
-        match self.ask(&LoaderRequest::Open { slab }, None)? {
+    /// Makes an empty slab; its memory, for workers to map. `verified`: images must pass the verifier.
+    pub(crate) fn open(&mut self, slab: u32, verified: bool) -> Result<OwnedFd, LoadError> {
+        match self.ask(&LoaderRequest::Open { slab, verified }, None)? {
             (LoaderAnswer::Opened { slab: opened }, Some(memory)) if opened == slab => Ok(memory),
             other => Err(self.not_done(other)),
         }
@@ -119,10 +119,18 @@ impl Loader {
         }
     }
 
-    /// Takes away an image that no worker runs or will run.
+    /// Takes away an image that no worker has a call of.
     pub(crate) fn unload(&mut self, slab: u32, slot: u32) -> Result<(), LoadError> {
         match self.ask(&LoaderRequest::Unload { slab, slot }, None)? {
             (LoaderAnswer::Unloaded { slot: gone }, None) if gone == slot => Ok(()),
+            other => Err(self.not_done(other)),
+        }
+    }
+
+    /// Frees the room of an image that was taken away.
+    pub(crate) fn reclaim(&mut self, slab: u32, slot: u32) -> Result<(), LoadError> {
+        match self.ask(&LoaderRequest::Reclaim { slab, slot }, None)? {
+            (LoaderAnswer::Reclaimed { slot: free }, None) if free == slot => Ok(()),
             other => Err(self.not_done(other)),
         }
     }

@@ -15,6 +15,7 @@ use mfaas_dispatch::{FunctionId, SlabId};
 
 use super::intake::{Event, Intake};
 use super::loader::{LoadError, Loader};
+use super::pools;
 use super::supervisor::WorkerSupervisor;
 use crate::image::VerifiedImage;
 
@@ -28,8 +29,10 @@ const ENDS_BEFORE_BLAME: u32 = 2;
 pub(crate) enum Task {
     /// Put an image into a slot of this slab.
     Load { function: FunctionId, slab: SlabId, image: Arc<VerifiedImage> },
-    /// Free a slot of this slab.
+    /// Take the image out of a slot of this slab.
     Unload { slot: u32, slab: SlabId },
+    /// Free the room of what was in the slot.
+    Reclaim { slot: u32, slab: SlabId },
     /// Have this slab, for a worker to map.
     Open(SlabId),
     /// Nobody needs this slab any more.
@@ -95,7 +98,12 @@ impl Loading {
         while let Ok(task) = self.tasks.recv() {
             match task {
                 Task::Load { function, slab, image } => self.load(loader, slab, function, &image)?,
-                Task::Unload { slot, slab } => self.unload(loader, slab, slot)?,
+                Task::Unload { slot, slab } => {
+                    self.change(slab, slot, || loader.unload(slab.number, slot))?
+                }
+                Task::Reclaim { slot, slab } => {
+                    self.change(slab, slot, || loader.reclaim(slab.number, slot))?
+                }
                 Task::Open(slab) => {
                     if let Opened::Failed(reason) = self.open(loader, slab)? {
                         tracing::error!(slab = slab.number, reason, "a slab cannot be made");
@@ -117,7 +125,7 @@ impl Loading {
             Some(life) => self.close(loader, SlabId { life: *life, ..slab })?,
             None => {}
         }
-        match loader.open(slab.number) {
+        match loader.open(slab.number, pools::takes_verified_code_alone(slab.number)) {
             Ok(memory) => {
                 self.slabs.insert(slab.number, slab.life);
                 self.supervisor.give_slab(slab, Some(memory));
@@ -143,12 +151,17 @@ impl Loading {
         })
     }
 
-    fn unload(&mut self, loader: &mut Loader, slab: SlabId, slot: u32) -> Result<(), Gone> {
+    fn change(
+        &self,
+        slab: SlabId,
+        slot: u32,
+        change: impl FnOnce() -> Result<(), LoadError>,
+    ) -> Result<(), Gone> {
         if self.slabs.get(&slab.number) != Some(&slab.life) {
             // Of a slab that went with its loader.
             return Ok(());
         }
-        loader.unload(slab.number, slot).map_err(|error| {
+        change().map_err(|error| {
             tracing::error!(%error, slot, "a slot cannot be freed");
             Gone
         })

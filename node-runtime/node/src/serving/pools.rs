@@ -12,10 +12,15 @@ use std::time::Duration;
 use mfaas_dispatch::{PoolKey, PoolKind, SHARED_SLAB, TenantId};
 use mfaas_ident::{Isolation, TenantName};
 
-use crate::image::ImageKey;
+use crate::image::{ImageKey, MachineCode};
 
 /// The longest budget of a short call: what a neighbour in a shared pool may have to wait for.
 pub(super) const SHORT_BUDGET_MAX: Duration = Duration::from_millis(100);
+
+/// Whether images must pass the verifier to lie in a slab: those of all but the second slab of a tenant.
+pub(super) fn takes_verified_code_alone(slab: u32) -> bool {
+    slab == SHARED_SLAB || !slab.is_multiple_of(2)
+}
 
 /// What decides it.
 #[derive(Debug, Clone)]
@@ -24,18 +29,36 @@ pub(super) struct Pools {
     shared: bool,
     /// The operator's tenants, which share nothing.
     isolated: BTreeSet<TenantName>,
+    /// The least that an image must be.
+    minimum: MachineCode,
 }
 
 impl Pools {
     /// Pools of a node with or without workers that tenants share.
-    pub(super) fn new(shared: bool, isolated: BTreeSet<TenantName>) -> Self {
-        Self { shared, isolated }
+    pub(super) fn new(shared: bool, isolated: BTreeSet<TenantName>, minimum: MachineCode) -> Self {
+        Self { shared, isolated, minimum }
     }
 
-    /// The pool that a function runs in. `tenant` is its tenant's number.
-    pub(super) fn of(&self, key: &ImageKey, isolation: Isolation, tenant: TenantId) -> PoolKey {
+    /// The least that an image must be to run here.
+    pub(super) fn minimum(&self) -> MachineCode {
+        self.minimum
+    }
+
+    /// The pool that a function runs in. `tenant` is its tenant's number. What does not verify lies in a slab
+    /// of its own, never beside what does.
+    pub(super) fn of(
+        &self,
+        key: &ImageKey,
+        isolation: Isolation,
+        tenant: TenantId,
+        code: MachineCode,
+    ) -> PoolKey {
         let own = !self.shared || isolation == Isolation::Process || self.isolated.contains(&key.tenant);
-        let slab = if own { SHARED_SLAB + 1 + tenant.0 } else { SHARED_SLAB };
+        let slab = match code {
+            MachineCode::Verified if !own => SHARED_SLAB,
+            MachineCode::Verified => SHARED_SLAB + 1 + 2 * tenant.0,
+            MachineCode::Unverified => SHARED_SLAB + 2 + 2 * tenant.0,
+        };
         let short = u128::from(key.budget.as_micros()) <= SHORT_BUDGET_MAX.as_micros();
         PoolKey { slab, kind: if short { PoolKind::Short } else { PoolKind::Long } }
     }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use mfaas_ident::sanitise_line;
 use mfaas_ring::preload::{CONTROL_BYTES_MAX, ControlLine, KeysLine, SpeculationControls, SpeculationLine};
 
-use super::sharing::Sharing;
+use super::sharing::{IsolationMinimum, Sharing};
 
 /// A process of its own under an allow-list of system calls. It needs no namespaces, since no call
 /// that names a file, a process or a socket is on the list.
@@ -28,6 +28,8 @@ pub(crate) struct Protection {
     started: Mutex<Option<Started>>,
     /// What tenants share workers with; nothing while each has its own.
     shared: OnceLock<Option<Sharing>>,
+    /// What must hold a call at least.
+    minimum: OnceLock<IsolationMinimum>,
 }
 
 /// With every control over speculation.
@@ -40,7 +42,7 @@ impl Default for Protection {
 impl Protection {
     /// Workers take these controls over speculation.
     pub(crate) fn taking(speculation: SpeculationControls) -> Self {
-        Self { speculation, started: Mutex::new(None), shared: OnceLock::new() }
+        Self { speculation, started: Mutex::new(None), shared: OnceLock::new(), minimum: OnceLock::new() }
     }
 
     /// What a worker that starts is to take.
@@ -77,15 +79,16 @@ impl Protection {
         }
     }
 
-    /// Whether tenants share workers, for as long as the node runs. Logs it.
-    pub(crate) fn pools_are(&self, shared: bool, sharing: Sharing) {
+    /// Whether tenants share workers and what must hold a call, for as long as the node runs. Logs it.
+    pub(crate) fn pools_are(&self, shared: bool, sharing: Sharing, minimum: IsolationMinimum) {
+        if *self.minimum.get_or_init(|| minimum) != IsolationMinimum::Verified {
+            tracing::warn!(%minimum, "code runs that is not verified, in worker processes of its tenant's own");
+        }
         let shared = self.shared.get_or_init(|| shared.then_some(sharing));
         match shared {
             None => tracing::info!("each tenant has worker processes of its own"),
-            Some(Sharing::TrustingTheCompiler) if !self.keys_are_on() => {
-                tracing::warn!(
-                    "tenants share worker processes and nothing but the compiler keeps them apart"
-                );
+            Some(Sharing::WithVerifiedCode) if !self.keys_are_on() => {
+                tracing::info!("tenants share worker processes and verified code keeps them apart");
             }
             Some(_) => tracing::info!("tenants share worker processes"),
         }
@@ -96,11 +99,14 @@ impl Protection {
         let pools = match self.shared.get() {
             None => "",
             Some(None) => ", a worker pool for each tenant",
-            Some(Some(Sharing::TrustingTheCompiler)) => {
-                ", one worker pool for all tenants (trusting the compiler)"
-            }
             Some(Some(_)) => ", one worker pool for all tenants",
         };
+        let code = match self.minimum.get() {
+            None => "",
+            Some(IsolationMinimum::Verified) => ", verified code",
+            Some(_) => ", code that is not verified too",
+        };
+        let pools = format!("{code}{pools}");
         let started = self.lock();
         let Some(Started { keys, speculation }) = &*started else { return format!("{LEVEL}{pools}") };
         let mut text = match keys {

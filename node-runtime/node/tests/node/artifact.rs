@@ -75,7 +75,7 @@ impl Kit {
     fn function(&self, version: u32) -> Vec<u8> {
         let source = self.path(&format!("function{version}.rs"));
         std::fs::write(&source, FUNCTION.replace("VERSION_HERE", &version.to_string())).unwrap();
-        let linker = format!("-Clinker={}", self.linker().display());
+        let linker = format!("-Clinker={}", rewriter().display());
         let native = format!("-Lnative={}", self.home.path().display());
         let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());
         let align = format!("-Clink-arg={}", image_layout::ALIGN_ARGUMENT);
@@ -98,6 +98,7 @@ impl Kit {
         let image = std::fs::read(self.path(&format!("libfunction{version}.so"))).unwrap();
         let findings = mfaas_rules::judge_binary(&mfaas_inspect::inspect(&image).unwrap());
         assert!(findings.is_empty(), "{findings:#?}");
+        mfaas_inspect::verify::verify_image(&image).unwrap();
         image
     }
 
@@ -113,8 +114,16 @@ impl Kit {
             .args(["-L", self.home.path().to_str().unwrap(), "--out-dir"])
             .arg(self.home.path())
             .args(flags)
+            .env("MFAAS_LINKER", self.linker())
             .arg(source));
     }
+}
+
+/// The program that links a tenant's image.
+fn rewriter() -> PathBuf {
+    let rewriter = Path::new(env!("CARGO_BIN_EXE_mfaas-node")).with_file_name("mfaas-rewriter");
+    assert!(rewriter.is_file(), "there is no {}: run `cargo build --workspace` first", rewriter.display());
+    rewriter
 }
 
 fn run(command: &mut Command) {

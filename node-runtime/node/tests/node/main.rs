@@ -35,7 +35,7 @@ const BUDGET_US: u64 = 50_000;
 /// machine.
 async fn stage() -> (Server, Signer, Home) {
     let (server, signer, mut home) = stage_by_default().await;
-    home.share("trusting-the-compiler");
+    home.share("with-verified-code");
     (server, signer, home)
 }
 

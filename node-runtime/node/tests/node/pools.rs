@@ -186,7 +186,7 @@ fn have_nothing_in_common([acme, slow, umbrella]: [u32; 3]) {
 /// What the test above would see if there were nothing to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn tenants_share_processes_and_memory_where_the_site_says_so() {
-    let (server, _signer, _home, node) = serving(Some("trusting-the-compiler"), two_tenants).await;
+    let (server, _signer, _home, node) = serving(Some("with-verified-code"), two_tenants).await;
     let workers = crate::settled(&node).await;
     answers(&node, "acme", "hello", "version 1").await;
     answers(&node, "umbrella", "hello", "version 2").await;
@@ -196,7 +196,7 @@ async fn tenants_share_processes_and_memory_where_the_site_says_so() {
         assert!(sees(pid, canary(1).as_bytes()) && sees(pid, canary(2).as_bytes()));
     }
     gauge_becomes(&node, "mfaas_tenants_share_workers", "1").await;
-    let says = |text: &str| text.contains("one worker pool for all tenants (trusting the compiler)");
+    let says = |text: &str| text.contains("verified code, one worker pool for all tenants");
     server.reported("one pool", |report| says(&report.protection)).await;
 }
 
@@ -306,7 +306,7 @@ async fn deaths_of_workers_that_tenants_share_ban_nobody() {
         let victims = VICTIMS.map(|tenant| of(server, signer, tenant, "victim", (1, LONG_US)));
         [vec![killer], victims.into()].concat()
     };
-    let (server, _signer, _home, node) = serving(Some("trusting-the-compiler"), tenants).await;
+    let (server, _signer, _home, node) = serving(Some("with-verified-code"), tenants).await;
     for pair in VICTIMS.chunks_exact(2) {
         for tenant in pair {
             answers(&node, tenant, "victim", "version 1").await;
@@ -344,7 +344,7 @@ async fn a_tenant_that_crashes_with_one_function_after_the_other_is_banned_soone
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_calls_of_one_tenant_do_not_keep_anothers_short_ones() {
-    for sharing in [None, Some("trusting-the-compiler")] {
+    for sharing in [None, Some("with-verified-code")] {
         let (_server, _signer, _home, node) = serving(sharing, two_tenants).await;
         let long: Vec<_> = (0..4)
             .map(|_| {

@@ -1,5 +1,6 @@
 //! Every form of the command line, and what is none.
 
+use mfaas_executor::Verification;
 use mfaas_ring::preload::SpeculationControls;
 
 use super::{Call, Command};
@@ -23,9 +24,10 @@ fn every_form_is_understood() {
         budget: mfaas_ident::Budget::parse("2ms").expect("valid"),
         memory: mfaas_ident::MemoryLimit::parse("1MiB").expect("valid"),
         times: 3,
+        verification: Verification::Waived,
         raw: true,
     };
-    let line = "--call a.so --budget 2ms --memory 1MiB --times 3 --raw";
+    let line = "--call a.so --budget 2ms --memory 1MiB --times 3 --unverified --raw";
     assert_eq!(parse(line), Some(Command::Call(call)));
 }
 

@@ -6,7 +6,7 @@ use mfaas_abi::Status;
 use mfaas_executor::sealed_copy;
 use mfaas_ring::preload::StartLine;
 
-use crate::{Node, SLAB, preload, toolchain};
+use crate::{Node, SLAB, leave, preload, toolchain};
 
 const TENANT: u32 = 0;
 const HOSTILE: u32 = 1;
@@ -142,7 +142,7 @@ fn an_image_that_comes_after_lock_down_is_served() {
     let mut node = Node::start(&[]);
     let loaded = node.writer.load(sealed_copy(toolchain::tenant()).expect("a memfd")).expect("it loads");
     assert_eq!(node.ok(loaded.slot, "count"), "7 0 true 1 3 1 0");
-    node.writer.unload(loaded.slot).expect("resident");
+    leave(&mut node.writer, loaded.slot);
     assert_eq!(node.status(loaded.slot, "count"), Status::Denied);
     assert!(node.stop().success());
 }
@@ -161,7 +161,7 @@ fn a_slot_that_changes_hands_runs_what_is_in_it() {
         assert_eq!(loaded.slot, 0, "the same slot every time");
         assert_eq!(node.ok(0, body), answer, "turn {turn}");
         assert_eq!(node.ok(0, body), answer, "turn {turn}, warm");
-        node.writer.unload(0).expect("resident");
+        leave(&mut node.writer, 0);
     }
     assert!(node.stop().success());
 }
@@ -174,7 +174,7 @@ fn neighbours_in_a_page_do_not_notice() {
     let loaded = [(); 3].map(|()| node.writer.load(&image).expect("it loads"));
     assert!(loaded[0].bytes < 4096 && loaded[1].address % 4096 != 0, "{loaded:?}");
     for turn in 0..200 {
-        node.writer.unload(loaded[1].slot).expect("resident");
+        leave(&mut node.writer, loaded[1].slot);
         assert_eq!(node.ok(loaded[0].slot, "-"), "!", "turn {turn}");
         assert_eq!(node.ok(loaded[2].slot, "-"), "!", "turn {turn}");
         assert_eq!(node.status(loaded[1].slot, "-"), Status::Denied, "turn {turn}");

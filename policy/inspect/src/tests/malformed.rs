@@ -1,7 +1,7 @@
 //! One real image, one thing wrong with it at a time, and the code that refuses it: by an error,
 //! which a builder reports as MF0501, or by the verdict about its facts.
 
-use mfaas_rules::profiles::image_layout::ALIGN_BYTES;
+use mfaas_rules::profiles::image_layout::{ALIGN_BYTES, DATA_START, TABLES_START};
 use mfaas_rules::{codes, judge_binary};
 
 use super::changed;
@@ -177,9 +177,8 @@ const SEGMENTS: &[Row] = &[
     (
         "a segment that overlaps the one before",
         |b| {
-            let at = header(b, sample::PT_LOAD, sample::CONSTANTS);
-            let va = read_u64(b, at + 16);
-            set(b, at, Field::Va, va - ALIGN_BYTES);
+            let at = header(b, sample::PT_LOAD, sample::TABLES);
+            set(b, at, Field::MemSize, DATA_START - TABLES_START + ALIGN_BYTES);
         },
         "MF0502",
         "overlaps",
@@ -192,8 +191,8 @@ const SEGMENTS: &[Row] = &[
             write(b, first, &other);
             write(b, second, &one);
         },
-        "MF0501",
-        "the dynamic table",
+        "MF0502",
+        "lies before",
     ),
     (
         "a segment that could be written and run",
@@ -259,14 +258,14 @@ const PLACES: &[Row] = &[
         "bytes lie among the tables",
     ),
     (
-        "constants that reach into the tables",
+        "constants that reach over the end of an image",
         |b| {
             patch(b, sample::PT_GNU_RELRO, 0, Field::FileSize, 0);
             patch(b, sample::PT_GNU_RELRO, 0, Field::MemSize, 0x3000_0000);
-            patch(b, sample::PT_LOAD, 2, Field::MemSize, 0x3000_0000);
+            patch(b, sample::PT_LOAD, sample::CONSTANTS + 1, Field::MemSize, 0x3000_0000);
         },
-        "MF0501",
-        "the hash table",
+        "MF0502",
+        "reaches over the end of a bank",
     ),
     (
         "data that only loading should write, beyond what becomes read-only",
@@ -275,7 +274,7 @@ const PLACES: &[Row] = &[
             patch(b, sample::PT_GNU_RELRO, 0, Field::MemSize, bytes - 1);
         },
         "MF0502",
-        "stays writable outside of the writable bank",
+        "is not only read once it is linked",
     ),
 ];
 

@@ -145,9 +145,9 @@ pub(super) fn dynamic_value(image: &[u8], tag: u64) -> usize {
 /// Segments of the image, and the numbers of some of them.
 const LOADS: usize = 5;
 pub(super) const CODE: usize = 0;
-pub(super) const CONSTANTS: usize = 1;
-pub(super) const TABLES: usize = 3;
-pub(super) const DATA: usize = 4;
+pub(super) const CONSTANTS: usize = 3;
+pub(super) const TABLES: usize = 1;
+pub(super) const DATA: usize = 2;
 
 pub(super) const DT_SYMTAB: u64 = 6;
 pub(super) const DT_RELA: u64 = 7;

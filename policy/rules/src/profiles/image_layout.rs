@@ -44,7 +44,8 @@ impl Bank {
             (Self::Data, DATA_START..CONSTANTS_START),
             (Self::Constants, CONSTANTS_START..IMAGE_END),
         ];
-        let holds = |bank: &Range<u64>| bank.contains(&range.start) && (range.start..=bank.end).contains(&range.end);
+        let holds =
+            |bank: &Range<u64>| bank.contains(&range.start) && (range.start..=bank.end).contains(&range.end);
         banks.into_iter().find(|(_, bank)| holds(bank)).map(|(bank, _)| bank)
     }
 }
@@ -118,4 +119,5 @@ SECTIONS {
 }
 ";
 
-const _: () = assert!(TABLES_START == 0x3000_0000 && DATA_START == 0x4000_0000 && CONSTANTS_START == 0x7000_0000);
+const _: () =
+    assert!(TABLES_START == 0x3000_0000 && DATA_START == 0x4000_0000 && CONSTANTS_START == 0x7000_0000);

@@ -53,7 +53,10 @@ fn link(place: &Path, name: &str, source: &str, more: &[&str]) {
     std::fs::write(place.join("image.ld"), LINKER_SCRIPT).unwrap();
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
     let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout).unwrap().trim());
-    let linker = sysroot.join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
+    let lld = sysroot.join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
+    let rewriter = Path::new(env!("CARGO_BIN_EXE_mfaas-signer")).with_file_name("mfaas-rewriter");
+    let linker = if name == "function" { &rewriter } else { &lld };
+    assert!(linker.is_file(), "there is no {}: run `cargo build --workspace` first", linker.display());
     let output = Command::new("rustc")
         .args(["--edition=2024", "--crate-type=cdylib", "-Cpanic=abort", "-O", "-Clinker-flavor=ld.lld"])
         .args(["-Crelro-level=full", "--crate-name=sample"])
@@ -62,6 +65,7 @@ fn link(place: &Path, name: &str, source: &str, more: &[&str]) {
         .args(more)
         .args(["source.rs".to_owned(), format!("-olib{name}.so")])
         .current_dir(place)
+        .env("MFAAS_LINKER", &lld)
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

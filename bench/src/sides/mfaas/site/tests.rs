@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_node_is_told_which_pools_to_have() {
     assert_eq!(Pools::PerTenant.variables(), [("MFAAS_SHARE_WORKERS", "never".into())]);
-    assert_eq!(Pools::Shared.variables(), [("MFAAS_SHARE_WORKERS", "trusting-the-compiler".into())]);
+    assert_eq!(Pools::Shared.variables(), [("MFAAS_SHARE_WORKERS", "with-verified-code".into())]);
 }
 
 #[test]

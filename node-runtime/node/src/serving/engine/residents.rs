@@ -110,10 +110,15 @@ impl Residents {
         true
     }
 
-    /// Has a slot freed that held the function.
+    /// Has the function taken out of its slot.
     pub(super) fn unload(&mut self, function: FunctionId, slot: u32, slab: SlabId, scheduler: &Scheduler) {
         self.ask(Task::Unload { slot, slab });
         self.forget_if_cold(function, scheduler);
+    }
+
+    /// Has the room of an image given away that was unloaded.
+    pub(super) fn reclaim(&self, slot: u32, slab: SlabId) {
+        self.ask(Task::Reclaim { slot, slab });
     }
 
     /// Has a slab made, for a worker to map.

@@ -367,7 +367,7 @@ async fn a_function_that_declares_it_waits_for_a_worker_of_its_own() {
             break (function, slab);
         }
     };
-    assert_eq!(slab, SlabId { number: SHARED_SLAB + 2, life: 0 });
+    assert_eq!(slab, SlabId { number: SHARED_SLAB + 3, life: 0 });
     stage.intake.send(Event::Loaded { function, slab, slot: 0, bytes: 1 });
     assert_eq!(defining.await.unwrap(), []);
 }
