@@ -63,6 +63,9 @@ pub(crate) struct Ran {
     pub(crate) cpu: Duration,
 }
 
+/// Address space of a worker that is no memory: the window of functions and what is kept free around it.
+const WINDOW_BYTES: u64 = 8 << 30;
+
 /// The weakest sandbox that the configuration accepts.
 pub(crate) type SandboxMinimum = Level;
 
@@ -167,7 +170,10 @@ impl Sandbox {
             .into_iter()
             .map(|view| Mount { source: view.host, target: PathBuf::from(view.inside), access: view.access })
             .collect();
-        let limits = self.ceiling.map_or(job.limits, |ceiling| job.limits.at_most(ceiling));
+        let mut limits = self.ceiling.map_or(job.limits, |ceiling| job.limits.at_most(ceiling));
+        if matches!(job.filter, Filter::ThrowawayLoad) {
+            limits.memory_bytes_max += WINDOW_BYTES;
+        }
         let spec = SandboxSpec {
             program: job.program.into(),
             arguments: job.arguments,

@@ -44,11 +44,12 @@ pub(crate) fn place(groups: &[Group], end: u64) -> Result<Placed, NoTarget> {
         Some((_, target)) => firsts.get(&target).map(|first| Some(*first)).ok_or(NoTarget(target)),
     });
     let targets = targets.collect::<Result<Vec<_>, _>>()?;
-    let (lengths, offsets) = settle(&pieces, &aligns, &targets);
+    let (lengths, Offsets { entries, offsets }) = settle(&pieces, &aligns, &targets);
     let mut placed = Placed::default();
     let mut is_reached = true;
     for (index, piece) in pieces.iter().enumerate() {
-        fill(&mut placed.bytes, offsets[index], is_reached);
+        fill(&mut placed.bytes, entries[index], is_reached);
+        fill(&mut placed.bytes, offsets[index], true);
         let target = targets[index].map(|target| offsets[target]);
         placed
             .fixups
@@ -57,7 +58,7 @@ pub(crate) fn place(groups: &[Group], end: u64) -> Result<Placed, NoTarget> {
         is_reached = !piece.is_last;
     }
     fill(&mut placed.bytes, offsets[pieces.len()], is_reached);
-    placed.moved = firsts.into_iter().map(|(was_at, first)| (was_at, offsets[first] as u64)).collect();
+    placed.moved = firsts.into_iter().map(|(was_at, first)| (was_at, entries[first] as u64)).collect();
     Ok(placed)
 }
 
@@ -77,7 +78,7 @@ fn aligns(groups: &[Group], pieces: usize) -> Vec<usize> {
 
 /// Lengths and offsets such that every branch reaches its target. A branch begins short and grows at
 /// most once, so this ends.
-fn settle(pieces: &[&Piece], aligns: &[usize], targets: &[Option<usize>]) -> (Vec<usize>, Vec<usize>) {
+fn settle(pieces: &[&Piece], aligns: &[usize], targets: &[Option<usize>]) -> (Vec<usize>, Offsets) {
     let mut lengths: Vec<usize> = pieces
         .iter()
         .map(|piece| match piece.branch {
@@ -87,7 +88,8 @@ fn settle(pieces: &[&Piece], aligns: &[usize], targets: &[Option<usize>]) -> (Ve
         })
         .collect();
     loop {
-        let offsets = offsets(pieces, aligns, &lengths);
+        let placed = Offsets::of(pieces, aligns, &lengths);
+        let offsets = &placed.offsets;
         let mut has_grown = false;
         for (index, piece) in pieces.iter().enumerate() {
             let (Some((kind, _)), Some(target)) = (piece.branch, targets[index]) else { continue };
@@ -98,34 +100,50 @@ fn settle(pieces: &[&Piece], aligns: &[usize], targets: &[Option<usize>]) -> (Ve
             }
         }
         if !has_grown {
-            return (lengths, offsets);
+            return (lengths, placed);
         }
     }
 }
 
-/// Where each piece lies, and the end. Nothing crosses a bundle, glued pieces stay together, and a
-/// call ends its bundle.
-fn offsets(pieces: &[&Piece], aligns: &[usize], lengths: &[usize]) -> Vec<usize> {
-    let mut offsets = Vec::with_capacity(pieces.len() + 1);
-    let mut at: usize = 0;
-    while offsets.len() < pieces.len() {
-        let first = offsets.len();
-        let glued = pieces[first..].iter().take_while(|piece| piece.is_glued).count();
-        let last = (first + glued).min(pieces.len() - 1);
-        let bytes: usize = lengths[first..=last].iter().sum();
-        at = at.next_multiple_of(aligns[first..=last].iter().copied().max().unwrap_or(1));
-        if pieces[last].ends_bundle {
-            at = (at + bytes).next_multiple_of(BUNDLE_BYTES) - bytes;
-        } else if at % BUNDLE_BYTES + bytes > BUNDLE_BYTES {
-            at = at.next_multiple_of(BUNDLE_BYTES);
+/// Where each piece lies, and the end.
+struct Offsets {
+    /// Where a piece is entered from elsewhere: as it is to be aligned.
+    entries: Vec<usize>,
+    /// Where it begins. Between both stands what does nothing: a call that is a target ends its bundle and is
+    /// entered at its start.
+    offsets: Vec<usize>,
+}
+
+impl Offsets {
+    /// Nothing crosses a bundle, glued pieces stay together, and a call ends its bundle.
+    fn of(pieces: &[&Piece], aligns: &[usize], lengths: &[usize]) -> Self {
+        let (mut entries, mut offsets) = (Vec::new(), Vec::new());
+        let mut at: usize = 0;
+        while offsets.len() < pieces.len() {
+            let first = offsets.len();
+            let glued = pieces[first..].iter().take_while(|piece| piece.is_glued).count();
+            let last = (first + glued).min(pieces.len() - 1);
+            let bytes: usize = lengths[first..=last].iter().sum();
+            let align = aligns[first..=last].iter().copied().max().unwrap_or(1);
+            at = at.next_multiple_of(align);
+            let entry = at;
+            if pieces[last].ends_bundle {
+                at = (at + bytes).next_multiple_of(BUNDLE_BYTES) - bytes;
+            } else if at % BUNDLE_BYTES + bytes > BUNDLE_BYTES {
+                at = at.next_multiple_of(BUNDLE_BYTES);
+            }
+            entries.push(if align > 1 { entry } else { at });
+            for length in &lengths[first..=last] {
+                offsets.push(at);
+                at += length;
+            }
+            entries.extend_from_slice(&offsets[first + 1..]);
         }
-        for length in &lengths[first..=last] {
-            offsets.push(at);
-            at += length;
-        }
+        let end = at.next_multiple_of(BUNDLE_BYTES);
+        entries.push(end);
+        offsets.push(end);
+        Self { entries, offsets }
     }
-    offsets.push(at.next_multiple_of(BUNDLE_BYTES));
-    offsets
 }
 
 /// Fills up to `end`: with instructions that do nothing where something runs into the gap, else with

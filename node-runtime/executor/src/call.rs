@@ -12,20 +12,22 @@ use mfaas_inspect::verify::BUNDLE_BYTES;
 use crate::budget::Used;
 use crate::directory::{Resident, Verification};
 use crate::limits::Limits;
-use crate::memory::{CallMemory, LARGEST_ARENA, LARGEST_STACK, Sizes};
+use crate::memory::{CallMemory, LARGEST_ARENA, LARGEST_STACK, Region, Sizes};
 use crate::message::Message;
 use crate::run::{Ran, run_on_stack};
 use crate::signals::HandlerStack;
 use crate::slab::{self, Slab};
 use crate::slot_cache::SlotCache;
 use crate::state::{self, End};
-use crate::{Clock, ExecutorError, Keys, budget, gate, judge, keys, signals};
+use crate::{Clock, ExecutorError, Keys, budget, gate, judge, keys, signals, window};
 
 /// Where functions run. One in a process; it cannot leave its thread.
 #[derive(Debug)]
 pub struct Executor {
     call_memory: CallMemory,
     slab: Slab,
+    /// The rest of the window and what lies above it, without access.
+    _gaps: Vec<Region>,
     slot_cache: SlotCache,
     /// How many images had left the slab when the last call began.
     departures: u64,
@@ -89,7 +91,8 @@ impl Executor {
     fn build(slab: Slab, memory: MemoryLimit, clock: Clock) -> Result<Self, ExecutorError> {
         let bytes = usize::try_from(memory.as_bytes()).map_err(|_| ExecutorError::Unmappable("too large"))?;
         let call_memory = CallMemory::new(bytes)?;
-        slab.check_window(call_memory.addresses())?;
+        let [code, data, constants] = slab.banks();
+        let gaps = window::reserve_gaps(&[code, data, constants, call_memory.addresses()])?;
         let handler_stack = HandlerStack::install()?;
         signals::install_handlers()?;
         state::with(|state| {
@@ -105,6 +108,7 @@ impl Executor {
         Ok(Self {
             call_memory,
             slab,
+            _gaps: gaps,
             slot_cache,
             departures: 0,
             unwiped: None,

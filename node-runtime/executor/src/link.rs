@@ -254,6 +254,7 @@ impl Banks {
     fn template(&mut self, layout: &Layout) -> Result<Vec<u8>, ExecutorError> {
         match layout.tls {
             None => Ok(Vec::new()),
+            Some(tls) if tls.file_size == 0 => Ok(Vec::new()),
             Some(tls) if (DATA_START..CONSTANTS_START).contains(&tls.va) => {
                 Err(ExecutorError::Unmappable("thread-locals outside of the constants"))
             }

@@ -29,8 +29,6 @@ pub struct Slab {
     code: Region,
     data: Region,
     constants: Region,
-    /// What operands relative to the stack pointer can reach above the window.
-    guard: Region,
 }
 
 impl Slab {
@@ -61,7 +59,6 @@ impl Slab {
             code: bank(window::CODE, ProtFlags::READ | ProtFlags::EXEC, geometry.code_offset())?,
             data,
             constants: bank(window::CONSTANTS, ProtFlags::READ, geometry.constants_offset())?,
-            guard: Region::reserve(Some(window::END), window::GUARD_END - window::END)?,
         };
         slab.lead_gates_to((gate::pass as *const ()).addr())?;
         slab.touch_residents();
@@ -77,16 +74,9 @@ impl Slab {
         self.data.protect(page, MprotectFlags::READ)
     }
 
-    /// Demands that nothing but this slab and the call memory lies in the window.
-    pub(crate) fn check_window(&self, call_memory: Range<usize>) -> Result<(), ExecutorError> {
-        let part = |range, write, execute| window::Part { range, write, execute };
-        window::check(&[
-            part(self.code.addresses(), false, true),
-            part(self.data.addresses(), true, false),
-            part(self.constants.addresses(), false, false),
-            part(self.guard.addresses(), false, false),
-            part(call_memory, true, false),
-        ])
+    /// Its banks in the window, in order.
+    pub(crate) fn banks(&self) -> [Range<usize>; 3] {
+        [self.code.addresses(), self.data.addresses(), self.constants.addresses()]
     }
 
     /// Which images it takes.

@@ -223,7 +223,10 @@ fn relro(image: &Image<'_>, range: &ProgramRange) -> Result<Range<u64>, InspectE
 }
 
 fn tls_template(image: &Image<'_>, range: &ProgramRange) -> Result<TlsTemplate, InspectError> {
-    image.bytes_at(range.va, range.file_size, "the thread-local template")?;
+    // One of zeros alone has an address that may lie between two segments.
+    if range.file_size > 0 {
+        image.bytes_at(range.va, range.file_size, "the thread-local template")?;
+    }
     let max = limits::BINARY.tls_bytes_max;
     let align = range.align.max(1);
     if range.mem_size > max {

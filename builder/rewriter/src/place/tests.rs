@@ -37,6 +37,18 @@ fn a_call_ends_its_bundle_so_that_its_return_begins_one() {
     assert_eq!(i32::from_le_bytes(placed.bytes[28..32].try_into().unwrap()), -32);
 }
 
+/// A table may lead to a call: whoever comes by it starts at the bundle's start and runs into the call.
+#[test]
+fn a_call_that_is_a_target_is_entered_at_the_start_of_its_bundle() {
+    let mut call = group(1, vec![branch(BranchKind::Call, 0)]);
+    call.align = BUNDLE_BYTES;
+    let placed = place(&[group(0, vec![branch(BranchKind::Jump, 0)]), call], 2).unwrap();
+    assert_eq!(placed.moved[&1], 32);
+    assert_eq!(placed.bytes[2..32], [0xcc; 30], "nothing runs into this");
+    assert!(!placed.bytes[32..59].contains(&0xcc), "this runs into the call");
+    assert_eq!(placed.bytes[59], 0xe8);
+}
+
 #[test]
 fn a_branch_grows_when_its_target_is_far() {
     for (between, opcode) in [(20, 0x74), (300, 0x0f)] {
