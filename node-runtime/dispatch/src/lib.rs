@@ -27,6 +27,7 @@ mod functions;
 mod jobs;
 mod limits;
 mod pool;
+mod reclaim;
 mod recovery;
 mod residency;
 mod room;

@@ -4,10 +4,22 @@
 //! It must never bind what reads or writes the function's memory without a check, but for libm's four that
 //! write a number.
 
-use crate::{libm, services};
+use mfaas_rules::profiles::imports::ROWS;
+
+use crate::state::State;
+use crate::{gate, libm, services};
+
+/// Fills in what stands behind the gates. `return_mask`: what return addresses are masked with.
+pub(crate) fn open_gates(state: &State, return_mask: u32) {
+    let services = ROWS.iter().map(|row| service(row.symbol)).chain([(gate::returned as *const ()).addr()]);
+    for (cell, service) in state.services.table.iter().zip(services) {
+        cell.set(service);
+    }
+    state.services.return_mask.set(return_mask);
+}
 
 /// The service behind a gate. What has none ends the call: nobody is given its gate.
-pub(crate) fn service(symbol: &str) -> usize {
+fn service(symbol: &str) -> usize {
     own(symbol).or_else(|| libm::address_of(symbol)).unwrap_or((services::abort as *const ()).addr())
 }
 

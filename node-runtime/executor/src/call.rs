@@ -19,7 +19,7 @@ use crate::signals::HandlerStack;
 use crate::slab::{self, Slab};
 use crate::slot_cache::SlotCache;
 use crate::state::{self, End};
-use crate::{Clock, ExecutorError, Keys, budget, gate, judge, keys, signals, window};
+use crate::{Clock, ExecutorError, Keys, bind, budget, gate, judge, keys, memory, signals};
 
 /// Where functions run. One in a process; it cannot leave its thread.
 #[derive(Debug)]
@@ -92,14 +92,14 @@ impl Executor {
         let bytes = usize::try_from(memory.as_bytes()).map_err(|_| ExecutorError::Unmappable("too large"))?;
         let call_memory = CallMemory::new(bytes)?;
         let [code, data, constants] = slab.banks();
-        let gaps = window::reserve_gaps(&[code, data, constants, call_memory.addresses()])?;
+        let gaps = memory::reserve_gaps(&[code, data, constants, call_memory.addresses()])?;
         let handler_stack = HandlerStack::install()?;
         signals::install_handlers()?;
         state::with(|state| {
             state.budget.clock.set(clock);
             state.budget.sample();
             gate::note_bases(state);
-            gate::open_gates(state, return_mask(slab.verification()));
+            bind::open_gates(state, return_mask(slab.verification()));
             state.handler_stack.start.set(handler_stack.addresses().start);
             state.handler_stack.end.set(handler_stack.addresses().end);
         });
@@ -335,9 +335,9 @@ impl Executor {
         self.frame.clear();
         state::with(|state| {
             // Signal frames hold the registers of the code that they interrupted.
-            if state.interrupted.load(Ordering::Relaxed) {
+            if state.handler_stack.interrupted.load(Ordering::Relaxed) {
                 // In this order: a handler that comes in between is wiped now or the next time.
-                state.interrupted.store(false, Ordering::Relaxed);
+                state.handler_stack.interrupted.store(false, Ordering::Relaxed);
                 compiler_fence(Ordering::SeqCst);
                 self.handler_stack.wipe();
             }

@@ -7,9 +7,7 @@ use std::arch::{asm, naked_asm};
 use std::mem::offset_of;
 
 use mfaas_abi::Call;
-use mfaas_rules::profiles::imports::ROWS;
 
-use crate::bind;
 use crate::state::{self, End, STATE, State};
 use crate::window::RETURN_GATE;
 
@@ -145,7 +143,7 @@ macro_rules! pass_gate {
             ticked = const offset_of!($crate::state::State, services.ticked),
             return_mask = const offset_of!($crate::state::State, services.return_mask),
             stray = sym $crate::gate::stray,
-            look = sym $crate::signals::look_at_budget,
+            look = sym $crate::gate::look_at_budget,
             $($operand)*
         )
     };
@@ -283,15 +281,6 @@ pub(crate) fn note_bases(state: &State) {
     state.bases.movable.set(has_bases);
 }
 
-/// Fills in what stands behind the gates. `return_mask`: what return addresses are masked with.
-pub(crate) fn open_gates(state: &State, return_mask: u32) {
-    let services = ROWS.iter().map(|row| bind::service(row.symbol)).chain([(returned as *const ()).addr()]);
-    for (cell, service) in state.services.table.iter().zip(services) {
-        cell.set(service);
-    }
-    state.services.return_mask.set(return_mask);
-}
-
 /// The address at which calls end: with or without a change of rights.
 pub(crate) fn landing_of(state: &State) -> usize {
     match state.keys.landing.get() {
@@ -308,6 +297,17 @@ pub(crate) extern "C" fn returned(number: u32) -> ! {
 /// A function came to a gate with a base of FS that is not the host's.
 pub(crate) extern "C" fn stray() -> ! {
     leave(End::Fault(libc::SIGSEGV))
+}
+
+/// At the end of a service in which a tick came: ends the call if its CPU time is used up.
+pub(crate) extern "C" fn look_at_budget() {
+    let over = state::with(|state| {
+        state.services.ticked.set(false);
+        state.budget.is_used_up(true)
+    });
+    if over {
+        leave(End::OverBudget);
+    }
 }
 
 /// Ends the call. Only for services.

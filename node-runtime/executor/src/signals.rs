@@ -159,7 +159,7 @@ pub(crate) extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mu
         if !state.running.load(Ordering::Relaxed) {
             return;
         }
-        state.interrupted.store(true, Ordering::Relaxed);
+        state.handler_stack.interrupted.store(true, Ordering::Relaxed);
         let registers = Registers::of(context);
         // Not the function's: the host itself was interrupted, just before or just after the function, or in a
         // service, which looks itself when it is done.
@@ -169,17 +169,6 @@ pub(crate) extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mu
             registers.abandon(state, End::OverBudget);
         }
     });
-}
-
-/// At the end of a service in which a tick came: ends the call if its CPU time is used up.
-pub(crate) extern "C" fn look_at_budget() {
-    let over = state::with(|state| {
-        state.services.ticked.set(false);
-        state.budget.is_used_up(true)
-    });
-    if over {
-        gate::leave(End::OverBudget);
-    }
 }
 
 /// Something faulted: end the call if it was the function, else the process.
@@ -259,7 +248,7 @@ impl Registers {
     /// Makes the interrupted code resume at the landing, on the host's stack (INV-EXECUTOR-5).
     fn abandon(&self, state: &State, end: End) {
         state.end.set(end);
-        state.interrupted.store(true, Ordering::Relaxed);
+        state.handler_stack.interrupted.store(true, Ordering::Relaxed);
         state.running.store(false, Ordering::Relaxed);
         state.services.running.set(false);
         self.write(libc::REG_RSP, state.host_stack.get());

@@ -47,8 +47,6 @@ pub(crate) struct State {
     pub(crate) stack: FunctionStack,
     /// What the handlers need to judge a budget.
     pub(crate) budget: BudgetState,
-    /// Whether a handler ran since the last wipe.
-    pub(crate) interrupted: AtomicBool,
     /// How the last call ended.
     pub(crate) end: Cell<End>,
     /// What stands behind the gates; see [`crate::gate::pass`].
@@ -116,6 +114,8 @@ pub(crate) struct Bases {
 
 /// Addresses of the stack for handlers.
 pub(crate) struct HandlerStackState {
+    /// Whether a handler ran since the last wipe.
+    pub(crate) interrupted: AtomicBool,
     pub(crate) start: Cell<usize>,
     pub(crate) end: Cell<usize>,
 }
@@ -188,7 +188,6 @@ impl State {
                 watch: AtomicPtr::new(std::ptr::null_mut()),
                 clock: Cell::new(Clock::MONOTONIC),
             },
-            interrupted: AtomicBool::new(false),
             end: Cell::new(End::Aborted),
             services: Services {
                 table: [const { Cell::new(0) }; GATES],
@@ -198,7 +197,11 @@ impl State {
             },
             keys: KeyState { on: Cell::new(false), landing: Cell::new(0) },
             bases: Bases { movable: Cell::new(false), fs: Cell::new(0), gs: Cell::new(0) },
-            handler_stack: HandlerStackState { start: Cell::new(0), end: Cell::new(0) },
+            handler_stack: HandlerStackState {
+                interrupted: AtomicBool::new(false),
+                start: Cell::new(0),
+                end: Cell::new(0),
+            },
             logs: UnsafeCell::new(LogBuffer::new()),
             panic_text: UnsafeCell::new(PanicText::new()),
         }

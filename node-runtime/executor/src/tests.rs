@@ -76,7 +76,7 @@ fn the_services_are_these() {
 fn the_library_verifies_and_its_routines_begin_bundles() {
     let (bytes, address) = (library::code(), window::LIBRARY as u64);
     let own = address..address + bytes.len() as u64;
-    verify(CodeSegment { bytes, address, image: &[own] }).unwrap();
+    verify(CodeSegment { bytes, address, image: std::slice::from_ref(&own) }).expect("the library passes");
     for offset in ROWS.iter().filter_map(|row| library::offset_of(row.symbol)) {
         assert!(offset.is_multiple_of(window::GATE_BYTES) && offset < bytes.len());
     }
@@ -136,12 +136,12 @@ impl Routines {
     /// Somewhere below 2 GiB that nothing of the window needs.
     fn new(at: usize) -> Self {
         let (code, room) = (
-            Region::reserve(Some(at), 16_384).unwrap(),
-            Region::reserve(Some(at + 65_536), 2 * ROOM_BYTES).unwrap(),
+            Region::reserve(Some(at), 16_384).expect("nobody is there"),
+            Region::reserve(Some(at + 65_536), 2 * ROOM_BYTES).expect("nobody is there"),
         );
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
-        code.protect(0..16_384, access).unwrap();
-        room.protect(0..ROOM_BYTES, access).unwrap();
+        code.protect(0..16_384, access).expect("our own");
+        room.protect(0..ROOM_BYTES, access).expect("our own");
         let mut bytes = library::without_masks();
         let returns = b"\x44\x8b\x1c\x24\x41\x83\xe3\xff\x4c\x89\x1c\x24";
         let found: Vec<usize> =
@@ -150,13 +150,13 @@ impl Routines {
         found.into_iter().for_each(|at| bytes[at..at + 12].fill(0x90));
         // SAFETY: INV-EXECUTOR-2. Just mapped, and large enough.
         unsafe { code.at(0).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        code.protect(0..16_384, MprotectFlags::READ | MprotectFlags::EXEC).unwrap();
+        code.protect(0..16_384, MprotectFlags::READ | MprotectFlags::EXEC).expect("our own");
         Self { code, room }
     }
 
     /// A routine by its symbol, as `F`, a function of the C calling convention.
     fn routine<F: Copy>(&self, symbol: &str) -> F {
-        let at = self.code.at(library::offset_of(symbol).unwrap());
+        let at = self.code.at(library::offset_of(symbol).expect("a routine"));
         assert_eq!(size_of::<F>(), size_of::<usize>());
         // SAFETY: INV-EXECUTOR-16. The caller names the type that the routine has.
         unsafe { std::mem::transmute_copy(&at) }
@@ -209,9 +209,10 @@ fn comparisons_find_the_first_difference() {
     let length: unsafe extern "C" fn(*const u8) -> usize = left.routine("strlen");
     let pattern: Vec<u8> = (0..200u8).map(|n| n.wrapping_mul(37)).collect();
     for bytes in 0..100 {
-        // SAFETY: INV-EXECUTOR-16. Inside of the rooms.
         let compared = |other: &[u8]| {
-            unsafe { compare(left.place(&pattern[..bytes]), right.place(other), bytes) }.signum()
+            let (left, right) = (left.place(&pattern[..bytes]), right.place(other));
+            // SAFETY: INV-EXECUTOR-16. Inside of the rooms.
+            unsafe { compare(left, right, bytes) }.signum()
         };
         assert_eq!(compared(&pattern[..bytes]), 0, "{bytes}");
         for at in 0..bytes {

@@ -11,7 +11,7 @@
 //!    4 GiB ┼ guard                         no access     what `[rsp + distance]` can reach
 //!    6 GiB ┴
 //! ```
-//! Nothing else of a worker lies below 6 GiB: what is between is taken ([`reserve_gaps`]). So a
+//! Nothing else of a worker lies below 6 GiB: what is between is taken (`memory::reserve_gaps`). So a
 //! pointer that a function hands to the host is checked by two comparisons, and a service can
 //! neither be made to read the worker's memory nor to write it.
 
@@ -19,9 +19,6 @@ use std::ops::Range;
 
 use mfaas_rules::profiles::image_layout::{CONSTANTS_START, DATA_START};
 use mfaas_rules::profiles::imports::ROWS;
-
-use crate::ExecutorError;
-use crate::memory::Region;
 
 /// First address.
 const START: usize = 256 << 20;
@@ -71,17 +68,5 @@ pub(crate) const RETURN_GATE: usize = gate(ROWS.len());
 pub(crate) const LIBRARY: usize = gate(GATES);
 /// The word of each process through which its gates jump, on a page of its own.
 pub(crate) const GATE_TARGET: usize = DATA;
-
-/// Takes all of the addresses below [`GUARD_END`] that lie between `parts`, which are in order and mapped, so
-/// that nothing else is there, now or later: what `mfaas_inspect::verify` calls W1. An error if something is.
-pub(crate) fn reserve_gaps(parts: &[Range<usize>]) -> Result<Vec<Region>, ExecutorError> {
-    let starts = std::iter::once(LOWEST).chain(parts.iter().map(|part| part.end));
-    let ends = parts.iter().map(|part| part.start).chain([GUARD_END]);
-    let gaps = starts.zip(ends).filter(|(start, end)| start < end);
-    gaps.map(|(start, end)| Region::reserve(Some(start), end - start)).collect()
-}
-
-/// Below this the kernel maps nothing for programs (`vm.mmap_min_addr`).
-const LOWEST: usize = 64 << 10;
 
 const _: () = assert!(CODE + BANK <= DATA && DATA + BANK <= CONSTANTS && CALL_MEMORY < END);

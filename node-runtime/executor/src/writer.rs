@@ -326,7 +326,8 @@ impl SlabWriter {
             Verification::Required => {
                 let address = window::LIBRARY as u64;
                 let end = address + masked.len() as u64;
-                verify(CodeSegment { bytes: masked, address, image: &[address..end] })?;
+                let own = address..end;
+                verify(CodeSegment { bytes: masked, address, image: std::slice::from_ref(&own) })?;
                 code.extend_from_slice(masked);
             }
             Verification::Waived => code.extend(library::without_masks()),

@@ -153,7 +153,7 @@ table! {
     MF0508 "The image contains instructions that change protection keys or call the kernel.", "Change the code a little if this is ordinary source (the bytes can occur by chance), and report it.";
     MF0509 "The image is too large.", "Make statics and constants smaller: 16 MiB of file, 64 MiB of memory and 4 MiB of writable data are the limits.";
     MF0510 "The throw-away load of the image failed.", "This is a fault of the build; report it.";
-    MF0511 "The function's machine code cannot be kept inside its memory.", "Leave out the named function, or what it uses: an instruction of the processor that functions may not use. In ordinary source this is a fault of the build; report it.";
+    MF0511 "The function's machine code cannot be kept inside its memory.", "Leave out what leads to the named function, or report it: it may be a fault of the build.";
 
     MF0601 "Stored bytes do not match their digest.", "Deploy again; the operator has to look at the blob store.";
     MF0602 "A signature does not verify.", "Do not use the artifact; ask the operator which key signed it.";
@@ -183,7 +183,7 @@ table! {
     MF0716 "A key list is not signed by enough root keys.", "The node keeps what it serves; let the other holders of root keys sign the list and publish it again.";
     MF0717 "A key list does not follow the one that the node has.", "The node keeps what it serves; publish the lists in between, or pin a newer key list on the node.";
     MF0718 "There are two key lists of one version.", "The node keeps the one that it has; the holders of the root keys have to look at who signed the other.";
-    MF0719 "The function's machine code is not verified, and this node runs no other.", "Deploy it again: this release compiles it to code that verifies. A site lets other code run with MFAAS_ISOLATION_MINIMUM.";
+    MF0719 "The function's machine code is not verified, and this node runs no other.", "Deploy it again: it is compiled to code that verifies.";
 
     MF0801 "No such function is served here.", "Check tenant, name and version with `mfaas list`; a new version takes a moment to arrive.";
     MF0802 "The function panicked.", "See `mfaas logs` for the message; the next call starts from a clean state.";
