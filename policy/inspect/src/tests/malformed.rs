@@ -227,7 +227,7 @@ const SEGMENTS: &[Row] = &[
     ),
     (
         "an image that is told to be huge",
-        |b| patch(b, sample::PT_LOAD, sample::DATA, Field::MemSize, 1 << 30),
+        |b| patch(b, sample::PT_LOAD, sample::DATA, Field::MemSize, 512 << 20),
         "MF0509",
         "image in memory",
     ),
