@@ -55,7 +55,9 @@ fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let rewritten = mfaas_rewriter::rewrite(&live, ENTRY)?;
     std::fs::write(&object, rewritten).with_context(|| object.display().to_string())?;
     let mut second = Command::new(&linker);
-    second.args(rest.iter().filter(|argument| !defines_symbol(argument)));
+    // rustc lists symbols for export that nothing leads to, which are gone.
+    let is_over = |argument: &OsStr| defines_symbol(argument) || argument == "--no-undefined-version";
+    second.args(rest.iter().filter(|argument| !is_over(argument)));
     let mut map = OsString::from("-Map=");
     map.push(output.with_extension("map"));
     second.arg(map);

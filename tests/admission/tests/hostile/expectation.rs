@@ -67,7 +67,7 @@ fn text_of(item: &Item) -> String {
 }
 
 /// What a run says under each key of `expect.toml` that a run can say something about.
-fn observed(climb: &Climb) -> [(&'static str, Option<Item>); 6] {
+fn observed(climb: &Climb) -> [(&'static str, Option<Item>); 7] {
     let rung = |number: usize| climb.rungs.get(number);
     let further: toml_edit::Array = climb.rungs.iter().skip(2).map(|rung| rung.layer.as_str()).collect();
     let runs = match &climb.end {
@@ -81,6 +81,7 @@ fn observed(climb: &Climb) -> [(&'static str, Option<Item>); 6] {
         ("further", (!further.is_empty()).then(|| value(further))),
         ("end", Some(value(climb.end.as_str()))),
         ("runs", runs),
+        ("unverified", climb.unverified.as_deref().map(value)),
     ]
 }
 

@@ -25,6 +25,9 @@ pub(crate) struct Climb {
     pub(crate) rungs: Vec<Rung>,
     /// How it ends with all of these off.
     pub(crate) end: End,
+    /// What a call says of the image if it ended as a fault, and its machine code is neither rewritten nor
+    /// verified besides.
+    pub(crate) unverified: Option<String>,
 }
 
 /// One refusal.
@@ -83,7 +86,7 @@ pub(crate) fn climb(site: &Site, jail: &Jail, case: &Case) -> anyhow::Result<Cli
     let mut off = BTreeSet::new();
     let end = loop {
         let refused = match ending {
-            Ending::Admitted(image) => break End::Image(jail.call(&image)?),
+            Ending::Admitted(image) => break End::Image(jail.call(&image, &[])?),
             Ending::Waiting(diagnostics) => {
                 rungs.push(rung(&diagnostics)?);
                 break End::Review;
@@ -104,7 +107,16 @@ pub(crate) fn climb(site: &Site, jail: &Jail, case: &Case) -> anyhow::Result<Cli
         rungs.push(refused);
         ending = site.without(SourceTree::unchecked(case.files.clone()), off.iter().copied(), &decoys)?;
     };
-    Ok(Climb { rungs, end })
+    let unverified = if end == End::Image("fault".to_owned()) {
+        off.extend([Layer::MachineCode, Layer::ThrowawayLoad]);
+        match site.without(SourceTree::unchecked(case.files.clone()), off, &decoys)? {
+            Ending::Admitted(image) => Some(jail.call(&image, &["--unverified"])?),
+            Ending::Waiting(_) | Ending::Refused(_) => None,
+        }
+    } else {
+        None
+    };
+    Ok(Climb { rungs, end, unverified })
 }
 
 fn rung(diagnostics: &[Diagnostic]) -> anyhow::Result<Rung> {

@@ -22,6 +22,7 @@ const LAYERS: &[Layer] = &[
     Layer::DepInfo,
     Layer::Linker,
     Layer::Binary,
+    Layer::MachineCode,
     Layer::ThrowawayLoad,
     Layer::Sandbox,
 ];

@@ -32,7 +32,7 @@ impl Jail {
 
     /// Calls the image and answers the last call's status; `worker ended` if a call ended the
     /// worker, `not loaded` if the loader would not have it.
-    pub(crate) fn call(&self, image: &[u8]) -> anyhow::Result<String> {
+    pub(crate) fn call(&self, image: &[u8], more: &[&str]) -> anyhow::Result<String> {
         let file = tempfile::NamedTempFile::new_in(self.directory.path())?;
         std::fs::write(file.path(), image)?;
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644))?;
@@ -41,6 +41,7 @@ impl Jail {
             .arg("--call")
             .arg(file.path())
             .args(["--budget", BUDGET, "--times", TIMES])
+            .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
