@@ -57,7 +57,7 @@ fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let mut second = Command::new(&linker);
     // rustc lists symbols for export that nothing leads to, which are gone.
     let is_over = |argument: &OsStr| defines_symbol(argument) || argument == "--no-undefined-version";
-    second.args(rest.iter().filter(|argument| !is_over(argument)));
+    second.args(rest.iter().filter(|argument| !is_over(argument))).arg("--undefined-version");
     let mut map = OsString::from("-Map=");
     map.push(output.with_extension("map"));
     second.arg(map);
