@@ -27,7 +27,18 @@ pub(crate) fn tenant() -> &'static [u8] {
 /// The image of `tests/functions/hostile.rs`.
 pub(crate) fn hostile() -> &'static [u8] {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    IMAGE.get_or_init(|| ready("hostile").unwrap_or_else(|| Functions::plain("hostile").build_hostile()))
+    IMAGE.get_or_init(|| {
+        ready("hostile").unwrap_or_else(|| Functions::plain("hostile").build_alone("hostile"))
+    })
+}
+
+/// The image of `tests/functions/jumper.rs`, which verifies.
+#[allow(dead_code, reason = "of the test programs that share this file one asks")]
+pub(crate) fn jumper() -> &'static [u8] {
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        ready("jumper").unwrap_or_else(|| Functions::rewritten("jumper").build_alone("jumper"))
+    })
 }
 
 /// Names the directory of images that were built before, for machines without a compiler.
@@ -124,14 +135,11 @@ impl Functions {
         self.output(&function("glue.rs"), "cdylib", "function", &externs)
     }
 
-    fn build_hostile(&self) -> Vec<u8> {
-        self.rustc(
-            &function("hostile.rs"),
-            "cdylib",
-            "hostile",
-            &["-Clink-arg=-lc", &format!("-Clink-arg=-T{}", self.script().display())],
-        );
-        self.take("libhostile.so")
+    /// A function without std and shim.
+    fn build_alone(&self, name: &str) -> Vec<u8> {
+        let script = format!("-Clink-arg=-T{}", self.script().display());
+        self.rustc(&function(&format!("{name}.rs")), "cdylib", name, &["-Clink-arg=-lc", &script]);
+        self.take(&format!("lib{name}.so"))
     }
 
     /// The built file; what was built with it is not needed any more.

@@ -4,6 +4,7 @@
 
 mod alone;
 mod calls;
+mod jumps;
 mod served;
 mod speculation;
 
@@ -66,22 +67,36 @@ impl Node {
 
     /// The same with settings of its own.
     fn start_as(images: &[&[u8]], preload: &Preload) -> Self {
-        let mut node = Self::spawn(images, preload);
+        Self::spawn(images, preload).ready()
+    }
+
+    /// A worker whose images verify.
+    fn start_verified(images: &[&[u8]]) -> Self {
+        Self::spawn_with(images, &preload(), Verification::Required).ready()
+    }
+
+    fn ready(mut self) -> Self {
+        let node = &mut self;
         let deadline = Instant::now() + PATIENCE;
         while node.host.worker_state().expect("a known state") == WorkerState::Starting {
             assert!(node.child.try_wait().expect("our child").is_none(), "the worker is gone");
             assert!(Instant::now() < deadline, "the worker does not become ready");
             std::thread::sleep(Duration::from_millis(1));
         }
-        node
+        self
     }
 
     /// Starts a worker and reads its report to the end.
     fn spawn(images: &[&[u8]], preload: &Preload) -> Self {
+        Self::spawn_with(images, preload, Verification::Waived)
+    }
+
+    /// The same with a slab that takes these images.
+    fn spawn_with(images: &[&[u8]], preload: &Preload, verification: Verification) -> Self {
         let (ring, host) = create(Geometry::new(4).expect("a power of two")).expect("a ring");
         let list = sealed_copy(&serde_json::to_vec(preload).expect("plain data")).expect("a memfd");
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
-        let mut slab = SlabWriter::new(SLAB, Verification::Waived).expect("a slab");
+        let mut slab = SlabWriter::new(SLAB, verification).expect("a slab");
         for image in images {
             slab.load(sealed_copy(image).expect("a memfd")).expect("the function loads");
         }
