@@ -19,6 +19,7 @@ const GATES_BYTES: usize = 8 << 10;
 /// Each call jumps to the start of some bundle, of a gate, of the library or of an image that leaves
 /// meanwhile, with registers that its callers never have. Each ends its own call at worst, and none the worker.
 #[test]
+#[expect(clippy::print_stdout, reason = "how the jumps of a run ended")]
 fn jumps_to_all_bundles_end_their_own_call_while_images_come_and_go() {
     let mut node = Node::start_verified(&[toolchain::jumper()]);
     let image = sealed_copy(toolchain::tenant()).expect("a memfd");
