@@ -108,9 +108,10 @@ macro_rules! pass_gate {
             "mov r11d, [rip + {state} + {return_mask}]",
             "add rsp, 8",
             "pop rsp",
+            // Its stack pointer is the function's word: used with its own rights.
+            $give_rights,
             "and r11d, [rsp]",
             "mov [rsp], r11",
-            $give_rights,
             "xor ecx, ecx",
             "xor edx, edx",
             "xor esi, esi",
