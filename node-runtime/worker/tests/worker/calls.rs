@@ -11,7 +11,7 @@ use crate::{Node, toolchain};
 
 /// Bit of the numbers of the x32 ABI.
 const X32: i64 = 0x4000_0000;
-const WINDOW_PAGE: u64 = 0x2000_0000_0000;
+const WINDOW_PAGE: u64 = 256 << 20;
 
 /// What became of one system call.
 #[derive(Debug, PartialEq, Eq)]
