@@ -91,8 +91,7 @@ impl ResponseRecord {
 
 /// The first bytes of the arena: all that the allocator of the shim remembers.
 ///
-/// It lives in the arena, not in a static, so that wiping the arena resets the allocator and the
-/// host can read how far the arena was used.
+/// It lives in the arena, not in a static, so that the host can read how far the arena was used.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ArenaHeader {
@@ -100,8 +99,10 @@ pub struct ArenaHeader {
     pub high_water: usize,
     /// Offset of the first byte not handed out, in bytes from the start of the arena.
     pub top: usize,
-    /// Heads of the free lists by size class, as offsets in grains; 0 is the empty list. Half as long as
-    /// addresses would be: it is wiped for every call.
+    /// A bit for each size class whose free list was begun in this call. The head of any other list is
+    /// whatever an earlier call left there, and means nothing.
+    pub begun: [u64; ArenaHeader::CLASSES.div_ceil(u64::BITS as usize)],
+    /// Heads of the free lists by size class, as offsets in grains; 0 is the empty list.
     pub free: [u32; ArenaHeader::CLASSES],
 }
 

@@ -1,9 +1,11 @@
-//! The allocator of a function: a bump pointer with free lists by size class, over memory that the
-//! host wipes after every call.
+//! The allocator of a function: a bump pointer with free lists by size class, over memory that is the
+//! call's alone.
 //!
 //! All state is the [`ArenaHeader`] at the start of the arena and the links in freed blocks, so a
-//! call that was ended in the middle of an allocation leaves nothing behind. It never gives memory
-//! back to the host, never takes a lock, and never returns null to std: a full arena ends the call.
+//! call that was ended in the middle of an allocation leaves nothing behind. Where tenants share a
+//! worker, another tenant's call may have written any bytes to an arena that it was not given, so nothing
+//! is read that this call did not write. It never gives memory back to the host, never takes a lock,
+//! and never returns null to std: a full arena ends the call.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -47,10 +49,10 @@ impl Arena {
         Self { base: Cell::new(ptr::null_mut()), bytes: Cell::new(0), printing: Cell::new(false) }
     }
 
-    /// Takes over wiped memory.
+    /// Takes over memory that holds any bytes.
     ///
     /// # Safety
-    /// `base` is aligned to 4096, and `bytes` bytes from it are zero and nobody else's until the
+    /// `base` is aligned to 4096, and `bytes` bytes from it are initialised and nobody else's until the
     /// call ends (INV-SHIM-1).
     pub unsafe fn adopt(&self, base: *mut u8, bytes: usize) {
         self.base.set(base);
@@ -58,6 +60,7 @@ impl Arena {
         if let Some(header) = self.header() {
             header.top = FIRST_BLOCK;
             header.high_water = FIRST_BLOCK;
+            header.begun = Default::default();
         }
     }
 
@@ -79,7 +82,7 @@ impl Arena {
         unsafe { self.base.get().cast::<ArenaHeader>().as_mut() }
     }
 
-    /// A block for `layout`, or null. Its offset says whether its bytes were used before.
+    /// A block for `layout`, or null. It holds any bytes.
     fn take(&self, layout: Layout) -> *mut u8 {
         let Some(header) = self.header().filter(|_| layout.size() <= BLOCK_BYTES_MAX) else {
             return ptr::null_mut();
@@ -108,8 +111,9 @@ impl Arena {
 
     /// A freed block that is large enough.
     fn pop(&self, header: &mut ArenaHeader, size: usize) -> Option<usize> {
-        let head = header.free.get_mut(class_above(size))?;
-        if *head == 0 {
+        let class = class_above(size);
+        let head = header.free.get_mut(class)?;
+        if header.begun[word_of(class)] & bit_of(class) == 0 || *head == 0 {
             return None;
         }
         let offset = *head as usize * GRAIN_BYTES;
@@ -124,12 +128,17 @@ impl Arena {
         let bytes = block_bytes(size);
         if offset + bytes == header.top {
             header.top = offset;
-        } else if let Some(head) = header.free.get_mut(class_below(bytes)) {
-            // SAFETY: INV-SHIM-3. The block is at least 16 aligned bytes and nobody's any more.
-            unsafe { self.at(offset).cast::<u32>().write(*head) };
-            // Blocks begin at whole grains, and no arena has more of them than this can count.
-            *head = (offset / GRAIN_BYTES) as u32;
+            return;
         }
+        let class = class_below(bytes);
+        let Some(head) = header.free.get_mut(class) else { return };
+        let begun = &mut header.begun[word_of(class)];
+        let next = if *begun & bit_of(class) == 0 { 0 } else { *head };
+        *begun |= bit_of(class);
+        // SAFETY: INV-SHIM-3. The block is at least 16 aligned bytes and nobody's any more.
+        unsafe { self.at(offset).cast::<u32>().write(next) };
+        // Blocks begin at whole grains, and no arena has more of them than this can count.
+        *head = (offset / GRAIN_BYTES) as u32;
     }
 
     /// Whether the block could change its size where it is.
@@ -172,12 +181,9 @@ unsafe impl GlobalAlloc for Arena {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let used = self.header().map_or(0, |header| header.high_water);
         let block = Self::or_end(self.take(layout), layout.size());
-        // INV-SHIM-4: only what lies below the old mark can hold anything.
-        let dirty = used.saturating_sub(self.offset_of(block)).min(layout.size());
         // SAFETY: INV-SHIM-3. The block has at least `layout.size()` bytes.
-        unsafe { block.write_bytes(0, dirty) };
+        unsafe { block.write_bytes(0, layout.size()) };
         block
     }
 
@@ -193,6 +199,15 @@ unsafe impl GlobalAlloc for Arena {
         self.give(self.offset_of(block), layout.size());
         new
     }
+}
+
+/// Where [`ArenaHeader::begun`] has the bit of a class.
+fn word_of(class: usize) -> usize {
+    class / u64::BITS as usize
+}
+
+fn bit_of(class: usize) -> u64 {
+    1 << (class % u64::BITS as usize)
 }
 
 /// The bytes that a block for `size` bytes takes. The same size always takes the same.

@@ -17,8 +17,9 @@
 //! - INV-SHIM-3: a block handed out lies inside the arena, behind the header, and overlaps no
 //!   other; the link in a freed block is written and read only while it is on a list. Kept by
 //!   `arena`; noticed by `blocks_never_overlap`.
-//! - INV-SHIM-4: bytes of the arena at and beyond the high-water mark are zero. The host hands
-//!   over a wiped arena; kept by `arena`; noticed by `zeroed_blocks_are_zero`.
+//! - INV-SHIM-4: of the arena nothing is read that this call did not write: it may hold what another
+//!   tenant's hostile call left there. Kept by `arena`; noticed by `an_arena_may_hold_any_bytes`, and
+//!   by the executor's `what_a_hostile_call_leaves_in_other_arenas_reaches_no_neighbour`.
 //! - INV-SHIM-5: the symbols of std that the linker replaces by `entry`'s (`REPLACED` of the image
 //!   layout) are called as ours are declared, and the shim is one unit, which every image links
 //!   whole. Kept by pinning the toolchain; noticed by the executor's tests of panics and of the ways out,

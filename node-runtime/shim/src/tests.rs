@@ -12,7 +12,7 @@ const ARENA_BYTES: usize = 1 << 20;
 /// More than any single step below needs, so that a full arena is the test's choice.
 const LIVE_BYTES_MAX: usize = 400 << 10;
 
-/// A wiped arena and the memory under it.
+/// An arena and the memory under it.
 struct Fixture {
     arena: Arena,
     base: *mut u8,
@@ -25,10 +25,17 @@ const MEMORY: Layout = match Layout::from_size_align(ARENA_BYTES, 4096) {
 
 impl Fixture {
     fn new() -> Self {
+        Self::holding(0)
+    }
+
+    /// Over memory all of whose bytes are this one.
+    fn holding(byte: u8) -> Self {
         // SAFETY: INV-SHIM-1. Of non-zero size.
-        let base = unsafe { std::alloc::alloc_zeroed(MEMORY) };
+        let base = unsafe { std::alloc::alloc(MEMORY) };
+        // SAFETY: INV-SHIM-1. So large it is.
+        unsafe { base.write_bytes(byte, ARENA_BYTES) };
         let arena = Arena::empty();
-        // SAFETY: INV-SHIM-1. Fresh, zero and ours until the fixture goes.
+        // SAFETY: INV-SHIM-1. Fresh, written and ours until the fixture goes.
         unsafe { arena.adopt(base, ARENA_BYTES) };
         Self { arena, base }
     }
@@ -160,6 +167,23 @@ fn zeroed_blocks_are_zero() {
     unsafe { fixture.arena.dealloc(first.start, first.layout) };
     allocate(&fixture, 4_999, 8, true, 0xff);
     allocate(&fixture, 20_000, 8, true, 0xff);
+}
+
+/// What another call may have left there is no free list and no zero.
+#[test]
+fn an_arena_may_hold_any_bytes() {
+    for byte in [1, 0x41, 0xff] {
+        let fixture = Fixture::holding(byte);
+        let blocks = [16, 48, 700, 40_000].map(|size| allocate(&fixture, size, 8, true, 7));
+        blocks.iter().for_each(|block| block.check(&fixture));
+        for block in blocks {
+            // SAFETY: INV-SHIM-3. A live block with its own layout.
+            unsafe { fixture.arena.dealloc(block.start, block.layout) };
+        }
+        // The list of 48 bytes was begun with one block and has no second.
+        let blocks = [48, 48, 48].map(|size| allocate(&fixture, size, 8, false, 9));
+        blocks.iter().for_each(|block| block.check(&fixture));
+    }
 }
 
 #[test]

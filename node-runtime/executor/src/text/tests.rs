@@ -12,7 +12,19 @@ fn instructions_are_found_at_any_byte() {
     assert_eq!(found(&[0x0f, 0xae, 0x27, 0x0f, 0x01, 0xee]), [0; 0], "xsave, rdpkru");
 }
 
+/// Of this program the gates alone: a build of all tests is large, and has the bytes by chance now and then,
+/// in a distance. A worker that has them says so when it starts.
 #[test]
-fn this_program_has_nothing_but_what_is_known() {
-    look(&maps::all().expect("Linux")).expect("only gates, pkey_set and ld.so");
+fn gates_and_libraries_have_nothing_but_what_is_known() {
+    let program = std::env::current_exe().expect("Linux");
+    let gates = crate::keyed::section();
+    let mut mappings = maps::all().expect("Linux");
+    mappings.retain(|mapping| {
+        program.to_str() != Some(&mapping.name) || mapping.range.contains(&gates.start)
+    });
+    for mapping in mappings.iter_mut().filter(|mapping| mapping.range.contains(&gates.start)) {
+        mapping.range = gates.clone();
+    }
+    let findings = look(&mappings).expect("only gates, pkey_set and ld.so");
+    assert_ne!(findings, Default::default(), "glibc and ld.so have some");
 }

@@ -97,6 +97,40 @@ fn nothing_of_one_call_lies_in_the_memory_of_the_next() {
     }
 }
 
+/// Where tenants share workers, one could write to what only another's calls are given, and end as if nothing
+/// were: neither zeros nor free lists are believed to be there.
+#[test]
+fn what_a_hostile_call_leaves_in_other_arenas_reaches_no_neighbour() {
+    let mut fixture = Fixture::with(&[toolchain::hostile(), toolchain::tenant()]);
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
+    let ranges = maps.lines().filter_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let address = |text| usize::from_str_radix(text, 16).ok();
+        Some((address(start)?, address(end)?, rest.starts_with("rw-p")))
+    });
+    // Arenas and stacks but those that it is given itself, which are small, and the record in front.
+    let of_others = ranges.filter(|(start, end, is_writable)| {
+        *is_writable && (CALL_MEMORY + RECORD_BYTES..1 << 32).contains(start) && end - start >= 64 << 10
+    });
+    let of_others: Vec<_> = of_others.collect();
+    assert!(of_others.len() >= 4, "{of_others:x?}");
+    for (start, end, _) in of_others {
+        let mut body = vec![b'Y'];
+        body.extend_from_slice(&start.to_le_bytes());
+        body.extend_from_slice(&(end - start).to_le_bytes());
+        assert_eq!(fixture.call(&body).status, Status::Ok, "{start:#x}");
+    }
+    fixture.slot = 1;
+    let answer = fixture.call(b"zeroed");
+    assert_eq!((answer.status, answer.body), (Status::Ok, vec![0]));
+    assert_eq!(fixture.ok("outgrow-arena 1"), "\u{1}");
+}
+
+/// Where the window has call memory, and how much of it is the record's and the request's.
+const CALL_MEMORY: usize = 2_816 << 20;
+const RECORD_BYTES: usize = 128 << 10;
+
 #[test]
 fn no_page_is_ever_writable_and_executable() {
     let _fixture = Fixture::new(toolchain::tenant());
