@@ -300,12 +300,10 @@ pub(crate) extern "C" fn stray() -> ! {
     leave(End::Fault(libc::SIGSEGV))
 }
 
-/// At the end of a service in which a tick came: ends the call if its CPU time is used up.
+/// In a service whose work grows with what the function asks for, now and then, and at the end of each: ends
+/// the call if a tick came and its CPU time is used up.
 pub(crate) extern "C" fn look_at_budget() {
-    let over = state::with(|state| {
-        state.services.ticked.set(false);
-        state.budget.is_used_up(true)
-    });
+    let over = state::with(|state| state.services.ticked.take() && state.budget.is_used_up(true));
     if over {
         leave(End::OverBudget);
     }

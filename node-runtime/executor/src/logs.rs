@@ -36,6 +36,10 @@ impl LogBuffer {
 
     /// Part of a stream: each `\n` ends a line; what is left waits for more.
     pub(crate) fn stream(&mut self, level: Level, text: &[u8]) {
+        if self.dropped {
+            // Nothing is dropped while there is room.
+            return;
+        }
         for piece in text.split_inclusive(|byte| *byte == b'\n') {
             match piece.split_last() {
                 Some((b'\n', line)) => {

@@ -4,22 +4,26 @@
 //! Pointers here come from the function. One that does not lie in the window of functions ends the
 //! call as a fault: a service reads and writes nothing of the worker's for anybody. One that lies
 //! there and is wild faults in the service, which ends the call too (`crate::signals`). The only way
-//! here is [`crate::gate::pass`].
+//! here is [`crate::gate::pass`]. A handler cannot end a call in here, so whatever takes as long as the
+//! function likes looks at the budget itself.
 
 use std::ffi::c_int;
 use std::ptr;
 use std::slice;
 
 use mfaas_abi::Level;
+use mfaas_abi::limits::LOG_BYTES_MAX;
 
 use crate::clock::clock_ns;
-use crate::gate::leave;
+use crate::gate::{leave, look_at_budget};
 use crate::state::{self, End};
 use crate::window;
 
 /// No stream of a function is another.
 const STDOUT: c_int = 1;
 const STDERR: c_int = 2;
+/// Random bytes that are asked of the kernel at a time.
+const RANDOM_BYTES: usize = 16 << 10;
 
 /// Ends the call unless `count` values of `T` from `start` lie in the window of functions.
 pub(crate) fn demand<T>(start: *const T, count: usize) {
@@ -42,11 +46,16 @@ unsafe fn bytes_of<'a>(start: *const u8, count: usize) -> &'a [u8] {
     unsafe { slice::from_raw_parts(start, count) }
 }
 
+/// Text as far as it can matter: the buffer is full before its end.
+fn bounded(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(LOG_BYTES_MAX)]
+}
+
 fn log_line(level: Level, text: &[u8]) {
     state::with(|state| {
         // SAFETY: INV-EXECUTOR-1. The one thread is here, so nobody else holds the buffer.
         let logs = unsafe { &mut *state.logs.get() };
-        logs.line(level, text);
+        logs.line(level, bounded(text));
     });
 }
 
@@ -54,7 +63,7 @@ fn log_stream(level: Level, text: &[u8]) {
     state::with(|state| {
         // SAFETY: INV-EXECUTOR-1. The one thread is here, so nobody else holds the buffer.
         let logs = unsafe { &mut *state.logs.get() };
-        logs.stream(level, text);
+        logs.stream(level, bounded(text));
     });
 }
 
@@ -82,12 +91,13 @@ pub(crate) unsafe extern "C" fn mfaas_host_random(into: *mut u8, bytes: usize) {
     while done < bytes {
         let at = into.wrapping_add(done);
         // SAFETY: INV-EXECUTOR-7. The kernel checks the address; a wrong one is an error, answered below.
-        let count = unsafe { libc::getrandom(at.cast(), bytes - done, 0) };
+        let count = unsafe { libc::getrandom(at.cast(), RANDOM_BYTES.min(bytes - done), 0) };
         match usize::try_from(count) {
             Ok(count) if count > 0 => done += count,
             // Nothing weaker may stand in for keys.
             Ok(_) | Err(_) => leave(End::Fault(libc::SIGSEGV)),
         }
+        look_at_budget();
     }
 }
 
@@ -140,6 +150,7 @@ pub(crate) unsafe extern "C" fn writev(stream: c_int, parts: *const libc::iovec,
             return done;
         }
         written = written.wrapping_add(done);
+        look_at_budget();
     }
     written
 }

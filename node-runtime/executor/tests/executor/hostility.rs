@@ -127,6 +127,28 @@ fn what_a_hostile_call_leaves_in_other_arenas_reaches_no_neighbour() {
     assert_eq!(fixture.ok("outgrow-arena 1"), "\u{1}");
 }
 
+/// A service works as long as the function asks for, and no longer than its budget.
+#[test]
+fn a_service_ends_with_the_budget_of_its_call() {
+    let mut fixture = Fixture::new(toolchain::hostile()).with_budget_us(1_000);
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
+    // Data that is no image's: nothing wipes it, so it shows how far the service came.
+    let start = DATA + (1 << 20);
+    assert!(maps.contains(&format!("{:08x} rw-p", DATA + (16 << 20))), "the bank is 16 MiB: {maps}");
+    let bytes = 14usize << 20;
+    let of = |letter: u8, numbers: &[usize]| {
+        std::iter::once(letter).chain(numbers.iter().flat_map(|number| number.to_le_bytes())).collect::<Vec<_>>()
+    };
+    let answer = fixture.call(&of(b'X', &[start, bytes]));
+    assert_eq!(answer.status, Status::OverBudget);
+    let mut held = |at: usize| fixture.call(&of(b'w', &[at])).body[0];
+    assert!((0..16).any(|at| held(start + at) != 0), "nothing was written");
+    assert!((1..16).all(|back| held(start + bytes - back) == 0), "all of it was written");
+}
+
+/// Where the window has data.
+const DATA: usize = 1_280 << 20;
+
 /// Where the window has call memory, and how much of it is the record's and the request's.
 const CALL_MEMORY: usize = 2_816 << 20;
 const RECORD_BYTES: usize = 128 << 10;

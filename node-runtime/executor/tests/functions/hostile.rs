@@ -194,6 +194,7 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
             // Addresses come behind the letter: what is read, written, handed to the host or jumped to.
             b'w' => *answer = *(address(call, 0) as *const u8),
             b'x' => *(address(call, 0) as *mut u8) = b'x',
+            b'X' => mfaas_host_random(address(call, 0) as *mut u8, address(call, 1)),
             b'Y' => core::ptr::write_bytes(address(call, 0) as *mut u8, b'Y', address(call, 1)),
             b'y' => mfaas_host_log(1, address(call, 0) as *const u8, 8),
             b'z' => mfaas_host_random(address(call, 0) as *mut u8, 8),
