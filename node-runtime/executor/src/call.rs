@@ -19,7 +19,7 @@ use crate::signals::HandlerStack;
 use crate::slab::{self, Slab};
 use crate::slot_cache::SlotCache;
 use crate::state::{self, End};
-use crate::{Clock, ExecutorError, Keys, bind, budget, gate, judge, keys, memory, signals};
+use crate::{Clock, ExecutorError, Keys, bind, budget, gate, judge, keys, maps, memory, signals, window};
 
 /// Where functions run. One in a process; it cannot leave its thread.
 #[derive(Debug)]
@@ -130,6 +130,18 @@ impl Executor {
     /// [`ExecutorError::System`] if it failed half-way: then this executor must not be used.
     pub fn protect(&mut self) -> Result<Keys, ExecutorError> {
         keys::protect(&self.slab, &self.call_memory)
+    }
+
+    /// Holds what the kernel says is mapped against what may be below 6 GiB. The last look before lock-down,
+    /// after which nothing can be mapped.
+    ///
+    /// # Errors
+    /// [`ExecutorError::NotTheWindow`]: then no call may begin.
+    pub fn confirm_window(&self) -> Result<(), ExecutorError> {
+        let unread = || ExecutorError::NotTheWindow("the list of mappings cannot be read".to_owned());
+        let mappings = maps::all().ok_or_else(unread)?;
+        window::confirm(&mappings, &self.slab.banks(), &self.call_memory.addresses())
+            .map_err(ExecutorError::NotTheWindow)
     }
 
     /// Where the next call's request frame goes, [`FRAME_BYTES_MAX`] bytes. Zeros between calls.

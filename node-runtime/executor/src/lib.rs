@@ -4,7 +4,7 @@
 //! ```text
 //! loader:  SlabWriter::new ── load, unload, at any time
 //!                 │ sealed memory
-//! worker:  Slab::map ── Executor::new ── Executor::protect ── lock-down ── Executor::call, again and again
+//! worker:  Slab::map ── Executor::new ── protect ── confirm_window ── lock-down ── call, again and again
 //! ```
 //! A call runs as ordinary code of the worker's thread, with rights of its own where there are
 //! protection keys ([`Executor::protect`]). It ends in one of three ways: it returns;
@@ -135,6 +135,9 @@ pub enum ExecutorError {
     /// No bank has room for the image, or every slot is taken.
     #[error("the slab has no room for the image")]
     Full,
+    /// Something is mapped where only the window may be, or the window is not as it should be.
+    #[error("the window of functions is not as it should be: {0}")]
+    NotTheWindow(String),
     /// The image's code could leave the window.
     #[error("the image does not verify: {0}")]
     NotVerified(#[from] mfaas_inspect::verify::Violation),

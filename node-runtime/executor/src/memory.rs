@@ -165,7 +165,7 @@ pub(crate) fn reserve_gaps(parts: &[Range<usize>]) -> Result<Vec<Region>, Execut
 }
 
 /// Below this the kernel maps nothing for programs (`vm.mmap_min_addr`).
-const LOWEST: usize = 64 << 10;
+pub(crate) const LOWEST: usize = 64 << 10;
 
 /// So many bytes are looked at together.
 const CLEARED_BYTES: usize = 4 * LINE_BYTES;

@@ -11,14 +11,19 @@
 //!    4 GiB ┼ guard                         no access     what `[rsp + distance]` can reach
 //!    6 GiB ┴
 //! ```
-//! Nothing else of a worker lies below 6 GiB: what is between is taken (`memory::reserve_gaps`). So a
-//! pointer that a function hands to the host is checked by two comparisons, and a service can
-//! neither be made to read the worker's memory nor to write it.
+//! Nothing else of a worker lies below 6 GiB: what is between is taken (`memory::reserve_gaps`), and
+//! before lock-down the kernel's own list is held against this page ([`confirm`]). So the handlers' stack,
+//! the kernel's pages, the ring and all that is the worker's lie above, a pointer that a function hands to
+//! the host is checked by two comparisons, and a service can neither be made to read the worker's memory
+//! nor to write it.
 
 use std::ops::Range;
 
 use mfaas_rules::profiles::image_layout::{CONSTANTS_START, DATA_START};
 use mfaas_rules::profiles::imports::ROWS;
+
+use crate::maps::Mapping;
+use crate::memory::LOWEST;
 
 /// First address.
 const START: usize = 256 << 20;
@@ -52,6 +57,39 @@ pub(crate) fn is_functions_stack(stack_pointer: usize) -> bool {
     stack_pointer < GUARD_END
 }
 
+/// Demands that below [`GUARD_END`] there is what belongs there, without a hole, and nothing else:
+/// `W1`, `W2` and `W4` of `mfaas_inspect::verify`. `banks` are those of the slab (code, data, constants).
+/// An error says what is there instead.
+pub(crate) fn confirm(
+    mappings: &[Mapping],
+    banks: &[Range<usize>; 3],
+    call_memory: &Range<usize>,
+) -> Result<(), String> {
+    let [code, data, constants] = banks;
+    let meets = |one: &Range<usize>, other: &Range<usize>| one.start < other.end && other.start < one.end;
+    let mut end = LOWEST;
+    for mapping in mappings.iter().take_while(|mapping| mapping.range.start < GUARD_END) {
+        let Mapping { range, read, write, execute, private, .. } = mapping;
+        let is_private_data = *private && !execute;
+        // Memory without access is one mapping to the kernel, whoever it borders on.
+        let has_no_access = *private && !(*read || *write || *execute);
+        let is_as_it_should_be = [
+            (code, *read && !write && *execute && !private),
+            (data, *read && is_private_data),
+            (constants, *read && !write && !execute && !private),
+            (call_memory, is_private_data),
+        ];
+        let parts: Vec<_> = is_as_it_should_be.into_iter().filter(|(part, _)| meets(part, range)).collect();
+        let inside = parts.iter().any(|(part, _)| part.start <= range.start && range.end <= part.end);
+        let fits = parts.iter().all(|(_, fits)| *fits) && (inside || has_no_access);
+        if !fits || range.start != end {
+            return Err(format!("{range:#x?} is mapped where the window is: {mapping:?}"));
+        }
+        end = range.end;
+    }
+    if end >= GUARD_END { Ok(()) } else { Err(format!("nothing keeps the addresses from {end:#x} on free")) }
+}
+
 /// Bytes of one gate: a bundle, so that it is entered at its start or not at all.
 pub(crate) const GATE_BYTES: usize = mfaas_inspect::verify::BUNDLE_BYTES as usize;
 
@@ -70,3 +108,6 @@ pub(crate) const LIBRARY: usize = gate(GATES);
 pub(crate) const GATE_TARGET: usize = DATA;
 
 const _: () = assert!(CODE + BANK <= DATA && DATA + BANK <= CONSTANTS && CALL_MEMORY < END);
+
+#[cfg(test)]
+mod tests;

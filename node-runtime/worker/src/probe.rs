@@ -36,6 +36,7 @@ pub(crate) fn protection(controls: SpeculationControls) -> anyhow::Result<ExitCo
     let mut executor =
         Executor::new(slab, MemoryLimit::DEFAULT, Clock::MONOTONIC).context("make the executor")?;
     let keys = keys_line(executor.protect().context("protect calls with keys")?);
+    executor.confirm_window()?;
     let line = StartLine::Mapped { slots: 1, keys, speculation };
     let line = serde_json::to_string(&line).context("encode the answer")?;
     writeln!(std::io::stdout(), "{line}").context("write the answer")?;

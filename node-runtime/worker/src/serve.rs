@@ -68,6 +68,7 @@ fn prepare(ring: OwnedFd, settings: OwnedFd, slab: OwnedFd) -> anyhow::Result<(W
     let clock = Clock::new(clock::reader(), ring.rate().ticks_of_us(1));
     let mut executor = Executor::new(slab, memory, clock).context("make the executor")?;
     let keys = keys_line(executor.protect().context("protect calls with keys")?);
+    executor.confirm_window()?;
     Ok((Worker { ring, executor }, StartLine::Mapped { slots, keys, speculation }))
 }
 

@@ -55,6 +55,7 @@ impl Fixture {
         let memory = MemoryLimit::from_bytes(4 << 20).expect("a multiple of a page");
         let budget = Budget::from_micros(50_000).expect("within bounds");
         let executor = Executor::new(slab(images), memory, watcher::CLOCK).expect("an executor");
+        executor.confirm_window().expect("nothing else lies there");
         let limits = Limits { budget, memory };
         Self { executor, slot: 0, limits, watcher: Watcher::start(), _alone: alone }
     }
