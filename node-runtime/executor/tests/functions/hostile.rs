@@ -184,6 +184,8 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
             b'o' => mfaas_host_log(1, 4_096 as *const u8, 100),
             b'p' => mfaas_host_random(4_096 as *mut u8, 100),
             b'q' => asm!("mov rsp, {}", "xor ebx, ebx", "xor ebp, ebp", "ret", in(reg) call.arena.add(call.arena_bytes - 64)),
+            // A stack that no address leads to.
+            b'L' => asm!("mov rsp, {}", "ret", in(reg) 1u64 << 63),
             b'r' => *answer = b'0' + u8::from(anything_left(call)),
             b'K' => *answer = b'0' + u8::from(vectors_hold),
             b's' => {

@@ -144,6 +144,18 @@ impl Node {
     }
 
     /// The answer to what was sent.
+    /// How the worker ended, which it does by itself.
+    fn ended(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(ended) = self.child.try_wait().expect("our child") {
+                return ended;
+            }
+            assert!(Instant::now() < deadline, "the worker goes on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn answer(&mut self, what: &str) -> Completion {
         let deadline = Instant::now() + PATIENCE;
         let mut completion = Completion::new();

@@ -89,7 +89,7 @@ fn registers_are_the_workers_again_after_a_denied_call() {
 #[test]
 fn faults_end_the_call_and_not_the_worker() {
     let mut node = node();
-    for what in ["h", "i", "j", "n", "o", "v"] {
+    for what in ["h", "i", "j", "n", "o", "v", "q"] {
         assert_eq!(node.status(HOSTILE, what), Status::Fault, "{what}");
         assert_eq!(node.ok(TENANT, "next"), "NEXT");
     }
@@ -100,7 +100,7 @@ fn faults_end_the_call_and_not_the_worker() {
 fn a_worker_that_lost_its_stack_ends() {
     let mut node = node();
     let mut frame = Vec::new();
-    mfaas_abi::frame::encode_request(&mut frame, "POST", "/", [], b"q").expect("a plain request");
+    mfaas_abi::frame::encode_request(&mut frame, "POST", "/", [], b"L").expect("a plain request");
     let submission = mfaas_ring::Submission {
         call_id: 9,
         function: HOSTILE,
@@ -109,7 +109,7 @@ fn a_worker_that_lost_its_stack_ends() {
         frame: &frame,
     };
     node.host.submit(submission).expect("room");
-    let ended = node.child.wait().expect("our child");
+    let ended = node.ended();
     assert!(!ended.success(), "{ended}");
     assert_eq!(node.host.oldest_in_flight(), Some(9), "the node knows what was lost");
 }
