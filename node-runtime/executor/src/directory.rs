@@ -7,6 +7,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use mfaas_rules::profiles::image_layout::{SHARED_IMAGES_MAX, TENANT_IMAGES_MAX};
+
 use crate::pages::{LARGE_PAGE_BYTES, PAGE_BYTES};
 use crate::window;
 
@@ -26,16 +28,16 @@ pub struct SlabGeometry {
 
 impl SlabGeometry {
     /// The slab that all tenants share: address space, not memory. As much as the window has room for.
-    pub const NODE: Self = Self { bank_bytes: window::BANK, slots: 1 << 17 };
+    pub const NODE: Self = Self { bank_bytes: window::BANK, slots: SHARED_IMAGES_MAX };
     /// A slab of one tenant. A loader has address space for tens of thousands of them.
-    pub const TENANT: Self = Self { bank_bytes: window::BANK, slots: 1 << 15 };
+    pub const TENANT: Self = Self { bank_bytes: window::BANK, slots: TENANT_IMAGES_MAX };
     /// Room for one image of any admissible size, for a throw-away load.
     pub const ONE: Self = Self { bank_bytes: 96 << 20, slots: 1 };
 
     pub(crate) fn is_possible(self) -> bool {
         (1..=window::BANK).contains(&self.bank_bytes)
             && self.bank_bytes.is_multiple_of(PAGE_BYTES)
-            && (1..=1 << 17).contains(&self.slots)
+            && (1..=SHARED_IMAGES_MAX).contains(&self.slots)
     }
 
     /// Bytes of header and directory, in whole pages.

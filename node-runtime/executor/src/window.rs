@@ -19,7 +19,7 @@
 
 use std::ops::Range;
 
-use mfaas_rules::profiles::image_layout::{CONSTANTS_START, DATA_START};
+use mfaas_rules::profiles::image_layout::{BANK_BYTES, CONSTANTS_START, DATA_START};
 use mfaas_rules::profiles::imports::ROWS;
 
 use crate::maps::Mapping;
@@ -40,7 +40,7 @@ pub(crate) const END: usize = 1 << 32;
 /// One past the last address that an operand relative to the stack pointer can reach.
 pub(crate) const GUARD_END: usize = 6 << 30;
 /// Bytes of each of code, data and constants, at most.
-pub(crate) const BANK: usize = 768 << 20;
+pub(crate) const BANK: usize = BANK_BYTES as usize;
 
 /// Whether `bytes` bytes from `address` lie in the window.
 pub(crate) fn holds(address: usize, bytes: usize) -> bool {

@@ -56,7 +56,7 @@ impl std::fmt::Display for ImageKey {
 }
 
 /// Whether an image's machine code stays in its window, whatever compiled it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum MachineCode {
     /// `mfaas_inspect::verify` passes it.
     Verified,
@@ -72,6 +72,7 @@ pub(crate) struct VerifiedImage {
     /// As the statement says. The serving set does not repeat it: there is one place to believe.
     declared: Declared,
     code: MachineCode,
+    bank_bytes: u64,
     /// Kept to be checked again: a later set may demand more, a later key list trust less.
     statement: Vec<u8>,
 }
@@ -96,9 +97,9 @@ impl VerifiedImage {
         self.code
     }
 
-    /// Its size, in bytes; 0 if the kernel does not say.
-    pub(crate) fn bytes(&self) -> u64 {
-        rustix::fs::fstat(&self.memory).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+    /// As much as it takes of the banks of a window, in bytes.
+    pub(crate) fn bank_bytes(&self) -> u64 {
+        self.bank_bytes
     }
 
     /// An image of nothing that declares nothing, for tests of what is done with images.
@@ -111,7 +112,13 @@ impl VerifiedImage {
     #[cfg(test)]
     pub(crate) fn declaring_for_test(key: ImageKey, declared: Declared) -> Self {
         let memory = sealed_memory(&[]).expect("a memfd can be made");
-        Self { key, memory, declared, code: MachineCode::Verified, statement: Vec::new() }
+        Self { key, memory, declared, code: MachineCode::Verified, bank_bytes: 0, statement: Vec::new() }
+    }
+
+    /// The same with machine code of this kind.
+    #[cfg(test)]
+    pub(crate) fn with_code_for_test(self, code: MachineCode) -> Self {
+        Self { code, ..self }
     }
 
     /// Whether the image may be loaded under another set and other keys. Hash and inspection are
@@ -149,7 +156,7 @@ pub(crate) fn verify(
     if Digest::of(&sealed) != key.digest {
         return Err(Refused::new(codes::MF0704, format!("the sealed copy of {key} is not what was copied")));
     }
-    inspect(key, &sealed)?;
+    let bank_bytes = inspect(key, &sealed)?;
     let code = match verify_image(&sealed) {
         Ok(_) => MachineCode::Verified,
         Err(_) if minimum == MachineCode::Unverified => MachineCode::Unverified,
@@ -158,7 +165,7 @@ pub(crate) fn verify(
             return Err(Refused::new(codes::MF0719, message));
         }
     };
-    Ok(VerifiedImage { key: key.clone(), memory, declared, code, statement: statement.to_vec() })
+    Ok(VerifiedImage { key: key.clone(), memory, declared, code, bank_bytes, statement: statement.to_vec() })
 }
 
 /// Everything but the bytes of the artifact. Gives what the function declares; a statement from before
@@ -246,11 +253,12 @@ fn check_requirements(set: &ServingSet, statement: &Statement) -> Result<(), Ref
     }
 }
 
-fn inspect(key: &ImageKey, image: &[u8]) -> Result<(), Refused> {
-    let facts = mfaas_inspect::inspect(image)
-        .map_err(|e| Refused::new(codes::MF0708, format!("{key} cannot be inspected: {e}")))?;
+/// Judges the image as the builder did; answers what it takes of the banks of a window.
+fn inspect(key: &ImageKey, image: &[u8]) -> Result<u64, Refused> {
+    let refused = |e| Refused::new(codes::MF0708, format!("{key} cannot be inspected: {e}"));
+    let facts = mfaas_inspect::inspect(image).map_err(refused)?;
     match mfaas_rules::judge_binary(&facts).as_slice() {
-        [] => Ok(()),
+        [] => Ok(mfaas_inspect::layout(image).map_err(refused)?.bank_bytes()),
         [first, ..] => {
             let message = format!("{key}: {} ({})", first.message, first.code.id());
             Err(Refused::new(codes::MF0708, message))

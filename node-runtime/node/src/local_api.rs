@@ -83,7 +83,7 @@ impl EventLoop {
             clients.iter_mut().for_each(|client| self.serve_client(client));
             if looked.elapsed() >= LOOK {
                 clients.iter_mut().for_each(Client::look);
-                metrics::gauge!("mfaas_door_clients").set(clients.len() as f64);
+                metrics::gauge!("mfaas_local_api_clients").set(clients.len() as f64);
                 looked = Instant::now();
             }
             clients.retain(|client| !client.has_left());
@@ -102,7 +102,7 @@ impl EventLoop {
     fn serve_client(&self, client: &mut Client) {
         if let Err(error) = client.run(&self.host) {
             tracing::warn!(client = client.number(), %error, "a client of the local API is disconnected");
-            metrics::counter!("mfaas_door_violations_total").increment(1);
+            metrics::counter!("mfaas_local_api_violations_total").increment(1);
         }
     }
 

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use mfaas_attest::TrustedRoot;
 use mfaas_dispatch::Limits;
+use mfaas_rules::profiles::image_layout::BANK_BYTES;
 use mfaas_startup::{Shutdown, write_ready_file};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Map;
@@ -316,6 +317,10 @@ async fn gauges(dispatcher: Arc<Dispatcher>, status: watch::Receiver<Status>, pr
         metrics::gauge!("mfaas_functions_suspected").set(snapshot.suspects as f64);
         metrics::gauge!("mfaas_functions_resident").set(snapshot.resident as f64);
         metrics::gauge!("mfaas_resident_bytes").set(snapshot.resident_bytes as f64);
+        let fill = dispatcher.fill();
+        metrics::gauge!("mfaas_windows").set(fill.windows as f64);
+        metrics::gauge!("mfaas_window_fullest_bytes").set(fill.fullest_bytes as f64);
+        metrics::gauge!("mfaas_window_capacity_bytes").set(BANK_BYTES as f64);
         metrics::counter!("mfaas_kills_total").absolute(snapshot.kills);
         metrics::counter!("mfaas_worker_crashes_total").absolute(snapshot.crashes);
         {

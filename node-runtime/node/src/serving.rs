@@ -6,7 +6,7 @@
 //! here: `dispatcher` decides and moves calls ([`engine`]), which a caller does for it where that is
 //! quicker ([`shared`]); `loader` talks to the loader ([`loading`]), `worker-N` starts and waits for the
 //! worker at place N ([`supervisor`]), `log-forwarder` writes log lines. Which pool of workers runs a function is found
-//! when it is defined ([`pools`]); whether tenants share one is the site's choice ([`sharing`]).
+//! when it is defined ([`pools`]), and which window of theirs holds it ([`windows`]); whether tenants share one is the site's choice ([`sharing`]).
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
 
@@ -26,6 +26,7 @@ mod shared;
 mod sharing;
 mod supervisor;
 mod table;
+mod windows;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -137,7 +138,8 @@ fn connect(limits: Limits, services: NodeServices, setup: &WorkerSetup) -> std::
     engine.hold_bans();
     let engine = Arc::new(SharedEngine::new(engine, intake.clone()));
     let minimum = setup.minimum.code(services.protection.keys_are_on());
-    let pools = Pools::new(limits.shared_workers > 0, setup.isolated.clone(), minimum);
+    let shared = limits.shared_workers > 0;
+    let pools = Pools::new(shared, setup.isolated.clone(), minimum, limits.resident_bytes_max);
     let workers = limits.shared_workers;
     let dispatcher = Dispatcher::new(intake.clone(), Arc::clone(&engine), shown, workers, pools, &services);
     std::thread::Builder::new().name("dispatcher".to_owned()).spawn(move || engine.run(lives))?;

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use mfaas_rules::limits;
+use mfaas_rules::profiles::image_layout::Bank;
 use object::elf;
 
 use crate::image::{Image, ProgramRange};
@@ -33,6 +34,27 @@ pub struct Layout {
     pub exports: Vec<Export>,
     /// DT_INIT_ARRAY as addresses. Exposed to be counted; a loader of ours never runs it.
     pub init_array: Option<Range<u64>>,
+}
+
+impl Layout {
+    /// As much as the image takes of the banks of a window: all three lie at one offset, so the largest
+    /// decides. What its data begins as lies behind its constants.
+    pub fn bank_bytes(&self) -> u64 {
+        let (template, block) = self.tls.map_or((0, 0), |tls| (tls.file_size, tls.mem_size));
+        let (mut code, mut data, mut constants) = (0, block, template);
+        for segment in &self.segments {
+            match Bank::of(&segment.range()) {
+                Some(Bank::Code) => code += segment.mem_size,
+                Some(Bank::Data) => {
+                    data += segment.mem_size;
+                    constants += segment.file_size;
+                }
+                Some(Bank::Constants) => constants += segment.mem_size,
+                Some(Bank::Tables) | None => {}
+            }
+        }
+        code.max(data).max(constants)
+    }
 }
 
 /// A PT_LOAD segment.

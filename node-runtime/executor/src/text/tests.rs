@@ -19,9 +19,8 @@ fn gates_and_libraries_have_nothing_but_what_is_known() {
     let program = std::env::current_exe().expect("Linux");
     let gates = crate::keyed::section();
     let mut mappings = maps::all().expect("Linux");
-    mappings.retain(|mapping| {
-        program.to_str() != Some(&mapping.name) || mapping.range.contains(&gates.start)
-    });
+    mappings
+        .retain(|mapping| program.to_str() != Some(&mapping.name) || mapping.range.contains(&gates.start));
     for mapping in mappings.iter_mut().filter(|mapping| mapping.range.contains(&gates.start)) {
         mapping.range = gates.clone();
     }

@@ -5,8 +5,7 @@ use crate::maps::Mapping;
 use crate::memory::LOWEST;
 
 const BYTES: usize = 16 << 20;
-const BANKS: [Range<usize>; 3] =
-    [CODE..CODE + BYTES, DATA..DATA + BYTES, CONSTANTS..CONSTANTS + BYTES];
+const BANKS: [Range<usize>; 3] = [CODE..CODE + BYTES, DATA..DATA + BYTES, CONSTANTS..CONSTANTS + BYTES];
 const CALLS: Range<usize> = CALL_MEMORY..CALL_MEMORY + BYTES;
 /// Inside of the call memory: an arena between two guards, the last of which goes on behind it.
 const ARENA: Range<usize> = CALL_MEMORY + (1 << 16)..CALL_MEMORY + (2 << 16);

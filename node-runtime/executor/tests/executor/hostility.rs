@@ -137,7 +137,9 @@ fn a_service_ends_with_the_budget_of_its_call() {
     assert!(maps.contains(&format!("{:08x} rw-p", DATA + (16 << 20))), "the bank is 16 MiB: {maps}");
     let bytes = 14usize << 20;
     let of = |letter: u8, numbers: &[usize]| {
-        std::iter::once(letter).chain(numbers.iter().flat_map(|number| number.to_le_bytes())).collect::<Vec<_>>()
+        std::iter::once(letter)
+            .chain(numbers.iter().flat_map(|number| number.to_le_bytes()))
+            .collect::<Vec<_>>()
     };
     let answer = fixture.call(&of(b'X', &[start, bytes]));
     assert_eq!(answer.status, Status::OverBudget);

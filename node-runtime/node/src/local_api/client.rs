@@ -293,5 +293,5 @@ fn reply_of(answered: Answered) -> Reply {
 }
 
 fn count(code: &'static str) {
-    metrics::counter!("mfaas_door_calls_total", "code" => code).increment(1);
+    metrics::counter!("mfaas_local_api_calls_total", "code" => code).increment(1);
 }

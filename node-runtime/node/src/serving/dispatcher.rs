@@ -24,6 +24,7 @@ use super::pools::Pools;
 use super::services::NodeServices;
 use super::shared::SharedEngine;
 use super::table::{Names, Route, Served, Table};
+use super::windows::Fill;
 use crate::directives::Standing;
 use crate::function_tree::Name;
 use crate::image::{ImageKey, MachineCode, VerifiedImage};
@@ -84,35 +85,44 @@ impl Numbers {
 
     /// What the scheduler learns of an image: its declaration decides where it runs, and whether twice.
     fn define(&mut self, image: &VerifiedImage) -> (Served, Loaded) {
-        let (key, declared) = (image.key(), image.declared());
+        let key = image.key();
         let tenant = self.tenant(&key.tenant);
         self.defined.entry(name_of(key)).or_default().insert(key.clone());
+        let served = self.served(image);
         let terms = Loaded {
             tenant,
-            pool: self.pools.of(key, declared.isolation, tenant, image.code()),
+            pool: self.pools.of(served.id, tenant, image),
             budget: key.budget,
-            idempotent: declared.idempotent,
-            bytes: image.bytes(),
+            idempotent: image.declared().idempotent,
+            bytes: image.bank_bytes(),
             residency: Residency::Preloaded,
         };
-        (self.served(image), terms)
+        (served, terms)
+    }
+
+    /// Gives back the room that was planned for an image.
+    fn release(&mut self, key: &ImageKey) -> FunctionId {
+        let function = self.function(key);
+        self.pools.release(function);
+        function
     }
 
     fn forget(&mut self, key: &ImageKey) {
+        self.release(key);
         if let Some(defined) = self.defined.get_mut(&name_of(key)) {
             defined.remove(key);
         }
     }
 
-    /// Forgets what was defined of that function and is not `kept`.
-    fn forget_others(&mut self, name: &Name, kept: &Route) -> Vec<ImageKey> {
+    /// Forgets what was defined of that function and is not `kept`: artifacts and their functions.
+    fn forget_others(&mut self, name: &Name, kept: &Route) -> Vec<(Digest, FunctionId)> {
         let Some(defined) = self.defined.get_mut(name) else { return Vec::new() };
         let is_kept = |key: &ImageKey| kept.images.get(&key.version).is_some_and(|image| image.key() == key);
-        let gone = defined.extract_if(|key| !is_kept(key)).collect();
+        let gone: Vec<ImageKey> = defined.extract_if(|key| !is_kept(key)).collect();
         if defined.is_empty() {
             self.defined.remove(name);
         }
-        gone
+        gone.into_iter().map(|key| (key.digest, self.release(&key))).collect()
     }
 }
 
@@ -272,6 +282,11 @@ impl Dispatcher {
         self.numbers().pools.minimum()
     }
 
+    /// How full the windows of workers are.
+    pub(crate) fn fill(&self) -> Fill {
+        self.numbers().pools.fill()
+    }
+
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -292,9 +307,8 @@ impl Dispatcher {
         self.serving.store(true, Ordering::Release);
         let mut numbers = self.numbers();
         for RouteChange { name, route, revoked } in changes {
-            for key in numbers.forget_others(name, route) {
-                let function = numbers.function(&key);
-                let is_revoked = revoked.is_some_and(|revoked| revoked.contains(&key.digest));
+            for (artifact, function) in numbers.forget_others(name, route) {
+                let is_revoked = revoked.is_some_and(|revoked| revoked.contains(&artifact));
                 self.intake.send(if is_revoked {
                     Event::Withdraw(function)
                 } else {

@@ -15,8 +15,8 @@ use mfaas_dispatch::{FunctionId, SlabId};
 
 use super::intake::{Event, Intake};
 use super::loader::{LoadError, Loader};
-use super::pools;
 use super::supervisor::WorkerSupervisor;
+use super::windows;
 use crate::image::VerifiedImage;
 
 const RESTART_PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -125,7 +125,7 @@ impl Loading {
             Some(life) => self.close(loader, SlabId { life: *life, ..slab })?,
             None => {}
         }
-        match loader.open(slab.number, pools::takes_verified_code_alone(slab.number)) {
+        match loader.open(slab.number, windows::takes_verified_code_alone(slab.number)) {
             Ok(memory) => {
                 self.slabs.insert(slab.number, slab.life);
                 self.supervisor.give_slab(slab, Some(memory));

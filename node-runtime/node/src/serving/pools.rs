@@ -2,28 +2,25 @@
 //!
 //! Where tenants share workers, two things still give a tenant its own: the operator's list, for all
 //! of its functions, and a function's signed declaration, for the functions that declare it. A function
-//! with a long budget runs in a pool beside that of its kind, so that short calls find a worker.
+//! with a long budget runs in a pool beside that of its kind, so that short calls find a worker. Which of
+//! its tenant's windows it lies in is found in [`super::windows`].
 //!
 //! Must never give the shared workers to a function that declared that it does not want them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mfaas_dispatch::{PoolKey, PoolKind, SHARED_SLAB, TenantId};
+use mfaas_dispatch::{FunctionId, PoolKey, PoolKind, TenantId};
 use mfaas_ident::{Isolation, TenantName};
 
-use crate::image::{ImageKey, MachineCode};
+use super::windows::{Fill, Windows};
+use crate::image::{MachineCode, VerifiedImage};
 
 /// The longest budget of a short call: what a neighbour in a shared pool may have to wait for.
 pub(super) const SHORT_BUDGET_MAX: Duration = Duration::from_millis(100);
 
-/// Whether images must pass the verifier to lie in a slab: those of all but the second slab of a tenant.
-pub(super) fn takes_verified_code_alone(slab: u32) -> bool {
-    slab == SHARED_SLAB || !slab.is_multiple_of(2)
-}
-
 /// What decides it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Pools {
     /// There are workers that tenants share.
     shared: bool,
@@ -31,12 +28,19 @@ pub(super) struct Pools {
     isolated: BTreeSet<TenantName>,
     /// The least that an image must be.
     minimum: MachineCode,
+    windows: Windows,
 }
 
 impl Pools {
-    /// Pools of a node with or without workers that tenants share.
-    pub(super) fn new(shared: bool, isolated: BTreeSet<TenantName>, minimum: MachineCode) -> Self {
-        Self { shared, isolated, minimum }
+    /// Pools of a node with or without workers that tenants share, on which so many bytes of images may be
+    /// resident.
+    pub(super) fn new(
+        shared: bool,
+        isolated: BTreeSet<TenantName>,
+        minimum: MachineCode,
+        resident_bytes_max: u64,
+    ) -> Self {
+        Self { shared, isolated, minimum, windows: Windows::new(resident_bytes_max) }
     }
 
     /// The least that an image must be to run here.
@@ -44,23 +48,24 @@ impl Pools {
         self.minimum
     }
 
-    /// The pool that a function runs in. `tenant` is its tenant's number. What does not verify lies in a slab
-    /// of its own, never beside what does.
-    pub(super) fn of(
-        &self,
-        key: &ImageKey,
-        isolation: Isolation,
-        tenant: TenantId,
-        code: MachineCode,
-    ) -> PoolKey {
+    /// The pool that a function runs in from now on. `tenant` is its tenant's number. What does not verify
+    /// lies in a slab of its own, never beside what does.
+    pub(super) fn of(&mut self, function: FunctionId, tenant: TenantId, image: &VerifiedImage) -> PoolKey {
+        let (key, isolation) = (image.key(), image.declared().isolation);
         let own = !self.shared || isolation == Isolation::Process || self.isolated.contains(&key.tenant);
-        let slab = match code {
-            MachineCode::Verified if !own => SHARED_SLAB,
-            MachineCode::Verified => SHARED_SLAB + 1 + 2 * tenant.0,
-            MachineCode::Unverified => SHARED_SLAB + 2 + 2 * tenant.0,
-        };
+        let slab = self.windows.place(function, tenant, image.code(), own, image.bank_bytes());
         let short = u128::from(key.budget.as_micros()) <= SHORT_BUDGET_MAX.as_micros();
         PoolKey { slab, kind: if short { PoolKind::Short } else { PoolKind::Long } }
+    }
+
+    /// A function is not defined any more.
+    pub(super) fn release(&mut self, function: FunctionId) {
+        self.windows.release(function);
+    }
+
+    /// How full the windows are.
+    pub(super) fn fill(&self) -> Fill {
+        self.windows.fill()
     }
 }
 

@@ -10,6 +10,11 @@ use mfaas_rules::profiles::{image_layout, imports, instructions};
 
 const FUNCTION: &str = include_str!("function.rs");
 
+/// The version whose artifact takes [`LARGE_BYTES`] of a window.
+pub const LARGE: u32 = 90;
+/// Nearly as much as a function's statics may take.
+pub const LARGE_BYTES: usize = 4_000 << 10;
+
 /// `version` is answered by the function; it makes another artifact.
 pub fn build(version: u32) -> Vec<u8> {
     static KIT: Mutex<Option<Kit>> = Mutex::new(None);
@@ -74,7 +79,9 @@ impl Kit {
 
     fn function(&self, version: u32) -> Vec<u8> {
         let source = self.path(&format!("function{version}.rs"));
-        std::fs::write(&source, FUNCTION.replace("VERSION_HERE", &version.to_string())).unwrap();
+        let room = if version == LARGE { LARGE_BYTES } else { 1 };
+        let text = FUNCTION.replace("VERSION_HERE", &version.to_string());
+        std::fs::write(&source, text.replace("ROOM_HERE", &room.to_string())).unwrap();
         let linker = format!("-Clinker={}", rewriter().display());
         let native = format!("-Lnative={}", self.home.path().display());
         let script = format!("-Clink-arg=-T{}", self.path("image.ld").display());

@@ -1,10 +1,13 @@
 //! The function of the tests: does what the body says. Compiled by `artifact.rs`, not by cargo.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use mfaas_abi::frame::{RequestFrame, encode_headers};
 use mfaas_abi::ContentType;
 use mfaas_shim::Reply;
+
+/// What makes an image large in a window, and takes no memory.
+static ROOM: [AtomicU8; ROOM_HERE] = [const { AtomicU8::new(0) }; ROOM_HERE];
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
@@ -27,6 +30,7 @@ fn handle(request: &RequestFrame<'_>) -> Reply {
             println!("a line");
             "logged".to_owned()
         }
+        b"room" => format!("{}", ROOM[request.body.len() % ROOM.len()].fetch_add(1, Ordering::Relaxed)),
         b"canary" => CANARY.to_owned(),
         b"count" => format!("call {}", CALLS.fetch_add(1, Ordering::Relaxed) + 1),
         b"headers" => request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect(),

@@ -183,7 +183,26 @@ fn have_nothing_in_common([acme, slow, umbrella]: [u32; 3]) {
     assert_eq!(both.count(), 0, "memory that both map: {here:?} {there:?}");
 }
 
-/// What the test above would see if there were nothing to it.
+/// Another window is another slab, with workers that map it and nothing of the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_into_a_tenants_window_is_served_from_another_one() {
+    const FUNCTIONS: usize = (768 << 20) / artifact::LARGE_BYTES;
+    let name = |number: usize| format!("f{number}");
+    let all = |server: &Server, signer: &Signer| {
+        let of = |number| of(server, signer, "acme", &name(number), (artifact::LARGE, BUDGET_US));
+        (0..FUNCTIONS).map(of).collect()
+    };
+    let (_server, _signer, _home, node) = serving(None, all).await;
+    gauge_becomes(&node, "mfaas_windows", "2").await;
+    for number in 0..FUNCTIONS {
+        answers(&node, "acme", &name(number), "version 90").await;
+    }
+    let workers = node.workers();
+    assert_eq!(workers.len(), 2, "{workers:?}");
+    assert!(!may_look() || slab(workers[0]) != slab(workers[1]));
+}
+
+/// What the test of two tenants would see if there were nothing to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn tenants_share_processes_and_memory_where_the_site_says_so() {
     let (server, _signer, _home, node) = serving(Some("with-verified-code"), two_tenants).await;

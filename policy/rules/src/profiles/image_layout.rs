@@ -22,6 +22,14 @@ pub const CONSTANTS_START: u64 = 0x7000_0000;
 /// Where all of an image ends.
 pub const IMAGE_END: u64 = CONSTANTS_START + TABLES_START;
 
+/// Bytes of each of code, data and constants in the window of a worker. One image may fill it.
+pub const BANK_BYTES: u64 = TABLES_START;
+
+/// Images in a window that tenants share, and in one of a tenant's own, at most.
+pub const SHARED_IMAGES_MAX: usize = 1 << 17;
+/// See [`SHARED_IMAGES_MAX`].
+pub const TENANT_IMAGES_MAX: usize = 1 << 15;
+
 /// Parts of an image, by what becomes of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bank {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use mfaas_rules::profiles::image_layout::{BANK_BYTES, TENANT_IMAGES_MAX};
 use mfaas_supervisor::{Home, Siblings, find_postgres, find_sysroot};
 
 use super::check::Check;
@@ -21,6 +22,7 @@ pub(super) fn checks() -> Vec<Check> {
         seccomp(),
         build_limits(),
         protection_keys(),
+        window(),
         toolchain(),
         host_linker(),
         database(),
@@ -123,6 +125,35 @@ fn protection_keys() -> Check {
             "not offered: each tenant gets worker processes of its own",
             "nothing to do, unless the node is told to let tenants share workers (MFAAS_SHARE_WORKERS)",
         )
+    }
+}
+
+/// The lowest address that programs may map, in bytes.
+const MAP_START_MAX: u64 = 64 << 10;
+
+/// Whether a worker can have its window, and how much fits into one.
+fn window() -> Check {
+    let start = std::fs::read_to_string("/proc/sys/vm/mmap_min_addr").unwrap_or_default();
+    window_of(start.trim().parse().ok())
+}
+
+/// The same for a lowest address that the kernel says.
+pub(super) fn window_of(map_start: Option<u64>) -> Check {
+    const NAME: &str = "window of a worker";
+    match map_start {
+        Some(start) if start <= MAP_START_MAX => Check::good(
+            NAME,
+            format!(
+                "{} MiB each of code, data and constants, up to {TENANT_IMAGES_MAX} functions of a tenant; \
+                 a tenant with more gets another window and workers for it",
+                BANK_BYTES >> 20
+            ),
+        ),
+        _ => Check::bad(
+            NAME,
+            "the kernel keeps more than the first 64 KiB of addresses for itself, which workers close",
+            "sysctl -w vm.mmap_min_addr=65536",
+        ),
     }
 }
 

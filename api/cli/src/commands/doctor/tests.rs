@@ -1,7 +1,7 @@
 use mfaas_wire::{BuilderView, BuildersView};
 
 use super::check::{Check, Verdict};
-use super::machine::landlock_of_kernel;
+use super::machine::{landlock_of_kernel, window_of};
 use super::{agreement_of, drawing};
 
 #[test]
@@ -11,6 +11,14 @@ fn kernels_are_compared_as_numbers() {
     assert_eq!(landlock_of_kernel("6.2-rc1"), Some(3));
     assert_eq!(landlock_of_kernel("5.10.0"), None);
     assert_eq!(landlock_of_kernel("unknown"), None);
+}
+
+#[test]
+fn a_kernel_that_keeps_low_addresses_is_a_complaint() {
+    assert_eq!(window_of(Some(65_536)).verdict, Verdict::Good);
+    assert!(window_of(Some(4_096)).found.contains("768 MiB"));
+    assert_eq!(window_of(Some(65_537)).verdict, Verdict::Bad);
+    assert_eq!(window_of(None).verdict, Verdict::Bad, "nobody knows");
 }
 
 #[test]

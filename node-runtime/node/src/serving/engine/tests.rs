@@ -349,7 +349,7 @@ async fn a_function_that_declares_it_waits_for_a_worker_of_its_own() {
     stage.route(&two);
     let (mut shared, _fd, _child) = stage.worker();
     let call = stage.call();
-    let own = SlabId { number: SHARED_SLAB + 1, life: 0 };
+    let own = SlabId { number: SHARED_SLAB + 2, life: 0 };
     let (mut own, _fd, _child) = stage.life(WorkerId { place: 1, life: 1 }, own);
     assert_eq!(next(&mut own).function, 8);
     reply(&mut own, b"own");
@@ -367,7 +367,7 @@ async fn a_function_that_declares_it_waits_for_a_worker_of_its_own() {
             break (function, slab);
         }
     };
-    assert_eq!(slab, SlabId { number: SHARED_SLAB + 3, life: 0 });
+    assert_eq!(slab, SlabId { number: SHARED_SLAB + 4, life: 0 });
     stage.intake.send(Event::Loaded { function, slab, slot: 0, bytes: 1 });
     assert_eq!(defining.await.unwrap(), []);
 }
