@@ -24,6 +24,8 @@ const PREFIX: &str = "mfaas-bench-";
 pub enum Form {
     /// An image with std for the executor.
     Hosted,
+    /// The same as the compiler links it: its code does not verify.
+    AsLinked,
     /// An image without std, without writable data, for the executor.
     Smallest,
     /// A library with std for dlopen.
@@ -35,6 +37,7 @@ pub enum Form {
 pub struct Functions {
     directory: tempfile::TempDir,
     hosted: Base,
+    as_linked: Base,
     smallest: Base,
     library: Base,
 }
@@ -76,6 +79,7 @@ impl Functions {
         Ok(Self {
             directory,
             hosted: Base::of(built.hosted)?,
+            as_linked: Base::of(built.as_linked)?,
             smallest: Base::of(built.smallest)?,
             library: Base::of(built.library)?,
         })
@@ -84,6 +88,7 @@ impl Functions {
     fn base(&self, form: Form) -> &Base {
         match form {
             Form::Hosted => &self.hosted,
+            Form::AsLinked => &self.as_linked,
             Form::Smallest => &self.smallest,
             Form::Library => &self.library,
         }

@@ -18,6 +18,7 @@ mod resident;
 mod tax;
 mod tenants;
 mod tokens;
+mod verified;
 
 pub use tenants::TENANTS_MAX;
 
@@ -57,9 +58,10 @@ pub struct Planned {
 pub type Measured = (Row, Vec<ModeFigure>);
 
 /// Every row, in the order of the table.
-pub const ALL: [Planned; 14] = [
+pub const ALL: [Planned; 15] = [
     Planned { name: "warm", measure: |kit, plan| alone(resident::warm(kit, plan)) },
     Planned { name: "throughput", measure: |kit, plan| alone(resident::throughput(kit, plan)) },
+    Planned { name: "verified", measure: |kit, plan| alone(verified::row(kit, plan)) },
     Planned { name: "cold", measure: |kit, plan| alone(cold::row(kit, plan)) },
     Planned { name: "fresh", measure: |kit, plan| alone(fresh::row(kit, plan)) },
     Planned { name: "memory", measure: |kit, plan| alone(memory::row(kit, plan)) },

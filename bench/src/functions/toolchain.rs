@@ -19,6 +19,7 @@ const EMPTY: [&str; 6] = ["gcc_s", "util", "rt", "pthread", "dl", "m"];
 /// The built files.
 pub(super) struct Built {
     pub(super) hosted: Vec<u8>,
+    pub(super) as_linked: Vec<u8>,
     pub(super) smallest: Vec<u8>,
     pub(super) library: Vec<u8>,
 }
@@ -41,10 +42,13 @@ pub(super) fn build(directory: &Path) -> anyhow::Result<Built> {
     let shim = shim_flags("libmfaas_shim.rlib");
     let hosted: Vec<&str> = [&script, &align].into_iter().chain(&shim).map(String::as_str).collect();
     let smallest = ["-Clink-arg=-lc", &script, &align];
+    let Toolchain { rewriter, linker, .. } = &toolchain;
+    let image = own.join("hosted.rs");
     Ok(Built {
-        hosted: toolchain.shared(&own.join("hosted.rs"), "hosted", "host", &hosted)?,
-        smallest: toolchain.shared(&own.join("smallest.rs"), "smallest", "host", &smallest)?,
-        library: toolchain.shared(&own.join("library.rs"), "library", "machine", &[])?,
+        hosted: toolchain.shared(&image, "hosted", (rewriter, "host"), &hosted)?,
+        as_linked: toolchain.shared(&image, "as_linked", (linker, "host"), &hosted)?,
+        smallest: toolchain.shared(&own.join("smallest.rs"), "smallest", (rewriter, "host"), &smallest)?,
+        library: toolchain.shared(&own.join("library.rs"), "library", (linker, "machine"), &[])?,
     })
 }
 
@@ -88,30 +92,40 @@ impl<'a> Toolchain<'a> {
         }
         let stub = self.directory.join("stub.rs");
         fs::write(&stub, source)?;
-        self.rustc(&stub, "cdylib", "stub", &["-Clink-arg=-soname=libmfaas-host.so.1"])?;
+        self.rustc(&stub, ("cdylib", &self.linker), "stub", &["-Clink-arg=-soname=libmfaas-host.so.1"])?;
         fs::rename(self.directory.join("libstub.so"), self.directory.join("host/libc.so"))?;
         Ok(())
     }
 
     fn rlib(&self, source: &Path, name: &str, more: &[&str]) -> anyhow::Result<()> {
-        self.rustc(source, "rlib", name, more)
+        self.rustc(source, ("rlib", &self.linker), name, more)
     }
 
-    fn shared(&self, source: &Path, name: &str, link: &str, more: &[&str]) -> anyhow::Result<Vec<u8>> {
+    fn shared(
+        &self,
+        source: &Path,
+        name: &str,
+        (linker, link): (&Path, &str),
+        more: &[&str],
+    ) -> anyhow::Result<Vec<u8>> {
         let link = format!("native={}", self.directory.join(link).display());
         let mut arguments = vec!["-L", &link];
         for library in ["bench_function", "mfaas_abi", "mfaas_shim"] {
             arguments.extend(["--extern", library]);
         }
         arguments.extend(more);
-        self.rustc(source, "cdylib", name, &arguments)?;
+        self.rustc(source, ("cdylib", linker), name, &arguments)?;
         let file = self.directory.join(format!("lib{name}.so"));
         fs::read(&file).with_context(|| format!("read {}", file.display()))
     }
 
-    fn rustc(&self, source: &Path, kind: &str, name: &str, more: &[&str]) -> anyhow::Result<()> {
-        let is_image = more.iter().any(|argument| argument.starts_with("-Clink-arg=-T"));
-        let linker = if is_image { &self.rewriter } else { &self.linker };
+    fn rustc(
+        &self,
+        source: &Path,
+        (kind, linker): (&str, &Path),
+        name: &str,
+        more: &[&str],
+    ) -> anyhow::Result<()> {
         let output = rustc()
             .args(["--edition", "2024", "-Cpanic=abort", "-O", "-Ccodegen-units=1", "-Cstrip=symbols"])
             .args(["--crate-type", kind, "--crate-name", name, "-Clinker-flavor=ld.lld"])
