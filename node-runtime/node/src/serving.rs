@@ -5,7 +5,8 @@
 //! puts an image into a slot, and the number of the slot names it in every worker of that slab. Threads
 //! here: `dispatcher` decides and moves calls ([`engine`]), which a caller does for it where that is
 //! quicker ([`shared`]); `loader` talks to the loader ([`loading`]), `worker-N` starts and waits for the
-//! worker at place N ([`supervisor`]), `log-forwarder` writes log lines. Which pool of workers runs a function is found
+//! worker at place N ([`supervisor`]), `memory-monitor` ends workers that hold too much ([`memory_monitor`]),
+//! `log-forwarder` writes log lines. Which pool of workers runs a function is found
 //! when it is defined ([`pools`]), and which window of theirs holds it ([`windows`]); whether tenants share one is the site's choice ([`sharing`]).
 //!
 //! Must never free a slot that a call needs, and never answer a call as lost whose worker lives.
@@ -18,6 +19,7 @@ mod intake;
 mod loader;
 mod loading;
 mod log_forwarder;
+mod memory_monitor;
 mod pools;
 mod process;
 mod protection;
@@ -100,7 +102,9 @@ pub(crate) fn start(
         slabs: HashMap::new(),
     };
     std::thread::Builder::new().name("loader".to_owned()).spawn(move || loading.run())?;
-    Ok((Arc::new(dispatcher), Fleet { supervisor, intake, over }))
+    let dispatcher = Arc::new(dispatcher);
+    memory_monitor::start(Arc::downgrade(&dispatcher), Arc::clone(&supervisor), Arc::clone(&over))?;
+    Ok((dispatcher, Fleet { supervisor, intake, over }))
 }
 
 /// A dispatcher without workers and loader, for tests of what stands before it.

@@ -287,6 +287,11 @@ impl Dispatcher {
         self.numbers().pools.fill()
     }
 
+    /// What is planned to lie in each bank of a slab, in bytes.
+    pub(super) fn planned_bytes(&self, slab: u32) -> u64 {
+        self.numbers().pools.planned_bytes(slab)
+    }
+
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }

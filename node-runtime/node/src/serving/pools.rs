@@ -63,6 +63,11 @@ impl Pools {
         self.windows.release(function);
     }
 
+    /// What is planned to lie in each bank of a slab, in bytes.
+    pub(super) fn planned_bytes(&self, slab: u32) -> u64 {
+        self.windows.planned_bytes(slab)
+    }
+
     /// How full the windows are.
     pub(super) fn fill(&self) -> Fill {
         self.windows.fill()

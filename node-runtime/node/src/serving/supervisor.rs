@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use mfaas_dispatch::{PoolKey, PoolKind, SlabId, WorkerId};
-use rustix::process::{Pid, setpriority_process};
+use rustix::process::{Pid, Signal, pidfd_send_signal, setpriority_process};
 
 use super::intake::{Arrival, Event, Intake};
 use super::process::{StartError, WorkerProcess};
@@ -42,9 +42,19 @@ struct Slab {
     memory: Option<Arc<OwnedFd>>,
 }
 
+/// A worker that serves.
+#[derive(Debug, Clone)]
+struct Living {
+    pid: u32,
+    /// The same process and no other, as long as this is held.
+    process: Arc<OwnedFd>,
+    slab: u32,
+}
+
 #[derive(Debug, Default)]
 struct State {
     slabs: HashMap<u32, Slab>,
+    living: HashMap<WorkerId, Living>,
     /// Workers that are starting.
     starting: usize,
     /// Threads of this that have not ended.
@@ -110,6 +120,30 @@ impl WorkerSupervisor {
         }
     }
 
+    /// Ends every worker that holds more memory of its own than its slab's workers may, in bytes.
+    pub(super) fn end_large(&self, bytes_max: impl Fn(u32) -> u64) {
+        let living: Vec<_> = self.lock().living.iter().map(|(id, worker)| (*id, worker.clone())).collect();
+        for (id, Living { pid, process, slab }) in living {
+            // One that is gone has no memory, and its number may be another process's: only the descriptor ends it.
+            let Some(bytes) = own_bytes(pid) else { continue };
+            let limit = bytes_max(slab);
+            if bytes <= limit {
+                continue;
+            }
+            let ended = pidfd_send_signal(process, Signal::KILL);
+            metrics::counter!("mfaas_worker_memory_kills_total").increment(1);
+            tracing::warn!(
+                place = id.place,
+                life = id.life,
+                pid,
+                bytes,
+                limit,
+                ended = ended.is_ok(),
+                "a worker held more memory than all that its functions may have, and is replaced"
+            );
+        }
+    }
+
     /// No worker is started any more.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
@@ -145,6 +179,7 @@ impl WorkerSupervisor {
             }
         };
         let status = worker.wait();
+        self.lock().living.remove(&wanted.id);
         if !status.success() {
             metrics::counter!("mfaas_worker_restarts_total").increment(1);
             tracing::warn!(place, life, pool = %wanted.pool, %status, "a worker ended by itself");
@@ -166,6 +201,8 @@ impl WorkerSupervisor {
         }
         let process = worker.descriptor()?;
         let (id, slab) = (wanted.id, wanted.slab);
+        let living = Living { pid: worker.pid(), process: Arc::new(worker.descriptor()?), slab: slab.number };
+        self.lock().living.insert(id, living);
         tracing::info!(
             place = id.place,
             life = id.life,
@@ -210,6 +247,15 @@ impl Drop for Ended<'_> {
         self.supervisor.intake.send(Event::Died(self.id));
         self.supervisor.lock().threads -= 1;
     }
+}
+
+/// Memory that is a process's own, in bytes: what is resident without files and shared memory. Nothing if it
+/// is gone.
+fn own_bytes(pid: u32) -> Option<u64> {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let mut pages = statm.split_ascii_whitespace().skip(1).map(str::parse::<u64>);
+    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
+    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
 }
 
 /// Long calls leave cores to short ones.

@@ -134,6 +134,11 @@ impl Windows {
         }
     }
 
+    /// What is planned to lie in each bank of a slab, in bytes.
+    pub(super) fn planned_bytes(&self, slab: u32) -> u64 {
+        self.all.get(slab as usize / 2).map_or(0, |window| window.bytes)
+    }
+
     /// How full they are.
     pub(super) fn fill(&self) -> Fill {
         Fill {

@@ -31,6 +31,7 @@ fn handle(request: &RequestFrame<'_>) -> Reply {
             "logged".to_owned()
         }
         b"room" => format!("{}", ROOM[request.body.len() % ROOM.len()].fetch_add(1, Ordering::Relaxed)),
+        b"grasp" => grasp(),
         b"canary" => CANARY.to_owned(),
         b"count" => format!("call {}", CALLS.fetch_add(1, Ordering::Relaxed) + 1),
         b"headers" => request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect(),
@@ -39,6 +40,16 @@ fn handle(request: &RequestFrame<'_>) -> Reply {
     let mut headers = Vec::new();
     let header_count = encode_headers(&mut headers, [("set-cookie", "stolen=1")]).expect("a plain header");
     Reply { content_type: ContentType::Text, headers, header_count, ..Reply::of(text.into_bytes()) }
+}
+
+/// Takes memory that is no function's, as far as the window has some behind its own.
+fn grasp() -> String {
+    let start = (&raw const ROOM).addr();
+    for at in (start..start + (500 << 20)).step_by(4_096) {
+        // SAFETY: none. It stands for code that got past the compiler.
+        unsafe { std::ptr::with_exposed_provenance_mut::<u8>(at).write_volatile(1) };
+    }
+    "grasped".to_owned()
 }
 
 fn spin() -> ! {

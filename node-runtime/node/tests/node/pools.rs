@@ -286,6 +286,20 @@ async fn tenants_take_turns_with_the_processes_and_who_was_idle_longest_leaves()
     assert_eq!(most.load(Ordering::Relaxed), PROCESSES);
 }
 
+/// Code that got past the compiler writes where no function's memory is: its worker goes, with all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_holds_more_than_its_functions_may_is_replaced() {
+    let (_server, _signer, _home, node) = serving(None, suspects).await;
+    let first = comes(&node, "acme", "victim", "version 1").await;
+    // It may be answered first, or lost with its worker.
+    let answer = node.call_of("acme", "killer", "grasp").await;
+    assert!(answer.status == 200 || answer.body.contains("MF0808"), "{answer:?}");
+    gone(&[first]).await;
+    gauge_becomes(&node, "mfaas_worker_memory_kills_total", "1").await;
+    answers(&node, "acme", "victim", "version 1").await;
+    assert!(!node.workers().contains(&first));
+}
+
 fn suspects(server: &Server, signer: &Signer) -> Vec<ServedFunction> {
     ["killer", "victim"].map(|name| of(server, signer, "acme", name, (1, LONG_US))).into()
 }
