@@ -158,14 +158,11 @@ impl Drop for Region {
 /// Takes all of the addresses below [`window::GUARD_END`] that lie between `parts`, which are in order and mapped, so
 /// that nothing else is there, now or later: what `mfaas_inspect::verify` calls W1. An error if something is.
 pub(crate) fn reserve_gaps(parts: &[Range<usize>]) -> Result<Vec<Region>, ExecutorError> {
-    let starts = std::iter::once(LOWEST).chain(parts.iter().map(|part| part.end));
+    let starts = std::iter::once(window::LOWEST).chain(parts.iter().map(|part| part.end));
     let ends = parts.iter().map(|part| part.start).chain([window::GUARD_END]);
     let gaps = starts.zip(ends).filter(|(start, end)| start < end);
     gaps.map(|(start, end)| Region::reserve(Some(start), end - start)).collect()
 }
-
-/// Below this the kernel maps nothing for programs (`vm.mmap_min_addr`).
-pub(crate) const LOWEST: usize = 64 << 10;
 
 /// So many bytes are looked at together.
 const CLEARED_BYTES: usize = 4 * LINE_BYTES;

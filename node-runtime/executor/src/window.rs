@@ -23,8 +23,9 @@ use mfaas_rules::profiles::image_layout::{BANK_BYTES, CONSTANTS_START, DATA_STAR
 use mfaas_rules::profiles::imports::ROWS;
 
 use crate::maps::Mapping;
-use crate::memory::LOWEST;
 
+/// Below this the kernel maps nothing for programs (`vm.mmap_min_addr`).
+pub(crate) const LOWEST: usize = 64 << 10;
 /// First address.
 const START: usize = 256 << 20;
 /// Code of all images.

@@ -1,8 +1,7 @@
 use std::ops::Range;
 
-use super::{CALL_MEMORY, CODE, CONSTANTS, DATA, GUARD_END, confirm};
+use super::{CALL_MEMORY, CODE, CONSTANTS, DATA, GUARD_END, LOWEST, confirm};
 use crate::maps::Mapping;
-use crate::memory::LOWEST;
 
 const BYTES: usize = 16 << 20;
 const BANKS: [Range<usize>; 3] = [CODE..CODE + BYTES, DATA..DATA + BYTES, CONSTANTS..CONSTANTS + BYTES];
