@@ -25,6 +25,7 @@ pub(crate) fn tenant() -> &'static [u8] {
 }
 
 /// The image of `tests/functions/hostile.rs`.
+#[allow(dead_code, reason = "of the test programs that share this file one does not ask")]
 pub(crate) fn hostile() -> &'static [u8] {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
     IMAGE.get_or_init(|| {
@@ -38,6 +39,15 @@ pub(crate) fn jumper() -> &'static [u8] {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
     IMAGE.get_or_init(|| {
         ready("jumper").unwrap_or_else(|| Functions::rewritten("jumper").build_alone("jumper"))
+    })
+}
+
+/// The image of `tests/functions/sample.rs`, which verifies.
+#[allow(dead_code, reason = "of the test programs that share this file one asks")]
+pub(crate) fn sample() -> &'static [u8] {
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        ready("sample").unwrap_or_else(|| Functions::rewritten("sample").build_alone("sample"))
     })
 }
 
