@@ -3,7 +3,9 @@
 //! Nothing is taken for good that is not understood. What an address says is enough for most faults; the
 //! rest is decided by the instruction at which the processor stopped.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
+use iced_x86::{
+    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
 
 use crate::base::bundle_of;
 use crate::block::{BASES, BLOCK_BYTES, RETURNED, Report, SERVICE, SIGNAL};
@@ -103,8 +105,8 @@ impl Judge<'_> {
 
     fn state(&self) -> Result<(), Escape> {
         let report = self.report;
-        let bases = report.setting.has_bases == 0
-            || report.fs_base == BASES as u64 && report.gs_base == BASES as u64;
+        let bases =
+            report.setting.has_bases == 0 || report.fs_base == BASES as u64 && report.gs_base == BASES as u64;
         let is_kept = report.flags & FLAGS == 0
             && report.mxcsr & MXCSR_CONTROL == MXCSR
             && report.x87_control == X87_CONTROL
@@ -132,8 +134,7 @@ impl Judge<'_> {
             libc::SIGSYS => Err(Escape::SystemCall),
             libc::SIGALRM if self.in_block() => Ok(Inside::Timer),
             libc::SIGALRM => self.stopped(self.rip(), Inside::Timer),
-            // The trap of a single byte.
-            libc::SIGTRAP => self.stopped(self.rip().wrapping_sub(1), Inside::Fault("SIGTRAP")),
+            libc::SIGTRAP => self.trapped(),
             libc::SIGILL => self.stopped(self.rip(), Inside::Fault("SIGILL")),
             libc::SIGFPE => self.stopped(self.rip(), Inside::Fault("SIGFPE")),
             libc::SIGSEGV | libc::SIGBUS => match trap {
@@ -153,6 +154,17 @@ impl Judge<'_> {
         if is_code { Ok(inside) } else { Err(Escape::Jump) }
     }
 
+    /// The processor stands behind a trap, which may have prefixes.
+    fn trapped(&self) -> Result<Inside, Escape> {
+        let Some(place) = self.place(self.rip().wrapping_sub(1)) else {
+            return Err(Escape::Jump);
+        };
+        let behind = self.rip() - CODE as u64;
+        let is_trap = |one: &Instruction| one.mnemonic() == Mnemonic::Int3 && one.next_ip() == behind;
+        let is_known = !self.verified || self.bundle(place).any(|one| is_trap(&one));
+        if is_known { Ok(Inside::Fault("SIGTRAP")) } else { Err(Escape::Jump) }
+    }
+
     /// Where in the bank of code an address lies.
     fn place(&self, address: u64) -> Option<usize> {
         let place = usize::try_from(address).ok()?.checked_sub(CODE)?;
@@ -161,10 +173,14 @@ impl Judge<'_> {
 
     /// Whether an instruction begins there when its bundle is read from its start.
     fn starts(&self, place: usize) -> bool {
+        self.bundle(place).any(|one| one.ip() == place as u64)
+    }
+
+    /// The instructions of the bundle that holds a place.
+    fn bundle(&self, place: usize) -> impl Iterator<Item = Instruction> {
         let bundle = bundle_of(place);
         let bytes = &self.code[bundle..bundle + BUNDLE_BYTES];
-        let decoder = Decoder::with_ip(64, bytes, bundle as u64, DecoderOptions::NONE);
-        decoder.into_iter().any(|one| one.ip() == place as u64)
+        Decoder::with_ip(64, bytes, bundle as u64, DecoderOptions::NONE).into_iter()
     }
 
     fn instruction(&self, address: u64) -> Option<Instruction> {
@@ -177,14 +193,14 @@ impl Judge<'_> {
     fn page_fault(&self) -> Result<Inside, Escape> {
         let (address, error) = (self.report.registers[CR2], self.report.registers[ERROR]);
         if error & IS_FETCH != 0 {
-            let is_inside = address < END && (!self.verified || self.rip() % BUNDLE_BYTES as u64 == 0);
+            let is_inside =
+                address < END && (!self.verified || self.rip().is_multiple_of(BUNDLE_BYTES as u64));
             return if is_inside { Ok(Inside::Fault("SIGSEGV, fetch")) } else { Err(Escape::Jump) };
         }
         let inside = if error & IS_WRITE == 0 { "SIGSEGV, read" } else { "SIGSEGV, write" };
         let outside = if error & IS_WRITE == 0 { Escape::Read } else { Escape::Write };
-        let is_near = address < END
-            || address < END + OPERAND_BYTES
-            || (address < GUARD_END || address >= LAST_PAGE) && self.is_of_the_stack();
+        let is_near = address < END + OPERAND_BYTES
+            || !(GUARD_END..LAST_PAGE).contains(&address) && self.is_of_the_stack();
         if !is_near {
             return Err(outside);
         }
@@ -212,25 +228,37 @@ impl Judge<'_> {
         if instruction.is_privileged() {
             return Err(Escape::Privileged);
         }
-        let access = memory_access(&instruction);
-        let Some(access) = access else {
-            let is_branch = matches!(instruction.mnemonic(), Mnemonic::Ret | Mnemonic::Jmp | Mnemonic::Call);
-            return Err(if is_branch { Escape::Jump } else { Escape::Unexplained });
+        // It was asked for a register that there is not.
+        if instruction.mnemonic() == Mnemonic::Xgetbv {
+            return self.stopped(self.rip(), Inside::Fault("SIGSEGV, xgetbv"));
+        }
+        let is_branch = matches!(instruction.mnemonic(), Mnemonic::Ret | Mnemonic::Jmp | Mnemonic::Call);
+        let outside = match memory_access(&instruction) {
+            None | Some(OpAccess::Read | OpAccess::CondRead) => Escape::Read,
+            Some(_) => Escape::Write,
         };
-        let outside = if matches!(access, OpAccess::Read | OpAccess::CondRead) { Escape::Read } else { Escape::Write };
-        let operand = (0..instruction.op_count())
-            .find(|operand| instruction.op_kind(*operand) == iced_x86::OpKind::Memory)
-            .and_then(|operand| instruction.virtual_address(operand, 0, |register, _, _| self.value(register)));
         // Moves of whole vectors, and the exchange of 16 bytes, want multiples of their size.
         let bytes = instruction.memory_size().size() as u64;
-        match operand {
-            Some(address) if address >= GUARD_END && address < LAST_PAGE => Err(outside),
-            Some(address) if bytes >= 16 && address % bytes != 0 => {
+        match self.operand(&instruction) {
+            Some(address) if (GUARD_END..LAST_PAGE).contains(&address) => Err(outside),
+            Some(address) if bytes >= 16 && !address.is_multiple_of(bytes) => {
                 self.stopped(self.rip(), Inside::Fault("SIGSEGV, alignment"))
             }
-            Some(_) => Err(Escape::Unexplained),
-            None => Err(outside),
+            _ if is_branch => Err(Escape::Jump),
+            _ => Err(Escape::Unexplained),
         }
+    }
+
+    /// Where an instruction's operand in memory lies.
+    fn operand(&self, instruction: &Instruction) -> Option<u64> {
+        let in_memory = |operand: &u32| {
+            matches!(
+                instruction.op_kind(*operand),
+                OpKind::Memory | OpKind::MemorySegRSI | OpKind::MemoryESRDI
+            )
+        };
+        let operand = (0..instruction.op_count()).find(in_memory)?;
+        instruction.virtual_address(operand, 0, |register, _, _| self.value(register))
     }
 
     /// A register as it was; segments begin at 0 here.

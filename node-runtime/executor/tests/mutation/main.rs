@@ -93,10 +93,7 @@ fn bases() -> Vec<Base> {
     let small: Vec<Vec<u8>> = [3, 7, 0x1234_5678_9abc_def1, 15].map(request).to_vec();
     let small: Vec<&[u8]> = small.iter().map(Vec::as_slice).collect();
     let large: [&[u8]; 3] = [b"hello", b"verify", b"libm"];
-    vec![
-        Base::new("sample", toolchain::sample(), &small),
-        Base::new("tenant", toolchain::tenant(), &large),
-    ]
+    vec![Base::new("sample", toolchain::sample(), &small), Base::new("tenant", toolchain::tenant(), &large)]
 }
 
 /// Starts this program again without what the C library has registered with the kernel for a thread: the
@@ -106,7 +103,8 @@ fn without_restartable_sequences() {
     const NONE: &str = "glibc.pthread.rseq=0";
     if std::env::var(TUNABLES).as_deref() != Ok(NONE) {
         let program = std::env::current_exe().expect("our own program");
-        let error = std::process::Command::new(program).args(std::env::args_os().skip(1)).env(TUNABLES, NONE).exec();
+        let error =
+            std::process::Command::new(program).args(std::env::args_os().skip(1)).env(TUNABLES, NONE).exec();
         panic!("start again: {error}");
     }
 }
@@ -146,7 +144,12 @@ fn run(mut trial: Trial, options: &Options) -> ExitCode {
 /// What the state has counted.
 fn report(state: &State) {
     println!("seed {}, images {}", state.seed, &state.images);
-    println!("accepted and executed {}, refused {}, controls executed {}", state.sum("accepted"), state.sum("refused"), state.sum("control"));
+    println!(
+        "accepted and executed {}, refused {}, controls executed {}",
+        state.sum("accepted"),
+        state.sum("refused"),
+        state.sum("control")
+    );
     for (name, count) in &state.counts {
         println!("    {count:>10} {name}");
     }
@@ -175,8 +178,18 @@ fn controls(trial: &mut Trial) {
         ("a store", &[0x48, 0x89, 0x07], outside, Escape::Write),
         ("a jump", &[0xff, 0xe7], outside, Escape::Jump),
         ("a call", &[0xff, 0xd7], outside, Escape::Jump),
-        ("a load of an address that is none", &[0x48, 0x8b, 0x07], Halves::Outside(0x9234_5678), Escape::Read),
-        ("a store to an address that is none", &[0x48, 0x89, 0x07], Halves::Outside(0x9234_5678), Escape::Write),
+        (
+            "a load of an address that is none",
+            &[0x48, 0x8b, 0x07],
+            Halves::Outside(0x9234_5678),
+            Escape::Read,
+        ),
+        (
+            "a store to an address that is none",
+            &[0x48, 0x89, 0x07],
+            Halves::Outside(0x9234_5678),
+            Escape::Write,
+        ),
         ("a jump to an address that is none", &[0xff, 0xe7], Halves::Outside(0x9234_5678), Escape::Jump),
         // mov eax, DATA; jmp [rax]
         ("the word of the gates", &[0xb8, 0, 0, 0, 0x50, 0xff, 0x20], outside, Escape::Jump),

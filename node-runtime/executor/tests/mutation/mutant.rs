@@ -56,12 +56,8 @@ fn changes(base: &Base, code: &[u8]) -> Vec<(usize, Vec<u8>)> {
 }
 
 /// A bundle of traps in the place of another.
-pub(crate) fn trapped(base: &Base, place: usize) -> Mutant {
-    let mut code = base.own().to_vec();
-    let at = bundle_of(place) - base.segment.start;
-    code[at..at + BUNDLE_BYTES].fill(TRAP);
-    let changes = changes(base, &code);
-    Mutant { code, changes }
+pub(crate) fn trapped(bundle: usize) -> (usize, Vec<u8>) {
+    (bundle, vec![TRAP; BUNDLE_BYTES])
 }
 
 /// Bytes at the entry, and traps behind them to the end of its bundles.
@@ -189,12 +185,22 @@ impl Edit<'_> {
             0..=2 => bytes.push(random.byte()),
             3..=5 => bytes.extend([0x0f, random.byte()]),
             6 => bytes.extend([0x0f, random.pick(&[0x38, 0x3a]), random.byte()]),
-            _ => bytes.extend([0xc5, random.byte(), random.byte()]),
+            _ if random.one_in(2) => bytes.extend([0xc5, random.byte(), random.byte()]),
+            _ => bytes.extend([
+                0xc4,
+                random.byte() & 0xe0 | (1 + random.below(3) as u8),
+                random.byte(),
+                random.byte(),
+            ]),
         }
-        let mode = if is_any { random.byte() } else { random.pick(&[0x00, 0x40, 0x80, 0x84, 0x44, 0x04, 0x05]) };
+        let mode =
+            if is_any { random.byte() } else { random.pick(&[0x00, 0x40, 0x80, 0x84, 0x44, 0x04, 0x05]) };
         bytes.push(mode & 0xc7 | random.byte() & 0x38 | if random.one_in(2) { random.byte() & 7 } else { 0 });
         let rest = random.below(6);
-        bytes.extend((0..rest).map(|_| if random.one_in(2) { random.byte() } else { random.pick(&[0, 0xff, 0x24, 0x25]) }));
+        bytes.extend(
+            (0..rest)
+                .map(|_| if random.one_in(2) { random.byte() } else { random.pick(&[0, 0xff, 0x24, 0x25]) }),
+        );
         self.put(&bytes);
     }
 
@@ -218,7 +224,8 @@ impl Edit<'_> {
         let written = self.at + bytes.len();
         self.code[self.at..written].copy_from_slice(bytes);
         let start = self.base.segment.start;
-        let starts = |place: usize| self.base.instructions.binary_search_by_key(&(place + start), |one| one.0);
+        let starts =
+            |place: usize| self.base.instructions.binary_search_by_key(&(place + start), |one| one.0);
         let next = (written..end).find(|place| starts(*place).is_ok()).unwrap_or(end);
         self.code[written..next].fill(NOP);
     }
@@ -229,14 +236,14 @@ impl Edit<'_> {
 }
 
 const PREFIXES: [u8; 22] = [
-    0x66, 0x67, 0x67, 0xf2, 0xf3, 0xf0, 0x64, 0x65, 0x2e, 0x36, 0x3e, 0x26, 0x40, 0x41, 0x48, 0x4f, 0x0f, 0xc4, 0xc5,
-    0x62, 0x8f, 0xd5,
+    0x66, 0x67, 0x67, 0xf2, 0xf3, 0xf0, 0x64, 0x65, 0x2e, 0x36, 0x3e, 0x26, 0x40, 0x41, 0x48, 0x4f, 0x0f,
+    0xc4, 0xc5, 0x62, 0x8f, 0xd5,
 ];
 
 /// Bytes that make something else of an instruction.
 const TELLING: [u8; 30] = [
-    0x66, 0x67, 0xf2, 0xf3, 0xf0, 0x64, 0x65, 0x48, 0x4c, 0x0f, 0xc3, 0xe8, 0xe9, 0xeb, 0xcc, 0xff, 0xe0, 0xe4, 0x24,
-    0x5c, 0x54, 0x8b, 0x89, 0x8d, 0xa4, 0xab, 0x04, 0x05, 0x25, 0x00,
+    0x66, 0x67, 0xf2, 0xf3, 0xf0, 0x64, 0x65, 0x48, 0x4c, 0x0f, 0xc3, 0xe8, 0xe9, 0xeb, 0xcc, 0xff, 0xe0,
+    0xe4, 0x24, 0x5c, 0x54, 0x8b, 0x89, 0x8d, 0xa4, 0xab, 0x04, 0x05, 0x25, 0x00,
 ];
 
 /// Distances and numbers at which something ends.

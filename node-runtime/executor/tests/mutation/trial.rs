@@ -99,8 +99,7 @@ impl Trial {
             let executed: Vec<usize> = bundles_of(base)
                 .into_iter()
                 .filter(|bundle| {
-                    let changes = trapped(base, *bundle).changes;
-                    let report = run(base, zygote, &changes, &page, start, PATIENCE_MS).report;
+                    let report = run(base, zygote, &[trapped(*bundle)], &page, start, PATIENCE_MS).report;
                     let at = report.registers[16].wrapping_sub(1) as usize;
                     let is_trap = report.kind == SIGNAL && report.number as i32 == libc::SIGTRAP;
                     is_trap && bundle_of(at.wrapping_sub(CODE)) == *bundle
@@ -184,7 +183,13 @@ impl Trial {
     }
 
     /// Runs code at the entry of the first image that nobody has verified.
-    pub(crate) fn run_by_hand(&mut self, bytes: &[u8], halves: Halves, timer: [u64; 4], ms: i32) -> Result<Inside, Escape> {
+    pub(crate) fn run_by_hand(
+        &mut self,
+        bytes: &[u8],
+        halves: Halves,
+        timer: [u64; 4],
+        ms: i32,
+    ) -> Result<Inside, Escape> {
         let (base, zygote) = &mut self.bases[0];
         let mutant = crate::mutant::with_entry(base, bytes);
         let mut random = Random::of(self.seed, u64::MAX);

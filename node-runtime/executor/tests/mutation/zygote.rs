@@ -12,7 +12,7 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use crate::base::Base;
 use crate::block::{BASES, BLOCK_BYTES, PAGE_BYTES, Report, STACK_BYTES, Setting, Start, block};
 use crate::window::{
-    ARENA, ARENA_BYTES, BANK, CODE, CONSTANTS, DATA, GATES, GUARD_END, RECORD_PAGE, STACK, STACK_END,
+    ARENA, ARENA_BYTES, BANK, CODE, CONSTANTS, DATA, GUARD_END, RECORD_PAGE, STACK, STACK_END,
 };
 
 /// Offsets in the memory that is shared: code, constants, the report, the call's record.
@@ -25,15 +25,8 @@ const LOWEST: usize = 64 << 10;
 /// One past the addresses of programs.
 const ADDRESSES_END: usize = 0x7fff_ffff_f000;
 /// The signals that a run can end by.
-const SIGNALS: [libc::c_int; 7] = [
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGILL,
-    libc::SIGFPE,
-    libc::SIGTRAP,
-    libc::SIGSYS,
-    libc::SIGALRM,
-];
+const SIGNALS: [libc::c_int; 7] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS, libc::SIGALRM];
 
 /// One run.
 pub(crate) struct Run<'a> {
@@ -102,20 +95,15 @@ impl Zygote {
             self.write(*place, bytes);
         }
         self.write(RECORD, run.record);
-        let report = self.report();
-        // SAFETY: the shared page; the other process waits for the command.
-        unsafe { (&raw mut (*report).kind).write_volatile(0) };
-        // SAFETY: as above.
-        unsafe { (&raw mut (*report).services).write_volatile(0) };
-        // SAFETY: as above.
-        unsafe { (&raw mut (*report).start).write_volatile(run.start) };
+        let report = self.read();
+        self.replace(Report { kind: 0, services: 0, process: 0, start: run.start, ..report });
         rustix::io::write(&self.commands, b"!").expect("it lives");
         let unstoppable = !self.answered(run.patience_ms);
         if unstoppable {
-            // SAFETY: the shared page, written before the run began.
-            let process = unsafe { (&raw const (*report).process).read_volatile() };
-            // SAFETY: takes numbers; its parent waits, so the number is still that process's.
-            let _ = unsafe { libc::kill(process as libc::pid_t, libc::SIGKILL) };
+            let process = self.read().process as libc::pid_t;
+            assert!(process > 0, "the process that forks is stuck");
+            // SAFETY: takes numbers; its parent has not waited for it, so the number is still that process's.
+            let _ = unsafe { libc::kill(process, libc::SIGKILL) };
             assert!(self.answered(60_000), "the process that forks is gone");
         }
         let mut byte = [0];
@@ -123,8 +111,7 @@ impl Zygote {
         for (place, bytes) in run.changes {
             self.write(*place, &base.code[*place..*place + bytes.len()]);
         }
-        // SAFETY: the shared page; the run's process is gone.
-        Ended { report: unsafe { report.read_volatile() }, unstoppable }
+        Ended { report: self.read(), unstoppable }
     }
 
     fn answered(&self, milliseconds: i32) -> bool {
@@ -134,8 +121,15 @@ impl Zygote {
         count == 1
     }
 
-    fn report(&self) -> *mut Report {
-        self.shared.as_ptr().wrapping_add(REPORT).cast()
+    fn read(&self) -> Report {
+        let report: *const Report = report_in(self.shared);
+        // SAFETY: the shared page, in which any bytes are a report.
+        unsafe { report.read_volatile() }
+    }
+
+    fn replace(&self, with: Report) {
+        // SAFETY: the shared page, which nobody else uses between two runs.
+        unsafe { report_in(self.shared).write_volatile(with) }
     }
 
     fn write(&self, offset: usize, bytes: &[u8]) {
@@ -155,6 +149,10 @@ impl Drop for Zygote {
         // SAFETY: our own mapping.
         let _ = unsafe { libc::munmap(self.shared.as_ptr().cast(), SHARED_BYTES) };
     }
+}
+
+fn report_in(shared: NonNull<u8>) -> *mut Report {
+    shared.as_ptr().wrapping_add(REPORT).cast()
 }
 
 /// Where the block lies: above all values that runs begin with, and nowhere twice.
@@ -203,9 +201,10 @@ fn live(base: &Base, memory: &OwnedFd, shared: NonNull<u8>, block_at: usize, set
     fill(block_at, PAGE_BYTES, &[(0, block.code)], MprotectFlags::READ | MprotectFlags::EXEC);
     map(Some(block_at + PAGE_BYTES), PAGE_BYTES, writable, Some((memory, REPORT)));
     map(Some(block_at + 2 * PAGE_BYTES), STACK_BYTES, writable, None);
-    let report: *mut Report = shared.as_ptr().wrapping_add(REPORT).cast();
-    // SAFETY: the shared page, which nobody else uses yet.
-    unsafe { (&raw mut (*report).setting).write_volatile(setting) };
+    // SAFETY: the shared page, which nobody else uses yet; zeros are a report.
+    let report = unsafe { report_in(shared).read_volatile() };
+    // SAFETY: as above.
+    unsafe { report_in(shared).write_volatile(Report { setting, ..report }) };
     handle_signals(block_at + block.handler, block_at + 2 * PAGE_BYTES);
     filter_calls(block_at);
     // SAFETY: the block's entry, at the address that it was copied to, which takes nothing.
@@ -247,7 +246,6 @@ fn make_window(base: &Base, memory: &OwnedFd, landing: usize) {
     for (start, end) in starts.zip(ends) {
         map(Some(start), end - start, none, None);
     }
-    assert!(GATES * crate::window::BUNDLE_BYTES < BANK);
 }
 
 /// Private memory with these bytes at these offsets.
@@ -291,11 +289,8 @@ fn memory(bytes: usize) -> OwnedFd {
 
 /// Every signal ends the process in the block's handler, on the block's stack.
 fn handle_signals(handler: usize, stack: usize) {
-    let stack = libc::stack_t {
-        ss_sp: ptr::with_exposed_provenance_mut(stack),
-        ss_flags: 0,
-        ss_size: STACK_BYTES,
-    };
+    let stack =
+        libc::stack_t { ss_sp: ptr::with_exposed_provenance_mut(stack), ss_flags: 0, ss_size: STACK_BYTES };
     // SAFETY: mapped as long as the process lives; null asks for nothing back.
     assert_eq!(unsafe { libc::sigaltstack(&raw const stack, ptr::null_mut()) }, 0, "sigaltstack");
     for signal in SIGNALS {
