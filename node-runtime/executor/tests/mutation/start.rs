@@ -12,8 +12,6 @@ use crate::block::{PAGE_BYTES, Start};
 use crate::random::Random;
 use crate::window::{ARENA, ARENA_BYTES, CALL_AT, CODE, CONSTANTS, DATA, RECORD_PAGE, REQUEST_AT, STACK_END};
 
-/// How long a run may take, in microseconds. A loop takes all of it.
-pub(crate) const TIME_US: u64 = 2_000;
 /// RDI and RSP among [`Start::registers`].
 const RDI: usize = 5;
 const RSP: usize = 7;
@@ -45,8 +43,8 @@ impl Halves {
     }
 }
 
-/// The registers, stack, entry and timer of a run.
-pub(crate) fn start(entry: u64, halves: Halves, random: &mut Random) -> Start {
+/// The registers, stack, entry and timer of a run, which may take so many microseconds.
+pub(crate) fn start(entry: u64, halves: Halves, time_us: u64, random: &mut Random) -> Start {
     let mut registers = [0; 16];
     if let Halves::Outside(_) = halves {
         for register in &mut registers {
@@ -61,7 +59,7 @@ pub(crate) fn start(entry: u64, halves: Halves, random: &mut Random) -> Start {
     }
     registers[RDI] = halves.over(RECORD_PAGE + CALL_AT);
     registers[RSP] = STACK_END as u64;
-    Start { registers, entry, timer: [0, 0, 0, TIME_US] }
+    Start { registers, entry, timer: [0, 0, 0, time_us] }
 }
 
 /// The page of the call's record, with a request.

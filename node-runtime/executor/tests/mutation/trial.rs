@@ -17,6 +17,8 @@ use crate::zygote::{Ended, Run, Zygote};
 
 /// How long a run may go on although its timer struck, in milliseconds. A busy machine is no escape.
 const PATIENCE_MS: i32 = 20_000;
+/// For what takes microseconds: what a request executes must not depend on the machine.
+const PATIENT_US: u64 = 900_000;
 /// One mutant in so many is of the second image, which is large.
 const SECOND_SHARE: usize = 64;
 
@@ -24,8 +26,16 @@ const SECOND_SHARE: usize = 64;
 pub(crate) struct Trial {
     bases: Vec<(Base, Zygote)>,
     seed: u64,
+    extent: Extent,
+}
+
+/// How much is tried.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
     /// One refused mutant in so many is run all the same.
-    control_share: usize,
+    pub(crate) control_share: usize,
+    /// How long a run may take, in microseconds. A loop takes all of it.
+    pub(crate) time_us: u64,
 }
 
 /// What became of one mutant.
@@ -40,12 +50,12 @@ pub(crate) struct Outcome {
 }
 
 impl Trial {
-    pub(crate) fn new(bases: Vec<Base>, seed: u64, control_share: usize) -> Self {
+    pub(crate) fn new(bases: Vec<Base>, seed: u64, extent: Extent) -> Self {
         let started = bases.into_iter().map(|base| {
             let zygote = Zygote::start(&base);
             (base, zygote)
         });
-        let mut trial = Self { bases: started.collect(), seed, control_share };
+        let mut trial = Self { bases: started.collect(), seed, extent };
         for number in 0..trial.bases.len() {
             trial.look_at_what_is_mapped(number);
             trial.follow(number);
@@ -87,14 +97,14 @@ impl Trial {
         let mut random = Random::of(0, 0);
         for request in 0..base.requests.len() {
             for halves in [Halves::Zero, Halves::Outside(0x8123_4567), Halves::Outside(0x1234)] {
-                let start = patient(start(base.entry, halves, &mut random));
+                let start = start(base.entry, halves, PATIENT_US, &mut random);
                 let page = record(&base.requests[request], halves);
                 let ended = run(base, zygote, &[], &page, start, PATIENCE_MS);
                 let end = judge(&ended, &base.code, true, zygote.block);
                 assert_eq!(end, Ok(Inside::Returned), "{} {request} {halves:?}", base.name);
             }
             let halves = Halves::Outside(0x1234);
-            let start = patient(start(base.entry, halves, &mut random));
+            let start = start(base.entry, halves, PATIENT_US, &mut random);
             let page = record(&base.requests[request], halves);
             let executed: Vec<usize> = bundles_of(base)
                 .into_iter()
@@ -160,9 +170,9 @@ impl Trial {
         let request = random.below(base.requests.len());
         let mutant = mutant(base, request, &mut random);
         let refused = base.verify(&mutant.code).err();
-        let is_control = refused.is_some() && random.one_in(self.control_share);
+        let is_control = refused.is_some() && random.one_in(self.extent.control_share);
         let halves = Halves::any(&mut random);
-        let start = start(base.entry, halves, &mut random);
+        let start = start(base.entry, halves, self.extent.time_us, &mut random);
         let page = record(&base.requests[request], halves);
         let mut outcome = Outcome {
             what: format!("{} with request {request}", base.name),
@@ -187,22 +197,17 @@ impl Trial {
         &mut self,
         bytes: &[u8],
         halves: Halves,
-        timer: [u64; 4],
-        ms: i32,
+        time_us: u64,
+        patience_ms: i32,
     ) -> Result<Inside, Escape> {
         let (base, zygote) = &mut self.bases[0];
         let mutant = crate::mutant::with_entry(base, bytes);
         let mut random = Random::of(self.seed, u64::MAX);
-        let start = Start { timer, ..start(base.entry, halves, &mut random) };
+        let start = start(base.entry, halves, time_us, &mut random);
         let page = record(&base.requests[0], halves);
-        let ended = run(base, zygote, &mutant.changes, &page, start, ms);
+        let ended = run(base, zygote, &mutant.changes, &page, start, patience_ms);
         judged(base, &mutant, &ended, false, zygote.block)
     }
-}
-
-/// With a second for what takes microseconds: what a request executes must not depend on the machine.
-fn patient(start: Start) -> Start {
-    Start { timer: [0, 0, 1, 0], ..start }
 }
 
 fn run(
