@@ -112,10 +112,10 @@ fn without_restartable_sequences() {
 /// Runs what the options say, from where the state ends.
 fn run(mut trial: Trial, options: &Options) -> ExitCode {
     controls(&mut trial);
-    let images = trial.images();
+    let origin = trial.origin();
     let mut state = match &options.state {
-        Some(file) => State::load(file, options.seed, &images),
-        None => State::new(options.seed, images),
+        Some(file) => State::load(file, options.seed, &origin),
+        None => State::new(options.seed, origin),
     };
     let (begin, first) = (Instant::now(), state.next);
     while state.next < options.offered && state.escapes.len() < ESCAPES_MAX {
@@ -143,7 +143,7 @@ fn run(mut trial: Trial, options: &Options) -> ExitCode {
 
 /// What the state has counted.
 fn report(state: &State) {
-    println!("seed {}, images {}", state.seed, &state.images);
+    println!("seed {}, made of {}", state.seed, &state.origin);
     println!(
         "accepted and executed {}, refused {}, controls executed {}",
         state.sum("accepted"),

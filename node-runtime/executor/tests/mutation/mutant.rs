@@ -10,6 +10,9 @@ use crate::random::Random;
 use crate::snippets::SNIPPETS;
 use crate::window::{BUNDLE_BYTES, CODE};
 
+/// Grows when the same index makes another mutant: counts of others are not continued.
+pub(crate) const REVISION: u64 = 1;
+
 const NOP: u8 = 0x90;
 const TRAP: u8 = 0xcc;
 

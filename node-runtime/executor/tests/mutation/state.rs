@@ -8,8 +8,8 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) seed: u64,
-    /// Stands for the images: mutants of others are others.
-    pub(crate) images: String,
+    /// Stands for what mutants are made of: others are others.
+    pub(crate) origin: String,
     /// The next mutant.
     pub(crate) next: u64,
     pub(crate) counts: BTreeMap<String, u64>,
@@ -18,8 +18,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(seed: u64, images: String) -> Self {
-        Self { seed, images, next: 0, counts: BTreeMap::new(), escapes: Vec::new() }
+    pub(crate) fn new(seed: u64, origin: String) -> Self {
+        Self { seed, origin, next: 0, counts: BTreeMap::new(), escapes: Vec::new() }
     }
 
     pub(crate) fn count(&mut self, name: &str) {
@@ -37,16 +37,16 @@ impl State {
     /// What the file says; a new state if there is none.
     ///
     /// # Panics
-    /// For a file of another seed or of other images: its counts would be no counts of this run.
-    pub(crate) fn load(file: &Path, seed: u64, images: &str) -> Self {
-        let mut state = Self::new(seed, images.to_owned());
+    /// For a file of another seed or of other mutants: its counts would be no counts of this run.
+    pub(crate) fn load(file: &Path, seed: u64, origin: &str) -> Self {
+        let mut state = Self::new(seed, origin.to_owned());
         let Ok(text) = std::fs::read_to_string(file) else { return state };
         for line in text.lines() {
             let (name, value) = line.rsplit_once('\t').expect("a name, a tab and a value");
             let number = || value.parse().expect("a number");
             match name {
                 "seed" => assert_eq!(number(), seed, "{} is of another seed", file.display()),
-                "images" => assert_eq!(value, images, "{} is of other images", file.display()),
+                "origin" => assert_eq!(value, origin, "{} is of other mutants", file.display()),
                 "next" => state.next = number(),
                 name => match name.strip_prefix("escape ") {
                     Some(index) => state.escapes.push((index.parse().expect("a number"), value.to_owned())),
@@ -59,7 +59,7 @@ impl State {
 
     /// Writes the file anew, whole or not at all.
     pub(crate) fn save(&self, file: &Path) {
-        let mut text = format!("seed\t{}\nimages\t{}\nnext\t{}\n", self.seed, self.images, self.next);
+        let mut text = format!("seed\t{}\norigin\t{}\nnext\t{}\n", self.seed, self.origin, self.next);
         for (name, count) in &self.counts {
             writeln!(text, "{name}\t{count}").expect("writing to a string");
         }

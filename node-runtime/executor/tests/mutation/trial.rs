@@ -8,8 +8,9 @@ use mfaas_ident::Digest;
 use crate::base::{Base, bundle_of};
 use crate::block::{SIGNAL, Start};
 use crate::judge::{Escape, Inside, judge};
-use crate::mutant::{Mutant, bundles_of, mutant, trapped};
+use crate::mutant::{Mutant, REVISION, bundles_of, mutant, trapped};
 use crate::random::Random;
+use crate::snippets::SNIPPETS;
 use crate::start::{Halves, record, start};
 use crate::state::State;
 use crate::window::{BUNDLE_BYTES, CODE};
@@ -63,9 +64,10 @@ impl Trial {
         trial
     }
 
-    /// Stands for the images, with all that mutants are made of.
-    pub(crate) fn images(&self) -> String {
-        let mut all = Vec::new();
+    /// Stands for all that mutants are made of.
+    pub(crate) fn origin(&self) -> String {
+        let mut all = REVISION.to_le_bytes().to_vec();
+        all.extend(SNIPPETS.concat().iter().flat_map(|byte| byte.to_le_bytes()));
         for (base, _) in &self.bases {
             all.extend_from_slice(base.own());
             all.extend(base.executed.iter().flatten().flat_map(|number| number.to_le_bytes()));
