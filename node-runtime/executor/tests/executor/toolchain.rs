@@ -37,18 +37,26 @@ pub(crate) fn hostile() -> &'static [u8] {
 #[allow(dead_code, reason = "of the test programs that share this file one asks")]
 pub(crate) fn jumper() -> &'static [u8] {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    IMAGE.get_or_init(|| {
-        ready("jumper").unwrap_or_else(|| Functions::rewritten("jumper").build_alone("jumper"))
-    })
+    IMAGE.get_or_init(|| verified("jumper"))
 }
 
 /// The image of `tests/functions/sample.rs`, which verifies.
 #[allow(dead_code, reason = "of the test programs that share this file one asks")]
 pub(crate) fn sample() -> &'static [u8] {
     static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    IMAGE.get_or_init(|| {
-        ready("sample").unwrap_or_else(|| Functions::rewritten("sample").build_alone("sample"))
-    })
+    IMAGE.get_or_init(|| verified("sample"))
+}
+
+/// The image of `tests/functions/services.rs`, which verifies.
+#[allow(dead_code, reason = "of the test programs that share this file one asks")]
+pub(crate) fn services() -> &'static [u8] {
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    IMAGE.get_or_init(|| verified("services"))
+}
+
+/// A function of its own that verifies.
+fn verified(name: &str) -> Vec<u8> {
+    ready(name).unwrap_or_else(|| Functions::rewritten(name).build_alone(name))
 }
 
 /// Names the directory of images that were built before, for machines without a compiler.
