@@ -11,6 +11,7 @@ mod registers;
 mod state;
 mod toolchain;
 mod watcher;
+mod window;
 
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
