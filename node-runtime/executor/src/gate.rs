@@ -5,6 +5,7 @@
 
 use std::arch::{asm, naked_asm};
 use std::mem::offset_of;
+use std::sync::atomic::Ordering;
 
 use mfaas_abi::Call;
 
@@ -303,7 +304,14 @@ pub(crate) extern "C" fn stray() -> ! {
 /// In a service whose work grows with what the function asks for, now and then, and at the end of each: ends
 /// the call if a tick came and its CPU time is used up.
 pub(crate) extern "C" fn look_at_budget() {
-    let over = state::with(|state| state.services.ticked.take() && state.budget.is_used_up(true));
+    let over = state::with(|state| {
+        // Written only where it was set: a tick that comes between must not be lost.
+        let ticked = state.services.ticked.load(Ordering::Relaxed);
+        if ticked {
+            state.services.ticked.store(false, Ordering::Relaxed);
+        }
+        ticked && state.budget.is_used_up(true)
+    });
     if over {
         leave(End::OverBudget);
     }

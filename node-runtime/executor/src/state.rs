@@ -99,7 +99,7 @@ pub(crate) struct Services {
     /// Whether one runs: on the host's stack, with pointers of the function's.
     pub(crate) running: Cell<bool>,
     /// A tick came while one ran, which could not be ended.
-    pub(crate) ticked: Cell<bool>,
+    pub(crate) ticked: AtomicBool,
     /// What return addresses are masked with: all ones where code is not verified.
     pub(crate) return_mask: Cell<u32>,
 }
@@ -192,7 +192,7 @@ impl State {
             services: Services {
                 table: [const { Cell::new(0) }; GATES],
                 running: Cell::new(false),
-                ticked: Cell::new(false),
+                ticked: AtomicBool::new(false),
                 return_mask: Cell::new(0),
             },
             keys: KeyState { on: Cell::new(false), landing: Cell::new(0) },

@@ -39,7 +39,7 @@ unsafe extern "C" {
     fn mfaas_host_log(level: u32, text: *const u8, bytes: usize);
     fn mfaas_host_random(into: *mut u8, bytes: usize);
     fn mfaas_host_panic(text: *const u8, bytes: usize) -> !;
-    fn cbrt(number: f64) -> f64;
+    fn sin(number: f64) -> f64;
     fn memcpy(into: *mut u8, from: *const u8, bytes: usize) -> *mut u8;
 }
 
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn mfaas_entry_v1(call: *mut Call) -> u32 {
         let answer = call.arena.add(ANSWER_AT);
         mfaas_host_log(1, TEXT.as_ptr(), TEXT.len());
         mfaas_host_random(answer.add(16), 16);
-        let root = cbrt(f64::from(*call.body.start.add(1)));
+        let root = sin(f64::from(*call.body.start.add(1)));
         answer.add(8).cast::<f64>().write_unaligned(root);
         memcpy(answer, TEXT.as_ptr(), TEXT.len());
         if *call.body.start == b'p' {

@@ -145,7 +145,7 @@ fn is_right(letter: u8, outcome: &Outcome<'_>) -> bool {
         let (text, root, random) =
             (response.body.get(..8), response.body.get(8..16), response.body.get(16..));
         text == Some(b"services")
-            && root == Some(&f64::from(NUMBER).cbrt().to_le_bytes())
+            && root == Some(&f64::from(NUMBER).sin().to_le_bytes())
             && random.is_some_and(|bytes| bytes != [0; 16])
     };
     logs == [true] && if letter == PANICS { outcome.message == b"services" } else { is_answer() }
