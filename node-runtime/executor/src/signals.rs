@@ -164,7 +164,10 @@ pub(crate) extern "C" fn on_tick(_: c_int, _: *mut libc::siginfo_t, context: *mu
         // Not the function's: the host itself was interrupted, just before or just after the function, or in a
         // service, which looks itself when it is done.
         let in_function = window::is_functions_stack(registers.stack_pointer());
-        state.services.ticked.store(state.services.running.get(), Ordering::Relaxed);
+        // Never taken away here: a tick just behind the service would undo what one in it has noted.
+        if state.services.running.get() {
+            state.services.ticked.store(true, Ordering::Relaxed);
+        }
         if state.budget.is_used_up(in_function) {
             registers.abandon(state, End::OverBudget);
         }

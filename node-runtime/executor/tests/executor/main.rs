@@ -89,8 +89,12 @@ impl Fixture {
 #[ignore = "writes files for scripts/test-keys"]
 fn images_are_written() {
     let directory = std::env::var_os("MFAAS_TEST_IMAGES_INTO").expect("the name of a directory");
-    let images =
-        [("tenant", toolchain::tenant()), ("hostile", toolchain::hostile()), ("jumper", toolchain::jumper())];
+    let images = [
+        ("tenant", toolchain::tenant()),
+        ("hostile", toolchain::hostile()),
+        ("jumper", toolchain::jumper()),
+        ("services", toolchain::services()),
+    ];
     for (name, image) in images {
         let file = std::path::Path::new(&directory).join(name).with_extension("so");
         std::fs::write(file, image).expect("written");

@@ -115,6 +115,13 @@ impl Path {
             _ => false,
         }
     }
+
+    /// The first instruction of the gate that is behind the service in which this one is, if that comes back.
+    fn behind_service(&self, number: usize) -> Option<u64> {
+        let behind = self.steps[number..].iter().position(|step| step.is_in_window())?;
+        let is_service = self.must_end(number) && behind >= GATE_BEHIND;
+        is_service.then(|| self.steps[number + behind - GATE_BEHIND + 1].at)
+    }
 }
 
 /// Calls of the traced program.
@@ -302,14 +309,30 @@ impl Traced {
         assert_eq!((here.rip, here.rsp), (step.at, step.stack), "{place}");
         self.tracee.write(self.exchange + CLOCK_STEP_AT as u64, PAST_SHORT_NS);
         self.tick(&place);
+        if let Some(behind) = path.behind_service(number) {
+            self.tick_again(behind, path.steps[path.back].at, &place);
+        }
         let entered = *entered.get_or_insert_with(|| self.to_hit(enter, 1));
         if number < path.back {
-            let back = self.to_hit(path.steps[path.back].at, 1);
+            let here = self.tracee.registers();
+            let back = path.steps[path.back].at;
+            let back = if here.rip == back { here } else { self.to_hit(back, 1) };
             assert_eq!((kept(&back), back.rsp), (kept(&entered), entered.rsp + 8), "{place}");
         }
         let statuses = [Status::OverBudget, expected(letter)];
         let possible = if path.must_end(number) { &statuses[..1] } else { &statuses[..] };
         self.end(letter, possible, &place)
+    }
+
+    /// A second tick, just behind the service in which the first one came, unless that has ended the call.
+    fn tick_again(&mut self, behind: u64, back: u64, place: &str) {
+        self.tracee.stop_at(&[behind, back]);
+        let stop = self.tracee.go_on(0);
+        assert_eq!(stop, Stop::Trap(TRAP_HWBKPT), "after a tick at {place}");
+        if self.tracee.registers().rip == behind {
+            self.tick(place);
+        }
+        self.tracee.stop_at(&[]);
     }
 
     fn finish(self) {
