@@ -70,7 +70,7 @@ fn main() -> Result<ExitCode> {
     survey.accepted(&distinct);
     writeln!(stdout(), "\nimages alone ({} s)\n{survey}", begin.elapsed().as_secs())?;
     let (mut random, mut mutants, mut bytes) = (Random(options.seed), 0u64, 0);
-    for mutant in mutants::tables(options.seed) {
+    for mutant in mutants::tables(options.seed, 1) {
         bytes += survey.mutant(&mutant);
         mutants += 1;
     }

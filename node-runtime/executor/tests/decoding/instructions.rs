@@ -9,7 +9,7 @@ use crate::processor::{GUARD, INSTRUCTION_BYTES_MAX};
 
 /// Where one instruction is looked at: everything that it may name is its own.
 const CODE: u64 = GUARD - BUNDLE_BYTES;
-const IMAGE: [Range<u64>; 1] = [0..1 << 32];
+const IMAGE: Range<u64> = 0..1 << 32;
 const BUNDLE: usize = BUNDLE_BYTES as usize;
 const TRAP: u8 = 0xcc;
 const MASKED_RETURN: [u8; 12] = [0x44, 0x8b, 0x1c, 0x24, 0x41, 0x83, 0xe3, 0xe0, 0x4c, 0x89, 0x1c, 0x24];
@@ -102,7 +102,7 @@ fn verified(before: &[u8], bytes: &Bytes) -> Result<(), Rule> {
     let mut bundle = [TRAP; BUNDLE];
     bundle[..start].copy_from_slice(before);
     bundle[start..end].copy_from_slice(bytes.as_slice());
-    let code = CodeSegment { bytes: &bundle, address: CODE, image: &IMAGE };
+    let code = CodeSegment { bytes: &bundle, address: CODE, image: std::slice::from_ref(&IMAGE) };
     verify(code).map_err(|violation| violation.rule)
 }
 

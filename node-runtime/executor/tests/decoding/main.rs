@@ -12,7 +12,7 @@ mod survey;
 
 /// The same functions as in the executor's other tests.
 #[path = "../executor/toolchain.rs"]
-#[allow(dead_code, reason = "shared with other tests, of which this needs two functions")]
+#[allow(dead_code, reason = "shared with other tests, of which this needs some functions")]
 mod toolchain;
 
 use crate::instructions::Bytes;
@@ -23,10 +23,12 @@ use crate::survey::{Claim, Survey, Verdict, ask};
 const SEED: u64 = 1;
 /// Bytes of changed instructions, in the short form.
 const MUTATED_BYTES: u64 = 1_000_000;
+/// One in so many of the tables, in the short form.
+const STRIDE: usize = 61;
 
 /// The distinct instructions of the images of the tests.
 fn of_images() -> Vec<Bytes> {
-    let images = [toolchain::tenant(), toolchain::jumper()];
+    let images = [toolchain::tenant(), toolchain::jumper(), toolchain::services()];
     let mut all: Vec<Bytes> =
         images.iter().flat_map(|image| instructions::of_image(image).expect("it verifies")).collect();
     all.sort_unstable();
@@ -51,6 +53,16 @@ fn the_processor_agrees_about_changed_instructions() {
     }
     survey.ask();
     assert!(survey.agreements() > 20_000 && survey.disagreements() == 0, "{survey}");
+}
+
+#[test]
+fn the_processor_agrees_about_the_maps_of_opcodes() {
+    let mut survey = Survey::new(false);
+    for mutant in mutants::tables(SEED, STRIDE) {
+        survey.mutant(&mutant);
+    }
+    survey.ask();
+    assert!(survey.agreements() > 4_000 && survey.disagreements() == 0, "{survey}");
 }
 
 /// Of each instruction a length that is wrong by one is claimed, and noticed.

@@ -10,7 +10,7 @@
 //! changed any register, and another thread may have held any lock when the process was forked.
 
 use std::ffi::{c_int, c_void};
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -285,5 +285,3 @@ fn ready(trial: &Trial, context: &mut libc::ucontext_t) {
     let vectors = unsafe { &mut *context.uc_mcontext.fpregs };
     (vectors.cwd, vectors.swd, vectors.mxcsr) = (X87_CONTROL, 0, VECTOR_CONTROL);
 }
-
-const _: () = assert!(offset_of!(Shared, next) == 0 && INSTRUCTION_BYTES_MAX < PAGE_BYTES);

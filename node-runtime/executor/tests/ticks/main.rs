@@ -2,8 +2,9 @@
 //! the services and the returns to behind the landing. Wherever it comes, the kernel's frame lies on the
 //! handlers' stack, the call ends as itself or over its budget, and the next ones are right.
 //!
-//! The program starts itself again and steps through that with `ptrace`. Calls under protection keys, whose
-//! gates are others (`keyed`), are not stepped through: this program is not run where there are keys.
+//! The program starts itself again and steps through that with `ptrace`, which needs the processor's
+//! breakpoints. Calls under protection keys have gates of their own (`keyed`): to step through those takes a
+//! machine that has keys, and is not done here.
 
 #![allow(missing_docs, reason = "a test")]
 #![allow(unsafe_code, reason = "it traces a process, which stops for it")]

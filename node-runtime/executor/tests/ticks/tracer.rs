@@ -6,7 +6,6 @@ use std::fs::File;
 use std::mem::{MaybeUninit, offset_of};
 use std::os::unix::fs::FileExt as _;
 use std::process::{Child, Command};
-use std::ptr;
 
 pub(crate) type Registers = libc::user_regs_struct;
 
@@ -39,12 +38,10 @@ impl Tracee {
     pub(crate) fn start(variable: &str) -> Self {
         let program = std::env::current_exe().expect("our own program");
         let child = Command::new(program).env(variable, "1").spawn().expect("it starts");
-        let mut status = 0;
+        let (id, mut status) = (child.id() as c_int, 0);
         // SAFETY: our own child, and a live local.
-        assert_eq!(
-            unsafe { libc::waitpid(child.id() as c_int, &raw mut status, libc::WUNTRACED) },
-            child.id() as c_int
-        );
+        let stopped = unsafe { libc::waitpid(id, &raw mut status, libc::WUNTRACED) };
+        assert!(stopped == id && libc::WIFSTOPPED(status), "the traced program has ended: {status:#x}");
         let memory = File::options()
             .read(true)
             .write(true)
@@ -158,5 +155,3 @@ impl Tracee {
 pub(crate) fn kept(registers: &Registers) -> [u64; 6] {
     [registers.rbx, registers.rbp, registers.r12, registers.r13, registers.r14, registers.r15]
 }
-
-const _: () = assert!(size_of::<*const ()>() == size_of::<usize>() && ptr::null::<u8>().is_null());
