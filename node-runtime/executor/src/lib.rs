@@ -26,7 +26,8 @@
 //!   wherever it touches the function's memory. Kept by `services`; noticed by
 //!   `ten_thousand_kills_leave_no_trace`.
 //! - INV-EXECUTOR-5: a call is abandoned only while the stack pointer lies in the window or a service touches
-//!   it, so never in the middle of the host's own work. Kept by `signals`; noticed by the same test.
+//!   it, so never in the middle of the host's own work. Kept by `signals`; noticed by the same test, and by
+//!   `tests/ticks` at every instruction.
 //! - INV-EXECUTOR-6: what a function left behind (pointers, lengths, counters) is checked before use.
 //!   Kept by `judge`; noticed by `a_lying_function_is_bad_output`.
 //! - INV-EXECUTOR-7: a pointer given to the kernel is to a local that lives across the call, or null
