@@ -28,6 +28,8 @@ use crate::mutants::Random;
 use crate::processor::Processor;
 use crate::survey::{Claim, Survey, Verdict, ask};
 
+/// Bytes that the tables of opcodes hold; of all that is mutated they are a quarter at most.
+const TABLE_BYTES: u64 = 23_000_000;
 const USAGE: &str = "decoding [--bytes NUMBER] [--seed NUMBER] [--accepted-alone] IMAGE.so …";
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -70,7 +72,8 @@ fn main() -> Result<ExitCode> {
     survey.accepted(&distinct);
     writeln!(stdout(), "\nimages alone ({} s)\n{survey}", begin.elapsed().as_secs())?;
     let (mut random, mut mutants, mut bytes) = (Random(options.seed), 0u64, 0);
-    for mutant in mutants::tables(options.seed, 1) {
+    let stride = (4 * TABLE_BYTES).div_ceil(options.mutated_bytes.max(1)) as usize;
+    for mutant in mutants::tables(options.seed, stride) {
         bytes += survey.mutant(&mutant);
         mutants += 1;
     }
