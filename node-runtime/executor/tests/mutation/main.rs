@@ -39,8 +39,8 @@ use crate::state::State;
 use crate::trial::{Extent, Trial};
 
 /// Mutants of the short form, and how many of them have to be accepted.
-const SHORT: u64 = 12_000;
-const SHORT_ACCEPTED: u64 = 1_000;
+const SHORT: u64 = 60_000;
+const SHORT_ACCEPTED: u64 = 10_000;
 /// Of the short form and of the long one. Beside other tests a process may wait for a while to run at all.
 const SHORT_EXTENT: Extent = Extent { control_share: 4, time_us: 20_000 };
 const EXTENT: Extent = Extent { control_share: 32, time_us: 2_000 };
