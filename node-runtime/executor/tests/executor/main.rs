@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "the watcher sends a signal to one thread")]
 
 mod ends;
+mod holes;
 mod hostility;
 mod hosts;
 mod packing;
