@@ -12,8 +12,8 @@ use mfaas_rules::profiles::image_layout::{SHARED_IMAGES_MAX, TENANT_IMAGES_MAX};
 use crate::pages::{LARGE_PAGE_BYTES, PAGE_BYTES};
 use crate::window;
 
-/// `mfslab02`, so that a wrong descriptor is noticed.
-const MAGIC: u64 = u64::from_le_bytes(*b"mfslab02");
+/// `mfslab03`, so that a wrong descriptor is noticed.
+const MAGIC: u64 = u64::from_le_bytes(*b"mfslab03");
 /// Bytes of the header in front of the records.
 pub(crate) const HEADER_BYTES: usize = 4096;
 
@@ -82,6 +82,8 @@ pub(crate) struct Header {
     verified: AtomicU64,
     /// Grows when an image has left.
     departures: AtomicU64,
+    /// Bytes of the code, from the first, that hold traps or code. What lies behind them was never written.
+    ready: AtomicU64,
 }
 
 impl Header {
@@ -109,6 +111,16 @@ impl Header {
     /// An image has left: there are traps where it was.
     pub(crate) fn count_departure(&self) {
         self.departures.fetch_add(1, Ordering::Release);
+    }
+
+    /// So many bytes of the code hold traps or code now.
+    pub(crate) fn announce_ready(&self, bytes: usize) {
+        self.ready.store(bytes as u64, Ordering::Release);
+    }
+
+    /// Bytes of the code that hold traps or code.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.load(Ordering::Acquire) as usize
     }
 
     /// How many images have left.

@@ -18,10 +18,10 @@
 //!   that executor's. Kept by `Executor` (not `Send`, one at a time).
 //! - INV-EXECUTOR-2: memory between the guards of `memory::CallMemory` is mapped, writable and
 //!   the current call's. Kept by `memory`.
-//! - INV-EXECUTOR-3: a slab lies where `window` says, its code never writable and its data never
-//!   executable in a worker, as long as the `Slab`; what its directory says about an image was
+//! - INV-EXECUTOR-3: a slab lies where `window` says, its code never writable, its data and what of its code
+//!   holds neither code nor traps never executable in a worker, as long as the `Slab`; what its directory says about an image was
 //!   written by the loader and lies in the image's slot. Kept by `slab`, `link` and `writer`; noticed
-//!   by `no_page_is_ever_writable_and_executable`.
+//!   by `no_page_is_ever_writable_and_executable` and `room_that_was_never_readied_holds_no_instructions`.
 //! - INV-EXECUTOR-4: a service holds no lock, owns nothing and allocates nothing, so it may be abandoned
 //!   wherever it touches the function's memory. Kept by `services`; noticed by
 //!   `ten_thousand_kills_leave_no_trace`.
@@ -46,7 +46,7 @@
 //!   `keyed`, `bind` and `library`; noticed by the tests in `tests/keys`.
 //! - INV-EXECUTOR-12: under protection keys no byte of the worker's code outside of the gates begins an
 //!   instruction that changes rights. Kept by `text`, which looks and overwrites before lock-down;
-//!   nothing can be mapped executable afterwards.
+//!   afterwards nothing becomes executable but more of the window's code.
 //! - INV-EXECUTOR-13: a process that is forked to try something out has nothing of its parent's to
 //!   flush, drop or unlock, and ends by `_exit`. Kept by `keys`.
 //! - INV-EXECUTOR-14: instructions that not every x86-64 processor has run only where this one says that

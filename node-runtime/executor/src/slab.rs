@@ -1,10 +1,14 @@
 //! A slab as a worker sees it: code and directory read-only, data of its own, all at the addresses
 //! of [`crate::window`], mapped once before lock-down.
 //!
-//! What the loader adds later is there without a system call. A slot that was used before may hold
-//! other code than this core has fetched ahead, so the first call of every image begins with an
-//! instruction that drops what was fetched (INV-EXECUTOR-8).
+//! What the loader adds later is there without a system call, but for one where it begins another piece of
+//! the code. Code that nobody wrote yet reads as zeros, and zeros are instructions, which write wherever a
+//! register points. So only what holds traps or code is executable, and no further.
+//!
+//! A slot that was used before may hold other code than this core has fetched ahead, so the first call
+//! of every image begins with an instruction that drops what was fetched (INV-EXECUTOR-8).
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::os::fd::AsFd;
 
@@ -27,6 +31,8 @@ pub struct Slab {
     verification: Verification,
     directory: Region,
     code: Region,
+    /// Bytes of the code that are executable, from the first.
+    open: Cell<usize>,
     data: Region,
     constants: Region,
 }
@@ -56,13 +62,25 @@ impl Slab {
             geometry,
             verification,
             directory: Region::of_file(None, geometry.directory_bytes(), ProtFlags::READ, &fd, 0)?,
-            code: bank(window::CODE, ProtFlags::READ | ProtFlags::EXEC, geometry.code_offset())?,
+            code: bank(window::CODE, ProtFlags::empty(), geometry.code_offset())?,
+            open: Cell::new(0),
             data,
             constants: bank(window::CONSTANTS, ProtFlags::READ, geometry.constants_offset())?,
         };
         slab.lead_gates_to((gate::pass as *const ()).addr())?;
+        slab.open_code()?;
         slab.touch_residents();
         Ok(slab)
+    }
+
+    /// Makes executable what has been readied since the last time. Before each call: the image may lie there.
+    pub(crate) fn open_code(&self) -> Result<(), ExecutorError> {
+        let ready = self.header().ready().min(self.geometry.bank_bytes);
+        if ready > self.open.get() {
+            self.code.protect(0..ready, MprotectFlags::READ | MprotectFlags::EXEC)?;
+            self.open.set(ready);
+        }
+        Ok(())
     }
 
     /// Writes the word through which all gates jump, and makes it read-only.
@@ -86,8 +104,12 @@ impl Slab {
 
     /// How many images have left it.
     pub(crate) fn departures(&self) -> u64 {
+        self.header().departures()
+    }
+
+    fn header(&self) -> &Header {
         // SAFETY: INV-EXECUTOR-3. The directory begins with the header; atomics only.
-        unsafe { &*self.directory.at(0).cast::<Header>() }.departures()
+        unsafe { &*self.directory.at(0).cast::<Header>() }
     }
 
     /// Meets the page faults of the images that are resident already, which their first calls would

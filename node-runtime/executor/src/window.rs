@@ -74,8 +74,10 @@ pub(crate) fn confirm(
         let is_private_data = *private && !execute;
         // Memory without access is one mapping to the kernel, whoever it borders on.
         let has_no_access = *private && !(*read || *write || *execute);
+        // Code that holds nothing yet is not executable: see `slab`.
+        let is_code = !write && !private && read == execute;
         let is_as_it_should_be = [
-            (code, *read && !write && *execute && !private),
+            (code, is_code),
             (data, *read && is_private_data),
             (constants, *read && !write && !execute && !private),
             (call_memory, is_private_data),
@@ -108,6 +110,8 @@ pub(crate) const LIBRARY: usize = gate(GATES);
 /// The word of each process through which its gates jump, on a page of its own.
 pub(crate) const GATE_TARGET: usize = DATA;
 
+const _: () = assert!(CODE as u64 == mfaas_rules::profiles::seccomp::CODE_START);
+const _: () = assert!(DATA as u64 == CODE as u64 + mfaas_rules::profiles::seccomp::CODE_BYTES_MAX);
 const _: () = assert!(CODE + BANK <= DATA && DATA + BANK <= CONSTANTS && CALL_MEMORY < END);
 
 #[cfg(test)]

@@ -66,6 +66,8 @@ pub struct SlabWriter {
     vacant: Vec<u32>,
     /// Pieces of the banks that were readied, by where they begin in the view.
     ready: BTreeSet<usize>,
+    /// Where the first piece of the banks begins that was not readied.
+    ready_end: usize,
     /// The first two MiB are readied in small pieces.
     frugal: bool,
     /// What was found in sealed memory that was hashed; at most as many as there are slots.
@@ -136,6 +138,7 @@ impl SlabWriter {
             hashed: BTreeMap::new(),
             file: Vec::new(),
             ready: BTreeSet::new(),
+            ready_end: 0,
             frugal,
         };
         writer.header().write(geometry, verification);
@@ -361,9 +364,10 @@ impl SlabWriter {
         }
     }
 
-    /// Readies what will be written of code and constants, at these offsets in both.
+    /// Readies what will be written of code and constants, at these offsets in both, and what lies before it:
+    /// workers execute all of the code up to where it ends.
     fn make_ready(&mut self, range: Range<usize>) {
-        let mut offset = range.start;
+        let mut offset = self.ready_end.min(range.start);
         while offset < range.end {
             let piece = self.piece(offset);
             offset = piece.end;
@@ -372,6 +376,10 @@ impl SlabWriter {
                     self.back(bank + piece.start, piece.len());
                 }
             }
+        }
+        if offset > self.ready_end {
+            self.ready_end = offset;
+            self.header().announce_ready(offset);
         }
     }
 

@@ -42,6 +42,16 @@ fn a_worker_is_confirmed_and_what_lies_above_is_its_own() {
     assert_eq!(confirmed(&worker()), Ok(()));
 }
 
+#[test]
+fn code_that_holds_nothing_yet_is_not_executable() {
+    let mut worker = worker();
+    let code = worker.remove(1).range;
+    let border = code.start + (2 << 20);
+    worker.insert(1, mapping(border..code.end, ""));
+    worker.insert(1, mapping(code.start..border, "rx"));
+    assert_eq!(confirmed(&worker), Ok(()));
+}
+
 /// Each of its mappings, gone or with other rights.
 #[test]
 fn whatever_is_missing_or_has_other_rights_is_refused() {

@@ -52,14 +52,19 @@ impl Fixture {
 
     /// The images in slots 0, 1, …
     fn with(images: &[&[u8]]) -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = Self::alone();
         let memory = MemoryLimit::from_bytes(4 << 20).expect("a multiple of a page");
         let budget = Budget::from_micros(50_000).expect("within bounds");
         let executor = Executor::new(slab(images), memory, watcher::CLOCK).expect("an executor");
         executor.confirm_window().expect("nothing else lies there");
         let limits = Limits { budget, memory };
         Self { executor, slot: 0, limits, watcher: Watcher::start(), _alone: alone }
+    }
+
+    /// As long as it is kept, there is no other executor.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with_budget_us(mut self, micros: u64) -> Self {

@@ -97,6 +97,7 @@ const PR_SET_VMA: u32 = 0x5356_4d41;
 
 const AF_UNIX: u32 = 1;
 
+const PROT_READ: u64 = 1;
 const PROT_WRITE: u64 = 2;
 const PROT_EXEC: u64 = 4;
 const MAP_ANONYMOUS: u64 = 0x20;
@@ -110,6 +111,11 @@ const SIGABRT: u32 = 6;
 const SIGUSR1: u32 = 10;
 
 const MADV_DONTNEED: u32 = 4;
+
+/// Where the code of a worker's window begins.
+pub const CODE_START: u64 = 256 << 20;
+/// How far it is from there to what a function may write: less than that can become executable. A power of two.
+pub const CODE_BYTES_MAX: u64 = 1 << 30;
 
 const F_DUPFD: u32 = 0;
 const F_GETFD: u32 = 1;
@@ -240,6 +246,7 @@ rows! {
     "waiting for the ring and waking its peer": futex;
     "the CPU time of a call, which only the kernel knows": clock_gettime;
     "wiping large arenas and stacks": madvise if [is_u32(2, MADV_DONTNEED)];
+    "code that was readied becomes executable": mprotect if [is(0, CODE_START), masked(1, !(CODE_BYTES_MAX - 1), 0), is(2, PROT_READ | PROT_EXEC)];
     "random bytes for the function": getrandom;
     "return from the handlers that end an invocation": rt_sigreturn;
     "a wait that a stopped and continued worker resumes": restart_syscall;
