@@ -59,15 +59,6 @@ fn verified(name: &str) -> Vec<u8> {
     ready(name).unwrap_or_else(|| Functions::rewritten(name).build_alone(name))
 }
 
-/// The image of `tests/functions/prober.rs`, which verifies.
-#[allow(dead_code, reason = "of the test programs that share this file one asks")]
-pub(crate) fn prober() -> &'static [u8] {
-    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-    IMAGE.get_or_init(|| {
-        ready("prober").unwrap_or_else(|| Functions::rewritten("prober").build_alone("prober"))
-    })
-}
-
 /// Names the directory of images that were built before, for machines without a compiler.
 const READY: &str = "MFAAS_TEST_IMAGES";
 
@@ -76,6 +67,15 @@ fn ready(name: &str) -> Option<Vec<u8>> {
     let directory = PathBuf::from(std::env::var_os(READY)?);
     let image = directory.join(format!("{name}.so"));
     Some(fs::read(&image).unwrap_or_else(|error| panic!("{}: {error}", image.display())))
+}
+
+/// The image of `tests/functions/prober.rs`, which verifies.
+#[allow(dead_code, reason = "of the test programs that share this file one asks")]
+pub(crate) fn prober() -> &'static [u8] {
+    static IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        ready("prober").unwrap_or_else(|| Functions::rewritten("prober").build_alone("prober"))
+    })
 }
 
 impl Functions {
