@@ -77,6 +77,15 @@ fn each_row_has_a_use_and_a_twin_that_is_denied() {
             libc::SYS_mprotect,
             [WINDOW_PAGE, 0, 7],
         ),
+        // Making no byte of code executable; the same of another place.
+        (
+            "mprotect",
+            libc::SYS_mprotect,
+            [WINDOW_PAGE, 0, 5],
+            Made::Answered(0),
+            libc::SYS_mprotect,
+            [WINDOW_PAGE + 4096, 0, 5],
+        ),
         ("getrandom", libc::SYS_getrandom, [0, 0, 0], Made::Answered(0), libc::SYS_read, [0; 3]),
         ("restart_syscall", libc::SYS_restart_syscall, [0; 3], Made::Answered(-4), libc::SYS_pause, [0; 3]),
         // Its use is the end of every call above that was denied; a handler of one's own is not to be had.
@@ -104,6 +113,13 @@ fn an_argument_decides() {
     for advice in [libc::MADV_HUGEPAGE, libc::MADV_REMOVE, libc::MADV_FREE, libc::MADV_POPULATE_WRITE] {
         let words = [WINDOW_PAGE, 0, u64::from(advice.unsigned_abs())];
         assert_eq!(native.native(libc::SYS_madvise, words), Made::Denied, "advice {advice}");
+    }
+    // As far as the data, and with other rights.
+    for [bytes, rights] in
+        [[1 << 30, 5], [u64::MAX, 5], [0, 0], [0, 1], [0, 3], [0, 4], [0, 7], [0, 5 | 1 << 32]]
+    {
+        let made = native.native(libc::SYS_mprotect, [WINDOW_PAGE, bytes, rights]);
+        assert_eq!(made, Made::Denied, "{bytes:#x} bytes, rights {rights:#x}");
     }
     // The upper half of a word that the kernel reads as 32 bits.
     assert_eq!(native.native(libc::SYS_madvise, [WINDOW_PAGE, 0, 4 | 1 << 32]), Made::Answered(0));
