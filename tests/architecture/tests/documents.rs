@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use mfaas_architecture::{read, tracked_files};
 use mfaas_rules::codes;
+use mfaas_rules::profiles::lints;
 
 /// Every code has a page with the sentence and the hint of the table, and no page lacks its code.
 #[test]
@@ -23,6 +24,19 @@ fn every_code_has_its_page_and_every_page_its_code() {
         if let Some(id) = file.strip_prefix("docs/errors/").and_then(|name| name.strip_suffix(".md")) {
             assert!(id == "README" || codes::ALL.iter().any(|code| code.id() == id), "{file} has no code");
         }
+    }
+}
+
+/// The page of the soundness lints has a section for each, which says what its row says.
+#[test]
+fn every_lint_has_its_section() {
+    let page = read("docs/errors/MF0314.md");
+    for row in lints::ROWS {
+        let section = format!(
+            "\n## {}\n\nrust-lang/rust#{}: {}.\n\n```rust\n// refused\n{}\n\n// admitted\n{}\n```\n\n{}\n",
+            row.id, row.issue, row.why, row.refused, row.admitted, row.instead
+        );
+        assert!(page.contains(&section), "docs/errors/MF0314.md lacks this:\n{section}");
     }
 }
 
@@ -144,20 +158,25 @@ fn is_wrapped(file: &str) -> bool {
     file.ends_with(".md") && is_ours && file != "docs/decisions/README.md"
 }
 
+/// Lines outside of blocks of code, with their numbers.
+fn lines_outside_of_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_code = false;
+    (1..).zip(text.lines()).filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
 /// Lines of prose that are longer than they have to be: code spans and targets of links stay whole, tables, headings
 /// and blocks of code are no prose.
 fn long_lines(text: &str) -> Vec<usize> {
-    let mut is_code = false;
-    let mut found = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let bare = line.trim_start();
-        is_code ^= bare.starts_with("```");
-        let is_prose = !is_code && !bare.starts_with(['|', '#', '<', '`', '[', '!']);
-        if is_prose && line.chars().count() > COLUMNS_MAX && pieces(bare) > 2 {
-            found.push(number);
-        }
-    }
-    found
+    let is_long = |line: &str| line.chars().count() > COLUMNS_MAX && pieces(line) > 2;
+    let is_prose = |line: &str| !line.trim_start().starts_with(['|', '#', '<', '`', '[', '!']);
+    lines_outside_of_code(text)
+        .filter(|(_, line)| is_prose(line) && is_long(line))
+        .map(|(number, _)| number)
+        .collect()
 }
 
 /// Words that a line could break between, a list's marker among them.
@@ -186,4 +205,33 @@ fn a_long_line_counts_where_it_could_break() {
     let table = format!("| {long} |");
     let whole = format!("{span}\n- {span}\n{table}\n# {long}\n```\n{long}\n```\nshort\n");
     assert_eq!(long_lines(&whole), [0_usize; 0]);
+}
+
+/// Lines that hold a part of a table and are no row of it, as of one that was wrapped like prose.
+fn broken_rows(text: &str) -> Vec<usize> {
+    let is_delimiters = |line: &str| line.chars().all(|c| "|-: ".contains(c));
+    let is_broken = |line: &str| {
+        let line = line.trim();
+        line.starts_with('|') && !line.ends_with('|') || line.contains("| --") && !is_delimiters(line)
+    };
+    lines_outside_of_code(text).filter(|(_, line)| is_broken(line)).map(|(number, _)| number).collect()
+}
+
+#[test]
+fn a_table_has_a_line_for_each_row() {
+    let mut wrong = Vec::new();
+    for file in tracked_files().into_iter().filter(|file| file.ends_with(".md")) {
+        wrong.extend(broken_rows(&read(&file)).into_iter().map(|line| format!("{file}:{line}")));
+    }
+    assert!(wrong.is_empty(), "tables whose rows were run together or broken:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_table_that_was_wrapped_is_noticed() {
+    let whole =
+        "| a | b |\n| --- | ---: |\n| `x | y` | z |\n\n  | a |\n  | :--- |\n```\n| --- | x\n```\na | b\n";
+    assert_eq!(broken_rows(whole), [0_usize; 0]);
+    let wrapped = "| a | b | | --- | --- | | one\ntwo | three |\n";
+    assert_eq!(broken_rows(wrapped), [1]);
+    assert_eq!(broken_rows("| a | b |\n| --- | --- | | one | two |\n| three\n"), [2, 3]);
 }
