@@ -32,7 +32,7 @@ pub use nearest::nearest;
 pub use precedence::{Precedence, deciding};
 
 /// Names this set of rows and limits in signed statements. It changes with every row, which
-/// `tests/snapshot.rs` enforces.
+/// `tests/rows.rs` enforces.
 pub const POLICY_REVISION: &str = "2026-11.9";
 
 #[cfg(test)]
