@@ -1,6 +1,6 @@
 //! A database, a blob store, keys, and signers as real processes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -24,31 +24,21 @@ use crate::cluster::{Cluster, OWNER};
 use crate::sample::artifact;
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
-const MIGRATIONS: [&str; 23] = [
-    include_str!("../../../../migrations/0001_init.sql"),
-    include_str!("../../../../migrations/0002_functions.sql"),
-    include_str!("../../../../migrations/0003_grants.sql"),
-    include_str!("../../../../migrations/0004_reviews.sql"),
-    include_str!("../../../../migrations/0005_roles.sql"),
-    include_str!("../../../../migrations/0006_deltas.sql"),
-    include_str!("../../../../migrations/0007_trials.sql"),
-    include_str!("../../../../migrations/0008_usage.sql"),
-    include_str!("../../../../migrations/0009_declared.sql"),
-    include_str!("../../../../migrations/0010_callers.sql"),
-    include_str!("../../../../migrations/0011_turns.sql"),
-    include_str!("../../../../migrations/0012_audit_at_commit.sql"),
-    include_str!("../../../../migrations/0013_rights.sql"),
-    include_str!("../../../../migrations/0014_indexes.sql"),
-    include_str!("../../../../migrations/0015_postponed.sql"),
-    include_str!("../../../../migrations/0016_signer.sql"),
-    include_str!("../../../../migrations/0017_shards.sql"),
-    include_str!("../../../../migrations/0018_scale.sql"),
-    include_str!("../../../../migrations/0019_call_revocations.sql"),
-    include_str!("../../../../migrations/0020_claims.sql"),
-    include_str!("../../../../migrations/0021_names_and_times.sql"),
-    include_str!("../../../../migrations/0022_agreement.sql"),
-    include_str!("../../../../migrations/0023_fewer_builders.sql"),
-];
+
+/// The migrations in their order, each with its number.
+fn migrations() -> Vec<(i64, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
+    let mut all: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .filter_map(|entry| {
+            let path = entry.unwrap().path();
+            let (number, _) = path.file_name()?.to_str()?.split_once('_')?;
+            Some((number.parse().unwrap(), std::fs::read_to_string(&path).unwrap()))
+        })
+        .collect();
+    all.sort();
+    all
+}
 
 /// Everything that a signer needs, without the signer.
 pub(crate) struct World {
@@ -95,13 +85,10 @@ impl World {
         let mut sql = Client::connect(&cluster.url(&database, OWNER), NoTls).unwrap();
         {
             let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
-            sql.batch_execute(
-                "CREATE TABLE _sqlx_migrations (version bigint, success boolean);
-                 INSERT INTO _sqlx_migrations VALUES (23, true)",
-            )
-            .unwrap();
-            for migration in MIGRATIONS {
-                sql.batch_execute(migration).unwrap();
+            sql.batch_execute("CREATE TABLE _sqlx_migrations (version bigint, success boolean)").unwrap();
+            for (number, migration) in migrations() {
+                sql.batch_execute(&migration).unwrap();
+                sql.execute("INSERT INTO _sqlx_migrations VALUES ($1, true)", &[&number]).unwrap();
             }
             sql.batch_execute("ALTER ROLE mfaas_signer LOGIN; ALTER ROLE mfaas_server LOGIN").unwrap();
         }
