@@ -86,14 +86,21 @@ impl<'de> Deserialize<'de> for Code {
 }
 
 macro_rules! table {
-    ($($id:ident $title:literal, $hint:literal;)*) => {
+    ($dollar:tt $($id:ident $title:literal, $hint:literal;)*) => {
         $(#[doc = $title] pub const $id: Code = Code(&Row { id: stringify!($id), title: $title, hint: $hint });)*
         /// Every code, in order.
         pub const ALL: &[Code] = &[$($id),*];
+
+        /// Calls a macro with the names of all codes, for tables in which none may be missing.
+        #[macro_export]
+        macro_rules! every_code {
+            ($dollar then:ident) => { $dollar then! { $($id)* } };
+        }
     };
 }
 
-table! {
+// The dollar sign is for the macro that the table defines.
+table! { $
     MF0101 "The upload is larger than 10 MiB.", "Leave build output and data files out; `mfaas deploy` skips `target/` and `.git/` by itself.";
     MF0102 "The upload is not one complete gzip-compressed tar archive.", "Pack with `mfaas deploy`, or with `tar --format=ustar -czf`; nothing may follow the archive.";
     MF0103 "The upload unpacks to more than 64 MiB.", "Leave data files out; a function gets its data with the request.";
