@@ -4,11 +4,12 @@
 use mfaas_ident::Scope;
 use serde_json::Value;
 
+use crate::roles::filled;
 use crate::support::Server;
 
 const EVERYTHING: [Scope; 5] = [Scope::Read, Scope::Deploy, Scope::Review, Scope::Operate, Scope::Admin];
 
-/// An operation of the description, with variables of its path that could be somebody's.
+/// An operation of the description.
 struct Operation {
     method: String,
     path: String,
@@ -28,22 +29,6 @@ async fn operations(server: &Server) -> Vec<Operation> {
 }
 
 impl Operation {
-    fn path(&self) -> String {
-        // Some numbers are those of rows, others of deployments and tokens.
-        let id = if self.path.contains("/reviews/") || self.path.contains("/bans/") {
-            "1"
-        } else {
-            "00000000-0000-0000-0000-000000000000"
-        };
-        let version = if self.path.contains("/crates/") { "1.0.0" } else { "1" };
-        self.path
-            .replace("{id}", id)
-            .replace("{digest}", &"0".repeat(64))
-            .replace("{version}", version)
-            .replace("{alias}", "live")
-            .replace("{name}", "hello")
-    }
-
     fn parameters(&self, place: &str) -> impl Iterator<Item = (&str, &Value)> {
         let all = self.described["parameters"].as_array().into_iter().flatten();
         let of_place = all.filter(move |parameter| parameter["in"] == place);
@@ -62,7 +47,7 @@ async fn a_body_that_is_no_object_is_refused() {
             continue;
         }
         for body in ["[]", "[1]", "null", "true", "\"x\""] {
-            let request = server.request(&operation.method, &operation.path(), &token);
+            let request = server.request(&operation.method, &filled(&operation.path), &token);
             let answer = server.send(request.header("content-type", "application/json").body(body)).await;
             let told = (answer.status, answer.code());
             assert_eq!(
@@ -91,7 +76,7 @@ async fn numbers_have_the_bounds_that_the_description_gives_them() {
             let (lowest, highest) = (i128::from(bound("minimum")), i128::from(bound("maximum")));
             for (number, fits) in [(lowest - 1, false), (lowest, true), (highest, true), (highest + 1, false)]
             {
-                let path = format!("{}?{name}={number}", operation.path());
+                let path = format!("{}?{name}={number}", filled(&operation.path));
                 let answer = server.send(server.request(&operation.method, &path, &token)).await;
                 assert_eq!(answer.status != 400, fits, "{} {path}: {answer:?}", operation.method);
                 assert!(answer.status < 500, "{} {path}: {answer:?}", operation.method);

@@ -110,7 +110,7 @@ const MATRIX: &[(&str, &str, Door, &str, u16)] = &[
 ];
 
 /// The path with something plausible in place of each variable.
-fn filled(template: &str) -> String {
+pub(crate) fn filled(template: &str) -> String {
     let numbered = ["reviews", "requests", "bans"].iter().any(|noun| template.contains(noun));
     let id = if numbered { "1" } else { "7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001" };
     let version = if template.contains("functions") { "1" } else { "1.0.0" };
