@@ -25,7 +25,7 @@ impl Down {
         let left = stop_everything(&home)?;
         context.screen.result(&serde_json::json!({ "home": home.root(), "left": left }), || {
             if left.is_empty() {
-                "stopped; no process, socket or mount is left".to_owned()
+                format!("{} is stopped; no process, socket or mount is left", home.root().display())
             } else {
                 left.join("\n")
             }
