@@ -166,7 +166,7 @@ impl Executor {
         watch: &AtomicU64,
     ) -> Result<Ended<'_>, CallError> {
         let request_bytes = request_bytes.min(FRAME_BYTES_MAX);
-        let image = self.slab.image(slot as usize).filter(|_| self.slab.open_code().is_ok());
+        let image = self.slab.image(slot as usize).filter(|_| self.slab.open_ready().is_ok());
         let Some(image) = image else {
             return Err(self.refused(request_bytes, CallError::NotResident));
         };

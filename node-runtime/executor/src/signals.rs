@@ -179,9 +179,11 @@ pub(crate) extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, con
     state::with(|state| {
         let registers = Registers::of(context);
         let in_function = window::is_functions_stack(registers.stack_pointer());
-        // A service met memory of the function's that is not there.
-        let in_service = state.services.running.get()
-            && address_of(signal, info).is_some_and(|address| address < window::GUARD_END);
+        // A service met memory of the function's that is not there, or the function's wish for aligned access. An
+        // address that is none at all is told as 0, and would be the host's own mistake.
+        let is_functions =
+            address_of(signal, info).is_some_and(window::reaches) || is_misaligned(signal, info);
+        let in_service = state.services.running.get() && is_functions;
         if !(state.running.load(Ordering::Relaxed) && (in_function || in_service)) {
             // SAFETY: INV-EXECUTOR-7. Never returns; 128 + the signal is what a shell would show.
             unsafe { libc::_exit(128 + signal) }
@@ -210,6 +212,14 @@ fn address_of(signal: c_int, info: *mut libc::siginfo_t) -> Option<usize> {
     let info = unsafe { &*info };
     // SAFETY: INV-EXECUTOR-7. For these signals the record has an address.
     Some(unsafe { info.si_addr() }.addr())
+}
+
+/// Whether an access was not aligned where that was asked for: by code that is not verified, and may set the flag.
+fn is_misaligned(signal: c_int, info: *mut libc::siginfo_t) -> bool {
+    /// `BUS_ADRALN` of the kernel's headers.
+    const ALIGNMENT: c_int = 1;
+    // SAFETY: INV-EXECUTOR-7. The kernel's record, which lives as long as the handler runs.
+    signal == libc::SIGBUS && unsafe { (*info).si_code } == ALIGNMENT
 }
 
 /// The number of the system call that raised SIGSYS.

@@ -1,9 +1,10 @@
 //! A slab as a worker sees it: code and directory read-only, data of its own, all at the addresses
 //! of [`crate::window`], mapped once before lock-down.
 //!
-//! What the loader adds later is there without a system call, but for one where it begins another piece of
-//! the code. Code that nobody wrote yet reads as zeros, and zeros are instructions, which write wherever a
-//! register points. So only what holds traps or code is executable, and no further.
+//! What the loader adds later is there without a system call, but for two where it begins another piece of
+//! code and constants. Code that nobody wrote yet reads as zeros, and zeros are instructions, which write
+//! wherever a register points; and reading what nobody wrote makes the kernel give memory for it, which the
+//! slab keeps. So only what the loader has readied is open, and no further.
 //!
 //! A slot that was used before may hold other code than this core has fetched ahead, so the first call
 //! of every image begins with an instruction that drops what was fetched (INV-EXECUTOR-8).
@@ -31,7 +32,7 @@ pub struct Slab {
     verification: Verification,
     directory: Region,
     code: Region,
-    /// Bytes of the code that are executable, from the first.
+    /// Bytes of code and constants that are open, from the first.
     open: Cell<usize>,
     data: Region,
     constants: Region,
@@ -65,18 +66,19 @@ impl Slab {
             code: bank(window::CODE, ProtFlags::empty(), geometry.code_offset())?,
             open: Cell::new(0),
             data,
-            constants: bank(window::CONSTANTS, ProtFlags::READ, geometry.constants_offset())?,
+            constants: bank(window::CONSTANTS, ProtFlags::empty(), geometry.constants_offset())?,
         };
         slab.lead_gates_to((gate::pass as *const ()).addr())?;
-        slab.open_code()?;
+        slab.open_ready()?;
         slab.touch_residents();
         Ok(slab)
     }
 
-    /// Makes executable what has been readied since the last time. Before each call: the image may lie there.
-    pub(crate) fn open_code(&self) -> Result<(), ExecutorError> {
+    /// Opens what has been readied since the last time. Before each call: the image may lie there.
+    pub(crate) fn open_ready(&self) -> Result<(), ExecutorError> {
         let ready = self.header().ready().min(self.geometry.bank_bytes);
         if ready > self.open.get() {
+            self.constants.protect(0..ready, MprotectFlags::READ)?;
             self.code.protect(0..ready, MprotectFlags::READ | MprotectFlags::EXEC)?;
             self.open.set(ready);
         }

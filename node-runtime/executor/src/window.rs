@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use mfaas_rules::profiles::image_layout::{BANK_BYTES, CONSTANTS_START, DATA_START};
 use mfaas_rules::profiles::imports::ROWS;
+use mfaas_rules::profiles::seccomp;
 
 use crate::maps::Mapping;
 
@@ -46,6 +47,11 @@ pub(crate) const BANK: usize = BANK_BYTES as usize;
 /// Whether `bytes` bytes from `address` lie in the window.
 pub(crate) fn holds(address: usize, bytes: usize) -> bool {
     address >= START && address.checked_add(bytes).is_some_and(|end| end <= END)
+}
+
+/// Whether what begins in the window can come to this address.
+pub(crate) fn reaches(address: usize) -> bool {
+    (START..GUARD_END).contains(&address)
 }
 
 /// Whether a mapping lies in the window.
@@ -74,12 +80,12 @@ pub(crate) fn confirm(
         let is_private_data = *private && !execute;
         // Memory without access is one mapping to the kernel, whoever it borders on.
         let has_no_access = *private && !(*read || *write || *execute);
-        // Code that holds nothing yet is not executable: see `slab`.
+        // What the loader has not readied yet is not open: see `slab`.
         let is_code = !write && !private && read == execute;
         let is_as_it_should_be = [
             (code, is_code),
             (data, *read && is_private_data),
-            (constants, *read && !write && !execute && !private),
+            (constants, !write && !execute && !private),
             (call_memory, is_private_data),
         ];
         let parts: Vec<_> = is_as_it_should_be.into_iter().filter(|(part, _)| meets(part, range)).collect();
@@ -110,8 +116,9 @@ pub(crate) const LIBRARY: usize = gate(GATES);
 /// The word of each process through which its gates jump, on a page of its own.
 pub(crate) const GATE_TARGET: usize = DATA;
 
-const _: () = assert!(CODE as u64 == mfaas_rules::profiles::seccomp::CODE_START);
-const _: () = assert!(DATA as u64 == CODE as u64 + mfaas_rules::profiles::seccomp::CODE_BYTES_MAX);
+const _: () = assert!(CODE as u64 == seccomp::CODE_START && CONSTANTS as u64 == seccomp::CONSTANTS_START);
+const _: () = assert!(DATA - CODE == 1 << 30 && BANK as u64 <= seccomp::OPENED_BYTES_MAX);
+const _: () = assert!(seccomp::OPENED_BYTES_MAX <= (DATA - CODE) as u64);
 const _: () = assert!(CODE + BANK <= DATA && DATA + BANK <= CONSTANTS && CALL_MEMORY < END);
 
 #[cfg(test)]

@@ -16,7 +16,7 @@
 //! It must never write to room that it did not ready, and never leave anything but traps in room for
 //! code that is free.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,10 +64,8 @@ pub struct SlabWriter {
     slots: Vec<Slot>,
     /// Those of them that hold nothing.
     vacant: Vec<u32>,
-    /// Pieces of the banks that were readied, by where they begin in the view.
-    ready: BTreeSet<usize>,
-    /// Where the first piece of the banks begins that was not readied.
-    ready_end: usize,
+    /// Where the first piece of code and constants begins that was not readied.
+    ready: usize,
     /// The first two MiB are readied in small pieces.
     frugal: bool,
     /// What was found in sealed memory that was hashed; at most as many as there are slots.
@@ -137,8 +135,7 @@ impl SlabWriter {
             vacant: Vec::new(),
             hashed: BTreeMap::new(),
             file: Vec::new(),
-            ready: BTreeSet::new(),
-            ready_end: 0,
+            ready: 0,
             frugal,
         };
         writer.header().write(geometry, verification);
@@ -276,7 +273,7 @@ impl SlabWriter {
             return;
         }
         if let Some(next) = self.find(AHEAD_BYTES, LINE_BYTES) {
-            self.make_ready(next.offset..next.offset + AHEAD_BYTES);
+            self.make_ready(next.offset + AHEAD_BYTES);
         }
     }
 
@@ -337,14 +334,14 @@ impl SlabWriter {
         }
         let place = Place { offset: 0, bytes: code.len().next_multiple_of(PAGE_BYTES) };
         self.take(place);
-        self.make_ready(0..place.bytes);
+        self.make_ready(place.bytes);
         self.appear(place, &code);
         Ok(())
     }
 
     /// Puts a linked image into its place: constants, then code.
     fn publish(&mut self, place: Place, linked: &Linked) {
-        self.make_ready(place.offset..place.offset + linked.code.len().max(linked.constants.len()));
+        self.make_ready(place.offset + linked.code.len().max(linked.constants.len()));
         let constants = self.view.at(self.geometry.constants_offset() + place.offset);
         // SAFETY: INV-EXECUTOR-9. The place is ours alone, and at least as large as what was linked for it.
         unsafe { constants.copy_from_nonoverlapping(linked.constants.as_ptr(), linked.constants.len()) };
@@ -364,22 +361,16 @@ impl SlabWriter {
         }
     }
 
-    /// Readies what will be written of code and constants, at these offsets in both, and what lies before it:
-    /// workers execute all of the code up to where it ends.
-    fn make_ready(&mut self, range: Range<usize>) {
-        let mut offset = self.ready_end.min(range.start);
-        while offset < range.end {
-            let piece = self.piece(offset);
-            offset = piece.end;
+    /// Readies code and constants up to an offset of both, and says so: workers may read and execute all that
+    /// lies before it, and nothing behind it.
+    fn make_ready(&mut self, end: usize) {
+        while self.ready < end {
+            let piece = self.piece(self.ready);
             for bank in [self.geometry.code_offset(), self.geometry.constants_offset()] {
-                if self.ready.insert(bank + piece.start) {
-                    self.back(bank + piece.start, piece.len());
-                }
+                self.back(bank + piece.start, piece.len());
             }
-        }
-        if offset > self.ready_end {
-            self.ready_end = offset;
-            self.header().announce_ready(offset);
+            self.ready = piece.end;
+            self.header().announce_ready(self.ready);
         }
     }
 

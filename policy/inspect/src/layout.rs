@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use mfaas_rules::limits;
-use mfaas_rules::profiles::image_layout::Bank;
+use mfaas_rules::profiles::image_layout::{Bank, CONSTANTS_START, DATA_START};
 use object::elf;
 
 use crate::image::{Image, ProgramRange};
@@ -37,23 +37,24 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// As much as the image takes of the banks of a window: all three lie at one offset, so the largest
-    /// decides. What its data begins as lies behind its constants.
+    /// As much as the image takes of the banks of a window, up to the end of its last part in each: all three
+    /// lie at one offset, so the largest decides. What its data begins as lies behind its constants.
     pub fn bank_bytes(&self) -> u64 {
         let (template, block) = self.tls.map_or((0, 0), |tls| (tls.file_size, tls.mem_size));
-        let (mut code, mut data, mut constants) = (0, block, template);
+        let (mut code, mut data, mut held, mut constants) = (0, 0, 0, 0);
         for segment in &self.segments {
-            match Bank::of(&segment.range()) {
-                Some(Bank::Code) => code += segment.mem_size,
+            let range = segment.range();
+            match Bank::of(&range) {
+                Some(Bank::Code) => code = range.end.max(code),
                 Some(Bank::Data) => {
-                    data += segment.mem_size;
-                    constants += segment.file_size;
+                    data = (range.end - DATA_START).max(data);
+                    held = (segment.va + segment.file_size - DATA_START).max(held);
                 }
-                Some(Bank::Constants) => constants += segment.mem_size,
+                Some(Bank::Constants) => constants = (range.end - CONSTANTS_START).max(constants),
                 Some(Bank::Tables) | None => {}
             }
         }
-        code.max(data).max(constants)
+        code.max(data + block).max(constants + held + template)
     }
 }
 

@@ -269,8 +269,10 @@ impl<'image> Verifier<'image> {
         }
     }
 
-    /// Lemma 1: prefixes that every maker reads alike. None twice, none that names a segment or that the
-    /// instruction has no use for; a branch has none at all but the one that names a high register.
+    /// Lemma 1: prefixes that every maker reads alike. None twice, none that names a segment, none that repeats
+    /// or cuts an address where there is nothing to repeat or to cut; a branch has none at all but the one that
+    /// names a high register, and string operations no REX but the one that makes them 64 bits wide
+    /// (CVE-2023-23583).
     fn check_encoding(&self, instruction: &Instruction, class: Class) -> Result<(), Fault> {
         let offset = (instruction.ip() - self.code.address) as usize;
         let bytes = self.code.bytes.get(offset..offset + instruction.len()).unwrap_or_default();
@@ -286,6 +288,7 @@ impl<'image> Verifier<'image> {
             [0x40..=0x4f, next, ..] => [true, legacy_prefix(*next).is_some() || matches!(next, 0x40..=0x4f)],
             _ => [false, false],
         };
+        let has_plain_rex = has_rex && rest.first() != Some(&REX_W);
         let is_repeated = instruction.has_rep_prefix() || instruction.has_repne_prefix();
         if seen[Prefix::Segment as usize] {
             Err((Rule::Decoding, "it names a segment"))
@@ -293,6 +296,10 @@ impl<'image> Verifier<'image> {
             Err((Rule::Decoding, "a prefix stands behind REX"))
         } else if instruction.has_repne_prefix() || is_repeated && class != Class::String {
             Err((Rule::Decoding, "a prefix to repeat what cannot be repeated"))
+        } else if seen[Prefix::AddressSize as usize] && !has_memory(instruction) {
+            Err((Rule::Decoding, "a prefix to cut an address that is not there"))
+        } else if class == Class::String && has_plain_rex {
+            Err((Rule::Decoding, "a string operation with a prefix that it has no use for"))
         } else if matches!(class, Class::Branch | Class::Return) && (has_rex || !prefixes.is_empty())
             || class == Class::Indirect && !prefixes.is_empty()
         {
@@ -380,8 +387,12 @@ fn legacy_prefix(byte: u8) -> Option<Prefix> {
 /// The lemma that does not hold, and why.
 type Fault = (Rule, &'static str);
 
+/// REX that says nothing but that an operand has 64 bits.
+const REX_W: u8 = 0x48;
+
 fn has_memory(instruction: &Instruction) -> bool {
-    (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory)
+    let is_memory = |kind| matches!(kind, OpKind::Memory | OpKind::MemorySegESI | OpKind::MemoryESEDI);
+    (0..instruction.op_count()).any(|operand| is_memory(instruction.op_kind(operand)))
 }
 
 fn is_register_or_immediate(kind: OpKind) -> bool {

@@ -43,12 +43,16 @@ fn a_worker_is_confirmed_and_what_lies_above_is_its_own() {
 }
 
 #[test]
-fn code_that_holds_nothing_yet_is_not_executable() {
+fn what_holds_nothing_yet_is_not_open() {
     let mut worker = worker();
     let code = worker.remove(1).range;
     let border = code.start + (2 << 20);
     worker.insert(1, mapping(border..code.end, ""));
     worker.insert(1, mapping(code.start..border, "rx"));
+    assert_eq!(confirmed(&worker), Ok(()));
+    for mapping in &mut worker {
+        mapping.read &= mapping.range.start != BANKS[2].start;
+    }
     assert_eq!(confirmed(&worker), Ok(()));
 }
 

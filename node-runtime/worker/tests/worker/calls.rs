@@ -106,6 +106,9 @@ fn each_row_has_a_use_and_a_twin_that_is_denied() {
     assert!(native.node.stop().success());
 }
 
+/// Where the window's constants begin.
+const CONSTANTS: u64 = 2 << 30;
+
 /// The same call with another argument, where a row looks at arguments.
 #[test]
 fn an_argument_decides() {
@@ -120,6 +123,12 @@ fn an_argument_decides() {
     {
         let made = native.native(libc::SYS_mprotect, [WINDOW_PAGE, bytes, rights]);
         assert_eq!(made, Made::Denied, "{bytes:#x} bytes, rights {rights:#x}");
+    }
+    // Constants can be read and never executed or written.
+    assert_eq!(native.native(libc::SYS_mprotect, [CONSTANTS, 0, 1]), Made::Answered(0));
+    for [bytes, rights] in [[1 << 30, 1], [0, 0], [0, 2], [0, 3], [0, 5]] {
+        let made = native.native(libc::SYS_mprotect, [CONSTANTS, bytes, rights]);
+        assert_eq!(made, Made::Denied, "{bytes:#x} bytes of constants, rights {rights:#x}");
     }
     // The upper half of a word that the kernel reads as 32 bits.
     assert_eq!(native.native(libc::SYS_madvise, [WINDOW_PAGE, 0, 4 | 1 << 32]), Made::Answered(0));

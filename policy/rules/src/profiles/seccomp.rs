@@ -114,8 +114,10 @@ const MADV_DONTNEED: u32 = 4;
 
 /// Where the code of a worker's window begins.
 pub const CODE_START: u64 = 256 << 20;
-/// How far it is from there to what a function may write: less than that can become executable. A power of two.
-pub const CODE_BYTES_MAX: u64 = 1 << 30;
+/// Where its constants begin.
+pub const CONSTANTS_START: u64 = 2 << 30;
+/// Less than that of either can be opened: it ends before what a function may write. A power of two.
+pub const OPENED_BYTES_MAX: u64 = 1 << 30;
 
 const F_DUPFD: u32 = 0;
 const F_GETFD: u32 = 1;
@@ -246,7 +248,8 @@ rows! {
     "waiting for the ring and waking its peer": futex;
     "the CPU time of a call, which only the kernel knows": clock_gettime;
     "wiping large arenas and stacks": madvise if [is_u32(2, MADV_DONTNEED)];
-    "code that was readied becomes executable": mprotect if [is(0, CODE_START), masked(1, !(CODE_BYTES_MAX - 1), 0), is(2, PROT_READ | PROT_EXEC)];
+    "code that was readied becomes executable": mprotect if [is(0, CODE_START), masked(1, !(OPENED_BYTES_MAX - 1), 0), is(2, PROT_READ | PROT_EXEC)];
+    "constants that were readied become readable": mprotect if [is(0, CONSTANTS_START), masked(1, !(OPENED_BYTES_MAX - 1), 0), is(2, PROT_READ)];
     "random bytes for the function": getrandom;
     "return from the handlers that end an invocation": rt_sigreturn;
     "a wait that a stopped and continued worker resumes": restart_syscall;
