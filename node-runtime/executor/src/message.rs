@@ -20,7 +20,7 @@ impl Message {
         Self { bytes: [0; PANIC_BYTES_MAX], len: 0 }
     }
 
-    /// Says how a call ended. Never an address: the worker's layout is not the tenant's to know.
+    /// Says how a call ended. Never an address: what a reader of answers learns is not what a function can see.
     pub(crate) fn describe(&mut self, end: End, unfit: Option<Unfit>, limits: Limits) {
         let Limits { budget, memory } = limits;
         // Writing here cannot fail.
