@@ -31,13 +31,11 @@ impl Caller {
     }
 }
 
-/// The token that the door put into the request; a handler without a door refuses everybody.
+/// The token that authorization put into the request; a handler without it refuses everybody.
 fn token_of(parts: &Parts) -> Result<Token, Refusal> {
-    parts
-        .extensions
-        .get::<Token>()
-        .cloned()
-        .ok_or_else(|| Refusal::internal("a handler that needs a caller is behind an open door"))
+    parts.extensions.get::<Token>().cloned().ok_or_else(|| {
+        Refusal::internal("a handler that needs a caller stands at a route that asks for none")
+    })
 }
 
 impl FromRequestParts<App> for Caller {

@@ -59,7 +59,8 @@ impl<S: Send + Sync> FromRequest<S> for SignedForm {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         let session = request.extensions().get::<Session>().cloned();
-        let session = session.ok_or_else(|| Refusal::internal("a form is behind a door without sessions"))?;
+        let session =
+            session.ok_or_else(|| Refusal::internal("a form stands at a route without sessions"))?;
         check_origin(request.headers())?;
         let axum::Form(fields) = axum::Form::<Vec<(String, String)>>::from_request(request, state).await?;
         let form = Self { fields };

@@ -11,7 +11,7 @@ use crate::support::{Answer, Server};
 
 /// How a route knows its caller.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Door {
+enum Credential {
     /// It does not ask.
     Open,
     /// By a bearer token.
@@ -19,12 +19,12 @@ enum Door {
     /// By a console session.
     Session,
 }
-use Door::{Open, Session, Token};
+use Credential::{Open, Session, Token};
 
-/// Route, door, who may come in, and what they get for this request without a body (forms: with nothing but the
+/// Route, credential, who may come in, and what they get for this request without a body (forms: with nothing but the
 /// secret of their session) on an empty site. One letter each: **v**iewer, **d**eployer, **r**eviewer,
 /// **o**perator, **a**dmin, and an admin's token from **b**efore persons were asked for.
-const MATRIX: &[(&str, &str, Door, &str, u16)] = &[
+const MATRIX: &[(&str, &str, Credential, &str, u16)] = &[
     ("GET", "/healthz", Open, "", 200),
     ("GET", "/readyz", Open, "", 200),
     ("GET", "/metrics", Open, "", 200),
@@ -126,7 +126,7 @@ pub(crate) fn filled(template: &str) -> String {
         .replace("{*path}", "src/lib.rs")
 }
 
-/// Somebody at the door.
+/// A caller.
 struct Caller {
     letter: char,
     token: String,
@@ -234,12 +234,12 @@ async fn every_route_with_a_token_lets_in_whom_the_matrix_says() {
     server.db.sql("UPDATE tokens SET expires_at = now() - interval '1 second' WHERE tenant = 'x'");
     server.db.sql("UPDATE tokens SET revoked_at = now() WHERE tenant = 'y'");
     let mut asked = 0;
-    for (method, template, door, letters, status) in MATRIX {
+    for (method, template, credential, letters, status) in MATRIX {
         let row = (*method, *template);
-        if *door == Open {
+        if *credential == Open {
             assert_eq!(with_token(&server, row, "").await.status, *status, "{row:?}");
         }
-        if *door != Token {
+        if *credential != Token {
             continue;
         }
         let cookie = &everybody[4].cookie;

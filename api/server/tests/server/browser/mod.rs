@@ -4,7 +4,7 @@
 //!
 //! `ablation.mjs` prints the same strings unescaped and shows that each of these would be seen.
 
-mod doors;
+mod inputs;
 mod ledger;
 mod reviews;
 mod rows;
@@ -58,14 +58,14 @@ async fn hostile_strings_run_nothing_in_a_browser() {
     };
     let mut site = Site { server, token, ledger: Ledger::default() };
     site.ledger.page("/sign-in", "", 200, &[]);
-    doors::types_of_names(&mut site.ledger, &strings);
-    doors::functions(&mut site, &strings, &cookies).await;
+    inputs::types_of_names(&mut site.ledger, &strings);
+    inputs::functions(&mut site, &strings, &cookies).await;
     rows::logs(&mut site, &strings, &cookies).await;
     reviews::reviews(&mut site, &strings, &cookies).await;
     rows::decisions(&mut site, &strings, &cookies);
     rows::complaints(&mut site, &strings, &cookies);
-    doors::revocations(&mut site, &strings, &cookies).await;
-    doors::tokens_and_addresses(&mut site, &strings, &cookies).await;
+    inputs::revocations(&mut site, &strings, &cookies).await;
+    inputs::tokens_and_addresses(&mut site, &strings, &cookies).await;
     let live = rows::Live::start(&mut site, &strings).await;
     // The last to write, since its pages are counted from the newest row.
     rows::audit(&mut site, &strings, &cookies);

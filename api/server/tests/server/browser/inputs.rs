@@ -1,4 +1,4 @@
-//! Strings that come through the doors of the API and the forms, which refuse what no name or note can be.
+//! Strings that come through the API and the forms, which refuse what no name or note can be.
 
 use mfaas_ident::{
     AliasName, CrateName, FunctionName, HandlerPath, NodeName, PersonName, TenantName, sanitise_line,
