@@ -15,9 +15,11 @@ const BUNDLE_BYTES: usize = 32;
 /// Where the window's code begins, with gates and library in its first pages.
 const CODE: usize = 256 << 20;
 const GATES_BYTES: usize = 8 << 10;
+/// All that can be code, most of which nobody has written.
+const BANK_BYTES: usize = 768 << 20;
 
-/// Each call jumps to the start of some bundle, of a gate, of the library or of an image that leaves
-/// meanwhile, with registers that its callers never have. Each ends its own call at worst, and none the worker.
+/// Each call jumps to the start of some bundle, of a gate, of the library, of an image that leaves meanwhile or
+/// anywhere else in the code, with registers that its callers never have. Each ends its own call at worst, and none the worker.
 #[test]
 #[expect(clippy::print_stdout, reason = "how the jumps of a run ended")]
 fn jumps_to_all_bundles_end_their_own_call_while_images_come_and_go() {
@@ -32,8 +34,9 @@ fn jumps_to_all_bundles_end_their_own_call_while_images_come_and_go() {
     };
     for turn in 0..turns {
         let loaded = node.writer.load(&image).expect("it loads");
-        let target = match random() % 4 {
-            0 => CODE + random() % GATES_BYTES,
+        let target = match random() % 8 {
+            0 | 1 => CODE + random() % GATES_BYTES,
+            2 => CODE + random() % BANK_BYTES,
             _ => loaded.address + random() % loaded.bytes,
         };
         let target = target / BUNDLE_BYTES * BUNDLE_BYTES;
