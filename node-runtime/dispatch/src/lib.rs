@@ -243,8 +243,9 @@ pub enum Command {
         /// The slab that it is to lie in.
         slab: SlabId,
     },
-    /// Take the image out of the slot. No call of the function is queued or in flight in this slab. Its room
-    /// is not free until [`Command::Reclaim`].
+    /// Put traps in the place of the image in the slot; [`Scheduler::unloaded`] is expected with this slab. No
+    /// call of the function is queued or in flight there, but calls of others may jump into the image until
+    /// the traps stand. Its room is not free until [`Command::Reclaim`].
     Unload {
         /// The function, which is cold from now on.
         function: FunctionId,
@@ -253,8 +254,8 @@ pub enum Command {
         /// The slab.
         slab: SlabId,
     },
-    /// Free the room of an image that was unloaded: every worker that maps the slab has ended the call that it
-    /// had then.
+    /// Free the room of an image that was unloaded: every worker that maps the slab has ended all calls that it
+    /// had when [`Scheduler::unloaded`] said so, or its life.
     Reclaim {
         /// Its slot.
         slot: u32,

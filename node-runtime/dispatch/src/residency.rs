@@ -136,10 +136,11 @@ impl Scheduler {
     }
 
     /// The loader has nothing against the image, but its slab no room that it fits into: the least
-    /// recently used idle function of that slab leaves, and the image is tried again. Without any other
-    /// resident function there it counts as one that cannot be loaded.
+    /// recently used idle function of that slab leaves, unless one does already, and the image is tried again
+    /// when its room came back. Without any other function there it counts as one that cannot be loaded.
     pub fn no_room(&mut self, function: FunctionId, slab: SlabId, commands: &mut Commands) {
-        if self.slabs.get(slab.number).resident == 0 {
+        let comes_back = self.departures.are_of(slab);
+        if self.slabs.get(slab.number).resident == 0 && !comes_back {
             return self.load_failed(function, slab, commands);
         }
         let Some(known) = self.loading(function, slab) else { return };
@@ -149,17 +150,8 @@ impl Scheduler {
         self.slabs.ensure(slab.number).images -= 1;
         self.room.wanted.push_front(function.0);
         // Without anything idle it waits in front of the others until something is.
-        if self.departures.are_of(slab.number) || self.evict(Some(slab.number), commands) {
-            self.wait_for_room(slab.number, commands);
-        }
-    }
-
-    /// Loads into the slab wait until the room came back that an image has left, which may have been at once.
-    fn wait_for_room(&mut self, slab: u32, commands: &mut Commands) {
-        if self.departures.are_of(slab) {
+        if comes_back || self.evict(Some(slab.number), commands) {
             self.departures.note_full(slab);
-        } else {
-            self.admit_wanted(commands);
         }
     }
 
@@ -300,11 +292,14 @@ impl Scheduler {
         self.admit_wanted(commands);
     }
 
-    /// Loads what waits for room, as far as there is some or it can be made.
+    /// Loads what waits for room, as far as there is some or it can be made. What waits for room of a slab of
+    /// its own keeps its place and nobody else.
     pub(crate) fn admit_wanted(&mut self, commands: &mut Commands) {
-        while let Some(index) = self.room.wanted.front().copied() {
-            if self.departures.hold(self.slab_of(index)) {
-                return;
+        let mut at = 0;
+        while let Some(index) = self.room.wanted.get(at).copied() {
+            if self.departures.hold(self.slabs.id(self.slab_of(index))) {
+                at += 1;
+                continue;
             }
             let known = &mut self.functions[index];
             let needed = known.open > 0 || known.pinned && known.gate == Gate::Open;
@@ -318,7 +313,7 @@ impl Scheduler {
             } else {
                 self.load(index, commands);
             }
-            self.room.wanted.pop_front();
+            self.room.wanted.remove(at);
         }
     }
 
@@ -356,7 +351,7 @@ impl Scheduler {
         (slab.images, slab.resident) = (slab.images - 1, slab.resident - 1);
         let slab = self.slabs.id(number);
         commands.push(Command::Unload { function: FunctionId(index), slot, slab });
-        self.left(slab, slot, commands);
+        self.departures.begin(slab, slot);
         self.slabs.settle(number, commands);
         self.forget_old_notes();
     }

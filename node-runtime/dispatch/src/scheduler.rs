@@ -167,8 +167,7 @@ impl Scheduler {
                 }
             }
         }
-        // Before what this completion makes leave: the worker's next call may have begun already.
-        self.passed(id.place, commands);
+        self.passed(id.place, 1, commands);
         self.finish(first, Outcome::Finished, commands);
         if self.pools[pool].queued() > 0 {
             self.feed(now, pool, commands);

@@ -147,6 +147,11 @@ fn died(scheduler: &mut Scheduler, at: u64, place: u16, life: u32) -> Commands {
     with(|commands| scheduler.worker_died(Moment(at), worker(place, life), commands))
 }
 
+/// Traps stand in a slot of the shared slab.
+fn unloaded(scheduler: &mut Scheduler, slot: u32) -> Commands {
+    with(|commands| scheduler.unloaded(SLAB, slot, commands))
+}
+
 fn tick(scheduler: &mut Scheduler, at: u64) -> Commands {
     with(|commands| scheduler.tick(Moment(at), commands))
 }
@@ -201,8 +206,8 @@ fn what_is_not_defined_or_retired_or_stopped_is_refused() {
     assert_eq!(refused(&mut scheduler, 1, 1), Refusal::NotServed);
     let commands = completed(&mut scheduler, 2, 0, job);
     let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SLAB };
-    let reclaim = Command::Reclaim { slot: 1, slab: SLAB };
-    assert_eq!(commands, [Command::Answer { job, outcome: Outcome::Finished }, unload, reclaim]);
+    assert_eq!(commands, [Command::Answer { job, outcome: Outcome::Finished }, unload]);
+    assert_eq!(unloaded(&mut scheduler, 1), [Command::Reclaim { slot: 1, slab: SLAB }]);
     scheduler.stop(&mut Commands::new());
     assert_eq!(refused(&mut scheduler, 4, 2), Refusal::NotServing);
     assert!(scheduler.is_idle());

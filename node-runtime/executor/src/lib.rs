@@ -36,7 +36,8 @@
 //! - INV-EXECUTOR-8: no core runs an instruction that it fetched from a slot before the slot's present
 //!   image was there: the first call of every image in an executor begins with a serialising
 //!   instruction, and no image leaves while a worker may still run it. Kept by `Executor::call` and by
-//!   whoever calls `SlabWriter::unload`; noticed by `a_slot_that_changes_hands_runs_what_is_in_it`.
+//!   whoever calls `SlabWriter::unload` and `SlabWriter::reclaim`; noticed by
+//!   `a_slot_that_changes_hands_runs_what_is_in_it`.
 //! - INV-EXECUTOR-9: a slab has one writable mapping, whose owner writes only between the borders of
 //!   places that it gave out. Kept by `writer`.
 //! - INV-EXECUTOR-10: the word that `state` knows for a watcher lives as long as the call that it is

@@ -245,8 +245,8 @@ impl SlabWriter {
     }
 
     /// Gives the room of an image that left to the next. The caller has made sure that every worker has
-    /// ended the call that it had when the image left: hostile code of another image could have
-    /// jumped to its code, and stand in the middle of a bundle.
+    /// ended all calls that it had after [`Self::unload`] returned: hostile code of another image could have
+    /// jumped there before the traps stood, and be in the middle of a bundle.
     pub fn reclaim(&mut self, slot: u32) -> Result<(), ExecutorError> {
         let Some(Slot::Left(place)) = self.slots.get(slot as usize).copied() else {
             return Err(ExecutorError::NoSlab);

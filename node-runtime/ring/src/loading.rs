@@ -41,14 +41,16 @@ pub enum LoaderRequest {
         /// `sha256:…` of the image. The loader hashes what it links and refuses anything else.
         digest: String,
     },
-    /// Take an image away that no worker has a call of. Its room is not free yet.
+    /// Take an image away that no worker has a call of: with the answer traps stand in its place. Its room is
+    /// not free yet.
     Unload {
         /// The slab that it lies in.
         slab: u32,
         /// Its slot.
         slot: u32,
     },
-    /// Free the room of an image that was taken away: every worker has ended the call that it had then.
+    /// Free the room of an image that was taken away: every worker has ended all calls that it had when the
+    /// answer to [`Self::Unload`] was received.
     Reclaim {
         /// The slab that it lay in.
         slab: u32,
@@ -85,7 +87,7 @@ pub enum LoaderAnswer {
         /// Where workers have its first byte. With the image's digest it says what stands there.
         address: u64,
     },
-    /// The image is gone.
+    /// The image is gone: whoever jumps there meets traps.
     Unloaded {
         /// The slot.
         slot: u32,

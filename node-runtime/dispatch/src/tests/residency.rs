@@ -60,11 +60,13 @@ fn what_needs_room_waits_until_something_is_idle() {
     let (running, _) = submit(&mut scheduler, 0, 1);
     let (_, commands) = submit(&mut scheduler, 1, 3);
     assert_eq!(commands, [Command::Unload { function: FunctionId(2), slot: 2, slab: SLAB }]);
+    assert!(unloaded(&mut scheduler, 2).is_empty());
     let commands = completed(&mut scheduler, 2, 0, running);
     let reclaim = |slot| Command::Reclaim { slot, slab: SLAB };
     let unload = Command::Unload { function: FunctionId(1), slot: 1, slab: SLAB };
     assert_eq!(commands[0], reclaim(2), "the call that could have jumped there ended");
-    assert_eq!(commands[2..], [unload, reclaim(1), Command::Load { function: FunctionId(3), slab: SLAB }]);
+    assert_eq!(commands[2..], [unload, Command::Load { function: FunctionId(3), slab: SLAB }]);
+    assert_eq!(unloaded(&mut scheduler, 1), [reclaim(1)]);
 }
 
 #[test]
@@ -78,9 +80,138 @@ fn an_image_that_fits_nowhere_takes_the_place_of_another() {
         let unload = Command::Unload { function: FunctionId(victim), slot: victim, slab: SLAB };
         let reclaim = Command::Reclaim { slot: victim, slab: SLAB };
         let load = Command::Load { function: FunctionId(3), slab: SLAB };
-        assert_eq!(no_room(&mut scheduler), [unload, reclaim, load]);
+        assert_eq!(no_room(&mut scheduler), [unload]);
+        assert_eq!(unloaded(&mut scheduler, victim), [reclaim, load], "in the room that it got back");
     }
     assert_eq!(answers(&no_room(&mut scheduler))[0].1, Outcome::LoadFailed, "the slab is empty");
+}
+
+/// The second image finds no room either while the only other one is on its way out: that is no fault of its own.
+#[test]
+fn nothing_else_leaves_while_room_comes_back() {
+    let mut scheduler = serving(1);
+    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
+    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
+    scheduler.define(FunctionId(4), cold, &mut Commands::new()).unwrap();
+    with(|out| scheduler.retire(FunctionId(1), out));
+    unloaded(&mut scheduler, 1);
+    submit(&mut scheduler, 0, 3);
+    submit(&mut scheduler, 0, 4);
+    let unload = Command::Unload { function: FunctionId(2), slot: 2, slab: SLAB };
+    assert_eq!(with(|out| scheduler.no_room(FunctionId(3), SLAB, out)), [unload]);
+    assert_eq!(with(|out| scheduler.no_room(FunctionId(4), SLAB, out)), []);
+    let load = |number| Command::Load { function: FunctionId(number), slab: SLAB };
+    let commands = unloaded(&mut scheduler, 2);
+    assert_eq!(commands, [Command::Reclaim { slot: 2, slab: SLAB }, load(4), load(3)]);
+    assert_eq!(unloaded(&mut scheduler, 2), [], "once");
+}
+
+/// A tenant fills its window and keeps it busy: that is nobody else's matter.
+#[test]
+fn who_waits_for_room_of_a_slab_does_not_keep_others_from_theirs() {
+    let mut scheduler = shared(LIMITS);
+    let cold = |tenant| Loaded { residency: Residency::OnDemand, ..own(tenant) };
+    define_as(&mut scheduler, 3, own(3));
+    for (number, tenant) in [(4, 3), (5, 3), (6, 6)] {
+        scheduler.define(FunctionId(number), cold(tenant), &mut Commands::new()).unwrap();
+    }
+    submit(&mut scheduler, 0, 4);
+    submit(&mut scheduler, 0, 5);
+    let slab = SlabId { number: 3, life: 0 };
+    let unload = Command::Unload { function: FunctionId(3), slot: 3, slab };
+    assert_eq!(with(|out| scheduler.no_room(FunctionId(5), slab, out)), [unload]);
+    assert_eq!(with(|out| scheduler.no_room(FunctionId(4), slab, out)), []);
+    let load = |function, slab| Command::Load { function: FunctionId(function), slab };
+    let (_, commands) = submit(&mut scheduler, 1, 6);
+    assert_eq!(commands, [load(6, SlabId { number: 6, life: 0 })]);
+    let commands = with(|out| scheduler.unloaded(slab, 3, out));
+    assert_eq!(
+        commands,
+        [Command::Reclaim { slot: 3, slab }, load(4, slab), load(5, slab)],
+        "in their order"
+    );
+}
+
+/// The loader has other things to do first; meanwhile any call may jump into the image.
+#[test]
+fn a_call_that_began_before_the_traps_stood_is_waited_for() {
+    let mut scheduler = serving(1);
+    let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
+    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
+    submit(&mut scheduler, 0, 3);
+    let commands = with(|out| scheduler.no_room(FunctionId(3), SLAB, out));
+    assert_eq!(
+        commands,
+        [Command::Unload { function: FunctionId(1), slot: 1, slab: SLAB }],
+        "nobody is busy"
+    );
+    let (inside, commands) = submit(&mut scheduler, 1, 2);
+    assert_eq!(commands, [start(0, inside, 2)]);
+    assert!(unloaded(&mut scheduler, 1).is_empty(), "it may be there");
+    let commands = completed(&mut scheduler, 2, 0, inside);
+    let load = Command::Load { function: FunctionId(3), slab: SLAB };
+    assert_eq!(commands[..2], [Command::Reclaim { slot: 1, slab: SLAB }, load]);
+}
+
+/// Its worker has begun the second of them, and the end of the first is not known yet.
+#[test]
+fn every_call_that_a_worker_had_when_the_traps_stood_is_waited_for() {
+    for dies in [false, true] {
+        let mut scheduler = shared(LIMITS);
+        let short = Loaded { budget: Budget::from_micros(50).unwrap(), ..function(1) };
+        define_as(&mut scheduler, 1, short);
+        define(&mut scheduler, 2, 2);
+        let (first, _) = submit(&mut scheduler, 0, 1);
+        let (second, commands) = submit(&mut scheduler, 0, 1);
+        assert_eq!(commands, [start(0, second, 1)], "behind the first");
+        let commands = with(|out| scheduler.retire(FunctionId(2), out));
+        assert_eq!(commands, [Command::Unload { function: FunctionId(2), slot: 2, slab: SLAB }]);
+        assert!(unloaded(&mut scheduler, 2).is_empty());
+        let (third, commands) = submit(&mut scheduler, 1, 1);
+        assert_eq!(commands, [start(0, third, 1)], "it finds traps");
+        assert_eq!(completed(&mut scheduler, 2, 0, first).len(), 1, "the second may be there");
+        let commands =
+            if dies { died(&mut scheduler, 3, 0, 1) } else { completed(&mut scheduler, 3, 0, second) };
+        assert_eq!(commands[0], Command::Reclaim { slot: 2, slab: SLAB }, "the third is not waited for");
+    }
+}
+
+/// Workers of all kinds map the slab, also those in which one function runs alone.
+#[test]
+fn workers_of_every_pool_of_the_slab_are_waited_for_and_no_others() {
+    let mut scheduler = shared(LIMITS);
+    let long = PoolKey { slab: 3, kind: PoolKind::Long };
+    define_as(&mut scheduler, 3, own(3));
+    define_as(&mut scheduler, 4, own(3));
+    define_as(&mut scheduler, 5, Loaded { pool: long, ..own(3) });
+    define_as(&mut scheduler, 6, own(6));
+    let mut started = Vec::new();
+    for number in [3, 5, 6] {
+        let (job, commands) = submit(&mut scheduler, 0, number);
+        let (id, _) = spawns(&commands)[0];
+        assert_eq!(starts(&ready(&mut scheduler, 0, &commands)), [(id, job)]);
+        started.push((id, job));
+    }
+    let slab = SlabId { number: 3, life: 0 };
+    with(|out| scheduler.retire(FunctionId(4), out));
+    assert!(with(|out| scheduler.unloaded(slab, 4, out)).is_empty());
+    let reclaims = |commands: &Commands| commands.contains(&Command::Reclaim { slot: 4, slab });
+    let (short, job) = started[0];
+    // It says nonsense and is doomed, which does not end what runs there.
+    let commands = completed_by(&mut scheduler, 1, short, JobId(1 << 40));
+    assert!(matches!(commands[..], [Command::Kill { .. }]), "{commands:?}");
+    assert!(!reclaims(&completed_by(&mut scheduler, 2, started[1].0, started[1].1)), "{job:?} runs");
+    let commands = with(|out| scheduler.worker_died(Moment(3), short, out));
+    assert!(reclaims(&commands), "{commands:?}");
+}
+
+#[test]
+fn what_a_former_loader_unloaded_means_nothing() {
+    let mut scheduler = serving(1);
+    with(|out| scheduler.retire(FunctionId(1), out));
+    with(|out| scheduler.renew(out));
+    assert!(unloaded(&mut scheduler, 1).is_empty());
+    assert!(unloaded(&mut scheduler, 9).is_empty(), "nothing was there");
 }
 
 /// Hostile code of a call that runs may stand in the image that left.
@@ -94,6 +225,7 @@ fn room_comes_back_when_the_calls_of_then_have_ended() {
     submit(&mut scheduler, 0, 3);
     let commands = with(|out| scheduler.no_room(FunctionId(3), SLAB, out));
     assert_eq!(commands, [Command::Unload { function: FunctionId(2), slot: 2, slab: SLAB }]);
+    assert!(unloaded(&mut scheduler, 2).is_empty());
     let commands = completed(&mut scheduler, 1, 0, first);
     assert_eq!(
         commands,
@@ -156,7 +288,8 @@ fn a_slab_that_nobody_needs_goes_away_and_comes_back_with_another_life() {
     let slab = SlabId { number: 3, life: 0 };
     let commands = with(|out| scheduler.retire(FunctionId(3), out));
     let unload = Command::Unload { function: FunctionId(3), slot: 3, slab };
-    assert_eq!(commands, [unload, Command::Reclaim { slot: 3, slab }], "a worker maps it");
+    assert_eq!(commands, [unload], "a worker maps it");
+    assert_eq!(with(|out| scheduler.unloaded(slab, 3, out)), [Command::Reclaim { slot: 3, slab }]);
     assert_eq!(tick(&mut scheduler, 1_100), [Command::Stop { worker: id }]);
     let commands = with(|out| scheduler.worker_died(Moment(1_200), id, out));
     assert_eq!(commands, [Command::CloseSlab { slab }]);

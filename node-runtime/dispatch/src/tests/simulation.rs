@@ -84,6 +84,9 @@ impl Run {
 
     fn step(&mut self) {
         self.world.now = self.world.now.plus(self.dice.below(150));
+        if self.dice.one_in(4) {
+            self.tell_unloaded();
+        }
         match self.dice.below(1_000) {
             0..400 => self.submit(),
             400..790 => self.complete(),
@@ -271,16 +274,29 @@ impl Run {
                 self.scheduler.loaded(now, function, slab, slot, bytes, &mut self.commands);
             }
             Some(Command::Unload { function, slot, slab }) => {
-                assert_eq!(self.world.slabs.remove(&(slab, slot)), Some(function));
+                self.world.trap(function, slot, slab);
             }
-            Some(Command::Reclaim { slot, slab }) => {
-                self.world.left.remove(&(slab, slot)).unwrap();
-            }
+            Some(Command::Reclaim { slot, slab }) => self.world.give_away(slot, slab),
             Some(Command::CloseSlab { slab }) => {
                 assert!(self.world.slabs.keys().all(|(other, _)| *other != slab), "nothing lies in it");
             }
             _ => {}
         }
+    }
+
+    /// The scheduler hears that traps stand, sometimes when the slab is gone, sometimes twice.
+    fn tell_unloaded(&mut self) {
+        let Some((slab, slot)) = self.world.unloaded.pop_front() else { return };
+        let means_something = self.world.tell(slot, slab);
+        self.scheduler.unloaded(slab, slot, &mut self.commands);
+        if !means_something {
+            let reclaims = self.commands.iter().any(|command| matches!(command, Command::Reclaim { .. }));
+            assert!(!reclaims, "news of an old slab free nothing");
+            self.world.count("stale Unloaded");
+        }
+        self.execute();
+        self.scheduler.unloaded(slab, slot, &mut self.commands);
+        assert!(self.commands.is_empty(), "it is told once");
     }
 
     fn define(&mut self, function: FunctionId) {
@@ -392,6 +408,7 @@ impl Run {
             }
             self.serve_loader();
             self.execute();
+            self.tell_unloaded();
             self.complete();
             self.execute();
             self.world.now = self.world.now.plus(1_000);
@@ -406,8 +423,10 @@ impl Run {
     }
 }
 
-const SEEN: [&str; 32] = [
+const SEEN: [&str; 34] = [
     "stale",
+    "stale Unloaded",
+    "Came before the traps",
     "no room",
     "Start",
     "Behind",

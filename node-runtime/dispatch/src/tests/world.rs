@@ -33,6 +33,21 @@ pub(super) struct Process {
     pub(super) ran: BTreeSet<FunctionId>,
 }
 
+/// A call in a worker.
+type At = (WorkerId, JobId);
+
+/// A slot that an image leaves or left.
+#[derive(Debug)]
+pub(super) struct Left {
+    /// The calls that workers of the slab had when it was decided.
+    decided: BTreeSet<At>,
+    /// The same when the loader put the traps there: each may have jumped into the image before, also one that
+    /// stood behind another, since an end is told later than it is.
+    inside: Option<BTreeSet<At>>,
+    /// The scheduler was told that the traps stand.
+    told: bool,
+}
+
 #[derive(Default)]
 pub(super) struct World {
     pub(super) limits: Option<Limits>,
@@ -42,8 +57,10 @@ pub(super) struct World {
     lives: BTreeMap<u16, u32>,
     /// What lies in each slot of each life of a slab.
     pub(super) slabs: BTreeMap<(SlabId, u32), FunctionId>,
-    /// Slots that an image left and that were not reclaimed, with the calls that ran then in workers of the slab.
-    pub(super) left: BTreeMap<(SlabId, u32), BTreeSet<JobId>>,
+    /// Slots that an image leaves and that were not reclaimed.
+    pub(super) left: BTreeMap<(SlabId, u32), Left>,
+    /// What the loader has unloaded and not told yet.
+    pub(super) unloaded: VecDeque<(SlabId, u32)>,
     /// The life of each slab that a command has named, and the least that the next one may have.
     pub(super) current: BTreeMap<u32, SlabId>,
     next_life: BTreeMap<u32, u32>,
@@ -228,21 +245,58 @@ impl World {
             .any(|process| process.slab == slab && process.jobs.iter().any(|(_, other)| *other == slot));
         assert!(!used, "nothing is unloaded under a call");
         assert!(self.open.values().all(|promise| promise.function != function), "or before one");
-        let of_it = self.processes.values().filter(|process| process.slab == slab && !process.starting);
-        let running = of_it.filter_map(|process| process.jobs.front().map(|(job, _)| *job)).collect();
-        assert_eq!(self.left.insert((slab, slot), running), None, "it left once");
+        let left = Left { decided: self.calls_in(slab), inside: None, told: false };
+        assert!(self.left.insert((slab, slot), left).is_none(), "it left once");
         self.loader.push_back(command);
         self.count("Unload");
     }
 
+    fn calls_in(&self, slab: SlabId) -> BTreeSet<At> {
+        let of_it = self.processes.values().filter(|process| process.slab == slab);
+        of_it.flat_map(|process| process.jobs.iter().map(|(job, _)| (process.id, *job))).collect()
+    }
+
+    /// The loader puts traps into the slot.
+    pub(super) fn trap(&mut self, function: FunctionId, slot: u32, slab: SlabId) {
+        assert_eq!(self.slabs.remove(&(slab, slot)), Some(function));
+        let inside = self.calls_in(slab);
+        let left = self.left.get_mut(&(slab, slot)).unwrap();
+        let came = inside.difference(&left.decided).next().is_some();
+        left.inside = Some(inside);
+        self.unloaded.push_back((slab, slot));
+        if came {
+            self.count("Came before the traps");
+        }
+    }
+
+    /// The scheduler hears of it; whether it means anything.
+    pub(super) fn tell(&mut self, slot: u32, slab: SlabId) -> bool {
+        self.left.get_mut(&(slab, slot)).unwrap().told = true;
+        self.current.get(&slab.number) == Some(&slab)
+    }
+
+    /// What comes next into the room is decoded from where it begins, and nobody may be in the middle of it.
+    fn assert_nobody_is_inside(&self, slot: u32, slab: SlabId) {
+        let inside = self.left[&(slab, slot)].inside.as_ref().expect("traps stand there");
+        let calls = self.calls_in(slab);
+        let still: Vec<_> = inside.intersection(&calls).collect();
+        assert!(still.is_empty(), "{still:?} may stand in it");
+    }
+
     fn reclaimed(&mut self, command: Command, slot: u32, slab: SlabId) {
-        let running = &self.left[&(slab, slot)];
-        let stands = self.processes.values().flat_map(|process| process.jobs.front());
-        let stands: Vec<_> =
-            stands.filter(|(job, _)| running.contains(job) && self.completing != Some(*job)).collect();
-        assert!(stands.is_empty(), "{stands:?} may stand in it");
-        self.count(if running.is_empty() { "Reclaim at once" } else { "Reclaim later" });
+        assert_eq!(self.current.get(&slab.number), Some(&slab));
+        let left = &self.left[&(slab, slot)];
+        assert!(left.told, "nobody knows yet that traps stand there");
+        let at_once = left.inside.as_ref().is_some_and(BTreeSet::is_empty);
+        self.assert_nobody_is_inside(slot, slab);
+        self.count(if at_once { "Reclaim at once" } else { "Reclaim later" });
         self.loader.push_back(command);
+    }
+
+    /// The loader gives the room away.
+    pub(super) fn give_away(&mut self, slot: u32, slab: SlabId) {
+        self.assert_nobody_is_inside(slot, slab);
+        self.left.remove(&(slab, slot));
     }
 
     /// The loader receives it after its earlier commands.

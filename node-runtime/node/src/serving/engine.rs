@@ -185,6 +185,7 @@ impl Engine {
                 let reason = "the slab has no room for it".to_owned();
                 self.residents.resolve(function, Err(reason), &self.scheduler);
             }
+            Event::Unloaded { slab, slot } => self.scheduler.unloaded(slab, slot, &mut self.commands),
             Event::Renewed => {
                 self.scheduler.renew(&mut self.commands);
                 self.residents.resolve_all(&self.scheduler);

@@ -79,6 +79,11 @@ pub(crate) enum Event {
         function: FunctionId,
         slab: SlabId,
     },
+    /// Traps stand in the place of what was in the slot.
+    Unloaded {
+        slab: SlabId,
+        slot: u32,
+    },
     /// The loader was replaced, and its slabs with it.
     Renewed,
     /// The bans in force are other ones now.

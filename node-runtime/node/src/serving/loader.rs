@@ -119,7 +119,7 @@ impl Loader {
         }
     }
 
-    /// Takes away an image that no worker has a call of.
+    /// Takes away an image that no worker has a call of. With the answer traps stand in its place.
     pub(crate) fn unload(&mut self, slab: u32, slot: u32) -> Result<(), LoadError> {
         match self.ask(&LoaderRequest::Unload { slab, slot }, None)? {
             (LoaderAnswer::Unloaded { slot: gone }, None) if gone == slot => Ok(()),

@@ -29,7 +29,7 @@ const ENDS_BEFORE_BLAME: u32 = 2;
 pub(crate) enum Task {
     /// Put an image into a slot of this slab.
     Load { function: FunctionId, slab: SlabId, image: Arc<VerifiedImage> },
-    /// Take the image out of a slot of this slab.
+    /// Put traps in the place of the image in a slot of this slab.
     Unload { slot: u32, slab: SlabId },
     /// Free the room of what was in the slot.
     Reclaim { slot: u32, slab: SlabId },
@@ -99,7 +99,9 @@ impl Loading {
             match task {
                 Task::Load { function, slab, image } => self.load(loader, slab, function, &image)?,
                 Task::Unload { slot, slab } => {
-                    self.change(slab, slot, || loader.unload(slab.number, slot))?
+                    self.change(slab, slot, || loader.unload(slab.number, slot))?;
+                    // Of a slab that is gone it means nothing.
+                    self.intake.send(Event::Unloaded { slab, slot });
                 }
                 Task::Reclaim { slot, slab } => {
                     self.change(slab, slot, || loader.reclaim(slab.number, slot))?
