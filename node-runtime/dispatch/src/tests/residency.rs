@@ -86,24 +86,24 @@ fn an_image_that_fits_nowhere_takes_the_place_of_another() {
     assert_eq!(answers(&no_room(&mut scheduler))[0].1, Outcome::LoadFailed, "the slab is empty");
 }
 
-/// The second image finds no room either while the only other one is on its way out: that is no fault of its own.
+/// Others that find no room wait for the same, also where nothing else is left: that is no fault of theirs.
 #[test]
 fn nothing_else_leaves_while_room_comes_back() {
     let mut scheduler = serving(1);
     let cold = Loaded { residency: Residency::OnDemand, ..function(3) };
-    scheduler.define(FunctionId(3), cold, &mut Commands::new()).unwrap();
-    scheduler.define(FunctionId(4), cold, &mut Commands::new()).unwrap();
-    with(|out| scheduler.retire(FunctionId(1), out));
-    unloaded(&mut scheduler, 1);
-    submit(&mut scheduler, 0, 3);
-    submit(&mut scheduler, 0, 4);
-    let unload = Command::Unload { function: FunctionId(2), slot: 2, slab: SLAB };
-    assert_eq!(with(|out| scheduler.no_room(FunctionId(3), SLAB, out)), [unload]);
-    assert_eq!(with(|out| scheduler.no_room(FunctionId(4), SLAB, out)), []);
+    for number in [3, 4, 5] {
+        scheduler.define(FunctionId(number), cold, &mut Commands::new()).unwrap();
+        submit(&mut scheduler, 0, number);
+    }
+    let unload = |number| Command::Unload { function: FunctionId(number), slot: number, slab: SLAB };
+    assert_eq!(with(|out| scheduler.no_room(FunctionId(3), SLAB, out)), [unload(1)]);
+    assert_eq!(with(|out| scheduler.no_room(FunctionId(4), SLAB, out)), [], "2 stays");
+    assert_eq!(with(|out| scheduler.retire(FunctionId(2), out)), [unload(2)]);
+    assert_eq!(with(|out| scheduler.no_room(FunctionId(5), SLAB, out)), [], "it may fit in a moment");
     let load = |number| Command::Load { function: FunctionId(number), slab: SLAB };
-    let commands = unloaded(&mut scheduler, 2);
-    assert_eq!(commands, [Command::Reclaim { slot: 2, slab: SLAB }, load(4), load(3)]);
-    assert_eq!(unloaded(&mut scheduler, 2), [], "once");
+    let commands = unloaded(&mut scheduler, 1);
+    assert_eq!(commands, [Command::Reclaim { slot: 1, slab: SLAB }, load(5), load(4), load(3)]);
+    assert_eq!(unloaded(&mut scheduler, 1), [], "once");
 }
 
 /// A tenant fills its window and keeps it busy: that is nobody else's matter.
