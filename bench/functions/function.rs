@@ -12,7 +12,7 @@ pub const MAGIC: u64 = 0x9d1c_6be3_52f0_a847;
 /// Bytes of a request.
 pub const REQUEST_BYTES: usize = 64;
 /// Bytes of an answer, at most.
-pub const ANSWER_BYTES: usize = 80;
+pub const ANSWER_BYTES: usize = 72;
 
 /// Answers at once, with a mixture of the request.
 pub const EMPTY: u64 = 0;
@@ -44,29 +44,26 @@ impl Constants {
     pub const PLACE: Self = Self { magic: MAGIC, kind: EMPTY, id: 0, rounds: 1 };
 }
 
-/// Answers one request: `stamp · id · result`, the first two as 8 bytes each in this machine's
-/// order, the result 8 bytes or a digest of 64. The stamp is the time stamp counter at entry.
-/// Returns the bytes of the answer.
+/// Answers one request: `id · result`, the first as 8 bytes in this machine's order, the result 8 bytes
+/// or a digest of 64. Returns the bytes of the answer.
 #[inline(always)]
 pub fn work(constants: &Constants, request: &[u8; REQUEST_BYTES], answer: &mut [u8; ANSWER_BYTES]) -> usize {
-    let entered = stamp();
-    answer[..8].copy_from_slice(&entered.to_ne_bytes());
-    answer[8..16].copy_from_slice(&constants.id.to_ne_bytes());
+    answer[..8].copy_from_slice(&constants.id.to_ne_bytes());
     match constants.kind {
         HASH => {
-            answer[16..80].copy_from_slice(&hashed(request, constants.rounds));
-            80
+            answer[8..72].copy_from_slice(&hashed(request, constants.rounds));
+            72
         }
         BUSY => {
-            answer[16..24].copy_from_slice(&turned(fold(request), constants.rounds).to_ne_bytes());
-            24
+            answer[8..16].copy_from_slice(&turned(fold(request), constants.rounds).to_ne_bytes());
+            16
         }
         SPIN => loop {
             core::hint::black_box(answer.as_mut_slice());
         },
         _ => {
-            answer[16..24].copy_from_slice(&fold(request).to_ne_bytes());
-            24
+            answer[8..16].copy_from_slice(&fold(request).to_ne_bytes());
+            16
         }
     }
 }
@@ -99,12 +96,4 @@ fn turned(start: u64, rounds: u64) -> u64 {
         );
     }
     turned
-}
-
-/// The time stamp counter of this core, in cycles, read after everything before it has run.
-#[inline(always)]
-pub fn stamp() -> u64 {
-    let mut core = 0;
-    // SAFETY: INV-BENCH-6. Every x86-64 processor that the node supports has the instruction.
-    unsafe { core::arch::x86_64::__rdtscp(&mut core) }
 }

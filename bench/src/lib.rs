@@ -29,7 +29,6 @@
 //! never leave a process behind.
 
 #[path = "../functions/function.rs"]
-#[allow(unsafe_code, reason = "one instruction: the time stamp counter, INV-BENCH-6")]
 pub mod function;
 
 pub mod admission;

@@ -207,7 +207,7 @@ impl Report {
         }
         if !self.machine.steady_counter {
             text.push_str(
-                "            the time stamps of two cores may differ here: one-way figures mean little\n",
+                "            the time stamp counter does not run evenly here: figures of cycles mean little\n",
             );
         }
         text

@@ -66,8 +66,6 @@ pub trait Side {
 pub struct Timing {
     /// Before the first step of the call.
     pub sent: u64,
-    /// The function's first instruction; nothing where a function cannot read the counter.
-    pub entered: Option<u64>,
     /// After the last byte of the answer was there.
     pub answered: u64,
 }
@@ -130,8 +128,6 @@ impl Programs {
 /// One round of single calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latency {
-    /// Sent until the function's first instruction, in µs; not numbers where it cannot stamp.
-    pub one_way: Quantiles,
     /// Sent until answered, in µs.
     pub whole: Quantiles,
 }
@@ -159,11 +155,6 @@ impl Latency {
     /// Of the calls of one round.
     pub fn of(calls: &[Timing], tsc: Tsc) -> Self {
         let micros = |until: u64, since: u64| tsc.micros(until.saturating_sub(since));
-        Self {
-            one_way: Quantiles::of(
-                calls.iter().filter_map(|call| call.entered.map(|entered| micros(entered, call.sent))),
-            ),
-            whole: Quantiles::of(calls.iter().map(|call| micros(call.answered, call.sent))),
-        }
+        Self { whole: Quantiles::of(calls.iter().map(|call| micros(call.answered, call.sent))) }
     }
 }

@@ -1,5 +1,5 @@
 //! A function that does not end: how long after its deadline its code is left, and how long until
-//! the next call's first instruction. Beside it a bare signal from another core, which no
+//! the next call is answered. Beside it a bare signal from another core, which no
 //! preemption by signal can be faster than.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};

@@ -1,6 +1,5 @@
 //! Latency by mode, warm and cold: the paper's Figure 2, with mfaas and wasmtime beside its modes.
-//! Sent until the function's first instruction; for wasmtime, whose functions cannot stamp, the
-//! whole call without any queue.
+//! Sent until answered; for wasmtime without any queue.
 
 use std::time::Duration;
 
@@ -57,8 +56,7 @@ pub(super) fn row(kit: &Kit, plan: &Plan) -> anyhow::Result<Measured> {
     let series = alternate(plan, &mut row, lanes);
     let figures = figures(&series);
     for figure in &figures {
-        let of =
-            |pick: fn(Quantiles) -> f64| series.of(&figure.mode, |latency| pick(entered_or_whole(latency)));
+        let of = |pick: fn(Quantiles) -> f64| series.of(&figure.mode, |latency| pick(latency.whole));
         row.measure(format!("{} p50", figure.mode), "µs", of(|quantiles| quantiles.p50));
         row.measure(format!("{} p99", figure.mode), "µs", of(|quantiles| quantiles.p99));
     }
@@ -89,13 +87,9 @@ fn asleep(kit: &Kit, side: &mut Worker, calls: u64) -> anyhow::Result<Latency> {
     Ok(Latency::of(&taken?, kit.tsc))
 }
 
-fn entered_or_whole(latency: &Latency) -> Quantiles {
-    if latency.one_way.p50.is_nan() { latency.whole } else { latency.one_way }
-}
-
 fn figures(series: &Series<Latency>) -> Vec<ModeFigure> {
     let median = |name: &str, pick: fn(Quantiles) -> f64| {
-        Spread::of(series.of(name, |latency| pick(entered_or_whole(latency)))).median
+        Spread::of(series.of(name, |latency| pick(latency.whole))).median
     };
     MODES
         .iter()

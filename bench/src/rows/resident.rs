@@ -1,5 +1,5 @@
-//! Calls of functions that were called before, at growing numbers of functions: how long one is on
-//! its way, and how many a second one caller and one worker get through.
+//! Calls of functions that were called before, at growing numbers of functions: how long one takes,
+//! and how many a second one caller and one worker get through.
 
 use super::{Lane, Plan, Series, alternate, single_calls};
 use crate::functions::{Form, Kind};
@@ -15,7 +15,7 @@ const KEPT: &str = "dlopen kept";
 /// Numbers of functions, and the aimed calls a second at each, in millions.
 const SIZES: [(usize, f64); 3] = [(50, 4.0), (1_000, 2.0), (5_000, 1.0)];
 const SIZES_QUICK: [(usize, f64); 2] = [(5, 4.0), (20, 2.0)];
-/// At the first size: one way against the bare ring.
+/// At the first size, against the bare ring.
 const BARE_P50_MAX: f64 = 2.0;
 const BARE_P99_MAX: f64 = 3.0;
 
@@ -23,10 +23,9 @@ fn sizes(plan: &Plan) -> &'static [(usize, f64)] {
     if plan.quick { &SIZES_QUICK } else { &SIZES }
 }
 
-/// One way of a warm call.
+/// A warm call.
 pub(super) fn warm(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
-    let mut row =
-        Row::new("warm", "one way of a warm call, sent until the function's first instruction, 64 B");
+    let mut row = Row::new("warm", "a warm call, sent until answered, 64 B");
     for (index, (size, _)) in sizes(plan).iter().enumerate() {
         let calls = (plan.size(20_000, 200), *size as u64);
         let bare = Bare::start(kit, Mode::Plain, Kind::EMPTY, *size);
@@ -44,8 +43,8 @@ pub(super) fn warm(kit: &Kit, plan: &Plan) -> anyhow::Result<Row> {
 }
 
 fn warm_measures(row: &mut Row, series: &Series<Latency>, size: usize, first: bool) {
-    let p50 = |name: &str| series.of(name, |latency| latency.one_way.p50);
-    let p99 = |name: &str| series.of(name, |latency| latency.one_way.p99);
+    let p50 = |name: &str| series.of(name, |latency| latency.whole.p50);
+    let p99 = |name: &str| series.of(name, |latency| latency.whole.p99);
     for name in [MFAAS, BARE, KEPT] {
         row.measure(format!("{name} p50, {size} functions"), "µs", p50(name));
         row.measure(format!("{name} p99, {size} functions"), "µs", p99(name));
@@ -53,7 +52,7 @@ fn warm_measures(row: &mut Row, series: &Series<Latency>, size: usize, first: bo
     row.measure(
         format!("{MFAAS} p99.9, {size} functions"),
         "µs",
-        series.of(MFAAS, |latency| latency.one_way.p999),
+        series.of(MFAAS, |latency| latency.whole.p999),
     );
     let to_bare = row.ratio(format!("{MFAAS} / {BARE} p50, {size} functions"), &p50(MFAAS), &p50(BARE));
     if first {

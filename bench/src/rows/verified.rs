@@ -80,8 +80,7 @@ fn code(kit: &Kit, plan: &Plan, row: &mut Row) -> anyhow::Result<()> {
 
 /// Loads one function after the other until its window is full.
 fn capacity(kit: &Kit, plan: &Plan, row: &mut Row) -> anyhow::Result<()> {
-    let geometry =
-        plan.size(SlabGeometry::NODE, SlabGeometry { bank_bytes: 16 << 20, ..SlabGeometry::NODE });
+    let geometry = plan.size(SlabGeometry::NODE, SlabGeometry { bank_bytes: 16 << 20, ..SlabGeometry::NODE });
     let mut slab = SlabWriter::new(geometry, Verification::Required)?;
     let begin = Instant::now();
     let mut count = 0_u64;

@@ -12,7 +12,7 @@ pub const MODULE: &str = include_str!("../../functions/function.wat");
 
 /// Where the module keeps things, in its memory.
 pub const REQUEST_AT: usize = 0;
-/// The answer without its stamp: who it is, then the result.
+/// The answer: who it is, then the result.
 pub const ANSWER_AT: usize = 2048;
 
 /// The module's text with its tables.
@@ -84,9 +84,9 @@ mod real {
             let run = instance.get_typed_func::<(i32, i64, i64), i32>(&mut store, "run").map_err(told)?;
             let parameters = (self.kind.kind as i32, 0, self.kind.rounds as i64);
             let bytes = run.call(&mut store, parameters).map_err(told)? as usize;
-            ensure!(bytes <= ANSWER_BYTES - 8, "an answer of {bytes} bytes");
-            answer[8..8 + bytes].copy_from_slice(&memory.data(&store)[ANSWER_AT..ANSWER_AT + bytes]);
-            Ok(8 + bytes)
+            ensure!(bytes <= ANSWER_BYTES, "an answer of {bytes} bytes");
+            answer[..bytes].copy_from_slice(&memory.data(&store)[ANSWER_AT..ANSWER_AT + bytes]);
+            Ok(bytes)
         }
     }
 
@@ -103,7 +103,7 @@ mod real {
             let bytes = self.run(&request, &mut answer)?;
             let answered = stamp();
             verified(&self.kind.constants(0), &request, &answer[..bytes])?;
-            Ok(Timing { sent, entered: None, answered })
+            Ok(Timing { sent, answered })
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::ensure;
 
-use crate::function::stamp;
+use super::stamp;
 
 static ENTERED: AtomicU64 = AtomicU64::new(0);
 

@@ -99,8 +99,8 @@ fn call(client: &mut Client, number: u64, token: Option<&str>) -> anyhow::Result
     let sent = stamp();
     let answer = client.post(&request)?;
     let answered = stamp();
-    let entered = Some(verified(&Kind::EMPTY.constants(0), &request, &answer)?);
-    Ok(Timing { sent, entered, answered })
+    verified(&Kind::EMPTY.constants(0), &request, &answer)?;
+    Ok(Timing { sent, answered })
 }
 
 /// A token for all of the tenant's functions, which nobody has seen.

@@ -62,7 +62,7 @@ pub struct Kill {
     /// Wall time beyond the budget when the call's code was left for good, in µs: watcher, signal
     /// and handler.
     pub overshoot_us: f64,
-    /// Left until the first instruction of the next call, in µs: wipe and reset included.
+    /// Left until the next call is answered, in µs: wipe and reset included.
     pub next_us: f64,
 }
 
@@ -133,8 +133,8 @@ impl InProcess {
         let sent = stamp();
         let answer = self.answer(function)?;
         let answered = stamp();
-        let entered = Some(verified(&function.constants, body, answer.as_bytes())?);
-        Ok(Timing { sent, entered, answered })
+        verified(&function.constants, body, answer.as_bytes())?;
+        Ok(Timing { sent, answered })
     }
 
     /// Calls with the prepared request, copies the answer out and clears away, as the worker does.
@@ -170,11 +170,11 @@ impl InProcess {
         };
         drop(ended);
         ensure!(status == Status::OverBudget, "an endless call ended as {status:?}");
-        let entered = self.call_prepared(next, &body)?.entered.context("a stamp")?;
+        let answered = self.call_prepared(next, &body)?.answered;
         let budget_us = endless.limits.budget.as_micros() as f64;
         Ok(Kill {
             overshoot_us: wall_ns as f64 / 1e3 - budget_us,
-            next_us: tsc.micros(entered.saturating_sub(left)),
+            next_us: tsc.micros(answered.saturating_sub(left)),
         })
     }
 

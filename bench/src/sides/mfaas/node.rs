@@ -212,11 +212,10 @@ impl Side for Node {
         let sent = stamp();
         let answer = self.client.post(&request)?;
         let answered = stamp();
-        let entered = match &self.own {
-            Some(_) => Some(verified(&Kind::EMPTY.constants(0), &request, &answer)?),
-            None => None,
-        };
-        Ok(Timing { sent, entered, answered })
+        if self.own.is_some() {
+            verified(&Kind::EMPTY.constants(0), &request, &answer)?;
+        }
+        Ok(Timing { sent, answered })
     }
 
     fn process(&self) -> Option<u32> {
