@@ -94,7 +94,7 @@ fn capacity(kit: &Kit, plan: &Plan, row: &mut Row) -> anyhow::Result<()> {
     };
     let each = count.max(1) as f64;
     let mib = geometry.bank_bytes >> 20;
-    row.measure(format!("functions in a window of {mib} MiB"), "", vec![count as f64]);
+    row.measure(format!("a window of {mib} MiB"), "functions", vec![count as f64]);
     row.measure("KiB of each bank by function", "KiB", vec![bytes as f64 / 1024.0 / each]);
     let us = begin.elapsed().as_secs_f64() * 1e6 / each;
     row.measure("loading one, verification and all", "µs", vec![us]);
