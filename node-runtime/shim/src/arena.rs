@@ -109,13 +109,16 @@ impl Arena {
         Some(start)
     }
 
-    /// A freed block that is large enough.
-    fn pop(&self, header: &mut ArenaHeader, size: usize) -> Option<usize> {
+    /// The list with a freed block that is large enough.
+    fn list<'header>(&self, header: &'header mut ArenaHeader, size: usize) -> Option<&'header mut u32> {
         let class = class_above(size);
         let head = header.free.get_mut(class)?;
-        if header.begun[word_of(class)] & bit_of(class) == 0 || *head == 0 {
-            return None;
-        }
+        (header.begun[word_of(class)] & bit_of(class) != 0 && *head != 0).then_some(head)
+    }
+
+    /// A freed block that is large enough.
+    fn pop(&self, header: &mut ArenaHeader, size: usize) -> Option<usize> {
+        let head = self.list(header, size)?;
         let offset = *head as usize * GRAIN_BYTES;
         // SAFETY: INV-SHIM-3. A freed block of at least 16 aligned bytes that holds its link.
         *head = unsafe { self.at(offset).cast::<u32>().read() };
@@ -141,10 +144,17 @@ impl Arena {
         *head = (offset / GRAIN_BYTES) as u32;
     }
 
-    /// Whether the block could change its size where it is.
-    fn resize_in_place(&self, offset: usize, old: usize, new: usize) -> bool {
-        let Some(header) = self.header().filter(|_| new <= BLOCK_BYTES_MAX) else { return false };
-        let (old, new) = (block_bytes(old), block_bytes(new));
+    /// Whether the block could change its size where it is. Not where a freed block has that size: blocks that
+    /// all change theirs would leave those unused for ever.
+    fn resize_in_place(&self, offset: usize, layout: Layout, size: usize) -> bool {
+        let Some(header) = self.header().filter(|_| size <= BLOCK_BYTES_MAX) else { return false };
+        let (old, new) = (block_bytes(layout.size()), block_bytes(size));
+        if old == new {
+            return true;
+        }
+        if layout.align() <= GRAIN_BYTES && self.list(header, size).is_some() {
+            return false;
+        }
         if offset + old == header.top && offset + new <= self.bytes.get() {
             header.top = offset + new;
             header.high_water = header.high_water.max(header.top);
@@ -188,7 +198,7 @@ unsafe impl GlobalAlloc for Arena {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if self.resize_in_place(self.offset_of(block), layout.size(), size) {
+        if self.resize_in_place(self.offset_of(block), layout, size) {
             return block;
         }
         // `size` rounded up to the alignment does not overflow: what `realloc` demands.

@@ -238,3 +238,31 @@ fn long_texts_are_cut_and_keep_room_for_the_place() {
     text.push_fmt(format_args!("{}", "x".repeat(2 * PANIC_BYTES_MAX)));
     assert_eq!(text.as_bytes().len(), PANIC_BYTES_MAX);
 }
+
+/// What blocks of 60 live at once need when each is resized once, over many rounds.
+fn highest_after_resizing(from: usize, to: usize) -> usize {
+    let fixture = Fixture::holding(0x41);
+    let (mut live, mut highest) = (std::collections::VecDeque::new(), 0);
+    for _ in 0..20_000 {
+        let mut block = allocate(&fixture, from, 8, false, 5);
+        resize(&fixture, &mut block, to);
+        highest = highest.max(block.start.addr() - fixture.base.addr());
+        live.push_back(block);
+        if live.len() > 60
+            && let Some(first) = live.pop_front()
+        {
+            // SAFETY: INV-SHIM-3. A live block with its own layout.
+            unsafe { fixture.arena.dealloc(first.start, first.layout) };
+        }
+    }
+    highest
+}
+
+/// Neither a block that grows at the top nor one that shrinks where it is leaves freed ones unused for ever.
+#[test]
+fn a_long_call_does_not_outgrow_what_it_uses_at_once() {
+    for (from, to) in [(8, 22), (22, 8), (100, 1_000), (1_000, 100), (300, 301)] {
+        let highest = highest_after_resizing(from, to);
+        assert!(highest < 3 * 64 * from.max(to) + 4_096, "{highest} bytes for {from} to {to}");
+    }
+}

@@ -169,7 +169,7 @@ fn all_runs_of_a_call_share_one_budget() {
         let answer = fixture.call(endless.as_bytes());
         let spent = cpu_ns() - before;
         assert_eq!(answer.status, Status::OverBudget, "{endless}: {answer:?}");
-        assert!(spent < BUDGET_US * 1_300, "{endless}: {spent} ns within a budget of {BUDGET_US} us");
+        assert!(spent < BUDGET_US * 1_700, "{endless}: {spent} ns within a budget of {BUDGET_US} us");
         let after = page(&mut fixture, which);
         drop(fixture);
         let mut fixture = self::fixture().with_budget_us(1_000_000);
