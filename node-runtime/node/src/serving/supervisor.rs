@@ -125,13 +125,20 @@ impl WorkerSupervisor {
         let living: Vec<_> = self.lock().living.iter().map(|(id, worker)| (*id, worker.clone())).collect();
         for (id, Living { pid, process, slab }) in living {
             // One that is gone has no memory, and its number may be another process's: only the descriptor ends it.
-            let Some(bytes) = own_bytes(pid) else { continue };
+            let bytes = match own_bytes(pid) {
+                Ok(bytes) => bytes,
+                Err(error) if is_gone(&error) => continue,
+                Err(error) => {
+                    tracing::warn!(pid, %error, "nobody bounds the memory of a worker: it cannot be read");
+                    continue;
+                }
+            };
             let limit = bytes_max(slab);
             if bytes <= limit {
                 continue;
             }
             let ended = pidfd_send_signal(process, Signal::KILL);
-            metrics::counter!("mfaas_worker_memory_kills_total").increment(1);
+            metrics::counter!("mfaas_worker_memory_kills_total").increment(u64::from(ended.is_ok()));
             tracing::warn!(
                 place = id.place,
                 life = id.life,
@@ -249,13 +256,20 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// Memory that is a process's own, in bytes: what is resident without files and shared memory. Nothing if it
-/// is gone.
-fn own_bytes(pid: u32) -> Option<u64> {
-    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let mut pages = statm.split_ascii_whitespace().skip(1).map(str::parse::<u64>);
-    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
-    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
+/// Memory that is a process's own, in bytes: what is resident without files and shared memory.
+fn own_bytes(pid: u32) -> std::io::Result<u64> {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm"))?;
+    let mut pages = statm.split_ascii_whitespace().skip(1).map_while(|text| text.parse::<u64>().ok());
+    let (Some(resident), Some(shared)) = (pages.next(), pages.next()) else {
+        return Err(std::io::Error::other("statm has other fields"));
+    };
+    Ok(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
+}
+
+/// Whether the error says that there is no such process any more.
+fn is_gone(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
 /// Long calls leave cores to short ones.
