@@ -192,11 +192,12 @@ pub(crate) fn create_roles(
     let mut sql = String::new();
     for role in [SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE] {
         let password = config.password(role)?;
-        // Names are constants and passwords hexadecimal: nothing here needs quoting.
+        // Names are constants and passwords hexadecimal: nothing here needs quoting. A role begins without
+        // rights of its own; to take them away by name only a superuser is allowed.
         sql.push_str(&format!(
             "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') \
              THEN CREATE ROLE {role}; END IF; END $$;\n\
-             ALTER ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD '{password}';\n"
+             ALTER ROLE {role} LOGIN PASSWORD '{password}';\n"
         ));
     }
     psql(programs, owner_url, &sql).map(drop)

@@ -40,7 +40,8 @@ impl Cluster {
         CLUSTER.get_or_init(Self::start)
     }
 
-    fn start() -> Self {
+    /// One of its own, for tests that change what belongs to all databases.
+    pub(crate) fn start() -> Self {
         let sockets = tempfile::Builder::new().prefix("mfaas-pg-").tempdir().unwrap().keep();
         let mut command = if is_root() {
             let chown = Command::new("chown").arg("postgres").arg(&sockets).status().unwrap();

@@ -1,6 +1,6 @@
 //! `migrations/schema.sql` shows what the migrations make. `MFAAS_UPDATE=1` writes it anew.
 
-use mfaas_catalog::{Catalog, describe_schema};
+use mfaas_catalog::{Catalog, RolePasswords, describe_schema, migrate};
 
 use crate::cluster::{Cluster, OWNER};
 use crate::fixture::World;
@@ -29,8 +29,25 @@ async fn migrating_again_changes_nothing_and_an_empty_database_is_not_ready() {
     world.builder.ready().await.unwrap();
     let cluster = Cluster::get();
     let url = cluster.url(&world.database, OWNER);
-    mfaas_catalog::migrate(&url, &mfaas_catalog::RolePasswords::default()).await.unwrap();
+    migrate(&url, &RolePasswords::default()).await.unwrap();
     let empty = Catalog::connect(&cluster.url(&cluster.create_database(), OWNER), 1).await.unwrap();
     let error = empty.ready().await.unwrap_err();
     assert_eq!(error.to_string(), "the database schema is not current: it was never migrated");
+}
+
+/// As managed databases have it: nobody there is a superuser.
+#[tokio::test]
+async fn an_owner_who_may_create_roles_needs_to_be_no_superuser() {
+    let cluster = Cluster::start();
+    assert!(cluster.psql("postgres", "CREATE ROLE site LOGIN CREATEROLE"));
+    assert!(cluster.psql("postgres", "CREATE DATABASE managed OWNER site"));
+    let password = || Some("secret".to_owned());
+    let passwords =
+        RolePasswords { server: password(), builder: password(), signer: password(), acquirer: password() };
+    migrate(&cluster.url("managed", "site"), &passwords).await.unwrap();
+    for role in ["mfaas_server", "mfaas_builder", "mfaas_acquirer"] {
+        let catalog = Catalog::connect(&cluster.url("managed", role), 1).await.unwrap();
+        catalog.ready().await.unwrap();
+    }
+    assert!(!cluster.psql("managed", "SET ROLE site; CREATE ROLE other SUPERUSER"), "site is a superuser");
 }
