@@ -250,7 +250,7 @@ impl Revoke {
         let view: RevocationView = context.client()?.post(&path, &body).await?;
         context.screen.result(&view, || {
             let head = match (view.done, self.unload) {
-                (false, _) => format!("{name} {version} was not revoked (dry run); a revocation affects:"),
+                (false, _) => format!("dry run: a revocation of {name} {version} would affect:"),
                 (true, true) => format!("{name} {version} is revoked; nodes unload:"),
                 (true, false) => {
                     format!("{name} {version} is revoked for new builds; built with it and running on:")

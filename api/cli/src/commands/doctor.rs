@@ -120,7 +120,7 @@ fn agreement_of(view: &BuildersView) -> Check {
         Some(number) => format!("{number} builders with identities of their own have to agree"),
         None => "no signer of this release has said how many builders have to agree".to_owned(),
     };
-    let there = format!("{set}; {live} live, {} different identities take builds", view.identities);
+    let there = format!("{set}; live builders: {live}, database roles that take builds: {}", view.identities);
     let unwell: Vec<String> = view
         .builders
         .iter()

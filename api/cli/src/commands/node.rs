@@ -91,7 +91,7 @@ async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
     let page: Page<NodeView> = client.get("/v1/nodes").await?;
     context.screen.result(&page, || {
         let rows: Vec<_> = page.items.iter().map(row).collect();
-        table(&["node", "state", "takes", "epoch", "desired", "loaded", "ingress", "reported"], &rows)
+        table(&["node", "state", "availability", "epoch", "desired", "loaded", "ingress", "reported"], &rows)
     })?;
     for node in &page.items {
         if let Some(protection) = &node.protection {
@@ -189,7 +189,7 @@ fn ban_row(ban: &BanView) -> Vec<String> {
 }
 
 /// What an operator wants, and in brackets what the node says where that is something else.
-fn takes(node: &NodeView) -> String {
+fn availability(node: &NodeView) -> String {
     let wanted = node.availability.as_str();
     match node.condition {
         Some(Condition::Drained) if node.availability == Availability::Draining => {
@@ -205,7 +205,7 @@ fn row(node: &NodeView) -> Vec<String> {
     vec![
         node.name.to_string(),
         node.state.as_str().to_owned(),
-        takes(node),
+        availability(node),
         or_dash(node.reported_epoch.map(|epoch| epoch.to_string())),
         node.desired_epoch.to_string(),
         node.loaded.to_string(),

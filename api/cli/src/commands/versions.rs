@@ -25,7 +25,7 @@ const HEADINGS: [&str; 10] = [
     "memory",
     "callers",
     "isolation",
-    "lost calls",
+    "idempotent",
     "admitted",
     "",
 ];
@@ -57,7 +57,7 @@ fn row(version: &VersionView) -> Vec<String> {
         format!("{} KiB", version.memory_bytes / 1024),
         version.access.to_string(),
         version.isolation.to_string(),
-        if version.idempotent { "may run again" } else { "never again" }.to_owned(),
+        if version.idempotent { "yes" } else { "no" }.to_owned(),
         version.created_at.format("%Y-%m-%d %H:%M:%S").to_string(),
         if version.revoked { "revoked".to_owned() } else { String::new() },
     ]

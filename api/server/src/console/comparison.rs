@@ -81,7 +81,7 @@ fn declarations(old: &Admission, new: &Admission) -> Vec<Row> {
             ("CPU time of a call", said.budget_us.to_string()),
             ("Memory", said.memory_bytes.to_string()),
             ("Isolation", declared.isolation.as_str().to_owned()),
-            ("Lost calls", if declared.idempotent { "may run again" } else { "never again" }.to_owned()),
+            ("Idempotent", if declared.idempotent { "yes" } else { "no" }.to_owned()),
             ("Handler", line(said.handler.as_ref())),
             ("Image", format!("{} bytes", said.artifact_bytes)),
             ("Source", said.source_tree.short()),

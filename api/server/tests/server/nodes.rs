@@ -308,5 +308,5 @@ async fn a_version_that_a_node_refuses_says_so_to_its_own_tenant() {
     assert!(!body.contains("b/hello"), "{body}");
     assert!(!body.contains("<img src=x") && !body.contains('\u{1b}'), "a node's words do nothing: {body}");
     let body = page(&server, "/functions/hello", &cookie).await.body;
-    assert!(body.contains("<td>process</td><td>may run again</td>"), "{body}");
+    assert!(body.contains("<td>process</td><td>yes</td>"), "{body}");
 }

@@ -2,7 +2,7 @@
 
 use mfaas_wire::NodeView;
 
-use super::{drained, takes};
+use super::{availability, drained};
 
 fn node(availability: &str, condition: &str, state: &str) -> NodeView {
     serde_json::from_value(serde_json::json!({
@@ -13,12 +13,12 @@ fn node(availability: &str, condition: &str, state: &str) -> NodeView {
 }
 
 #[test]
-fn what_a_node_takes_is_said_with_what_it_says_itself() {
-    assert_eq!(takes(&node("active", "active", "ready")), "active");
-    assert_eq!(takes(&node("cordoned", "active", "ready")), "cordoned (is active)");
-    assert_eq!(takes(&node("draining", "draining", "ready")), "draining");
-    assert_eq!(takes(&node("draining", "drained", "ready")), "drained");
-    assert_eq!(takes(&node("active", "drained", "ready")), "active (is drained)");
+fn the_availability_that_is_wanted_stands_beside_what_the_node_reports() {
+    assert_eq!(availability(&node("active", "active", "ready")), "active");
+    assert_eq!(availability(&node("cordoned", "active", "ready")), "cordoned (is active)");
+    assert_eq!(availability(&node("draining", "draining", "ready")), "draining");
+    assert_eq!(availability(&node("draining", "drained", "ready")), "drained");
+    assert_eq!(availability(&node("active", "drained", "ready")), "active (is drained)");
 }
 
 #[test]
