@@ -192,11 +192,14 @@ pub(crate) fn create_roles(
     let mut sql = String::new();
     for role in [SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE] {
         let password = config.password(role)?;
-        // Names are constants and passwords hexadecimal: nothing here needs quoting. A role begins without
-        // rights of its own; to take them away by name only a superuser is allowed.
+        // Names are constants and passwords hexadecimal: nothing here needs quoting. A role of before that may
+        // more than log in is refused: only a superuser could take that away.
         sql.push_str(&format!(
             "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') \
-             THEN CREATE ROLE {role}; END IF; END $$;\n\
+             THEN CREATE ROLE {role}; END IF; \
+             IF (SELECT rolsuper OR rolcreatedb OR rolcreaterole FROM pg_roles WHERE rolname = '{role}') \
+             THEN RAISE 'the role {role} may be no superuser and create no databases or roles: alter it'; \
+             END IF; END $$;\n\
              ALTER ROLE {role} LOGIN PASSWORD '{password}';\n"
         ));
     }

@@ -128,6 +128,7 @@ impl WorkerSupervisor {
             let bytes = match own_bytes(pid) {
                 Ok(bytes) => bytes,
                 Err(error) if is_gone(&error) => continue,
+                // To end it would count against its functions, which did nothing: the fault is the machine's.
                 Err(error) => {
                     tracing::warn!(pid, %error, "nobody bounds the memory of a worker: it cannot be read");
                     continue;
