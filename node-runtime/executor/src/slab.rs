@@ -234,8 +234,8 @@ fn zero(at: usize, bytes: usize) {
     }
 }
 
-/// Code from the entry on that nearly every call runs: the linker script puts it there. In bytes.
-const CODE_AHEAD_BYTES: usize = 2 << 10;
+/// Code from the entry on that nearly every call runs, and no more: the linker script puts it there. In bytes.
+const CODE_AHEAD_BYTES: usize = 34 * LINE_BYTES;
 /// The end of an image's table of addresses, through which it calls its own functions too: the linker
 /// script puts the table last, and the loader the pristine copy behind it. In bytes.
 const TABLE_AHEAD_BYTES: usize = 512;

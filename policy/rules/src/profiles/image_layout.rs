@@ -90,8 +90,8 @@ pub fn shim_flags(rlib: &str) -> Vec<String> {
 /// The linker script that makes images of this shape. Sections that it does not name are placed by
 /// the linker's own rules, and an image whose writable part then lies elsewhere is refused.
 ///
-/// What every call runs comes first and together (the entry and the allocator): a worker fetches an
-/// image's first lines ahead of a call.
+/// What every call runs comes first and together (the entry, the allocator, and what leads from `alloc` to it): a worker
+/// fetches an image's first lines ahead of a call.
 ///
 /// What tells an unwinder about frames is not linked.
 pub const LINKER_SCRIPT: &str = "\
@@ -103,7 +103,7 @@ MEMORY {
 }
 SECTIONS {
   .text : {
-    *(.text.mfaas_entry_v1) *(.text.*10mfaas_shim*) *(.text.*___rustc*)
+    *(.text.mfaas_entry_v1) *(.text.*5arena5Arena*) *(.text.*___rustc*) *(.text.*10mfaas_shim*)
     *(.text .text.*)
   } > code
   .plt : { *(.plt) } > code
