@@ -66,9 +66,8 @@ pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
 }
 
 async fn open_stores(config: &ServeConfig) -> anyhow::Result<(Catalog, Blobs)> {
-    let catalog =
-        Catalog::connect(&config.database_url, limits::DATABASE_CONNECTIONS_MAX).await.context("database")?;
-    catalog.ready().await.context("database")?;
+    let connected = Catalog::connect_when_ready(&config.database_url, limits::DATABASE_CONNECTIONS_MAX);
+    let catalog = connected.await.context("database")?;
     let blobs = Blobs::open(&config.blobs_url).context("MFAAS_BLOBS_URL")?;
     match catalog.mark_blob_store(&blobs).await {
         Err(CollectError::Blobs(error @ BlobError::Unmarked { .. })) => {

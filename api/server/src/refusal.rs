@@ -160,7 +160,8 @@ impl From<CatalogError> for Refusal {
             CatalogError::Schema { reason } => {
                 Self::unavailable("The database schema is not current.", reason)
             }
-            CatalogError::Denied => Self::internal(error),
+            CatalogError::Unusable(cause) => Self::unavailable("The database is not available.", cause),
+            CatalogError::Denied | CatalogError::Address(_) => Self::internal(error),
             CatalogError::Database(cause) => Self::internal(format!("{error}: {cause}")),
         }
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use mfaas_ident::Access;
+use mfaas_startup::{DatabaseAddress, DatabaseHost};
 use rand::RngCore as _;
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +34,9 @@ pub(crate) const ACQUIRER_ROLE: &str = "mfaas_acquirer";
 /// Every role, the owner included.
 const ROLES: [&str; 5] = [OWNER_ROLE, SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE];
 
-/// The database's name in a private cluster.
+/// The database's name in a private cluster, and the port in the name of its socket.
 const DATABASE: &str = "mfaas";
+const DATABASE_PORT: u16 = 5432;
 
 /// What `up` remembers from run to run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -83,6 +85,9 @@ pub(crate) struct UpConfig {
     /// How people reach the console, where that is not this machine.
     #[serde(default)]
     pub(crate) public_url: Option<String>,
+    /// The blob store of the site; a directory of the home when absent.
+    #[serde(default)]
+    pub(crate) blobs_url: Option<String>,
     /// An external database's owner URL; a private cluster when absent.
     pub(crate) external_database: Option<String>,
     /// Password by database role.
@@ -117,6 +122,7 @@ impl UpConfig {
                 default_access: None,
                 automatic_admission: false,
                 public_url: None,
+                blobs_url: None,
                 external_database: None,
                 passwords: ROLES.map(|role| (role.to_owned(), new_password())).into(),
             }),
@@ -135,6 +141,7 @@ impl UpConfig {
         take(&mut self.default_access, &options.default_access);
         take(&mut self.builds_agreement, &options.builds_agreement);
         take(&mut self.metrics_listen, &options.metrics_listen);
+        take(&mut self.blobs_url, &options.blobs_url);
         take(&mut self.external_database, &options.database_url);
         if let Some(automatic) = options.automatic_admission {
             self.automatic_admission = automatic;
@@ -178,17 +185,24 @@ impl UpConfig {
             .ok_or_else(|| SupervisorError::Local(format!("up.json has no password for {role}")))
     }
 
-    /// The database URL of `role`, in the spelling that libpq, sqlx and the postgres crate share.
-    pub(crate) fn database_url(&self, home: &Home, role: &str) -> Result<String, SupervisorError> {
-        match &self.external_database {
-            Some(owner) if role == OWNER_ROLE => Ok(owner.clone()),
-            Some(owner) => with_credentials(owner, role, self.password(role)?),
-            None => Ok(format!(
-                "postgres:///{DATABASE}?host={}&user={role}&password={}",
-                home.socket_dir().display(),
-                self.password(role)?
-            )),
+    /// The database with the rights of `role`.
+    pub(crate) fn database(&self, home: &Home, role: &str) -> Result<DatabaseAddress, SupervisorError> {
+        let password = || self.password(role).map(|password| Some(password.to_owned()));
+        let Some(owner) = &self.external_database else {
+            return Ok(DatabaseAddress {
+                hosts: vec![DatabaseHost::Socket(home.socket_dir(), DATABASE_PORT)],
+                user: role.to_owned(),
+                password: password()?,
+                database: DATABASE.to_owned(),
+                tls: None,
+            });
+        };
+        let owner: DatabaseAddress =
+            owner.parse().map_err(|error| SupervisorError::Usage(format!("DATABASE_URL: {error}")))?;
+        if role == OWNER_ROLE {
+            return Ok(owner);
         }
+        Ok(DatabaseAddress { user: role.to_owned(), password: password()?, ..owner })
     }
 }
 
@@ -209,32 +223,6 @@ pub fn options_that_differ(home: &Home, options: &UpOptions) -> Result<Vec<Strin
     let changed =
         wanted.as_object().into_iter().flatten().filter(|(name, value)| kept.get(name) != Some(value));
     Ok(changed.map(|(field, _)| option_of(field)).collect())
-}
-
-/// The same server and database with another user: the owner's URL with its credentials replaced.
-fn with_credentials(owner: &str, role: &str, password: &str) -> Result<String, SupervisorError> {
-    let mut url = reqwest::Url::parse(owner)
-        .map_err(|e| SupervisorError::Usage(format!("DATABASE_URL is not a URL: {e}")))?;
-    let kept: Vec<(String, String)> = url
-        .query_pairs()
-        .filter(|(key, _)| key != "user" && key != "password")
-        .map(|(k, v)| (k.into(), v.into()))
-        .collect();
-    if url.has_host() && url.host_str().is_some_and(|host| !host.is_empty()) {
-        url.set_username(role)
-            .and_then(|()| url.set_password(Some(password)))
-            .map_err(|()| SupervisorError::Usage("DATABASE_URL cannot carry a user".to_owned()))?;
-        let mut pairs = url.query_pairs_mut();
-        pairs.clear().extend_pairs(kept);
-        drop(pairs);
-    } else {
-        url.query_pairs_mut()
-            .clear()
-            .extend_pairs(kept)
-            .append_pair("user", role)
-            .append_pair("password", password);
-    }
-    Ok(url.to_string())
 }
 
 /// 32 random bytes as hexadecimal: safe in a URL, in SQL and in an environment without quoting.

@@ -35,6 +35,8 @@ pub struct UpOptions {
     pub public_url: Option<String>,
     /// The configuration of the OpenID provider; as before when absent.
     pub oidc: Option<PathBuf>,
+    /// The blob store; as before, or a directory of the home, when absent.
+    pub blobs_url: Option<String>,
     /// An external database.
     pub database_url: Option<String>,
     /// Toolchain and dependencies.

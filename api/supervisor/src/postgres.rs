@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use mfaas_startup::{DatabaseAddress, DatabaseHost};
+
 use crate::config::{ACQUIRER_ROLE, BUILDER_ROLE, OWNER_ROLE, SERVER_ROLE, SIGNER_ROLE, UpConfig};
 use crate::error::SupervisorError;
 use crate::files::{self, write_atomically};
@@ -143,7 +145,8 @@ impl<'a> Cluster<'a> {
         config: &UpConfig,
         mut alive: impl FnMut() -> bool,
     ) -> Result<(), SupervisorError> {
-        let url = config.database_url(self.home, OWNER_ROLE)?.replace("///mfaas?", "///postgres?");
+        let address =
+            DatabaseAddress { database: "postgres".to_owned(), ..config.database(self.home, OWNER_ROLE)? };
         let mut last = String::new();
         let ready = wait_until(START_LIMIT, || {
             if !alive() {
@@ -154,7 +157,7 @@ impl<'a> Cluster<'a> {
             if !self.home.socket_dir().join(".s.PGSQL.5432").exists() {
                 return Ok(false);
             }
-            match psql(&self.programs, &url, "SELECT 1") {
+            match psql(&self.programs, &address, "SELECT 1") {
                 Ok(_) => Ok(true),
                 Err(error) => {
                     last = error.to_string();
@@ -173,10 +176,12 @@ impl<'a> Cluster<'a> {
 
     /// Makes the database itself.
     pub(crate) fn create_database(&self, config: &UpConfig) -> Result<(), SupervisorError> {
-        let url = config.database_url(self.home, OWNER_ROLE)?.replace("///mfaas?", "///postgres?");
-        let known = psql(&self.programs, &url, "SELECT count(*) FROM pg_database WHERE datname = 'mfaas'")?;
+        let address =
+            DatabaseAddress { database: "postgres".to_owned(), ..config.database(self.home, OWNER_ROLE)? };
+        let known =
+            psql(&self.programs, &address, "SELECT count(*) FROM pg_database WHERE datname = 'mfaas'")?;
         if known == "0" {
-            psql(&self.programs, &url, "CREATE DATABASE mfaas")?;
+            psql(&self.programs, &address, "CREATE DATABASE mfaas")?;
         }
         Ok(())
     }
@@ -187,7 +192,7 @@ impl<'a> Cluster<'a> {
 pub(crate) fn create_roles(
     programs: &Path,
     config: &UpConfig,
-    owner_url: &str,
+    owner: &DatabaseAddress,
 ) -> Result<(), SupervisorError> {
     let mut sql = String::new();
     for role in [SERVER_ROLE, BUILDER_ROLE, SIGNER_ROLE, ACQUIRER_ROLE] {
@@ -203,22 +208,21 @@ pub(crate) fn create_roles(
              ALTER ROLE {role} LOGIN PASSWORD '{password}';\n"
         ));
     }
-    psql(programs, owner_url, &sql).map(drop)
+    psql(programs, owner, &sql).map(drop)
 }
 
-/// Runs SQL given on standard input. The URL holds a password, so it goes through the
+/// Runs SQL given on standard input. The address holds a password, so it goes through the
 /// environment: arguments are visible to everybody.
-pub(crate) fn psql(programs: &Path, url: &str, sql: &str) -> Result<String, SupervisorError> {
+pub(crate) fn psql(programs: &Path, address: &DatabaseAddress, sql: &str) -> Result<String, SupervisorError> {
     let program = programs.join("psql");
     // libpq reads no URL from the environment; a connection service file on a private pipe would
     // be more machinery than these five variables.
-    let parts = libpq_environment(url)?;
     let mut child = Command::new(&program)
         .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", "--file=-"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("PGCONNECT_TIMEOUT", "5")
-        .envs(parts)
+        .envs(libpq_environment(address))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -236,32 +240,29 @@ pub(crate) fn psql(programs: &Path, url: &str, sql: &str) -> Result<String, Supe
     Err(SupervisorError::Local(format!("psql: {}", String::from_utf8_lossy(&output.stderr).trim())))
 }
 
-/// The variables of libpq that say the same as the URL.
-fn libpq_environment(url: &str) -> Result<Vec<(String, String)>, SupervisorError> {
-    let url = reqwest::Url::parse(url)
-        .map_err(|e| SupervisorError::Usage(format!("the database URL is not a URL: {e}")))?;
-    let mut variables = vec![("PGDATABASE".to_owned(), url.path().trim_start_matches('/').to_owned())];
-    let mut put = |name: &str, value: &str| {
-        if !value.is_empty() {
-            variables.push((name.to_owned(), value.to_owned()));
-        }
-    };
-    put("PGHOST", url.host_str().unwrap_or(""));
-    put("PGPORT", &url.port().map(|port| port.to_string()).unwrap_or_default());
-    put("PGUSER", url.username());
-    put("PGPASSWORD", url.password().unwrap_or(""));
-    for (key, value) in url.query_pairs() {
-        match &*key {
-            "host" => put("PGHOST", &value),
-            "user" => put("PGUSER", &value),
-            "password" => put("PGPASSWORD", &value),
-            "port" => put("PGPORT", &value),
-            "sslmode" => put("PGSSLMODE", &value),
-            "sslrootcert" => put("PGSSLROOTCERT", &value),
-            _ => {}
+/// The authorities of the machine, for a libpq that has no word for them yet.
+const MACHINE_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// The variables of libpq that say the same as an address.
+fn libpq_environment(address: &DatabaseAddress) -> Vec<(&'static str, String)> {
+    let (hosts, ports): (Vec<String>, Vec<String>) = address.hosts.iter().map(DatabaseHost::parts).unzip();
+    let mut variables = vec![
+        ("PGHOST", hosts.join(",")),
+        ("PGPORT", ports.join(",")),
+        ("PGUSER", address.user.clone()),
+        ("PGDATABASE", address.database.clone()),
+        ("PGTARGETSESSIONATTRS", "read-write".to_owned()),
+        ("PGSSLMODE", if address.tls.is_some() { "verify-full" } else { "disable" }.to_owned()),
+    ];
+    variables.extend(address.password.clone().map(|password| ("PGPASSWORD", password)));
+    if let Some(tls) = &address.tls {
+        let file = |path: &Path| path.display().to_string();
+        variables.push(("PGSSLROOTCERT", tls.roots.as_deref().map_or(MACHINE_ROOTS.to_owned(), file)));
+        if let Some((certificate, key)) = &tls.client {
+            variables.extend([("PGSSLCERT", file(certificate)), ("PGSSLKEY", file(key))]);
         }
     }
-    Ok(variables)
+    variables
 }
 
 #[cfg(test)]

@@ -21,6 +21,28 @@ const NETWORK_VARIABLES: [&str; 9] = [
     "MFAAS_REGISTRY_CONFIG",
 ];
 
+/// Variables by which a program finds an S3-compatible store and is let in there.
+const STORE_VARIABLES: [&str; 18] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ALLOW_HTTP",
+    "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
+    "AWS_PROXY_URL",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_ROLE_ARN",
+    "AWS_ROLE_SESSION_NAME",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "SSL_CERT_FILE",
+];
+
 /// The facts of one machine from which every program's environment is made.
 #[derive(Debug)]
 pub(crate) struct Programs<'a> {
@@ -43,18 +65,24 @@ impl Programs<'_> {
         }
     }
 
-    fn blobs_url(&self) -> OsString {
-        let mut url = OsString::from("file://");
-        url.push(self.home.join("blobs"));
-        url
+    /// A program with the rights of the given database role, and with the site's blob store.
+    fn with_stores(&self, role: Role, name: &str, database_role: &str) -> Result<Launch, SupervisorError> {
+        let address = self.config.database(self.home, database_role)?;
+        let launch = self.base(role, name).env("MFAAS_DATABASE_URL", address.to_url());
+        Ok(match &self.config.blobs_url {
+            Some(url) => inherited(launch.env("MFAAS_BLOBS_URL", url), &STORE_VARIABLES),
+            None => {
+                let mut url = OsString::from("file://");
+                url.push(self.home.join("blobs"));
+                launch.env("MFAAS_BLOBS_URL", url)
+            }
+        })
     }
 
     /// `mfaas-signer` with its database and its key.
     pub(crate) fn signer(&self) -> Result<Launch, SupervisorError> {
         let launch = self
-            .base(Role::Signer, "mfaas-signer")
-            .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, SIGNER_ROLE)?)
-            .env("MFAAS_BLOBS_URL", self.blobs_url())
+            .with_stores(Role::Signer, "mfaas-signer", SIGNER_ROLE)?
             .env("MFAAS_KEYS_DIR", self.home.join("signer/keys"))
             .env("MFAAS_SANDBOX_MINIMUM", &self.config.sandbox_minimum)
             .env("MFAAS_READY_FILE", self.home.ready_file(Role::Signer));
@@ -68,9 +96,7 @@ impl Programs<'_> {
     /// `mfaas-server`, listening on the two given addresses.
     pub(crate) fn server(&self, http: &str, nodes: &str) -> Result<Launch, SupervisorError> {
         let mut launch = self
-            .base(Role::Server, "mfaas-server")
-            .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, SERVER_ROLE)?)
-            .env("MFAAS_BLOBS_URL", self.blobs_url())
+            .with_stores(Role::Server, "mfaas-server", SERVER_ROLE)?
             .env("MFAAS_LISTEN", http)
             .env("MFAAS_NODE_LISTEN", nodes)
             .env("MFAAS_TLS_DIR", self.home.join("server/tls"))
@@ -92,9 +118,7 @@ impl Programs<'_> {
     /// An administrative command of `mfaas-server` with the rights of the given database role.
     pub(crate) fn server_command(&self, role: &str) -> Result<Launch, SupervisorError> {
         Ok(self
-            .base(Role::Server, "mfaas-server")
-            .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, role)?)
-            .env("MFAAS_BLOBS_URL", self.blobs_url())
+            .with_stores(Role::Server, "mfaas-server", role)?
             .env("MFAAS_TLS_DIR", self.home.join("server/tls")))
     }
 
@@ -105,10 +129,8 @@ impl Programs<'_> {
         dependencies: &std::path::Path,
     ) -> Result<Launch, SupervisorError> {
         Ok(self
-            .base(Role::Builder, "mfaas-builder")
+            .with_stores(Role::Builder, "mfaas-builder", BUILDER_ROLE)?
             .arg("serve")
-            .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, BUILDER_ROLE)?)
-            .env("MFAAS_BLOBS_URL", self.blobs_url())
             .env("MFAAS_TOOLCHAIN_DIR", toolchain)
             .env("MFAAS_DEPS_DIR", dependencies)
             .env("MFAAS_SITE_DEPS_DIR", self.home.join("acquirer/deps"))
@@ -124,10 +146,8 @@ impl Programs<'_> {
         dependencies: &std::path::Path,
     ) -> Result<Launch, SupervisorError> {
         let launch = self
-            .base(Role::Acquirer, "mfaas-builder")
+            .with_stores(Role::Acquirer, "mfaas-builder", ACQUIRER_ROLE)?
             .arg("acquire")
-            .env("MFAAS_DATABASE_URL", self.config.database_url(self.home, ACQUIRER_ROLE)?)
-            .env("MFAAS_BLOBS_URL", self.blobs_url())
             .env("MFAAS_TOOLCHAIN_DIR", toolchain)
             .env("MFAAS_DEPS_DIR", dependencies)
             .env("MFAAS_SITE_DEPS_DIR", self.home.join("acquirer/deps"))
@@ -183,9 +203,14 @@ fn with_settings<const N: usize>(launch: Launch, settings: [(&'static str, Optio
 
 /// How this machine reaches others, and how logs look, is all that a program takes from whoever started it.
 fn with_network(launch: Launch) -> Launch {
-    NETWORK_VARIABLES.iter().fold(launch, |launch, name| match std::env::var_os(name) {
-        Some(value) => launch.env(name, value),
-        None => launch,
+    inherited(launch, &NETWORK_VARIABLES)
+}
+
+/// With those of the variables that this process has and the launch does not.
+fn inherited(launch: Launch, names: &[&'static str]) -> Launch {
+    names.iter().fold(launch, |launch, name| match std::env::var_os(name) {
+        Some(value) if launch.env.iter().all(|(known, _)| known != name) => launch.env(name, value),
+        _ => launch,
     })
 }
 

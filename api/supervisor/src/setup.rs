@@ -94,7 +94,7 @@ fn database(
     identities: &Identities,
 ) -> Result<(), SupervisorError> {
     let (home, config) = (programs.home, programs.config);
-    let owner_url = config.database_url(home, OWNER_ROLE)?;
+    let owner = config.database(home, OWNER_ROLE)?;
     let tools = postgres::find_postgres()?;
     if config.external_database.is_none() {
         let cluster = Cluster::of(home, identities)?;
@@ -106,7 +106,7 @@ fn database(
         })?;
     }
     supervisor.step("database roles and schema", |_| {
-        postgres::create_roles(&tools, config, &owner_url)?;
+        postgres::create_roles(&tools, config, &owner)?;
         programs.server_command(OWNER_ROLE)?.arg("migrate").run(home, identities).map(drop)
     })
 }

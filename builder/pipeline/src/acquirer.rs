@@ -51,8 +51,7 @@ pub(crate) fn serve(config: &AcquireConfig) -> Result<(), BuilderError> {
         .build()
         .map_err(BuilderError::io("the asynchronous runtime"))?;
     let result = runtime.block_on(async {
-        let catalog = Catalog::connect(&config.database_url, CONNECTIONS_MAX).await?;
-        catalog.ready().await?;
+        let catalog = Catalog::connect_when_ready(&config.database_url, CONNECTIONS_MAX).await?;
         let blobs = Blobs::open(&config.blobs_url)?;
         blobs.ready().await?;
         let state = AcquirerState {

@@ -70,8 +70,7 @@ pub(crate) fn serve(config: &ServeConfig) -> Result<(), BuilderError> {
 
 async fn run(config: &ServeConfig, context: BuildContext, instance: String) -> Result<(), BuilderError> {
     let mut stop = Shutdown::listen().map_err(BuilderError::io("the signals of this process"))?;
-    let catalog = Catalog::connect(&config.database_url, CONNECTIONS_MAX).await?;
-    catalog.ready().await?;
+    let catalog = Catalog::connect_when_ready(&config.database_url, CONNECTIONS_MAX).await?;
     let blobs = Blobs::open(&config.blobs_url)?;
     blobs.ready().await?;
     let deps = tokio::sync::Mutex::new(context.deps.clone());

@@ -1,11 +1,14 @@
-//! What every service does as a process: it logs, reads its environment once, installs one TLS provider, says when it is ready
-//! and stops at SIGTERM or SIGINT. Server, builder, acquirer, signer and node do it in the same way, here.
+//! What every service does as a process: it logs, reads its environment and the address of its database once, installs one TLS
+//! provider, says when it is ready and stops at SIGTERM or SIGINT. Server, builder, acquirer, signer and node do it in the same
+//! way, here.
 
+mod database;
 mod logging;
 mod ready;
 mod shutdown;
 mod variables;
 
+pub use database::{DatabaseAddress, DatabaseAddressError, DatabaseHost, DatabaseTls, UnusableDatabase};
 pub use logging::{LoggingError, start_log};
 pub use ready::write_ready_file;
 pub use shutdown::{Shutdown, shutdown_flag};

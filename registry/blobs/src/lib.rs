@@ -22,8 +22,10 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
 mod collect;
+mod multipart;
 
 pub use collect::StoredBlob;
+use multipart::Uploads;
 
 /// Bytes held back before a write turns into a multipart upload (S3 wants at least 5 MiB a part).
 const WRITE_BUFFER_BYTES: usize = 8 << 20;
@@ -79,6 +81,18 @@ pub enum BlobError {
     /// The sender of the bytes failed, for example a client that went away.
     #[error("the bytes could not be received")]
     Source(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The store does not say which uploads nobody finished.
+    #[error(
+        "the blob store {place} could not be asked for unfinished multipart uploads; if it cannot list them, give the bucket \
+         a lifecycle rule AbortIncompleteMultipartUpload: {source}"
+    )]
+    Uploads {
+        /// Its address.
+        place: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The store failed; trying again may help.
     #[error("the blob store {place} is not available: {source}")]
     Store {
@@ -109,6 +123,7 @@ impl BlobError {
             Self::Address { .. }
             | Self::Unmarked { .. }
             | Self::Source(_)
+            | Self::Uploads { .. }
             | Self::Store { .. }
             | Self::Io { .. } => None,
         }
@@ -117,7 +132,11 @@ impl BlobError {
     /// True when the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unmarked { .. } | Self::Store { .. } | Self::Io { .. } | Self::Source(_) => true,
+            Self::Unmarked { .. }
+            | Self::Uploads { .. }
+            | Self::Store { .. }
+            | Self::Io { .. }
+            | Self::Source(_) => true,
             Self::Address { .. } | Self::Missing { .. } | Self::Corrupt { .. } | Self::TooLarge { .. } => {
                 false
             }
@@ -152,8 +171,16 @@ pub struct Blobs {
     /// Its address, for errors.
     url: Arc<str>,
     prefix: Path,
-    /// Set for a directory, whose abandoned files have to be found by hand.
-    directory: Option<PathBuf>,
+    kind: Kind,
+}
+
+/// Where abandoned writes are found besides the objects below `incoming/`.
+#[derive(Debug, Clone)]
+enum Kind {
+    /// Files of a directory, half-written staging files included.
+    Directory(PathBuf),
+    /// Multipart uploads of a bucket.
+    Bucket(Uploads),
 }
 
 impl Blobs {
@@ -169,16 +196,20 @@ impl Blobs {
             let store = LocalFileSystem::new_with_prefix(&directory).map_err(|e| address(&e.to_string()))?;
             // A row that names a blob is durable, so the blob has to be as well.
             let store = Arc::new(store.with_fsync(true));
-            return Ok(Self { store, url: url.into(), prefix: Path::default(), directory: Some(directory) });
+            return Ok(Self {
+                store,
+                url: url.into(),
+                prefix: Path::default(),
+                kind: Kind::Directory(directory),
+            });
         }
         let rest =
             url.strip_prefix("s3://").ok_or_else(|| address("it starts with neither file:// nor s3://"))?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let store = AmazonS3Builder::from_env()
-            .with_bucket_name(bucket)
-            .build()
-            .map_err(|e| address(&e.to_string()))?;
-        Ok(Self { store: Arc::new(store), url: url.into(), prefix: Path::from(prefix), directory: None })
+        let store = AmazonS3Builder::from_env().with_bucket_name(bucket).build();
+        let store = Arc::new(store.map_err(|e| address(&e.to_string()))?);
+        let uploads = Uploads::of(Arc::clone(&store)).map_err(|e| address(&e.to_string()))?;
+        Ok(Self { store, url: url.into(), prefix: Path::from(prefix), kind: Kind::Bucket(uploads) })
     }
 
     /// Stores `bytes`; storing the same bytes again is harmless.
@@ -284,22 +315,30 @@ impl Blobs {
         self.io(std::io::Error::new(std::io::ErrorKind::TimedOut, reason))
     }
 
-    /// Removes what crashed writers left behind more than an hour ago; returns how many files.
+    /// Removes what crashed writers left behind more than an hour ago; returns how many files or uploads.
     pub async fn sweep(&self) -> Result<u64, BlobError> {
-        match &self.directory {
-            Some(directory) => {
+        match &self.kind {
+            Kind::Directory(directory) => {
                 sweep_directory(directory.join("incoming"), ABANDONED_AFTER).map_err(|source| self.io(source))
             }
-            None => self.sweep_store().await,
+            Kind::Bucket(uploads) => self.sweep_bucket(uploads, ABANDONED_AFTER).await,
         }
     }
 
-    async fn sweep_store(&self) -> Result<u64, BlobError> {
+    async fn sweep_bucket(&self, uploads: &Uploads, age: Duration) -> Result<u64, BlobError> {
+        let removed = self.sweep_objects(age).await?;
+        let incoming = self.prefix.clone().join("incoming");
+        let aborted = uploads.abort_older(&incoming, age).await;
+        let aborted = aborted.map_err(|source| BlobError::Uploads { place: self.url.to_string(), source })?;
+        Ok(removed + aborted)
+    }
+
+    async fn sweep_objects(&self, age: Duration) -> Result<u64, BlobError> {
         let (mut removed, now) = (0, SystemTime::now());
         let mut left = self.store.list(Some(&self.prefix.clone().join("incoming")));
         while let Some(object) = left.next().await {
             let object = object.map_err(self.failed())?;
-            if now.duration_since(object.last_modified.into()).is_ok_and(|age| age > ABANDONED_AFTER) {
+            if now.duration_since(object.last_modified.into()).is_ok_and(|old| old > age) {
                 self.store.delete(&object.location).await.map_err(self.failed())?;
                 removed += 1;
             }

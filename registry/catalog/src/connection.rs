@@ -1,10 +1,13 @@
 //! Connections, migrations, and who acts.
 
-use std::time::Duration;
+use std::io;
+use std::time::{Duration, Instant};
 
 use mfaas_ident::sanitise_line;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, PgConnection, PgTransaction};
+use mfaas_startup::{DatabaseAddress, DatabaseHost, UnusableDatabase};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
+use sqlx::{Connection as _, PgConnection, PgPool, PgTransaction};
+use tokio::time::timeout;
 
 use crate::CatalogError;
 use crate::pool::{Pool, PoolState};
@@ -15,6 +18,18 @@ const ACQUIRE_MAX: Duration = Duration::from_secs(5);
 const STATEMENT_MS_MAX: &str = "15000";
 /// A program that stops in the middle of a transaction must not hold its locks.
 const IDLE_IN_TRANSACTION_MS_MAX: &str = "15000";
+/// What every connection of a program asks for.
+const LIMITS: [(&str, &str); 2] = [
+    ("statement_timeout", STATEMENT_MS_MAX),
+    ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_MS_MAX),
+];
+/// How long one server has to take a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// How often a program that may choose between servers looks which one takes writes.
+const FOLLOW_EVERY: Duration = Duration::from_secs(3);
+/// Before a program that starts asks again, and how often its log says that it waits.
+const START_PAUSE: Duration = Duration::from_secs(1);
+const WARN_EVERY: Duration = Duration::from_secs(30);
 
 /// How often a transaction is tried that others stand in the way of.
 pub(crate) const CONTENTION_TRIES: u32 = 4;
@@ -96,8 +111,8 @@ impl std::fmt::Debug for RolePasswords {
 /// given. Idempotent.
 pub async fn migrate(owner_url: &str, passwords: &RolePasswords) -> Result<(), CatalogError> {
     // Without the limits of the programs: an index over a million rows takes its time.
-    let options: PgConnectOptions = owner_url.parse()?;
-    let mut connection = PgConnection::connect_with(&options.application_name("mfaas-migrate")).await?;
+    let servers = Servers::of(&owner_url.parse()?, "mfaas-migrate", &[]);
+    let mut connection = servers.writable().await?;
     MIGRATIONS.run(&mut connection).await.map_err(|e| CatalogError::Schema { reason: e.to_string() })?;
     let roles = [
         ("mfaas_server", &passwords.server),
@@ -127,14 +142,43 @@ pub async fn migrate(owner_url: &str, passwords: &RolePasswords) -> Result<(), C
 }
 
 impl Catalog {
-    /// Connects with the role of `url`; at most `connections_max` connections.
+    /// Connects with the role of `url`, to the server that takes writes if it names several; at most
+    /// `connections_max` connections.
     pub async fn connect(url: &str, connections_max: u32) -> Result<Self, CatalogError> {
+        let servers = Servers::of(&url.parse()?, "mfaas", &LIMITS);
+        let primary = servers.primary(0).await?;
         let pool = PgPoolOptions::new()
             .max_connections(connections_max)
             .acquire_timeout(ACQUIRE_MAX)
-            .connect_with(options(url)?)
-            .await?;
+            .after_connect(|connection, _| Box::pin(async { confirm(connection).await.map_err(unusable) }))
+            .connect_lazy_with(servers.0[primary].options.clone());
+        if servers.0.len() > 1 {
+            tokio::spawn(servers.follow(pool.clone(), primary));
+        }
         Ok(Self { pool: Pool::new(pool) })
+    }
+
+    /// Like [`Self::connect`], for a program that starts: waits for a database that is away or not migrated yet, and
+    /// says so in the log.
+    pub async fn connect_when_ready(url: &str, connections_max: u32) -> Result<Self, CatalogError> {
+        let mut warned: Option<Instant> = None;
+        loop {
+            let connected = async {
+                let catalog = Self::connect(url, connections_max).await?;
+                catalog.ready().await?;
+                Ok::<_, CatalogError>(catalog)
+            };
+            let error = match connected.await {
+                Err(error) if error.is_worth_waiting_for() => error,
+                ended => return ended,
+            };
+            if warned.is_none_or(|at| at.elapsed() > WARN_EVERY) {
+                warned = Some(Instant::now());
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::warn!(%error, cause, "this program waits for its database and asks again every second");
+            }
+            tokio::time::sleep(START_PAUSE).await;
+        }
     }
 
     /// Reachable, and the schema is the one that this build was made for.
@@ -178,10 +222,115 @@ fn unreadable_migrations(error: sqlx::Error) -> CatalogError {
     }
 }
 
-fn options(url: &str) -> Result<PgConnectOptions, CatalogError> {
-    let options: PgConnectOptions = url.parse()?;
-    Ok(options.application_name("mfaas").options([
-        ("statement_timeout", STATEMENT_MS_MAX),
-        ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_MS_MAX),
-    ]))
+/// The servers of an address, in its order.
+struct Servers(Vec<Server>);
+
+struct Server {
+    host: DatabaseHost,
+    options: PgConnectOptions,
+}
+
+impl Servers {
+    fn of(address: &DatabaseAddress, application: &str, settings: &[(&str, &str)]) -> Self {
+        let server = |host: &DatabaseHost| {
+            let mut options = PgConnectOptions::new_without_pgpass()
+                .username(&address.user)
+                .database(&address.database)
+                .application_name(application)
+                .options(settings.iter().copied());
+            options = match host {
+                DatabaseHost::Tcp(name, port) => options.host(name).port(*port),
+                DatabaseHost::Socket(directory, port) => options.socket(directory).port(*port),
+            };
+            if let Some(password) = &address.password {
+                options = options.password(password);
+            }
+            let Some(tls) = &address.tls else {
+                return Server { host: host.clone(), options: options.ssl_mode(PgSslMode::Disable) };
+            };
+            options = options.ssl_mode(PgSslMode::VerifyFull);
+            if let Some(roots) = &tls.roots {
+                options = options.ssl_root_cert(roots);
+            }
+            if let Some((certificate, key)) = &tls.client {
+                options = options.ssl_client_cert(certificate).ssl_client_key(key);
+            }
+            Server { host: host.clone(), options }
+        };
+        Self(address.hosts.iter().map(server).collect())
+    }
+
+    /// The first server that takes writes, from `start` on round; else what the last one said.
+    async fn primary(&self, start: usize) -> Result<usize, CatalogError> {
+        let mut ended = Err(CatalogError::Unavailable(sqlx::Error::PoolClosed));
+        for number in (0..self.0.len()).map(|step| (start + step) % self.0.len()) {
+            match self.0[number].confirm().await {
+                Ok(()) => return Ok(number),
+                Err(error) => ended = Err(error),
+            }
+        }
+        ended
+    }
+
+    async fn writable(&self) -> Result<PgConnection, CatalogError> {
+        let primary = match self.0.len() {
+            1 => 0,
+            _ => self.primary(0).await?,
+        };
+        self.0[primary].connect().await
+    }
+
+    /// New connections go to the server that takes writes, until the pool is closed.
+    async fn follow(self, pool: PgPool, mut current: usize) {
+        while !pool.is_closed() {
+            tokio::time::sleep(FOLLOW_EVERY).await;
+            match self.primary(current).await {
+                Ok(primary) if primary != current => {
+                    current = primary;
+                    pool.set_connect_options(self.0[current].options.clone());
+                    tracing::warn!(host = %self.0[current].host, "another server of the database takes writes now");
+                }
+                // What needs a connection says that there is none.
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}
+
+impl Server {
+    async fn connect(&self) -> Result<PgConnection, CatalogError> {
+        let silent = || {
+            sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, format!("{} does not answer", self.host)))
+        };
+        let connected = timeout(CONNECT_MAX, PgConnection::connect_with(&self.options))
+            .await
+            .unwrap_or_else(|_| Err(silent()));
+        connected.map_err(|error| match UnusableDatabase::of_refusal(&error.to_string()) {
+            Some(unusable) => unusable.into(),
+            None => error.into(),
+        })
+    }
+
+    async fn confirm(&self) -> Result<(), CatalogError> {
+        let mut connection = self.connect().await?;
+        confirm(&mut connection).await?;
+        // It did what it was for.
+        let _ = connection.close().await;
+        Ok(())
+    }
+}
+
+/// Whether what is at the other end takes writes and gave this connection the limits that it asked for.
+async fn confirm(connection: &mut PgConnection) -> Result<(), CatalogError> {
+    let (is_standby, limit): (bool, String) =
+        sqlx::query_as(UnusableDatabase::QUESTION).fetch_one(connection).await?;
+    Ok(UnusableDatabase::unless(is_standby, &limit, STATEMENT_MS_MAX)?)
+}
+
+/// An error of ours where sqlx wants one of its own.
+fn unusable(error: CatalogError) -> sqlx::Error {
+    match error {
+        CatalogError::Unavailable(error) | CatalogError::Database(error) => error,
+        error => sqlx::Error::Configuration(Box::new(error)),
+    }
 }

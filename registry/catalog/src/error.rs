@@ -1,5 +1,7 @@
 //! Errors of the catalog. Constraints have names, and names become errors.
 
+use mfaas_startup::{DatabaseAddressError, UnusableDatabase};
+
 /// Why the catalog could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
@@ -53,6 +55,12 @@ pub enum CatalogError {
         /// What is missing.
         reason: String,
     },
+    /// The address of the database is not one.
+    #[error(transparent)]
+    Address(#[from] DatabaseAddressError),
+    /// What lets connections in is not the server that programs need.
+    #[error(transparent)]
+    Unusable(#[from] UnusableDatabase),
     /// Anything else that the database said.
     #[error("the database refused a statement")]
     Database(#[source] sqlx::Error),
@@ -138,8 +146,9 @@ impl From<sqlx::Error> for CatalogError {
                 }
                 match cause.code().as_deref() {
                     Some("42501") => Self::Denied,
-                    // 57P0x: the server shuts down; 57014: it took too long; 40001 and 40P01: two transactions met.
-                    Some("57P01" | "57P02" | "57P03" | "57014" | "40001" | "40P01") => {
+                    // 57P0x: the server shuts down; 57014: it took too long; 40001 and 40P01: two transactions met; 25006: it
+                    // has become a standby.
+                    Some("57P01" | "57P02" | "57P03" | "57014" | "40001" | "40P01" | "25006") => {
                         Self::Unavailable(error)
                     }
                     // Connections, resources (a full disk, too many connections) and errors of the system.
@@ -158,6 +167,12 @@ impl CatalogError {
     /// True when the same call may succeed later without anything being changed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_))
+    }
+
+    /// True at a program's start when the database may be on its way: it starts, another server takes over, somebody
+    /// migrates it.
+    pub(crate) fn is_worth_waiting_for(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Unusable(UnusableDatabase::Standby) | Self::Schema { .. })
     }
 
     /// Whether another transaction stood in the way.

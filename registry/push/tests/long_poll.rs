@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 #[path = "../../catalog/tests/postgres/cluster.rs"]
+#[allow(dead_code, reason = "shared with other tests, of which this needs a part")]
 mod cluster;
 
 use std::time::{Duration, Instant};

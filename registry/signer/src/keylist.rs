@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail, ensure};
 use chrono::Utc;
 use mfaas_attest::{Draft, KeyId, KeyList, PublicKey, Purpose, RootKeys, TrustedRoot};
 
+use crate::connection;
 use crate::keyfile::{KeyFile, read_public, remove_if_there, replace, sync_dir, write_new};
 use crate::keys::{self, KEY_LIST, ONLINE_KEY, ROOT_KEY, ROOT_PUBLIC, SETS_KEY, STATEMENTS_KEY};
 use crate::ledger;
@@ -146,7 +147,7 @@ pub(crate) fn sign(
 /// Puts a key list into the database, and before it those that were superseded without being published, which lie beside it.
 /// Each is verified as nodes do, from the root key beside the file through every list that was published.
 pub(crate) fn publish(file: &Path, database_url: &str) -> anyhow::Result<()> {
-    let mut client = ledger::connect(database_url)?;
+    let mut client = connection::connect(database_url)?;
     let mut root = TrustedRoot::of_key(root_beside(file)?);
     for (version, envelope) in ledger::key_lists(&mut client)? {
         root = root

@@ -12,13 +12,11 @@ use mfaas_attest::{Admission, KeyId};
 use mfaas_delivery::{DeploymentState, Diagnostic, Event};
 use mfaas_ident::{DeploymentId, Digest, FunctionName, TenantName, ToolchainId, VersionNumber};
 use mfaas_rules::{AllowedCrate, AllowlistSnapshot, CrateStatus, Precedence, deciding};
-use postgres::{Client, NoTls, Row, Transaction};
+use postgres::{Client, Row, Transaction};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 const ACTOR: &str = "mfaas-signer";
-/// A statement of ours that takes longer is stuck.
-const STATEMENT_TIMEOUT: &str = "15s";
 
 /// A build that waits for its signature; its rows stay locked until the transaction ends.
 pub(crate) struct BuiltRow {
@@ -59,24 +57,21 @@ pub(crate) struct SignedStatement<'a> {
     pub(crate) envelope: &'a str,
 }
 
-/// Connects and listens for wake-ups.
-pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
-    let mut client = Client::connect(database_url, NoTls).context("the database is not available")?;
-    client.batch_execute(&format!(
-        "SET application_name = 'mfaas-signer'; SET statement_timeout = '{STATEMENT_TIMEOUT}';
-         SET idle_in_transaction_session_timeout = '60s'; LISTEN mfaas_signer"
-    ))?;
-    Ok(client)
-}
-
 /// The last migration that this build needs.
 const SCHEMA_VERSION: i64 = 23;
+
+/// A database that is not migrated far enough.
+#[derive(Debug, thiserror::Error)]
+#[error("migration {applied} is applied, {SCHEMA_VERSION} is needed")]
+pub(crate) struct SchemaTooOld {
+    applied: i64,
+}
 
 /// Refuses a database whose schema is older than this build.
 pub(crate) fn check_schema(client: &mut Client) -> anyhow::Result<()> {
     let sql = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
     let applied: i64 = client.query_one(sql, &[]).context("the database was never migrated")?.try_get(0)?;
-    anyhow::ensure!(applied >= SCHEMA_VERSION, "migration {applied} is applied, {SCHEMA_VERSION} is needed");
+    anyhow::ensure!(applied >= SCHEMA_VERSION, SchemaTooOld { applied });
     Ok(())
 }
 

@@ -11,6 +11,7 @@ mod agreement;
 mod arguments;
 mod closure;
 mod config;
+mod connection;
 mod deploy;
 mod examine;
 mod keyfile;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<()> {
     process::harden().context("the process could not be hardened")?;
+    mfaas_startup::install_tls_provider()?;
     let mut given = Arguments::new(std::env::args().skip(1).collect());
     match given.word().as_deref() {
         Some("serve") | None => serve(given),

@@ -15,7 +15,7 @@ use postgres::Client;
 
 use crate::ledger::{self, AdmittedVersion};
 use crate::passphrase::Source;
-use crate::{keylist, keys};
+use crate::{connection, keylist, keys};
 
 /// Statements in one transaction.
 const BATCH: i64 = 200;
@@ -41,7 +41,7 @@ pub(crate) fn resign(file: &Path, passphrase: &Source) -> anyhow::Result<Resigne
     let is_listed =
         |row: &&mfaas_attest::ListedKey| (row.purpose, row.keyid) == (Purpose::Artifact, key.public().id());
     ensure!(list.keys.iter().any(|row| is_listed(&row)), "{} does not name the present key", file.display());
-    let mut client = ledger::connect(&variables.required("MFAAS_DATABASE_URL")?)?;
+    let mut client = connection::connect(&variables.required("MFAAS_DATABASE_URL")?)?;
     ledger::check_schema(&mut client)?;
     let lists = ledger::key_lists(&mut client)?;
     ensure!(

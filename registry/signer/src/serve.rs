@@ -19,10 +19,13 @@ use crate::config::ServeConfig;
 use crate::deploy::{self, PollOutcome, SigningContext};
 use crate::passphrase::Source;
 use crate::rotation::OnlineKeys;
-use crate::{keys, ledger, serving};
+use crate::{connection, keys, ledger, serving};
 
 /// How long a wake-up is waited for; a lost notification costs this much.
 const POLL: Duration = Duration::from_secs(1);
+/// Before a signer that starts asks its database again, and how often its log says that it waits.
+const START_PAUSE: Duration = Duration::from_secs(1);
+const WARN_EVERY: Duration = Duration::from_secs(30);
 /// Before the same is tried again that another transaction has ended.
 const CONTENTION_PAUSE: Duration = Duration::from_millis(20);
 /// How often serving sets are signed while one deployment follows another.
@@ -48,11 +51,8 @@ type Deferrals = HashMap<Uuid, Deferral>;
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<()> {
     let stop = mfaas_startup::shutdown_flag()?;
-    mfaas_startup::install_tls_provider()?;
     let context = open_context(&config, passphrase)?;
-    let mut client = ledger::connect(&config.database_url)?;
-    ledger::check_schema(&mut client)?;
-    ledger::claims::tell_agreement(&mut client, context.builds_agreement)?;
+    let Some(mut client) = connect_when_ready(&config, &context, &stop)? else { return Ok(()) };
     if let Some(file) = &config.ready_file {
         write_ready_file(file, Map::new()).context("MFAAS_READY_FILE")?;
     }
@@ -74,7 +74,7 @@ pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<
                 "the signer cannot work with its database; connecting again"
             );
             std::thread::sleep(POLL);
-            match ledger::connect(&config.database_url) {
+            match connection::connect(&config.database_url) {
                 Ok(fresh) => client = fresh,
                 Err(error) => tracing::error!(error = format!("{error:#}"), "the database is not available"),
             }
@@ -82,6 +82,34 @@ pub(crate) fn serve(config: ServeConfig, passphrase: &Source) -> anyhow::Result<
     }
     tracing::info!("the signer stops");
     Ok(())
+}
+
+/// The connection with which a signer begins; waits for a database that is away or not migrated yet. `None`: it is to stop.
+fn connect_when_ready(
+    config: &ServeConfig,
+    context: &SigningContext,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<Client>> {
+    let mut warned: Option<Instant> = None;
+    while !stop.load(Ordering::Relaxed) {
+        let connected = connection::connect(&config.database_url).and_then(|mut client| {
+            ledger::check_schema(&mut client)?;
+            ledger::claims::tell_agreement(&mut client, context.builds_agreement)?;
+            Ok(client)
+        });
+        let error = match connected {
+            Ok(client) => return Ok(Some(client)),
+            Err(error) if connection::is_worth_waiting_for(&error) => error,
+            Err(error) => return Err(error),
+        };
+        if warned.is_none_or(|at| at.elapsed() > WARN_EVERY) {
+            warned = Some(Instant::now());
+            let error = format!("{error:#}");
+            tracing::warn!(error, "the signer waits for its database and asks again every second");
+        }
+        std::thread::sleep(START_PAUSE);
+    }
+    Ok(None)
 }
 
 fn open_context(config: &ServeConfig, passphrase: &Source) -> anyhow::Result<SigningContext> {

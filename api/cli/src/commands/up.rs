@@ -101,6 +101,10 @@ pub(crate) struct Up {
     /// An existing database (URL of its owner) instead of a private cluster.
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
+    /// An existing blob store, s3://BUCKET/PREFIX, instead of a directory of the home; kept from then on. What lets programs in
+    /// there is in the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT and the like, at each start.
+    #[arg(long, value_name = "URL", env = "MFAAS_BLOBS_URL")]
+    blobs_url: Option<String>,
     /// How people reach the console, where that is not this machine; a TLS proxy of yours stands there.
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -170,6 +174,7 @@ impl Up {
             default_access: self.default_access,
             public_url: self.public_url.clone(),
             oidc: absolute(&self.oidc)?,
+            blobs_url: self.blobs_url.clone(),
             database_url: self.database_url.clone(),
             materials: Materials {
                 seed: absolute(&self.seed)?,

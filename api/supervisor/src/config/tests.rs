@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use super::{OWNER_ROLE, SERVER_ROLE, UpConfig, option_of, with_credentials};
+use mfaas_startup::{DatabaseAddress, DatabaseHost};
+
+use super::{OWNER_ROLE, SERVER_ROLE, UpConfig, option_of};
 use crate::layout::Home;
 use crate::ports::Ports;
 
@@ -61,22 +63,27 @@ fn the_least_sandbox_is_kept_under_its_older_name_and_asked_for_under_its_new_on
 
 #[test]
 fn an_external_database_keeps_its_address_and_changes_its_user() {
-    assert_eq!(
-        with_credentials("postgres://boss:x@db.example:5433/mfaas?sslmode=require", "mfaas_server", "pw")
-            .unwrap(),
-        "postgres://mfaas_server:pw@db.example:5433/mfaas?sslmode=require"
-    );
-    assert_eq!(
-        with_credentials("postgres:///mfaas?host=/run/pg&user=boss&password=x", "mfaas_signer", "pw")
-            .unwrap(),
-        "postgres:///mfaas?host=%2Frun%2Fpg&user=mfaas_signer&password=pw"
-    );
+    let home = Home::at("/srv/m".as_ref());
+    let mut config = UpConfig::load_or_new(&home, PORTS).unwrap();
+    let owner = "postgres://boss:x@one:5433,two:5434/site?sslrootcert=/ca.pem";
+    config.external_database = Some(owner.to_owned());
+    let expected: DatabaseAddress = owner.parse().unwrap();
+    assert_eq!(config.database(&home, OWNER_ROLE).unwrap(), expected);
+    let server = config.database(&home, SERVER_ROLE).unwrap();
+    assert_eq!(server.password.as_deref(), Some(config.password(SERVER_ROLE).unwrap()));
+    let expected =
+        DatabaseAddress { user: SERVER_ROLE.to_owned(), password: server.password.clone(), ..expected };
+    assert_eq!(server, expected);
+    config.external_database = Some("postgres://boss:x@one/site?sslmode=prefer".to_owned());
+    let error = config.database(&home, SERVER_ROLE).unwrap_err().to_string();
+    assert!(error.contains("DATABASE_URL") && error.contains("verify-full"), "{error}");
 }
 
 #[test]
 fn a_private_cluster_is_reached_through_its_socket() {
     let home = Home::at("/srv/m".as_ref());
     let config = UpConfig::load_or_new(&home, PORTS).unwrap();
-    let url = config.database_url(&home, SERVER_ROLE).unwrap();
-    assert!(url.starts_with("postgres:///mfaas?host=/srv/m/run/pg&user=mfaas_server&password="), "{url}");
+    let address = config.database(&home, SERVER_ROLE).unwrap();
+    assert_eq!(address.hosts, [DatabaseHost::Socket("/srv/m/run/pg".into(), 5432)]);
+    assert_eq!((&*address.user, &*address.database, address.tls), ("mfaas_server", "mfaas", None));
 }

@@ -3,6 +3,9 @@
 //! The servers' parent is a shell that reads from a pipe of ours: when this program ends, however
 //! it ends, the pipe closes, the cluster stops and its directory goes.
 
+use std::fs::Permissions;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -11,23 +14,33 @@ use std::time::{Duration, Instant};
 
 /// The superuser of the cluster; plays the owner of the schema.
 pub(crate) const OWNER: &str = "owner";
+/// The port in the name of a socket, where nobody listens on one.
+const PORT: u16 = 5432;
 const START_MAX: Duration = Duration::from_secs(60);
 
+/// Directory, programs, the sockets of the cluster that it is a standby of or nothing, and further arguments.
 const SCRIPT: &str = r#"
 set -e
-cd "$1"
-"$2/initdb" -D data -A trust -U owner --no-sync --no-locale -E UTF8 >initdb.log 2>&1
-"$2/postgres" -D data -k "$1" -c listen_addresses= -c fsync=off -c max_connections=300 >server.log 2>&1 &
+dir=$1 bin=$2 primary=$3
+shift 3
+cd "$dir"
+if [ -n "$primary" ]; then
+    "$bin/pg_basebackup" -D data -R -c fast --no-sync -h "$primary" -U owner >basebackup.log 2>&1
+else
+    "$bin/initdb" -D data -A trust -U owner --no-sync --no-locale -E UTF8 >initdb.log 2>&1
+fi
+"$bin/postgres" -D data -k "$dir" -c listen_addresses= -c fsync=off -c max_connections=300 "$@" >server.log 2>&1 &
 server=$!
 read -r _ || true
 kill -INT $server
 wait $server || true
-rm -rf "$1"
+rm -rf "$dir"
 "#;
 
 /// A running cluster.
 pub(crate) struct Cluster {
     sockets: PathBuf,
+    port: u16,
     databases: AtomicU32,
     // Held open: closing it stops the cluster.
     _watcher: Child,
@@ -42,10 +55,38 @@ impl Cluster {
 
     /// One of its own, for tests that change what belongs to all databases.
     pub(crate) fn start() -> Self {
-        let sockets = tempfile::Builder::new().prefix("mfaas-pg-").tempdir().unwrap().keep();
+        Self::launch(directory(), PORT, None, &[])
+    }
+
+    /// A hot standby of this one.
+    pub(crate) fn standby(&self) -> Self {
+        Self::launch(directory(), PORT, Some(&self.sockets), &[])
+    }
+
+    /// One that also listens on a port of 127.0.0.1, with TLS.
+    pub(crate) fn start_with_tls(certificate: &str, key: &str) -> (Self, u16) {
+        let sockets = directory();
+        let files = ["server.pem", "server.key"].map(|name| sockets.join(name));
+        for (file, text) in files.iter().zip([certificate, key]) {
+            std::fs::write(file, text).unwrap();
+            std::fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
+            give(file);
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let [certificate, key] = files.map(|file| file.display().to_string());
+        let settings = [
+            "listen_addresses=127.0.0.1".to_owned(),
+            format!("port={port}"),
+            "ssl=on".to_owned(),
+            format!("ssl_cert_file={certificate}"),
+            format!("ssl_key_file={key}"),
+        ];
+        let arguments: Vec<&str> = settings.iter().flat_map(|setting| ["-c", setting]).collect();
+        (Self::launch(sockets, port, None, &arguments), port)
+    }
+
+    fn launch(sockets: PathBuf, port: u16, primary: Option<&Path>, arguments: &[&str]) -> Self {
         let mut command = if is_root() {
-            let chown = Command::new("chown").arg("postgres").arg(&sockets).status().unwrap();
-            assert!(chown.success(), "no user `postgres` to run a cluster as");
             let mut command = Command::new("setpriv");
             command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "sh"]);
             command
@@ -54,12 +95,13 @@ impl Cluster {
         };
         let watcher = command
             .args(["-c", SCRIPT, "cluster"])
-            .args([&sockets, &binaries()])
+            .args([&*sockets, &binaries(), primary.unwrap_or(Path::new(""))])
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let cluster = Self { sockets, databases: AtomicU32::new(0), _watcher: watcher };
+        let cluster = Self { sockets, port, databases: AtomicU32::new(0), _watcher: watcher };
         cluster.wait();
         cluster
     }
@@ -81,18 +123,38 @@ impl Cluster {
 
     /// The address of `database` for `user`.
     pub(crate) fn url(&self, database: &str, user: &str) -> String {
-        format!("postgres:///{database}?host={}&user={user}", self.sockets.display())
+        format!("postgres:///{database}?host={}&port={}&user={user}", self.sockets.display(), self.port)
+    }
+
+    /// Where its socket is.
+    pub(crate) fn sockets(&self) -> &Path {
+        &self.sockets
     }
 
     /// Whether the owner can carry out a statement.
     pub(crate) fn psql(&self, database: &str, statement: &str) -> bool {
         Command::new(binaries().join("psql"))
-            .args(["-q", "-U", OWNER, "-d", database, "-c", statement, "-h"])
+            .args(["-q", "-U", OWNER, "-d", database, "-c", statement, "-p", &self.port.to_string(), "-h"])
             .arg(&self.sockets)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
             .is_ok_and(|status| status.success())
+    }
+}
+
+/// An empty one that the servers' user may write.
+fn directory() -> PathBuf {
+    let directory = tempfile::Builder::new().prefix("mfaas-pg-").tempdir().unwrap().keep();
+    give(&directory);
+    directory
+}
+
+/// Makes a file the servers' user's.
+fn give(file: &Path) {
+    if is_root() {
+        let chown = Command::new("chown").arg("postgres").arg(file).status().unwrap();
+        assert!(chown.success(), "no user `postgres` to run a cluster as");
     }
 }
 

@@ -36,24 +36,24 @@ pub(crate) struct World {
     pub(crate) database: String,
 }
 
+/// Migrates a database of the common cluster. Roles belong to all of it; two databases must not change them at once.
+pub(crate) async fn migrate_alone(url: &str, passwords: &RolePasswords) {
+    static MIGRATING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let _one = MIGRATING.lock().await;
+    migrate(url, passwords).await.unwrap();
+}
+
 impl World {
     pub(crate) async fn new() -> Self {
-        static MIGRATING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-        let cluster = Cluster::get();
-        let database = cluster.create_database();
-        let owner_url = cluster.url(&database, OWNER);
-        {
-            // Roles belong to the whole cluster; two databases must not change them at once.
-            let _one = MIGRATING.lock().await;
-            let password = || Some("it's a \"secret\"".to_owned());
-            let passwords = RolePasswords {
-                server: password(),
-                builder: password(),
-                signer: password(),
-                acquirer: password(),
-            };
-            migrate(&owner_url, &passwords).await.unwrap();
-        }
+        let database = Cluster::get().create_database();
+        let password = || Some("it's a \"secret\"".to_owned());
+        let passwords = RolePasswords {
+            server: password(),
+            builder: password(),
+            signer: password(),
+            acquirer: password(),
+        };
+        migrate_alone(&Cluster::get().url(&database, OWNER), &passwords).await;
         Self::of(database).await
     }
 

@@ -40,6 +40,18 @@ fn migrations() -> Vec<(i64, String)> {
     all
 }
 
+/// Applies them as the owner. Roles belong to the whole cluster; two databases must not change them at once.
+pub(crate) fn migrate(sql: &mut Client) {
+    static MIGRATING: Mutex<()> = Mutex::new(());
+    let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
+    sql.batch_execute("CREATE TABLE _sqlx_migrations (version bigint, success boolean)").unwrap();
+    for (number, migration) in migrations() {
+        sql.batch_execute(&migration).unwrap();
+        sql.execute("INSERT INTO _sqlx_migrations VALUES ($1, true)", &[&number]).unwrap();
+    }
+    sql.batch_execute("ALTER ROLE mfaas_signer LOGIN; ALTER ROLE mfaas_server LOGIN").unwrap();
+}
+
 /// Everything that a signer needs, without the signer.
 pub(crate) struct World {
     pub(crate) sql: Client,
@@ -50,7 +62,7 @@ pub(crate) struct World {
 }
 
 /// A running signer; killed when dropped.
-pub(crate) struct Signer(Child);
+pub(crate) struct Signer(pub(crate) Child);
 
 impl Drop for Signer {
     fn drop(&mut self) {
@@ -79,19 +91,10 @@ impl Signer {
 
 impl World {
     pub(crate) fn new() -> Self {
-        static MIGRATING: Mutex<()> = Mutex::new(());
         let cluster = Cluster::get();
         let database = cluster.create_database();
         let mut sql = Client::connect(&cluster.url(&database, OWNER), NoTls).unwrap();
-        {
-            let _one = MIGRATING.lock().unwrap_or_else(|e| e.into_inner());
-            sql.batch_execute("CREATE TABLE _sqlx_migrations (version bigint, success boolean)").unwrap();
-            for (number, migration) in migrations() {
-                sql.batch_execute(&migration).unwrap();
-                sql.execute("INSERT INTO _sqlx_migrations VALUES ($1, true)", &[&number]).unwrap();
-            }
-            sql.batch_execute("ALTER ROLE mfaas_signer LOGIN; ALTER ROLE mfaas_server LOGIN").unwrap();
-        }
+        migrate(&mut sql);
         sql.batch_execute("INSERT INTO tenants (name) VALUES ('acme')").unwrap();
         let toolchain = toolchain().to_string();
         sql.execute(
