@@ -750,6 +750,23 @@ GRANT SELECT ON serving_sets TO mfaas_server;
 GRANT DELETE, SELECT ON serving_sets TO mfaas_signer;
 GRANT INSERT (epoch, generation, digest, envelope, issued_at, expires_at, shard, functions, revoked_calls) ON serving_sets TO mfaas_signer;
 
+CREATE TABLE sessions (
+    cookie_sha256 text NOT NULL,
+    token_id uuid NOT NULL,
+    opened_at timestamp with time zone NOT NULL DEFAULT now(),
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT sessions_pkey PRIMARY KEY (cookie_sha256),
+    CONSTRAINT sessions_cookie_sha256 CHECK ((cookie_sha256 ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT sessions_end CHECK ((expires_at <= (opened_at + '1 day'::interval))),
+    CONSTRAINT sessions_token_fkey FOREIGN KEY (token_id) REFERENCES tokens(id) ON DELETE CASCADE
+);
+CREATE INDEX sessions_by_end ON public.sessions USING btree (expires_at);
+CREATE INDEX sessions_by_opening ON public.sessions USING btree (opened_at);
+CREATE INDEX sessions_of_token ON public.sessions USING btree (token_id, opened_at);
+CREATE TRIGGER sessions_opened AFTER INSERT ON public.sessions FOR EACH ROW EXECUTE FUNCTION bound_sessions();
+GRANT DELETE, SELECT ON sessions TO mfaas_server;
+GRANT INSERT (cookie_sha256, token_id, expires_at) ON sessions TO mfaas_server;
+
 CREATE TABLE shards (
     digest text NOT NULL,
     body text NOT NULL,
@@ -761,6 +778,17 @@ GRANT SELECT ON shards TO mfaas_server;
 GRANT DELETE, SELECT ON shards TO mfaas_signer;
 GRANT INSERT (digest, body, unused_since) ON shards TO mfaas_signer;
 GRANT UPDATE (body, unused_since) ON shards TO mfaas_signer;
+
+CREATE TABLE sign_in_answers (
+    attempt_sha256 text NOT NULL,
+    answered_at timestamp with time zone NOT NULL DEFAULT now(),
+    CONSTRAINT sign_in_answers_pkey PRIMARY KEY (attempt_sha256),
+    CONSTRAINT sign_in_answers_sha256 CHECK ((attempt_sha256 ~ '^[0-9a-f]{64}$'::text))
+);
+CREATE INDEX sign_in_answers_by_time ON public.sign_in_answers USING btree (answered_at);
+CREATE TRIGGER sign_in_answers_taken AFTER INSERT ON public.sign_in_answers FOR EACH ROW EXECUTE FUNCTION bound_sign_in_answers();
+GRANT SELECT ON sign_in_answers TO mfaas_server;
+GRANT INSERT (attempt_sha256) ON sign_in_answers TO mfaas_server;
 
 CREATE TABLE spot_notes (
     review_id bigint NOT NULL,
@@ -1103,6 +1131,38 @@ BEGIN
         RAISE EXCEPTION 'tenant % has % revocations of call tokens, the site %', NEW.tenant, own, everyone
             USING ERRCODE = 'check_violation', CONSTRAINT = 'call_revocations_bounded';
     END IF;
+    RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.bound_sessions()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    -- One at a time: two would not count each other's row, and might wait for each other. Any number that nobody else takes.
+    PERFORM pg_advisory_xact_lock(7881701939483243379);
+    DELETE FROM sessions WHERE expires_at <= now();
+    DELETE FROM sessions WHERE cookie_sha256 = ANY (ARRAY(
+        SELECT s.cookie_sha256 FROM sessions s WHERE s.token_id = NEW.token_id
+        ORDER BY s.opened_at DESC, s.cookie_sha256 OFFSET 16));
+    DELETE FROM sessions WHERE cookie_sha256 = ANY (ARRAY(
+        SELECT s.cookie_sha256 FROM sessions s ORDER BY s.opened_at DESC, s.cookie_sha256 OFFSET 1000));
+    RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.bound_sign_in_answers()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+BEGIN
+    PERFORM pg_advisory_xact_lock(7881701939483243380);
+    DELETE FROM sign_in_answers WHERE answered_at < now() - interval '1 hour';
+    DELETE FROM sign_in_answers WHERE attempt_sha256 = ANY (ARRAY(
+        SELECT a.attempt_sha256 FROM sign_in_answers a ORDER BY a.answered_at DESC, a.attempt_sha256 OFFSET 4096));
     RETURN NULL;
 END $function$;
 

@@ -92,7 +92,8 @@ async fn admit(app: &App, request: &mut Request, access: Access) -> Result<bool,
             request.extensions_mut().insert(token);
         }
         Access::Session(scope) => {
-            let Some((session, token)) = session(app, request.headers(), scope).await? else {
+            let peer = peer_of(request.extensions())?;
+            let Some((session, token)) = session(app, peer, request.headers(), scope).await? else {
                 return Ok(false);
             };
             request.extensions_mut().insert(token);
@@ -163,12 +164,17 @@ pub(crate) async fn authenticate(
     require(token, scope)
 }
 
-/// `None` when nobody is signed in. The token is looked up each time: withdrawing it ends its
-/// sessions at once.
-async fn session(app: &App, headers: &HeaderMap, scope: Scope) -> Result<Option<(Session, Token)>, Refusal> {
-    let Some(session) = app.sessions.of(headers) else { return Ok(None) };
-    let looking = async { Ok(app.catalog.authenticate(&session.secret_sha256).await?) };
-    match app.lookups.session(looking).await? {
+/// `None` when nobody is signed in. Session and token are looked up each time: ending it at another server, or
+/// withdrawing the token, counts at once.
+async fn session(
+    app: &App,
+    peer: PeerKey,
+    headers: &HeaderMap,
+    scope: Scope,
+) -> Result<Option<(Session, Token)>, Refusal> {
+    let Some(session) = Session::shown(headers) else { return Ok(None) };
+    let looking = async { Ok(app.catalog.session_token(&session.cookie_sha256).await?) };
+    match app.lookups.token(peer, &session.cookie_sha256, looking).await? {
         Some(token) => Ok(Some((session, require(token, scope)?))),
         None => Ok(None),
     }

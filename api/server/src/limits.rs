@@ -42,10 +42,10 @@ pub const ANONYMOUS_REQUESTS_MAX: usize = 32;
 pub const PROVIDER_REQUESTS_MAX: usize = 16;
 /// Requests for readiness and for numbers. `/healthz` needs nothing, and has no limit.
 pub const HEALTH_REQUESTS_MAX: usize = 8;
-/// Tokens that were good before, and sessions, that are looked up at once; further requests wait, [`LOOKUP_WAIT_MAX`]
+/// Tokens and sessions that were good before, that are looked up at once; further requests wait, [`LOOKUP_WAIT_MAX`]
 /// at most. This and the next two are apart, and leave connections to the database for work.
 pub const KNOWN_LOOKUPS_MAX: usize = 6;
-/// The same of tokens that nobody has shown yet, which anybody can make up.
+/// The same of tokens and sessions that nobody has shown to this server yet, which anybody can make up.
 pub const STRANGER_LOOKUPS_MAX: usize = 2;
 /// The same of nodes' certificates.
 pub const NODE_LOOKUPS_MAX: usize = 4;
@@ -205,14 +205,12 @@ pub const NODE_CERTIFICATE_DAYS: u64 = 365;
 /// A node that has not reported for this long is called silent, in seconds.
 pub const NODE_SILENT_S: i64 = 30;
 
-/// Console sessions that are held at once; the oldest goes first.
-pub const SESSIONS_MAX: usize = 1_000;
-/// How long a console session lives.
+/// How long a console session lives; how many there are at once, the database bounds.
 pub const SESSION_LIFE: Duration = Duration::from_secs(12 * 3_600);
 /// How long an attempt to sign in with the provider may take.
 pub const SIGN_IN_ATTEMPT_LIFE: Duration = Duration::from_secs(600);
-/// Attempts that are remembered as answered, so that each counts once; the oldest is forgotten first.
-pub const SIGN_IN_ANSWERS_MAX: usize = 4_096;
+/// How far the clocks of two servers of a site may be apart.
+pub const SERVER_CLOCKS_APART_MAX: Duration = Duration::from_secs(60);
 /// How long a connection to the provider may take.
 pub const PROVIDER_CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long one answer of the provider may take.

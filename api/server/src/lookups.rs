@@ -1,7 +1,7 @@
 //! Looking up who calls: a few at a time, in three lanes that do not wait for each other.
 //!
-//! Anybody can ask for a look-up by showing a token that nobody made, so what strangers show has a lane of its own, and
-//! an address whose tokens are not known is refused before it is looked up again. Which tokens were good is remembered
+//! Anybody can ask for a look-up by showing a token or a session that nobody made, so what strangers show has a lane of its
+//! own, and an address whose tokens are not known is refused before it is looked up again. Which tokens were good is remembered
 //! for the choice of the lane alone: each is looked up every time, so that a withdrawal counts at once.
 
 use std::collections::{HashMap, HashSet};
@@ -53,7 +53,7 @@ impl Default for Lookups {
 }
 
 impl Lookups {
-    /// What `looking` finds of the token whose secret has that hash.
+    /// What `looking` finds of the token whose secret, or of the session whose cookie, has that hash.
     pub(crate) async fn token<T>(
         &self,
         peer: PeerKey,
@@ -74,12 +74,9 @@ impl Lookups {
         Ok(found)
     }
 
-    /// What `looking` finds for a session: whoever has one has shown a good token.
-    pub(crate) async fn session<T>(
-        &self,
-        looking: impl Future<Output = Result<T, Refusal>>,
-    ) -> Result<T, Refusal> {
-        in_lane(&self.known, looking).await
+    /// The session of that cookie was opened here just now.
+    pub(crate) fn opened(&self, cookie_sha256: Digest) {
+        self.good().remember(cookie_sha256);
     }
 
     /// What `looking` finds of a node, which has shown a certificate of ours.

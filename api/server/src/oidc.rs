@@ -15,7 +15,7 @@ mod web;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use http::HeaderMap;
 use openidconnect::core::{
@@ -37,6 +37,7 @@ use self::claims::{Extra, VerifiedClaims};
 pub(crate) use self::settings::Settings;
 pub(crate) use self::sign_in::{SignInError, SignedIn};
 use self::web::Web;
+use mfaas_catalog::Catalog;
 use mfaas_startup::VariableError;
 
 use crate::config::ServeConfig;
@@ -124,6 +125,11 @@ pub(crate) fn load(config: &ServeConfig, public_url: &str) -> Result<Option<Prov
     config.oidc_file.as_deref().map(|file| Provider::of(file, public_url)).transpose()
 }
 
+/// By the machine's clock, which all servers of a site have to set alike.
+fn since_1970() -> Result<std::time::Duration, SignInError> {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| SignInError::Unavailable(error.to_string()))
+}
+
 impl Provider {
     fn of(file: &Path, public_url: &str) -> Result<Self, VariableError> {
         let settings = Settings::read(file)?;
@@ -131,13 +137,13 @@ impl Provider {
         let invalid = |reason: String| VariableError::Invalid { name: settings::VARIABLE, reason };
         let redirect =
             RedirectUrl::new(format!("{public_url}{CALLBACK_PATH}")).map_err(|e| invalid(e.to_string()))?;
+        let site = format!("{}\n{}\n{}", settings.issuer, settings.client_id, redirect.as_str());
         let web = Web::new(settings.origins.clone()).map_err(|e| invalid(e.to_string()))?;
         Ok(Self {
             settings,
             redirect,
             web,
-            attempts: Attempts::new(limits::SIGN_IN_ANSWERS_MAX, limits::SIGN_IN_ATTEMPT_LIFE)
-                .map_err(|_| invalid(NO_RANDOMNESS.to_owned()))?,
+            attempts: Attempts::new(site, limits::SIGN_IN_ATTEMPT_LIFE, limits::SERVER_CLOCKS_APART_MAX),
             known: Mutex::new(None),
         })
     }
@@ -160,9 +166,11 @@ impl Provider {
     /// Begins an attempt: where the browser goes, and the cookie that binds the attempt to it.
     pub(crate) async fn begin(&self, secure: bool) -> Result<(String, String), SignInError> {
         let client = self.client(&*self.metadata().await?);
-        let (attempt, cookie) =
-            self.attempts.begin(secure).map_err(|_| SignInError::Unreachable(NO_RANDOMNESS.to_owned()))?;
-        let Attempt { state, nonce, verifier } = attempt;
+        let (attempt, cookie) = self
+            .attempts
+            .begin(since_1970()?, secure)
+            .map_err(|_| SignInError::Unavailable(NO_RANDOMNESS.to_owned()))?;
+        let Attempt { id: _, state, nonce, verifier } = attempt;
         let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
         let scopes = self.settings.scopes.iter().cloned().map(Scope::new);
         let (url, _, _) = client
@@ -179,9 +187,22 @@ impl Provider {
         attempts::cookie("", 0, secure)
     }
 
-    /// Ends an attempt, which counts once: who it is.
-    pub(crate) async fn finish(&self, headers: &HeaderMap, answer: Answer) -> Result<SignedIn, SignInError> {
-        let attempt = self.attempts.take(headers, &answer.state).ok_or(SignInError::Attempt)?;
+    /// Ends an attempt, which counts once at all servers of the site: who it is.
+    pub(crate) async fn finish(
+        &self,
+        catalog: &Catalog,
+        headers: &HeaderMap,
+        answer: Answer,
+    ) -> Result<SignedIn, SignInError> {
+        let attempt = self.attempts.shown(since_1970()?, headers).ok_or(SignInError::Attempt)?;
+        // Before anything is compared: a wrong answer ends the attempt, too.
+        let is_first = catalog
+            .take_sign_in_answer(&attempt.id)
+            .await
+            .map_err(|error| SignInError::Unavailable(error.to_string()))?;
+        if !is_first || !attempt.has_state(&answer.state) {
+            return Err(SignInError::Attempt);
+        }
         // RFC 9207: an answer that names its issuer has to name ours.
         if answer.iss.is_some_and(|issuer| issuer != self.settings.issuer) {
             return Err(SignInError::Invalid("the answer names another issuer".to_owned()));

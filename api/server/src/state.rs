@@ -24,7 +24,6 @@ use crate::news::News;
 use crate::oidc::{self, Provider};
 use crate::parts::BlobsLook;
 use crate::pools::Pools;
-use crate::sessions::Sessions;
 use crate::shares::Shares;
 use crate::site_use::SiteUse;
 use crate::tally::Tally;
@@ -49,8 +48,6 @@ pub(crate) struct Shared {
     pub call_keys: CallKeys,
     /// With which people may sign in to the console, if with any.
     pub provider: Option<Provider>,
-    /// Who is signed in to the console.
-    pub sessions: Sessions,
     /// Hints for event streams.
     pub news: News,
     /// Where nodes wait for a newer serving set.
@@ -106,7 +103,6 @@ impl App {
             catalog,
             blobs,
             authority,
-            sessions: Sessions::new(limits::SESSIONS_MAX, limits::SESSION_LIFE),
             news: News::default(),
             metrics,
             counted: tokio::sync::Mutex::default(),

@@ -123,6 +123,7 @@ const REFERENCES: &[(&str, &str)] = &[
     ("bans_node_fkey", "node"),
     ("bans_version_fkey", "version"),
     ("usage_boots_node_fkey", "node"),
+    ("sessions_token_fkey", "token"),
     ("usage_hours_version_fkey", "version"),
 ];
 

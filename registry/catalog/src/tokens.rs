@@ -173,6 +173,20 @@ impl Catalog {
         Ok(row.as_ref().map(token).transpose()?)
     }
 
+    /// The token of a session, unless either is over by the database's clock.
+    pub async fn session_token(&self, cookie_sha256: &Digest) -> Result<Option<Token>, CatalogError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM tokens
+             WHERE id = (SELECT token_id FROM sessions WHERE cookie_sha256 = $1 AND expires_at > now())
+               AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())"
+        );
+        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(cookie_sha256.to_string())
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(row.as_ref().map(token).transpose()?)
+    }
+
     /// Whether the token is neither revoked nor expired by the database's clock. Its scopes never change.
     pub async fn is_token_good(&self, id: Uuid) -> Result<bool, CatalogError> {
         let found = sqlx::query_scalar(

@@ -13,7 +13,7 @@ use mfaas_catalog::{Actor, NewToken};
 use mfaas_rules::codes;
 
 use super::frame::{Frame, html};
-use super::sign::{is_secure, page};
+use super::sign::{is_secure, open_session, page};
 use crate::extract::Query;
 use crate::oidc::{Answer, Provider, SignedIn};
 use crate::refusal::Refusal;
@@ -68,19 +68,20 @@ pub(super) async fn finish(
     let Query(answer) = answer?;
     let secure = is_secure(&app);
     let forget = (SET_COOKIE, provider.forget(secure));
-    let signed_in = match provider.finish(&headers, answer).await {
+    let signed_in = match provider.finish(&app.catalog, &headers, answer).await {
         Ok(signed_in) => signed_in,
         Err(error) => {
             return Ok((AppendHeaders([forget]), page(&app, frame, Some(&error.into()))?).into_response());
         }
     };
-    let session = open_session(&app, provider, &signed_in, secure).await?;
+    let session = session_of(&app, provider, &signed_in, secure).await?;
     let page = SignedInPage { frame, person: signed_in.person.to_string() };
     let response = html(&page, &page.frame.nonce)?;
     Ok((AppendHeaders([forget, (SET_COOKIE, session)]), response).into_response())
 }
 
-async fn open_session(
+/// A session that stands on a token of its own.
+async fn session_of(
     app: &App,
     provider: &Provider,
     signed_in: &SignedIn,
@@ -95,6 +96,6 @@ async fn open_session(
         secret_sha256: secret.hash(),
         expires_at: Some(Utc::now() + provider.session_life()),
     };
-    app.catalog.create_provider_token(&Actor::program(MAKER), &new).await?;
-    app.sessions.open(secret.hash(), secure).map_err(Refusal::internal)
+    let token = app.catalog.create_provider_token(&Actor::program(MAKER), &new).await?;
+    open_session(app, token.id, secure).await
 }

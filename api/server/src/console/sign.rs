@@ -14,6 +14,7 @@ use http::HeaderMap;
 use http::header::SET_COOKIE;
 use mfaas_ident::{IdentitySource, Scope};
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::form::{SignedForm, check_origin};
 use super::frame::{Frame, html, show};
@@ -21,9 +22,10 @@ use crate::authorize::authenticate;
 use crate::caller::Caller;
 use crate::connections::Connection;
 use crate::extract::Form;
+use crate::limits;
 use crate::refusal::Refusal;
+use crate::sessions::{Session, forget};
 use crate::state::App;
-use crate::token::Secret;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -67,12 +69,11 @@ pub(super) async fn sign_in(
 ) -> Result<Response, Refusal> {
     check_origin(&headers)?;
     let text = form.token.trim();
-    if let Err(refusal) = authenticate(&app, connection.peer(), text, Scope::Read).await {
-        return page(&app, frame, Some(&refusal));
-    }
-    let (_, secret) =
-        Secret::parse(text).ok_or_else(|| Refusal::internal("a token that was accepted does not parse"))?;
-    let cookie = app.sessions.open(secret.hash(), is_secure(&app)).map_err(Refusal::internal)?;
+    let token = match authenticate(&app, connection.peer(), text, Scope::Read).await {
+        Ok(token) => token,
+        Err(refusal) => return page(&app, frame, Some(&refusal)),
+    };
+    let cookie = open_session(&app, token.id, is_secure(&app)).await?;
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/")).into_response())
 }
 
@@ -80,14 +81,22 @@ pub(super) async fn sign_in(
 pub(super) async fn sign_out(
     State(app): State<App>,
     caller: Caller,
-    headers: HeaderMap,
+    Extension(session): Extension<Session>,
     _form: SignedForm,
 ) -> Result<Response, Refusal> {
+    app.catalog.close_session(&session.cookie_sha256).await?;
     if caller.token.identity_source == IdentitySource::Provider {
         app.catalog.revoke_token(&caller.actor(), None, caller.token.id).await?;
     }
-    let cookie = app.sessions.close(&headers, is_secure(&app));
-    Ok(([(SET_COOKIE, cookie)], Redirect::to("/sign-in")).into_response())
+    Ok(([(SET_COOKIE, forget(is_secure(&app)))], Redirect::to("/sign-in")).into_response())
+}
+
+/// Opens a session of a token at all servers; answers with the value of `Set-Cookie`.
+pub(super) async fn open_session(app: &App, token: Uuid, secure: bool) -> Result<String, Refusal> {
+    let (session, cookie) = Session::generate(limits::SESSION_LIFE, secure).map_err(Refusal::internal)?;
+    app.catalog.open_session(&session.cookie_sha256, token, limits::SESSION_LIFE).await?;
+    app.lookups.opened(session.cookie_sha256);
+    Ok(cookie)
 }
 
 /// Over https a cookie stays there; over the loopback's plain http it has to do without.

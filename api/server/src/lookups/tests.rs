@@ -35,7 +35,8 @@ async fn a_lane_that_is_full_keeps_up_nobody_in_the_others() {
     let others = async {
         assert!(timeout(MOMENT, shown(&lookups, 200, "new", Some(2))).await.is_err(), "the lane is not full");
         assert_eq!(shown(&lookups, 1, "good", Some(1)).await.unwrap(), Some(1));
-        assert_eq!(lookups.session(ready(Ok(3))).await.unwrap(), 3);
+        lookups.opened(secret("session"));
+        assert_eq!(shown(&lookups, 200, "session", Some(3)).await.unwrap(), Some(3));
         assert_eq!(lookups.node(ready(Ok(4))).await.unwrap(), 4);
     };
     tokio::select! {

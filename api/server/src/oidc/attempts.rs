@@ -1,106 +1,86 @@
 //! Attempts to sign in that are under way. Each is bound to one browser by a cookie, counts once, and ends by itself.
 //!
-//! Nothing is kept of an attempt here: the cookie is random bytes and a time with our tag, and what only we may know
-//! follows from it and a key of this process. So anybody may begin as many as they like, and takes nothing from others.
+//! Nothing is kept of an attempt but that it was answered: the cookie is a time and random bytes, and state, nonce and verifier
+//! follow from it for this provider and this site. So any server of the site takes the answer, and anybody may begin as many
+//! as they like, and takes nothing from others. Whoever makes up a cookie has begun an attempt of their own, no more.
 //!
 //! The cookie is `SameSite=Lax` and not `Strict` like that of a session: the browser has to send it when the
-//! provider leads it back. It opens nothing; without the state of the answer it is worth nothing.
+//! provider leads it back. It opens nothing; without the provider's answer it is worth nothing.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::HeaderMap;
 use mfaas_ident::Digest;
 use openidconnect::{CsrfToken, Nonce, PkceCodeVerifier};
 use ring::error::Unspecified;
-use ring::hmac::{HMAC_SHA256, Key, sign, verify};
+use ring::hmac::{HMAC_SHA256, Key, sign};
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::sessions::cookie_value;
 
 const COOKIE_NAME: &str = "mfaas_sign_in";
+const TIME_BYTES: usize = 8;
 const RANDOM_BYTES: usize = 32;
-/// The second of the process's life in which it began, and random bytes.
-const SEED_BYTES: usize = 8 + RANDOM_BYTES;
-const TAG_BYTES: usize = 32;
+/// The second of Unix time in which it began, and random bytes.
+type Seed = [u8; TIME_BYTES + RANDOM_BYTES];
 
-/// What only we know of an attempt.
+/// What only the browser and we know of an attempt.
 pub(super) struct Attempt {
+    /// Its name, which tells nothing else of it.
+    pub(super) id: Digest,
     pub(super) state: CsrfToken,
     pub(super) nonce: Nonce,
     pub(super) verifier: PkceCodeVerifier,
 }
 
-/// Those of this process.
+/// Those of this site.
 pub(super) struct Attempts {
-    key: Key,
-    since: Instant,
+    /// What is particular to the provider and the site: an attempt of another one is none here.
+    site: String,
     life: Duration,
-    /// Attempts that were answered, oldest first.
-    answered: Mutex<VecDeque<Digest>>,
-    answers_max: usize,
+    /// How far the clocks of two servers may be apart.
+    apart_max: Duration,
 }
 
 impl Attempts {
-    pub(super) fn new(answers_max: usize, life: Duration) -> Result<Self, Unspecified> {
-        let key = Key::generate(HMAC_SHA256, &SystemRandom::new())?;
-        Ok(Self { key, since: Instant::now(), life, answered: Mutex::default(), answers_max })
+    pub(super) fn new(site: String, life: Duration, apart_max: Duration) -> Self {
+        Self { site, life, apart_max }
     }
 
-    /// A new attempt and the value of `Set-Cookie`.
-    pub(super) fn begin(&self, secure: bool) -> Result<(Attempt, String), Unspecified> {
-        let mut seed = [0; SEED_BYTES];
-        let (second, random) = seed.split_at_mut(SEED_BYTES - RANDOM_BYTES);
-        second.copy_from_slice(&self.since.elapsed().as_secs().to_be_bytes());
+    /// A new attempt, `now` after 1970, and the value of `Set-Cookie`.
+    pub(super) fn begin(&self, now: Duration, secure: bool) -> Result<(Attempt, String), Unspecified> {
+        let mut seed = [0; TIME_BYTES + RANDOM_BYTES];
+        let (second, random) = seed.split_at_mut(TIME_BYTES);
+        second.copy_from_slice(&now.as_secs().to_be_bytes());
         SystemRandom::new().fill(random)?;
-        let value = format!("{}{}", hex::encode(seed), self.derive("cookie", &seed));
-        Ok((self.attempt(&seed), cookie(&value, self.life.as_secs(), secure)))
+        Ok((self.attempt(&seed), cookie(&hex::encode(seed), self.life.as_secs(), secure)))
     }
 
-    /// The attempt of this browser, over now whatever comes of it: a second answer finds none. `None` when there is
-    /// none, when it is over, or when the answer has another state.
-    pub(super) fn take(&self, headers: &HeaderMap, state: &str) -> Option<Attempt> {
-        let value = hex::decode(cookie_value(headers, COOKIE_NAME)?).ok()?;
-        let (seed, tag) = value.split_at_checked(SEED_BYTES).filter(|(_, tag)| tag.len() == TAG_BYTES)?;
-        let message = [b"cookie", seed].concat();
-        verify(&self.key, &message, tag).ok()?;
+    /// The attempt of this browser; `None` when there is none, or when it is over or would begin later.
+    pub(super) fn shown(&self, now: Duration, headers: &HeaderMap) -> Option<Attempt> {
+        let seed: Seed = hex::decode(cookie_value(headers, COOKIE_NAME)?).ok()?.try_into().ok()?;
         let begun = Duration::from_secs(u64::from_be_bytes(*seed.first_chunk()?));
-        if self.since.elapsed() >= begun + self.life || !self.is_first_answer(seed) {
-            return None;
-        }
-        let attempt = self.attempt(seed);
-        // Hashes are compared, so that the time it takes says nothing about the state.
-        let fits = Digest::of(state.as_bytes()) == Digest::of(attempt.state.secret().as_bytes());
-        fits.then_some(attempt)
+        let is_under_way = begun <= now + self.apart_max && now.saturating_sub(begun) < self.life;
+        is_under_way.then(|| self.attempt(&seed))
     }
 
-    /// Remembers that an attempt was answered. Whoever makes us forget that gains an answer with a code that the
-    /// provider has taken already.
-    fn is_first_answer(&self, seed: &[u8]) -> bool {
-        let seed = Digest::of(seed);
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        if answered.contains(&seed) {
-            return false;
-        }
-        if answered.len() >= self.answers_max {
-            answered.pop_front();
-        }
-        answered.push_back(seed);
-        true
-    }
-
-    fn attempt(&self, seed: &[u8]) -> Attempt {
+    fn attempt(&self, seed: &Seed) -> Attempt {
+        let key = Key::new(HMAC_SHA256, seed);
+        // Each purpose has a word of its own, so that none of the values tells another one.
+        let derive = |purpose: &str| hex::encode(sign(&key, format!("{purpose}\n{}", self.site).as_bytes()));
         Attempt {
-            state: CsrfToken::new(self.derive("state", seed)),
-            nonce: Nonce::new(self.derive("nonce", seed)),
-            verifier: PkceCodeVerifier::new(self.derive("verifier", seed)),
+            id: Digest::of(seed),
+            state: CsrfToken::new(derive("state")),
+            nonce: Nonce::new(derive("nonce")),
+            verifier: PkceCodeVerifier::new(derive("verifier")),
         }
     }
+}
 
-    /// Each purpose has a word of its own, so that none of the values tells another one.
-    fn derive(&self, purpose: &str, seed: &[u8]) -> String {
-        hex::encode(sign(&self.key, &[purpose.as_bytes(), seed].concat()))
+impl Attempt {
+    /// Whether an answer has the state of this attempt. Hashes are compared, so that the time it takes says nothing about it.
+    pub(super) fn has_state(&self, state: &str) -> bool {
+        Digest::of(state.as_bytes()) == Digest::of(self.state.secret().as_bytes())
     }
 }
 
@@ -109,3 +89,6 @@ pub(super) fn cookie(value: &str, life_s: u64, secure: bool) -> String {
     let secure = if secure { "; Secure" } else { "" };
     format!("{COOKIE_NAME}={value}; Path=/sign-in; HttpOnly; SameSite=Lax; Max-Age={life_s}{secure}")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The server without the feature `oidc`: there is no provider, and a configuration that names one is refused.
 
 use http::HeaderMap;
+use mfaas_catalog::Catalog;
 use mfaas_ident::{PersonName, Role, TenantName};
 
 use mfaas_startup::VariableError;
@@ -75,7 +76,12 @@ impl Provider {
     }
 
     /// Would end an attempt.
-    pub async fn finish(&self, _headers: &HeaderMap, _answer: Answer) -> Result<SignedIn, SignInError> {
+    pub async fn finish(
+        &self,
+        _catalog: &Catalog,
+        _headers: &HeaderMap,
+        _answer: Answer,
+    ) -> Result<SignedIn, SignInError> {
         match *self {}
     }
 }

@@ -8,6 +8,9 @@ use crate::refusal::Refusal;
 /// Why somebody is not signed in. The sentence is for them, the text behind it for the operator.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SignInError {
+    /// We cannot say at the moment.
+    #[error("The server cannot tell whether this attempt to sign in counts.")]
+    Unavailable(String),
     /// No such attempt, or not of this browser, or over.
     #[error("This attempt to sign in is not known here any more; begin again.")]
     Attempt,
@@ -32,7 +35,9 @@ impl From<SignInError> for Refusal {
     fn from(error: SignInError) -> Self {
         let sentence = error.to_string();
         match error {
-            SignInError::Unreachable(cause) => Self::unavailable(&sentence, cause),
+            SignInError::Unavailable(cause) | SignInError::Unreachable(cause) => {
+                Self::unavailable(&sentence, cause)
+            }
             SignInError::Attempt => Self::new(codes::MF0914, sentence),
             SignInError::Declined(cause)
             | SignInError::Invalid(cause)

@@ -210,6 +210,57 @@ async fn forms_of_strangers_do_nothing() {
     assert_eq!(after.header("location"), "/sign-in", "the cookie still opens the console");
 }
 
+/// A balancer gives each request to another server.
+#[tokio::test]
+async fn a_session_counts_at_every_server_and_ends_at_all_of_them() {
+    let server = Server::start().await;
+    let other = server.beside(&[]).await;
+    let token = server.token("a", &[Scope::Read]).await;
+    let (cookie, second) = (sign_in(&server, &token).await, sign_in(&other, &token).await);
+    let value = cookie.split_once('=').unwrap().1;
+    let kept = server.db.sql("SELECT string_agg(s::text, '') FROM sessions s");
+    let csrf = csrf_of(&page(&server, "/", &cookie).await.body);
+    assert!(!kept.contains(value) && !kept.contains(&csrf), "the table opens sessions: {kept}");
+    assert_eq!(
+        csrf_of(&page(&other, "/", &cookie).await.body),
+        csrf,
+        "a form of one server is sent to the other"
+    );
+    page(&server, "/", &second).await;
+    let out = other.request("POST", "/sign-out", "").header("cookie", &cookie).form(&[("csrf", &csrf)]);
+    assert_eq!(other.send(out).await.header("location"), "/sign-in");
+    let shows = async |server: &Server, cookie: &str| {
+        let answer = server.send(server.request("GET", "/", "").header("cookie", cookie)).await;
+        (answer.status, answer.header("location").to_owned())
+    };
+    assert_eq!(
+        shows(&server, &cookie).await,
+        (303, "/sign-in".to_owned()),
+        "it is ended at one server alone"
+    );
+    assert_eq!(shows(&server, &second).await.0, 200, "the person's other session was ended");
+    server.db.sql("UPDATE sessions SET opened_at = now() - interval '13 hours', expires_at = now()");
+    for server in [&server, &other] {
+        assert_eq!(shows(server, &second).await.0, 303, "it outlives its time");
+    }
+}
+
+/// Cookies that nobody was given are looked up in the strangers' lane, and not for ever.
+#[tokio::test]
+async fn made_up_sessions_are_refused_and_disturb_nobody_who_has_one() {
+    let server = Server::start().await;
+    let cookie = sign_in(&server, &server.token("a", &[Scope::Read]).await).await;
+    page(&server, "/", &cookie).await;
+    let mut statuses = std::collections::BTreeSet::new();
+    for number in 0..=5 * mfaas_server::limits::UNKNOWN_SECRETS_MAX {
+        let made_up = format!("mfaas_session={number:064x}");
+        let answer = server.send(server.request("GET", "/", "").header("cookie", &made_up)).await;
+        statuses.insert(answer.status);
+    }
+    assert_eq!(statuses.into_iter().collect::<Vec<_>>(), [303, 429]);
+    page(&server, "/", &cookie).await;
+}
+
 #[tokio::test]
 async fn a_withdrawn_token_ends_its_session() {
     let server = Server::start().await;

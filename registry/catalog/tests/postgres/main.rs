@@ -24,6 +24,7 @@ mod reviews;
 mod roles;
 mod scale;
 mod schema;
+mod sessions;
 mod tokens;
 mod upgrade;
 mod usage;

@@ -18,7 +18,7 @@ use crate::support::{Answer, Server};
 struct Site {
     server: Server,
     provider: Provider,
-    _files: TempDir,
+    files: TempDir,
 }
 
 /// A browser on the way between the two.
@@ -54,7 +54,15 @@ impl Site {
         std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
         std::fs::write(&file, config.to_string()).unwrap();
         let server = Server::start_with(&[("MFAAS_OIDC_FILE", file.to_str().unwrap())]).await;
-        Self { server, provider, _files: files }
+        Self { server, provider, files }
+    }
+
+    /// Another server of the same site.
+    async fn another_server(&self) -> Server {
+        let file = self.files.path().join("oidc.json");
+        let public_url = self.server.url("").replace("127.0.0.1", "localhost");
+        let more = [("MFAAS_OIDC_FILE", file.to_str().unwrap()), ("MFAAS_PUBLIC_URL", &public_url)];
+        self.server.beside(&more).await
     }
 
     /// To the provider: what the browser keeps, and what the provider is asked.
@@ -71,8 +79,7 @@ impl Site {
 
     /// Back from the provider.
     async fn end(&self, cookie: &str, query: &[(&str, &str)]) -> Answer {
-        let request = self.server.request("GET", "/sign-in/callback", "").query(query);
-        self.server.send(request.header("cookie", cookie)).await
+        end_at(&self.server, cookie, query).await
     }
 
     /// The whole way, with these claims.
@@ -103,6 +110,12 @@ impl Site {
         assert!(answer.header("content-security-policy").contains("frame-ancestors 'none'"), "{what}");
         self.assert_nobody(what, answer);
     }
+}
+
+/// A browser that comes back from the provider to this server.
+async fn end_at(server: &Server, cookie: &str, query: &[(&str, &str)]) -> Answer {
+    let request = server.request("GET", "/sign-in/callback", "").query(query);
+    server.send(request.header("cookie", cookie)).await
 }
 
 /// The session of an answer that signed somebody in.
@@ -292,14 +305,34 @@ async fn other_peoples_beginnings_end_no_attempt() {
     session_of(&site.end(&attempt.cookie, &[("code", &code), ("state", &attempt.asked["state"])]).await);
 }
 
-/// Only what this server gave out begins anything: not another server's cookie, not one with another beginning.
+/// Begun at one server, ended at another one, and answered nowhere a second time.
 #[tokio::test]
-async fn a_cookie_of_another_server_or_time_is_no_attempt() {
+async fn any_server_of_the_site_takes_the_answer_and_only_one_does() {
+    let site = Site::start().await;
+    let other = site.another_server().await;
+    let attempt = site.begin().await;
+    let code = || site.provider.authorise(&attempt.asked, Signing::Rs256, json!({}));
+    let state = attempt.asked["state"].as_str();
+    let cookie = session_of(&end_at(&other, &attempt.cookie, &[("code", &code()), ("state", state)]).await);
+    let again = site.end(&attempt.cookie, &[("code", &code()), ("state", state)]).await;
+    assert_eq!(again.status, 403, "a second answer, at the server where it began: {again:?}");
+    let body = page(&site.server, "/", &cookie).await.body;
+    assert!(body.contains("alice@example.org"), "{body}");
+    assert_eq!(site.server.db.sql("SELECT count(*) FROM tokens"), "1");
+    // What is written down tells neither the cookie nor what follows from it.
+    let kept = site.server.db.sql("SELECT attempt_sha256 FROM sign_in_answers");
+    let value = attempt.cookie.split_once('=').unwrap().1;
+    assert!(kept != state && kept != attempt.asked["nonce"] && !value.contains(&kept), "{kept}");
+}
+
+/// Only what this site gave out begins anything: not another site's cookie, not one with another beginning.
+#[tokio::test]
+async fn a_cookie_of_another_site_or_time_is_no_attempt() {
     let (site, other) = (Site::start().await, Site::start().await);
     let attempt = other.begin().await;
     let code = site.provider.authorise(&attempt.asked, Signing::Rs256, json!({}));
     let query = [("code", code.as_str()), ("state", &attempt.asked["state"])];
-    site.assert_refused("another server's cookie", &site.end(&attempt.cookie, &query).await);
+    site.assert_refused("another site's cookie", &site.end(&attempt.cookie, &query).await);
     let attempt = site.begin().await;
     let code = site.provider.authorise(&attempt.asked, Signing::Rs256, json!({}));
     let query = [("code", code.as_str()), ("state", &attempt.asked["state"])];

@@ -23,6 +23,7 @@ pub(crate) struct Cluster {
 }
 
 /// A migrated database.
+#[derive(Clone)]
 pub(crate) struct Database {
     cluster: Arc<Cluster>,
     name: String,

@@ -1,6 +1,7 @@
 //! A server in this process, on ports of its own, over a database and a directory of its own.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use mfaas_catalog::{Actor, Catalog, NewToken};
 use mfaas_ident::{PersonName, Role, Scope, TenantName};
@@ -17,7 +18,7 @@ pub(crate) struct Server {
     pub(crate) db: Database,
     pub(crate) catalog: Catalog,
     running: Option<Running>,
-    dir: TempDir,
+    dir: Arc<TempDir>,
     client: reqwest::Client,
 }
 
@@ -72,6 +73,16 @@ impl Server {
         authority::init(&dir.path().join("tls")).unwrap();
         let mut config = config(&db, dir.path(), more);
         change(&mut config);
+        Self::run(db, Arc::new(dir), config).await
+    }
+
+    /// Another server of the same site: one database, one blob store, one authority.
+    pub(crate) async fn beside(&self, more: &[(&str, &str)]) -> Self {
+        let config = config(&self.db, self.dir.path(), more);
+        Self::run(self.db.clone(), Arc::clone(&self.dir), config).await
+    }
+
+    async fn run(db: Database, dir: Arc<TempDir>, config: ServeConfig) -> Self {
         let running = mfaas_server::start(config).await.unwrap();
         let catalog = Catalog::connect(&db.url("mfaas_server"), 2).await.unwrap();
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();

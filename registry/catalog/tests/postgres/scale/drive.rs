@@ -141,6 +141,11 @@ async fn people(world: &World, turn: &str) {
     ran(world.server.tokens(Some(&TenantName::parse("t150").unwrap()), PAGE).await);
     ran(world.server.authenticate(&Digest::of(b"secret1")).await);
     ran(world.server.is_token_good(uuid::Uuid::nil()).await);
+    let cookie = Digest::of(turn.as_bytes());
+    world.server.open_session(&cookie, token.id, LONG).await.unwrap();
+    assert!(world.server.session_token(&cookie).await.unwrap().is_some());
+    world.server.close_session(&cookie).await.unwrap();
+    assert!(world.server.take_sign_in_answer(&cookie).await.unwrap());
     world.server.revoke_token(&actor(), Some(&tenant()), token.id).await.unwrap();
     let version = world.admitted(&format!("mine-{turn}"), &format!("admitted {turn}")).await;
     let mine = function(&format!("mine-{turn}"));

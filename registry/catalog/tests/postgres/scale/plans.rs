@@ -23,6 +23,8 @@ const BOUNDED: &[(&str, &str)] = &[
     ("nodes", "one row a machine"),
     ("policy_state", "one row"),
     ("serving_sets", "the signer keeps a hundred"),
+    ("sessions", "a thousand at most, none older than a day"),
+    ("sign_in_answers", "4,096 at most, none older than an hour"),
     ("toolchains", "one row an accepted toolchain"),
     ("usage_boots", "a hundred starts of each machine"),
 ];
