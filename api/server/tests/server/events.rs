@@ -60,6 +60,49 @@ async fn a_stream_tells_everything_and_ends_with_the_deployment() {
     assert_eq!(bad.code(), "MF0904");
 }
 
+/// What counts is what the database has: a server that was never asked before goes on where another one stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_goes_on_at_another_server_and_no_event_is_lost_or_repeated() {
+    let mut server = Server::start().await;
+    let other = server.beside(&[]).await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    let id = deployed(&server, &token).await;
+    let path = format!("/v1/deployments/{id}/events");
+    let stage = |stage: &str| {
+        let event = format!(r#"{{"stage": "{stage}", "kind": "started"}}"#);
+        let append = format!("SELECT append_event('{id}', '{event}')");
+        tokio::task::block_in_place(|| server.db.sql(&append));
+    };
+    let mut stream = server.request("GET", &path, &token).send().await.unwrap();
+    stage("unpack");
+    let mut body = String::new();
+    while parsed(&body).len() < 2 {
+        let chunk = timeout(Duration::from_secs(5), stream.chunk()).await.expect("an event is late").unwrap();
+        body.push_str(std::str::from_utf8(&chunk.expect("the stream ended")).unwrap());
+    }
+    // While nobody follows, and while the first server is gone.
+    stage("audit");
+    let db = server.db.clone();
+    server.stop().await;
+    let last = parsed(&body).last().unwrap().0.to_string();
+    let resumed = other.send(other.request("GET", &path, &token).header("last-event-id", &last));
+    let working = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::task::block_in_place(|| refused_deployment(&db, &id, "unsafe { }"));
+    };
+    let (answer, ()) =
+        timeout(Duration::from_secs(10), async { tokio::join!(resumed, working) }).await.unwrap();
+    let seen: Vec<u64> =
+        [body, answer.body].iter().flat_map(|body| parsed(body)).map(|(id, ..)| id).collect();
+    assert_eq!(seen, [1, 2, 3, 4, 5]);
+    // The page of the console follows in the same way, with the cookie of the server that is gone.
+    let cookie = crate::console::sign_in(&other, &token).await;
+    let again =
+        other.request("GET", &format!("/deployments/{id}/events?after=1"), "").header("cookie", cookie);
+    let again = parsed(&other.send(again.header("last-event-id", "3")).await.body);
+    assert_eq!(again.into_iter().map(|(id, ..)| id).collect::<Vec<_>>(), [4, 5]);
+}
+
 #[tokio::test]
 async fn an_open_stream_does_not_hold_up_the_end_of_the_server() {
     let mut server = Server::start().await;
