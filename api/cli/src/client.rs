@@ -1,15 +1,21 @@
 //! Talking to `mfaas-server`: one place that knows addresses, tokens and problem documents.
 //!
-//! A token is never sent over plain HTTP to another machine.
+//! A token is never sent over plain HTTP to another machine. What reads is asked again when a connection breaks or a balancer
+//! has no server; what writes is not, but for an upload, whose key makes it one deployment.
 
+mod retry;
+
+use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
 
 use mfaas_supervisor::innermost;
 use mfaas_wire::{IDEMPOTENCY_KEY, PROBLEM_MEDIA_TYPE, Problem, UPLOAD_MEDIA_TYPE};
-use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Certificate, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::retry::{Retries, is_for_now, retry_after};
 use crate::failure::Failure;
 
 /// How long a connection may take to stand.
@@ -18,14 +24,14 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const EXCHANGE_LIMIT: Duration = Duration::from_secs(60);
 /// The largest answer that is read into memory, in bytes: an artifact is the largest of them.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// How often an upload is tried when the connection breaks.
-const UPLOAD_TRIES: u32 = 4;
 /// How often a follower waits for room among the tenant's event streams before that is an answer.
 const STREAM_WAITS: u32 = 120;
 /// How often an upload waits for room in the tenant's queue before that is an answer.
 const ROOM_WAITS: u32 = 12;
-/// The longest such wait, whatever the server says.
-const ROOM_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How long such a wait is where the server does not say.
+const ROOM_WAIT: Duration = Duration::from_secs(1);
+/// The certificates of an authority, in bytes.
+const CA_FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The server when nobody names one.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7700";
@@ -51,8 +57,14 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Client {
-    /// A client for `server`; refuses to send a token in the clear to another machine.
-    pub(crate) fn new(server: &str, token: Option<String>, tenant: Option<String>) -> Result<Self, Failure> {
+    /// A client for `server`; refuses to send a token in the clear to another machine. With `ca_file` the server's certificate has
+    /// to be of the authorities in that file, and of no other.
+    pub(crate) fn new(
+        server: &str,
+        ca_file: Option<&Path>,
+        token: Option<String>,
+        tenant: Option<String>,
+    ) -> Result<Self, Failure> {
         let base =
             Url::parse(server).map_err(|e| Failure::Usage(format!("server {server:?} is not a URL: {e}")))?;
         match base.scheme() {
@@ -67,7 +79,7 @@ impl Client {
                 return Err(Failure::Usage(format!("{other}: is no scheme of a server; use http or https")));
             }
         }
-        let http = reqwest::Client::builder()
+        let http = trusting(reqwest::Client::builder(), ca_file)?
             .connect_timeout(CONNECT_LIMIT)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
@@ -84,14 +96,30 @@ impl Client {
 
     /// GET of a JSON document.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        let request = self.request(Method::GET, path)?;
-        self.json(self.send(request, path).await?, path).await
+        self.parsed(&self.get_bytes(path).await?, path)
     }
 
-    /// GET of raw bytes.
+    /// GET of raw bytes, again where the answer does not arrive as a whole.
     pub(crate) async fn get_bytes(&self, path: &str) -> Result<Vec<u8>, Failure> {
-        let request = self.request(Method::GET, path)?;
-        bounded(self.send(request, path).await?, path).await
+        let mut retries = Retries::new();
+        loop {
+            let answered = self.exchange(self.request(Method::GET, path)?).await;
+            let (failure, asked_for) = match answered {
+                Ok(response) if is_for_now(&response) => {
+                    let asked_for = retry_after(&response);
+                    (refusal(response, path).await, asked_for)
+                }
+                Ok(response) => match bounded(accepted(response, path).await?, path).await {
+                    Err(failure @ Failure::Unreachable { .. }) => (failure, None),
+                    read => return read,
+                },
+                Err(failure) => (failure, None),
+            };
+            match retries.pause(asked_for) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return Err(failure),
+            }
+        }
     }
 
     /// POST of a JSON document.
@@ -120,8 +148,8 @@ impl Client {
         self.json(self.send(request, path).await?, path).await
     }
 
-    /// Uploads an archive. A broken connection is tried again with the same key, so that one
-    /// command makes one deployment; a server without room for it is asked again when it says so, for some minutes.
+    /// Uploads an archive. Where the connection breaks or a balancer has no server it is made again with the same key, so
+    /// that one command makes one deployment; a server without room for it is asked again when it says so, for some minutes.
     pub(crate) async fn upload<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -129,26 +157,33 @@ impl Client {
     ) -> Result<T, Failure> {
         let key = uuid::Uuid::new_v4().to_string();
         let archive = bytes_of(archive);
-        let mut pause = Duration::from_millis(200);
-        let (mut attempt, mut waits) = (0, 0);
+        let (mut retries, mut waits) = (Retries::new(), 0);
         loop {
-            attempt += 1;
             let request = self
                 .request(Method::POST, path)?
                 .header(IDEMPOTENCY_KEY, &key)
                 .header(reqwest::header::CONTENT_TYPE, UPLOAD_MEDIA_TYPE)
                 .body(archive.clone());
-            match self.exchange(request).await {
-                Err(Failure::Unreachable { .. }) if attempt < UPLOAD_TRIES => {
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
-                }
-                Err(failure) => return Err(failure),
+            let (failure, asked_for) = match self.exchange(request).await {
                 Ok(response) if response.status() == StatusCode::TOO_MANY_REQUESTS && waits < ROOM_WAITS => {
-                    (attempt, waits) = (0, waits + 1);
-                    tokio::time::sleep(retry_after(&response)).await;
+                    (retries, waits) = (Retries::new(), waits + 1);
+                    tokio::time::sleep(retry_after(&response).unwrap_or(ROOM_WAIT)).await;
+                    continue;
                 }
-                Ok(response) => return self.json(accepted(response, path).await?, path).await,
+                Ok(response) if is_for_now(&response) => {
+                    let asked_for = retry_after(&response);
+                    (refusal(response, path).await, asked_for)
+                }
+                Ok(response) => match bounded(accepted(response, path).await?, path).await {
+                    // It has arrived, and perhaps made a deployment, which the same key finds.
+                    Err(failure @ Failure::Unreachable { .. }) => (failure, None),
+                    read => return self.parsed(&read?, path),
+                },
+                Err(failure) => (failure, None),
+            };
+            match retries.pause(asked_for) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return Err(failure),
             }
         }
     }
@@ -156,7 +191,7 @@ impl Client {
     /// Opens an event stream behind `after`; the answer has no time limit of its own.
     pub(crate) async fn events(&self, path: &str, after: Option<&str>) -> Result<Response, Failure> {
         let url = self.url(path)?;
-        let mut waits = 0;
+        let (mut retries, mut waits) = (Retries::new(), 0);
         loop {
             let mut request = self.http.get(url.clone()).header(reqwest::header::ACCEPT, "text/event-stream");
             if let Some(token) = &self.token {
@@ -169,7 +204,14 @@ impl Client {
                 // The tenant has as many streams as it may; one ends with each deployment.
                 response if response.status() == StatusCode::TOO_MANY_REQUESTS && waits < STREAM_WAITS => {
                     waits += 1;
-                    tokio::time::sleep(retry_after(&response)).await;
+                    tokio::time::sleep(retry_after(&response).unwrap_or(ROOM_WAIT)).await;
+                }
+                response if is_for_now(&response) => {
+                    let asked_for = retry_after(&response);
+                    match retries.pause(asked_for) {
+                        Some(pause) => tokio::time::sleep(pause).await,
+                        None => return accepted(response, path).await,
+                    }
                 }
                 response => return accepted(response, path).await,
             }
@@ -204,17 +246,27 @@ impl Client {
     }
 
     async fn json<T: DeserializeOwned>(&self, response: Response, path: &str) -> Result<T, Failure> {
-        let bytes = bounded(response, path).await?;
-        serde_json::from_slice(&bytes)
+        self.parsed(&bounded(response, path).await?, path)
+    }
+
+    fn parsed<T: DeserializeOwned>(&self, bytes: &[u8], path: &str) -> Result<T, Failure> {
+        serde_json::from_slice(bytes)
             .map_err(|e| Failure::Protocol { what: format!("{}{path}", self.server()), cause: e.to_string() })
     }
 }
 
-/// When the server wants to be asked again; in a second if it does not say.
-fn retry_after(response: &Response) -> Duration {
-    let header = response.headers().get(reqwest::header::RETRY_AFTER);
-    let seconds = header.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(1);
-    Duration::from_secs(seconds).min(ROOM_WAIT_MAX)
+/// A client that takes certificates of the authorities in this file alone, or those that the machine trusts.
+pub(crate) fn trusting(builder: ClientBuilder, ca_file: Option<&Path>) -> Result<ClientBuilder, Failure> {
+    let Some(path) = ca_file else { return Ok(builder) };
+    let mut pem = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(CA_FILE_BYTES_MAX).read_to_end(&mut pem))
+        .map_err(Failure::io("cannot read the CA file", path))?;
+    match Certificate::from_pem_bundle(&pem) {
+        Ok(authorities) if !authorities.is_empty() => Ok(builder.tls_certs_only(authorities)),
+        Ok(_) => Err(Failure::Usage(format!("the CA file {} holds no certificate in PEM", path.display()))),
+        Err(error) => Err(Failure::Usage(format!("the CA file {}: {}", path.display(), innermost(&error)))),
+    }
 }
 
 /// An answer that is no refusal.

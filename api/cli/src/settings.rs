@@ -1,7 +1,7 @@
 //! Where a setting comes from: a flag, else an `MFAAS_*` variable, else the profile file, else the
 //! package's manifest. Flag and variable are told apart by clap; this module adds the rest.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mfaas_attest::{PublicKey, TrustedRoot};
 use mfaas_ident::TenantName;
@@ -24,6 +24,9 @@ pub(crate) struct Global {
     /// Another tenant than the token's own; needs the scope admin.
     #[arg(long, global = true, env = "MFAAS_TENANT", value_name = "TENANT")]
     pub(crate) tenant: Option<TenantName>,
+    /// PEM certificates of the authorities that vouch for the server and for nodes, and no others; for a private CA.
+    #[arg(long, global = true, env = "MFAAS_CA_FILE", value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
     /// The profile file, usually ~/.config/mfaas/profile.toml.
     #[arg(long, global = true, env = "MFAAS_PROFILE_FILE", value_name = "FILE")]
     pub(crate) profile_file: Option<PathBuf>,
@@ -71,7 +74,17 @@ impl Context {
     /// A client with a token; without one there is no point in asking.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let token = self.token().ok_or_else(|| Failure::SignIn("no access token is set".to_owned()))?;
-        Client::new(self.server(), Some(token), self.other_tenant())
+        self.client_with(token)
+    }
+
+    /// A client with this token, for the tenant that it opens or the other one that was named.
+    pub(crate) fn client_with(&self, token: String) -> Result<Client, Failure> {
+        Client::new(self.server(), self.ca_file(), Some(token), self.other_tenant())
+    }
+
+    /// The authorities whose certificates the server may have, where they are not those of the machine.
+    pub(crate) fn ca_file(&self) -> Option<&Path> {
+        self.global.ca_file.as_deref().or(self.profile.ca_file.as_deref())
     }
 
     /// The token of flag, variable or profile.

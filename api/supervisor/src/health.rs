@@ -19,7 +19,12 @@ const REASON_CHARS_MAX: usize = 300;
 
 /// A client for programs of this machine.
 pub fn client() -> Result<reqwest::Client, SupervisorError> {
-    reqwest::Client::builder()
+    client_from(reqwest::Client::builder())
+}
+
+/// The same with what a builder already says about certificates.
+pub fn client_from(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, SupervisorError> {
+    builder
         .timeout(ANSWER_WAIT_MAX)
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())

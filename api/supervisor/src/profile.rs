@@ -24,6 +24,9 @@ pub struct Profile {
     /// `http://127.0.0.1:7700`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// The path of the certificates, in PEM, of the authorities that vouch for the server; those of the machine if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
     /// The tenant that the token opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantName>,
@@ -42,6 +45,7 @@ impl std::fmt::Debug for Profile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Profile")
             .field("server", &self.server)
+            .field("ca_file", &self.ca_file)
             .field("tenant", &self.tenant)
             .field("token", &self.token.as_ref().map(|_| "…"))
             .field("root_key", &self.root_key)

@@ -7,6 +7,7 @@ use mfaas_ident::sanitise_line;
 use mfaas_supervisor::health;
 use mfaas_wire::{BuildersView, WhoAmI};
 
+use crate::client::trusting;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
@@ -62,7 +63,8 @@ fn drawing(checks: &[Check]) -> String {
 async fn server(context: &Context) -> Check {
     const NAME: &str = "server";
     let base = context.server();
-    let answer = match health::client() {
+    let trusted = trusting(reqwest::Client::builder(), context.ca_file());
+    let answer = match trusted.and_then(|builder| Ok(health::client_from(builder)?)) {
         Ok(http) => health::ask(&http, base).await,
         Err(failure) => Err(failure.to_string()),
     };

@@ -11,7 +11,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use mfaas_rules::codes;
 
-use crate::client::bounded;
+use crate::client::{bounded, trusting};
 use crate::failure::{Exit, Failure};
 use crate::settings::Context;
 
@@ -67,7 +67,7 @@ impl Invoke {
         {
             headers.insert(AUTHORIZATION, bearer);
         }
-        let answer = call(&url, headers, body).await?;
+        let answer = call(context, &url, headers, body).await?;
         context.screen.detail(&timing(&answer));
         if let Some(problem) = problem_of(&answer) {
             return Err(Failure::Problem(Box::new(problem)));
@@ -156,10 +156,15 @@ pub(crate) async fn call_token(
 }
 
 /// One call at a node. The token of `headers` is for the node alone: functions do not see it.
-pub(crate) async fn call(url: &str, headers: HeaderMap, body: Vec<u8>) -> Result<Answer, Failure> {
+pub(crate) async fn call(
+    context: &Context,
+    url: &str,
+    headers: HeaderMap,
+    body: Vec<u8>,
+) -> Result<Answer, Failure> {
     let unreachable =
         |error: &reqwest::Error| Failure::Unreachable { what: url.to_owned(), cause: innermost(error) };
-    let http = reqwest::Client::builder()
+    let http = trusting(reqwest::Client::builder(), context.ca_file())?
         .timeout(CALL_LIMIT)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()

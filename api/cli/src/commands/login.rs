@@ -28,10 +28,14 @@ impl Login {
             Some(token) => token.clone(),
             None => read_token(context)?,
         };
-        let client = Client::new(context.server(), Some(token.clone()), None)?;
+        let client = Client::new(context.server(), context.ca_file(), Some(token.clone()), None)?;
         let who: WhoAmI = client.get("/v1/whoami").await?;
         let mut profile = context.profile.clone();
         profile.server = Some(context.server().to_owned());
+        profile.ca_file = match context.ca_file() {
+            Some(path) => Some(std::path::absolute(path).map_err(Failure::io("cannot find", path))?),
+            None => None,
+        };
         profile.tenant = Some(who.tenant.clone());
         profile.token = Some(token);
         profile.save(path, None)?;

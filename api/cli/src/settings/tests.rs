@@ -12,6 +12,7 @@ fn context(flag_server: Option<&str>, tenant: Option<&str>, profile: Profile) ->
         server: flag_server.map(str::to_owned),
         token: None,
         tenant: tenant.map(|name| TenantName::parse(name).unwrap()),
+        ca_file: None,
         profile_file: None,
         json: true,
         verbose: false,

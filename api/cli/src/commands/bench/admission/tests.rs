@@ -3,8 +3,8 @@ use std::ffi::OsStr;
 use super::*;
 
 fn global(json: bool, quiet: bool) -> Global {
-    let (server, token, tenant, profile_file) = (None, None, None, None);
-    Global { server, token, tenant, profile_file, json, verbose: false, quiet }
+    let (server, token, tenant, ca_file, profile_file) = (None, None, None, None, None);
+    Global { server, token, tenant, ca_file, profile_file, json, verbose: false, quiet }
 }
 
 #[test]
