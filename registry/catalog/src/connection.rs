@@ -10,6 +10,7 @@ use sqlx::{Connection as _, PgConnection, PgPool, PgTransaction};
 use tokio::time::timeout;
 
 use crate::CatalogError;
+use crate::migrating;
 use crate::pool::{Pool, PoolState};
 
 /// How long a caller waits for a free connection.
@@ -108,12 +109,20 @@ impl std::fmt::Debug for RolePasswords {
 }
 
 /// Brings the schema up to date as the owner, and gives the roles a login where a password is
-/// given. Idempotent.
+/// given. Idempotent; several at once wait for each other.
 pub async fn migrate(owner_url: &str, passwords: &RolePasswords) -> Result<(), CatalogError> {
-    // Without the limits of the programs: an index over a million rows takes its time.
+    migrate_with(owner_url, &MIGRATIONS, passwords).await
+}
+
+/// The same with other migrations than those of this build.
+pub async fn migrate_with(
+    owner_url: &str,
+    migrations: &sqlx::migrate::Migrator,
+    passwords: &RolePasswords,
+) -> Result<(), CatalogError> {
     let servers = Servers::of(&owner_url.parse()?, "mfaas-migrate", &[]);
     let mut connection = servers.writable().await?;
-    MIGRATIONS.run(&mut connection).await.map_err(|e| CatalogError::Schema { reason: e.to_string() })?;
+    migrating::apply(&mut connection, migrations).await?;
     let roles = [
         ("mfaas_server", &passwords.server),
         ("mfaas_builder", &passwords.builder),

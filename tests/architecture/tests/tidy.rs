@@ -80,6 +80,73 @@ fn links(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// The last migration that may make an index as it likes.
+const LAST_OF_BEFORE: u32 = 25;
+
+/// An index on a large table is made while others write, which is done outside of a transaction and alone.
+#[test]
+fn indexes_of_new_migrations_keep_nobody_waiting() {
+    let mut faults = Vec::new();
+    for file in tracked_files() {
+        let name = file.strip_prefix("migrations/").filter(|name| name.ends_with(".sql"));
+        let number = name.and_then(|name| name.get(..4)?.parse::<u32>().ok());
+        if number.is_some_and(|number| number > LAST_OF_BEFORE) {
+            faults.extend(index_faults(&read(&file)).into_iter().map(|fault| format!("{file}: {fault}")));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// What of a migration is against the rule of migrations/README.md.
+fn index_faults(sql: &str) -> Vec<String> {
+    let is_outside = sql.starts_with("-- no-transaction\n");
+    let code: Vec<&str> = sql.lines().map(|line| line.split("--").next().unwrap_or("")).collect();
+    let code = code.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let statements: Vec<&str> = code.split(';').map(str::trim).filter(|text| !text.is_empty()).collect();
+    let mut faults = Vec::new();
+    if is_outside && !matches!(statements[..], [one] if one.contains("INDEX CONCURRENTLY ")) {
+        faults.push(
+            "a file without a transaction has one statement, which makes an index CONCURRENTLY".to_owned(),
+        );
+    }
+    let indexes = statements
+        .iter()
+        .filter(|text| text.starts_with("CREATE INDEX") || text.starts_with("CREATE UNIQUE INDEX"));
+    for index in indexes {
+        let table = index.split(" ON ").nth(1).and_then(|rest| rest.split([' ', '(']).next()).unwrap_or("");
+        let is_new = code.contains(&format!("CREATE TABLE {table} ("));
+        let is_concurrent = index.contains(" INDEX CONCURRENTLY ");
+        if is_concurrent && !is_outside {
+            faults.push(format!("the first line has to be `-- no-transaction`: {index}"));
+        }
+        if !is_concurrent && !is_new {
+            faults.push(format!("writers of `{table}` wait for it, make it CONCURRENTLY: {index}"));
+        }
+    }
+    faults
+}
+
+#[test]
+fn an_index_that_keeps_others_waiting_is_found() {
+    for good in [
+        "CREATE TABLE t (i int);\nCREATE INDEX t_i ON t (i);",
+        "-- no-transaction\nCREATE UNIQUE INDEX CONCURRENTLY t_i ON t (i);\n",
+        "ALTER TABLE t ADD COLUMN j int; -- CREATE INDEX t_j ON t (j);",
+    ] {
+        assert_eq!(index_faults(good), [""; 0], "{good}");
+    }
+    for bad in [
+        "CREATE INDEX t_i ON t (i);",
+        "CREATE TABLE tt (i int); CREATE UNIQUE INDEX t_i ON t(i);",
+        "CREATE INDEX CONCURRENTLY t_i ON t (i);",
+        "-- no-transaction\nCREATE INDEX t_i ON t (i);",
+        "-- no-transaction\nCREATE INDEX CONCURRENTLY t_i ON t (i); ALTER TABLE t ADD COLUMN j int;",
+        "-- no-transaction\nALTER TABLE t ADD COLUMN j int;",
+    ] {
+        assert!(!index_faults(bad).is_empty(), "{bad}");
+    }
+}
+
 /// Migrations are numbered without gaps, so that two branches cannot both add the next one unseen.
 #[test]
 fn migrations_are_numbered_without_gaps() {

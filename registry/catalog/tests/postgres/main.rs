@@ -18,6 +18,7 @@ mod fixture;
 mod functions;
 mod index;
 mod locks;
+mod migrating;
 mod nodes;
 mod retention;
 mod reviews;
