@@ -1,4 +1,5 @@
-//! Whether this machine can build: room for scratch files, a blob store that takes bytes, and what every build runs.
+//! Whether this machine can build: room for scratch files, a blob store that takes bytes, what every build runs, and the
+//! sandbox that it runs in.
 //!
 //! It looks and tells. Whether a build is started, and what a failed one means, others decide.
 
@@ -22,7 +23,8 @@ pub(crate) async fn check(context: &BuildContext, blobs: &Blobs) -> Result<(), B
     let local_checks = tokio::task::spawn_blocking(move || {
         has_room_for_builds(&local, 1)?;
         takes_bytes(&local.work)?;
-        is_there(&local)
+        is_there(&local)?;
+        local.sandbox.still_stands()
     });
     local_checks.await.map_err(|_| BuilderError::Panicked)??;
     match tokio::time::timeout(STORE_ANSWER_MAX, blobs.writable()).await {

@@ -69,6 +69,18 @@ const WINDOW_BYTES: u64 = 8 << 30;
 /// The weakest sandbox that the configuration accepts.
 pub(crate) type SandboxMinimum = Level;
 
+/// The level of a sandbox of this machine, if it is not below `minimum`.
+fn reached(helper: &Path, minimum: SandboxMinimum) -> Result<Level, BuilderError> {
+    let tried = mfaas_sandbox::try_out(helper).map_err(|error| BuilderError::Sandbox(error.to_string()))?;
+    match tried.missing {
+        Some(missing) if tried.level < minimum => {
+            let level = tried.level;
+            Err(BuilderError::Sandbox(format!("{level} is reached, {minimum} is demanded: {missing}")))
+        }
+        _ => Ok(tried.level),
+    }
+}
+
 /// The sandbox that this machine can build. Decided once at start; a machine that loses a layer
 /// later gets refusals, not weaker sandboxes.
 #[derive(Debug, Clone)]
@@ -81,18 +93,16 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Asks the kernel what it offers; less than `minimum` is an error.
+    /// Builds one to find out how strong it gets; less than `minimum` is an error.
     pub(crate) fn new(minimum: SandboxMinimum) -> Result<Self, BuilderError> {
-        let support = mfaas_sandbox::probe();
-        let level = support.level().map_err(BuilderError::Sandbox)?;
-        if level < minimum {
-            let missing = support.namespaces.err().unwrap_or_default();
-            return Err(BuilderError::Sandbox(format!(
-                "{level} is reached, {minimum} is demanded: {missing}"
-            )));
-        }
         let helper = std::env::current_exe().map_err(BuilderError::io("this program's own file"))?;
+        let level = reached(&helper, minimum)?;
         Ok(Self { level, helper, cancel: Cancel::new(), ceiling: None })
+    }
+
+    /// Whether one as strong as at the start can be built now.
+    pub(crate) fn still_stands(&self) -> Result<(), BuilderError> {
+        reached(&self.helper, self.level).map(|_| ())
     }
 
     /// How strong every sandbox of this process is.
@@ -181,7 +191,7 @@ impl Sandbox {
             directory: job.directory.into(),
             mounts,
             limits,
-            minimum: self.level,
+            level: self.level,
             filter: job.filter,
         };
         let failed = |error: SandboxError| match &error {

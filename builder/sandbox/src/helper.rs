@@ -27,6 +27,8 @@ pub(crate) struct Request {
     pub(crate) spec: SandboxSpec,
     /// Refused by [`sandbox_exec_main`]: only a test's helper takes a layer off.
     pub(crate) without: Option<Layer>,
+    /// Ends where the program would be executed.
+    pub(crate) is_trial: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -81,7 +83,14 @@ fn execute(
     let profile = spec.profile().map_err(|error| error.to_string())?;
     let profile = finish(profile, request.without)?;
     be_first_out_of_memory();
-    let ended = supervise(&profile, spec.minimum, socket.as_fd(), &|_level| {
+    let ended = supervise(&profile, spec.level, socket.as_fd(), &|_level| {
+        if request.is_trial {
+            #[allow(
+                clippy::disallowed_methods,
+                reason = "this is the forked process that would have become the program"
+            )]
+            std::process::exit(0);
+        }
         Command::new(&spec.program)
             .args(&spec.arguments)
             .env_clear()

@@ -16,6 +16,7 @@ mod monitor;
 mod sandbox;
 mod spec;
 mod tree;
+mod trial;
 mod written;
 
 pub use error::SandboxError;
@@ -23,10 +24,11 @@ pub use exit::Exit;
 #[cfg(feature = "testing")]
 pub use helper::sandbox_exec_main_for_tests;
 pub use helper::{SANDBOX_EXEC, sandbox_exec_main};
-pub use mfaas_confine::{Access, Level, Mount, Support, probe};
+pub use mfaas_confine::{Access, Level, Mount};
 pub use monitor::tree_limits;
 pub use sandbox::{Cancel, Sandbox};
 pub use spec::{Filter, Outcome, Placement, SandboxSpec, TreeLimits};
+pub use trial::{Tried, try_out};
 
 #[cfg(test)]
 mod tests;

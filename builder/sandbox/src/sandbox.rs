@@ -36,6 +36,7 @@ pub struct Sandbox {
     spec: SandboxSpec,
     helper: PathBuf,
     without: Option<Layer>,
+    is_trial: bool,
 }
 
 /// Ends running sandboxes from another thread: all that were given a clone of it, and those that are
@@ -65,7 +66,12 @@ impl Sandbox {
     /// first argument is [`SANDBOX_EXEC`]: the calling program's own.
     pub fn new(spec: SandboxSpec, helper: impl Into<PathBuf>) -> Result<Self, SandboxError> {
         spec.profile().map_err(|error| SandboxError::Refused { reason: error.to_string() })?;
-        Ok(Self { spec, helper: helper.into(), without: None })
+        Ok(Self { spec, helper: helper.into(), without: None, is_trial: false })
+    }
+
+    /// The same, which ends where it would execute the program.
+    pub(crate) fn of_trial(spec: SandboxSpec, helper: impl Into<PathBuf>) -> Result<Self, SandboxError> {
+        Ok(Self { is_trial: true, ..Self::new(spec, helper)? })
     }
 
     /// The same sandbox without one layer, if its helper is a test's.
@@ -101,7 +107,7 @@ impl Sandbox {
 
     /// What the helper is to know.
     fn request(&self) -> Result<Vec<u8>, SandboxError> {
-        let request = Request { spec: self.spec.clone(), without: self.without };
+        let request = Request { spec: self.spec.clone(), without: self.without, is_trial: self.is_trial };
         let mut line = serde_json::to_vec(&request).map_err(|error| SandboxError::Refused {
             reason: format!("the spec cannot be written: {error}"),
         })?;

@@ -31,8 +31,8 @@ pub struct SandboxSpec {
     pub filter: Filter,
     /// Its limits.
     pub limits: CompileLimits,
-    /// The weakest sandbox that is acceptable.
-    pub minimum: Level,
+    /// The strength of the sandbox: this one, or none.
+    pub level: Level,
 }
 
 /// What a program maps read-only or reserves without using: rustc with LLVM maps 350 MB of code

@@ -2,7 +2,8 @@
 
 use crate::level::Level;
 
-/// Where building a sandbox failed.
+/// Where building a sandbox failed. What a container's seccomp profile may deny is named by its system call, so that
+/// whoever writes the profile finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the sentences of Display say it")]
@@ -12,10 +13,16 @@ pub enum Step {
     IdMap,
     Fork,
     Supervision,
+    MountPropagation,
     MountSource,
-    MountRoot,
+    MountFlags,
+    MountContext,
+    MountSettings,
+    MountNew,
     MountTarget,
+    MountMove,
     PivotRoot,
+    UnmountRoot,
     StandardInput,
     ResourceLimits,
     Capabilities,
@@ -25,16 +32,22 @@ pub enum Step {
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Threads,
         Self::Namespaces,
         Self::IdMap,
         Self::Fork,
         Self::Supervision,
+        Self::MountPropagation,
         Self::MountSource,
-        Self::MountRoot,
+        Self::MountFlags,
+        Self::MountContext,
+        Self::MountSettings,
+        Self::MountNew,
         Self::MountTarget,
+        Self::MountMove,
         Self::PivotRoot,
+        Self::UnmountRoot,
         Self::StandardInput,
         Self::ResourceLimits,
         Self::Capabilities,
@@ -48,14 +61,20 @@ impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Step::Threads => "counting the threads of the process (only a single thread can be sandboxed)",
-            Step::Namespaces => "entering new namespaces",
+            Step::Namespaces => "entering new namespaces (unshare)",
             Step::IdMap => "mapping the user into the new namespace",
             Step::Fork => "starting a process",
             Step::Supervision => "supervising the sandbox",
-            Step::MountSource => "opening a file or directory to mount",
-            Step::MountRoot => "making the root of the sandbox",
-            Step::MountTarget => "mounting into the sandbox",
-            Step::PivotRoot => "changing to the root of the sandbox",
+            Step::MountPropagation => "keeping mounts to the sandbox (mount)",
+            Step::MountSource => "opening a file or directory to mount (open_tree)",
+            Step::MountFlags => "restricting a mount of the sandbox (mount_setattr)",
+            Step::MountContext => "making a file system for the sandbox (fsopen)",
+            Step::MountSettings => "setting up a file system for the sandbox (fsconfig)",
+            Step::MountNew => "making a mount for the sandbox (fsmount)",
+            Step::MountTarget => "making a place to mount at in the sandbox",
+            Step::MountMove => "mounting into the sandbox (move_mount)",
+            Step::PivotRoot => "changing to the root of the sandbox (pivot_root)",
+            Step::UnmountRoot => "letting go of the old root (umount2)",
             Step::StandardInput => "closing standard input",
             Step::ResourceLimits => "setting resource limits",
             Step::Capabilities => "dropping capabilities",
@@ -73,11 +92,11 @@ pub enum ConfineError {
     #[error("the profile is not complete: {0}")]
     Profile(String),
     /// This machine cannot build a sandbox of the demanded strength.
-    #[error("no sandbox of level {minimum} can be built here: {source}")]
-    BelowMinimum {
+    #[error("no sandbox of level {level} can be built here: {source}")]
+    NotReached {
         /// What was demanded.
-        minimum: Level,
-        /// What failed at the weakest level tried.
+        level: Level,
+        /// What failed.
         source: Box<ConfineError>,
     },
     /// One step failed.

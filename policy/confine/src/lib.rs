@@ -1,7 +1,7 @@
 //! A profile becomes a sandbox: namespaces, mounts, landlock, seccomp, resource limits.
 //!
 //! [`supervise()`] runs one program in a sandbox and tells how it ended; [`lock_down`] takes system
-//! calls away from a running process; [`probe()`] tells what this kernel allows.
+//! calls away from a running process. What this kernel allows is found out by doing it.
 //!
 //! Nothing here decides what a profile contains, starts a thread, or weakens a profile silently:
 //! a layer that cannot be had is an error, or a lower [`Level`] that the caller has allowed. An
@@ -26,7 +26,6 @@ mod filter;
 mod layers;
 mod level;
 mod mounts;
-mod probe;
 mod profile;
 mod speculation;
 mod supervise;
@@ -36,7 +35,6 @@ mod syscalls;
 pub use error::{ConfineError, Step};
 pub use filter::lock_down;
 pub use level::Level;
-pub use probe::{Support, probe};
 #[cfg(feature = "testing")]
 pub use profile::AblationToken;
 pub use profile::{Access, Layer, Limits, Mount, Profile};

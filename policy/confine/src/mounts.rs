@@ -35,7 +35,7 @@ struct Clone {
 /// Builds the root and makes it `/`.
 pub(crate) fn enter_root(profile: &Profile) -> Result<(), ConfineError> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .map_err(ConfineError::at(Step::MountRoot))?;
+        .map_err(ConfineError::at(Step::MountPropagation))?;
     let mut clones = Vec::new();
     for mount in &profile.mounts {
         clones.push(clone(&mount.source, &mount.target, flags(mount.access))?);
@@ -63,12 +63,12 @@ fn flags(access: Access) -> u64 {
 fn clone(source: &Path, target: &Path, flags: u64) -> Result<Clone, ConfineError> {
     let open_flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-    let opened = rustix::mount::open_tree(CWD, source, open_flags).and_then(|mount| {
-        sys::set_mount_flags(mount.as_fd(), flags, true)?;
-        let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&mount)?.st_mode);
-        Ok(Clone { mount, target: target.to_owned(), directory: kind.is_dir() })
-    });
-    opened.map_err(|errno| ConfineError::Step { step: Step::MountSource, source: named(errno, source) })
+    let failed = |step| move |errno| ConfineError::Step { step, source: named(errno, source) };
+    let mount = rustix::mount::open_tree(CWD, source, open_flags).map_err(failed(Step::MountSource))?;
+    sys::set_mount_flags(mount.as_fd(), flags, true).map_err(failed(Step::MountFlags))?;
+    let stat = rustix::fs::fstat(&mount).map_err(failed(Step::MountSource))?;
+    let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+    Ok(Clone { mount, target: target.to_owned(), directory: kind.is_dir() })
 }
 
 /// The kernel's answer with the path that it is about.
@@ -78,16 +78,18 @@ fn named(errno: Errno, path: &Path) -> std::io::Error {
 }
 
 fn new_tmpfs(bytes: u64, mode: &str) -> Result<OwnedFd, ConfineError> {
-    let made = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).and_then(|context| {
-        rustix::mount::fsconfig_set_string(context.as_fd(), "size", bytes.to_string())?;
-        rustix::mount::fsconfig_set_string(context.as_fd(), "mode", mode)?;
-        rustix::mount::fsconfig_create(context.as_fd())?;
-        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
-            | MountAttrFlags::MOUNT_ATTR_NODEV
-            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
-    });
-    made.map_err(ConfineError::at(Step::MountRoot))
+    let error = ConfineError::at;
+    let context =
+        rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).map_err(error(Step::MountContext))?;
+    rustix::mount::fsconfig_set_string(context.as_fd(), "size", bytes.to_string())
+        .and_then(|()| rustix::mount::fsconfig_set_string(context.as_fd(), "mode", mode))
+        .and_then(|()| rustix::mount::fsconfig_create(context.as_fd()))
+        .map_err(error(Step::MountSettings))?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+        .map_err(error(Step::MountNew))
 }
 
 fn attach(
@@ -97,7 +99,7 @@ fn attach(
 ) -> Result<(), ConfineError> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     rustix::mount::move_mount(mount, "", directory, path.as_ref(), flags)
-        .map_err(ConfineError::at(Step::MountTarget))
+        .map_err(ConfineError::at(Step::MountMove))
 }
 
 /// A target without its leading slash: below the new root's descriptor.
@@ -148,12 +150,14 @@ fn add_scratch(profile: &Profile, root: BorrowedFd<'_>) -> Result<(), ConfineErr
 
 /// `/` becomes the new root; the old one is detached with everything in it.
 fn pivot(root: BorrowedFd<'_>) -> Result<(), ConfineError> {
-    let pivoted = rustix::process::fchdir(root)
+    let error = ConfineError::at;
+    rustix::process::fchdir(root)
         .and_then(|()| rustix::process::pivot_root(".", "."))
-        .and_then(|()| rustix::mount::unmount(".", UnmountFlags::DETACH))
+        .map_err(error(Step::PivotRoot))?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH)
         .and_then(|()| rustix::process::chdir("/"))
-        .and_then(|()| sys::set_mount_flags(root, libc::MOUNT_ATTR_RDONLY, false));
-    pivoted.map_err(ConfineError::at(Step::PivotRoot))
+        .map_err(error(Step::UnmountRoot))?;
+    sys::set_mount_flags(root, libc::MOUNT_ATTR_RDONLY, false).map_err(error(Step::MountFlags))
 }
 
 /// `/dev/null` of the sandbox, or of the host at level landlock.

@@ -35,7 +35,8 @@ pub struct Ended {
     pub max_rss_bytes: u64,
 }
 
-/// Runs one program in a sandbox as strong as this machine allows, at least of level `minimum`.
+/// Runs one program in a sandbox of this level, or not at all. A level that cannot be reached is never another one: a
+/// process that has failed half way is in namespaces in which it can start nothing more.
 ///
 /// The calling process must have one thread, is moved into the sandbox's namespaces, and should exit
 /// afterwards. `control` readable or closed at the other end means: kill everything. `execute` is
@@ -44,31 +45,30 @@ pub struct Ended {
 /// other descriptor is passed on.
 pub fn supervise(
     profile: &Profile,
-    minimum: Level,
+    level: Level,
     control: BorrowedFd<'_>,
     execute: &dyn Fn(Level) -> std::io::Error,
 ) -> Result<Ended, ConfineError> {
     // A signal typed at a terminal is for the builder, which ends the sandbox in its own way.
     let _ = rustix::process::setsid();
-    let full = if profile.has(Layer::Namespaces) {
-        enter_namespaces().and_then(|()| run(profile, Level::Full, control, execute))
-    } else {
-        Err(ConfineError::Profile("namespaces are switched off".to_owned()))
+    let ended = match level {
+        Level::Full if !profile.has(Layer::Namespaces) => {
+            Err(ConfineError::Profile("namespaces are switched off".to_owned()))
+        }
+        Level::Full => enter_namespaces().and_then(|()| run(profile, level, control, execute)),
+        Level::Landlock if !profile.in_place() => Err(ConfineError::Profile(
+            "without namespaces nothing can be mounted at another place".to_owned(),
+        )),
+        Level::Landlock => expect_single_thread().and_then(|()| run(profile, level, control, execute)),
     };
-    let reason = match full {
-        Ok(ended) => return Ok(ended),
-        Err(error @ ConfineError::Step { step: Step::Execute, .. }) => return Err(error),
-        Err(reason) => reason,
-    };
-    if minimum == Level::Full || !profile.in_place() {
-        return Err(ConfineError::BelowMinimum { minimum: Level::Full, source: Box::new(reason) });
-    }
-    expect_single_thread()?;
-    run(profile, Level::Landlock, control, execute)
+    ended.map_err(|error| match error {
+        ConfineError::Step { step: Step::Execute, .. } => error,
+        error => ConfineError::NotReached { level, source: Box::new(error) },
+    })
 }
 
 /// User, mount, pid, network, IPC, UTS and cgroup namespaces, all at once or none.
-pub(crate) const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
+const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET
@@ -77,7 +77,7 @@ pub(crate) const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWCGROUP;
 
 /// The user inside; nobody in particular, and not root.
-pub(crate) const INSIDE_ID: u32 = 1000;
+const INSIDE_ID: u32 = 1000;
 
 fn enter_namespaces() -> Result<(), ConfineError> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
@@ -193,8 +193,9 @@ fn be_first(
     execute: &dyn Fn(Level) -> std::io::Error,
 ) -> ConfineError {
     let built = die_with_parent(report).and_then(|()| {
-        let hostname = rustix::system::sethostname(b"sandbox");
-        hostname.map_err(ConfineError::at(Step::Namespaces))?;
+        // A courtesy to what asks for the name. The namespace is private whether or not a container's seccomp profile
+        // lets it be named.
+        let _ = rustix::system::sethostname(b"sandbox");
         if profile.has(Layer::Limits) {
             layers::limit_process_ids(profile.limits.processes);
         }
@@ -309,7 +310,7 @@ impl Report {
             ConfineError::Step { step, source } => {
                 self.send(FAILED, *step as u8, source.raw_os_error().unwrap_or(0));
             }
-            ConfineError::Profile(_) | ConfineError::BelowMinimum { .. } => {
+            ConfineError::Profile(_) | ConfineError::NotReached { .. } => {
                 self.send(FAILED, Step::Seccomp as u8, libc::EINVAL);
             }
         }

@@ -25,11 +25,13 @@ pub(crate) enum Side {
 
 /// Forks. The child is a full copy: it may allocate only if the parent had a single thread.
 pub(crate) fn fork() -> Result<Side> {
-    // SAFETY: INV-CONFINE-1: one thread, or (probe) a child that neither allocates nor locks.
+    // SAFETY: INV-CONFINE-1: one thread.
     let pid = unsafe { libc::fork() };
     match pid {
         0 => Ok(Side::Child),
-        pid => Pid::from_raw(pid).filter(|_| pid > 0).map(Side::Parent).ok_or_else(last_errno),
+        // The failure first: no number below 0 becomes an id.
+        -1 => Err(last_errno()),
+        pid => Pid::from_raw(pid).map(Side::Parent).ok_or(Errno::INVAL),
     }
 }
 
@@ -114,20 +116,4 @@ fn duration(time: libc::timeval) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let micros = u32::try_from(time.tv_usec).unwrap_or(0).min(999_999);
     Duration::new(seconds, micros * 1000)
-}
-
-/// The version of landlock that the kernel offers.
-pub(crate) fn landlock_version() -> Result<u32> {
-    const CREATE_RULESET_VERSION: libc::c_uint = 1;
-    let none: *const libc::c_void = std::ptr::null();
-    // SAFETY: with this flag the call takes a null pointer and a size of 0 (INV-CONFINE-2).
-    let version =
-        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, CREATE_RULESET_VERSION) };
-    u32::try_from(version).map_err(|_| last_errno())
-}
-
-/// Succeeds if filters may end with this action.
-pub(crate) fn filter_action_known(action: u32) -> Result<()> {
-    // SAFETY: INV-CONFINE-2: the kernel reads one u32 that lives across the call.
-    check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) })
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use mfaas_confine::{AblationToken, Layer};
-use mfaas_sandbox::{Cancel, Exit, SandboxSpec};
+use mfaas_sandbox::{Cancel, Exit, Level, SandboxSpec};
 
 use crate::limits::HOLD;
 use crate::probes::{PROBE, REFUSED};
@@ -90,10 +90,11 @@ fn a_canary_is_nowhere_inside() {
 fn a_canary_next_door_is_kept_by_landlock_too() {
     let (place, work) = keys();
     let beside = place.path().to_str().unwrap().to_owned();
-    let spec = || in_place(search(&work, &[&beside]), &work);
+    let spec = |level| SandboxSpec { level, ..in_place(search(&work, &[&beside]), &work) };
     let token = AblationToken::for_tests();
-    let without = |layer| sandbox(spec()).without(&token, layer).run(&Cancel::new()).unwrap().exit;
-    assert_eq!(sandbox(spec()).run(&Cancel::new()).unwrap().exit, CANNOT);
-    assert_eq!(without(Layer::Namespaces), CANNOT);
-    assert_eq!(without(Layer::Landlock), CANNOT);
+    let without =
+        |level, layer| sandbox(spec(level)).without(&token, layer).run(&Cancel::new()).unwrap().exit;
+    assert_eq!(sandbox(spec(Level::Full)).run(&Cancel::new()).unwrap().exit, CANNOT);
+    assert_eq!(without(Level::Landlock, Layer::Namespaces), CANNOT);
+    assert_eq!(without(Level::Full, Layer::Landlock), CANNOT);
 }

@@ -12,6 +12,7 @@ mod probes;
 mod setup;
 mod toolchain;
 mod tree;
+mod trial;
 
 use std::process::ExitCode;
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         }
         Some(setup::PRODUCTION) => mfaas_sandbox::sandbox_exec_main(),
         Some(probes::PROBE) => probes::run(&arguments[1..]),
+        Some(trial::DENIED) => trial::denied(&arguments[1..]),
         Some(limits::HOLD) => {
             limits::hold(&arguments[1..]);
             ExitCode::SUCCESS
@@ -40,9 +42,16 @@ fn main() -> ExitCode {
 /// Understands a filter as `cargo test -- NAME` gives it; options of the usual runner change nothing.
 fn run_tests(arguments: &[String]) -> ExitCode {
     let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    let tests =
-        [isolation::TESTS, canary::TESTS, limits::TESTS, tree::TESTS, leftovers::TESTS, toolchain::TESTS]
-            .concat();
+    let tests = [
+        isolation::TESTS,
+        trial::TESTS,
+        canary::TESTS,
+        limits::TESTS,
+        tree::TESTS,
+        leftovers::TESTS,
+        toolchain::TESTS,
+    ]
+    .concat();
     let mut failed = Vec::new();
     let mut passed = 0;
     for (name, test) in &tests {

@@ -51,7 +51,7 @@ pub(crate) fn probe_spec(work: &Path, probe: &[&str]) -> SandboxSpec {
         mounts,
         filter: Filter::Compiler,
         limits: LIMITS,
-        minimum: Level::Full,
+        level: Level::Full,
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn in_place(mut spec: SandboxSpec, work: &Path) -> SandboxSpec {
     }
     spec.program = this_executable();
     spec.directory = work.to_owned();
-    spec.minimum = Level::Landlock;
+    spec.level = Level::Landlock;
     spec
 }
 

@@ -35,7 +35,7 @@ fn rustc(work: &Path, arguments: &[&str], access: Access) -> Outcome {
         mounts,
         filter: Filter::Compiler,
         limits: LIMITS,
-        minimum: Level::Full,
+        level: Level::Full,
     })
 }
 
@@ -121,7 +121,7 @@ fn endless_const_eval_is_a_cpu_limit() {
         mounts,
         filter: Filter::Compiler,
         limits: mfaas_rules::limits::CompileLimits { cpu_seconds_max: 2, ..LIMITS },
-        minimum: Level::Full,
+        level: Level::Full,
     });
     assert_eq!(outcome.exit, Exit::CpuLimit, "{}", text(&outcome.stderr));
 }
@@ -158,7 +158,7 @@ fn cargo_and_gcc_run_a_build_script() {
             mounts,
             filter,
             limits: LIMITS,
-            minimum: Level::Full,
+            level: Level::Full,
         })
     };
     let outcome = build(Filter::DependencyBuild);

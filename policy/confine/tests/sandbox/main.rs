@@ -18,7 +18,6 @@ fn main() -> ExitCode {
         Some(runs::SANDBOX) => runs::enter_sandbox(&arguments[1..]),
         Some(runs::ATTACK) => attacks::attack(&arguments[1]),
         Some(runs::LOCKED) => runs::be_locked(&arguments[1]),
-        Some(runs::PROBE) => runs::print_probe(),
         _ => run_tests(&arguments),
     }
 }
@@ -34,7 +33,6 @@ const TESTS: &[Test] = &[
     ("no_power_is_left_behind_seccomp", no_power_is_left_behind_seccomp),
     ("a_second_thread_is_refused", a_second_thread_is_refused),
     ("a_locked_worker_gets_a_signal", a_locked_worker_gets_a_signal),
-    ("what_is_probed_is_what_can_be_had", what_is_probed_is_what_can_be_had),
 ];
 
 /// Understands a filter as `cargo test -- NAME` gives it; options of the usual runner change nothing.
@@ -124,13 +122,4 @@ fn a_locked_worker_gets_a_signal() {
     assert_eq!(runs::locked("getpid"), runs::LOCKED_SIGNAL);
     assert_eq!(runs::locked("x32"), 128 + libc::SIGSYS);
     assert_eq!(runs::locked("i386"), 128 + libc::SIGSYS);
-}
-
-fn what_is_probed_is_what_can_be_had() {
-    let support = mfaas_confine::probe();
-    assert_eq!(support.level(), Ok(Level::Full), "{support:?}");
-    assert_eq!(runs::inside("nothing", Level::Full, None), Run::Could);
-    // Inside a sandbox there is nothing left to build another one from.
-    let sandboxed = runs::probe_where_namespaces_are_used_up();
-    assert!(sandboxed.contains("namespaces: Err"), "{sandboxed}");
 }

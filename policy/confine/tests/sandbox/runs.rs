@@ -15,7 +15,6 @@ use crate::attacks::{ABSENT, COULD, REFUSED, i386_getpid, x32_getpid};
 pub(crate) const SANDBOX: &str = "enter-sandbox";
 pub(crate) const ATTACK: &str = "attack";
 pub(crate) const LOCKED: &str = "be-locked";
-pub(crate) const PROBE: &str = "print-probe";
 
 /// How an attack went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,16 +163,4 @@ pub(crate) fn be_locked(attempt: &str) -> ExitCode {
     }
     // SAFETY: ends the process; what `exit` would do first is not allowed any more.
     unsafe { libc::_exit(LOCKED_DONE) }
-}
-
-/// In a user namespace of its own that may hold no further one.
-pub(crate) fn probe_where_namespaces_are_used_up() -> String {
-    let script = format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {} {PROBE}", this().display());
-    let output = Command::new("unshare").args(["-U", "-r", "sh", "-c", &script]).output().unwrap();
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
-
-pub(crate) fn print_probe() -> ExitCode {
-    println!("{:?}", mfaas_confine::probe());
-    ExitCode::SUCCESS
 }
