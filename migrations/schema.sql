@@ -194,6 +194,7 @@ CREATE TABLE cached_crates (
 );
 CREATE INDEX cached_crates_shipped ON public.cached_crates USING btree (toolchain, name) WHERE (cache = base);
 GRANT SELECT ON cached_crates TO mfaas_acquirer;
+GRANT SELECT ON cached_crates TO mfaas_builder;
 GRANT SELECT ON cached_crates TO mfaas_server;
 GRANT SELECT ON cached_crates TO mfaas_signer;
 GRANT INSERT (cache, base, toolchain, name, version, checksum, closure) ON cached_crates TO mfaas_acquirer;
@@ -413,15 +414,23 @@ CREATE TABLE dependency_caches (
     toolchain text NOT NULL,
     lock text NOT NULL,
     built_at timestamp with time zone NOT NULL DEFAULT now(),
+    archive text,
+    archive_bytes bigint,
     CONSTRAINT dependency_caches_pkey PRIMARY KEY (id),
+    CONSTRAINT dependency_caches_archive_bytes_positive CHECK ((archive_bytes > 0)),
+    CONSTRAINT dependency_caches_archive_sha256 CHECK ((archive ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT dependency_caches_archive_whole CHECK (((archive IS NULL) = (archive_bytes IS NULL))),
     CONSTRAINT dependency_caches_key_sha256 CHECK ((key ~ '^[0-9a-f]{64}$'::text)),
     CONSTRAINT dependency_caches_key_unique UNIQUE (key)
 );
+CREATE INDEX dependency_caches_archive ON public.dependency_caches USING btree (archive);
+CREATE INDEX dependency_caches_place ON public.dependency_caches USING btree (base, toolchain, id);
 GRANT SELECT ON dependency_caches TO mfaas_acquirer;
 GRANT SELECT ON dependency_caches TO mfaas_builder;
 GRANT SELECT ON dependency_caches TO mfaas_server;
 GRANT SELECT ON dependency_caches TO mfaas_signer;
-GRANT INSERT (key, base, toolchain, lock) ON dependency_caches TO mfaas_acquirer;
+GRANT INSERT (key, base, toolchain, lock, archive, archive_bytes) ON dependency_caches TO mfaas_acquirer;
+GRANT UPDATE (id, built_at, archive, archive_bytes) ON dependency_caches TO mfaas_acquirer;
 
 CREATE TABLE deployment_events (
     deployment_id uuid NOT NULL,
@@ -869,6 +878,7 @@ CREATE TABLE toolchains (
 );
 CREATE TRIGGER toolchains_changed AFTER INSERT OR UPDATE OF accepted ON public.toolchains FOR EACH ROW EXECUTE FUNCTION note_toolchain_functions();
 GRANT SELECT ON toolchains TO mfaas_acquirer;
+GRANT SELECT ON toolchains TO mfaas_builder;
 GRANT SELECT ON toolchains TO mfaas_server;
 GRANT SELECT ON toolchains TO mfaas_signer;
 

@@ -123,7 +123,10 @@ async fn as_acquirer(state: &AcquirerState, catalog: &Catalog) -> Result<(), Bui
 /// After an update the cache that ships is another one, and what reviewers have allowed is not in it yet.
 async fn restore(state: &AcquirerState, session: &mut catalog::Acquirer) -> Result<(), BuilderError> {
     let newest = session.newest_cache(&state.base.key(), &state.toolchain).await?;
-    let is_there = newest.is_some_and(|cache| site_cache::is_there(state, &cache.key));
+    let is_there = newest.is_some_and(|cache| {
+        let is_stored = cache.archive.is_some() || cache.key == state.base.key();
+        is_stored && site_cache::is_there(state, &cache.key)
+    });
     if !is_there && !session.extras(&state.toolchain, &[]).await?.is_empty() {
         tracing::info!("building what was allowed before on top of what ships now");
         build(state, session, &[]).await?;
@@ -196,8 +199,11 @@ async fn build(
 ) -> Result<(), BuilderError> {
     let extras = session.extras(&state.toolchain, ids).await?;
     let (deps, lock) = site_cache::build(state, extras).await?;
-    let key = deps.key();
-    let cache = DependencyCache { key, base: state.base.key(), toolchain: state.toolchain, lock };
+    let (key, base, toolchain) = (deps.key(), state.base.key(), state.toolchain);
+    let mut hold = state.catalog.hold_blobs().await?;
+    let archive = site_cache::store(state, &deps).await?;
+    let cache = DependencyCache { key, base, toolchain, lock, archive };
+    hold.confirm().await?;
     session.built(&cache, &deps.closures(), ids).await?;
     tracing::info!(%key, requests = ids.len(), "the site's dependencies are built");
     Ok(())

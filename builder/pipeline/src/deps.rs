@@ -5,6 +5,7 @@
 //! went into it and never changes after the rename that made it. Its build scripts and macros
 //! come from audited crates, and still run only in sandboxes, each in one of its own, without a network.
 
+mod archive;
 mod broker;
 mod build;
 mod bundle;
@@ -24,6 +25,7 @@ mod unit;
 mod vendor;
 mod wrapper;
 
+pub(crate) use archive::{lying_in, pack, remove_unused, unpack};
 #[cfg(feature = "ablation")]
 pub(crate) use build::compile_only;
 pub(crate) use build::{build, sweep, try_out};

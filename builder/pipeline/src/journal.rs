@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use mfaas_delivery::{Diagnostic, Event, Stage};
-use mfaas_rules::{Finding, UndecidedCrate};
+use mfaas_rules::{Finding, LinkedCrate, UndecidedCrate};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::BuilderError;
@@ -36,6 +36,8 @@ pub(crate) struct Review {
     pub(crate) findings: Vec<Finding>,
     /// What is to be decided.
     pub(crate) wanted: Vec<UndecidedCrate>,
+    /// What is allowed, and not in the dependency cache of this build.
+    pub(crate) unbuilt: Vec<LinkedCrate>,
 }
 
 impl From<BuilderError> for Stop {

@@ -113,10 +113,17 @@ async fn work_until(builder: &Arc<BuilderState>, builds: &mut JoinSet<()>, stop:
             }
         };
         loop {
-            while builds.len() < slots
-                && health.allows(builder, builds.len()).await
-                && claim_one(builder, builds).await
-            {}
+            while builds.len() < slots {
+                // Bringing what the site has may take minutes. A claim is never left in its middle.
+                let is_allowed = tokio::select! {
+                    biased;
+                    _ = stop.requested() => return,
+                    is_allowed = health.allows(builder, builds.len()) => is_allowed,
+                };
+                if !is_allowed || !claim_one(builder, builds).await {
+                    break;
+                }
+            }
             tokio::select! {
                 _ = stop.requested() => return,
                 Some(_) = builds.join_next(), if !builds.is_empty() => {}
@@ -151,10 +158,15 @@ impl Health {
         }
         let let_down = builder.let_down.swap(false, Ordering::Relaxed);
         let is_recent = !let_down && self.well_at.is_some_and(|at| at.elapsed() < WELL_FOR);
-        if is_recent && health::has_room_for_builds(&builder.context, 1).is_ok() {
+        let has_what_the_site_has = builder.has_what_the_site_has().await;
+        let is_well = is_recent && has_what_the_site_has.is_ok();
+        if is_well && health::has_room_for_builds(&builder.context, 1).is_ok() {
             return true;
         }
-        let found = health::check(&builder.context, &builder.blobs).await;
+        let found = match has_what_the_site_has {
+            Ok(()) => health::check(&builder.context, &builder.blobs).await,
+            Err(error) => Err(error),
+        };
         self.well_at = found.is_ok().then(Instant::now);
         self.report(builder, found.as_ref().err().map(ToString::to_string)).await;
         found.is_ok()

@@ -368,6 +368,16 @@ pub const CRATE_ARCHIVE: CrateArchiveLimits = CrateArchiveLimits {
     path_depth_max: 32,
 };
 
+/// The limits on a dependency cache as an archive, which acquirers make and builders read: the cache that ships has some
+/// 150 files and 80 MB.
+pub const CACHE_ARCHIVE: CrateArchiveLimits = CrateArchiveLimits {
+    archive_bytes_max: 256 << 20,
+    unpacked_bytes_max: 1 << 30,
+    entries_max: 4_000,
+    path_bytes_max: 250,
+    path_depth_max: 2,
+};
+
 /// Limits of the files of a dependency that are kept to be shown to its reviewer. A file beyond one is
 /// listed as not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use mfaas_ident::sanitise_line;
-use mfaas_rules::limits::CRATE_ARCHIVE;
+use mfaas_rules::limits::{CRATE_ARCHIVE, CrateArchiveLimits};
 
 use crate::archive::{check_sum, check_unused, header_path, lone_pax, octal, text};
 use crate::blocks::{Block, Blocks};
@@ -33,17 +33,22 @@ impl CrateArchive {
     /// Reads `bytes` under every limit of [`CRATE_ARCHIVE`]. `top` is the directory that everything has
     /// to lie in, `name-version`.
     pub fn read(bytes: &[u8], top: &str) -> Result<Self, UnpackError> {
-        if bytes.len() as u64 > CRATE_ARCHIVE.archive_bytes_max {
-            let (size, limit) = (bytes.len(), CRATE_ARCHIVE.archive_bytes_max);
+        Self::read_within(bytes, top, &CRATE_ARCHIVE)
+    }
+
+    /// The same by the same rules, with other limits.
+    pub fn read_within(bytes: &[u8], top: &str, limits: &CrateArchiveLimits) -> Result<Self, UnpackError> {
+        if bytes.len() as u64 > limits.archive_bytes_max {
+            let (size, limit) = (bytes.len(), limits.archive_bytes_max);
             return Err(UnpackError::malformed(format!("it has {size} bytes, {limit} are read")));
         }
         if !bytes.starts_with(gzip::MAGIC) {
             return Err(UnpackError::malformed("it is not gzip"));
         }
         let mut member = gzip::Member::open(bytes)?;
-        let blocks = Blocks::new(&mut member, CRATE_ARCHIVE.unpacked_bytes_max);
-        let found =
-            Reader { blocks, top, entries: 0, seen: BTreeMap::new(), found: Self::default() }.read()?;
+        let blocks = Blocks::new(&mut member, limits.unpacked_bytes_max);
+        let found = Reader { blocks, top, limits, entries: 0, seen: BTreeMap::new(), found: Self::default() }
+            .read()?;
         member.close()?;
         Ok(found)
     }
@@ -73,6 +78,7 @@ impl CrateArchive {
 struct Reader<'top, R> {
     blocks: Blocks<R>,
     top: &'top str,
+    limits: &'top CrateArchiveLimits,
     entries: usize,
     /// Every path so far, directories implied by files included.
     seen: BTreeMap<String, Seen>,
@@ -91,8 +97,8 @@ impl<R: std::io::Read> Reader<'_, R> {
         let (mut long_name, mut announced) = (None, false);
         while let Some(block) = self.blocks.header()? {
             self.entries += 1;
-            if self.entries > CRATE_ARCHIVE.entries_max {
-                return Err(UnpackError::TooManyEntries { limit: CRATE_ARCHIVE.entries_max });
+            if self.entries > self.limits.entries_max {
+                return Err(UnpackError::TooManyEntries { limit: self.limits.entries_max });
             }
             check_sum(&block)?;
             check_unused(&block)?;
@@ -117,7 +123,7 @@ impl<R: std::io::Read> Reader<'_, R> {
 
     /// The name behind a GNU header for the next entry, without its closing NUL.
     fn long_name(&mut self, path: &[u8], size: u64) -> Result<Vec<u8>, UnpackError> {
-        if size > CRATE_ARCHIVE.path_bytes_max as u64 + 1 {
+        if size > self.limits.path_bytes_max as u64 + 1 {
             return Err(UnpackError::malformed("a name is longer than is read"));
         }
         let content = self.blocks.content(path, size)?;
@@ -178,9 +184,9 @@ impl<R: std::io::Read> Reader<'_, R> {
         if components.clone().any(|part| matches!(part, b"" | b"." | b"..")) {
             return refuse("no empty, '.' or '..' components");
         }
-        if below.len() > CRATE_ARCHIVE.path_bytes_max
+        if below.len() > self.limits.path_bytes_max
             || components.clone().any(|part| part.len() > COMPONENT_BYTES_MAX)
-            || components.count() > CRATE_ARCHIVE.path_depth_max
+            || components.count() > self.limits.path_depth_max
         {
             return refuse("it is longer or deeper than is read");
         }
@@ -213,8 +219,8 @@ impl<R: std::io::Read> Reader<'_, R> {
                 }
             }
         }
-        if self.seen.len() > CRATE_ARCHIVE.entries_max {
-            return Err(UnpackError::TooManyEntries { limit: CRATE_ARCHIVE.entries_max });
+        if self.seen.len() > self.limits.entries_max {
+            return Err(UnpackError::TooManyEntries { limit: self.limits.entries_max });
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use sqlx::{Connection as _, PgConnection, Postgres, Row as _};
 use crate::allowlist::{CacheContents, CrateClosure, hold_decisions, resume, snapshot};
 use crate::audit::{self, Entry};
 use crate::crate_files::{self, CrateFile};
-use crate::decode::{Decoded, bad, int8, json, parsed};
+use crate::decode::{Decoded, bad, int8, json, parsed, unsigned};
 use crate::requests::{self, Request, RequestStatus, end_requests, finding, version};
 use crate::reviews::grants;
 use crate::{Actor, Catalog, CatalogError};
@@ -114,6 +114,18 @@ pub struct DependencyCache {
     pub toolchain: ToolchainId,
     /// Its Cargo.lock.
     pub lock: String,
+    /// The blob that builders on other hosts fetch it from; `None` for what ships, and before an acquirer of this release
+    /// has stored it.
+    pub archive: Option<CacheArchive>,
+}
+
+/// A dependency cache as a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheArchive {
+    /// Its name in the blob store.
+    pub digest: Digest,
+    /// Its size.
+    pub bytes: u64,
 }
 
 impl Catalog {
@@ -138,6 +150,27 @@ impl Catalog {
     ) -> Result<Option<DependencyCache>, CatalogError> {
         let mut connection = self.pool.acquire().await?;
         newest_cache(&mut connection, base, toolchain).await
+    }
+
+    /// Those of these caches in place of `base` that a newer one has taken the place of.
+    pub async fn replaced_caches(
+        &self,
+        base: &Digest,
+        toolchain: &ToolchainId,
+        among: &[Digest],
+    ) -> Result<Vec<Digest>, CatalogError> {
+        let among: Vec<String> = among.iter().map(Digest::to_string).collect();
+        let rows = sqlx::query(
+            "SELECT c.key FROM dependency_caches c WHERE c.key = ANY($3) AND c.base = $1 AND c.toolchain = $2
+             AND c.id < (SELECT n.id FROM dependency_caches n WHERE n.base = $1 AND n.toolchain = $2
+                         ORDER BY n.id DESC LIMIT 1)",
+        )
+        .bind(base.to_string())
+        .bind(toolchain.to_string())
+        .bind(among)
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(|row| parsed(row, "key")).collect::<Decoded<_>>()?)
     }
 }
 
@@ -374,14 +407,22 @@ impl Acquirer {
         hold_decisions(&mut tx).await?;
         let contents = CacheContents { cache: &cache.key, base: &cache.base, toolchain: &cache.toolchain };
         contents.record(&mut tx, closures).await?;
+        // A site may come back to what it had, and builders open the newest.
         let recorded = sqlx::query(
-            "INSERT INTO dependency_caches (key, base, toolchain, lock) VALUES ($1, $2, $3, $4)
-             ON CONFLICT ON CONSTRAINT dependency_caches_key_unique DO NOTHING",
+            "INSERT INTO dependency_caches (key, base, toolchain, lock, archive, archive_bytes)
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT ON CONSTRAINT dependency_caches_key_unique DO UPDATE
+             SET id = DEFAULT, built_at = now(), archive = $5, archive_bytes = $6
+             WHERE (dependency_caches.archive IS NULL AND $5 IS NOT NULL)
+                OR dependency_caches.id < (SELECT n.id FROM dependency_caches n
+                                           WHERE n.base = $2 AND n.toolchain = $3 ORDER BY n.id DESC LIMIT 1)",
         )
         .bind(cache.key.to_string())
         .bind(cache.base.to_string())
         .bind(cache.toolchain.to_string())
         .bind(&cache.lock)
+        .bind(cache.archive.map(|archive| archive.digest.to_string()))
+        .bind(cache.archive.map(|archive| int8(archive.bytes)))
         .execute(&mut *tx)
         .await?;
         if recorded.rows_affected() == 1 {
@@ -418,7 +459,7 @@ async fn newest_cache(
     toolchain: &ToolchainId,
 ) -> Result<Option<DependencyCache>, CatalogError> {
     let row = sqlx::query(
-        "SELECT key, base, toolchain, lock FROM dependency_caches WHERE base = $1 AND toolchain = $2
+        "SELECT key, base, toolchain, lock, archive, archive_bytes FROM dependency_caches WHERE base = $1 AND toolchain = $2
          ORDER BY id DESC LIMIT 1",
     )
     .bind(base.to_string())
@@ -586,6 +627,12 @@ fn cache(row: &PgRow) -> Decoded<DependencyCache> {
         base: parsed(row, "base")?,
         toolchain: toolchain.parse().map_err(|e| bad("toolchain", e))?,
         lock: row.try_get("lock")?,
+        archive: match row.try_get::<Option<String>, _>("archive")? {
+            None => None,
+            Some(_) => {
+                Some(CacheArchive { digest: parsed(row, "archive")?, bytes: unsigned(row, "archive_bytes")? })
+            }
+        },
     })
 }
 

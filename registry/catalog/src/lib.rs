@@ -40,12 +40,14 @@ mod revoking;
 mod schema;
 mod serving;
 mod sessions;
+mod site_materials;
 mod stages;
 mod tokens;
 mod usage;
 
 pub use acquiring::{
-    Acquirer, DependencyCache, Extra, MemberOutcome, ResolvedMember, ResolvedRequest, is_allowed,
+    Acquirer, CacheArchive, DependencyCache, Extra, MemberOutcome, ResolvedMember, ResolvedRequest,
+    is_allowed,
 };
 pub use allowlist::{AllowlistSeed, CrateClosure, CrateRow};
 pub use audit::{AuditLink, AuditRow, ChainError};
@@ -75,6 +77,7 @@ pub use revoking::{AffectedVersion, Revocation, Severity};
 pub use schema::describe as describe_schema;
 pub use serving::{Held, SetFunction, StoredServingSet, StoredStatement};
 pub use sessions::{SIGN_IN_ANSWERS_MAX, TOKEN_SESSIONS_MAX};
+pub use site_materials::{HoldingCache, ToolchainStanding};
 pub use stages::{EndedUntil, StageTimes};
 pub use tokens::{NewToken, Token};
 pub use usage::{Charged, Period, USAGE_ANSWER_ROWS_MAX, USAGE_DAYS_SHOWN_MAX, Usage, UsageQuery};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mfaas_catalog::Extra;
+use mfaas_catalog::{CacheArchive, Extra};
 use mfaas_ident::Digest;
 use mfaas_rules::CrateRequest;
 
@@ -42,6 +42,20 @@ pub(super) async fn build(state: &AcquirerState, extras: Vec<Extra>) -> Result<(
         Ok((Deps::open(&caches.join(key.to_string()), toolchain)?, resolved.lock_text))
     })
     .await
+}
+
+/// Stores the cache for builders on other hosts, which have what ships.
+pub(super) async fn store(state: &AcquirerState, deps: &Deps) -> Result<Option<CacheArchive>, BuilderError> {
+    let key = deps.key();
+    if key == state.base.key() {
+        return Ok(None);
+    }
+    let root = deps.root().to_path_buf();
+    let packed = blocking(move || deps::pack(&root, &key)).await?;
+    let bytes = packed.len() as u64;
+    let digest = state.blobs.put(packed.into()).await?;
+    tracing::info!(%key, archive = %digest, bytes, "stored the site's dependency cache for builders on other hosts");
+    Ok(Some(CacheArchive { digest, bytes }))
 }
 
 /// The crates as requests for exactly what was approved.

@@ -1,6 +1,8 @@
 //! A cache of compiled dependencies as a build opens it.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mfaas_catalog::{AllowlistSeed, CrateClosure};
 use mfaas_ident::{CrateName, Digest, ToolchainId};
@@ -31,6 +33,8 @@ pub(crate) struct Deps {
     root: PathBuf,
     key: Digest,
     index: Index,
+    /// Keeps others from removing it.
+    _held: Option<Arc<File>>,
 }
 
 impl Deps {
@@ -57,9 +61,23 @@ impl Deps {
                 index.toolchain
             )));
         }
-        let deps = Self { root, key, index };
+        let deps = Self { root, key, index, _held: None };
         deps.verify()?;
         Ok(deps)
+    }
+
+    /// The same with one of the site's, which nobody removes while it is open.
+    pub(crate) fn open_held(root: &Path, toolchain: ToolchainId) -> Result<Self, BuilderError> {
+        let path = root.join(INDEX_FILE);
+        let held = File::open(&path).map_err(BuilderError::io(&path))?;
+        held.lock_shared().map_err(BuilderError::io(&path))?;
+        // After the lock: what was removed before it is not there any more.
+        Ok(Self { _held: Some(Arc::new(held)), ..Self::open(root, toolchain)? })
+    }
+
+    /// Where it lies.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Hashes every compiled crate: what is linked into functions must be what was built.

@@ -164,7 +164,7 @@ async fn attempt(
     let (events, receiver) = mpsc::unbounded_channel();
     let writer = tokio::spawn(write_events(builder.clone(), claimed.lease.clone(), receiver));
     let context = builder.build_context().await?;
-    let sandbox = context.sandbox.clone();
+    let (sandbox, deps) = (context.sandbox.clone(), context.deps.clone());
     let mut build = tokio::task::spawn_blocking(move || {
         let sender = EventSender(events);
         let journal = Journal::new(&sender);
@@ -192,7 +192,10 @@ async fn attempt(
     match result {
         Ok(artifact) => Ok(Ending::Built(Box::new(artifact))),
         Err(Stop::Refused(diagnostics)) => Ok(Ending::Refused(stage, diagnostics)),
-        Err(Stop::Waiting(review)) => Ok(Ending::Waiting(review)),
+        Err(Stop::Waiting(review)) => match builder.lacks(&deps, &review.unbuilt).await? {
+            Some(lacking) => Err(lacking),
+            None => Ok(Ending::Waiting(review)),
+        },
         Err(Stop::Failed(error)) => Err(error),
     }
 }

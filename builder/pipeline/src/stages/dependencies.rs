@@ -47,7 +47,7 @@ pub(crate) fn resolve(
         DependencyVerdict::NeedsReview(findings) => {
             let wanted =
                 source.dependencies.iter().filter_map(|request| wanted(request, allowlist)).collect();
-            return Err(Stop::Waiting(Review { findings, wanted }));
+            return Err(Stop::Waiting(Review { findings, wanted, unbuilt: Vec::new() }));
         }
         DependencyVerdict::Reject(findings) => {
             return Err(Stop::Refused(findings.iter().map(Diagnostic::from).collect()));
@@ -101,7 +101,8 @@ fn wanted(request: &DependencyRequest, allowlist: &AllowlistSnapshot) -> Option<
 }
 
 /// The compiled crate behind a grant. An allowed crate that this builder has no compiled form
-/// of waits like an unknown one: somebody has to rebuild the cache first.
+/// of waits like an unknown one: somebody has to rebuild the cache first. Where somebody has, the builder
+/// that lacks it is told apart by whoever knows the site (`serve`).
 fn cached<'a>(grant: &Granted, deps: &'a Deps) -> Result<(&'a CachedCrate, &'a Product), Stop> {
     deps.find(&grant.name, &grant.version)
         .filter(|entry| entry.checksum == grant.checksum)
@@ -114,7 +115,9 @@ fn cached<'a>(grant: &Granted, deps: &'a Deps) -> Result<(&'a CachedCrate, &'a P
                 version: grant.version.clone(),
                 checksum: grant.checksum.clone(),
             };
-            wait(vec![Finding::new(codes::MF0204, Layer::Manifest, message)], &[part])
+            let finding = Finding::new(codes::MF0204, Layer::Manifest, message);
+            let wanted = as_wanted(std::slice::from_ref(&part));
+            Stop::Waiting(Review { findings: vec![finding], wanted, unbuilt: vec![part] })
         })
 }
 
@@ -133,19 +136,19 @@ fn judge_linked(linked: &BTreeSet<ClosureCrate>, allowlist: &AllowlistSnapshot) 
         .into_iter()
         .filter(|part| !judge_closure(std::slice::from_ref(part), allowlist).is_empty())
         .collect();
-    Err(wait(findings, &undecided))
+    let wanted = as_wanted(&undecided);
+    Err(Stop::Waiting(Review { findings, wanted, unbuilt: Vec::new() }))
 }
 
 /// Asks reviewers about exact crate versions.
-fn wait(findings: Vec<Finding>, parts: &[LinkedCrate]) -> Stop {
-    let wanted = parts
+fn as_wanted(parts: &[LinkedCrate]) -> Vec<UndecidedCrate> {
+    parts
         .iter()
         .map(|part| UndecidedCrate {
             request: CrateRequest::of_version(part.name.clone(), &part.version, &[]),
             code: codes::MF0204,
         })
-        .collect();
-    Stop::Waiting(Review { findings, wanted })
+        .collect()
 }
 
 /// The decisions that let these crates in, for the signed statement.

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use mfaas_harness::Installed;
 
 /// The first use takes a minute on a cold machine. Cargo builds the builder for these tests;
-/// `mfaas-worker` belongs beside it.
+/// `mfaas-worker` and `mfaas-rewriter` belong beside it.
 pub fn installed() -> &'static Installed {
     static INSTALLED: OnceLock<Installed> = OnceLock::new();
-    INSTALLED.get_or_init(|| Installed::make(&["mfaas-worker"]))
+    INSTALLED.get_or_init(|| Installed::make(&["mfaas-worker", "mfaas-rewriter"]))
 }

@@ -12,6 +12,7 @@ mod cluster;
 mod facade;
 mod facts;
 mod fickle;
+mod hosts;
 mod installed;
 mod package;
 mod serve;

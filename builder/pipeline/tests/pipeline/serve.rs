@@ -16,18 +16,18 @@ use crate::cluster::{Cluster, OWNER};
 use crate::installed::installed;
 use crate::package::Package;
 
-const WAIT_MAX: Duration = Duration::from_secs(60);
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// A registry with a blob store, and what a server would do with them.
-struct Registry {
-    database: String,
-    catalog: Catalog,
-    blobs: Blobs,
-    home: tempfile::TempDir,
+pub struct Registry {
+    pub database: String,
+    pub catalog: Catalog,
+    pub blobs: Blobs,
+    pub home: tempfile::TempDir,
 }
 
 impl Registry {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let database = Cluster::get().create_database();
         let url = |user: &str| Cluster::get().url(&database, user);
         let password = || Some("secret".to_owned());
@@ -47,8 +47,12 @@ impl Registry {
     }
 
     /// Uploads a package as the server does.
-    async fn deploy(&self, package: &Package) -> DeploymentId {
-        let bytes = package.pack();
+    pub async fn deploy(&self, package: &Package) -> DeploymentId {
+        self.deploy_archive(package.pack()).await
+    }
+
+    /// The same with the archive of one.
+    pub async fn deploy_archive(&self, bytes: Vec<u8>) -> DeploymentId {
         let source_bytes = bytes.len() as u64;
         let source_digest = self.blobs.put(bytes.into()).await.unwrap();
         let (tenant, function) = (tenant(), FunctionName::parse("sample").unwrap());
@@ -70,20 +74,25 @@ impl Registry {
         }
     }
 
-    /// Starts a builder that waits until it serves.
+    /// Starts a builder and waits until it serves.
     fn start_builder(&self) -> Builder {
+        self.start_host("work", |_| {})
+    }
+
+    /// The same with a scratch directory of that name, and what else `configure` sets.
+    pub fn start_host(&self, work: &str, configure: impl FnOnce(&mut Command)) -> Builder {
         let ready = self.home.path().join(format!("ready-{}", uuid::Uuid::new_v4()));
-        let work = self.home.path().join("work");
-        let child = installed()
-            .builder()
+        let work = self.home.path().join(work);
+        let mut command = installed().builder();
+        command
             .arg("serve")
             .env("MFAAS_DATABASE_URL", Cluster::get().url(&self.database, "mfaas_builder"))
             .env("MFAAS_BLOBS_URL", format!("file://{}/blobs", self.home.path().display()))
             .env("MFAAS_WORK_DIR", &work)
             .env("MFAAS_READY_FILE", &ready)
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
+            .stdin(Stdio::null());
+        configure(&mut command);
+        let child = command.spawn().unwrap();
         let started = Instant::now();
         while !ready.exists() {
             assert!(started.elapsed() < WAIT_MAX, "the builder does not become ready");
@@ -93,7 +102,7 @@ impl Registry {
     }
 
     /// Waits until the deployment is in a state for which `wanted` holds.
-    async fn wait_for(&self, id: DeploymentId, wanted: impl Fn(&Deployment) -> bool) -> Deployment {
+    pub async fn wait_for(&self, id: DeploymentId, wanted: impl Fn(&Deployment) -> bool) -> Deployment {
         let started = Instant::now();
         loop {
             let deployment = self.catalog.deployment(&tenant(), id).await.unwrap();
@@ -119,19 +128,19 @@ impl Registry {
     }
 }
 
-fn tenant() -> TenantName {
+pub fn tenant() -> TenantName {
     TenantName::parse("acme").unwrap()
 }
 
 /// A running builder; killed when dropped.
-struct Builder {
+pub struct Builder {
     child: Child,
     work: PathBuf,
 }
 
 impl Builder {
     /// SIGTERM; the program must end by itself, in time and well, and leave nothing behind.
-    fn stop(mut self) {
+    pub fn stop(mut self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         let started = Instant::now();

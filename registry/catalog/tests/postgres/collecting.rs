@@ -103,20 +103,33 @@ async fn what_rows_refer_to_stays_and_what_nobody_needs_goes() {
         archive = Digest::of(b"archive"),
     );
     sqlx::raw_sql(AssertSqlSafe(crates)).execute(&world.sql).await.unwrap();
+    // The newest dependency cache of each that ships; what it took the place of is nobody's.
+    let (replaced, newest) = (store.old(b"replaced cache").await, store.old(b"newest cache").await);
+    let other = store.old(b"cache of another release").await;
+    kept.extend([newest, other]);
+    for (key, base, archive) in [("1", "b", replaced), ("2", "b", newest), ("3", "c", other)] {
+        let sql = format!(
+            "INSERT INTO dependency_caches (key, base, toolchain, lock, archive, archive_bytes)
+             VALUES ('{}', '{base}', 't', '', '{archive}', 1)",
+            Digest::of(key.as_bytes())
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&world.sql).await.unwrap();
+    }
     // What lies there and is no blob is nobody's to remove.
     let stranger = store.file(&lost).with_file_name("README");
     std::fs::write(&stranger, "hello").unwrap();
     aged(&stranger);
 
-    assert_eq!(store.collect(&world).await, 1);
+    assert_eq!(store.collect(&world).await, 2);
     assert!(!store.has(&lost).await && store.has(&young).await && stranger.exists());
+    assert!(!store.has(&replaced).await);
     for digest in &kept {
         assert!(store.has(digest).await, "{digest}");
     }
     let record = "SELECT count(*) FROM audit_log WHERE action = 'blobs.collected'";
-    assert_eq!(world.count(record).await, 1);
+    assert_eq!(world.count(record).await, 2);
     assert_eq!(store.collect(&world).await, 0);
-    assert_eq!(world.count(record).await, 1, "nothing is not worth a record");
+    assert_eq!(world.count(record).await, 2, "nothing is not worth a record");
 }
 
 #[tokio::test]

@@ -6,18 +6,23 @@ use std::time::Duration;
 
 use mfaas_attest::AuditHead;
 use mfaas_catalog::{
-    Acquirer, AdvisoryImport, CatalogError, CrateFile, DependencyCache, MemberOutcome, NewRequest, NewVote,
-    Request, RequestStatus, ResolvedMember, ResolvedRequest, Revocation, Severity,
+    Acquirer, AdvisoryImport, CacheArchive, CatalogError, CrateClosure, CrateFile, DependencyCache,
+    HoldingCache, MemberOutcome, NewRequest, NewVote, Request, RequestStatus, ResolvedMember,
+    ResolvedRequest, Revocation, Severity, ToolchainStanding,
 };
 use mfaas_delivery::DeploymentState;
 use mfaas_ident::{CrateName, DeploymentId, Digest, PersonName, ToolchainId};
 use mfaas_rules::crate_facts::{CrateReport, TrialBuild};
 use mfaas_rules::profiles::std_items::Capability;
 use mfaas_rules::review::{HotspotState, Review, ReviewAct, ReviewRefusal, ReviewState, Terms};
-use mfaas_rules::{CrateJudgement, CrateRequest, CrateStatus, People, Suggestion, UndecidedCrate, codes};
+use mfaas_rules::{
+    CrateJudgement, CrateRequest, CrateStatus, LinkedCrate, People, Suggestion, UndecidedCrate, codes,
+};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
+
+use sqlx::AssertSqlSafe;
 
 use crate::fixture::{World, actor, claim, person, tenant};
 
@@ -140,7 +145,57 @@ fn cache() -> DependencyCache {
         base: key(b"base"),
         toolchain: toolchain(),
         lock: "version = 4".to_owned(),
+        archive: Some(CacheArchive { digest: key(b"cache archive"), bytes: 13 }),
     }
+}
+
+#[tokio::test]
+async fn a_cache_that_comes_back_is_the_newest_again() {
+    let world = World::new().await;
+    let mut acquirer = acquirer(&world).await;
+    let (base, toolchain) = (Digest::of(b"base"), toolchain());
+    let other = DependencyCache { key: Digest::of(b"other cache"), ..cache() };
+    let known = [cache().key, other.key, Digest::of(b"never recorded")];
+    let of_before = DependencyCache { archive: None, ..cache() };
+    acquirer.built(&of_before, &[], &[]).await.unwrap();
+    for (cache, replaced) in
+        [(cache(), vec![]), (other, vec![cache().key]), (cache(), vec![Digest::of(b"other cache")])]
+    {
+        acquirer.built(&cache, &[], &[]).await.unwrap();
+        assert_eq!(world.builder.newest_cache(&base, &toolchain).await.unwrap(), Some(cache));
+        assert_eq!(world.builder.replaced_caches(&base, &toolchain, &known).await.unwrap(), replaced);
+    }
+    let built = "SELECT count(*) FROM audit_log WHERE action = 'dependencies.built'";
+    assert_eq!(world.count(built).await, 4);
+    acquirer.built(&cache(), &[], &[]).await.unwrap();
+    assert_eq!(world.count(built).await, 4, "nothing has changed");
+}
+
+#[tokio::test]
+async fn a_builder_finds_out_what_it_lacks() {
+    let world = World::new().await;
+    let (ours, newer) = (toolchain(), ToolchainId(Digest::of(b"newer")));
+    let standing = async |id| world.builder.toolchain_standing(id).await.unwrap();
+    assert_eq!(standing(&ours).await, ToolchainStanding::NotAccepted);
+    let accept = async |id: &ToolchainId| {
+        let sql = format!("INSERT INTO toolchains (id, accepted, decided_by) VALUES ('{id}', true, 'test')");
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&world.sql).await.unwrap();
+    };
+    accept(&ours).await;
+    assert_eq!(standing(&ours).await, ToolchainStanding::Newest);
+    accept(&newer).await;
+    assert_eq!(standing(&ours).await, ToolchainStanding::Replaced(newer));
+
+    let part = LinkedCrate { name: name(), version: version(), checksum: Digest::of(b"crate").to_string() };
+    let changed = LinkedCrate { checksum: Digest::of(b"changed").to_string(), ..part.clone() };
+    let closure = CrateClosure { of: part.clone(), needs: Vec::new() };
+    acquirer(&world).await.built(&cache(), &[closure], &[]).await.unwrap();
+    let holding =
+        async |crates: &[LinkedCrate]| world.builder.newest_cache_with(&ours, crates).await.unwrap();
+    let held = HoldingCache { key: cache().key, base: cache().base };
+    assert_eq!(holding(&[changed.clone(), part]).await, Some(held));
+    assert_eq!(holding(&[changed]).await, None);
+    assert_eq!(holding(&[]).await, None);
 }
 
 #[tokio::test]

@@ -266,6 +266,14 @@ async fn acquires(world: &World) {
     ran(session.extras(&toolchain, &[]).await);
     ran(session.outside().await);
     ran(session.newest_cache(&Digest::of(b"base1"), &toolchain).await);
+    ran(world.builder.replaced_caches(&Digest::of(b"base1"), &toolchain, &[Digest::of(b"cache1")]).await);
+    ran(world.builder.toolchain_standing(&toolchain).await);
+    let part = mfaas_rules::LinkedCrate {
+        name: mfaas_ident::CrateName::parse("c1").unwrap(),
+        version: semver::Version::new(1, 0, 1),
+        checksum: Digest::of(b"crate1").to_string(),
+    };
+    ran(world.builder.newest_cache_with(&toolchain, &[part]).await);
     ran(session.report(&Digest::of(b"crate1")).await);
     ran(session.crate_delta(&Digest::of(b"crate1")).await);
     ran(session.reports_about(&Digest::of(b"crate1")).await);
