@@ -15,6 +15,7 @@ mod fickle;
 mod hosts;
 mod installed;
 mod package;
+mod same_images;
 mod serve;
 mod settings;
 mod verdicts;
