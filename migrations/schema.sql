@@ -581,18 +581,22 @@ GRANT UPDATE (decided_as, archive, line, problem, revision) ON index_entries TO 
 
 CREATE TABLE join_tokens (
     secret_sha256 text NOT NULL,
-    node text NOT NULL,
+    node text,
     created_at timestamp with time zone NOT NULL DEFAULT now(),
     expires_at timestamp with time zone NOT NULL,
     used_at timestamp with time zone,
+    uses_max integer NOT NULL DEFAULT 1,
+    uses integer NOT NULL DEFAULT 0,
     CONSTRAINT join_tokens_pkey PRIMARY KEY (secret_sha256),
-    CONSTRAINT join_tokens_node_known CHECK ((node ~ '^[a-z][a-z0-9_-]{0,62}$'::text)) NOT VALID
+    CONSTRAINT join_tokens_node_known CHECK ((node ~ '^[a-z][a-z0-9_-]{0,62}$'::text)) NOT VALID,
+    CONSTRAINT join_tokens_uses_bounded CHECK (((uses >= 0) AND (uses <= uses_max))),
+    CONSTRAINT join_tokens_uses_max_known CHECK (((uses_max >= 1) AND (uses_max <= 1000)))
 );
 CREATE INDEX join_tokens_by_end ON public.join_tokens USING btree (expires_at);
 CREATE TRIGGER join_tokens_old BEFORE DELETE ON public.join_tokens FOR EACH ROW EXECUTE FUNCTION check_old();
 GRANT DELETE, SELECT ON join_tokens TO mfaas_server;
-GRANT INSERT (secret_sha256, node, expires_at) ON join_tokens TO mfaas_server;
-GRANT UPDATE (used_at) ON join_tokens TO mfaas_server;
+GRANT INSERT (secret_sha256, node, expires_at, uses_max) ON join_tokens TO mfaas_server;
+GRANT UPDATE (used_at, uses) ON join_tokens TO mfaas_server;
 
 CREATE TABLE key_lists (
     version integer NOT NULL,
@@ -628,6 +632,7 @@ CREATE TABLE nodes (
     joined_at timestamp with time zone NOT NULL DEFAULT now(),
     availability text NOT NULL DEFAULT 'active'::text,
     availability_since timestamp with time zone,
+    removed_at timestamp with time zone,
     CONSTRAINT nodes_pkey PRIMARY KEY (name),
     CONSTRAINT nodes_availability_known CHECK ((availability = ANY (ARRAY['active'::text, 'cordoned'::text, 'draining'::text]))),
     CONSTRAINT nodes_certificate_unique UNIQUE (certificate_sha256),
@@ -636,7 +641,7 @@ CREATE TABLE nodes (
 CREATE TRIGGER nodes_orders AFTER UPDATE OF availability ON public.nodes FOR EACH STATEMENT EXECUTE FUNCTION tell_orders();
 GRANT SELECT ON nodes TO mfaas_server;
 GRANT INSERT (name, certificate_sha256) ON nodes TO mfaas_server;
-GRANT UPDATE (certificate_sha256, cordoned, joined_at, availability, availability_since) ON nodes TO mfaas_server;
+GRANT UPDATE (certificate_sha256, cordoned, joined_at, availability, availability_since, removed_at) ON nodes TO mfaas_server;
 
 CREATE TABLE policy_state (
     one boolean NOT NULL DEFAULT true,

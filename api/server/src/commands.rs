@@ -1,14 +1,16 @@
 //! The command line: `serve`, and what an operator does once.
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use mfaas_catalog::{Actor, AllowlistSeed, Catalog, CatalogError, NewToken, RolePasswords};
-use mfaas_ident::{NodeName, PersonName, Role, Scope, TenantName};
+use mfaas_ident::{PersonName, Role, Scope, TenantName};
 use mfaas_startup::{Shutdown, Variables};
 
+use crate::authority::ServerName;
 use crate::config::ServeConfig;
 use crate::token::{Secret, check_person};
 use crate::{authority, limits, responses};
@@ -28,13 +30,18 @@ enum Command {
     /// Bring the schema up to date; MFAAS_DATABASE_URL is the owner's. Repeatable.
     Migrate,
     /// Make the private authority and the server's certificate in MFAAS_TLS_DIR. Repeatable.
-    Init,
+    ///
+    /// For example: `mfaas-server init --name mfaas.example --name 10.0.0.5`. A server that runs shows the new certificate
+    /// within ten seconds.
+    Init {
+        /// A name or an IP address under which nodes and people reach the server, besides localhost; once for each. The
+        /// certificate then has exactly these; without any, one that is there stays as it is.
+        #[arg(long = "name", value_name = "NAME")]
+        names: Vec<ServerName>,
+    },
     /// Tokens of people and programs.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Tokens by which a node joins, once.
-    #[command(subcommand)]
-    JoinToken(JoinTokenCommand),
     /// Which crates functions may use.
     #[command(subcommand)]
     Allowlist(AllowlistCommand),
@@ -63,16 +70,6 @@ enum TokenCommand {
 }
 
 #[derive(Debug, Subcommand)]
-enum JoinTokenCommand {
-    /// Make a join token, good for a day; prints it.
-    Create {
-        /// The node's name.
-        #[arg(long)]
-        node: NodeName,
-    },
-}
-
-#[derive(Debug, Subcommand)]
 enum AllowlistCommand {
     /// Take over the file that `mfaas-builder deps build` wrote. Decisions of reviewers stay.
     Import {
@@ -88,12 +85,11 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve().await,
         Command::Migrate => migrate().await,
-        Command::Init => init(),
+        Command::Init { names } => init(&names.into_iter().collect()),
         Command::Token(TokenCommand::Create { tenant, role, scopes, name, person }) => {
             let scopes = role.map_or(scopes, |role| role.scopes().to_vec());
             create_token(&tenant, &scopes, &name, person.as_ref()).await
         }
-        Command::JoinToken(JoinTokenCommand::Create { node }) => create_join_token(&node).await,
         Command::Allowlist(AllowlistCommand::Import { file }) => import_allowlist(&file).await,
     }
 }
@@ -114,9 +110,9 @@ async fn migrate() -> anyhow::Result<()> {
     mfaas_catalog::migrate(&url, &RolePasswords::default()).await.context("migrate")
 }
 
-fn init() -> anyhow::Result<()> {
+fn init(names: &BTreeSet<ServerName>) -> anyhow::Result<()> {
     let dir = PathBuf::from(Variables::of_process().required("MFAAS_TLS_DIR")?);
-    let made = authority::init(&dir)?;
+    let made = authority::init(&dir, names)?;
     tracing::info!(dir = %dir.display(), made, "the private authority is there");
     Ok(())
 }
@@ -135,14 +131,6 @@ async fn create_token(
     let new = NewToken { tenant, name, person, scopes, secret_sha256: secret.hash(), expires_at: None };
     let token = catalog.create_token(&operator(), &new).await?;
     print(&secret.reveal_with(token.id))
-}
-
-async fn create_join_token(node: &NodeName) -> anyhow::Result<()> {
-    let catalog = connect().await?;
-    let secret = Secret::generate()?;
-    let life_s = u32::try_from(limits::JOIN_TOKEN_LIFE.as_secs())?;
-    catalog.create_join_token(&operator(), node, &secret.hash(), life_s).await?;
-    print(secret.reveal_bare())
 }
 
 async fn import_allowlist(path: &Path) -> anyhow::Result<()> {

@@ -2,9 +2,11 @@
 //! an error that names it; there is no second place where the environment is read.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::authority::server_files;
+use crate::certificate::CertificateFiles;
 use crate::limits::{self, Bounds, Deadlines};
 
 use mfaas_catalog::{QueueLimits, Retention};
@@ -17,14 +19,21 @@ pub struct ServeConfig {
     pub database_url: String,
     /// `MFAAS_BLOBS_URL`.
     pub blobs_url: String,
-    /// `MFAAS_LISTEN`, plain HTTP, loopback only.
+    /// `MFAAS_LISTEN`; the loopback only, unless [`Self::listen_tls`].
     pub listen: SocketAddr,
+    /// `MFAAS_LISTEN_TLS`: whether REST and console speak HTTPS there; plain HTTP otherwise.
+    pub listen_tls: bool,
+    /// `MFAAS_HEALTH_LISTEN`: where `/healthz` and `/readyz` are served too, alone and in plain HTTP, under any name.
+    pub health_listen: Option<SocketAddr>,
     /// `MFAAS_NODE_LISTEN`, mutual TLS.
     pub node_listen: SocketAddr,
     /// `MFAAS_METRICS_LISTEN`: where the numbers are served, alone and in plain HTTP; on the HTTP listener when absent.
     pub metrics_listen: Option<SocketAddr>,
     /// `MFAAS_TLS_DIR`, made by `init`.
     pub tls_dir: PathBuf,
+    /// `MFAAS_TLS_CERTIFICATE_FILE` and `MFAAS_TLS_KEY_FILE`: what the server shows; what `init` made in `MFAAS_TLS_DIR`
+    /// when absent.
+    pub certificate: CertificateFiles,
     /// `MFAAS_CALL_KEYS_DIR`: private keys for call tokens; `call-keys` in `MFAAS_TLS_DIR` when absent.
     pub call_keys_dir: PathBuf,
     /// Names that the HTTP listener answers to: the loopback names and `MFAAS_HOSTS`.
@@ -32,6 +41,9 @@ pub struct ServeConfig {
     /// `MFAAS_PUBLIC_URL`: how people reach the console, without a slash at the end. Absent: by
     /// the address that is listened on.
     pub public_url: Option<String>,
+    /// `MFAAS_PUBLIC_INGRESS_URL`: where callers reach functions, without a slash at the end: a balancer before the nodes.
+    /// Absent: at each node, where that says.
+    pub public_ingress_url: Option<String>,
     /// `MFAAS_OIDC_FILE`: the configuration of the OpenID provider; none when absent.
     pub oidc_file: Option<PathBuf>,
     /// `MFAAS_TENANT_QUEUED` and `MFAAS_TENANT_QUEUED_BYTES`: what one tenant may have in the queue; `MFAAS_TENANT_FUNCTIONS`:
@@ -55,6 +67,8 @@ pub struct ServeConfig {
     pub counts_life: Duration,
     /// How often the blob store is looked at: [`limits::PARTS_LOOK_EVERY`]. No variable, either.
     pub parts_look_every: Duration,
+    /// How often the certificate's files are looked at: [`limits::CERTIFICATE_LOOK_EVERY`]. No variable, either.
+    pub certificate_look_every: Duration,
     /// How often deployments are looked for that have ended: [`limits::STAGES_LOOK_EVERY`]. No variable, either.
     pub stages_look_every: Duration,
     /// After what time an ended one is counted: [`limits::STAGES_SETTLE`]. No variable, either.
@@ -85,13 +99,17 @@ impl ServeConfig {
         Ok(Self {
             database_url: variables.required("MFAAS_DATABASE_URL")?,
             blobs_url: variables.required("MFAAS_BLOBS_URL")?,
-            listen: loopback("MFAAS_LISTEN", address(variables, "MFAAS_LISTEN")?.unwrap_or(HTTP_DEFAULT))?,
+            listen: listen(variables)?,
+            listen_tls: variables.switch("MFAAS_LISTEN_TLS")?,
+            health_listen: address(variables, "MFAAS_HEALTH_LISTEN")?,
             node_listen: address(variables, "MFAAS_NODE_LISTEN")?.unwrap_or(NODES_DEFAULT),
             metrics_listen: address(variables, "MFAAS_METRICS_LISTEN")?,
             tls_dir: variables.required("MFAAS_TLS_DIR")?.into(),
+            certificate: certificate(variables)?,
             call_keys_dir: call_keys_dir(variables)?,
             hosts: hosts(variables)?,
-            public_url: public_url(variables)?,
+            public_url: public_url(variables, "MFAAS_PUBLIC_URL")?,
+            public_ingress_url: public_url(variables, "MFAAS_PUBLIC_INGRESS_URL")?,
             oidc_file: variables.optional("MFAAS_OIDC_FILE")?.map(PathBuf::from),
             tenant_queue: QueueLimits {
                 deployments_max: variables.number(
@@ -123,6 +141,7 @@ impl ServeConfig {
             forget_every: limits::FORGET_EVERY,
             counts_life: limits::COUNTS_LIFE,
             parts_look_every: limits::PARTS_LOOK_EVERY,
+            certificate_look_every: limits::CERTIFICATE_LOOK_EVERY,
             stages_look_every: limits::STAGES_LOOK_EVERY,
             stages_settle: limits::STAGES_SETTLE,
         })
@@ -169,13 +188,35 @@ fn address(variables: &Variables, name: &'static str) -> Result<Option<SocketAdd
     })
 }
 
-fn loopback(name: &'static str, address: SocketAddr) -> Result<SocketAddr, VariableError> {
-    if address.ip().is_loopback() {
+/// Where REST and console are: beyond this machine with TLS alone.
+fn listen(variables: &Variables) -> Result<SocketAddr, VariableError> {
+    let address = address(variables, "MFAAS_LISTEN")?.unwrap_or(HTTP_DEFAULT);
+    if address.ip().is_loopback() || variables.switch("MFAAS_LISTEN_TLS")? {
         return Ok(address);
     }
-    let reason =
-        "tokens would cross the network in the clear; listen on 127.0.0.1 and put a TLS proxy in front";
-    Err(VariableError::Invalid { name, reason: reason.to_owned() })
+    let reason = "tokens would cross the network in the clear: set MFAAS_LISTEN_TLS=1, or listen on 127.0.0.1 and put a \
+                  TLS proxy in front";
+    Err(VariableError::invalid("MFAAS_LISTEN", reason))
+}
+
+/// The certificate that the server shows: from outside both files, or those of the private authority.
+fn certificate(variables: &Variables) -> Result<CertificateFiles, VariableError> {
+    let certificate = variables.optional("MFAAS_TLS_CERTIFICATE_FILE")?;
+    let key = variables.optional("MFAAS_TLS_KEY_FILE")?;
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => {
+            Ok(CertificateFiles { certificate: certificate.into(), key: key.into() })
+        }
+        (None, None) => Ok(server_files(Path::new(&variables.required("MFAAS_TLS_DIR")?))),
+        (Some(_), None) => Err(VariableError::invalid(
+            "MFAAS_TLS_KEY_FILE",
+            "the certificate of MFAAS_TLS_CERTIFICATE_FILE needs its private key: set both, or neither",
+        )),
+        (None, Some(_)) => Err(VariableError::invalid(
+            "MFAAS_TLS_CERTIFICATE_FILE",
+            "the key of MFAAS_TLS_KEY_FILE needs its certificate: set both, or neither",
+        )),
+    }
 }
 
 fn hosts(variables: &Variables) -> Result<Vec<String>, VariableError> {
@@ -184,8 +225,8 @@ fn hosts(variables: &Variables) -> Result<Vec<String>, VariableError> {
     Ok(LOOPBACK_NAMES.into_iter().chain(configured).map(str::to_owned).collect())
 }
 
-fn public_url(variables: &Variables) -> Result<Option<String>, VariableError> {
-    let Some(url) = variables.optional("MFAAS_PUBLIC_URL")? else { return Ok(None) };
+fn public_url(variables: &Variables, name: &'static str) -> Result<Option<String>, VariableError> {
+    let Some(url) = variables.optional(name)? else { return Ok(None) };
     let parsed = url.parse::<http::Uri>().ok();
     let fits = parsed.is_some_and(|uri| {
         matches!(uri.scheme_str(), Some("http" | "https"))
@@ -196,7 +237,7 @@ fn public_url(variables: &Variables) -> Result<Option<String>, VariableError> {
         return Ok(Some(url.trim_end_matches('/').to_owned()));
     }
     let reason = "expected an address such as https://mfaas.example".to_owned();
-    Err(VariableError::Invalid { name: "MFAAS_PUBLIC_URL", reason })
+    Err(VariableError::Invalid { name, reason })
 }
 
 #[cfg(test)]

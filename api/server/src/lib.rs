@@ -10,6 +10,7 @@ pub mod authority;
 mod authorize;
 mod call_keys;
 mod caller;
+mod certificate;
 pub mod commands;
 pub mod config;
 mod connections;

@@ -14,10 +14,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The HTTP listener is on the loopback, where a proxy and all programs of the machine are one peer.
+    /// Behind a proxy all are one peer, and on the loopback so are all programs of the machine.
     pub const HTTP: Self = Self { connections_max: 2_048, peer_connections_max: 1_536 };
     /// A node waits on two connections. One peer is all nodes behind one address.
     pub const NODES: Self = Self { connections_max: 4_096, peer_connections_max: 1_024 };
+    /// A site has a few balancers that ask for readiness.
+    pub const HEALTH: Self = Self { connections_max: 256, peer_connections_max: 64 };
     /// A site has a few scrapers, each with a connection or two.
     pub const METRICS: Self = Self { connections_max: 64, peer_connections_max: 16 };
 }
@@ -198,8 +200,10 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long open requests get to end when the server stops.
 pub const DRAIN_CONNECTIONS_MAX: Duration = Duration::from_secs(8);
 
-/// How long a join token is good for.
-pub const JOIN_TOKEN_LIFE: Duration = Duration::from_secs(24 * 3_600);
+/// How often the files of the server's certificate are looked at.
+pub const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(10);
+/// The largest such file, in bytes.
+pub const CERTIFICATE_FILE_BYTES_MAX: u64 = 256 << 10;
 /// How long a node's certificate is good for, in days.
 pub const NODE_CERTIFICATE_DAYS: u64 = 365;
 /// A node that has not reported for this long is called silent, in seconds.

@@ -54,10 +54,15 @@ fn describe() {
         "mfaas_counted_seconds",
         "When deployments, nodes and bans were counted, in seconds since 1970."
     );
+    metrics::describe_gauge!(
+        "mfaas_certificate_ends_seconds",
+        "Until when the certificate that the server shows is good, in seconds since 1970."
+    );
     metrics::describe_gauge!("mfaas_event_streams", "Open event streams.");
     metrics::describe_counter!("mfaas_usage_reports_total", "Reports of usage by what became of them.");
     metrics::describe_gauge!("mfaas_bans", "Bans in force.");
     metrics::describe_gauge!("mfaas_nodes", "Nodes by what they are to take.");
+    metrics::describe_gauge!("mfaas_node_states", "Nodes by how they stand: ready, behind, silent, joined.");
     metrics::describe_counter!("mfaas_upload_bytes_total", "Bytes of accepted uploads.");
     describe_builds();
     describe_database();
@@ -161,4 +166,10 @@ fn known_method(method: &http::Method) -> &'static str {
         "DELETE" => "DELETE",
         _ => "other",
     }
+}
+
+/// The server shows a certificate that is good until then, in seconds since 1970.
+pub(crate) fn certificate_shown(ends_at: i64) {
+    metrics::gauge!("mfaas_certificate_ends_seconds")
+        .set(f64::from(u32::try_from(ends_at).unwrap_or(u32::MAX)));
 }

@@ -1,7 +1,7 @@
 //! The side of the server that nodes talk to, over mutual TLS.
 //!
 //! A certificate of our authority opens the connection; the catalog decides whether it is still
-//! the node's. Only `join` answers without one, and only to a single-use token. Signed documents
+//! the node's. Only `join` answers without one, and only to a join token. Signed documents
 //! pass through as the bytes that were signed; nothing here can make one.
 
 mod peer;

@@ -5,9 +5,10 @@
 use std::time::Instant;
 
 use mfaas_catalog::{CatalogError, EndedUntil};
-use mfaas_wire::{Availability, DeploymentState};
+use mfaas_wire::{Availability, DeploymentState, NodeState};
 use tokio::time::sleep;
 
+use crate::responses::nodes::node_state;
 use crate::state::App;
 use crate::{metrics as described, parts};
 
@@ -44,9 +45,22 @@ async fn count(app: &App) -> Result<(), CatalogError> {
         let nodes = app.catalog.count_nodes(availability).await?;
         metrics::gauge!("mfaas_nodes", "availability" => availability.as_str()).set(nodes as f64);
     }
+    count_node_states(app).await?;
     count_builds(app).await?;
     metrics::gauge!("mfaas_bans").set(app.catalog.count_bans().await? as f64);
     metrics::gauge!("mfaas_counted_seconds").set(chrono::Utc::now().timestamp() as f64);
+    Ok(())
+}
+
+/// How nodes stand, as `GET /v1/nodes` says it.
+async fn count_node_states(app: &App) -> Result<(), CatalogError> {
+    let now = chrono::Utc::now();
+    let nodes = app.catalog.nodes().await?;
+    let states: Vec<_> = nodes.iter().map(|status| node_state(status, now)).collect();
+    for state in [NodeState::Ready, NodeState::Behind, NodeState::Silent, NodeState::Joined] {
+        let count = states.iter().filter(|is| **is == state).count();
+        metrics::gauge!("mfaas_node_states", "state" => state.as_str()).set(count as f64);
+    }
     Ok(())
 }
 

@@ -13,8 +13,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::authority::Authority;
+use crate::certificate::ServerCertificate;
 use crate::config::ServeConfig;
-use crate::router::{http_router, metrics_router, node_router};
+use crate::router::{health_router, http_router, metrics_router, node_router};
 use crate::serve::{Listener, serve};
 use crate::state::App;
 use crate::{limits, metrics, nodes, numbers, parts, upkeep};
@@ -28,6 +29,8 @@ pub struct Running {
     pub nodes: SocketAddr,
     /// Where the numbers are served, if not with HTTP.
     pub metrics: Option<SocketAddr>,
+    /// Where readiness is served besides, if anywhere.
+    pub health: Option<SocketAddr>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -36,33 +39,49 @@ struct Sockets {
     http: TcpListener,
     nodes: TcpListener,
     metrics: Option<TcpListener>,
+    health: Option<TcpListener>,
+}
+
+/// What HTTP and nodes are spoken to with.
+struct Acceptors {
+    http: Option<TlsAcceptor>,
+    nodes: TlsAcceptor,
 }
 
 /// Starts a server; it answers when this returns, and then the ready file is there.
 pub async fn start(config: ServeConfig) -> anyhow::Result<Running> {
     let (catalog, blobs) = open_stores(&config).await?;
     let authority = Authority::load(&config.tls_dir).context("MFAAS_TLS_DIR (run `mfaas-server init`)")?;
-    let acceptor = nodes::acceptor(&authority)?;
+    let (certificate, seen) = ServerCertificate::load(config.certificate.clone())?;
+    let acceptors = Acceptors {
+        http: config.listen_tls.then(|| certificate.acceptor()).transpose()?,
+        nodes: nodes::acceptor(&authority, &certificate)?,
+    };
     let sockets = Sockets::bind(&config).await?;
     let (http, nodes) = (sockets.http.local_addr()?, sockets.nodes.local_addr()?);
     let metrics = sockets.metrics.as_ref().map(TcpListener::local_addr).transpose()?;
+    let health = sockets.health.as_ref().map(TcpListener::local_addr).transpose()?;
     let ready_file = config.ready_file.clone();
     let app = App::new(config, http, catalog, blobs, authority, metrics::install()?)?;
     app.call_keys.ensure(&app.catalog).await.context("MFAAS_CALL_KEYS_DIR")?;
     // Whoever asks for readiness first is told something that was looked at.
     let _ = timeout(limits::PART_ANSWER_MAX * 2, parts::look(&app.blobs, &app.blobs_look)).await;
-    let listeners = sockets.listeners(&app, acceptor, metrics);
+    let listeners = sockets.listeners(&app, acceptors, metrics);
     let mut tasks: Vec<_> =
         listeners.into_iter().map(|listener| tokio::spawn(serve(listener, app.clone()))).collect();
     tasks.extend(in_the_background(&app));
+    tasks.push(tokio::spawn(certificate.watch(seen, app.config.certificate_look_every, app.stop.clone())));
     if let Some(path) = ready_file {
-        let addresses = [("http", Some(http)), ("nodes", Some(nodes)), ("metrics", metrics)];
+        let addresses =
+            [("http", Some(http)), ("nodes", Some(nodes)), ("metrics", metrics), ("health", health)];
         let ready =
             addresses.into_iter().filter_map(|(name, at)| Some((name.to_owned(), at?.to_string().into())));
         write_ready_file(&path, ready.collect()).context("MFAAS_READY_FILE")?;
     }
-    tracing::info!(%http, %nodes, metrics = metrics.map(tracing::field::display), "serving");
-    Ok(Running { app, http, nodes, metrics, tasks })
+    let shown = |address: Option<SocketAddr>| address.map(tracing::field::display);
+    let tls = app.config.listen_tls;
+    tracing::info!(%http, tls, %nodes, metrics = shown(metrics), health = shown(health), "serving");
+    Ok(Running { app, http, nodes, metrics, health, tasks })
 }
 
 async fn open_stores(config: &ServeConfig) -> anyhow::Result<(Catalog, Blobs)> {
@@ -89,22 +108,26 @@ impl Sockets {
                 Some(address) => Some(listener("MFAAS_METRICS_LISTEN", address).await?),
                 None => None,
             },
+            health: match config.health_listen {
+                Some(address) => Some(listener("MFAAS_HEALTH_LISTEN", address).await?),
+                None => None,
+            },
         })
     }
 
-    fn listeners(self, app: &App, acceptor: TlsAcceptor, metrics: Option<SocketAddr>) -> Vec<Listener> {
+    fn listeners(self, app: &App, acceptors: Acceptors, metrics: Option<SocketAddr>) -> Vec<Listener> {
         let http = Listener {
             name: "http",
             socket: self.http,
             bounds: app.config.http_bounds,
-            tls: None,
+            tls: acceptors.http,
             router: http_router(app),
         };
         let nodes = Listener {
             name: "nodes",
             socket: self.nodes,
             bounds: limits::Bounds::NODES,
-            tls: Some(acceptor),
+            tls: Some(acceptors.nodes),
             router: node_router(app),
         };
         let is_loopback = metrics.is_some_and(|address| address.ip().is_loopback());
@@ -115,7 +138,14 @@ impl Sockets {
             tls: None,
             router: metrics_router(app, is_loopback),
         });
-        [http, nodes].into_iter().chain(metrics).collect()
+        let health = self.health.map(|socket| Listener {
+            name: "health",
+            socket,
+            bounds: limits::Bounds::HEALTH,
+            tls: None,
+            router: health_router(app),
+        });
+        [http, nodes].into_iter().chain(metrics).chain(health).collect()
     }
 }
 

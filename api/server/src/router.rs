@@ -1,4 +1,4 @@
-//! The routers of the three listeners: routes, and around them who may call, who gets a page for a
+//! The routers of the listeners: routes, and around them who may call, who gets a page for a
 //! refusal, and what every answer carries.
 
 use std::any::Any;
@@ -49,6 +49,14 @@ pub(crate) fn metrics_router(app: &App, is_loopback: bool) -> Router {
         false => router.layer(from_fn_with_state(app.clone(), edge::node_edge)),
     };
     router.with_state(app.clone())
+}
+
+/// Readiness on a listener of its own, under whatever name or address a balancer or a kubelet has for the server.
+pub(crate) fn health_router(app: &App) -> Router {
+    guarded(routes::health_router())
+        .layer(from_fn_with_state(app.clone(), authorize::authorize))
+        .layer(from_fn_with_state(app.clone(), edge::node_edge))
+        .with_state(app.clone())
 }
 
 /// What stands around the handlers of every listener: an answer for a path without a route and for a panic, and secrets that

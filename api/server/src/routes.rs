@@ -78,6 +78,11 @@ pub(crate) fn metrics_router() -> Router<App> {
     Router::new().route("/metrics", get(health::metrics))
 }
 
+/// Readiness alone.
+pub(crate) fn health_router() -> Router<App> {
+    Router::new().route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz))
+}
+
 fn described() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(deployments::create, deployments::list_of_function))
@@ -108,6 +113,8 @@ fn described() -> OpenApiRouter<App> {
         .routes(routes!(reviews::import_advisories))
         .routes(routes!(reviews::import_audits))
         .routes(routes!(nodes::list))
+        .routes(routes!(nodes::remove))
+        .routes(routes!(nodes::create_join_token))
         .routes(routes!(nodes::set_availability))
         .routes(routes!(builders::list))
         .routes(routes!(bans::list))

@@ -1,5 +1,5 @@
-//! Listeners: accept connections under bounds, speak HTTP/1.1 and HTTP/2 over them, with TLS on the node side, and end
-//! those on which nothing happens. When the server stops, they end in order.
+//! Listeners: accept connections under bounds, speak HTTP/1.1 and HTTP/2 over them, with TLS where the listener has it,
+//! and end those on which nothing happens. When the server stops, they end in order.
 //!
 //! axum's own server has neither a bound on connections nor time limits, and does not hand the client's certificate to
 //! the routes. No wait for a peer here is without an end.
@@ -22,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt as _;
 
 use crate::connections::{Connection, Connections, Full, Place};
@@ -54,7 +55,8 @@ pub(crate) async fn serve(listener: Listener, app: App) {
         match accepted {
             Ok((stream, address)) => match places.admit(address.ip()) {
                 Ok(place) => {
-                    open.spawn(converse(stream, place, tls.clone(), router.clone(), app.clone()));
+                    let face = Face { name, tls: tls.clone(), router: router.clone() };
+                    open.spawn(converse(stream, place, face, app.clone()));
                 }
                 Err(full) => {
                     app.tally.count("connection");
@@ -98,43 +100,62 @@ fn turn_away(stream: TcpStream, is_tls: bool, full: Full) {
     }
 }
 
-async fn converse(stream: TcpStream, place: Place, tls: Option<TlsAcceptor>, router: Router, app: App) {
+/// What one connection gets of its listener.
+struct Face {
+    name: &'static str,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+}
+
+async fn converse(stream: TcpStream, place: Place, face: Face, app: App) {
     // Answers are small and latency counts; failure costs only that.
     let _ = stream.set_nodelay(true);
     // Without it a peer that takes nothing holds its answers until the kernel gives up, many minutes later.
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, limits::UNTAKEN_MS_MAX);
     let connection = place.connection();
-    let Some(tls) = tls else {
-        // hyper closes what it is given, without reading what is left.
-        let rest = stream.as_fd().try_clone_to_owned();
-        speak(stream, None, connection, router, &app).await;
-        let Ok(rest) = rest.and_then(|socket| TcpStream::from_std(socket.into())) else { return };
-        tokio::select! {
-            () = linger(rest) => {}
-            () = connection.given_up() => {}
+    // hyper closes what it is given, without reading what is left.
+    let rest = stream.as_fd().try_clone_to_owned();
+    match &face.tls {
+        None => speak(stream, None, connection, face.router, &app).await,
+        Some(tls) => {
+            let Some(stream) = shake_hands(stream, tls, connection, face.name, &app).await else { return };
+            let peer = Peer::of(stream.get_ref().1);
+            connection.touch();
+            speak(stream, Some(peer), connection, face.router, &app).await;
         }
-        return;
-    };
+    }
+    let Ok(rest) = rest.and_then(|socket| TcpStream::from_std(socket.into())) else { return };
+    tokio::select! {
+        () = linger(rest) => {}
+        () = connection.given_up() => {}
+    }
+}
+
+/// TLS over the connection, unless that fails or takes too long.
+async fn shake_hands(
+    stream: TcpStream,
+    tls: &TlsAcceptor,
+    connection: &Connection,
+    listener: &'static str,
+    app: &App,
+) -> Option<TlsStream<TcpStream>> {
     let handshake = timeout(app.config.deadlines.handshake, tls.accept(stream));
     let shaken = tokio::select! {
         shaken = handshake => shaken,
-        () = connection.given_up() => return,
-        () = app.stop.cancelled() => return,
+        () = connection.given_up() => return None,
+        () = app.stop.cancelled() => return None,
     };
     match shaken {
-        Ok(Ok(stream)) => {
-            let peer = Peer::of(stream.get_ref().1);
-            connection.touch();
-            speak(stream, Some(peer), connection, router, &app).await;
-        }
+        Ok(Ok(stream)) => return Some(stream),
         Ok(Err(error)) if app.tally.has_line(About::Anybody, "handshake") => {
-            tracing::info!(%error, "a node's TLS handshake failed");
+            tracing::info!(listener, %error, "a TLS handshake failed");
         }
         Err(_) if app.tally.has_line(About::Anybody, "handshake") => {
-            tracing::info!("a node's TLS handshake took too long");
+            tracing::info!(listener, "a TLS handshake took too long");
         }
         Ok(Err(_)) | Err(_) => {}
     }
+    None
 }
 
 /// Reads and forgets what a client still sends whose request was refused before its body had come. To close with bytes

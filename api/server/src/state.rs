@@ -91,7 +91,8 @@ impl App {
         authority: Authority,
         metrics: PrometheusHandle,
     ) -> Result<Self, VariableError> {
-        let local = format!("http://localhost:{}", http.port());
+        let scheme = if config.listen_tls { "https" } else { "http" };
+        let local = format!("{scheme}://localhost:{}", http.port());
         let public_url = config.public_url.clone().unwrap_or(local);
         Ok(Self(Arc::new(Shared {
             provider: oidc::load(&config, &public_url)?,

@@ -4,6 +4,7 @@
 //! The file is 0600 and is the only place below the home where passwords are written.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use mfaas_ident::Access;
 use mfaas_startup::{DatabaseAddress, DatabaseHost};
@@ -76,6 +77,12 @@ pub(crate) struct UpConfig {
     /// Where the server shows its numbers; with HTTP when absent.
     #[serde(default)]
     pub(crate) metrics_listen: Option<String>,
+    /// The address on which the server listens for nodes; 127.0.0.1 when absent.
+    #[serde(default)]
+    pub(crate) node_listen: Option<IpAddr>,
+    /// Names that the server's certificate has besides those of this machine for itself.
+    #[serde(default)]
+    pub(crate) names: Vec<String>,
     /// Who may call a function whose manifest does not say; its tenant when absent.
     #[serde(default)]
     pub(crate) default_access: Option<Access>,
@@ -119,6 +126,8 @@ impl UpConfig {
                 sandbox_minimum: "full".to_owned(),
                 builds_agreement: None,
                 metrics_listen: None,
+                node_listen: None,
+                names: Vec::new(),
                 default_access: None,
                 automatic_admission: false,
                 public_url: None,
@@ -142,6 +151,10 @@ impl UpConfig {
         take(&mut self.builds_agreement, &options.builds_agreement);
         take(&mut self.metrics_listen, &options.metrics_listen);
         take(&mut self.blobs_url, &options.blobs_url);
+        take(&mut self.node_listen, &options.node_listen);
+        if !options.names.is_empty() {
+            self.names.clone_from(&options.names);
+        }
         take(&mut self.external_database, &options.database_url);
         if let Some(automatic) = options.automatic_admission {
             self.automatic_admission = automatic;
@@ -149,6 +162,22 @@ impl UpConfig {
         if let Some(minimum) = &options.sandbox_minimum {
             self.sandbox_minimum.clone_from(minimum);
         }
+    }
+
+    /// The address on which the server listens for nodes, and the one at which those of this machine find it there.
+    pub(crate) fn node_addresses(&self) -> (IpAddr, IpAddr) {
+        match self.node_listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)) {
+            any if any == IpAddr::V4(Ipv4Addr::UNSPECIFIED) => (any, Ipv4Addr::LOCALHOST.into()),
+            any if any == IpAddr::V6(Ipv6Addr::UNSPECIFIED) => (any, Ipv6Addr::LOCALHOST.into()),
+            one => (one, one),
+        }
+    }
+
+    /// What the server's certificate names: the names that were asked for, and the address that nodes are listened for on.
+    pub(crate) fn certificate_names(&self) -> Vec<String> {
+        let (_, reached) = self.node_addresses();
+        let address = (!reached.is_loopback()).then(|| reached.to_string());
+        self.names.iter().cloned().chain(address).collect()
     }
 
     /// Reads `up.json`; `None` when there is none.
@@ -236,6 +265,7 @@ fn new_password() -> String {
 fn option_of(field: &str) -> String {
     match field {
         "external_database" => "--database-url".to_owned(),
+        "names" => "--name".to_owned(),
         "cage_minimum" => "--sandbox-minimum".to_owned(),
         field => format!("--{}", field.replace('_', "-")),
     }

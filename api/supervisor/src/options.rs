@@ -1,5 +1,6 @@
 //! What `mfaas up` can be asked for.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use mfaas_ident::{Access, PersonName};
@@ -27,6 +28,10 @@ pub struct UpOptions {
     pub builds_agreement: Option<u8>,
     /// Where the server shows its numbers; as before, or with HTTP, when absent.
     pub metrics_listen: Option<String>,
+    /// The address on which the server listens for nodes; as before, or 127.0.0.1, when absent.
+    pub node_listen: Option<IpAddr>,
+    /// Names that the server's certificate has besides those of this machine for itself; as before, or none, when empty.
+    pub names: Vec<String>,
     /// Whether the rules may admit a crate by themselves; as before when absent.
     pub automatic_admission: Option<bool>,
     /// Who may call a function whose manifest does not say; as before when absent.

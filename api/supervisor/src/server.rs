@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use mfaas_wire::Problem;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{SupervisorError, innermost};
@@ -28,8 +29,29 @@ impl Server {
 
     /// GET of a JSON document. The supervisor itself is single-threaded and waits for nothing else meanwhile.
     pub(crate) fn get<T: DeserializeOwned>(&self, token: &str, path: &str) -> Result<T, String> {
+        self.exchange(self.http.get(self.url(path)).bearer_auth(token), path)
+    }
+
+    /// POST of a JSON document, answered by another one.
+    pub(crate) fn post<B: Serialize, T: DeserializeOwned>(
+        &self,
+        token: &str,
+        path: &str,
+        body: &B,
+    ) -> Result<T, String> {
+        self.exchange(self.http.post(self.url(path)).bearer_auth(token).json(body), path)
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    fn exchange<T: DeserializeOwned>(
+        &self,
+        request: reqwest::RequestBuilder,
+        path: &str,
+    ) -> Result<T, String> {
         self.runtime.block_on(async {
-            let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(token);
             let answer = request.timeout(EXCHANGE_WAIT_MAX).send().await;
             let answer =
                 answer.map_err(|error| format!("cannot reach {}: {}", self.base, innermost(&error)))?;

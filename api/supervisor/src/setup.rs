@@ -4,17 +4,18 @@
 //! Nothing here may leave a secret readable by a program that does not need it: keys and
 //! certificates go to directories that only their program enters.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mfaas_ident::{IdentitySource, Scope};
-use mfaas_wire::{Availability, NodeState, NodeView, Page, WhoAmI};
+use mfaas_wire::{Availability, CreateJoinToken, JoinTokenCreated, NodeState, NodeView, Page, WhoAmI};
 
 use crate::config::{OWNER_ROLE, SERVER_ROLE, UpConfig};
 use crate::error::SupervisorError;
 use crate::files::{self, write_atomically};
 use crate::identity::{Identities, Role};
-use crate::launch::{Siblings, run_as_self};
+use crate::launch::{Launch, Siblings, run_as_self};
 use crate::layout::Home;
 use crate::options::UpOptions;
 use crate::postgres::{self, Cluster};
@@ -40,7 +41,7 @@ pub(crate) fn bring_up(
     config: &UpConfig,
     options: &UpOptions,
 ) -> Result<(), SupervisorError> {
-    supervisor.step("ports", |_| config.ports.demand_free())?;
+    supervisor.step("ports", |_| config.ports.demand_free(config.node_addresses().0))?;
     let siblings = supervisor.step("programs", |_| Siblings::beside_us()?.reachable(home, identities))?;
     let programs = Programs { home, config, siblings: &siblings, log: &options.log };
     database(supervisor, &programs, identities)?;
@@ -78,7 +79,7 @@ pub(crate) fn bring_up(
         s.start(programs.acquirer(&toolchain, &dependencies)?)?;
         s.wait_ready(Role::Acquirer).map(drop)
     })?;
-    let ingress = supervisor.step("node", |s| start_node(s, &programs, identities, &addresses))?;
+    let ingress = supervisor.step("node", |s| start_node(s, &programs, identities, options, &addresses))?;
     supervisor.step("serving set", |s| wait_until_serving(s, config, options, &addresses, &ingress))
 }
 
@@ -164,7 +165,9 @@ fn identity_provider(home: &Home, identities: &Identities, file: &Path) -> Resul
 /// The private certificate authority and the server's certificate, on the first run.
 fn certificates(programs: &Programs<'_>, identities: &Identities) -> Result<(), SupervisorError> {
     let home = programs.home;
-    programs.server_command(SERVER_ROLE)?.arg("init").run(home, identities)?;
+    let names = programs.config.certificate_names();
+    let names = names.into_iter().flat_map(|name| ["--name".to_owned(), name]);
+    programs.server_command(SERVER_ROLE)?.arg("init").args(names).run(home, identities)?;
     publish_copy(&home.join("server/tls/ca.pem"), &home.join("ca.pem"))
 }
 
@@ -174,13 +177,21 @@ fn start_server(
     programs: &Programs<'_>,
 ) -> Result<ServerAddresses, SupervisorError> {
     let ports = programs.config.ports;
-    let local = |port: u16| format!("127.0.0.1:{port}");
-    supervisor.start(programs.server(&local(ports.http), &local(ports.node))?)?;
+    let (listened, reached) = programs.config.node_addresses();
+    let http = format!("127.0.0.1:{}", ports.http);
+    supervisor.start(programs.server(&http, &SocketAddr::new(listened, ports.node).to_string())?)?;
     let ready = supervisor.wait_ready(Role::Server)?;
-    let addresses = ServerAddresses { http: text(&ready, "http")?, nodes: text(&ready, "nodes")? };
+    let nodes: SocketAddr = text(&ready, "nodes")?.parse().map_err(|error| SupervisorError::Protocol {
+        what: "the ready file".to_owned(),
+        cause: format!("`nodes` is no address: {error}"),
+    })?;
+    let addresses = ServerAddresses {
+        http: text(&ready, "http")?,
+        nodes: SocketAddr::new(reached, nodes.port()).to_string(),
+    };
     supervisor.relaunch_as(Role::Server, |launch| {
         let launch = with_env(launch, "MFAAS_LISTEN", &addresses.http);
-        with_env(launch, "MFAAS_NODE_LISTEN", &addresses.nodes)
+        with_env(launch, "MFAAS_NODE_LISTEN", &nodes.to_string())
     });
     let told = &mut supervisor.state_mut().addresses;
     told.http = Some(addresses.http.clone());
@@ -245,18 +256,13 @@ fn start_node(
     supervisor: &mut Supervisor<'_>,
     programs: &Programs<'_>,
     identities: &Identities,
+    options: &UpOptions,
     addresses: &ServerAddresses,
 ) -> Result<String, SupervisorError> {
     let home = programs.home;
     let node = programs.node(&addresses.nodes, &format!("127.0.0.1:{}", programs.config.ports.ingress));
     if !home.join("node/state/node.pem").is_file() {
-        let printed = programs
-            .server_command(OWNER_ROLE)?
-            .args(["join-token", "create", "--node"])
-            .arg(&programs.config.node_name)
-            .run(home, identities)?;
-        let token = printed.lines().last().unwrap_or("").trim().to_owned();
-        node.clone().args(["join", "--token"]).arg(token).run(home, identities)?;
+        join(&node, programs, identities, options, addresses)?;
     }
     supervisor.start(node)?;
     let ready = supervisor.wait_ready(Role::Node)?;
@@ -264,6 +270,35 @@ fn start_node(
     supervisor.relaunch_as(Role::Node, |launch| with_env(launch, "MFAAS_INGRESS_LISTEN", &ingress));
     supervisor.state_mut().addresses.ingress = Some(ingress.clone());
     Ok(ingress)
+}
+
+/// Gets a token for our node and lets it join, also in the place of one that has lost its state.
+fn join(
+    node: &Launch,
+    programs: &Programs<'_>,
+    identities: &Identities,
+    options: &UpOptions,
+    addresses: &ServerAddresses,
+) -> Result<(), SupervisorError> {
+    let home = programs.home;
+    let name = programs.config.node_name.parse().map_err(|error| {
+        SupervisorError::Local(format!(
+            "up.json: `{}` is no name of a node: {error}",
+            programs.config.node_name
+        ))
+    })?;
+    let token = Profile::load(&options.profile)?.token.unwrap_or_default();
+    let wanted = CreateJoinToken { uses: 1, hours: 1, node: Some(name) };
+    let made: JoinTokenCreated = Server::at(&addresses.http)?
+        .post(&token, "/v1/join-tokens", &wanted)
+        .map_err(|why| SupervisorError::Local(format!("the server gives no join token: {why}")))?;
+    let file = home.join("node/join-token");
+    write_atomically(&file, made.token.as_bytes(), 0o600)?;
+    files::give(&file, identities.of(Role::Node), 0o600)?;
+    let joined = node.clone().args(["join", "--token-file"]).arg(&file).run(home, identities);
+    // It was good for one node, which has joined, or is made again.
+    std::fs::remove_file(&file).map_err(SupervisorError::io("cannot remove", &file))?;
+    joined.map(drop)
 }
 
 /// Waits until our node serves what is desired. What the server knows of it may be of an earlier run, so the node is asked too.

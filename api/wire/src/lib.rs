@@ -25,7 +25,10 @@ pub use calls::{
 pub use event::{Diagnostic, Event, SourceSpan};
 pub use mfaas_delivery::{Availability, Condition, DeploymentState, EventKind, Level};
 pub use object::Object;
-pub use operation::{BanView, SetAvailability, UsageRowView, UsageView, duration_text};
+pub use operation::{
+    BanView, CreateJoinToken, JOIN_TOKEN_HOURS_MAX, JOIN_TOKEN_USES_MAX, JoinTokenCreated, SetAvailability,
+    UsageRowView, UsageView, duration_text,
+};
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use readiness::{BuilderView, BuildersView, PartStatus, PartView, Readiness};
 pub use reviews::{

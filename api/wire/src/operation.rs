@@ -118,3 +118,50 @@ pub struct SetAvailability {
     /// `active`, `cordoned` (no new versions) or `draining` (no new calls either).
     pub availability: Availability,
 }
+
+/// Nodes that may join with one token, at most.
+pub const JOIN_TOKEN_USES_MAX: u32 = 1_000;
+
+/// Hours for which a join token is good, at most: thirty days.
+pub const JOIN_TOKEN_HOURS_MAX: u32 = 720;
+
+/// Body of the request that makes a join token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateJoinToken {
+    /// How many nodes may join with it; one when absent.
+    #[serde(default = "one_use")]
+    #[schema(minimum = 1, maximum = 1_000)]
+    pub uses: u32,
+    /// For how many hours; a day when absent.
+    #[serde(default = "one_day")]
+    #[schema(minimum = 1, maximum = 720)]
+    pub hours: u32,
+    /// The only name that it lets join, also in the place of a node that has it. Any name that no node has when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::NodeName>)]
+    pub node: Option<NodeName>,
+}
+
+fn one_use() -> u32 {
+    1
+}
+
+fn one_day() -> u32 {
+    24
+}
+
+/// A new join token. This answer is the only place where it ever appears.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JoinTokenCreated {
+    /// The token, for `mfaas-node join --token-file`.
+    pub token: String,
+    /// How many nodes may join with it.
+    pub uses: u32,
+    /// When it stops working.
+    pub expires_at: DateTime<Utc>,
+    /// The only name that it lets join; any that no node has when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::NodeName>)]
+    pub node: Option<NodeName>,
+}

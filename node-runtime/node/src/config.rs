@@ -19,6 +19,10 @@ use crate::serving::{IsolationMinimum, Sharing, parse_controls};
 const WORKERS_MAX: usize = 128;
 /// Where calls come in, unless the operator says where.
 const INGRESS_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7800);
+/// Servers of one site, at most.
+const SERVERS_MAX: usize = 8;
+/// Bytes of the advertised address, at most: as much as a host's name and a port have.
+const ADVERTISED_BYTES_MAX: usize = 300;
 /// Tenants that the operator isolates, at most.
 const ISOLATED_MAX: usize = 1_024;
 /// Worker processes that may be there for a gigabyte of memory, unless the operator says how many: each
@@ -43,8 +47,9 @@ const CALLER_CONCURRENCY_MAX: u32 = 1_000_000;
 pub(crate) struct Membership {
     /// `MFAAS_NODE_NAME`.
     pub(crate) name: NodeName,
-    /// `MFAAS_SERVER`: `https://host:port`, no path. The only server this node ever asks.
-    pub(crate) server: String,
+    /// `MFAAS_SERVER`: `https://host:port`, no path, several with commas between them. The only servers this node ever asks,
+    /// in this order.
+    pub(crate) servers: Vec<String>,
     /// `MFAAS_CA_FILE`: the only certificate authority that is believed, PEM.
     pub(crate) ca_file: PathBuf,
     /// `MFAAS_STATE_DIR`.
@@ -69,6 +74,9 @@ pub(crate) struct Config {
 pub(crate) struct IngressConfig {
     /// `MFAAS_INGRESS_LISTEN`.
     pub(crate) listen: SocketAddr,
+    /// `MFAAS_INGRESS_ADVERTISE`: where callers reach the ingress, `http://host:port` or `https://host:port`; the address that
+    /// is listened on when absent.
+    pub(crate) advertise: Option<String>,
     /// `MFAAS_INGRESS_…`: what the ingress takes at once.
     pub(crate) bounds: Bounds,
     /// `MFAAS_CALLER_RATE` and `MFAAS_CALLER_CONCURRENCY`: what one caller gets of one function on this node.
@@ -110,13 +118,11 @@ pub(crate) struct LocalApiConfig {
 }
 
 impl Membership {
-    /// Reads the four variables.
+    /// Reads the variables.
     pub(crate) fn read(variables: &Variables) -> Result<Self, VariableError> {
-        let server = variables.required("MFAAS_SERVER")?;
-        check_server(&server)?;
         Ok(Self {
             name: variables.parsed("MFAAS_NODE_NAME")?.ok_or(VariableError::Missing("MFAAS_NODE_NAME"))?,
-            server: server.trim_end_matches('/').to_owned(),
+            servers: servers(&variables.required("MFAAS_SERVER")?)?,
             ca_file: variables.required("MFAAS_CA_FILE")?.into(),
             state_dir: variables.required("MFAAS_STATE_DIR")?.into(),
         })
@@ -141,6 +147,7 @@ impl IngressConfig {
     fn read(variables: &Variables) -> Result<Self, VariableError> {
         Ok(Self {
             listen: variables.parsed("MFAAS_INGRESS_LISTEN")?.unwrap_or(INGRESS_DEFAULT),
+            advertise: variables.parsed_by("MFAAS_INGRESS_ADVERTISE", advertised)?,
             bounds: Bounds::read(variables)?,
             caller_share: Share {
                 rate: variables.number("MFAAS_CALLER_RATE", 1..=CALLER_RATE_MAX, CALLER_RATE_DEFAULT)?,
@@ -199,13 +206,33 @@ fn processes_by_memory() -> usize {
     gib.saturating_mul(PROCESSES_PER_GIB).max(PROCESSES_MIN)
 }
 
-fn check_server(server: &str) -> Result<(), VariableError> {
-    let authority = server.strip_prefix("https://").unwrap_or_default().trim_end_matches('/');
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
-    if authority.is_empty() || !authority.chars().all(plain) {
-        return Err(VariableError::invalid("MFAAS_SERVER", "expected https://host:port without a path"));
+fn servers(list: &str) -> Result<Vec<String>, VariableError> {
+    let urls = list.split(',').map(str::trim).filter(|url| !url.is_empty());
+    let servers: Vec<String> = urls.map(|url| url.trim_end_matches('/').to_owned()).collect();
+    let are_addresses = servers.iter().all(|url| url.strip_prefix("https://").is_some_and(is_authority));
+    if !are_addresses || !(1..=SERVERS_MAX).contains(&servers.len()) {
+        let expected = format!(
+            "expected https://host:port without a path, or up to {SERVERS_MAX} of them with commas between"
+        );
+        return Err(VariableError::invalid("MFAAS_SERVER", expected));
     }
-    Ok(())
+    Ok(servers)
+}
+
+/// Whether a text is a host and perhaps a port.
+fn is_authority(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+    !text.is_empty() && text.chars().all(plain)
+}
+
+/// What callers are told: the address of the ingress as the site sees it.
+fn advertised(url: &str) -> Result<String, &'static str> {
+    let url = url.trim_end_matches('/');
+    let authority = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    match authority {
+        Some(authority) if is_authority(authority) && url.len() <= ADVERTISED_BYTES_MAX => Ok(url.to_owned()),
+        _ => Err("expected http://host:port or https://host:port without a path"),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
 //! `mfaas-node join`: a key that never leaves this machine, and a certificate for it.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use anyhow::Context as _;
 use mfaas_delivery::{JoinRequest, NODE_PROTOCOL, SERVER_PROTOCOL};
 use rcgen::{CertificateParams, DnType, KeyPair};
@@ -8,8 +12,11 @@ use crate::config::Membership;
 use crate::state::{NodeIdentity, StateDir};
 use crate::upstream::Upstream;
 
-/// Joins with a single-use token, unless the node has joined before.
-pub(crate) async fn join(membership: &Membership, token: &str) -> anyhow::Result<()> {
+/// The largest file with a token, in bytes.
+const TOKEN_FILE_BYTES_MAX: u64 = 4_096;
+
+/// Joins with the token in a file, unless the node has joined before.
+pub(crate) async fn join(membership: &Membership, token_file: &Path) -> anyhow::Result<()> {
     let state = StateDir::open(&membership.state_dir)?;
     if let Some(identity) = state.identity()? {
         Upstream::joined(membership, &identity)
@@ -17,11 +24,12 @@ pub(crate) async fn join(membership: &Membership, token: &str) -> anyhow::Result
         tracing::info!("this node has joined before; nothing to do");
         return Ok(());
     }
+    let token = read_token(token_file).with_context(|| format!("--token-file {}", token_file.display()))?;
     let key = KeyPair::generate().context("making a private key")?;
     let request = JoinRequest {
         protocol: NODE_PROTOCOL,
         name: membership.name.clone(),
-        token: token.to_owned(),
+        token,
         csr_pem: certificate_request(membership.name.as_str(), &key)?,
     };
     let answer = Upstream::anonymous(membership)?.join(&request).await.context("joining")?;
@@ -40,6 +48,21 @@ pub(crate) async fn join(membership: &Membership, token: &str) -> anyhow::Result
     state.store_identity(&identity)?;
     tracing::info!(node = %membership.name, "joined");
     Ok(())
+}
+
+/// A token is never an argument: those of a process are read by every user of the machine.
+fn read_token(file: &Path) -> anyhow::Result<String> {
+    let source: Box<dyn Read> =
+        if file == Path::new("-") { Box::new(std::io::stdin()) } else { Box::new(File::open(file)?) };
+    let mut text = String::new();
+    source.take(TOKEN_FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    anyhow::ensure!(
+        text.len() as u64 <= TOKEN_FILE_BYTES_MAX,
+        "it is larger than {TOKEN_FILE_BYTES_MAX} bytes"
+    );
+    let token = text.trim();
+    anyhow::ensure!(!token.is_empty(), "it is empty: put what `mfaas node join-token` printed there");
+    Ok(token.to_owned())
 }
 
 fn certificate_request(name: &str, key: &KeyPair) -> anyhow::Result<String> {

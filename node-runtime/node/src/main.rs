@@ -23,6 +23,8 @@ mod state;
 mod upstream;
 mod usage;
 
+use std::path::PathBuf;
+
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use mfaas_startup::Variables;
@@ -43,11 +45,11 @@ struct Arguments {
 enum Command {
     /// Follow the server and answer invocations (the default).
     Serve,
-    /// Trade a single-use token for this node's certificate.
+    /// Trade a join token for this node's certificate.
     Join {
-        /// The token that `mfaas-server join-token create` printed.
-        #[arg(long)]
-        token: String,
+        /// The file with the token that `mfaas node join-token` printed; `-` is standard input.
+        #[arg(long, value_name = "FILE")]
+        token_file: PathBuf,
     },
 }
 
@@ -63,7 +65,9 @@ fn main() -> anyhow::Result<()> {
             let cores = Cores::set_apart(&config.workers.cores).context("MFAAS_WORKER_CORES")?;
             runtime()?.block_on(node::serve(config, cores))
         }
-        Command::Join { token } => runtime()?.block_on(join::join(&Membership::read(&variables)?, &token)),
+        Command::Join { token_file } => {
+            runtime()?.block_on(join::join(&Membership::read(&variables)?, &token_file))
+        }
     }
 }
 

@@ -53,8 +53,9 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let mut shutdown = Shutdown::listen().context("listening for SIGTERM and SIGINT")?;
     let prometheus = start_metrics()?;
     let state = StateDir::open(&config.membership.state_dir)?;
-    let identity =
-        state.identity()?.context("this node has not joined: run `mfaas-node join --token …` first")?;
+    let identity = state
+        .identity()?
+        .context("this node has not joined: run `mfaas-node join --token-file FILE` first")?;
     let upstream = Upstream::joined(&config.membership, &identity)?;
     let root = read_root(&config.root_key_file)?;
 
@@ -69,7 +70,8 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let peers = Peers::new(config.ingress.bounds.clone());
     let mut answering = Answering::start(agent, listeners, face, peers, node.local_host(&config))?;
     let stopping = answering.stop.subscribe();
-    let reporting = node.start_reporting(state, status, prometheus, address, stopping);
+    let ingress_url = ingress_url(&config, address);
+    let reporting = node.start_reporting(state, status, prometheus, ingress_url, stopping);
     announce(&config, address, &node.services.protection)?;
 
     tokio::select! {
@@ -122,7 +124,7 @@ impl Node {
         state: StateDir,
         status: watch::Receiver<Status>,
         prometheus: PrometheusHandle,
-        address: SocketAddr,
+        ingress_url: String,
         stopping: watch::Receiver<bool>,
     ) -> Reporting {
         let (boot, upstream, dispatcher) = (self.boot, &self.upstream, &self.dispatcher);
@@ -132,7 +134,7 @@ impl Node {
             dispatcher: Arc::clone(dispatcher),
             status: status.clone(),
             boot,
-            ingress_url: format!("http://{address}"),
+            ingress_url,
             protection: Arc::clone(&protection),
         };
         let follower =
@@ -277,6 +279,16 @@ fn limits(config: &WorkerConfig, setup: &WorkerSetup, protection: &Protection) -
         workers_max: config.processes_max,
         ..Limits::NODE
     })
+}
+
+/// Where callers are told that the ingress is.
+fn ingress_url(config: &Config, address: SocketAddr) -> String {
+    if config.ingress.advertise.is_none() && address.ip().is_unspecified() {
+        tracing::warn!(
+            %address, "nobody reaches the ingress at the address that it listens on: set MFAAS_INGRESS_ADVERTISE"
+        );
+    }
+    config.ingress.advertise.clone().unwrap_or_else(|| format!("http://{address}"))
 }
 
 /// Says where the node is, to people and to the program that waits for the ready file.

@@ -1,15 +1,18 @@
-//! The node's one server: a client that believes one certificate authority and asks one address.
+//! The node's servers: a client that believes one certificate authority and asks the addresses that the operator gave, one
+//! at a time. It stays with one as long as that answers.
 //!
 //! Must never follow a redirect, use a proxy, or read an answer without a limit. What arrives is
 //! bytes; whether they count is decided in [`crate::agent`].
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mfaas_attest::SHARD_BYTES_MAX;
 use mfaas_delivery::{BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, Report, UsageReport};
 use mfaas_ident::Digest;
 use mfaas_rules::Code;
-use reqwest::{Certificate, Client, Identity, Method, Response, StatusCode, redirect};
+use reqwest::{Certificate, Client, Identity, RequestBuilder, Response, StatusCode, redirect};
 
 use crate::config::Membership;
 use crate::state::NodeIdentity;
@@ -55,11 +58,43 @@ impl UpstreamError {
     }
 }
 
-/// A connection pool to the one server.
+/// A connection pool to the servers.
 #[derive(Debug, Clone)]
 pub(crate) struct Upstream {
     client: Client,
-    base: String,
+    servers: Arc<Servers>,
+}
+
+/// The servers, and which of them is asked.
+#[derive(Debug)]
+struct Servers {
+    urls: Vec<String>,
+    asked: AtomicUsize,
+}
+
+impl Servers {
+    fn of(urls: Vec<String>) -> Self {
+        Self { urls, asked: AtomicUsize::new(0) }
+    }
+
+    /// Which one is asked, and its address.
+    fn current(&self) -> (usize, &str) {
+        let at = self.asked.load(Ordering::Relaxed) % self.urls.len().max(1);
+        (at, self.urls.get(at).map_or("", String::as_str))
+    }
+
+    /// Asks the next one from now on, unless somebody has gone there already.
+    fn leave(&self, at: usize) {
+        let next = (at + 1) % self.urls.len().max(1);
+        let left = self.asked.compare_exchange(at, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if left && next != at {
+            tracing::warn!(
+                left = self.urls.get(at),
+                asked = self.urls.get(next),
+                "the node asks another server"
+            );
+        }
+    }
 }
 
 impl Upstream {
@@ -94,7 +129,7 @@ impl Upstream {
             builder = builder.identity(identity);
         }
         let client = builder.build().map_err(UpstreamError::Setup)?;
-        Ok(Self { client, base: membership.server.clone() })
+        Ok(Self { client, servers: Arc::new(Servers::of(membership.servers.clone())) })
     }
 
     /// Trades a join token and a certificate request for a certificate.
@@ -145,8 +180,7 @@ impl Upstream {
         wait_max: Duration,
         bytes_max: usize,
     ) -> Result<Option<Vec<u8>>, UpstreamError> {
-        let request = self.client.request(Method::GET, self.url(path)).timeout(wait_max);
-        let response = request.send().await.map_err(UpstreamError::Unreachable)?;
+        let response = self.send(path, |url| self.client.get(url).timeout(wait_max)).await?;
         if response.status() == StatusCode::NO_CONTENT {
             return Ok(None);
         }
@@ -207,13 +241,37 @@ impl Upstream {
         self.post("/node/v1/logs", batch, SMALL_BYTES_MAX).await.map(drop)
     }
 
-    fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
+    /// Asks the server that answered last. One that cannot be reached is left for the next, and the question goes there; one
+    /// that takes no questions, or is silent, is left for the next question, since it may have had this one.
+    async fn send(
+        &self,
+        path: &str,
+        request: impl Fn(String) -> RequestBuilder,
+    ) -> Result<Response, UpstreamError> {
+        let mut left = self.servers.urls.len();
+        loop {
+            let (at, url) = self.servers.current();
+            left = left.saturating_sub(1);
+            match request(format!("{url}{path}")).send().await {
+                Ok(response) => {
+                    if matches!(response.status(), StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
+                    {
+                        self.servers.leave(at);
+                    }
+                    return Ok(response);
+                }
+                Err(error) => {
+                    self.servers.leave(at);
+                    if !error.is_connect() || left == 0 {
+                        return Err(UpstreamError::Unreachable(error));
+                    }
+                }
+            }
+        }
     }
 
     async fn get(&self, path: &str, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
-        let request = self.client.get(self.url(path)).timeout(ANSWER_WAIT_MAX);
-        let response = request.send().await.map_err(UpstreamError::Unreachable)?;
+        let response = self.send(path, |url| self.client.get(url).timeout(ANSWER_WAIT_MAX)).await?;
         body(accepted(response, path).await?, path, bytes_max).await
     }
 
@@ -223,8 +281,8 @@ impl Upstream {
         message: &impl serde::Serialize,
         bytes_max: usize,
     ) -> Result<Vec<u8>, UpstreamError> {
-        let request = self.client.post(self.url(path)).timeout(ANSWER_WAIT_MAX).json(message);
-        let response = request.send().await.map_err(UpstreamError::Unreachable)?;
+        let request = |url| self.client.post(url).timeout(ANSWER_WAIT_MAX).json(message);
+        let response = self.send(path, request).await?;
         body(accepted(response, path).await?, path, bytes_max).await
     }
 }

@@ -181,7 +181,7 @@ table! { $
     MF0707 "The artifact was built by a toolchain or for an interface that the node does not accept.", "Deploy again: it is built by the current toolchain.";
     MF0708 "The node's own inspection refuses the artifact.", "Deploy again; the operator has to compare the policy revisions.";
     MF0709 "The node could not load the artifact.", "See the node's log.";
-    MF0710 "The node is not known, or its join token is not valid.", "Create a new token with `mfaas-server join-token create`; a token joins one node once.";
+    MF0710 "The node is not known, or its join token is not valid.", "Create a new token with `mfaas node join-token`: it joins as many nodes as it says, until it ends.";
     MF0711 "The node is cordoned and takes no new versions.", "It serves what it had; `mfaas node uncordon` lets it take the rest.";
     MF0712 "The node has no worker process of its own left for the function's tenant.", "Update the node: from this release on it starts worker processes for every tenant.";
     MF0713 "A serving set is for nodes that know a newer key list.", "The node asks for the list and takes the set then; the operator has to look at who withholds it.";

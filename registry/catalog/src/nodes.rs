@@ -22,6 +22,19 @@ pub struct JoinedNode {
     pub joined_at: DateTime<Utc>,
 }
 
+/// A join token that is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct NewJoinToken<'a> {
+    /// The digest of its secret.
+    pub secret_sha256: &'a Digest,
+    /// The only name that it lets join, also in the place of a node that has it; any name that no node has when absent.
+    pub node: Option<&'a NodeName>,
+    /// How many nodes may join with it.
+    pub uses_max: u32,
+    /// How long, by the database's clock.
+    pub valid_for_seconds: u32,
+}
+
 /// A node with its latest report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRow {
@@ -69,34 +82,38 @@ impl NodeStatus {
 }
 
 impl Catalog {
-    /// Makes a join token for `node`; `valid_for_seconds` by the database's clock.
+    /// Makes a join token, with its audit record. Says when it ends.
     pub async fn create_join_token(
         &self,
         actor: &Actor,
-        node: &NodeName,
-        secret_sha256: &Digest,
-        valid_for_seconds: u32,
-    ) -> Result<(), CatalogError> {
+        new: &NewJoinToken<'_>,
+    ) -> Result<DateTime<Utc>, CatalogError> {
         let mut tx = self.begin().await?;
-        sqlx::query(
-            "INSERT INTO join_tokens (secret_sha256, node, expires_at) VALUES ($1, $2, now() + make_interval(secs => $3))",
+        let ends_at: DateTime<Utc> = sqlx::query_scalar(
+            "INSERT INTO join_tokens (secret_sha256, node, uses_max, expires_at)
+             VALUES ($1, $2, $3, now() + make_interval(secs => $4)) RETURNING expires_at",
         )
-        .bind(secret_sha256.to_string())
-        .bind(node.as_str())
-        .bind(f64::from(valid_for_seconds))
-        .execute(&mut *tx)
+        .bind(new.secret_sha256.to_string())
+        .bind(new.node.map(NodeName::as_str))
+        .bind(i32::try_from(new.uses_max).unwrap_or(i32::MAX))
+        .bind(f64::from(new.valid_for_seconds))
+        .fetch_one(&mut *tx)
         .await?;
-        let detail = serde_json::json!({"valid_for_seconds": valid_for_seconds});
-        let entry = Entry { actor, action: "join_token.created", tenant: "", subject: node.as_str(), detail };
-        audit::append(&mut tx, entry).await?;
-        Ok(tx.commit().await?)
+        let detail = serde_json::json!({"uses": new.uses_max, "ends_at": ends_at});
+        let subject = new.node.map_or("", NodeName::as_str);
+        audit::append(&mut tx, Entry { actor, action: "join_token.created", tenant: "", subject, detail })
+            .await?;
+        tx.commit().await?;
+        Ok(ends_at)
     }
 
-    /// Uses up a join token and records the node with its new certificate, in one transaction.
+    /// Uses a join token once and records the node with its new certificate, in one transaction. A node that was removed
+    /// begins anew.
     ///
     /// # Errors
-    /// [`CatalogError::NotFound`] when the token is unknown, used, expired or for another node:
-    /// the caller cannot tell these apart, and shall not.
+    /// [`CatalogError::NotFound`] when the token is unknown, used up, expired or for another node:
+    /// the caller cannot tell these apart, and shall not. [`CatalogError::Conflict`] when a node has the name and the token
+    /// is not for it: that does not use the token.
     pub async fn join_node(
         &self,
         node: &NodeName,
@@ -104,27 +121,38 @@ impl Catalog {
         certificate_sha256: &Digest,
     ) -> Result<JoinedNode, CatalogError> {
         let mut tx = self.begin().await?;
-        let used = sqlx::query(
-            "UPDATE join_tokens SET used_at = now()
-             WHERE secret_sha256 = $1 AND node = $2 AND used_at IS NULL AND expires_at > now()",
+        // Used without a count: by a server of the release before.
+        let is_for_it: Option<bool> = sqlx::query_scalar(
+            "UPDATE join_tokens SET used_at = now(), uses = uses + 1
+             WHERE secret_sha256 = $1 AND (node IS NULL OR node = $2) AND (used_at IS NULL OR uses > 0)
+                   AND uses < uses_max AND expires_at > now() RETURNING node IS NOT NULL",
         )
         .bind(secret_sha256.to_string())
         .bind(node.as_str())
-        .execute(&mut *tx)
-        .await?
-        .rows_affected();
-        if used != 1 {
-            return Err(CatalogError::NotFound { what: "join token" });
-        }
+        .fetch_optional(&mut *tx)
+        .await?;
+        let Some(is_for_it) = is_for_it else { return Err(CatalogError::NotFound { what: "join token" }) };
         let row = sqlx::query(
-            "INSERT INTO nodes (name, certificate_sha256) VALUES ($1, $2)
-             ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE SET certificate_sha256 = $2, joined_at = now()
+            "INSERT INTO nodes AS n (name, certificate_sha256) VALUES ($1, $2)
+             ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE
+             SET certificate_sha256 = $2, joined_at = now(), removed_at = NULL,
+                 availability = CASE WHEN n.removed_at IS NULL THEN n.availability ELSE 'active' END,
+                 availability_since = CASE WHEN n.removed_at IS NULL THEN n.availability_since END,
+                 cordoned = n.cordoned AND n.removed_at IS NULL
+             WHERE $3 OR n.removed_at IS NOT NULL
              RETURNING name, certificate_sha256, joined_at",
         )
         .bind(node.as_str())
         .bind(certificate_sha256.to_string())
-        .fetch_one(&mut *tx)
-        .await?;
+        .bind(is_for_it)
+        .fetch_optional(&mut *tx)
+        .await?
+        .ok_or_else(|| CatalogError::Conflict {
+            reason: format!(
+                "A node `{node}` has joined already: take another name, remove that node (`mfaas node remove {node}`), \
+                 or make a token for it (`mfaas node join-token --node {node}`)."
+            ),
+        })?;
         let detail = serde_json::json!({"certificate": certificate_sha256});
         let actor = &Actor::node(node);
         audit::append(
@@ -136,10 +164,39 @@ impl Catalog {
         Ok(joined(&row)?)
     }
 
+    /// Removes a node, with its audit record: its certificate opens nothing from now on. What it has done stays.
+    ///
+    /// # Errors
+    /// [`CatalogError::NotFound`] when there is no such node.
+    pub async fn remove_node(&self, actor: &Actor, node: &NodeName) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        let row = sqlx::query(
+            "SELECT certificate_sha256 FROM nodes WHERE name = $1 AND removed_at IS NULL FOR NO KEY UPDATE",
+        )
+        .bind(node.as_str())
+        .fetch_optional(&mut *tx)
+        .await?
+        .ok_or(CatalogError::NotFound { what: "node" })?;
+        let certificate: Digest = parsed(&row, "certificate_sha256")?;
+        sqlx::query("UPDATE nodes SET removed_at = now(), certificate_sha256 = $2 WHERE name = $1")
+            .bind(node.as_str())
+            .bind(no_certificate_of(node).to_string())
+            .execute(&mut *tx)
+            .await?;
+        let detail = serde_json::json!({"certificate": certificate});
+        audit::append(
+            &mut tx,
+            Entry { actor, action: "node.removed", tenant: "", subject: node.as_str(), detail },
+        )
+        .await?;
+        Ok(tx.commit().await?)
+    }
+
     /// The node whose current certificate this is; an older certificate of it finds nothing.
     pub async fn node_by_certificate(&self, sha256: &Digest) -> Result<Option<JoinedNode>, CatalogError> {
         let row = sqlx::query(
-            "SELECT name, certificate_sha256, joined_at FROM nodes WHERE certificate_sha256 = $1",
+            "SELECT name, certificate_sha256, joined_at FROM nodes
+             WHERE certificate_sha256 = $1 AND removed_at IS NULL",
         )
         .bind(sha256.to_string())
         .fetch_optional(&self.pool)
@@ -167,13 +224,13 @@ impl Catalog {
         Ok(stored.rows_affected() == 1)
     }
 
-    /// Every node with its latest report and the desired epoch, by name.
+    /// Every node that was not removed, with its latest report and the desired epoch, by name.
     pub async fn nodes(&self) -> Result<Vec<NodeStatus>, CatalogError> {
         let rows = sqlx::query(
             "SELECT n.name, n.certificate_sha256, n.joined_at, n.availability, n.availability_since, r.at, r.body,
                     (SELECT coalesce(max(epoch), 0) FROM serving_sets) AS desired, s.digest AS signed_here
              FROM nodes n LEFT JOIN node_reports r ON r.node = n.name
-             LEFT JOIN serving_sets s ON s.epoch = r.epoch ORDER BY n.name",
+             LEFT JOIN serving_sets s ON s.epoch = r.epoch WHERE n.removed_at IS NULL ORDER BY n.name",
         )
         .fetch_all(&self.pool)
         .await?;
@@ -182,7 +239,7 @@ impl Catalog {
 
     /// How many nodes are to take that.
     pub async fn count_nodes(&self, availability: Availability) -> Result<i64, CatalogError> {
-        Ok(sqlx::query_scalar("SELECT count(*) FROM nodes WHERE availability = $1")
+        Ok(sqlx::query_scalar("SELECT count(*) FROM nodes WHERE availability = $1 AND removed_at IS NULL")
             .bind(availability.as_str())
             .fetch_one(&self.pool)
             .await?)
@@ -199,11 +256,13 @@ impl Catalog {
         availability: Availability,
     ) -> Result<(), CatalogError> {
         let mut tx = self.begin().await?;
-        let row = sqlx::query("SELECT availability FROM nodes WHERE name = $1 FOR NO KEY UPDATE")
-            .bind(node.as_str())
-            .fetch_optional(&mut *tx)
-            .await?
-            .ok_or(CatalogError::NotFound { what: "node" })?;
+        let row = sqlx::query(
+            "SELECT availability FROM nodes WHERE name = $1 AND removed_at IS NULL FOR NO KEY UPDATE",
+        )
+        .bind(node.as_str())
+        .fetch_optional(&mut *tx)
+        .await?
+        .ok_or(CatalogError::NotFound { what: "node" })?;
         let before = word(&row, "availability", Availability::parse)?;
         if before == availability {
             return Ok(());
@@ -231,7 +290,7 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::NotFound`] when there is no such node.
     pub async fn directives(&self, node: &NodeName) -> Result<Directives, CatalogError> {
-        let row = sqlx::query("SELECT availability FROM nodes WHERE name = $1")
+        let row = sqlx::query("SELECT availability FROM nodes WHERE name = $1 AND removed_at IS NULL")
             .bind(node.as_str())
             .fetch_optional(&self.pool)
             .await?
@@ -239,6 +298,11 @@ impl Catalog {
         let availability = word(&row, "availability", Availability::parse)?;
         Ok(Directives { protocol: SERVER_PROTOCOL, availability, bans: self.bans_in_force().await? })
     }
+}
+
+/// What stands in the place of the certificate of a node that was removed: the digest of what is no certificate.
+fn no_certificate_of(node: &NodeName) -> Digest {
+    Digest::of(format!("no certificate of {node}").as_bytes())
 }
 
 fn joined(row: &PgRow) -> Decoded<JoinedNode> {

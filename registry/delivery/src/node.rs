@@ -33,9 +33,9 @@ const TEXT_BYTES_MAX: usize = 500;
 pub struct JoinRequest {
     /// [`crate::NODE_PROTOCOL`].
     pub protocol: u32,
-    /// The name that the join token was made for.
+    /// The name that it wants.
     pub name: NodeName,
-    /// The single-use join token.
+    /// The join token.
     pub token: String,
     /// PKCS#10 certificate request in PEM; its subject is ignored, the name above counts.
     pub csr_pem: String,

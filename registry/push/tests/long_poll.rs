@@ -51,7 +51,18 @@ impl World {
 
     async fn join(&self) {
         let secret = Digest::of(b"join");
-        self.catalog.create_join_token(&Actor::program("test"), &self.node, &secret, 600).await.unwrap();
+        self.catalog
+            .create_join_token(
+                &Actor::program("test"),
+                &mfaas_catalog::NewJoinToken {
+                    secret_sha256: &secret,
+                    node: Some(&self.node),
+                    uses_max: 1,
+                    valid_for_seconds: 600,
+                },
+            )
+            .await
+            .unwrap();
         self.catalog.join_node(&self.node, &secret, &Digest::of(b"certificate")).await.unwrap();
     }
 

@@ -35,9 +35,17 @@ pub(crate) struct Up {
     /// Port of REST and console on 127.0.0.1, 7700 when absent; 0 takes any.
     #[arg(long, value_name = "PORT")]
     http_port: Option<u16>,
-    /// Port for nodes on 127.0.0.1, 7701 when absent; 0 takes any.
+    /// Port for nodes, 7701 when absent; 0 takes any.
     #[arg(long, value_name = "PORT")]
     node_port: Option<u16>,
+    /// IP address on which nodes are listened for, over mutual TLS, for example 10.0.0.5, or 0.0.0.0 for all of this machine;
+    /// 127.0.0.1 at first, then as before. It is one of the names of the server's certificate.
+    #[arg(long, value_name = "ADDRESS")]
+    node_listen: Option<IpAddr>,
+    /// A name or an address under which nodes of other machines reach the server, for its certificate; once for each. None but
+    /// localhost at first, then as before.
+    #[arg(long = "name", value_name = "NAME")]
+    names: Vec<String>,
     /// Port for invocations on 127.0.0.1, 7800 when absent; 0 takes any.
     #[arg(long, value_name = "PORT")]
     ingress_port: Option<u16>,
@@ -170,6 +178,8 @@ impl Up {
             sandbox_minimum: self.sandbox_minimum.clone(),
             builds_agreement: self.builds_agreement,
             metrics_listen: self.metrics_listen.clone(),
+            node_listen: self.node_listen,
+            names: self.names.clone(),
             automatic_admission: self.automatic_admission.as_deref().map(|word| word == "on"),
             default_access: self.default_access,
             public_url: self.public_url.clone(),

@@ -195,7 +195,7 @@ async fn node_for(
         Some(Selector::Alias(_)) | None => row.live_version.is_some(),
     };
     let rows = app.catalog.nodes().await?.into_iter();
-    let rows = rows.map(|status| endpoint(status, &caller.tenant, name, served.as_ref()));
+    let rows = rows.map(|status| endpoint(status, &caller.tenant, name, served.as_ref(), None));
     let best = rows
         .filter_map(|row| Some((address(row.url.as_deref()?)?, row)))
         .min_by_key(|(_, row)| (!has_it(row), !row.ready));

@@ -3,28 +3,15 @@
 use std::sync::Arc;
 
 use mfaas_ident::Digest;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 use tokio_rustls::TlsAcceptor;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::authority::Authority;
-
-/// Why TLS cannot be offered.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TlsError {
-    /// A certificate or key of the authority is not readable PEM.
-    #[error("the server's certificate files: {0}")]
-    Pem(#[from] rustls::pki_types::pem::Error),
-    /// They do not fit together.
-    #[error("the server's certificates: {0}")]
-    Rustls(#[from] rustls::Error),
-    /// The authority's certificate is no root.
-    #[error("the authority's certificate: {0}")]
-    Verifier(#[from] rustls::server::VerifierBuilderError),
-}
+use crate::certificate::{ServerCertificate, TlsError, protocols};
 
 /// The other end of a connection on the node listener.
 #[derive(Debug, Clone)]
@@ -63,7 +50,10 @@ fn common_name(der: &[u8]) -> Option<String> {
 
 /// TLS that shows the server's certificate and takes a client's if our authority signed it. No
 /// certificate is taken too, for `join`; a certificate of somebody else breaks the handshake.
-pub(crate) fn acceptor(authority: &Authority) -> Result<TlsAcceptor, TlsError> {
+pub(crate) fn acceptor(
+    authority: &Authority,
+    certificate: &Arc<ServerCertificate>,
+) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(authority.ca_pem.as_bytes()) {
@@ -72,13 +62,10 @@ pub(crate) fn acceptor(authority: &Authority) -> Result<TlsAcceptor, TlsError> {
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
         .allow_unauthenticated()
         .build()?;
-    let chain =
-        CertificateDer::pem_slice_iter(authority.server_pem.as_bytes()).collect::<Result<Vec<_>, _>>()?;
-    let key = PrivateKeyDer::from_pem_slice(authority.server_key_pem.as_bytes())?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        .with_cert_resolver(Arc::clone(certificate) as Arc<dyn ResolvesServerCert>);
+    config.alpn_protocols = protocols();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -53,7 +53,7 @@ pub(super) async fn join(
     app.lookups.check(connection.peer())?;
     let stranger = || Refusal::new(codes::MF0710, "The join token is not valid for this node.");
     let secret = Secret::parse_bare(&request.token).ok_or_else(stranger)?;
-    // Signed before the token is used up, so that a bad request does not cost the token. The
+    // Signed before the token is used, so that a bad request does not cost a use of it. The
     // certificate opens nothing until the catalog knows it, and leaves only if it does.
     let certificate =
         app.authority.sign_node(&request.name, &request.csr_pem).map_err(|error| match error {
@@ -108,6 +108,10 @@ pub(super) async fn serving_set(
         found = app.push.desired_for(&node.name, query.held(), wait) => found?,
         () = app.stop.cancelled() => None,
     };
+    // It may have been removed, or have joined anew, while it waited.
+    if found.is_some() && app.catalog.node_by_certificate(&node.certificate_sha256).await?.is_none() {
+        return Err(Refusal::new(codes::MF0710, "The certificate is not the current one of any node."));
+    }
     Ok(match found {
         Some(set) => envelope_response(set.envelope),
         None => StatusCode::NO_CONTENT.into_response(),

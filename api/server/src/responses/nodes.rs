@@ -41,7 +41,8 @@ pub(crate) fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
     }
 }
 
-fn node_state(status: &NodeStatus, now: DateTime<Utc>) -> NodeState {
+/// How a node stands at `now`.
+pub(crate) fn node_state(status: &NodeStatus, now: DateTime<Utc>) -> NodeState {
     let Some((at, report)) = &status.row.report else { return NodeState::Joined };
     if is_silent(*at, now) {
         return NodeState::Silent;
@@ -75,6 +76,7 @@ pub(crate) fn endpoint(
     tenant: &TenantName,
     name: &FunctionName,
     served: Option<&SetFunction>,
+    public_url: Option<&str>,
 ) -> Endpoint {
     let is_of_this_history = status.is_of_this_history();
     let is_draining = status.row.availability == Availability::Draining;
@@ -108,7 +110,11 @@ pub(crate) fn endpoint(
     });
     let live = known.filter(|known| !known.is_changing).and_then(|known| known.function.resolve(None));
     let live_version = live.map(|row| row.version).filter(|version| loaded_versions.contains(version));
-    let base = sanitise_line(report.ingress_url.trim_end_matches('/'), 300);
+    // Where the site says that calls come in, or where the node does.
+    let base = match public_url {
+        Some(url) => url.to_owned(),
+        None => sanitise_line(report.ingress_url.trim_end_matches('/'), 300),
+    };
     Endpoint {
         node,
         url: Some(format!("{base}/f/{tenant}/{name}")),

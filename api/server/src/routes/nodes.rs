@@ -1,16 +1,23 @@
-//! Nodes over REST: the list, what each is to take, where a function answers.
+//! Nodes over REST: the list, how they join and leave, what each is to take, where a function answers.
 
 use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
 use chrono::Utc;
+use http::StatusCode;
+use mfaas_catalog::NewJoinToken;
 use mfaas_ident::{FunctionName, NodeName};
 use mfaas_wire::schema;
-use mfaas_wire::{Endpoint, NodeView, Page, SetAvailability};
+use mfaas_wire::{
+    CreateJoinToken, Endpoint, JOIN_TOKEN_HOURS_MAX, JOIN_TOKEN_USES_MAX, JoinTokenCreated, NodeView, Page,
+    Removed, SetAvailability,
+};
 
 use crate::caller::{Caller, Sight};
 use crate::extract::{Json, Path};
 use crate::refusal::Refusal;
 use crate::responses::nodes::{endpoint, node_view};
 use crate::state::App;
+use crate::token::Secret;
 
 /// Every node.
 #[utoipa::path(
@@ -45,6 +52,53 @@ pub(super) async fn set_availability(
     Ok(axum::Json(node_view(status, Utc::now())))
 }
 
+/// Makes a token with which nodes join. The answer is the only place where it ever appears.
+#[utoipa::path(
+    post, path = "/v1/join-tokens", tag = "operation", operation_id = "create_join_token",
+    request_body = CreateJoinToken,
+    responses((status = 201, body = JoinTokenCreated))
+)]
+pub(super) async fn create_join_token(
+    State(app): State<App>,
+    sight: Sight,
+    Json(body): Json<CreateJoinToken>,
+) -> Result<Response, Refusal> {
+    let bounds = [("uses", body.uses, JOIN_TOKEN_USES_MAX), ("hours", body.hours, JOIN_TOKEN_HOURS_MAX)];
+    if let Some((field, _, most)) = bounds.into_iter().find(|(_, given, most)| !(1..=*most).contains(given)) {
+        return Err(Refusal::invalid(format!("`{field}` is a whole number from 1 to {most}.")));
+    }
+    let secret = Secret::generate().map_err(Refusal::internal)?;
+    let new = NewJoinToken {
+        secret_sha256: &secret.hash(),
+        node: body.node.as_ref(),
+        uses_max: body.uses,
+        valid_for_seconds: body.hours * 3_600,
+    };
+    let expires_at = app.catalog.create_join_token(&sight.actor(), &new).await?;
+    let created = JoinTokenCreated {
+        token: secret.reveal_bare().to_owned(),
+        uses: body.uses,
+        expires_at,
+        node: body.node,
+    };
+    Ok((StatusCode::CREATED, axum::Json(created)).into_response())
+}
+
+/// Removes a node: its certificate opens nothing from now on.
+#[utoipa::path(
+    delete, path = "/v1/nodes/{name}", tag = "operation", operation_id = "remove_node",
+    params(("name" = inline(schema::NodeName), Path, description = "The node")),
+    responses((status = 200, body = Removed))
+)]
+pub(super) async fn remove(
+    State(app): State<App>,
+    sight: Sight,
+    Path(name): Path<NodeName>,
+) -> Result<axum::Json<Removed>, Refusal> {
+    app.catalog.remove_node(&sight.actor(), &name).await?;
+    Ok(axum::Json(Removed { removed: format!("node {name}") }))
+}
+
 /// Where the function answers, node by node, and which version each says it has.
 #[utoipa::path(
     get, path = "/v1/functions/{name}/endpoints", tag = "functions", operation_id = "list_endpoints",
@@ -60,6 +114,7 @@ pub(super) async fn endpoints(
     app.catalog.function(&caller.tenant, &name).await?;
     let served = app.catalog.served_function(&caller.tenant, &name).await?;
     let nodes = app.catalog.nodes().await?.into_iter();
-    let items = nodes.map(|status| endpoint(status, &caller.tenant, &name, served.as_ref()));
+    let public_url = app.config.public_ingress_url.as_deref();
+    let items = nodes.map(|status| endpoint(status, &caller.tenant, &name, served.as_ref(), public_url));
     Ok(axum::Json(Page { items: items.collect(), next: None }))
 }

@@ -25,5 +25,6 @@ mod registry;
 mod reviews;
 mod roles;
 mod support;
+mod tls;
 mod upkeep;
 mod uploads;

@@ -29,7 +29,19 @@ fn client(server: &Server, identity: Option<(&str, &KeyPair)>) -> reqwest::Clien
 async fn join_token(server: &Server, node: &str) -> String {
     let secret = Secret::generate().unwrap();
     let node = NodeName::parse(node).unwrap();
-    server.catalog.create_join_token(&Actor::program("test"), &node, &secret.hash(), 60).await.unwrap();
+    server
+        .catalog
+        .create_join_token(
+            &Actor::program("test"),
+            &mfaas_catalog::NewJoinToken {
+                secret_sha256: &secret.hash(),
+                node: Some(&node),
+                uses_max: 1,
+                valid_for_seconds: 60,
+            },
+        )
+        .await
+        .unwrap();
     secret.reveal_bare().to_owned()
 }
 
@@ -309,4 +321,109 @@ async fn a_version_that_a_node_refuses_says_so_to_its_own_tenant() {
     assert!(!body.contains("<img src=x") && !body.contains('\u{1b}'), "a node's words do nothing: {body}");
     let body = page(&server, "/functions/hello", &cookie).await.body;
     assert!(body.contains("<td>process</td><td>yes</td>"), "{body}");
+}
+
+#[tokio::test]
+async fn an_admin_s_token_joins_several_nodes_and_a_node_that_an_operator_removes_is_refused_at_once() {
+    let server = Server::start().await;
+    let admin = server.token_of("a", mfaas_ident::Role::Admin).await;
+    let operator = server.token_of("a", mfaas_ident::Role::Operator).await;
+    let make =
+        async |body: Value| server.send(server.request("POST", "/v1/join-tokens", &admin).json(&body)).await;
+    for bad in [json!({"uses": 0}), json!({"uses": 1001}), json!({"hours": 0}), json!({"hours": 721})] {
+        assert_eq!(make(bad.clone()).await.code(), "MF0904", "{bad}");
+    }
+    let made = make(json!({"uses": 2, "hours": 2})).await;
+    assert_eq!((made.status, &made.json()["uses"]), (201, &json!(2)), "{made:?}");
+    let token = made.json()["token"].as_str().unwrap().to_owned();
+    let (stranger, url) = (client(&server, None), server.node_url("/node/v1/join"));
+    let (key, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let (status, answer) = post(&stranger, &url, &join_request("node-1", &token, &key)).await;
+    assert_eq!(status, 200, "{answer}");
+    let (status, taken) = post(&stranger, &url, &join_request("node-1", &token, &other)).await;
+    assert_eq!((status, &taken["code"]), (409, &json!("MF0908")), "a name is taken once");
+    assert!(taken["detail"].as_str().unwrap().contains("mfaas node remove node-1"), "{taken}");
+    assert_eq!(
+        post(&stranger, &url, &join_request("node-2", &token, &other)).await.0,
+        200,
+        "that cost nothing"
+    );
+
+    let node = client(&server, Some((answer["certificate_pem"].as_str().unwrap(), &key)));
+    let report_url = server.node_url("/node/v1/report");
+    assert_eq!(post(&node, &report_url, &report(1, 0)).await.0, 204);
+    // It waits for directives, on a connection that is open.
+    let first =
+        node.get(server.node_url("/node/v1/directives?wait=0")).send().await.unwrap().bytes().await.unwrap();
+    let known = mfaas_ident::Digest::of(&first);
+    let waiting = node.get(server.node_url(&format!("/node/v1/directives?wait=20&known={known}"))).send();
+    let waiting = tokio::spawn(waiting);
+    let removed = server.send(server.request("DELETE", "/v1/nodes/node-1", &operator)).await;
+    assert_eq!((removed.status, &removed.json()["removed"]), (200, &json!("node node-1")));
+    for path in ["/node/v1/report", "/node/v1/usage", "/node/v1/logs"] {
+        let (status, refused) = post(&node, &server.node_url(path), &report(2, 0)).await;
+        assert_eq!((status, &refused["code"]), (403, &json!("MF0710")), "{path}");
+    }
+    for path in ["serving-set", "directives", "key-list"] {
+        let answer = node.get(server.node_url(&format!("/node/v1/{path}"))).send().await.unwrap();
+        assert_eq!(answer.status(), 403, "{path}");
+    }
+    let listed = server.get("/v1/nodes", &operator).await.json();
+    let names: Vec<_> = listed["items"].as_array().unwrap().iter().map(|node| node["name"].clone()).collect();
+    assert_eq!(names, ["node-2"]);
+    server.db.sql("UPDATE nodes SET availability = 'cordoned' WHERE name = 'node-2'");
+    let waited = waiting.await.unwrap().unwrap();
+    assert!(!waited.status().is_success(), "who waited when it was removed is told nothing more: {waited:?}");
+    let said = "SELECT string_agg(action || ' ' || subject, ', ' ORDER BY seq) FROM audit_log
+                WHERE action LIKE 'node.%' OR action LIKE 'join_token.%'";
+    assert_eq!(
+        server.db.sql(said),
+        "join_token.created , node.joined node-1, node.joined node-2, node.removed node-1"
+    );
+}
+
+/// A set that comes while it waits is not for a node that was removed meanwhile.
+#[tokio::test]
+async fn a_node_that_waits_for_a_set_when_it_is_removed_does_not_get_it() {
+    let server = Server::start().await;
+    let operator = server.token_of("a", mfaas_ident::Role::Operator).await;
+    let node = joined(&server, "node-1").await;
+    let waiting = tokio::spawn(node.get(server.node_url("/node/v1/serving-set?wait=20")).send());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(server.send(server.request("DELETE", "/v1/nodes/node-1", &operator)).await.status, 200);
+    server.db.sql(
+        "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
+         VALUES (9, 1, repeat('d', 64), 'a set', now(), now() + interval '1 hour')",
+    );
+    let answer = waiting.await.unwrap().unwrap();
+    assert_eq!(answer.status(), 403);
+    assert_eq!(answer.json::<Value>().await.unwrap()["code"], "MF0710");
+}
+
+#[tokio::test]
+async fn calls_go_where_the_site_says_and_nodes_that_are_silent_or_behind_are_counted() {
+    let server = Server::start_as(&[("MFAAS_PUBLIC_INGRESS_URL", "https://functions.example/")], |config| {
+        config.counts_life = Duration::ZERO;
+    })
+    .await;
+    let token = server.token("a", &[Scope::Read, Scope::Deploy]).await;
+    server.admitted("a", "hello", &token).await;
+    for (name, epoch) in [("node-1", 7), ("node-2", 6), ("node-3", 7)] {
+        let node = joined(&server, name).await;
+        assert_eq!(post(&node, &server.node_url("/node/v1/report"), &report(1, epoch)).await.0, 204);
+    }
+    joined(&server, "node-4").await;
+    server.db.sql(
+        "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
+         VALUES (7, 1, repeat('d', 64), 'a set', now(), now() + interval '1 hour');
+         UPDATE node_reports SET at = now() - interval '1 minute' WHERE node = 'node-3'",
+    );
+    let endpoints = server.get("/v1/functions/hello/endpoints", &token).await.json();
+    let urls: Vec<_> = endpoints["items"].as_array().unwrap().iter().map(|row| row["url"].clone()).collect();
+    let public = json!("https://functions.example/f/a/hello");
+    assert_eq!(urls, [public.clone(), public.clone(), public, Value::Null]);
+    let numbers = server.get("/metrics", "").await.body;
+    for state in ["ready", "behind", "silent", "joined"] {
+        assert!(numbers.contains(&format!("mfaas_node_states{{state=\"{state}\"}} 1")), "{state}: {numbers}");
+    }
 }

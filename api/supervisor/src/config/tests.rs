@@ -87,3 +87,22 @@ fn a_private_cluster_is_reached_through_its_socket() {
     assert_eq!(address.hosts, [DatabaseHost::Socket("/srv/m/run/pg".into(), 5432)]);
     assert_eq!((&*address.user, &*address.database, address.tls), ("mfaas_server", "mfaas", None));
 }
+
+#[test]
+fn nodes_are_listened_for_where_it_was_said_and_the_certificate_names_that() {
+    let config = UpConfig::load_or_new(&Home::at("/nowhere".as_ref()), PORTS).unwrap();
+    let cases = [
+        (None, "127.0.0.1", "127.0.0.1", vec!["mfaas.example"]),
+        (Some("0.0.0.0"), "0.0.0.0", "127.0.0.1", vec!["mfaas.example"]),
+        (Some("::"), "::", "::1", vec!["mfaas.example"]),
+        (Some("10.0.0.5"), "10.0.0.5", "10.0.0.5", vec!["mfaas.example", "10.0.0.5"]),
+    ];
+    for (said, listened, reached, names) in cases {
+        let node_listen = said.map(|address| address.parse().unwrap());
+        let config = UpConfig { node_listen, names: vec!["mfaas.example".to_owned()], ..config.clone() };
+        assert_eq!(config.node_addresses(), (listened.parse().unwrap(), reached.parse().unwrap()));
+        assert_eq!(config.certificate_names(), names);
+    }
+    assert_eq!(option_of("names"), "--name");
+    assert_eq!(option_of("node_listen"), "--node-listen");
+}

@@ -218,7 +218,11 @@ impl Reconciler {
             coming.map(|Exception { row, .. }| (row.tenant.clone(), row.function.clone(), row.version));
         let only = Some(coming.collect());
         self.dispatcher.await_set(Awaited { tree: Arc::clone(&self.tree), only });
-        self.dispatcher.note_whole();
+        // A node that has nothing of what it serves, and may still get it, is not worth calling.
+        let has_nothing = self.loaded.versions == 0;
+        if !has_nothing || self.unfinished().next().is_none() {
+            self.dispatcher.note_whole();
+        }
         self.kept.clear();
         self.keep_aliases();
     }

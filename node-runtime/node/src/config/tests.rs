@@ -23,7 +23,16 @@ fn with(name: &str, value: Option<&str>) -> Result<Config, String> {
 fn defaults_fill_what_may_be_left_out() {
     let config = with("MFAAS_READY_FILE", None).unwrap();
     assert_eq!(config.ingress.listen.to_string(), "127.0.0.1:7800");
-    assert_eq!(config.membership.server, "https://127.0.0.1:7701");
+    assert_eq!(config.membership.servers, ["https://127.0.0.1:7701"]);
+    let several = with("MFAAS_SERVER", Some("https://a:7701, https://[fd00::5]:7701/,")).unwrap();
+    assert_eq!(
+        several.membership.servers,
+        ["https://a:7701", "https://[fd00::5]:7701"],
+        "in the order that was given"
+    );
+    assert_eq!(config.ingress.advertise, None);
+    let advertised = with("MFAAS_INGRESS_ADVERTISE", Some("https://n1.example/")).unwrap().ingress.advertise;
+    assert_eq!(advertised.as_deref(), Some("https://n1.example"));
     assert!(config.workers.count >= 1);
     assert_eq!(config.local_api.socket, None, "off unless configured");
     let open = with("MFAAS_LOCAL_SOCKET", Some("/run/local.sock")).unwrap();
@@ -72,6 +81,15 @@ fn what_is_missing_or_malformed_is_named() {
         ("MFAAS_SERVER", "http://127.0.0.1:7701"),
         ("MFAAS_SERVER", "https://server/path"),
         ("MFAAS_SERVER", "https://"),
+        ("MFAAS_SERVER", ","),
+        ("MFAAS_SERVER", "https://a:7701,http://b:7701"),
+        (
+            "MFAAS_SERVER",
+            "https://a,https://a,https://a,https://a,https://a,https://a,https://a,https://a,https://a",
+        ),
+        ("MFAAS_INGRESS_ADVERTISE", "n1.example:7800"),
+        ("MFAAS_INGRESS_ADVERTISE", "https://n1.example/f"),
+        ("MFAAS_INGRESS_ADVERTISE", "https://u:p@n1.example"),
         ("MFAAS_INGRESS_LISTEN", "localhost"),
         ("MFAAS_WORKERS", "0"),
         ("MFAAS_WORKERS", "129"),

@@ -1,12 +1,14 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use reqwest::Response;
+use reqwest::{Response, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::{UpstreamError, body};
+use super::{Servers, Upstream, UpstreamError, body};
 
 #[tokio::test]
 async fn no_answer_is_read_beyond_its_limit() {
@@ -35,4 +37,53 @@ async fn a_server_that_trickles_is_given_up() {
     let given_up = body(request.send().await.unwrap(), "/", 1_000).await.unwrap_err();
     assert!(matches!(given_up, UpstreamError::Unreachable(error) if error.is_timeout()));
     trickle.await.unwrap();
+}
+
+/// Answers every question with that status; how many there were.
+async fn answering(status: &'static str) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            counted.fetch_add(1, Ordering::Relaxed);
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (url, asked)
+}
+
+fn upstream_of(urls: &[&str]) -> Upstream {
+    let client = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+    Upstream { client, servers: Arc::new(Servers::of(urls.iter().map(|url| (*url).to_owned()).collect())) }
+}
+
+/// Who cannot be reached has not had the question, so that the next one gets it; who takes none is left for the next one.
+#[tokio::test]
+async fn a_server_that_is_away_is_left_for_the_next_and_one_that_answers_is_kept() {
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let away = format!("http://{}", nobody.local_addr().unwrap());
+    drop(nobody);
+    let (stopping, first) = answering("503 Service Unavailable").await;
+    let (good, second) = answering("204 No Content").await;
+    let upstream = upstream_of(&[&away, &stopping, &good]);
+    let ask = async || upstream.get_if_any("/x", Duration::from_secs(5), 10).await;
+    let refused = ask().await.unwrap_err();
+    assert!(
+        matches!(refused, UpstreamError::Refused { status: StatusCode::SERVICE_UNAVAILABLE, .. }),
+        "{refused}"
+    );
+    for _ in 0..3 {
+        assert_eq!(ask().await.unwrap(), None);
+    }
+    assert_eq!((first.load(Ordering::Relaxed), second.load(Ordering::Relaxed)), (1, 3));
+    let alone = upstream_of(&[&away, &away]);
+    let lost = alone.get_if_any("/x", Duration::from_secs(5), 10).await.unwrap_err();
+    assert!(matches!(lost, UpstreamError::Unreachable(_)), "each is tried once: {lost}");
 }

@@ -13,8 +13,8 @@ mod program;
 mod server;
 mod tokens;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
@@ -41,8 +41,8 @@ async fn stage() -> (Server, Signer, Home) {
 
 /// The same for a node whose operator says nothing of who shares workers.
 async fn stage_by_default() -> (Server, Signer, Home) {
-    static PROVIDER: Once = Once::new();
-    PROVIDER.call_once(|| rustls::crypto::ring::default_provider().install_default().unwrap());
+    // Whether this or another test was first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let (server, signer) = (Server::start().await, Signer::new());
     server.records().key_list = signer.key_list();
     let home = Home::joined(&server, &signer).await;
@@ -476,4 +476,35 @@ async fn nothing_is_left_of_a_node_that_stopped_or_was_killed() {
     node.signal(Signal::KILL);
     assert!(!node.ended().await.success());
     gone(&left).await;
+}
+
+/// Nobody listens at the first address; the second server answers everything, joining too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_goes_to_the_next_server_and_says_where_the_site_reaches_it() {
+    let (server, signer, _) = stage().await;
+    let mut home = Home::new(&server, &signer);
+    home.ask_first("https://127.0.0.1:1");
+    home.advertise("https://n1.example");
+    assert!(home.join(server::TOKEN).await.success());
+    publish(&server, &signer, 1, 1);
+    let node = home.start().await;
+    node.answers("hello", "version 1").await;
+    let report = server.reported("epoch 1", |report| report.epoch == Epoch(1)).await;
+    assert_eq!(report.ingress_url, "https://n1.example");
+}
+
+/// Whoever balances calls leaves a node alone that has a set and none of the bytes that the set names.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_could_not_get_anything_of_its_first_set_is_not_ready() {
+    let (server, signer, home) = stage().await;
+    publish(&server, &signer, 1, 1);
+    let image = artifact::build(1);
+    server.records().blobs.remove(&Digest::of(&image)).unwrap();
+    let node = home.start().await;
+    server.reported("what is missing", |report| report.epoch == Epoch(1) && report.refused.len() == 1).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(node.get("/readyz").await.status, 503);
+    server.records().blobs.insert(Digest::of(&image), image);
+    node.answers("hello", "version 1").await;
+    assert_eq!(node.get("/readyz").await.status, 200);
 }

@@ -17,6 +17,7 @@ pub struct Home {
     directory: tempfile::TempDir,
     server: String,
     isolated: String,
+    advertise: &'static str,
     sharing: Option<&'static str>,
     processes: Option<usize>,
     /// What programs that come through the local socket may call besides what is public.
@@ -48,7 +49,26 @@ impl Home {
         std::fs::write(directory.path().join("root.pub"), signer.root.public().to_pem().unwrap()).unwrap();
         let server = format!("https://{}", server.address);
         let (isolated, local_calls, token) = (String::new(), String::new(), signer.token(&["*"]));
-        Self { directory, server, isolated, sharing: None, processes: None, local_calls, token }
+        Self {
+            directory,
+            server,
+            isolated,
+            advertise: "",
+            sharing: None,
+            processes: None,
+            local_calls,
+            token,
+        }
+    }
+
+    /// From the next start on, another server is asked first.
+    pub fn ask_first(&mut self, server: &str) {
+        self.server = format!("{server},{}", self.server);
+    }
+
+    /// From the next start on, this is where the site says that the ingress is.
+    pub fn advertise(&mut self, url: &'static str) {
+        self.advertise = url;
     }
 
     /// From the next start on, tenants share workers on these terms; nothing is said before.
@@ -84,6 +104,7 @@ impl Home {
             .env("MFAAS_CA_FILE", self.path("ca.pem"))
             .env("MFAAS_STATE_DIR", self.path("state"))
             .env("MFAAS_INGRESS_LISTEN", "127.0.0.1:0")
+            .env("MFAAS_INGRESS_ADVERTISE", self.advertise)
             .env("MFAAS_WORKERS", "2")
             .env("MFAAS_ISOLATED_TENANTS", &self.isolated)
             .env("MFAAS_ROOT_KEY_FILE", self.path("root.pub"))
@@ -98,7 +119,9 @@ impl Home {
 
     pub async fn join(&self, token: &str) -> ExitStatus {
         let mut command = self.command();
-        command.args(["join", "--token", token]);
+        let file = self.path("join-token");
+        std::fs::write(&file, format!("{token}\n")).unwrap();
+        command.args(["join", "--token-file"]).arg(file);
         tokio::task::spawn_blocking(move || command.status().unwrap()).await.unwrap()
     }
 

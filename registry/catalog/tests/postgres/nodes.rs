@@ -1,7 +1,7 @@
 //! Nodes: joining once, reports in order, desired against reported.
 
-use mfaas_catalog::{CatalogError, Held};
-use mfaas_delivery::{Condition, NODE_PROTOCOL, Report, SetState};
+use mfaas_catalog::{CatalogError, Held, NewJoinToken};
+use mfaas_delivery::{Availability, Condition, NODE_PROTOCOL, Report, SetState};
 use mfaas_ident::{Digest, Epoch, NodeName};
 
 use crate::fixture::{World, actor};
@@ -11,7 +11,14 @@ async fn a_join_token_joins_one_node_once() {
     let world = World::new().await;
     let (node, other) = (NodeName::parse("node-a").unwrap(), NodeName::parse("node-b").unwrap());
     let (secret, certificate) = (Digest::of(b"join"), Digest::of(b"certificate"));
-    world.server.create_join_token(&actor(), &node, &secret, 600).await.unwrap();
+    world
+        .server
+        .create_join_token(
+            &actor(),
+            &NewJoinToken { secret_sha256: &secret, node: Some(&node), uses_max: 1, valid_for_seconds: 600 },
+        )
+        .await
+        .unwrap();
     let wrong = world.server.join_node(&other, &secret, &certificate).await;
     assert!(matches!(wrong, Err(CatalogError::NotFound { .. })));
     let joined = world.server.join_node(&node, &secret, &certificate).await.unwrap();
@@ -20,7 +27,14 @@ async fn a_join_token_joins_one_node_once() {
     assert!(matches!(again, Err(CatalogError::NotFound { what: "join token" })));
 
     let expired = Digest::of(b"expired");
-    world.server.create_join_token(&actor(), &node, &expired, 0).await.unwrap();
+    world
+        .server
+        .create_join_token(
+            &actor(),
+            &NewJoinToken { secret_sha256: &expired, node: Some(&node), uses_max: 1, valid_for_seconds: 0 },
+        )
+        .await
+        .unwrap();
     let late = world.server.join_node(&node, &expired, &Digest::of(b"third")).await;
     assert!(matches!(late, Err(CatalogError::NotFound { .. })));
     assert_eq!(world.server.node_by_certificate(&Digest::of(b"third")).await.unwrap(), None);
@@ -30,7 +44,19 @@ async fn a_join_token_joins_one_node_once() {
 async fn the_newest_report_counts_and_convergence_follows() {
     let world = World::new().await;
     let node = NodeName::parse("node-a").unwrap();
-    world.server.create_join_token(&actor(), &node, &Digest::of(b"join"), 600).await.unwrap();
+    world
+        .server
+        .create_join_token(
+            &actor(),
+            &NewJoinToken {
+                secret_sha256: &Digest::of(b"join"),
+                node: Some(&node),
+                uses_max: 1,
+                valid_for_seconds: 600,
+            },
+        )
+        .await
+        .unwrap();
     world.server.join_node(&node, &Digest::of(b"join"), &Digest::of(b"certificate")).await.unwrap();
     world
         .damage(
@@ -94,4 +120,73 @@ async fn key_lists_are_given_one_after_the_other() {
         assert_eq!(world.server.key_list_after(held).await.unwrap().as_deref(), next, "after {held}");
     }
     assert_eq!(world.server.key_list().await.unwrap().as_deref(), Some("list 4"));
+}
+
+/// Bootstrap tokens: for as many nodes as they say, under names that nobody has.
+#[tokio::test]
+async fn a_join_token_for_any_name_joins_as_many_new_nodes_as_it_says() {
+    let world = World::new().await;
+    let name = |name: &str| NodeName::parse(name).unwrap();
+    let (secret, other) = (Digest::of(b"three"), Digest::of(b"other"));
+    let new = |secret_sha256, uses_max| NewJoinToken {
+        secret_sha256,
+        node: None,
+        uses_max,
+        valid_for_seconds: 600,
+    };
+    world.server.create_join_token(&actor(), &new(&secret, 2)).await.unwrap();
+    world.server.create_join_token(&actor(), &new(&other, 1000)).await.unwrap();
+    let join = async |node: &str, secret: &Digest, certificate: &[u8]| {
+        world.server.join_node(&name(node), secret, &Digest::of(certificate)).await
+    };
+    join("node-a", &secret, b"a").await.unwrap();
+    let taken = join("node-a", &secret, b"thief").await.unwrap_err();
+    assert!(matches!(taken, CatalogError::Conflict { .. }), "{taken}");
+    assert_eq!(world.server.node_by_certificate(&Digest::of(b"thief")).await.unwrap(), None);
+    join("node-b", &secret, b"b").await.expect("the refusal has not used the token");
+    let over = join("node-c", &secret, b"c").await.unwrap_err();
+    assert!(matches!(over, CatalogError::NotFound { what: "join token" }), "{over}");
+    join("node-c", &other, b"c").await.unwrap();
+    let (many, old) = (Digest::of(b"many"), Digest::of(b"old"));
+    let too_many = world.server.create_join_token(&actor(), &new(&many, 1001)).await;
+    assert!(too_many.is_err(), "the database bounds it too");
+    // A server of the release before has used it: it counts nothing.
+    world.server.create_join_token(&actor(), &new(&old, 1)).await.unwrap();
+    world.damage("UPDATE join_tokens SET used_at = now() WHERE uses = 0 AND uses_max = 1").await;
+    assert!(join("node-d", &old, b"d").await.is_err());
+}
+
+#[tokio::test]
+async fn a_node_that_was_removed_is_nowhere_and_may_join_anew() {
+    let world = World::new().await;
+    let node = NodeName::parse("node-a").unwrap();
+    let (secret, first, second) = (Digest::of(b"two"), Digest::of(b"first"), Digest::of(b"second"));
+    let new = NewJoinToken { secret_sha256: &secret, node: None, uses_max: 2, valid_for_seconds: 600 };
+    world.server.create_join_token(&actor(), &new).await.unwrap();
+    world.server.join_node(&node, &secret, &first).await.unwrap();
+    world.server.set_availability(&actor(), &node, Availability::Draining).await.unwrap();
+    world.server.remove_node(&actor(), &node).await.unwrap();
+    assert_eq!(world.server.node_by_certificate(&first).await.unwrap(), None);
+    // A server of the release before looks for the certificate alone.
+    let still = "SELECT count(*) FROM nodes WHERE certificate_sha256 =
+                 (SELECT detail ->> 'certificate' FROM audit_log WHERE action = 'node.removed')";
+    assert_eq!(world.count(still).await, 0);
+    assert!(world.server.nodes().await.unwrap().is_empty());
+    assert_eq!(world.server.count_nodes(Availability::Draining).await.unwrap(), 0);
+    for gone in [
+        world.server.remove_node(&actor(), &node).await,
+        world.server.directives(&node).await.map(drop),
+        world.server.set_availability(&actor(), &node, Availability::Active).await,
+    ] {
+        assert!(matches!(gone, Err(CatalogError::NotFound { what: "node" })), "{gone:?}");
+    }
+    world.server.join_node(&node, &secret, &second).await.unwrap();
+    let found = world.server.nodes().await.unwrap();
+    assert_eq!((found.len(), found[0].row.availability), (1, Availability::Active));
+    assert_eq!(world.server.node_by_certificate(&first).await.unwrap(), None);
+    assert!(world.server.node_by_certificate(&second).await.unwrap().is_some());
+    let told = world
+        .count("SELECT count(*) FROM audit_log WHERE action = 'node.removed' AND subject = 'node-a'")
+        .await;
+    assert_eq!(told, 1);
 }

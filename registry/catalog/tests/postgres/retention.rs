@@ -165,7 +165,19 @@ async fn the_role_deletes_nothing_that_is_young_or_counts() {
     let token = world.reviewer("alice").await;
     world.server.revoke_token(&actor(), None, token.id).await.unwrap();
     let node = crate::usage::joined(&world, "one").await;
-    world.server.create_join_token(&actor(), &node, &Digest::of(b"another"), 600).await.unwrap();
+    world
+        .server
+        .create_join_token(
+            &actor(),
+            &mfaas_catalog::NewJoinToken {
+                secret_sha256: &Digest::of(b"another"),
+                node: Some(&node),
+                uses_max: 1,
+                valid_for_seconds: 600,
+            },
+        )
+        .await
+        .unwrap();
     let reported = format!(
         "INSERT INTO node_reports (node, boot, sequence, epoch, body) VALUES ('{node}', gen_random_uuid(), 1, 7, '{{}}')"
     );

@@ -14,7 +14,19 @@ use crate::fixture::{World, actor, function, tenant};
 pub(crate) async fn joined(world: &World, name: &str) -> NodeName {
     let node = NodeName::parse(name).unwrap();
     let secret = Digest::of(format!("join {name}").as_bytes());
-    world.server.create_join_token(&actor(), &node, &secret, 600).await.unwrap();
+    world
+        .server
+        .create_join_token(
+            &actor(),
+            &mfaas_catalog::NewJoinToken {
+                secret_sha256: &secret,
+                node: Some(&node),
+                uses_max: 1,
+                valid_for_seconds: 600,
+            },
+        )
+        .await
+        .unwrap();
     world.server.join_node(&node, &secret, &Digest::of(name.as_bytes())).await.unwrap();
     node
 }

@@ -1,5 +1,6 @@
 //! A server in this process, on ports of its own, over a database and a directory of its own.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ impl Server {
         let db = tokio::task::spawn_blocking(Database::new).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("blobs")).unwrap();
-        authority::init(&dir.path().join("tls")).unwrap();
+        authority::init(&dir.path().join("tls"), &BTreeSet::new()).unwrap();
         let mut config = config(&db, dir.path(), more);
         change(&mut config);
         Self::run(db, Arc::new(dir), config).await
@@ -115,6 +116,16 @@ impl Server {
         let address = self.running().metrics.expect("the numbers have a listener");
         let request = self.client.get(format!("http://{address}{path}"));
         self.send(host.into_iter().fold(request, |request, host| request.header("host", host))).await
+    }
+
+    /// The ports of HTTP and of nodes.
+    pub(crate) fn ports(&self) -> (u16, u16) {
+        (self.running().http.port(), self.running().nodes.port())
+    }
+
+    /// Where readiness is on its own.
+    pub(crate) fn health(&self) -> std::net::SocketAddr {
+        self.running().health.expect("readiness has a listener")
     }
 
     /// Its blob store.

@@ -187,6 +187,8 @@ async fn machines(world: &World, turn: &str) {
     ran(world.server.directives(&node).await);
     ran(world.server.count_nodes(Availability::Active).await);
     ran(world.server.count_bans().await);
+    let leaving = crate::usage::joined(world, &format!("leaving-{turn}")).await;
+    world.server.remove_node(&actor(), &leaving).await.unwrap();
     world.server.set_availability(&actor(), &node, Availability::Cordoned).await.unwrap();
     let (boot, version) = (Uuid::new_v4(), VersionNumber::new(100).unwrap());
     let (tenant, name) = (TenantName::parse("t0").unwrap(), function("f1"));
