@@ -53,7 +53,6 @@ pub(crate) fn serve(config: &AcquireConfig) -> Result<(), BuilderError> {
     let result = runtime.block_on(async {
         let catalog = Catalog::connect_when_ready(&config.database_url, CONNECTIONS_MAX).await?;
         let blobs = Blobs::open(&config.blobs_url)?;
-        blobs.ready().await?;
         let state = AcquirerState {
             catalog: catalog.clone(),
             blobs,

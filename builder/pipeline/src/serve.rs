@@ -72,7 +72,6 @@ async fn run(config: &ServeConfig, context: BuildContext, instance: String) -> R
     let mut stop = Shutdown::listen().map_err(BuilderError::io("the signals of this process"))?;
     let catalog = Catalog::connect_when_ready(&config.database_url, CONNECTIONS_MAX).await?;
     let blobs = Blobs::open(&config.blobs_url)?;
-    blobs.ready().await?;
     let deps = tokio::sync::Mutex::new(context.deps.clone());
     let site_deps = config.site_deps.clone();
     let stopping = watch::Sender::new(false);

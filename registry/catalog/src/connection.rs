@@ -120,7 +120,7 @@ pub async fn migrate_with(
     migrations: &sqlx::migrate::Migrator,
     passwords: &RolePasswords,
 ) -> Result<(), CatalogError> {
-    let servers = Servers::of(&owner_url.parse()?, "mfaas-migrate", &[]);
+    let servers = Servers::of(&owner_url.parse()?, "mfaas-migrate", false);
     let mut connection = servers.writable().await?;
     migrating::apply(&mut connection, migrations).await?;
     let roles = [
@@ -154,12 +154,14 @@ impl Catalog {
     /// Connects with the role of `url`, to the server that takes writes if it names several; at most
     /// `connections_max` connections.
     pub async fn connect(url: &str, connections_max: u32) -> Result<Self, CatalogError> {
-        let servers = Servers::of(&url.parse()?, "mfaas", &LIMITS);
+        let servers = Servers::of(&url.parse()?, "mfaas", true);
         let primary = servers.primary(0).await?;
         let pool = PgPoolOptions::new()
             .max_connections(connections_max)
             .acquire_timeout(ACQUIRE_MAX)
-            .after_connect(|connection, _| Box::pin(async { confirm(connection).await.map_err(unusable) }))
+            .after_connect(|connection, _| {
+                Box::pin(async { confirm(connection, true).await.map_err(unusable) })
+            })
             .connect_lazy_with(servers.0[primary].options.clone());
         if servers.0.len() > 1 {
             tokio::spawn(servers.follow(pool.clone(), primary));
@@ -237,16 +239,20 @@ struct Servers(Vec<Server>);
 struct Server {
     host: DatabaseHost,
     options: PgConnectOptions,
+    /// Whether connections ask for [`LIMITS`].
+    is_limited: bool,
 }
 
 impl Servers {
-    fn of(address: &DatabaseAddress, application: &str, settings: &[(&str, &str)]) -> Self {
+    fn of(address: &DatabaseAddress, application: &str, is_limited: bool) -> Self {
         let server = |host: &DatabaseHost| {
             let mut options = PgConnectOptions::new_without_pgpass()
                 .username(&address.user)
                 .database(&address.database)
-                .application_name(application)
-                .options(settings.iter().copied());
+                .application_name(application);
+            if is_limited {
+                options = options.options(LIMITS);
+            }
             options = match host {
                 DatabaseHost::Tcp(name, port) => options.host(name).port(*port),
                 DatabaseHost::Socket(directory, port) => options.socket(directory).port(*port),
@@ -255,7 +261,8 @@ impl Servers {
                 options = options.password(password);
             }
             let Some(tls) = &address.tls else {
-                return Server { host: host.clone(), options: options.ssl_mode(PgSslMode::Disable) };
+                let options = options.ssl_mode(PgSslMode::Disable);
+                return Server { host: host.clone(), options, is_limited };
             };
             options = options.ssl_mode(PgSslMode::VerifyFull);
             if let Some(roots) = &tls.roots {
@@ -264,21 +271,22 @@ impl Servers {
             if let Some((certificate, key)) = &tls.client {
                 options = options.ssl_client_cert(certificate).ssl_client_key(key);
             }
-            Server { host: host.clone(), options }
+            Server { host: host.clone(), options, is_limited }
         };
         Self(address.hosts.iter().map(server).collect())
     }
 
-    /// The first server that takes writes, from `start` on round; else what the last one said.
+    /// The first server that takes writes, from `start` on round; else what is wrong with one that is no standby, if one is.
     async fn primary(&self, start: usize) -> Result<usize, CatalogError> {
-        let mut ended = Err(CatalogError::Unavailable(sqlx::Error::PoolClosed));
+        let mut wrong = CatalogError::Unusable(UnusableDatabase::Standby);
         for number in (0..self.0.len()).map(|step| (start + step) % self.0.len()) {
             match self.0[number].confirm().await {
                 Ok(()) => return Ok(number),
-                Err(error) => ended = Err(error),
+                Err(CatalogError::Unusable(UnusableDatabase::Standby)) => {}
+                Err(error) => wrong = error,
             }
         }
-        ended
+        Err(wrong)
     }
 
     async fn writable(&self) -> Result<PgConnection, CatalogError> {
@@ -322,18 +330,19 @@ impl Server {
 
     async fn confirm(&self) -> Result<(), CatalogError> {
         let mut connection = self.connect().await?;
-        confirm(&mut connection).await?;
+        confirm(&mut connection, self.is_limited).await?;
         // It did what it was for.
         let _ = connection.close().await;
         Ok(())
     }
 }
 
-/// Whether what is at the other end takes writes and gave this connection the limits that it asked for.
-async fn confirm(connection: &mut PgConnection) -> Result<(), CatalogError> {
+/// Whether what is at the other end takes writes and gave this connection the limits that it asked for, if it did.
+async fn confirm(connection: &mut PgConnection, is_limited: bool) -> Result<(), CatalogError> {
     let (is_standby, limit): (bool, String) =
         sqlx::query_as(UnusableDatabase::QUESTION).fetch_one(connection).await?;
-    Ok(UnusableDatabase::unless(is_standby, &limit, STATEMENT_MS_MAX)?)
+    let asked = if is_limited { STATEMENT_MS_MAX } else { &*limit };
+    Ok(UnusableDatabase::unless(is_standby, &limit, asked)?)
 }
 
 /// An error of ours where sqlx wants one of its own.

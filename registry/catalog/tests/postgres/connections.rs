@@ -95,8 +95,9 @@ async fn of_several_servers_the_one_that_takes_writes_is_used_also_after_another
     assert!(error.to_string().contains("standby"), "{error}");
 
     let hosts = format!("{},{}", standby.sockets().display(), primary.sockets().display());
-    let catalog =
-        Catalog::connect(&format!("postgres:///postgres?host={hosts}&user={OWNER}"), 2).await.unwrap();
+    let url = format!("postgres:///postgres?host={hosts}&user={OWNER}");
+    migrate(&url, &RolePasswords::default()).await.unwrap();
+    let catalog = Catalog::connect(&url, 2).await.unwrap();
     catalog.ready().await.unwrap();
     drop(primary);
     assert!(standby.psql("postgres", "SELECT pg_promote()"), "it is not promoted");
