@@ -23,12 +23,18 @@ impl InstanceDirectory {
     /// Makes `work/instance-<name>` after removing those of dead instances.
     pub(crate) fn make(work: &Path, name: &str) -> Result<Self, BuilderError> {
         std::fs::create_dir_all(work).map_err(BuilderError::io(work))?;
+        // Between a lock file's making and its locking another instance would take us for dead.
+        let making = work.join(LOCK_FILE);
+        let making = File::create(&making)
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(BuilderError::io(&making))?;
         sweep(work)?;
         let path = work.join(format!("{INSTANCE_PREFIX}{name}"));
         std::fs::create_dir(&path).map_err(BuilderError::io(&path))?;
         let lock_path = path.join(LOCK_FILE);
         let lock = File::create_new(&lock_path).map_err(BuilderError::io(&lock_path))?;
         lock.lock().map_err(BuilderError::io(&lock_path))?;
+        drop(making);
         Ok(Self { path, _lock: lock })
     }
 
@@ -44,8 +50,8 @@ impl Drop for InstanceDirectory {
     }
 }
 
-/// Removes directories whose lock nobody holds. One that is just being made has no lock file
-/// yet and is left alone.
+/// Removes directories whose lock nobody holds. One that a release before is just making has no lock file yet and is
+/// left alone.
 fn sweep(work: &Path) -> Result<(), BuilderError> {
     for entry in std::fs::read_dir(work).map_err(BuilderError::io(work))? {
         let path = entry.map_err(BuilderError::io(work))?.path();
@@ -63,3 +69,6 @@ fn sweep(work: &Path) -> Result<(), BuilderError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
