@@ -633,15 +633,18 @@ CREATE TABLE nodes (
     availability text NOT NULL DEFAULT 'active'::text,
     availability_since timestamp with time zone,
     removed_at timestamp with time zone,
+    previous_certificate_sha256 text,
+    renewed_at timestamp with time zone,
     CONSTRAINT nodes_pkey PRIMARY KEY (name),
     CONSTRAINT nodes_availability_known CHECK ((availability = ANY (ARRAY['active'::text, 'cordoned'::text, 'draining'::text]))),
     CONSTRAINT nodes_certificate_unique UNIQUE (certificate_sha256),
-    CONSTRAINT nodes_name_known CHECK ((name ~ '^[a-z][a-z0-9_-]{0,62}$'::text)) NOT VALID
+    CONSTRAINT nodes_name_known CHECK ((name ~ '^[a-z][a-z0-9_-]{0,62}$'::text)) NOT VALID,
+    CONSTRAINT nodes_previous_certificate_unique UNIQUE (previous_certificate_sha256)
 );
 CREATE TRIGGER nodes_orders AFTER UPDATE OF availability ON public.nodes FOR EACH STATEMENT EXECUTE FUNCTION tell_orders();
 GRANT SELECT ON nodes TO mfaas_server;
 GRANT INSERT (name, certificate_sha256) ON nodes TO mfaas_server;
-GRANT UPDATE (certificate_sha256, cordoned, joined_at, availability, availability_since, removed_at) ON nodes TO mfaas_server;
+GRANT UPDATE (certificate_sha256, cordoned, joined_at, availability, availability_since, removed_at, previous_certificate_sha256, renewed_at) ON nodes TO mfaas_server;
 
 CREATE TABLE policy_state (
     one boolean NOT NULL DEFAULT true,

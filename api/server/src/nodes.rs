@@ -31,6 +31,7 @@ const JOIN: &str = "/node/v1/join";
 pub(crate) fn router() -> Router<App> {
     Router::new()
         .route(JOIN, post(protocol::join))
+        .route("/node/v1/certificate", post(protocol::renew))
         .route("/node/v1/serving-set", get(protocol::serving_set))
         .route("/node/v1/shards", post(protocol::shards))
         .route("/node/v1/key-list", get(protocol::key_list))

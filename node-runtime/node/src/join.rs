@@ -65,7 +65,8 @@ fn read_token(file: &Path) -> anyhow::Result<String> {
     Ok(token.to_owned())
 }
 
-fn certificate_request(name: &str, key: &KeyPair) -> anyhow::Result<String> {
+/// Signed with the key, so that whoever reads it knows that the node has it.
+pub(crate) fn certificate_request(name: &str, key: &KeyPair) -> anyhow::Result<String> {
     let mut params = CertificateParams::new(Vec::new()).context("preparing the certificate request")?;
     params.distinguished_name.push(DnType::CommonName, name);
     let request = params.serialize_request(key).context("signing the certificate request")?;

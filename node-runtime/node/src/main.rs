@@ -18,6 +18,7 @@ mod local_api;
 mod logs;
 mod node;
 mod refused;
+mod renewal;
 mod serving;
 mod state;
 mod upstream;

@@ -24,6 +24,7 @@ use crate::directives::Follower;
 use crate::ingress::{self, Callers, Face, Hosts, Peers};
 use crate::local_api::{self, LocalSocket};
 use crate::logs;
+use crate::renewal::Renewal;
 use crate::serving::{self, Dispatcher, Fleet, NodeServices, Protection, WorkerSetup};
 use crate::state::StateDir;
 use crate::upstream::Upstream;
@@ -71,6 +72,12 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
     let mut answering = Answering::start(agent, listeners, face, peers, node.local_host(&config))?;
     let stopping = answering.stop.subscribe();
     let ingress_url = ingress_url(&config, address);
+    let renewal = Renewal {
+        membership: config.membership.clone(),
+        state: state.clone(),
+        upstream: node.upstream.clone(),
+    };
+    let renewal = tokio::spawn(renewal.run());
     let reporting = node.start_reporting(state, status, prometheus, ingress_url, stopping);
     announce(&config, address, &node.services.protection)?;
 
@@ -79,6 +86,7 @@ pub(crate) async fn serve(config: Config, cores: Cores) -> anyhow::Result<()> {
         // Workers end with the node, and whoever supervises it starts it again.
         ended = answering.ended(&node.dispatcher) => anyhow::bail!("{ended} ended"),
     }
+    renewal.abort();
     answering.stop(&node.dispatcher).await;
     let gone = node.fleet.ended(WORKERS_WAIT_MAX).await;
     reporting.stop().await;

@@ -4,12 +4,14 @@
 //! Must never follow a redirect, use a proxy, or read an answer without a limit. What arrives is
 //! bytes; whether they count is decided in [`crate::agent`].
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use mfaas_attest::SHARD_BYTES_MAX;
-use mfaas_delivery::{BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, Report, UsageReport};
+use mfaas_delivery::{
+    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, RenewalRequest, Report, UsageReport,
+};
 use mfaas_ident::Digest;
 use mfaas_rules::Code;
 use reqwest::{Certificate, Client, Identity, RequestBuilder, Response, StatusCode, redirect};
@@ -61,7 +63,8 @@ impl UpstreamError {
 /// A connection pool to the servers.
 #[derive(Debug, Clone)]
 pub(crate) struct Upstream {
-    client: Client,
+    /// Another one when the node has another certificate.
+    client: Arc<RwLock<Client>>,
     servers: Arc<Servers>,
 }
 
@@ -129,12 +132,37 @@ impl Upstream {
             builder = builder.identity(identity);
         }
         let client = builder.build().map_err(UpstreamError::Setup)?;
-        Ok(Self { client, servers: Arc::new(Servers::of(membership.servers.clone())) })
+        Ok(Self {
+            client: Arc::new(RwLock::new(client)),
+            servers: Arc::new(Servers::of(membership.servers.clone())),
+        })
+    }
+
+    /// Shows the certificate of `other` from now on, in all clones of this one. What is on its way ends as it began.
+    pub(crate) fn show_that_of(&self, other: &Self) {
+        let client = other.client();
+        *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+
+    fn client(&self) -> Client {
+        self.client.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks for another certificate.
+    pub(crate) async fn renew(&self, request: &RenewalRequest) -> Result<JoinResponse, UpstreamError> {
+        self.certificate("/node/v1/certificate", request).await
     }
 
     /// Trades a join token and a certificate request for a certificate.
     pub(crate) async fn join(&self, request: &JoinRequest) -> Result<JoinResponse, UpstreamError> {
-        let path = "/node/v1/join";
+        self.certificate("/node/v1/join", request).await
+    }
+
+    async fn certificate(
+        &self,
+        path: &str,
+        request: &impl serde::Serialize,
+    ) -> Result<JoinResponse, UpstreamError> {
         let bytes = self.post(path, request, SMALL_BYTES_MAX).await?;
         serde_json::from_slice(&bytes)
             .map_err(|e| UpstreamError::Malformed { path: path.to_owned(), reason: e.to_string() })
@@ -180,7 +208,7 @@ impl Upstream {
         wait_max: Duration,
         bytes_max: usize,
     ) -> Result<Option<Vec<u8>>, UpstreamError> {
-        let response = self.send(path, |url| self.client.get(url).timeout(wait_max)).await?;
+        let response = self.send(path, |url| self.client().get(url).timeout(wait_max)).await?;
         if response.status() == StatusCode::NO_CONTENT {
             return Ok(None);
         }
@@ -271,7 +299,7 @@ impl Upstream {
     }
 
     async fn get(&self, path: &str, bytes_max: usize) -> Result<Vec<u8>, UpstreamError> {
-        let response = self.send(path, |url| self.client.get(url).timeout(ANSWER_WAIT_MAX)).await?;
+        let response = self.send(path, |url| self.client().get(url).timeout(ANSWER_WAIT_MAX)).await?;
         body(accepted(response, path).await?, path, bytes_max).await
     }
 
@@ -281,7 +309,7 @@ impl Upstream {
         message: &impl serde::Serialize,
         bytes_max: usize,
     ) -> Result<Vec<u8>, UpstreamError> {
-        let request = |url| self.client.post(url).timeout(ANSWER_WAIT_MAX).json(message);
+        let request = |url| self.client().post(url).timeout(ANSWER_WAIT_MAX).json(message);
         let response = self.send(path, request).await?;
         body(accepted(response, path).await?, path, bytes_max).await
     }

@@ -22,6 +22,9 @@ pub struct JoinedNode {
     pub joined_at: DateTime<Utc>,
 }
 
+/// Before a certificate is renewed again. A node asks every hour.
+const RENEWAL_PAUSE_MINUTES: i32 = 30;
+
 /// A join token that is to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct NewJoinToken<'a> {
@@ -135,7 +138,8 @@ impl Catalog {
         let row = sqlx::query(
             "INSERT INTO nodes AS n (name, certificate_sha256) VALUES ($1, $2)
              ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE
-             SET certificate_sha256 = $2, joined_at = now(), removed_at = NULL,
+             SET certificate_sha256 = $2, previous_certificate_sha256 = NULL, renewed_at = NULL, joined_at = now(),
+                 removed_at = NULL,
                  availability = CASE WHEN n.removed_at IS NULL THEN n.availability ELSE 'active' END,
                  availability_since = CASE WHEN n.removed_at IS NULL THEN n.availability_since END,
                  cordoned = n.cordoned AND n.removed_at IS NULL
@@ -178,11 +182,14 @@ impl Catalog {
         .await?
         .ok_or(CatalogError::NotFound { what: "node" })?;
         let certificate: Digest = parsed(&row, "certificate_sha256")?;
-        sqlx::query("UPDATE nodes SET removed_at = now(), certificate_sha256 = $2 WHERE name = $1")
-            .bind(node.as_str())
-            .bind(no_certificate_of(node).to_string())
-            .execute(&mut *tx)
-            .await?;
+        sqlx::query(
+            "UPDATE nodes SET removed_at = now(), certificate_sha256 = $2, previous_certificate_sha256 = NULL
+             WHERE name = $1",
+        )
+        .bind(node.as_str())
+        .bind(no_certificate_of(node).to_string())
+        .execute(&mut *tx)
+        .await?;
         let detail = serde_json::json!({"certificate": certificate});
         audit::append(
             &mut tx,
@@ -192,11 +199,49 @@ impl Catalog {
         Ok(tx.commit().await?)
     }
 
-    /// The node whose current certificate this is; an older certificate of it finds nothing.
+    /// Records a new certificate of a node that shows the one `by`, with its audit record. Both open from now on, until the
+    /// next renewal: the node may never hear of the new one.
+    ///
+    /// # Errors
+    /// [`CatalogError::Conflict`] when that was done a moment ago, or `by` opens nothing any more.
+    pub async fn renew_node(
+        &self,
+        node: &NodeName,
+        by: &Digest,
+        certificate: &Digest,
+    ) -> Result<(), CatalogError> {
+        let mut tx = self.begin().await?;
+        let renewed = sqlx::query(
+            "UPDATE nodes SET previous_certificate_sha256 = $2, certificate_sha256 = $3, renewed_at = now()
+             WHERE name = $1 AND removed_at IS NULL AND $2 IN (certificate_sha256, previous_certificate_sha256)
+                   AND (renewed_at IS NULL OR renewed_at < now() - make_interval(mins => $4))",
+        )
+        .bind(node.as_str())
+        .bind(by.to_string())
+        .bind(certificate.to_string())
+        .bind(RENEWAL_PAUSE_MINUTES)
+        .execute(&mut *tx)
+        .await?;
+        if renewed.rows_affected() != 1 {
+            return Err(CatalogError::Conflict {
+                reason: format!("A certificate is renewed once in {RENEWAL_PAUSE_MINUTES} minutes."),
+            });
+        }
+        let detail = serde_json::json!({"by": by, "certificate": certificate});
+        let actor = &Actor::node(node);
+        audit::append(
+            &mut tx,
+            Entry { actor, action: "node.renewed", tenant: "", subject: node.as_str(), detail },
+        )
+        .await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// The node to which this certificate opens: the newest of it, or the one by which that was renewed.
     pub async fn node_by_certificate(&self, sha256: &Digest) -> Result<Option<JoinedNode>, CatalogError> {
         let row = sqlx::query(
-            "SELECT name, certificate_sha256, joined_at FROM nodes
-             WHERE certificate_sha256 = $1 AND removed_at IS NULL",
+            "SELECT name, $1 AS certificate_sha256, joined_at FROM nodes
+             WHERE (certificate_sha256 = $1 OR previous_certificate_sha256 = $1) AND removed_at IS NULL",
         )
         .bind(sha256.to_string())
         .fetch_optional(&self.pool)

@@ -15,7 +15,7 @@ pub use directives::{Availability, Ban, BanAnswer, BanNotice, Condition, DIRECTI
 pub use message::{MessageError, NODE_PROTOCOL, NODE_PROTOCOL_MIN, SERVER_PROTOCOL};
 pub use node::{
     JoinRequest, JoinResponse, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LoadedVersion, LogBatch, LogLevel, LogLine,
-    NodeProblem, REPORT_PROBLEMS_MAX, REPORT_REFUSED_MAX, RefusedVersion, Report, SetState,
+    NodeProblem, REPORT_PROBLEMS_MAX, REPORT_REFUSED_MAX, RefusedVersion, RenewalRequest, Report, SetState,
 };
 pub use progress::{DeploymentState, Diagnostic, Event, EventKind, Level, RENDERED_BYTES_MAX, Stage};
 pub use usage::{Kill, USAGE_NUMBER_MAX, USAGE_ROWS_MAX, UsageReport, UsageRow};

@@ -27,6 +27,9 @@ pub const LOG_LINE_BYTES_MAX: usize = 4_096;
 /// Bytes of a name, an address or a message in a report.
 const TEXT_BYTES_MAX: usize = 500;
 
+/// The largest certificate request, in bytes.
+const CSR_BYTES_MAX: usize = 16 << 10;
+
 /// Asks for a certificate. The only message without a client certificate.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,6 +52,16 @@ impl std::fmt::Debug for JoinRequest {
             .field("name", &self.name)
             .finish_non_exhaustive()
     }
+}
+
+/// Asks for another certificate, by the one that the node has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RenewalRequest {
+    /// [`crate::NODE_PROTOCOL`].
+    pub protocol: u32,
+    /// PKCS#10 certificate request in PEM; its subject is ignored, the name of the node that asks counts.
+    pub csr_pem: String,
 }
 
 /// The node's certificate.
@@ -272,6 +285,14 @@ impl JoinRequest {
     pub fn check(&self) -> Result<(), MessageError> {
         check_protocol(self.protocol)?;
         bound("token", self.token.len(), TEXT_BYTES_MAX)?;
-        bound("csr_pem", self.csr_pem.len(), 16 << 10)
+        bound("csr_pem", self.csr_pem.len(), CSR_BYTES_MAX)
+    }
+}
+
+impl RenewalRequest {
+    /// Checks protocol number and limits.
+    pub fn check(&self) -> Result<(), MessageError> {
+        check_protocol(self.protocol)?;
+        bound("csr_pem", self.csr_pem.len(), CSR_BYTES_MAX)
     }
 }

@@ -12,15 +12,15 @@ use http::header::CONTENT_TYPE;
 use mfaas_attest::SHARDS_AT_ONCE_MAX;
 use mfaas_catalog::{BanOutcome, CatalogError, Charged, Held, JoinedNode};
 use mfaas_delivery::{
-    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, MessageError, Report, SERVER_PROTOCOL,
-    UsageReport,
+    BanAnswer, BanNotice, JoinRequest, JoinResponse, LogBatch, MessageError, RenewalRequest, Report,
+    SERVER_PROTOCOL, UsageReport,
 };
-use mfaas_ident::{Digest, Epoch};
+use mfaas_ident::{Digest, Epoch, NodeName};
 use mfaas_push::PushError;
 use mfaas_rules::codes;
 use serde::Deserialize;
 
-use crate::authority::AuthorityError;
+use crate::authority::{AuthorityError, NodeCertificate};
 use crate::connections::Connection;
 use crate::extract::{Json, JsonList, Path, Query};
 use crate::refusal::Refusal;
@@ -55,13 +55,7 @@ pub(super) async fn join(
     let secret = Secret::parse_bare(&request.token).ok_or_else(stranger)?;
     // Signed before the token is used, so that a bad request does not cost a use of it. The
     // certificate opens nothing until the catalog knows it, and leaves only if it does.
-    let certificate =
-        app.authority.sign_node(&request.name, &request.csr_pem).map_err(|error| match error {
-            AuthorityError::Request(_) => {
-                Refusal::invalid("The certificate request cannot be used.").because(error)
-            }
-            other => Refusal::internal(other),
-        })?;
+    let certificate = signed(&app, &request.name, &request.csr_pem)?;
     match app.catalog.join_node(&request.name, &secret.hash(), &certificate.sha256).await {
         Ok(_) => {}
         Err(CatalogError::NotFound { .. }) => {
@@ -70,11 +64,36 @@ pub(super) async fn join(
         }
         Err(error) => return Err(error.into()),
     }
-    Ok(axum::Json(JoinResponse {
+    Ok(answered(&app, certificate))
+}
+
+/// A new certificate for a node that has one.
+pub(super) async fn renew(
+    State(app): State<App>,
+    Extension(node): Extension<JoinedNode>,
+    Json(request): Json<RenewalRequest>,
+) -> Result<axum::Json<JoinResponse>, Refusal> {
+    request.check()?;
+    let certificate = signed(&app, &node.name, &request.csr_pem)?;
+    app.catalog.renew_node(&node.name, &node.certificate_sha256, &certificate.sha256).await?;
+    Ok(answered(&app, certificate))
+}
+
+fn signed(app: &App, node: &NodeName, csr_pem: &str) -> Result<NodeCertificate, Refusal> {
+    app.authority.sign_node(node, csr_pem).map_err(|error| match error {
+        AuthorityError::Request(_) => {
+            Refusal::invalid("The certificate request cannot be used.").because(error)
+        }
+        other => Refusal::internal(other),
+    })
+}
+
+fn answered(app: &App, certificate: NodeCertificate) -> axum::Json<JoinResponse> {
+    axum::Json(JoinResponse {
         protocol: SERVER_PROTOCOL,
         certificate_pem: certificate.pem,
         ca_pem: app.authority.ca_pem.clone(),
-    }))
+    })
 }
 
 /// Which set a node has, by the digest of its envelope, and how long it would wait for another one.

@@ -96,6 +96,28 @@ async fn a_join_token_buys_one_certificate_for_one_name() {
 }
 
 #[tokio::test]
+async fn a_node_renews_its_certificate_by_the_one_that_it_has() {
+    let server = Server::start().await;
+    let key = KeyPair::generate().unwrap();
+    let request = join_request("node-1", &join_token(&server, "node-1").await, &key);
+    let (_, answer) = post(&client(&server, None), &server.node_url("/node/v1/join"), &request).await;
+    let old = client(&server, Some((answer["certificate_pem"].as_str().unwrap(), &key)));
+    let url = server.node_url("/node/v1/certificate");
+    let bad = json!({"protocol": 1, "csr_pem": "nothing"});
+    assert_eq!(post(&old, &url, &bad).await.1["code"], "MF0904");
+    let wanted = json!({"protocol": 1, "csr_pem": request["csr_pem"]});
+    let (status, renewed) = post(&old, &url, &wanted).await;
+    assert_eq!(status, 200, "{renewed}");
+    assert_ne!(renewed["certificate_pem"], answer["certificate_pem"]);
+    let new = client(&server, Some((renewed["certificate_pem"].as_str().unwrap(), &key)));
+    for shown in [&old, &new] {
+        let told = post(shown, &server.node_url("/node/v1/report"), &report(1, 0)).await;
+        assert!(told.0 < 300, "{told:?}");
+    }
+    assert_eq!(post(&new, &url, &wanted).await.1["code"], "MF0908", "once in a while");
+}
+
+#[tokio::test]
 async fn everything_but_join_needs_the_current_certificate_of_a_node() {
     let server = Server::start().await;
     let stranger = client(&server, None);
@@ -112,6 +134,7 @@ async fn everything_but_join_needs_the_current_certificate_of_a_node() {
         ("GET", "/node/v1/orders".to_owned()),
         ("POST", "/node/v1/bans".to_owned()),
         ("POST", "/node/v1/usage".to_owned()),
+        ("POST", "/node/v1/certificate".to_owned()),
     ];
     let node = joined(&server, "node-1").await;
     for (method, path) in &routes {

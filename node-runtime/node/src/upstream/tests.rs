@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use reqwest::{Response, StatusCode};
@@ -32,7 +32,7 @@ async fn a_server_that_trickles_is_given_up() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    let client = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+    let client = client();
     let request = client.get(format!("http://{address}/")).timeout(Duration::from_millis(300));
     let given_up = body(request.send().await.unwrap(), "/", 1_000).await.unwrap_err();
     assert!(matches!(given_up, UpstreamError::Unreachable(error) if error.is_timeout()));
@@ -59,8 +59,14 @@ async fn answering(status: &'static str) -> (String, Arc<AtomicUsize>) {
     (url, asked)
 }
 
+fn client() -> reqwest::Client {
+    // Another test may have been first.
+    let _ = mfaas_startup::install_tls_provider();
+    reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap()
+}
+
 fn upstream_of(urls: &[&str]) -> Upstream {
-    let client = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+    let client = Arc::new(RwLock::new(client()));
     Upstream { client, servers: Arc::new(Servers::of(urls.iter().map(|url| (*url).to_owned()).collect())) }
 }
 

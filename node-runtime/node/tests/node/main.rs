@@ -493,6 +493,30 @@ async fn a_node_goes_to_the_next_server_and_says_where_the_site_reaches_it() {
     assert_eq!(report.ingress_url, "https://n1.example");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_renews_its_certificate_and_goes_on_with_it() {
+    let (server, signer, _) = stage().await;
+    server.records().gives_old_certificates = true;
+    let home = Home::new(&server, &signer);
+    assert!(home.join(server::TOKEN).await.success());
+    let certificate = || std::fs::read_to_string(home.path("state/node.pem")).unwrap();
+    let old = certificate();
+    let node = home.start().await;
+    let begun = std::time::Instant::now();
+    while certificate() == old {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the node does not renew its certificate");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    publish(&server, &signer, 1, 1);
+    node.answers("hello", "version 1").await;
+    server.reported("epoch 1", |report| report.epoch == Epoch(1)).await;
+    node.signal(Signal::TERM);
+    assert!(node.ended().await.success());
+    let node = home.start().await;
+    node.answers("hello", "version 1").await;
+    assert_eq!(server.records().renewals, 1, "the new one is not due");
+}
+
 /// Whoever balances calls leaves a node alone that has a set and none of the bytes that the set names.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_could_not_get_anything_of_its_first_set_is_not_ready() {

@@ -12,13 +12,13 @@ use http::StatusCode;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use mfaas_delivery::{
-    BanAnswer, BanNotice, Directives, JoinRequest, JoinResponse, LogBatch, LogLine, Report, SERVER_PROTOCOL,
-    UsageReport,
+    BanAnswer, BanNotice, Directives, JoinRequest, JoinResponse, LogBatch, LogLine, RenewalRequest, Report,
+    SERVER_PROTOCOL, UsageReport,
 };
 use mfaas_ident::Digest;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, CertifiedIssuer,
-    ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
 };
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -42,6 +42,9 @@ pub struct Records {
     pub directives: Option<Directives>,
     pub bans: Vec<BanNotice>,
     pub usage: Vec<UsageReport>,
+    /// Whether those who join get a certificate of which two thirds of its life are gone.
+    pub gives_old_certificates: bool,
+    pub renewals: usize,
 }
 
 #[derive(Clone)]
@@ -159,6 +162,7 @@ fn routes(shared: Shared) -> Router {
         .route("/node/v1/orders", get(directives))
         .route("/node/v1/bans", post(ban))
         .route("/node/v1/usage", post(usage))
+        .route("/node/v1/certificate", post(renew))
         .route_layer(known)
         .route("/node/v1/join", post(join))
         .with_state(shared)
@@ -179,10 +183,24 @@ async fn join(
     if request.token != TOKEN || request.check().is_err() {
         return Err(StatusCode::FORBIDDEN);
     }
-    let mut csr = CertificateSigningRequestParams::from_pem(&request.csr_pem).unwrap();
+    let is_old = shared.records.lock().unwrap().gives_old_certificates;
+    let years = if is_old { [1970, 2040] } else { [2026, 2050] };
+    Ok(certificate(&shared, &request.csr_pem, years))
+}
+
+async fn renew(State(shared): State<Shared>, Json(request): Json<RenewalRequest>) -> Json<JoinResponse> {
+    request.check().unwrap();
+    shared.records.lock().unwrap().renewals += 1;
+    certificate(&shared, &request.csr_pem, [2026, 2051])
+}
+
+/// A certificate from one year on until another.
+fn certificate(shared: &Shared, csr_pem: &str, [begin, end]: [i32; 2]) -> Json<JoinResponse> {
+    let mut csr = CertificateSigningRequestParams::from_pem(csr_pem).unwrap();
     csr.params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    (csr.params.not_before, csr.params.not_after) = (date_time_ymd(begin, 1, 1), date_time_ymd(end, 1, 1));
     let certificate_pem = csr.signed_by(&shared.issuer).unwrap().pem();
-    Ok(Json(JoinResponse { protocol: SERVER_PROTOCOL, certificate_pem, ca_pem: shared.issuer.pem() }))
+    Json(JoinResponse { protocol: SERVER_PROTOCOL, certificate_pem, ca_pem: shared.issuer.pem() })
 }
 
 async fn serving_set(

@@ -190,3 +190,39 @@ async fn a_node_that_was_removed_is_nowhere_and_may_join_anew() {
         .await;
     assert_eq!(told, 1);
 }
+
+#[tokio::test]
+async fn a_renewed_certificate_opens_beside_the_one_that_asked_for_it() {
+    let world = World::new().await;
+    let node = NodeName::parse("node-a").unwrap();
+    let [secret, first, second, third, stranger] =
+        ["secret", "first", "second", "third", "stranger"].map(|text| Digest::of(text.as_bytes()));
+    let new = NewJoinToken { secret_sha256: &secret, node: Some(&node), uses_max: 2, valid_for_seconds: 600 };
+    world.server.create_join_token(&actor(), &new).await.unwrap();
+    world.server.join_node(&node, &secret, &first).await.unwrap();
+    let opens = async |digest: &Digest| {
+        let found = world.server.node_by_certificate(digest).await.unwrap();
+        found.is_some_and(|found| found.name == node && found.certificate_sha256 == *digest)
+    };
+    let conflict = |ended| matches!(ended, Err(CatalogError::Conflict { .. }));
+    assert!(conflict(world.server.renew_node(&node, &stranger, &second).await), "it is not the node's");
+    world.server.renew_node(&node, &first, &second).await.unwrap();
+    assert!(opens(&first).await && opens(&second).await);
+    assert!(conflict(world.server.renew_node(&node, &second, &third).await), "a moment ago");
+    // The answer was lost, and the node asks again by the first one.
+    let pause = "UPDATE nodes SET renewed_at = now() - interval '1 hour'";
+    world.damage(pause).await;
+    world.server.renew_node(&node, &first, &third).await.unwrap();
+    assert!(opens(&first).await && opens(&third).await && !opens(&second).await);
+    world.damage(pause).await;
+    world.server.renew_node(&node, &third, &second).await.unwrap();
+    assert!(!opens(&first).await && opens(&third).await && opens(&second).await);
+    let told = world.count("SELECT count(*) FROM audit_log WHERE action = 'node.renewed'").await;
+    assert_eq!(told, 3);
+    world.server.join_node(&node, &secret, &stranger).await.unwrap();
+    assert!(opens(&stranger).await && !opens(&third).await && !opens(&second).await, "it has joined anew");
+    world.damage(pause).await;
+    world.server.renew_node(&node, &stranger, &first).await.unwrap();
+    world.server.remove_node(&actor(), &node).await.unwrap();
+    assert!(!opens(&stranger).await && !opens(&first).await, "it was removed");
+}
