@@ -359,7 +359,7 @@ impl Stack {
     /// How a program connects to the database as its owner.
     pub fn database(&self) -> String {
         let (host, password) = (self.home().join("run/pg"), self.owner_password());
-        format!("host={} user=mfaas_owner password={password} dbname=mfaas", host.display())
+        format!("postgres:///mfaas?host={}&user=mfaas_owner&password={password}", host.display())
     }
 
     /// The last lines of a program's log, for messages of failed tests.

@@ -44,8 +44,13 @@ fn an_operator_sets_up_and_serves_and_stops() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("blobs")).unwrap();
     let owner = db.url("postgres");
-    let unready = run(&owner, dir.path(), &["serve"]);
-    assert!(!unready.status.success(), "it serves without a schema");
+    let mut early =
+        server(&owner, dir.path(), &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert!(early.try_wait().unwrap().is_none(), "it does not wait for a schema");
+    assert!(!dir.path().join("ready.json").exists(), "it serves without a schema");
+    early.kill().unwrap();
+    early.wait().unwrap();
     for _ in 0..2 {
         ok(run(&owner, dir.path(), &["migrate"]));
         ok(run(&owner, dir.path(), &["init"]));
