@@ -97,7 +97,13 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 async fn serve() -> anyhow::Result<()> {
     let config = ServeConfig::read(&Variables::of_process())?;
     let mut shutdown = Shutdown::listen()?;
-    let running = crate::start(config).await?;
+    let running = tokio::select! {
+        running = crate::start(config) => running?,
+        signal = shutdown.requested() => {
+            tracing::info!(signal, "stopped before it served");
+            return Ok(());
+        }
+    };
     let signal = shutdown.requested().await;
     tracing::info!(signal, "stopping");
     running.stop().await;

@@ -70,7 +70,10 @@ pub(crate) fn serve(config: &ServeConfig) -> Result<(), BuilderError> {
 
 async fn run(config: &ServeConfig, context: BuildContext, instance: String) -> Result<(), BuilderError> {
     let mut stop = Shutdown::listen().map_err(BuilderError::io("the signals of this process"))?;
-    let catalog = Catalog::connect_when_ready(&config.database_url, CONNECTIONS_MAX).await?;
+    let catalog = tokio::select! {
+        catalog = Catalog::connect_when_ready(&config.database_url, CONNECTIONS_MAX) => catalog?,
+        _ = stop.requested() => return Ok(()),
+    };
     let blobs = Blobs::open(&config.blobs_url)?;
     let deps = tokio::sync::Mutex::new(context.deps.clone());
     let site_deps = config.site_deps.clone();

@@ -49,8 +49,8 @@ fn an_operator_sets_up_and_serves_and_stops() {
     std::thread::sleep(Duration::from_millis(1_500));
     assert!(early.try_wait().unwrap().is_none(), "it does not wait for a schema");
     assert!(!dir.path().join("ready.json").exists(), "it serves without a schema");
-    early.kill().unwrap();
-    early.wait().unwrap();
+    Command::new("kill").args(["-TERM", &early.id().to_string()]).status().unwrap();
+    assert!(early.wait().unwrap().success(), "SIGTERM ends one that waits with 0");
     for _ in 0..2 {
         ok(run(&owner, dir.path(), &["migrate"]));
         ok(run(&owner, dir.path(), &["init"]));
