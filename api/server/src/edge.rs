@@ -50,8 +50,8 @@ pub(crate) async fn edge(State(app): State<App>, mut request: Request, next: Nex
     response
 }
 
-/// The layer of the node listener, of readiness on its own, and of numbers that are not on the loopback: ids, bodies and the log, without a host to
-/// check.
+/// The layer of the node listener, of readiness on its own, and of numbers that are not on the loopback: ids, bodies and the
+/// log, without a host to check.
 pub(crate) async fn node_edge(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let seen = Seen::of(&request);

@@ -32,14 +32,16 @@ const UNRECEIVED_MAX: Duration = Duration::from_secs(20);
 /// Connects to the first server of the address that takes writes, and listens for wake-ups.
 pub(crate) fn connect(database_url: &str) -> anyhow::Result<Client> {
     let address: DatabaseAddress = database_url.parse().context("MFAAS_DATABASE_URL")?;
-    let mut ended = None;
+    // What is wrong with a server that is no standby says more than that another one is.
+    let mut wrong = anyhow::Error::new(UnusableDatabase::Standby);
     for host in &address.hosts {
         match connect_to(&address, host) {
             Ok(client) => return Ok(client),
-            Err(error) => ended = Some(error),
+            Err(error) if error.downcast_ref() == Some(&UnusableDatabase::Standby) => {}
+            Err(error) => wrong = error,
         }
     }
-    Err(ended.context("the address of the database names no host")?).context("the database is not available")
+    Err(wrong).context("the database is not available")
 }
 
 /// Whether a database at a program's start may be on its way: it cannot be reached, starts, or is being migrated, or another

@@ -118,11 +118,11 @@ async fn in_a_bucket() {
     let gone = tokio::time::timeout(Duration::from_secs(2), blobs.receive(endless, 1 << 30)).await;
     assert!(gone.is_err(), "an endless stream has ended");
     let Kind::Bucket(uploads) = &blobs.kind else { panic!("no bucket") };
-    let incoming = blobs.prefix.clone().join("incoming");
-    assert_eq!(uploads.list(&incoming).await.unwrap().uploads.len(), 1);
+    let (incoming, first) = (blobs.prefix.clone().join("incoming"), Default::default());
+    assert_eq!(uploads.list(&incoming, &first).await.unwrap().uploads.len(), 1);
     assert_eq!(blobs.sweep().await.unwrap(), 0, "it may be in use");
     assert_eq!(blobs.sweep_bucket(uploads, Duration::ZERO).await.unwrap(), 1);
-    assert!(uploads.list(&incoming).await.unwrap().uploads.is_empty());
+    assert!(uploads.list(&incoming, &first).await.unwrap().uploads.is_empty());
     assert_eq!(blobs.get(&small, 10).await.unwrap(), "small", "what is stored stays");
 }
 
@@ -133,4 +133,12 @@ async fn with_a_wrong_secret() {
     assert!(error.is_transient() && !matches!(error, BlobError::Unmarked { .. }), "{error}");
     let error = blobs.sweep().await.unwrap_err().to_string();
     assert!(!error.contains("Signature="), "{error}");
+}
+
+#[test]
+fn another_document_is_no_list_without_uploads() {
+    let read = |text: &str| quick_xml::de::from_str::<super::Listing>(text);
+    assert!(read("<Error><Code>NotImplemented</Code></Error>").is_err());
+    let empty = "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated></ListMultipartUploadsResult>";
+    assert!(read(empty).unwrap().uploads.is_empty());
 }

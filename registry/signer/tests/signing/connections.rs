@@ -55,6 +55,24 @@ fn a_connection_is_encrypted_to_a_server_whose_certificate_names_it() {
 }
 
 #[test]
+fn of_several_servers_the_one_that_takes_writes_is_used_and_what_is_wrong_with_it_said() {
+    let world = World::new();
+    let primary = Cluster::start();
+    let standby = primary.standby();
+    let hosts = format!("{},{}", standby.sockets().display(), primary.sockets().display());
+    let url = |user: &str| format!("postgres:///postgres?host={hosts}&user={user}");
+    let said = waits_for(&world, &url(OWNER));
+    assert!(said.contains("never migrated"), "it did not come to the primary: {said}");
+    let said = waits_for(&world, &standby.url("postgres", OWNER));
+    assert!(said.contains("standby"), "{said}");
+    let said = world.refuses_to_serve("MFAAS_DATABASE_URL", &url("nobody_here"));
+    assert!(said.contains("does not exist"), "{said}");
+    let gone = format!("postgres:///postgres?host=/nowhere,{}&user={OWNER}", standby.sockets().display());
+    let said = waits_for(&world, &gone);
+    assert!(said.contains("/nowhere") && !said.contains("standby"), "{said}");
+}
+
+#[test]
 fn a_signer_that_starts_waits_until_the_owner_has_migrated_the_database() {
     let world = World::new();
     let cluster = Cluster::get();
