@@ -24,8 +24,8 @@ const LIMITS: [(&str, &str); 2] = [
     ("statement_timeout", STATEMENT_MS_MAX),
     ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_MS_MAX),
 ];
-/// How long one server has to take a connection.
-const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// How long one server has to take a connection and to say that it takes writes.
+const ANSWER_MAX: Duration = Duration::from_secs(3);
 /// How often a program that may choose between servers looks which one takes writes.
 const FOLLOW_EVERY: Duration = Duration::from_secs(3);
 /// Before a program that starts asks again, and how often its log says that it waits.
@@ -290,10 +290,7 @@ impl Servers {
     }
 
     async fn writable(&self) -> Result<PgConnection, CatalogError> {
-        let primary = match self.0.len() {
-            1 => 0,
-            _ => self.primary(0).await?,
-        };
+        let primary = self.primary(0).await?;
         self.0[primary].connect().await
     }
 
@@ -316,24 +313,26 @@ impl Servers {
 
 impl Server {
     async fn connect(&self) -> Result<PgConnection, CatalogError> {
-        let silent = || {
-            sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, format!("{} does not answer", self.host)))
-        };
-        let connected = timeout(CONNECT_MAX, PgConnection::connect_with(&self.options))
-            .await
-            .unwrap_or_else(|_| Err(silent()));
+        let connected = PgConnection::connect_with(&self.options).await;
         connected.map_err(|error| match UnusableDatabase::of_refusal(&error.to_string()) {
             Some(unusable) => unusable.into(),
             None => error.into(),
         })
     }
 
+    /// Whether it is the one that programs need. A machine that is gone may take the connection and never answer.
     async fn confirm(&self) -> Result<(), CatalogError> {
-        let mut connection = self.connect().await?;
-        confirm(&mut connection, self.is_limited).await?;
-        // It did what it was for.
-        let _ = connection.close().await;
-        Ok(())
+        let confirmed = async {
+            let mut connection = self.connect().await?;
+            confirm(&mut connection, self.is_limited).await?;
+            // It did what it was for.
+            let _ = connection.close().await;
+            Ok(())
+        };
+        timeout(ANSWER_MAX, confirmed).await.unwrap_or_else(|_| {
+            let reason = format!("{} does not answer", self.host);
+            Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, reason)).into())
+        })
     }
 }
 

@@ -79,6 +79,19 @@ async fn a_program_that_starts_waits_until_the_owner_has_migrated_the_database()
     started.await.unwrap().unwrap().ready().await.unwrap();
 }
 
+/// It takes the connection, and nothing more.
+#[tokio::test]
+async fn a_server_that_never_answers_is_passed_over() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let alone = format!("postgres://{OWNER}@127.0.0.1:{port}/postgres");
+    let error = Catalog::connect(&alone, 1).await.unwrap_err();
+    assert!(error.is_transient() && said(&error).contains("does not answer"), "{}", said(&error));
+    let sockets = Cluster::get().sockets().display();
+    let both = format!("postgres:///postgres?host=127.0.0.1,{sockets}&port={port},5432&user={OWNER}");
+    Catalog::connect(&both, 1).await.unwrap();
+}
+
 #[tokio::test]
 async fn one_that_may_not_come_in_does_not_wait() {
     let cluster = Cluster::get();
