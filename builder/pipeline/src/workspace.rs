@@ -4,6 +4,7 @@
 //! lock when the process ends, however it ends.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::BuilderError;
@@ -24,10 +25,9 @@ impl InstanceDirectory {
     pub(crate) fn make(work: &Path, name: &str) -> Result<Self, BuilderError> {
         std::fs::create_dir_all(work).map_err(BuilderError::io(work))?;
         // Between a lock file's making and its locking another instance would take us for dead.
-        let making = work.join(LOCK_FILE);
-        let making = File::create(&making)
-            .and_then(|file| file.lock().map(|()| file))
-            .map_err(BuilderError::io(&making))?;
+        let making = File::open(work)
+            .and_then(|directory| directory.lock().map(|()| directory))
+            .map_err(BuilderError::io(work))?;
         sweep(work)?;
         let path = work.join(format!("{INSTANCE_PREFIX}{name}"));
         std::fs::create_dir(&path).map_err(BuilderError::io(&path))?;
@@ -63,8 +63,13 @@ fn sweep(work: &Path) -> Result<(), BuilderError> {
             continue;
         }
         let Ok(lock) = File::open(path.join(LOCK_FILE)) else { continue };
-        if lock.try_lock().is_ok() {
-            std::fs::remove_dir_all(&path).map_err(BuilderError::io(&path))?;
+        if lock.try_lock().is_err() {
+            continue;
+        }
+        match std::fs::remove_dir_all(&path) {
+            // Its instance removed it and ended after we opened the lock.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            removed => removed.map_err(BuilderError::io(&path))?,
         }
     }
     Ok(())
