@@ -39,7 +39,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(2);
 /// How often expiry is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 /// Functions that are reconciled at once: between two such steps the node asks for a newer set.
-const FUNCTIONS_AT_ONCE: usize = 500;
+const FUNCTIONS_AT_ONCE: usize = 100;
 /// How long the server may take for that.
 const GLANCE: Duration = Duration::from_millis(200);
 /// How often the cache is rid of what nothing needs any more, and always after a start.
@@ -340,6 +340,7 @@ impl Agent {
             self.note_expiry();
             return Ok(());
         }
+        put_first(&mut self.queue, &self.reconciler.take_wanted());
         let next = self.queue.len().min(FUNCTIONS_AT_ONCE);
         let names: Vec<Name> = self.queue.drain(..next).collect();
         let trust = self.gate.trust(Utc::now());
@@ -398,6 +399,15 @@ impl Agent {
         let problem = report::problem(refused.code, &refused.message);
         self.status.send_if_modified(|status| status.note(problem));
     }
+}
+
+/// What callers already ask for comes before the rest.
+fn put_first(queue: &mut VecDeque<Name>, wanted: &BTreeSet<Name>) {
+    if wanted.is_empty() {
+        return;
+    }
+    let (first, rest): (Vec<Name>, Vec<Name>) = queue.drain(..).partition(|name| wanted.contains(name));
+    queue.extend(first.into_iter().chain(rest));
 }
 
 /// Logs a trouble unless it is the same as the last one; returns what was logged last.

@@ -2,7 +2,8 @@
 //! reads for one deploy, and how a node joins.
 //!
 //! `cargo build --release --workspace && cargo run --release -p mfaas-e2e --example million`. Needs what the end-to-end tests need
-//! and 200,000 descriptors (`ulimit -n`); `--without-node` leaves out what a node does, for more functions than one node loads.
+//! and 200,000 descriptors (`ulimit -n`); `--without-node` leaves out what a node does, for more functions than one node loads;
+//! with `--distinct` each function has an image of its own, and a node that joins reads them all.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +13,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,8 +24,10 @@ use mfaas_harness::{Package, Program, Stack, package, wait_for};
 use mfaas_ident::{Digest, FunctionName, VersionNumber};
 use rustix::process::Signal;
 
-/// Callable by number, of each function.
-const RECENT: u32 = 10;
+/// Callable by number, of each function, at most.
+const RECENT_MAX: u32 = 10;
+/// Long enough to lie in an image as it is written.
+const ANSWER_BYTES: usize = 64;
 /// Deploys and revocations of each measurement.
 const ROUNDS: usize = 20;
 const AUDIT_ROWS_PER_S: u32 = 50;
@@ -33,6 +37,13 @@ struct Options {
     functions: u32,
     versions: u32,
     with_node: bool,
+    distinct: bool,
+}
+
+impl Options {
+    fn recent(&self) -> u32 {
+        self.versions.min(RECENT_MAX)
+    }
 }
 
 fn main() {
@@ -55,14 +66,14 @@ fn main() {
         let full = probe.measure("full site, 50 audit rows a second");
         println!("deploy, full / empty: {:.2} x (p50)", full / empty);
         if options.with_node {
-            join(&stack, &options);
+            join(&stack, &options, &probe.tenant);
         }
         over.store(true, Ordering::Relaxed);
     });
 }
 
 fn options() -> Options {
-    let mut options = Options { functions: 9_000, versions: 112, with_node: true };
+    let mut options = Options { functions: 9_000, versions: 112, with_node: true, distinct: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || arguments.next().and_then(|text| text.parse().ok()).expect("a number");
@@ -70,10 +81,11 @@ fn options() -> Options {
             "--functions" => options.functions = number(),
             "--versions" => options.versions = number(),
             "--without-node" => options.with_node = false,
-            other => panic!("{other}: --functions N, --versions N and --without-node are known"),
+            "--distinct" => options.distinct = true,
+            other => panic!("{other}: --functions N, --versions N, --without-node and --distinct are known"),
         }
     }
-    assert!(options.versions >= RECENT, "at least {RECENT} versions");
+    assert!(options.versions > 0 && options.functions > 0, "at least one function of one version");
     options
 }
 
@@ -100,9 +112,10 @@ impl<'a> Probe<'a> {
 
     /// Deploys another version; returns its artifact and how long that took in all.
     fn deploy(&self) -> (String, f64) {
-        let unique = uuid_like();
-        self.package
-            .set_source(&format!("pub fn handle(_: &[u8]) -> Vec<u8> {{\n    b\"{unique}\".to_vec()\n}}\n"));
+        self.package.set_source(&format!(
+            "pub fn handle(_: &[u8]) -> Vec<u8> {{\n    b\"{}\".to_vec()\n}}\n",
+            new_answer()
+        ));
         let begin = Instant::now();
         let path = self.package.path().display().to_string();
         if self.with_node {
@@ -169,9 +182,9 @@ impl<'a> Probe<'a> {
 }
 
 /// A constant that no source had before.
-fn uuid_like() -> String {
+fn new_answer() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    format!("{:x}", now.as_nanos())
+    format!("{:0>ANSWER_BYTES$x}", now.as_nanos())
 }
 
 /// Prints p50 and the worst of some figures; the p50.
@@ -225,30 +238,42 @@ fn fill(stack: &Stack, options: &Options) {
     let envelope: serde_json::Value = serde_json::from_str(&envelope).unwrap();
     let payload = BASE64_STANDARD.decode(envelope["payload"].as_str().unwrap()).unwrap();
     let model: Statement = serde_json::from_slice(&payload).unwrap();
-    let newest = options.versions - RECENT + 1..=options.versions;
+    let images = Images::of(stack, model.predicate.artifact, &artifact);
+    let newest = options.versions - options.recent() + 1..=options.versions;
     let mut tx = sql.transaction().unwrap();
     tx.batch_execute("SET LOCAL session_replication_role = replica; SET LOCAL statement_timeout = 0")
         .unwrap();
-    tx.batch_execute("CREATE TEMP TABLE filled (name text, version integer, statement text, envelope text)")
-        .unwrap();
+    tx.batch_execute(
+        "CREATE TEMP TABLE filled (name text, version integer, artifact text, statement text, envelope text)",
+    )
+    .unwrap();
     let mut copy = tx.copy_in("COPY filled FROM STDIN").unwrap();
     // Nobody else looks at statements.
     let stated = if options.with_node { options.functions } else { 0 };
     for number in 0..stated {
+        let image = if options.distinct { images.another(number) } else { model.predicate.artifact };
         for version in newest.clone() {
             let mut admission = model.predicate.clone();
             admission.function = FunctionName::parse(&format!("f{number}")).unwrap();
             admission.version = VersionNumber::new(version).unwrap();
+            admission.artifact = image;
             let envelope = String::from_utf8(sign(&Statement::new(admission), &[&key]).unwrap()).unwrap();
             let digest = Digest::of(envelope.as_bytes());
-            writeln!(copy, "f{number}\t{version}\t{digest}\t{}", envelope.replace('\\', "\\\\")).unwrap();
+            let envelope = envelope.replace('\\', "\\\\");
+            writeln!(copy, "f{number}\t{version}\t{image}\t{digest}\t{envelope}").unwrap();
         }
     }
     copy.finish().unwrap();
     let (functions, versions) = (options.functions.cast_signed(), options.versions.cast_signed());
     tx.execute(
-        "INSERT INTO statements (digest, artifact, envelope) SELECT statement, $1, envelope FROM filled",
+        "INSERT INTO artifacts (digest, bytes, toolchain)
+         SELECT DISTINCT f.artifact, a.bytes, a.toolchain FROM filled f, artifacts a WHERE a.digest = $1
+         ON CONFLICT DO NOTHING",
         &[&artifact],
+    )
+    .unwrap();
+    tx.batch_execute(
+        "INSERT INTO statements (digest, artifact, envelope) SELECT statement, artifact, envelope FROM filled",
     )
     .unwrap();
     tx.execute(
@@ -269,7 +294,8 @@ fn fill(stack: &Stack, options: &Options) {
     tx.execute(
         "INSERT INTO versions (tenant, function, version, deployment_id, artifact, statement, source_digest, handler, budget_us,
                  memory_bytes, toolchain, abi_version, policy_version, idempotent, isolation, access)
-         SELECT p.tenant, 'f' || i, n, md5(i || '@' || n)::uuid, p.artifact, coalesce(f.statement, p.statement), p.source_digest,
+         SELECT p.tenant, 'f' || i, n, md5(i || '@' || n)::uuid, coalesce(f.artifact, p.artifact),
+                coalesce(f.statement, p.statement), p.source_digest,
                 p.handler, p.budget_us, p.memory_bytes, p.toolchain, p.abi_version, p.policy_version, p.idempotent,
                 p.isolation, p.access
          FROM (SELECT * FROM versions WHERE function = 'probe' ORDER BY version LIMIT 1) p
@@ -312,7 +338,7 @@ fn signed(stack: &Stack, begin: Instant) -> f64 {
 
 /// Waits until the node reports every version; how long that took.
 fn loaded(stack: &Stack, options: &Options, begin: Instant) -> f64 {
-    let wanted = i64::from(options.functions * RECENT);
+    let wanted = i64::from(options.functions * options.recent());
     let mut sql = stack.sql();
     let report =
         "SELECT coalesce((body ->> 'versions')::bigint, 0), epoch >= (SELECT max(epoch) FROM serving_sets)
@@ -329,8 +355,39 @@ fn loaded(stack: &Stack, options: &Options, begin: Instant) -> f64 {
     })
 }
 
-/// A node that has forgotten everything but who it is.
-fn join(stack: &Stack, options: &Options) {
+/// Images that differ from a deployed one in nothing but their answer.
+struct Images {
+    directory: PathBuf,
+    bytes: Vec<u8>,
+    /// Where the answer lies.
+    at: usize,
+}
+
+impl Images {
+    fn of(stack: &Stack, artifact: Digest, name: &str) -> Self {
+        let directory = stack.home().join("blobs/sha256");
+        let bytes = std::fs::read(directory.join(&name[..2]).join(name)).unwrap();
+        assert_eq!(Digest::of(&bytes), artifact, "what is stored is what was signed");
+        let is_answer = |window: &[u8]| window.iter().all(u8::is_ascii_hexdigit);
+        let at = bytes.windows(ANSWER_BYTES).position(is_answer).expect("the answer lies in the image");
+        Self { directory, bytes, at }
+    }
+
+    /// Stores another one, as the signer does.
+    fn another(&self, number: u32) -> Digest {
+        let mut bytes = self.bytes.clone();
+        bytes[self.at..][..ANSWER_BYTES].copy_from_slice(format!("{number:0>ANSWER_BYTES$}").as_bytes());
+        let digest = Digest::of(&bytes);
+        let name = digest.to_string();
+        let directory = self.directory.join(&name[..2]);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join(name), bytes).unwrap();
+        digest
+    }
+}
+
+/// A node that has forgotten everything but who it is, and is called from the start.
+fn join(stack: &Stack, options: &Options, tenant: &str) {
     let node = stack.pid(Program::Node);
     std::fs::remove_dir_all(stack.home().join("node/state/blobs")).unwrap();
     stack
@@ -339,8 +396,20 @@ fn join(stack: &Stack, options: &Options) {
         .unwrap();
     rustix::process::kill_process(node, Signal::KILL).unwrap();
     let begin = Instant::now();
-    let took = loaded(stack, options, begin);
-    println!("a node without a cache serves all of it after {took:.1} s");
+    std::thread::scope(|scope| {
+        for number in [options.functions - 1, options.functions / 2] {
+            scope.spawn(move || {
+                let url = format!("{}/f/{tenant}/f{number}", stack.ingress());
+                wait_for("its first call", WAIT_MAX, || {
+                    let answer = stack.try_request("POST", &url, &[], Vec::new());
+                    answer.is_ok_and(|answer| answer.status == 200).then_some(())
+                });
+                println!("a node without a cache answers a call of f{number} after {:.2} s", seconds(begin));
+            });
+        }
+        let took = loaded(stack, options, begin);
+        println!("it serves all of it after {took:.1} s");
+    });
 }
 
 /// Other people's business.

@@ -153,6 +153,11 @@ impl Reconciler {
         self.exceptions.values().flatten().map(|exception| &exception.row)
     }
 
+    /// Functions on their way that were called since this was asked before.
+    pub(super) fn take_wanted(&self) -> BTreeSet<Name> {
+        self.dispatcher.take_wanted()
+    }
+
     /// Functions of which something could not be had that may come.
     pub(super) fn unfinished(&self) -> impl Iterator<Item = &Name> {
         let unfinished = self.exceptions.iter().filter(|(_, rows)| rows.iter().any(|row| row.again));

@@ -1,11 +1,14 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::collections::VecDeque;
+
 use chrono::TimeDelta;
 use mfaas_attest::{Admission, EPOCHS_AHEAD_MAX, KeyList, PrivateKey, ServingSet, Trust};
 use mfaas_ident::{Budget, Digest, Epoch, FunctionName, TenantName, ToolchainId};
 use mfaas_rules::{Code, codes};
 
 use super::gate::{Admitted, Gate};
+use super::put_first;
 use super::testing::{Keys, admission, key, now, number, served, set, state};
 use crate::image::{self, MachineCode};
 use crate::state::{Seen, StateDir};
@@ -303,4 +306,12 @@ fn the_test_documents_pass_their_own_rules() {
     let keys = Keys::generate();
     let set = ServingSet { functions: root, ..set(1) };
     assert!(gate(&keys).serving_set(&keys.sign(&set), now()).is_ok());
+}
+
+#[test]
+fn functions_that_callers_ask_for_are_loaded_first() {
+    let name = |name: &str| (TenantName::parse("acme").unwrap(), FunctionName::parse(name).unwrap());
+    let mut queue: VecDeque<_> = ["a", "b", "c", "d"].map(name).into();
+    put_first(&mut queue, &["d", "b", "loaded-long-ago"].map(name).into());
+    assert_eq!(queue, ["b", "d", "a", "c"].map(name));
 }

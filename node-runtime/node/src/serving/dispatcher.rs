@@ -36,6 +36,8 @@ const RETRY_AFTER_S: u32 = 1;
 
 /// Loading a whole set, and starting workers, at most.
 const DEFINE_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Functions on their way that are remembered because they were called.
+const WANTED_MAX: usize = 100;
 /// How often it is looked whether workers have come.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -134,6 +136,8 @@ pub(crate) struct Dispatcher {
     table: RwLock<Table>,
     /// Names of this one that lead nowhere are on their way.
     awaited: RwLock<Option<Awaited>>,
+    /// Functions on their way that were called since the last look, `WANTED_MAX` at most.
+    wanted: Mutex<BTreeSet<Name>>,
     numbers: Mutex<Numbers>,
     /// Workers that tenants share, and that are there from the start.
     workers: usize,
@@ -156,10 +160,23 @@ impl Dispatcher {
         pools: Pools,
         services: &NodeServices,
     ) -> Self {
-        let (table, awaited, serving, whole) = Default::default();
+        let (table, awaited, wanted, serving, whole) = Default::default();
         let numbers = Mutex::new(Numbers::new(pools));
         let (standing, usage) = (Arc::clone(&services.standing), Arc::clone(&services.usage));
-        Self { intake, engine, table, awaited, numbers, workers, serving, whole, published, standing, usage }
+        Self {
+            intake,
+            engine,
+            table,
+            awaited,
+            wanted,
+            numbers,
+            workers,
+            serving,
+            whole,
+            published,
+            standing,
+            usage,
+        }
     }
 
     /// Runs one call and waits for its answer. `frame` is an encoded request.
@@ -203,12 +220,23 @@ impl Dispatcher {
     ) -> CallError {
         let awaited = self.awaited.read().unwrap_or_else(PoisonError::into_inner);
         let is_named = awaited.as_ref().is_some_and(|set| set.names(tenant, function, selector));
+        if is_named {
+            let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+            if wanted.len() < WANTED_MAX {
+                wanted.insert((tenant.clone(), function.clone()));
+            }
+        }
         if is_named || !self.is_serving() { CallError::NotLoaded } else { CallError::Unknown }
     }
 
     /// What the node is being brought to.
     pub(crate) fn await_set(&self, awaited: Awaited) {
         *self.awaited.write().unwrap_or_else(PoisonError::into_inner) = Some(awaited);
+    }
+
+    /// Functions on their way that were called since this was asked before.
+    pub(crate) fn take_wanted(&self) -> BTreeSet<Name> {
+        std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Hands a call in that is named by the table: past the queue if the engine is at rest.
