@@ -587,7 +587,11 @@ CREATE TABLE join_tokens (
     used_at timestamp with time zone,
     uses_max integer NOT NULL DEFAULT 1,
     uses integer NOT NULL DEFAULT 0,
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    created_by text NOT NULL DEFAULT ''::text,
+    revoked_at timestamp with time zone,
     CONSTRAINT join_tokens_pkey PRIMARY KEY (secret_sha256),
+    CONSTRAINT join_tokens_id_unique UNIQUE (id),
     CONSTRAINT join_tokens_node_known CHECK ((node ~ '^[a-z][a-z0-9_-]{0,62}$'::text)) NOT VALID,
     CONSTRAINT join_tokens_uses_bounded CHECK (((uses >= 0) AND (uses <= uses_max))),
     CONSTRAINT join_tokens_uses_max_known CHECK (((uses_max >= 1) AND (uses_max <= 1000)))
@@ -595,8 +599,8 @@ CREATE TABLE join_tokens (
 CREATE INDEX join_tokens_by_end ON public.join_tokens USING btree (expires_at);
 CREATE TRIGGER join_tokens_old BEFORE DELETE ON public.join_tokens FOR EACH ROW EXECUTE FUNCTION check_old();
 GRANT DELETE, SELECT ON join_tokens TO mfaas_server;
-GRANT INSERT (secret_sha256, node, expires_at, uses_max) ON join_tokens TO mfaas_server;
-GRANT UPDATE (used_at, uses) ON join_tokens TO mfaas_server;
+GRANT INSERT (secret_sha256, node, expires_at, uses_max, created_by) ON join_tokens TO mfaas_server;
+GRANT UPDATE (expires_at, used_at, uses, revoked_at) ON join_tokens TO mfaas_server;
 
 CREATE TABLE key_lists (
     version integer NOT NULL,
@@ -635,6 +639,8 @@ CREATE TABLE nodes (
     removed_at timestamp with time zone,
     previous_certificate_sha256 text,
     renewed_at timestamp with time zone,
+    joined_by uuid,
+    key_sha256 text,
     CONSTRAINT nodes_pkey PRIMARY KEY (name),
     CONSTRAINT nodes_availability_known CHECK ((availability = ANY (ARRAY['active'::text, 'cordoned'::text, 'draining'::text]))),
     CONSTRAINT nodes_certificate_unique UNIQUE (certificate_sha256),
@@ -1612,6 +1618,47 @@ AS $function$
     SELECT EXISTS (SELECT 1 FROM builds b WHERE b.deployment_id = deployment AND b.lease_role = session_user
                    AND (b.finished_at IS NULL OR b.finished_at = now()))
 $function$;
+
+CREATE OR REPLACE FUNCTION public.join_node(who text, secret text, key text, certificate text, actor text)
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public'
+AS $function$
+DECLARE
+    token join_tokens;
+BEGIN
+    SELECT * INTO token FROM join_tokens
+    WHERE secret_sha256 = secret AND (node IS NULL OR node = who) AND expires_at > now() FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN 'unknown';
+    END IF;
+    UPDATE nodes
+    SET certificate_sha256 = certificate, previous_certificate_sha256 = NULL, renewed_at = NULL, joined_at = now()
+    WHERE name = who AND removed_at IS NULL AND joined_by = token.id AND key_sha256 = key;
+    IF NOT FOUND THEN
+        -- Used without a count: by a server of the release before.
+        IF token.uses >= token.uses_max OR (token.used_at IS NOT NULL AND token.uses = 0) THEN
+            RETURN 'unknown';
+        END IF;
+        INSERT INTO nodes AS n (name, certificate_sha256, joined_by, key_sha256)
+        VALUES (who, certificate, token.id, key)
+        ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE
+        SET certificate_sha256 = certificate, previous_certificate_sha256 = NULL, renewed_at = NULL, joined_at = now(),
+            removed_at = NULL, joined_by = token.id, key_sha256 = key,
+            availability = CASE WHEN n.removed_at IS NULL THEN n.availability ELSE 'active' END,
+            availability_since = CASE WHEN n.removed_at IS NULL THEN n.availability_since END,
+            cordoned = n.cordoned AND n.removed_at IS NULL
+        WHERE token.node IS NOT NULL OR n.removed_at IS NOT NULL;
+        IF NOT FOUND THEN
+            RETURN 'taken';
+        END IF;
+        UPDATE join_tokens SET used_at = now(), uses = uses + 1 WHERE id = token.id;
+    END IF;
+    PERFORM append_audit(actor, 'node.joined', '', who,
+        jsonb_build_object('certificate', certificate, 'token', token.id));
+    RETURN 'joined';
+END $function$;
 
 CREATE OR REPLACE FUNCTION public.name_the_person()
  RETURNS trigger

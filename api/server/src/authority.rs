@@ -17,7 +17,7 @@ use chrono::Datelike as _;
 use mfaas_ident::{Digest, NodeName};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
-    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _, SanType,
 };
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
@@ -121,6 +121,8 @@ pub(crate) struct NodeCertificate {
     pub pem: String,
     /// SHA-256 of the DER, by which the node is found later.
     pub sha256: Digest,
+    /// SHA-256 of the public key (SubjectPublicKeyInfo, DER).
+    pub key_sha256: Digest,
 }
 
 /// The server's certificate that the authority in `dir` has made, and its key.
@@ -255,7 +257,11 @@ impl Authority {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         set_validity(&mut params, limits::NODE_CERTIFICATE_DAYS);
         let certificate = params.signed_by(&request.public_key, &self.issuer)?;
-        Ok(NodeCertificate { sha256: Digest::of(certificate.der()), pem: certificate.pem() })
+        Ok(NodeCertificate {
+            sha256: Digest::of(certificate.der()),
+            key_sha256: Digest::of(&request.public_key.subject_public_key_info()),
+            pem: certificate.pem(),
+        })
     }
 }
 

@@ -151,9 +151,36 @@ fn one_day() -> u32 {
     24
 }
 
+/// A join token, without what it is shown by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JoinTokenView {
+    /// What it is revoked by.
+    pub id: String,
+    /// The only name that it lets join; any that no node has when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::NodeName>)]
+    pub node: Option<NodeName>,
+    /// How many nodes may join with it.
+    pub uses: u32,
+    /// How many more may.
+    pub uses_left: u32,
+    /// Who made it, as the audit log names them; empty if a server of release 0.2 did.
+    pub created_by: String,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it stops working, or stopped because it was revoked.
+    pub expires_at: DateTime<Utc>,
+    /// When it was revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<DateTime<Utc>>,
+}
+
 /// A new join token. This answer is the only place where it ever appears.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JoinTokenCreated {
+    /// What it is revoked by.
+    #[serde(default)]
+    pub id: String,
     /// The token, for `mfaas-node join --token-file`.
     pub token: String,
     /// How many nodes may join with it.

@@ -25,7 +25,7 @@ pub(crate) async fn join(membership: &Membership, token_file: &Path) -> anyhow::
         return Ok(());
     }
     let token = read_token(token_file).with_context(|| format!("--token-file {}", token_file.display()))?;
-    let key = KeyPair::generate().context("making a private key")?;
+    let key = key_to_join_with(&state)?;
     let request = JoinRequest {
         protocol: NODE_PROTOCOL,
         name: membership.name.clone(),
@@ -48,6 +48,17 @@ pub(crate) async fn join(membership: &Membership, token_file: &Path) -> anyhow::
     state.store_identity(&identity)?;
     tracing::info!(node = %membership.name, "joined");
     Ok(())
+}
+
+/// The key of the last attempt, if it is still there: whoever asks twice with one key uses a token once.
+fn key_to_join_with(state: &StateDir) -> anyhow::Result<KeyPair> {
+    let kept = state.key()?.and_then(|pem| KeyPair::from_pem(std::str::from_utf8(&pem).ok()?).ok());
+    if let Some(key) = kept {
+        return Ok(key);
+    }
+    let key = KeyPair::generate().context("making a private key")?;
+    state.store_key(key.serialize_pem().as_bytes())?;
+    Ok(key)
 }
 
 /// A token is never an argument: those of a process are read by every user of the machine.

@@ -178,6 +178,16 @@ impl StateDir {
         Ok(pair.map(|(key_pem, certificate_pem)| NodeIdentity { key_pem, certificate_pem }))
     }
 
+    /// The key that the node asks with, until it has joined; none before the first time.
+    pub(crate) fn key(&self) -> Result<Option<Vec<u8>>, StateError> {
+        self.read(KEY_FILE)
+    }
+
+    /// Keeps it, so that a node whose answer is lost asks again with the same one.
+    pub(crate) fn store_key(&self, key_pem: &[u8]) -> Result<(), StateError> {
+        self.write(KEY_FILE, key_pem)
+    }
+
     /// Keeps the identity. The certificate comes last: its presence means that the node joined.
     pub(crate) fn store_identity(&self, identity: &NodeIdentity) -> Result<(), StateError> {
         self.write(KEY_FILE, &identity.key_pem)?;

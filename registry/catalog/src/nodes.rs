@@ -6,9 +6,10 @@ use mfaas_ident::{Digest, Epoch, NodeName};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
+use uuid::Uuid;
 
 use crate::audit::{self, Entry};
-use crate::decode::{Decoded, bad, int8, parsed, unsigned, word};
+use crate::decode::{Decoded, bad, int8, parsed, small, unsigned, word};
 use crate::{Actor, Catalog, CatalogError};
 
 /// A node that holds a certificate of ours.
@@ -36,6 +37,27 @@ pub struct NewJoinToken<'a> {
     pub uses_max: u32,
     /// How long, by the database's clock.
     pub valid_for_seconds: u32,
+}
+
+/// A join token, without what it is shown by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinToken {
+    /// What it is revoked by.
+    pub id: Uuid,
+    /// The only name that it lets join; any that no node has when absent.
+    pub node: Option<NodeName>,
+    /// How many nodes have joined with it.
+    pub uses: u32,
+    /// How many may.
+    pub uses_max: u32,
+    /// Who made it, as audit rows name them; empty if a server of the release before did.
+    pub created_by: String,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// Its end.
+    pub expires_at: DateTime<Utc>,
+    /// When it was revoked.
+    pub revoked_at: Option<DateTime<Utc>>,
 }
 
 /// A node with its latest report.
@@ -85,85 +107,114 @@ impl NodeStatus {
 }
 
 impl Catalog {
-    /// Makes a join token, with its audit record. Says when it ends.
+    /// Makes a join token, with its audit record.
     pub async fn create_join_token(
         &self,
         actor: &Actor,
         new: &NewJoinToken<'_>,
-    ) -> Result<DateTime<Utc>, CatalogError> {
+    ) -> Result<JoinToken, CatalogError> {
         let mut tx = self.begin().await?;
-        let ends_at: DateTime<Utc> = sqlx::query_scalar(
-            "INSERT INTO join_tokens (secret_sha256, node, uses_max, expires_at)
-             VALUES ($1, $2, $3, now() + make_interval(secs => $4)) RETURNING expires_at",
+        let row = sqlx::query(
+            "INSERT INTO join_tokens (secret_sha256, node, uses_max, expires_at, created_by)
+             VALUES ($1, $2, $3, now() + make_interval(secs => $4), $5)
+             RETURNING id, node, uses, uses_max, created_by, created_at, expires_at, revoked_at",
         )
         .bind(new.secret_sha256.to_string())
         .bind(new.node.map(NodeName::as_str))
         .bind(i32::try_from(new.uses_max).unwrap_or(i32::MAX))
         .bind(f64::from(new.valid_for_seconds))
+        .bind(actor.as_str())
         .fetch_one(&mut *tx)
         .await?;
-        let detail = serde_json::json!({"uses": new.uses_max, "ends_at": ends_at});
+        let token = join_token(&row)?;
+        let detail = serde_json::json!({
+            "id": token.id, "uses": new.uses_max, "ends_at": token.expires_at,
+        });
         let subject = new.node.map_or("", NodeName::as_str);
         audit::append(&mut tx, Entry { actor, action: "join_token.created", tenant: "", subject, detail })
             .await?;
         tx.commit().await?;
-        Ok(ends_at)
+        Ok(token)
+    }
+
+    /// The join tokens whose end has not come or came within a day, those that end last first.
+    pub async fn join_tokens(&self, limit: u32) -> Result<Vec<JoinToken>, CatalogError> {
+        let rows = sqlx::query(
+            "SELECT id, node, uses, uses_max, created_by, created_at, expires_at, revoked_at FROM join_tokens
+             WHERE expires_at > now() - interval '1 day' ORDER BY expires_at DESC, id DESC LIMIT $1",
+        )
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(join_token).collect::<Result<_, _>>()?)
+    }
+
+    /// Revokes a join token, with its audit record: nobody joins with it from now on. What joined stays. Repeatable.
+    ///
+    /// # Errors
+    /// [`CatalogError::NotFound`] when there is no such token.
+    pub async fn revoke_join_token(&self, actor: &Actor, id: Uuid) -> Result<JoinToken, CatalogError> {
+        let mut tx = self.begin().await?;
+        let revoked = sqlx::query(
+            "UPDATE join_tokens SET revoked_at = now(), expires_at = least(expires_at, now())
+             WHERE id = $1 AND revoked_at IS NULL
+             RETURNING id, node, uses, uses_max, created_by, created_at, expires_at, revoked_at",
+        )
+        .bind(id)
+        .fetch_optional(&mut *tx)
+        .await?;
+        let Some(row) = revoked else {
+            let row = sqlx::query(
+                "SELECT id, node, uses, uses_max, created_by, created_at, expires_at, revoked_at FROM join_tokens
+                 WHERE id = $1",
+            )
+            .bind(id)
+            .fetch_optional(&mut *tx)
+            .await?
+            .ok_or(CatalogError::NotFound { what: "join token" })?;
+            return Ok(join_token(&row)?);
+        };
+        let token = join_token(&row)?;
+        let detail = serde_json::json!({"uses": token.uses, "uses_max": token.uses_max});
+        let subject = &id.to_string();
+        audit::append(&mut tx, Entry { actor, action: "join_token.revoked", tenant: "", subject, detail })
+            .await?;
+        tx.commit().await?;
+        Ok(token)
     }
 
     /// Uses a join token once and records the node with its new certificate, in one transaction. A node that was removed
-    /// begins anew.
+    /// begins anew. The same key under the same name, while the token lasts, is the same join, whose answer was lost.
     ///
     /// # Errors
-    /// [`CatalogError::NotFound`] when the token is unknown, used up, expired or for another node:
+    /// [`CatalogError::NotFound`] when the token is unknown, used up, over, revoked or for another node:
     /// the caller cannot tell these apart, and shall not. [`CatalogError::Conflict`] when a node has the name and the token
     /// is not for it: that does not use the token.
     pub async fn join_node(
         &self,
         node: &NodeName,
         secret_sha256: &Digest,
+        key_sha256: &Digest,
         certificate_sha256: &Digest,
     ) -> Result<JoinedNode, CatalogError> {
         let mut tx = self.begin().await?;
-        // Used without a count: by a server of the release before.
-        let is_for_it: Option<bool> = sqlx::query_scalar(
-            "UPDATE join_tokens SET used_at = now(), uses = uses + 1
-             WHERE secret_sha256 = $1 AND (node IS NULL OR node = $2) AND (used_at IS NULL OR uses > 0)
-                   AND uses < uses_max AND expires_at > now() RETURNING node IS NOT NULL",
-        )
-        .bind(secret_sha256.to_string())
-        .bind(node.as_str())
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some(is_for_it) = is_for_it else { return Err(CatalogError::NotFound { what: "join token" }) };
-        let row = sqlx::query(
-            "INSERT INTO nodes AS n (name, certificate_sha256) VALUES ($1, $2)
-             ON CONFLICT ON CONSTRAINT nodes_pkey DO UPDATE
-             SET certificate_sha256 = $2, previous_certificate_sha256 = NULL, renewed_at = NULL, joined_at = now(),
-                 removed_at = NULL,
-                 availability = CASE WHEN n.removed_at IS NULL THEN n.availability ELSE 'active' END,
-                 availability_since = CASE WHEN n.removed_at IS NULL THEN n.availability_since END,
-                 cordoned = n.cordoned AND n.removed_at IS NULL
-             WHERE $3 OR n.removed_at IS NOT NULL
-             RETURNING name, certificate_sha256, joined_at",
-        )
-        .bind(node.as_str())
-        .bind(certificate_sha256.to_string())
-        .bind(is_for_it)
-        .fetch_optional(&mut *tx)
-        .await?
-        .ok_or_else(|| CatalogError::Conflict {
-            reason: format!(
-                "A node `{node}` has joined already: take another name, remove that node (`mfaas node remove {node}`), \
-                 or make a token for it (`mfaas node join-token --node {node}`)."
-            ),
-        })?;
-        let detail = serde_json::json!({"certificate": certificate_sha256});
-        let actor = &Actor::node(node);
-        audit::append(
-            &mut tx,
-            Entry { actor, action: "node.joined", tenant: "", subject: node.as_str(), detail },
-        )
-        .await?;
+        let outcome: String = sqlx::query_scalar("SELECT join_node($1, $2, $3, $4, $5)")
+            .bind(node.as_str())
+            .bind(secret_sha256.to_string())
+            .bind(key_sha256.to_string())
+            .bind(certificate_sha256.to_string())
+            .bind(Actor::node(node).as_str())
+            .fetch_one(&mut *tx)
+            .await?;
+        match outcome.as_str() {
+            "joined" => {}
+            "taken" => return Err(name_taken(node)),
+            _ => return Err(CatalogError::NotFound { what: "join token" }),
+        }
+        let row = sqlx::query("SELECT name, certificate_sha256, joined_at FROM nodes WHERE name = $1")
+            .bind(node.as_str())
+            .fetch_one(&mut *tx)
+            .await?;
         tx.commit().await?;
         Ok(joined(&row)?)
     }
@@ -348,6 +399,29 @@ impl Catalog {
 /// What stands in the place of the certificate of a node that was removed: the digest of what is no certificate.
 fn no_certificate_of(node: &NodeName) -> Digest {
     Digest::of(format!("no certificate of {node}").as_bytes())
+}
+
+fn name_taken(node: &NodeName) -> CatalogError {
+    CatalogError::Conflict {
+        reason: format!(
+            "A node `{node}` has joined already: take another name, remove that node (`mfaas node remove {node}`), \
+             or make a token for it (`mfaas node join-token --node {node}`)."
+        ),
+    }
+}
+
+fn join_token(row: &PgRow) -> Decoded<JoinToken> {
+    let node: Option<String> = row.try_get("node")?;
+    Ok(JoinToken {
+        id: row.try_get("id")?,
+        node: node.map(|name| name.parse().map_err(|e| bad("node", e))).transpose()?,
+        uses: small(row, "uses")?,
+        uses_max: small(row, "uses_max")?,
+        created_by: row.try_get("created_by")?,
+        created_at: row.try_get("created_at")?,
+        expires_at: row.try_get("expires_at")?,
+        revoked_at: row.try_get("revoked_at")?,
+    })
 }
 
 fn joined(row: &PgRow) -> Decoded<JoinedNode> {

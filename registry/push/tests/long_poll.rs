@@ -63,7 +63,9 @@ impl World {
             )
             .await
             .unwrap();
-        self.catalog.join_node(&self.node, &secret, &Digest::of(b"certificate")).await.unwrap();
+        self.catalog
+            .join_node(&self.node, &secret, &Digest::of(b"key"), &Digest::of(b"certificate"))
+            .await.unwrap();
     }
 
     async fn directives(&self, known: Option<Digest>, wait: Duration) -> Option<(Directives, Digest)> {

@@ -1,20 +1,19 @@
 //! `mfaas node`: the serving machines, how they join and leave, what they are to take, and what they have banned.
 
+mod join_token;
 mod unban;
 
 use std::time::Duration;
 
 use mfaas_ident::NodeName;
-use mfaas_wire::{
-    Availability, BanView, Condition, CreateJoinToken, JOIN_TOKEN_HOURS_MAX, JOIN_TOKEN_USES_MAX,
-    JoinTokenCreated, NodeState, NodeView, Page, Removed, SetAvailability,
-};
+use mfaas_wire::{Availability, BanView, Condition, NodeState, NodeView, Page, Removed, SetAvailability};
 
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
 use crate::screen::table;
 use crate::settings::Context;
 
+pub(crate) use join_token::JoinToken;
 pub(crate) use unban::Unban;
 
 /// How often `--wait` asks.
@@ -33,23 +32,7 @@ enum NodeCommand {
     ///
     /// For example: `mfaas node list`
     List,
-    /// Make a token with which nodes join, and print it; needs an admin's token. Each node takes it from a file.
-    ///
-    /// For example: `mfaas node join-token --uses 3`
-    JoinToken {
-        /// How many nodes may join with it.
-        #[arg(long, value_name = "N", default_value_t = 1,
-              value_parser = clap::value_parser!(u32).range(1..=i64::from(JOIN_TOKEN_USES_MAX)))]
-        uses: u32,
-        /// For how many hours.
-        #[arg(long, value_name = "H", default_value_t = 24,
-              value_parser = clap::value_parser!(u32).range(1..=i64::from(JOIN_TOKEN_HOURS_MAX)))]
-        hours: u32,
-        /// The only name that it lets join, also in the place of a node that has lost its certificate. Any name that no node
-        /// has if not given.
-        #[arg(long = "node", value_name = "NODE")]
-        name: Option<NodeName>,
-    },
+    JoinToken(JoinToken),
     /// Remove a node: its certificate opens nothing any more. Stop it, or it goes on serving what it has until that expires.
     ///
     /// For example: `mfaas node remove node-1`
@@ -101,9 +84,7 @@ impl Node {
         let client = context.client()?;
         match self.command {
             NodeCommand::List => list(context, &client).await,
-            NodeCommand::JoinToken { uses, hours, name } => {
-                join_token(context, &client, &CreateJoinToken { uses, hours, node: name }).await
-            }
+            NodeCommand::JoinToken(join_token) => join_token.run(context, &client).await,
             NodeCommand::Remove { name } => remove(context, &client, &name).await,
             NodeCommand::Cordon { name } => set(context, &client, &name, Availability::Cordoned).await,
             NodeCommand::Uncordon { name } => set(context, &client, &name, Availability::Active).await,
@@ -131,18 +112,6 @@ async fn list(context: &Context, client: &Client) -> Result<Exit, Failure> {
         }
         node.problems.iter().for_each(|problem| context.screen.note(&format!("{}: {problem}", node.name)));
     }
-    Ok(Exit::Ok)
-}
-
-async fn join_token(context: &Context, client: &Client, wanted: &CreateJoinToken) -> Result<Exit, Failure> {
-    let made: JoinTokenCreated = client.post("/v1/join-tokens", wanted).await?;
-    context.screen.result(&made, || made.token.clone())?;
-    let who = made.node.as_ref().map_or("any name that no node has".to_owned(), ToString::to_string);
-    context.screen.note(&format!(
-        "good until {} for {} of {who}; give it to each with `mfaas-node join --token-file FILE`",
-        made.expires_at.format("%Y-%m-%d %H:%M UTC"),
-        if made.uses == 1 { "one node".to_owned() } else { format!("{} nodes", made.uses) },
-    ));
     Ok(Exit::Ok)
 }
 

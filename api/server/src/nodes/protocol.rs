@@ -56,7 +56,8 @@ pub(super) async fn join(
     // Signed before the token is used, so that a bad request does not cost a use of it. The
     // certificate opens nothing until the catalog knows it, and leaves only if it does.
     let certificate = signed(&app, &request.name, &request.csr_pem)?;
-    match app.catalog.join_node(&request.name, &secret.hash(), &certificate.sha256).await {
+    let (key, sha256) = (&certificate.key_sha256, &certificate.sha256);
+    match app.catalog.join_node(&request.name, &secret.hash(), key, sha256).await {
         Ok(_) => {}
         Err(CatalogError::NotFound { .. }) => {
             app.lookups.note_unknown(connection.peer());

@@ -4,10 +4,10 @@
 
 use chrono::{DateTime, Utc};
 use mfaas_attest::ServedFunction;
-use mfaas_catalog::{NodeStatus, SetFunction};
+use mfaas_catalog::{JoinToken, NodeStatus, SetFunction};
 use mfaas_delivery::{Report, SetState};
 use mfaas_ident::{FunctionName, TenantName, VersionNumber, sanitise_line};
-use mfaas_wire::{Availability, Endpoint, NodeState, NodeView};
+use mfaas_wire::{Availability, Endpoint, JoinTokenView, NodeState, NodeView};
 
 use crate::limits;
 
@@ -38,6 +38,20 @@ pub(crate) fn node_view(status: NodeStatus, now: DateTime<Utc>) -> NodeView {
         workers: report.map_or(0, |(_, report)| report.workers),
         protection: report.map(|(_, report)| sanitise_line(&report.protection, 300)),
         problems: report.map(|(_, report)| problems(report)).unwrap_or_default(),
+    }
+}
+
+/// A join token, without what it is shown by.
+pub(crate) fn join_token_view(token: JoinToken) -> JoinTokenView {
+    JoinTokenView {
+        id: token.id.to_string(),
+        node: token.node,
+        uses: token.uses_max,
+        uses_left: token.uses_max.saturating_sub(token.uses),
+        created_by: token.created_by,
+        created_at: token.created_at,
+        expires_at: token.expires_at,
+        revoked_at: token.revoked_at,
     }
 }
 

@@ -8,14 +8,16 @@ use mfaas_catalog::NewJoinToken;
 use mfaas_ident::{FunctionName, NodeName};
 use mfaas_wire::schema;
 use mfaas_wire::{
-    CreateJoinToken, Endpoint, JOIN_TOKEN_HOURS_MAX, JOIN_TOKEN_USES_MAX, JoinTokenCreated, NodeView, Page,
-    Removed, SetAvailability,
+    CreateJoinToken, Endpoint, JOIN_TOKEN_HOURS_MAX, JOIN_TOKEN_USES_MAX, JoinTokenCreated, JoinTokenView, NodeView,
+    Page, Removed, SetAvailability,
 };
+use uuid::Uuid;
 
 use crate::caller::{Caller, Sight};
 use crate::extract::{Json, Path};
 use crate::refusal::Refusal;
-use crate::responses::nodes::{endpoint, node_view};
+use crate::limits;
+use crate::responses::nodes::{endpoint, join_token_view, node_view};
 use crate::state::App;
 use crate::token::Secret;
 
@@ -52,6 +54,33 @@ pub(super) async fn set_availability(
     Ok(axum::Json(node_view(status, Utc::now())))
 }
 
+/// The join tokens that are not over, or ended within a day. Never what they are shown by.
+#[utoipa::path(
+    get, path = "/v1/join-tokens", tag = "operation", operation_id = "list_join_tokens",
+    responses((status = 200, body = Page<JoinTokenView>))
+)]
+pub(super) async fn join_tokens(
+    State(app): State<App>,
+    _sight: Sight,
+) -> Result<axum::Json<Page<JoinTokenView>>, Refusal> {
+    let listed = app.catalog.join_tokens(limits::PAGE_ROWS_MAX).await?;
+    Ok(axum::Json(Page { items: listed.into_iter().map(join_token_view).collect(), next: None }))
+}
+
+/// Revokes a join token: nobody joins with it from now on. Nodes that joined with it stay.
+#[utoipa::path(
+    delete, path = "/v1/join-tokens/{id}", tag = "operation", operation_id = "revoke_join_token",
+    params(("id" = Uuid, Path, description = "What `GET /v1/join-tokens` names it by")),
+    responses((status = 200, body = JoinTokenView))
+)]
+pub(super) async fn revoke_join_token(
+    State(app): State<App>,
+    sight: Sight,
+    Path(id): Path<Uuid>,
+) -> Result<axum::Json<JoinTokenView>, Refusal> {
+    Ok(axum::Json(join_token_view(app.catalog.revoke_join_token(&sight.actor(), id).await?)))
+}
+
 /// Makes a token with which nodes join. The answer is the only place where it ever appears.
 #[utoipa::path(
     post, path = "/v1/join-tokens", tag = "operation", operation_id = "create_join_token",
@@ -74,11 +103,12 @@ pub(super) async fn create_join_token(
         uses_max: body.uses,
         valid_for_seconds: body.hours * 3_600,
     };
-    let expires_at = app.catalog.create_join_token(&sight.actor(), &new).await?;
+    let made = app.catalog.create_join_token(&sight.actor(), &new).await?;
     let created = JoinTokenCreated {
+        id: made.id.to_string(),
         token: secret.reveal_bare().to_owned(),
         uses: body.uses,
-        expires_at,
+        expires_at: made.expires_at,
         node: body.node,
     };
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())

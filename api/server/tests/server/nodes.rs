@@ -88,7 +88,10 @@ async fn a_join_token_buys_one_certificate_for_one_name() {
         "a bad request does not cost the token"
     );
     assert_eq!(post(&stranger, &url, &join_request("node-1", &token, &key)).await.0, 200);
-    assert_eq!(post(&stranger, &url, &join_request("node-1", &token, &key)).await.1["code"], "MF0710");
+    let (status, again) = post(&stranger, &url, &join_request("node-1", &token, &key)).await;
+    assert_eq!(status, 200, "the answer was lost, and the same key asks again: {again}");
+    let another = join_request("node-1", &token, &KeyPair::generate().unwrap());
+    assert_eq!(post(&stranger, &url, &another).await.1["code"], "MF0710");
     assert_eq!(
         post(&stranger, &url, &join_request("node-1", &"0".repeat(64), &key)).await.1["code"],
         "MF0710"
@@ -403,6 +406,37 @@ async fn an_admin_s_token_joins_several_nodes_and_a_node_that_an_operator_remove
         server.db.sql(said),
         "join_token.created , node.joined node-1, node.joined node-2, node.removed node-1"
     );
+}
+
+#[tokio::test]
+async fn join_tokens_are_listed_without_what_they_are_shown_by_and_revoked() {
+    let server = Server::start().await;
+    let admin = server.token_of("a", mfaas_ident::Role::Admin).await;
+    let wanted = json!({"uses": 2, "hours": 2});
+    let made = server.send(server.request("POST", "/v1/join-tokens", &admin).json(&wanted)).await.json();
+    let (id, token) = (made["id"].as_str().unwrap().to_owned(), made["token"].as_str().unwrap().to_owned());
+    let (stranger, url, key) =
+        (client(&server, None), server.node_url("/node/v1/join"), KeyPair::generate().unwrap());
+    assert_eq!(post(&stranger, &url, &join_request("node-1", &token, &key)).await.0, 200);
+    let listed = server.get("/v1/join-tokens", &admin).await;
+    assert!(!listed.body.contains(&token), "{}", listed.body);
+    let row = listed.json()["items"][0].clone();
+    assert_eq!((&row["id"], &row["uses"], &row["uses_left"]), (&json!(id), &json!(2), &json!(1)));
+    let maker = server.db.sql("SELECT actor FROM audit_log WHERE action = 'join_token.created'");
+    assert_eq!((&row["created_by"], &row["expires_at"]), (&json!(maker), &made["expires_at"]));
+    let path = format!("/v1/join-tokens/{id}");
+    let revoked = server.send(server.request("DELETE", &path, &admin)).await;
+    assert_eq!((revoked.status, revoked.json()["revoked_at"].is_string()), (200, true), "{revoked:?}");
+    for (name, key) in [("node-1", &key), ("node-2", &KeyPair::generate().unwrap())] {
+        let (status, refused) = post(&stranger, &url, &join_request(name, &token, key)).await;
+        assert_eq!((status, &refused["code"]), (403, &json!("MF0710")), "{name}");
+    }
+    let unknown = "/v1/join-tokens/7f2c0e52-6a3e-4d7c-9b45-0e1c3fd0a001";
+    assert_eq!(server.send(server.request("DELETE", unknown, &admin)).await.code(), "MF0903");
+    let told = "SELECT count(*) FROM audit_log WHERE action = 'join_token.revoked' AND actor = "
+        .to_owned()
+        + &format!("'{maker}'");
+    assert_eq!(server.db.sql(&told), "1");
 }
 
 /// A set that comes while it waits is not for a node that was removed meanwhile.

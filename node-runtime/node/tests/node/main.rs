@@ -83,11 +83,15 @@ fn publish_as(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_token_joins_nothing() {
+async fn a_wrong_token_joins_nothing_and_the_key_that_asked_is_kept() {
     let (server, signer) = (Server::start().await, Signer::new());
     let home = Home::new(&server, &signer);
     assert!(!home.join("guessed").await.success());
+    let key = || std::fs::read_to_string(home.path("state/node.key")).unwrap();
+    let asked_with = key();
     assert!(!home.path("state/node.pem").exists());
+    assert!(home.join(server::TOKEN).await.success());
+    assert_eq!(key(), asked_with, "an answer that is lost is asked for again with the same key");
 }
 
 #[tokio::test(flavor = "multi_thread")]

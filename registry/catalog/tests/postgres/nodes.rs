@@ -10,7 +10,7 @@ use crate::fixture::{World, actor};
 async fn a_join_token_joins_one_node_once() {
     let world = World::new().await;
     let (node, other) = (NodeName::parse("node-a").unwrap(), NodeName::parse("node-b").unwrap());
-    let (secret, certificate) = (Digest::of(b"join"), Digest::of(b"certificate"));
+    let [secret, key, certificate] = ["join", "key", "certificate"].map(|text| Digest::of(text.as_bytes()));
     world
         .server
         .create_join_token(
@@ -19,11 +19,11 @@ async fn a_join_token_joins_one_node_once() {
         )
         .await
         .unwrap();
-    let wrong = world.server.join_node(&other, &secret, &certificate).await;
+    let wrong = world.server.join_node(&other, &secret, &key, &certificate).await;
     assert!(matches!(wrong, Err(CatalogError::NotFound { .. })));
-    let joined = world.server.join_node(&node, &secret, &certificate).await.unwrap();
+    let joined = world.server.join_node(&node, &secret, &key, &certificate).await.unwrap();
     assert_eq!(world.server.node_by_certificate(&certificate).await.unwrap(), Some(joined));
-    let again = world.server.join_node(&node, &secret, &Digest::of(b"second")).await;
+    let again = world.server.join_node(&node, &secret, &Digest::of(b"another key"), &Digest::of(b"second")).await;
     assert!(matches!(again, Err(CatalogError::NotFound { what: "join token" })));
 
     let expired = Digest::of(b"expired");
@@ -35,7 +35,7 @@ async fn a_join_token_joins_one_node_once() {
         )
         .await
         .unwrap();
-    let late = world.server.join_node(&node, &expired, &Digest::of(b"third")).await;
+    let late = world.server.join_node(&node, &expired, &key, &Digest::of(b"third")).await;
     assert!(matches!(late, Err(CatalogError::NotFound { .. })));
     assert_eq!(world.server.node_by_certificate(&Digest::of(b"third")).await.unwrap(), None);
 }
@@ -57,7 +57,8 @@ async fn the_newest_report_counts_and_convergence_follows() {
         )
         .await
         .unwrap();
-    world.server.join_node(&node, &Digest::of(b"join"), &Digest::of(b"certificate")).await.unwrap();
+    let [secret, key, certificate] = ["join", "key", "certificate"].map(|text| Digest::of(text.as_bytes()));
+    world.server.join_node(&node, &secret, &key, &certificate).await.unwrap();
     world
         .damage(
             "INSERT INTO serving_sets (epoch, generation, digest, envelope, issued_at, expires_at)
@@ -137,7 +138,8 @@ async fn a_join_token_for_any_name_joins_as_many_new_nodes_as_it_says() {
     world.server.create_join_token(&actor(), &new(&secret, 2)).await.unwrap();
     world.server.create_join_token(&actor(), &new(&other, 1000)).await.unwrap();
     let join = async |node: &str, secret: &Digest, certificate: &[u8]| {
-        world.server.join_node(&name(node), secret, &Digest::of(certificate)).await
+        let certificate = Digest::of(certificate);
+        world.server.join_node(&name(node), secret, &certificate, &certificate).await
     };
     join("node-a", &secret, b"a").await.unwrap();
     let taken = join("node-a", &secret, b"thief").await.unwrap_err();
@@ -163,7 +165,7 @@ async fn a_node_that_was_removed_is_nowhere_and_may_join_anew() {
     let (secret, first, second) = (Digest::of(b"two"), Digest::of(b"first"), Digest::of(b"second"));
     let new = NewJoinToken { secret_sha256: &secret, node: None, uses_max: 2, valid_for_seconds: 600 };
     world.server.create_join_token(&actor(), &new).await.unwrap();
-    world.server.join_node(&node, &secret, &first).await.unwrap();
+    world.server.join_node(&node, &secret, &first, &first).await.unwrap();
     world.server.set_availability(&actor(), &node, Availability::Draining).await.unwrap();
     world.server.remove_node(&actor(), &node).await.unwrap();
     assert_eq!(world.server.node_by_certificate(&first).await.unwrap(), None);
@@ -180,7 +182,7 @@ async fn a_node_that_was_removed_is_nowhere_and_may_join_anew() {
     ] {
         assert!(matches!(gone, Err(CatalogError::NotFound { what: "node" })), "{gone:?}");
     }
-    world.server.join_node(&node, &secret, &second).await.unwrap();
+    world.server.join_node(&node, &secret, &second, &second).await.unwrap();
     let found = world.server.nodes().await.unwrap();
     assert_eq!((found.len(), found[0].row.availability), (1, Availability::Active));
     assert_eq!(world.server.node_by_certificate(&first).await.unwrap(), None);
@@ -199,7 +201,7 @@ async fn a_renewed_certificate_opens_beside_the_one_that_asked_for_it() {
         ["secret", "first", "second", "third", "stranger"].map(|text| Digest::of(text.as_bytes()));
     let new = NewJoinToken { secret_sha256: &secret, node: Some(&node), uses_max: 2, valid_for_seconds: 600 };
     world.server.create_join_token(&actor(), &new).await.unwrap();
-    world.server.join_node(&node, &secret, &first).await.unwrap();
+    world.server.join_node(&node, &secret, &first, &first).await.unwrap();
     let opens = async |digest: &Digest| {
         let found = world.server.node_by_certificate(digest).await.unwrap();
         found.is_some_and(|found| found.name == node && found.certificate_sha256 == *digest)
@@ -219,10 +221,68 @@ async fn a_renewed_certificate_opens_beside_the_one_that_asked_for_it() {
     assert!(!opens(&first).await && opens(&third).await && opens(&second).await);
     let told = world.count("SELECT count(*) FROM audit_log WHERE action = 'node.renewed'").await;
     assert_eq!(told, 3);
-    world.server.join_node(&node, &secret, &stranger).await.unwrap();
+    world.server.join_node(&node, &secret, &stranger, &stranger).await.unwrap();
     assert!(opens(&stranger).await && !opens(&third).await && !opens(&second).await, "it has joined anew");
     world.damage(pause).await;
     world.server.renew_node(&node, &stranger, &first).await.unwrap();
     world.server.remove_node(&actor(), &node).await.unwrap();
     assert!(!opens(&stranger).await && !opens(&first).await, "it was removed");
+}
+
+/// A node asks again when the answer was lost; a thief of the token has another key.
+#[tokio::test]
+async fn a_join_that_is_asked_for_again_with_the_same_key_uses_nothing() {
+    let world = World::new().await;
+    let (node, other) = (NodeName::parse("node-a").unwrap(), NodeName::parse("node-b").unwrap());
+    let [secret, later, key, thief, first, second, third] =
+        ["secret", "later", "key", "thief", "first", "second", "third"].map(|text| Digest::of(text.as_bytes()));
+    let new = |secret_sha256| NewJoinToken { secret_sha256, node: None, uses_max: 1, valid_for_seconds: 600 };
+    let token = world.server.create_join_token(&actor(), &new(&secret)).await.unwrap();
+    world.server.create_join_token(&actor(), &new(&later)).await.unwrap();
+    let unknown = |answer| matches!(answer, Err(CatalogError::NotFound { what: "join token" }));
+    world.server.join_node(&node, &secret, &key, &first).await.unwrap();
+    assert!(unknown(world.server.join_node(&node, &secret, &thief, &third).await), "another key");
+    assert!(unknown(world.server.join_node(&other, &secret, &key, &third).await), "another name");
+    let taken = world.server.join_node(&node, &later, &key, &third).await;
+    assert!(matches!(taken, Err(CatalogError::Conflict { .. })), "another token: {taken:?}");
+    let again = world.server.join_node(&node, &secret, &key, &second).await.unwrap();
+    assert_eq!(world.server.node_by_certificate(&second).await.unwrap(), Some(again));
+    assert_eq!(world.server.node_by_certificate(&first).await.unwrap(), None);
+    assert_eq!(uses_of(&world, token.id).await, (1, None));
+    world.server.remove_node(&actor(), &node).await.unwrap();
+    assert!(unknown(world.server.join_node(&node, &secret, &key, &third).await), "it was removed");
+}
+
+#[tokio::test]
+async fn a_join_token_that_was_revoked_joins_nobody_and_is_listed() {
+    let world = World::new().await;
+    let node = NodeName::parse("node-a").unwrap();
+    let [secret, key, certificate] = ["secret", "key", "certificate"].map(|text| Digest::of(text.as_bytes()));
+    let new = NewJoinToken { secret_sha256: &secret, node: None, uses_max: 3, valid_for_seconds: 600 };
+    let made = world.server.create_join_token(&actor(), &new).await.unwrap();
+    assert_eq!((made.uses, made.uses_max, made.created_by.as_str()), (0, 3, actor().as_str()));
+    world.server.join_node(&node, &secret, &key, &certificate).await.unwrap();
+    assert_eq!(uses_of(&world, made.id).await, (1, None));
+    let revoked = world.server.revoke_join_token(&actor(), made.id).await.unwrap();
+    let at = revoked.revoked_at.unwrap();
+    assert!(revoked.expires_at <= at, "a server of the release before looks at the end alone: {revoked:?}");
+    let other = NodeName::parse("node-b").unwrap();
+    for (name, certificate) in [(&node, "again"), (&other, "b")] {
+        let refused = world.server.join_node(name, &secret, &key, &Digest::of(certificate.as_bytes())).await;
+        assert!(matches!(refused, Err(CatalogError::NotFound { what: "join token" })), "{refused:?}");
+    }
+    assert!(world.server.node_by_certificate(&certificate).await.unwrap().is_some(), "what joined stays");
+    assert_eq!(world.server.revoke_join_token(&actor(), made.id).await.unwrap(), revoked, "repeatable");
+    assert_eq!(uses_of(&world, made.id).await, (1, Some(at)));
+    let told = "SELECT count(*) FROM audit_log WHERE action = 'join_token.revoked'";
+    assert_eq!(world.count(told).await, 1);
+    let nobody = world.server.revoke_join_token(&actor(), uuid::Uuid::nil()).await;
+    assert!(matches!(nobody, Err(CatalogError::NotFound { what: "join token" })), "{nobody:?}");
+}
+
+/// What the list says of a token: its uses, and when it was revoked.
+async fn uses_of(world: &World, id: uuid::Uuid) -> (u32, Option<chrono::DateTime<chrono::Utc>>) {
+    let listed = world.server.join_tokens(100).await.unwrap();
+    let token = listed.into_iter().find(|token| token.id == id).unwrap();
+    (token.uses, token.revoked_at)
 }

@@ -27,7 +27,7 @@ pub(crate) async fn joined(world: &World, name: &str) -> NodeName {
         )
         .await
         .unwrap();
-    world.server.join_node(&node, &secret, &Digest::of(name.as_bytes())).await.unwrap();
+    world.server.join_node(&node, &secret, &Digest::of(b"key"), &Digest::of(name.as_bytes())).await.unwrap();
     node
 }
 
