@@ -49,32 +49,40 @@ const BUILDS_MAX: usize = 8;
 pub(crate) fn serve(config: &ServeConfig) -> Result<(), BuilderError> {
     let instance = uuid::Uuid::new_v4().to_string();
     let directory = InstanceDirectory::make(&config.work, &instance)?;
-    let toolchain = Toolchain::open(&config.toolchain)?;
-    let deps = Deps::open(&config.deps, toolchain.id())?;
     let sandbox = Sandbox::new(config.sandbox_minimum)?;
-    let context = BuildContext::new(
-        sandbox,
-        toolchain,
-        deps,
-        directory.path().to_path_buf(),
-        stages::Programs::find()?,
-    );
+    let programs = stages::Programs::find()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(BuilderError::io("the asynchronous runtime"))?;
-    let result = runtime.block_on(run(config, context, instance));
+    let result = runtime.block_on(run(config, sandbox, programs, &directory, instance));
     runtime.shutdown_timeout(CLEAR_WITHIN);
     result
 }
 
-async fn run(config: &ServeConfig, context: BuildContext, instance: String) -> Result<(), BuilderError> {
+async fn run(
+    config: &ServeConfig,
+    sandbox: Sandbox,
+    programs: stages::Programs,
+    directory: &InstanceDirectory,
+    instance: String,
+) -> Result<(), BuilderError> {
     let mut stop = Shutdown::listen().map_err(BuilderError::io("the signals of this process"))?;
     let catalog = tokio::select! {
         catalog = Catalog::connect_when_ready(&config.database_url, CONNECTIONS_MAX) => catalog?,
         _ = stop.requested() => return Ok(()),
     };
     let blobs = Blobs::open(&config.blobs_url)?;
+    let materials = tokio::select! {
+        materials = materials_when_there(config, &catalog, &instance) => materials?,
+        _ = stop.requested() => {
+            tracing::info!("stopped before it served");
+            catalog.builder_gone(&instance).await?;
+            return Ok(());
+        }
+    };
+    let (toolchain, deps) = materials;
+    let context = BuildContext::new(sandbox, toolchain, deps, directory.path().to_path_buf(), programs);
     let deps = tokio::sync::Mutex::new(context.deps.clone());
     let site_deps = config.site_deps.clone();
     let stopping = watch::Sender::new(false);
@@ -97,6 +105,48 @@ async fn run(config: &ServeConfig, context: BuildContext, instance: String) -> R
     builder.catalog.builder_gone(&builder.instance).await?;
     builder.catalog.close().await;
     Ok(())
+}
+
+/// Toolchain and dependency cache, waited for as long as one of them is not there or not whole: a disk may be mounted late,
+/// a copy may be under way. Meanwhile the registry says of this builder that it cannot build, and why.
+async fn materials_when_there(
+    config: &ServeConfig,
+    catalog: &Catalog,
+    instance: &str,
+) -> Result<(Toolchain, Deps), BuilderError> {
+    let mut said: Option<String> = None;
+    loop {
+        let (toolchain, deps) = (config.toolchain.clone(), config.deps.clone());
+        let opened = tokio::task::spawn_blocking(move || {
+            let toolchain = Toolchain::open(&toolchain)?;
+            let deps = Deps::open(&deps, toolchain.id())?;
+            Ok::<_, BuilderError>((toolchain, deps))
+        });
+        let cause = match opened.await.map_err(|_| BuilderError::Panicked)? {
+            Ok(materials) => {
+                if said.is_some() {
+                    tracing::info!("this machine can build again");
+                    tell_health(catalog, instance, None).await;
+                }
+                return Ok(materials);
+            }
+            Err(error) => error.to_string(),
+        };
+        if said.as_ref() != Some(&cause) {
+            tracing::error!(cause, "this machine cannot build; no builds are taken until it can");
+        }
+        // Again and again: whoever has not been heard for half a minute is not counted.
+        tell_health(catalog, instance, Some(&cause)).await;
+        said = Some(cause);
+        tokio::time::sleep(RETRY_AFTER).await;
+    }
+}
+
+/// Records what is wrong with this machine, or that nothing is.
+async fn tell_health(catalog: &Catalog, instance: &str, cause: Option<&str>) {
+    if let Err(error) = catalog.builder_is(instance, cause).await {
+        tracing::warn!(%error, "the health of this machine could not be recorded in the registry");
+    }
 }
 
 /// Claims and starts builds until told to stop. A database that does not answer is waited for.
@@ -182,10 +232,8 @@ impl Health {
             None if self.unwell => tracing::info!("this machine can build again"),
             _ => {}
         }
-        if (self.unwell || cause.is_some())
-            && let Err(error) = builder.catalog.builder_is(&builder.instance, cause.as_deref()).await
-        {
-            tracing::warn!(%error, "the health of this machine could not be recorded in the registry");
+        if self.unwell || cause.is_some() {
+            tell_health(&builder.catalog, &builder.instance, cause.as_deref()).await;
         }
         self.unwell = cause.is_some();
     }

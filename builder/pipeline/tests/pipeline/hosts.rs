@@ -65,6 +65,56 @@ pub fn ended(deployment: &Deployment) -> bool {
     !matches!(deployment.state, DeploymentState::Received | DeploymentState::Building)
 }
 
+/// Why a builder says that it cannot build.
+async fn unwell(registry: &Registry) -> String {
+    let started = Instant::now();
+    loop {
+        let builders = registry.catalog.builders().await.unwrap();
+        if let Some(cause) = builders.into_iter().find_map(|builder| builder.unwell) {
+            return cause;
+        }
+        assert!(started.elapsed() < WAIT_MAX, "the builder does not say what it lacks");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+/// A disk that is mounted after the builder has started, or a copy that is not whole yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_builder_waits_for_its_toolchain_and_cache_says_so_and_ends_when_it_is_told() {
+    let registry = Registry::new().await;
+    let late = registry.home.path().join("late");
+    let (toolchain, deps) = (late.join(key(&installed().toolchain)), late.join(key(&installed().deps)));
+    let launch = |work| {
+        registry.launch_host(work, |command| {
+            command.env("MFAAS_TOOLCHAIN_DIR", &toolchain).env("MFAAS_DEPS_DIR", &deps);
+        })
+    };
+    let told_to_end = launch("told-to-end");
+    let said = unwell(&registry).await;
+    assert!(said.contains(toolchain.to_str().unwrap()), "{said}");
+    told_to_end.stop();
+    assert!(registry.catalog.builders().await.unwrap().is_empty(), "it is not counted any more");
+
+    let builder = launch("late");
+    let id = registry.deploy(&Package::new("pub fn handle(_: &[u8]) -> Vec<u8> { Vec::new() }\n")).await;
+    unwell(&registry).await;
+    // The name alone makes no toolchain.
+    std::fs::create_dir_all(&toolchain).unwrap();
+    std::fs::write(toolchain.join("manifest.sha256"), "half of it").unwrap();
+    std::os::unix::fs::symlink(&installed().deps, &deps).unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert!(unwell(&registry).await.contains("manifest"));
+    assert!(!builder.serves());
+    has_not_begun(&registry, id).await;
+    std::fs::remove_dir_all(&toolchain).unwrap();
+    std::os::unix::fs::symlink(&installed().toolchain, &toolchain).unwrap();
+    builder.wait_until_it_serves();
+    let built = registry.wait_for(id, ended).await;
+    assert_eq!((built.state, built.attempt), (DeploymentState::Built, 1), "{built:?}");
+    assert!(registry.catalog.builders().await.unwrap().iter().all(|builder| builder.unwell.is_none()));
+    builder.stop();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_builder_without_the_sites_cache_takes_nothing_and_says_so() {
     let registry = Registry::new().await;
@@ -76,15 +126,7 @@ async fn a_builder_without_the_sites_cache_takes_nothing_and_says_so() {
         command.env("MFAAS_SITE_DEPS_DIR", registry.home.path().join("empty"));
     });
     let id = registry.deploy(&needs_the_extra()).await;
-    let started = Instant::now();
-    let unwell = loop {
-        let builders = registry.catalog.builders().await.unwrap();
-        if let Some(cause) = builders.into_iter().find_map(|builder| builder.unwell) {
-            break cause;
-        }
-        assert!(started.elapsed() < WAIT_MAX, "the builder does not say what it lacks");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    };
+    let unwell = unwell(&registry).await;
     assert!(unwell.contains(key(&installed().deps)), "{unwell}");
     has_not_begun(&registry, id).await;
     let with = registry.start_host("with", |command| {

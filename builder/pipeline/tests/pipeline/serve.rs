@@ -81,6 +81,13 @@ impl Registry {
 
     /// The same with a scratch directory of that name, and what else `configure` sets.
     pub fn start_host(&self, work: &str, configure: impl FnOnce(&mut Command)) -> Builder {
+        let builder = self.launch_host(work, configure);
+        builder.wait_until_it_serves();
+        builder
+    }
+
+    /// The same, and does not wait.
+    pub fn launch_host(&self, work: &str, configure: impl FnOnce(&mut Command)) -> Builder {
         let ready = self.home.path().join(format!("ready-{}", uuid::Uuid::new_v4()));
         let work = self.home.path().join(work);
         let mut command = installed().builder();
@@ -92,13 +99,7 @@ impl Registry {
             .env("MFAAS_READY_FILE", &ready)
             .stdin(Stdio::null());
         configure(&mut command);
-        let child = command.spawn().unwrap();
-        let started = Instant::now();
-        while !ready.exists() {
-            assert!(started.elapsed() < WAIT_MAX, "the builder does not become ready");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Builder { child, work }
+        Builder { child: command.spawn().unwrap(), work, ready }
     }
 
     /// Waits until the deployment is in a state for which `wanted` holds.
@@ -136,9 +137,22 @@ pub fn tenant() -> TenantName {
 pub struct Builder {
     child: Child,
     work: PathBuf,
+    ready: PathBuf,
 }
 
 impl Builder {
+    pub fn serves(&self) -> bool {
+        self.ready.exists()
+    }
+
+    pub fn wait_until_it_serves(&self) {
+        let started = Instant::now();
+        while !self.serves() {
+            assert!(started.elapsed() < WAIT_MAX, "the builder does not become ready");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// SIGTERM; the program must end by itself, in time and well, and leave nothing behind.
     pub fn stop(mut self) {
         let pid = self.child.id().to_string();
